@@ -1,0 +1,38 @@
+# Finds a CBLAS without threads of its own: hone splits products over its own team, so that results depend on the
+# number of threads alone. HONE_BLAS chooses: auto (BLIS on ARM, OpenBLAS elsewhere, else what is there), blis, openblas.
+set(HONE_BLAS auto CACHE STRING "auto, blis or openblas")
+
+function(find_blas name)
+  find_library(BLAS_${name} ${name} PATH_SUFFIXES ${name}-serial ${name}-openmp ${name}-pthread)
+  find_path(CBLAS_${name} cblas.h PATH_SUFFIXES ${name}-serial ${name}-openmp ${name}-pthread ${name})
+endfunction()
+
+if(HONE_BLAS STREQUAL auto)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(candidates blis openblas)
+  else()
+    set(candidates openblas blis)
+  endif()
+else()
+  set(candidates ${HONE_BLAS})
+endif()
+
+set(HONE_BLAS_FOUND "")
+foreach(name IN LISTS candidates)
+  find_blas(${name})
+  if(NOT HONE_BLAS_FOUND AND BLAS_${name} AND CBLAS_${name})
+    set(HONE_BLAS_FOUND ${name})
+  endif()
+endforeach()
+if(NOT HONE_BLAS_FOUND)
+  message(FATAL_ERROR "no BLAS found (tried ${candidates}); install libblis-serial-dev or libopenblas-serial-dev")
+endif()
+message(STATUS "BLAS: ${HONE_BLAS_FOUND} (${BLAS_${HONE_BLAS_FOUND}})")
+
+add_library(hone_blas INTERFACE)
+target_include_directories(hone_blas SYSTEM INTERFACE ${CBLAS_${HONE_BLAS_FOUND}})
+target_link_libraries(hone_blas INTERFACE ${BLAS_${HONE_BLAS_FOUND}})
+cmake_path(GET BLAS_${HONE_BLAS_FOUND} PARENT_PATH blas_dir)
+target_link_options(hone_blas INTERFACE "LINKER:-rpath,${blas_dir}")
+string(TOUPPER ${HONE_BLAS_FOUND} blas_upper)
+target_compile_definitions(hone_blas INTERFACE HONE_BLAS_${blas_upper} HONE_BLAS_NAME="${HONE_BLAS_FOUND}")

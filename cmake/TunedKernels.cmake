@@ -1,0 +1,20 @@
+# The tuned CPU kernels are plain C that the compiler vectorises. On x86-64 they are compiled once per instruction set
+# and chosen at run time; on ARM the baseline (NEON) is the only one.
+file(GLOB TUNED_SOURCES CONFIGURE_DEPENDS src/ops/cpu/tuned/*.c)
+set(TUNED_FLAGS -O3 -fopenmp-simd -fno-trapping-math -ffp-contract=fast)
+
+function(tuned_variant isa)
+  add_library(hone_tuned_${isa} OBJECT ${TUNED_SOURCES})
+  target_link_libraries(hone_tuned_${isa} PRIVATE hone_flags hone_blas)
+  target_compile_definitions(hone_tuned_${isa} PRIVATE HONE_ISA=${isa})
+  target_compile_options(hone_tuned_${isa} PRIVATE ${TUNED_FLAGS} ${ARGN})
+  target_sources(hone_core PRIVATE $<TARGET_OBJECTS:hone_tuned_${isa}>)
+endfunction()
+
+if(TUNED_SOURCES)
+  tuned_variant(baseline)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    tuned_variant(avx2 -march=x86-64-v3)
+    tuned_variant(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  endif()
+endif()

@@ -1,0 +1,53 @@
+/* The device interface. A backend owns memory on its device, chooses a kernel for every op, and runs a list of calls.
+ * The executor knows nothing else about a device, so a second one (a GPU) is a second implementation of this header. */
+#ifndef HONE_BACKEND_BACKEND_H
+#define HONE_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+#include "core/team.h"
+#include "program/program.h"
+
+/* One op bound to memory, ready to run. */
+struct kernel_call {
+    const struct kernel *kernel;
+    const struct program *program;
+    struct op *op;
+    void **in, **out;               /* device memory, in the order of op->in and op->out */
+    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
+};
+
+/* What a kernel sees of the thread that runs it. */
+struct kernel_thread {
+    int index, count;
+    struct team *team;              /* for barriers inside a kernel */
+};
+
+typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
+
+struct kernel {
+    enum op_kind op;
+    const char *name;
+    kernel_fn *run;                 /* called by every thread of the team */
+    bool serial;                    /* called by thread 0 alone */
+    bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
+    size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
+};
+
+struct backend {
+    const char *name;
+    int threads;
+    /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
+    void *(*alloc)(struct backend *b, size_t bytes);
+    void (*free_memory)(struct backend *b, void *memory, size_t bytes);
+    void (*upload)(struct backend *b, void *to, const void *host, size_t bytes);
+    void (*download)(struct backend *b, void *host, const void *from, size_t bytes);
+    const struct kernel *(*choose)(struct backend *b, const struct program *p, const struct op *op);
+    /* Runs calls[0 .. n) in order. `measure` adds times to each op's profile. */
+    void (*run)(struct backend *b, struct kernel_call *calls, int n, bool measure);
+    void (*free)(struct backend *b);
+};
+
+#endif

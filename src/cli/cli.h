@@ -1,0 +1,86 @@
+/* The command line: a table of commands, options by table, and the terminal. */
+#ifndef HONE_CLI_CLI_H
+#define HONE_CLI_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/error.h"
+
+struct command {
+    const char *name, *arguments, *summary;
+    int (*run)(int argc, char **argv);      /* argv[0] is the command's name; returns the exit code */
+};
+
+extern const struct command commands[];     /* ends with a NULL name */
+
+int cmd_train(int argc, char **argv);
+int cmd_generate(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+
+/* ---- options ---- */
+
+enum { MAX_LIST = 64 };
+struct text_list {
+    const char *item[MAX_LIST];
+    int n;
+};
+
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST };
+
+struct option_def {
+    const char *name;           /* "--steps" */
+    const char *argument;       /* "N"; NULL for flags */
+    enum option_kind kind;
+    void *target;               /* bool, const char *, int64_t, double or struct text_list */
+    const char *help;
+};
+
+struct usage {
+    const char *command, *arguments, *summary;
+    const struct option_def *options;       /* ends with a NULL name */
+    const char *examples;
+    int min_positional, max_positional;
+};
+
+enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
+
+/* Fills the options' targets and the positional arguments. --help prints the usage; a mistake is printed with what would
+ * be right. */
+enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
+
+/* The nearest of the given words, for "did you mean"; NULL when none is near. */
+const char *nearest_word(const char *word, const char *const *words, int n);
+
+/* Prints "hone: text" to stderr and returns the error's status as exit code. */
+int report_error(const struct error *err);
+
+/* Set by Ctrl-C and SIGTERM once installed; a second signal ends the process at once. */
+extern volatile sig_atomic_t stop_requested;
+void install_stop_handler(void);
+
+/* ---- terminal ---- */
+
+bool stream_is_terminal(FILE *f);
+const char *style(FILE *f, const char *name);           /* "bold", "dim", "green", "yellow", "red", "off"; "" off a terminal */
+void human_bytes(double bytes, char out[32]);           /* "12.3 MB" */
+void human_count(double n, char out[32]);               /* "124 M" */
+void human_time(double seconds, char out[32]);          /* "1:05", "2:03:04" */
+
+struct progress {
+    bool on;                    /* stderr is a terminal */
+    double start, last_drawn;
+    int64_t first, total;
+    bool drawn;
+};
+void progress_start(struct progress *p, int64_t first, int64_t total);
+void progress_show(struct progress *p, int64_t at, const char *text);
+void progress_clear(struct progress *p);
+
+/* Draws y over x as text, with a dashed line at `floor` (NAN: none). */
+void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label);
+
+#endif

@@ -1,0 +1,99 @@
+/* hone bench */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "ops/cpu/cpu.h"
+#include "train/train.h"
+
+static enum status measure_peak(const struct config *c, double *gflops, struct error *err)
+{
+    struct backend *b;
+    const enum status st = train_open_backend(&b, c, err);
+    if (st != OK)
+        return st;
+    *gflops = cpu_peak_gflops(b, 1024, 0.3);
+    b->free(b);
+    return OK;
+}
+
+static json_t *result_json(const char *name, const struct bench_result *r)
+{
+    json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
+    return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "case", name, "device", "cpu",
+                     "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread, "samples_per_s",
+                     r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
+                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "loss", loss, "steps", (json_int_t)r->steps);
+}
+
+static enum status bench_case(const char *name, const struct text_list *sets, double seconds, json_t *results,
+                              struct error *err)
+{
+    struct config c;
+    struct bench_result r;
+    double peak = 0;
+    enum status st = config_load(&c, name, sets->item, sets->n, err);
+    if (st == OK)
+        st = measure_peak(&c, &peak, err);
+    if (st == OK)
+        st = bench_run(&c, seconds, peak, &r, err);
+    if (st != OK)
+        return st;
+    if (results)
+        json_array_append_new(results, result_json(c.name, &r));
+    else
+        printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f\n", c.name, r.threads, r.ms_per_step,
+               r.ms_spread, r.samples_per_s, r.tokens_per_s, r.peak_mb, r.planned_mb, r.tflops, r.mfu_percent);
+    fflush(stdout);
+    return OK;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    struct text_list sets = {0}, cases = {0};
+    const char *device = "cpu";
+    int64_t threads = 0;
+    double seconds = 6;
+    bool json = false;
+    const struct option_def options[] = {
+        {"--device", "cpu|cuda", OPTION_TEXT, &device, "where to run (default cpu)"},
+        {"--threads", "N", OPTION_INT, &threads, "threads (default: all cores)"},
+        {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6)"},
+        {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the configs; may be repeated"},
+        {"--json", NULL, OPTION_FLAG, &json, "print the results as one JSON document"},
+        {0},
+    };
+    const struct usage usage = {
+        "bench", "CASE...", "Times whole training steps on random tokens: forward, backward, clipping and AdamW. A step time is a\n"
+        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of a GEMM.", options,
+        "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n", 1, MAX_LIST};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &cases);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    char device_set[64], threads_set[64];
+    snprintf(device_set, sizeof device_set, "device=%s", device);
+    snprintf(threads_set, sizeof threads_set, "threads=%lld", (long long)threads);
+    struct error err;
+    if (sets.n + 2 > MAX_LIST || !(seconds > 0)) {
+        error_set(&err, BAD_INPUT, "--seconds must be above 0 and --set given at most %d times", MAX_LIST - 2);
+        return report_error(&err);
+    }
+    sets.item[sets.n++] = device_set;
+    sets.item[sets.n++] = threads_set;
+    json_t *results = json ? json_array() : NULL;
+    if (!json)
+        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s\n", "case", "threads", "ms/step", "spread", "samples/s",
+               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %");
+    enum status st = OK;
+    for (int i = 0; i < cases.n && st == OK; i++)
+        st = bench_case(cases.item[i], &sets, seconds, results, &err);
+    if (json && st == OK) {
+        json_t *j = json_pack("{s:O}", "results", results);
+        json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(j);
+    }
+    json_decref(results);
+    return st == OK ? OK : report_error(&err);
+}

@@ -1,0 +1,271 @@
+/* hone doctor: what this machine is, what it reaches, and whether a config is all right on it. */
+#include <hwloc.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "cli/cli.h"
+#include "data/data.h"
+#include "model/model.h"
+#include "ops/cpu/cpu.h"
+#include "passes/passes.h"
+#include "train/train.h"
+
+struct machine {
+    char cpu[128], caches[128];
+    int cores, usable;
+    double memory_bytes, free_memory_bytes, free_disk_bytes;
+    double gflops, gflops_one, copy_gb_per_s;
+};
+
+/* ---- the machine ---- */
+
+static void read_caches(hwloc_topology_t t, char *out, size_t size)
+{
+    static const struct { hwloc_obj_type_t type; const char *name; } levels[] = {
+        {HWLOC_OBJ_L1CACHE, "L1"}, {HWLOC_OBJ_L2CACHE, "L2"}, {HWLOC_OBJ_L3CACHE, "L3"}};
+    size_t n = 0;
+    out[0] = 0;
+    for (int i = 0; i < 3; i++) {
+        const hwloc_obj_t o = hwloc_get_obj_by_type(t, levels[i].type, 0);
+        const int count = hwloc_get_nbobjs_by_type(t, levels[i].type);
+        if (o && count > 0 && n < size)
+            n += (size_t)snprintf(out + n, size - n, "%s%d x %s %.0f KiB", n ? ", " : "", count, levels[i].name,
+                                  (double)o->attr->cache.size / 1024);
+    }
+}
+
+static void read_topology(struct machine *m)
+{
+    hwloc_topology_t t;
+    snprintf(m->cpu, sizeof m->cpu, "unknown CPU");
+    if (hwloc_topology_init(&t) || hwloc_topology_load(t))
+        return;
+    const hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
+    const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+    if (model)
+        snprintf(m->cpu, sizeof m->cpu, "%s", model);
+    m->cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
+    m->memory_bytes = (double)hwloc_get_root_obj(t)->total_memory;
+    read_caches(t, m->caches, sizeof m->caches);
+    hwloc_topology_destroy(t);
+}
+
+static double available_memory(void)
+{
+    char line[256];
+    double kb = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lf kB", &kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kb * 1024;
+}
+
+static enum status measure(struct machine *m, struct error *err)
+{
+    struct backend *all, *one;
+    struct statvfs disk;
+    enum status st = cpu_backend_new(&all, 0, false, err);
+    if (st != OK)
+        return st;
+    st = cpu_backend_new(&one, 1, false, err);
+    if (st == OK) {
+        m->usable = all->threads;
+        m->gflops = cpu_peak_gflops(all, 1024, 0.5);
+        m->gflops_one = cpu_peak_gflops(one, 1024, 0.5);
+        m->copy_gb_per_s = cpu_copy_gb_per_s(all, (size_t)256 << 20, 0.5);
+        one->free(one);
+    }
+    all->free(all);
+    m->free_memory_bytes = available_memory();
+    m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
+    return st;
+}
+
+/* ---- a config on this machine ---- */
+
+struct check {
+    char text[16][256];
+    bool problem[16];
+    int n;
+};
+
+static void add(struct check *k, bool problem, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add(struct check *k, bool problem, const char *format, ...)
+{
+    va_list args;
+    if (k->n == 16)
+        return;
+    va_start(args, format);
+    vsnprintf(k->text[k->n], sizeof k->text[0], format, args);
+    va_end(args);
+    k->problem[k->n++] = problem;
+}
+
+static void check_memory(struct check *k, const struct program *p, const struct machine *m)
+{
+    struct memory_plan plan;
+    double persistent = 0;
+    char need[32], have[32];
+    pass_memory_plan(p, &plan);
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]))
+            persistent += (double)value_bytes(&p->values[i]);
+    const double total = persistent + (double)plan.workspace_bytes;
+    memory_plan_release(&plan);
+    human_bytes(total, need);
+    human_bytes(m->free_memory_bytes, have);
+    add(k, total > m->free_memory_bytes, "memory: a step needs %s of %s available%s", need, have,
+        total > m->free_memory_bytes ? "; try a smaller train.batch_size or model.seq" : "");
+}
+
+static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
+{
+    char floor[32];
+    const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
+    const double ms = flops / m->gflops / 1e6;
+    human_time(ms * 1e-3 * (double)c->train.steps, floor);
+    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured peak; %lld steps take at least %s",
+        flops / 1e9, ms, (long long)c->train.steps, floor);
+}
+
+static void check_settings(struct check *k, const struct config *c, const struct machine *m)
+{
+    if (c->train.clip == 0)
+        add(k, true, "train.clip is 0: one bad batch can ruin a run; try 1.0 (no-clipping)");
+    if (c->threads > m->usable)
+        add(k, true, "threads is %lld and this process may use %d cores; try 0 (cpu-oversubscribed)", (long long)c->threads,
+            m->usable);
+    if (c->threads == 0 && c->data.workers >= m->usable && m->usable > 2)
+        add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
+    if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
+        add(k, true, "evaluation runs %lld batches every %lld steps: a large share of the time (eval-share)",
+            (long long)c->eval.batches, (long long)c->eval.every.n);
+    if (c->device == DEVICE_CUDA)
+        add(k, true, "device is cuda, and this build of hone has no CUDA backend; try device: cpu");
+}
+
+static enum status check_data(struct check *k, struct config *c, struct error *err)
+{
+    struct dataset *d;
+    const enum status st = dataset_open(&d, c, err);
+    if (st != OK)
+        return st;
+    const int64_t samples = dataset_samples(d, SPLIT_TRAIN), per_step = c->train.batch_size * c->train.accumulate;
+    add(k, false, "data: %s", dataset_describe(d));
+    const int64_t steps = c->train.epochs ? c->train.epochs * (samples / per_step + 1) : c->train.steps;
+    add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
+        (double)(steps * per_step) / (double)samples);
+    if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))
+        add(k, true, "data: no validation samples; try a larger data.val_fraction or data.val_path");
+    if (!c->model.vocab)
+        c->model.vocab = dataset_vocab(d);
+    dataset_free(d);
+    return OK;
+}
+
+static enum status check_config(struct check *k, struct config *c, const struct machine *m, struct error *err)
+{
+    struct program *p;
+    enum status st = check_data(k, c, err);
+    if (st != OK)
+        return st;
+    st = model_build(&p, &c->model, (struct model_options){.batch = c->train.batch_size, .loss = true, .dropout = true}, err);
+    if (st != OK)
+        return st;
+    const struct optimizer_settings s = {.accumulate = (int)c->train.accumulate, .max_norm = 1};
+    st = pass_training_step(p, &s, err);
+    if (st == OK) {
+        char params[32];
+        human_count((double)program_parameters(p), params);
+        add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
+        check_memory(k, p, m);
+        check_time(k, c, p, m);
+        check_settings(k, c, m);
+    }
+    program_free(p);
+    return st;
+}
+
+/* ---- output ---- */
+
+static void print_text(const struct machine *m, const struct check *k, const struct config *c)
+{
+    char a[32], b[32], d[32];
+    human_bytes(m->memory_bytes, a);
+    human_bytes(m->free_memory_bytes, b);
+    human_bytes(m->free_disk_bytes, d);
+    printf("hone       %s, %s kernels, BLAS %s\n", HONE_VERSION, cpu_isa_name(), HONE_BLAS_NAME);
+    printf("libraries  jansson %s, libyaml %s, hwloc %u.%u\n", JANSSON_VERSION, yaml_get_version_string(),
+           HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 255);
+    printf("cpu        %s, %d cores, %d usable; %s\n", m->cpu, m->cores, m->usable, m->caches);
+    printf("memory     %s, %s available; disk here: %s free\n", a, b, d);
+    printf("peaks      f32 GEMM 1024^3: %.1f GFLOP/s on %d threads, %.1f on 1; copy of 256 MiB: %.1f GB/s (read + written)\n",
+           m->gflops, m->usable, m->gflops_one, m->copy_gb_per_s);
+    if (!c)
+        return;
+    int problems = 0;
+    printf("\n%s (%s)\n", c->name, c->file);
+    for (int i = 0; i < k->n; i++) {
+        printf("  %s%s%s %s\n", style(stdout, k->problem[i] ? "yellow" : "green"), k->problem[i] ? "!!" : "ok",
+               style(stdout, "off"), k->text[i]);
+        problems += k->problem[i];
+    }
+    printf("%d problem%s\n", problems, problems == 1 ? "" : "s");
+}
+
+static void print_json(const struct machine *m, const struct check *k, const struct config *c)
+{
+    json_t *checks = json_array();
+    for (int i = 0; i < k->n; i++)
+        json_array_append_new(checks, json_pack("{s:b, s:s}", "problem", k->problem[i], "text", k->text[i]));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f}, s:s?, s:o}", "version", HONE_VERSION,
+                          "isa", cpu_isa_name(), "blas", HONE_BLAS_NAME, "cpu", m->cpu, "cores", m->cores, "usable_cores",
+                          m->usable, "memory_bytes", m->memory_bytes, "available_bytes", m->free_memory_bytes, "peaks",
+                          "f32_gflops", m->gflops, "f32_gflops_1_thread", m->gflops_one, "copy_gb_per_s", m->copy_gb_per_s,
+                          "config", c ? c->name : NULL, "checks", checks);
+    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(j);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct text_list sets = {0}, positional = {0};
+    bool json = false;
+    const struct option_def options[] = {
+        {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
+        {"--json", NULL, OPTION_FLAG, &json, "print everything as one JSON document"},
+        {0},
+    };
+    const struct usage usage = {
+        "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks; with a config, what it needs and what is\n"
+        "wrong with it.", options, "  hone doctor\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    struct machine m = {0};
+    struct check k = {0};
+    struct config c;
+    struct error err;
+    enum status st = positional.n ? config_load(&c, positional.item[0], sets.item, sets.n, &err) : OK;
+    if (st == OK) {
+        read_topology(&m);
+        st = measure(&m, &err);
+    }
+    if (st == OK && positional.n)
+        st = check_config(&k, &c, &m, &err);
+    if (st != OK)
+        return report_error(&err);
+    if (json)
+        print_json(&m, &k, positional.n ? &c : NULL);
+    else
+        print_text(&m, &k, positional.n ? &c : NULL);
+    return OK;
+}

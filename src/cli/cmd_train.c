@@ -1,0 +1,194 @@
+/* hone train */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/arena.h"
+#include "ops/cpu/cpu.h"
+#include "train/train.h"
+
+/* What is shown while it runs, and the curve for the end. */
+struct view {
+    FILE *to;                       /* stderr with --json */
+    const struct config *config;
+    struct progress bar;
+    double entropy, recent_rate;
+    double *x, *y;
+    int n, cap;
+};
+
+static void on_start(void *context, const struct train_info *i)
+{
+    struct view *v = context;
+    char params[32], a[32], b[32], c[32], d[32];
+    human_count((double)i->parameters, params);
+    human_bytes((double)i->memory.parameters, a);
+    human_bytes((double)i->memory.state, b);
+    human_bytes((double)i->memory.workspace, c);
+    human_bytes((double)i->memory.naive_workspace, d);
+    fprintf(v->to, "%s%s%s: %s with %s parameters on %s (%s, %d thread%s, %s)\n", style(v->to, "bold"), v->config->name,
+            style(v->to, "off"), config_word("model.arch", (int)v->config->model.arch), params, i->device, cpu_isa_name(),
+            i->threads, i->threads == 1 ? "" : "s", HONE_BLAS_NAME);
+    fprintf(v->to, "data    %s\n", i->data);
+    fprintf(v->to, "memory  parameters %s, optimizer state %s, workspace %s planned (%s without the plan)\n", a, b, c, d);
+    fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
+    if (i->first_step)
+        fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
+    fputc('\n', v->to);
+    if (isfinite(i->entropy))
+        fprintf(v->to, "floor   the best possible loss on this corpus is %.4f: its true entropy per character\n", i->entropy);
+    v->entropy = i->entropy;
+    progress_start(&v->bar, i->first_step, i->total_steps);
+}
+
+static void on_step(void *context, int64_t step, double loss)
+{
+    struct view *v = context;
+    char text[96];
+    snprintf(text, sizeof text, "step %lld/%lld loss %.4f", (long long)step, (long long)v->bar.total, loss);
+    progress_show(&v->bar, step, text);
+}
+
+static void remember(struct view *v, double x, double y)
+{
+    if (v->n == v->cap) {
+        v->cap = v->cap ? 2 * v->cap : 64;
+        v->x = xrealloc(v->x, (size_t)v->cap * sizeof *v->x);
+        v->y = xrealloc(v->y, (size_t)v->cap * sizeof *v->y);
+    }
+    v->x[v->n] = x;
+    v->y[v->n++] = y;
+}
+
+static void on_log(void *context, const struct train_log *l)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s | lr %.2e | grad norm %.2f", (long long)l->step,
+            l->loss, l->steps_per_s, l->steps_per_s_overall, l->tokens_per_s, l->lr, l->grad_norm);
+    if (l->data_wait_share > 0.05)
+        fprintf(v->to, " | waited %.0f %% for data", l->data_wait_share * 100);
+    if (l->skipped)
+        fprintf(v->to, " | %lld skipped", (long long)l->skipped);
+    fputc('\n', v->to);
+    fflush(v->to);
+    remember(v, (double)l->step, l->loss);
+}
+
+static void on_eval(void *context, int64_t step, double val_loss)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(v->to, "[%lld] %svalidation loss %.4f%s", (long long)step, style(v->to, "green"), val_loss, style(v->to, "off"));
+    if (isfinite(v->entropy))
+        fprintf(v->to, " (%.4f above the best possible)", val_loss - v->entropy);
+    fputc('\n', v->to);
+    fflush(v->to);
+}
+
+static void on_epoch(void *context, const struct train_epoch *e)
+{
+    struct view *v = context;
+    char time[32];
+    human_time(e->seconds, time);
+    progress_clear(&v->bar);
+    fprintf(v->to, "epoch %lld: mean loss %.4f, %s, %.1f samples/s\n", (long long)e->epoch, e->loss, time, e->samples_per_s);
+}
+
+static void on_checkpoint(void *context, int64_t step, const char *path)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(v->to, "[%lld] %ssaved %s%s\n", (long long)step, style(v->to, "dim"), path, style(v->to, "off"));
+}
+
+static void on_warning(void *context, const char *text)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), text);
+}
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static void print_json(const struct train_result *r)
+{
+    json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
+                          "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
+                          number(r->tokens_per_s), "checkpoint", r->checkpoint, "interrupted", r->interrupted);
+    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(j);
+}
+
+static void print_end(const struct view *v, const struct train_result *r, const char *out)
+{
+    plot_curve(v->to, v->x, v->y, v->n, v->entropy, "best possible");
+    if (r->interrupted)
+        fprintf(v->to, "stopped after step %lld; continue with --resume\n", (long long)r->steps);
+    fprintf(v->to, "done: %lld steps, loss %.4f", (long long)r->steps, r->loss);
+    if (isfinite(r->val_loss))
+        fprintf(v->to, ", validation loss %.4f", r->val_loss);
+    fprintf(v->to, ", %.0f samples/s, %.0f tokens/s\ncheckpoint: %s\ntry: hone generate %s\n", r->samples_per_s,
+            r->tokens_per_s, r->checkpoint, out);
+}
+
+static int train(const struct config *c, const char *out, bool resume, bool json)
+{
+    struct view v = {.to = json ? stderr : stdout, .config = c};
+    const struct train_observer observer = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning};
+    const struct train_options options = {.out = out, .resume = resume, .stop = &stop_requested};
+    struct train_result result;
+    struct error err;
+    install_stop_handler();
+    const enum status st = train_run(c, &options, &observer, &result, &err);
+    progress_clear(&v.bar);
+    if (st == OK && json)
+        print_json(&result);
+    else if (st == OK)
+        print_end(&v, &result, out);
+    free(v.x);
+    free(v.y);
+    return st == OK ? OK : report_error(&err);
+}
+
+int cmd_train(int argc, char **argv)
+{
+    struct text_list sets = {0}, positional = {0};
+    const char *out = NULL;
+    int64_t steps = -1;
+    bool resume = false, json = false, print = false;
+    const struct option_def options[] = {
+        {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
+        {"--steps", "N", OPTION_INT, &steps, "the same as --set train.steps=N"},
+        {"--out", "DIR", OPTION_TEXT, &out, "folder of the run (default runs/NAME)"},
+        {"--resume", NULL, OPTION_FLAG, &resume, "continue the run in that folder from its newest checkpoint"},
+        {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
+        {"--print-program", NULL, OPTION_FLAG, &print, "print the program of a training step and stop"},
+        {0},
+    };
+    const struct usage usage = {
+        "train", "CONFIG", "Trains a model. CONFIG is a YAML file or the name of a shipped one (docs/config.md lists the keys).\n"
+        "Ctrl-C saves a checkpoint and stops.", options,
+        "  hone train quickstart\n  hone train my.yaml --set train.lr=1e-3 --set model.layers=6 --out runs/deep\n"
+        "  hone train my.yaml --out runs/deep --resume\n  hone train quickstart --print-program | less\n", 1, 1};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+
+    char steps_set[64], folder[512];
+    struct config c;
+    struct error err;
+    if (steps >= 0 && sets.n < MAX_LIST) {
+        snprintf(steps_set, sizeof steps_set, "train.steps=%lld", (long long)steps);
+        sets.item[sets.n++] = steps_set;
+    }
+    if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
+        return report_error(&err);
+    if (print)
+        return train_print_program(&c, stdout, &err) == OK ? OK : report_error(&err);
+    snprintf(folder, sizeof folder, "runs/%s", c.name);
+    return train(&c, out ? out : folder, resume, json);
+}

@@ -1,0 +1,66 @@
+/* hone: the table of commands and the help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct command commands[] = {
+    {"train", "CONFIG", "train a model from one config file", cmd_train},
+    {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
+    {"bench", "CASE...", "time whole training steps", cmd_bench},
+    {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
+    {NULL, NULL, NULL, NULL},
+};
+
+static void print_help(FILE *to)
+{
+    fputs("hone trains transformers and measures what it does.\n\nusage: hone COMMAND [OPTIONS]\n\ncommands:\n", to);
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(to, "  %-9s %-11s %s\n", c->name, c->arguments, c->summary);
+    fputs("\n`hone COMMAND --help` shows a command's options and examples.\n\nexamples:\n"
+          "  hone train quickstart                      train the built-in example on the built-in corpus\n"
+          "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
+          "  hone bench lecture-gpt-b4 --threads 2      time a step\n"
+          "  hone doctor quickstart                     is this machine and this config all right?\n\n"
+          "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot\n", to);
+}
+
+static int unknown_command(const char *name)
+{
+    const char *words[16];
+    int n = 0;
+    for (const struct command *c = commands; c->name; c++)
+        words[n++] = c->name;
+    const char *near = nearest_word(name, words, n);
+    fprintf(stderr, "hone: '%s' is not a command", name);
+    if (near)
+        fprintf(stderr, "; did you mean '%s'?", near);
+    fputs(" `hone --help` lists them\n", stderr);
+    return BAD_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return BAD_INPUT;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        print_help(stdout);
+        return OK;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        puts("hone " HONE_VERSION);
+        return OK;
+    }
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(argv[1], c->name)) {
+            const int code = c->run(argc - 1, argv + 1);
+            if (fflush(stdout) || ferror(stdout)) {     /* a full disk behind a redirection */
+                fputs("hone: cannot write to the standard output\n", stderr);
+                return code ? code : CANNOT;
+            }
+            return code;
+        }
+    return unknown_command(argv[1]);
+}

@@ -1,0 +1,179 @@
+/* Options by table: parsing, help, and messages for what is wrong. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+volatile sig_atomic_t stop_requested;
+
+static void on_stop(int number)
+{
+    stop_requested = 1;
+    signal(number, SIG_DFL);
+}
+
+void install_stop_handler(void)
+{
+    const struct sigaction act = {.sa_handler = on_stop};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+}
+
+int report_error(const struct error *err)
+{
+    fprintf(stderr, "%shone:%s %s\n", style(stderr, "red"), style(stderr, "off"), err->text);
+    return err->status;
+}
+
+static void print_usage(const struct usage *u, FILE *to)
+{
+    fprintf(to, "usage: hone %s %s [OPTIONS]\n\n%s\n\noptions:\n", u->command, u->arguments, u->summary);
+    for (const struct option_def *o = u->options; o->name; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        fprintf(to, "  %-20s %s\n", left, o->help);
+    }
+    fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
+}
+
+/* Edit distance; short words only. */
+static int distance(const char *a, const char *b)
+{
+    int row[64];
+    const int n = (int)strlen(b);
+    if (n > 62)
+        return 99;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            const int change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            const int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < step ? change : step;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest_word(const char *word, const char *const *words, int n)
+{
+    const char *best = NULL;
+    int least = (int)strlen(word) / 3 + 2;
+    for (int i = 0; i < n; i++) {
+        const int d = distance(word, words[i]);
+        if (d < least) {
+            least = d;
+            best = words[i];
+        }
+    }
+    return best;
+}
+
+static enum parsed bad(const struct usage *u, const char *what, const char *subject)
+{
+    fprintf(stderr, "hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, subject, u->command);
+    return PARSED_BAD;
+}
+
+static enum parsed unknown_option(const struct usage *u, const char *name)
+{
+    const char *words[32];
+    int n = 0;
+    for (const struct option_def *o = u->options; o->name && n < 32; o++)
+        words[n++] = o->name;
+    const char *near = nearest_word(name, words, n);
+    if (!near)
+        return bad(u, "there is no option", name);
+    fprintf(stderr, "hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, name, near);
+    return PARSED_BAD;
+}
+
+static bool parse_int(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return *text && !*end && !errno;
+}
+
+static bool parse_real(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *text && !*end && isfinite(*out);
+}
+
+static enum parsed store(const struct usage *u, const struct option_def *o, const char *value)
+{
+    struct text_list *list = o->target;
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)o->target = true;
+        return PARSED_GO;
+    case OPTION_TEXT:
+        *(const char **)o->target = value;
+        return PARSED_GO;
+    case OPTION_INT:
+        return parse_int(value, o->target) ? PARSED_GO : bad(u, "this option takes a whole number, not", value);
+    case OPTION_REAL:
+        return parse_real(value, o->target) ? PARSED_GO : bad(u, "this option takes a number, not", value);
+    case OPTION_LIST:
+        if (list->n == MAX_LIST)
+            return bad(u, "too many of this option, at", value);
+        list->item[list->n++] = value;
+        return PARSED_GO;
+    }
+    return PARSED_BAD;
+}
+
+/* Takes "--name value", "--name=value" and "--flag"; moves *i past what it used. */
+static enum parsed take_option(const struct usage *u, int argc, char **argv, int *i)
+{
+    const char *text = argv[*i], *equals = strchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : strlen(text);
+    for (const struct option_def *o = u->options; o->name; o++) {
+        if (strlen(o->name) != length || strncmp(o->name, text, length))
+            continue;
+        if (o->kind == OPTION_FLAG)
+            return equals ? bad(u, "this option takes no value:", text) : store(u, o, NULL);
+        if (equals)
+            return store(u, o, equals + 1);
+        if (*i + 1 >= argc)
+            return bad(u, "a value is missing after", text);
+        return store(u, o, argv[++*i]);
+    }
+    return unknown_option(u, text);
+}
+
+enum parsed parse_options(const struct usage *u, int argc, char **argv, struct text_list *positional)
+{
+    bool only_positional = false;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            print_usage(u, stdout);
+            return PARSED_HELP;
+        }
+    for (int i = 1; i < argc; i++) {
+        if (!only_positional && !strcmp(argv[i], "--")) {
+            only_positional = true;
+        } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
+            if (take_option(u, argc, argv, &i) != PARSED_GO)
+                return PARSED_BAD;
+        } else if (positional->n == u->max_positional) {
+            return bad(u, "one argument too many:", argv[i]);
+        } else {
+            positional->item[positional->n++] = argv[i];
+        }
+    }
+    if (positional->n < u->min_positional) {
+        fprintf(stderr, "hone %s: %s is missing; `hone %s --help` shows examples\n", u->command, u->arguments, u->command);
+        return PARSED_BAD;
+    }
+    return PARSED_GO;
+}

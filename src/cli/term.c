@@ -1,0 +1,125 @@
+/* The terminal: colours where they make sense, a progress bar, a plot made of characters, numbers for people. */
+#include <math.h>
+#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "core/clock.h"
+
+bool stream_is_terminal(FILE *f) { return isatty(fileno(f)); }
+
+const char *style(FILE *f, const char *name)
+{
+    static const struct { const char *name, *code; } codes[] = {
+        {"bold", "\033[1m"}, {"dim", "\033[2m"}, {"green", "\033[32m"}, {"yellow", "\033[33m"}, {"red", "\033[31m"},
+        {"off", "\033[0m"},
+    };
+    if (!stream_is_terminal(f) || getenv("NO_COLOR"))
+        return "";
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (!strcmp(codes[i].name, name))
+            return codes[i].code;
+    return "";
+}
+
+static void with_unit(double x, const char *const *units, char out[32])
+{
+    int i = 0;
+    while (x >= 999.5 && units[i + 1]) {
+        x /= 1000;
+        i++;
+    }
+    snprintf(out, 32, "%.*f%s%s", x < 9.95 && i ? 2 : x < 99.5 && i ? 1 : 0, x, *units[i] ? " " : "", units[i]);
+}
+
+void human_bytes(double bytes, char out[32])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", NULL};
+    with_unit(bytes, units, out);
+}
+
+void human_count(double n, char out[32])
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", NULL};
+    with_unit(n, units, out);
+}
+
+void human_time(double seconds, char out[32])
+{
+    const long s = seconds < 0 || !isfinite(seconds) ? 0 : lround(seconds);
+    if (s >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
+}
+
+void progress_start(struct progress *p, int64_t first, int64_t total)
+{
+    *p = (struct progress){.on = stream_is_terminal(stderr), .start = clock_s(), .first = first, .total = total};
+}
+
+void progress_show(struct progress *p, int64_t at, const char *text)
+{
+    const double now = clock_s();
+    if (!p->on || (now - p->last_drawn < 0.1 && at < p->total))
+        return;
+    p->last_drawn = now;
+    p->drawn = true;
+    enum { WIDTH = 28 };
+    const int full = p->total > 0 ? (int)(WIDTH * at / p->total) : 0;
+    const double done = (double)(at - p->first);
+    char eta[32], bar[WIDTH * 3 + 1] = "";
+    human_time(done > 0 ? (now - p->start) / done * (double)(p->total - at) : 0, eta);
+    for (int i = 0; i < WIDTH; i++)
+        strcat(bar, i < full ? "\u2588" : "\u2591");
+    fprintf(stderr, "\r\033[K%s %3d%% %s ETA %s", bar, (int)(p->total > 0 ? 100 * at / p->total : 0), text, eta);
+    fflush(stderr);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->on && p->drawn) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
+    p->drawn = false;
+}
+
+enum { PLOT_WIDTH = 64, PLOT_HEIGHT = 10 };
+
+void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label)
+{
+    if (n < 2)
+        return;
+    double low = isfinite(floor) ? floor : y[0], high = y[0];
+    for (int i = 0; i < n; i++) {
+        low = fmin(low, y[i]);
+        high = fmax(high, y[i]);
+    }
+    if (!(high > low) || !(x[n - 1] > x[0]))
+        return;
+    char grid[PLOT_HEIGHT][PLOT_WIDTH + 1];
+    for (int r = 0; r < PLOT_HEIGHT; r++) {
+        memset(grid[r], ' ', PLOT_WIDTH);
+        grid[r][PLOT_WIDTH] = 0;
+    }
+    if (isfinite(floor)) {
+        const int r = (int)lround((high - floor) / (high - low) * (PLOT_HEIGHT - 1));
+        for (int c = 0; c < PLOT_WIDTH; c += 2)
+            grid[r][c] = '-';
+    }
+    for (int c = 0, i = 0; c < PLOT_WIDTH; c++) {       /* the value at each column, between its neighbours */
+        const double at = x[0] + (x[n - 1] - x[0]) * c / (PLOT_WIDTH - 1);
+        while (i + 2 < n && x[i + 1] < at)
+            i++;
+        const double part = (at - x[i]) / (x[i + 1] - x[i]), v = y[i] + (y[i + 1] - y[i]) * fmin(fmax(part, 0), 1);
+        grid[(int)lround((high - v) / (high - low) * (PLOT_HEIGHT - 1))][c] = '*';
+    }
+    for (int r = 0; r < PLOT_HEIGHT; r++)
+        fprintf(to, "%7.3f |%s\n", high - (high - low) * r / (PLOT_HEIGHT - 1), grid[r]);
+    fprintf(to, "        +%.*s\n         step %-10.0f%*s%.0f\n", PLOT_WIDTH,
+            "----------------------------------------------------------------", x[0], PLOT_WIDTH - 24, "", x[n - 1]);
+    if (isfinite(floor))
+        fprintf(to, "         * loss   - - %s %.3f\n", floor_label, floor);
+}

@@ -1,0 +1,103 @@
+/* One configuration file: the struct, its loader and its checks. The schema (keys, types, ranges, defaults, one line of
+ * help each) is one table in schema.c; the file reader, --set, the printer and docs/config.md all come from it. */
+#ifndef HONE_CONFIG_CONFIG_H
+#define HONE_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/error.h"
+
+enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN };
+enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN };
+enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
+enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
+enum data_samples { SAMPLES_WINDOWS, SAMPLES_LINES };   /* windows of seq tokens, or one line of text per sample, padded */
+enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
+enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norms, biases and embeddings */
+enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
+enum pass_choice { PASSES_ALL, PASSES_NONE };
+enum precision { PRECISION_F32 };
+enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
+enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+
+/* "every: 200" is 200 steps, "every: 2 epochs" is 2 epochs, 0 is never. */
+struct interval {
+    int64_t n;
+    bool epochs;
+};
+
+enum { CONFIG_PATH_MAX = 1024 };
+
+struct config_model {
+    enum arch arch;
+    int64_t vocab;          /* 0: as many as the data has */
+    int64_t dim, layers, heads;
+    int64_t kv_heads;       /* 0 in the file: as heads; never 0 after config_load */
+    int64_t ffn;            /* 0 in the file: 4 * dim; never 0 after config_load */
+    int64_t seq;
+    int64_t segments;       /* token-type embeddings; 0: none */
+    double dropout, rope_base, norm_eps;    /* norm_eps 0 in the file: 1e-6 for llama, 1e-5 for the others */
+};
+
+struct config_data {
+    enum data_source source;
+    char path[CONFIG_PATH_MAX];             /* text or bin; a bin path may hold a glob: several shards */
+    char val_path[CONFIG_PATH_MAX];         /* optional validation file(s); else val_fraction of path */
+    enum data_domain domain;
+    enum data_tokens tokens;
+    enum data_samples samples;
+    int64_t chars;                          /* length of the built-in corpus */
+    int64_t max_chars;                      /* read at most this many characters of a text file; 0: all */
+    double val_fraction;
+    int64_t workers, prefetch;
+};
+
+struct config_train {
+    int64_t batch_size, steps;
+    int64_t epochs;                         /* 0: `steps` steps; else so many epochs */
+    double lr, min_lr;                      /* the schedule ends at min_lr */
+    enum schedule schedule;
+    int64_t warmup;
+    double weight_decay, beta1, beta2, eps;
+    enum decay decay;
+    double clip;                            /* 0: no clipping */
+    int64_t accumulate, seed;
+    enum on_nan on_nan;
+    char init[CONFIG_PATH_MAX];             /* start from the weights in this safetensors file */
+};
+
+struct config {
+    char file[CONFIG_PATH_MAX];             /* where it was read, for messages */
+    char name[128];                         /* the file's name without .yaml */
+    struct config_model model;
+    struct config_data data;
+    struct config_train train;
+    struct { struct interval every; int64_t batches, batch_size; } eval;
+    struct { struct interval every; int64_t keep; } checkpoint;
+    struct { int64_t every; } log;
+    struct { enum pass_choice passes; enum precision precision; } optimize;
+    struct { enum kernel_choice kernels; } backend;
+    enum device_choice device;
+    int64_t threads;                        /* 0: all cores */
+};
+
+/* Reads `path` (a file, or the name of a config shipped with hone: "quickstart"), applies the overrides ("a.b=c") in
+ * order, fills derived defaults and checks everything. On failure *out is untouched. */
+enum status config_load(struct config *out, const char *path, const char *const *sets, int n_sets, struct error *err);
+
+/* The same from text in memory; `file` is only the name used in messages. */
+enum status config_parse(struct config *out, const char *file, const char *text, size_t length,
+                         const char *const *sets, int n_sets, struct error *err);
+
+/* Writes the whole configuration as YAML that config_load reads back to an equal struct. */
+void config_print(const struct config *c, FILE *to);
+
+/* Writes the reference of all keys as Markdown (docs/config.md is its output). */
+void config_print_reference(FILE *to);
+
+/* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
+const char *config_word(const char *key, int value);
+
+#endif

@@ -1,0 +1,28 @@
+/* Status and errors. A function that can fail returns a status and fills an error that says what failed, where, and
+ * what would be right. Only src/cli prints them. The values of the enum are the exit codes of the program. */
+#ifndef HONE_CORE_ERROR_H
+#define HONE_CORE_ERROR_H
+
+enum status {
+    OK = 0,
+    ANSWER_NO = 1,  /* the question was understood and the answer is no: a gate failed */
+    BAD_INPUT = 2,  /* wrong usage, config, data or file */
+    CANNOT = 3,     /* the machine cannot: no device, no memory, disk full */
+};
+
+struct error {
+    enum status status;
+    char text[1024];
+};
+
+/* Fills the error and returns its status, so that a caller can write `return error_set(err, BAD_INPUT, ...)`.
+ * err may be NULL. */
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As error_set, with ": <strerror(errno)>" appended. errno decides between BAD_INPUT (missing, not allowed) and CANNOT. */
+enum status error_errno(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+enum status error_no_memory(struct error *err, const char *what, unsigned long long bytes);
+
+#endif

@@ -1,0 +1,30 @@
+/* A team of threads that lives as long as a run: every member executes the same function, meets the others at barriers,
+ * and waits between runs. Waiting spins briefly, then sleeps, so that a step costs no wake-up and an idle team no CPU.
+ * With one member everything runs on the caller and barriers are free. */
+#ifndef HONE_CORE_TEAM_H
+#define HONE_CORE_TEAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct team;
+
+typedef void team_fn(void *argument, int member);
+
+enum status team_new(struct team **out, int members, struct error *err);
+void team_free(struct team *t);
+int team_size(const struct team *t);
+
+/* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */
+void team_run(struct team *t, team_fn *fn, void *argument);
+
+/* Called by every member inside team_run: returns when all have arrived. */
+void team_barrier(struct team *t);
+
+/* The part [lo, hi) of n items that belongs to a member, in units of `unit` items: the same for every run. */
+struct span { int64_t lo, hi; };
+struct span team_span(int64_t n, int64_t unit, int member, int members);
+
+#endif

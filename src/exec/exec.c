@@ -1,0 +1,226 @@
+/* The executor: binds values to memory and ops to kernels, then runs them. */
+#include "exec/exec.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "passes/passes.h"
+
+enum { ALIGN = 64 };
+
+struct exec {
+    struct program *program;
+    struct backend *backend;
+    void **memory;                  /* per value */
+    struct kernel_call *calls;      /* per op, in order of phases */
+    int phase_start[PHASES + 1];    /* calls of phase i: [phase_start[i], phase_start[i + 1]) */
+    void *persistent, *workspace, *scratch;
+    size_t persistent_bytes;
+    struct exec_memory sizes;
+    bool measure;
+};
+
+static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+
+static void *shared_memory(struct exec *shared, const struct value *v)
+{
+    const value_id id = shared && v->kind != VALUE_INPUT && v->kind != VALUE_HOST
+                            ? program_find(shared->program, v->name) : NO_VALUE;
+    if (id == NO_VALUE || shared->program->values[id].kind != v->kind ||
+        !shape_equal(shared->program->values[id].shape, v->shape))
+        return NULL;
+    return shared->memory[id];
+}
+
+static void count_memory(struct exec_memory *m, const struct value *v)
+{
+    switch (v->kind) {
+    case VALUE_PARAMETER: m->parameters += value_bytes(v); break;
+    case VALUE_STATE: m->state += value_bytes(v); break;
+    case VALUE_INPUT: case VALUE_HOST: m->inputs += value_bytes(v); break;
+    default: break;
+    }
+}
+
+/* Values that persist get memory one after the other, in two sweeps: sizes, then addresses. */
+static enum status bind_persistent(struct exec *e, struct exec *shared, struct error *err)
+{
+    const struct program *p = e->program;
+    size_t total = 0;
+    for (int i = 0; i < p->n_values; i++) {
+        const struct value *v = &p->values[i];
+        if (!value_is_persistent(v))
+            continue;
+        e->memory[i] = shared_memory(shared, v);
+        if (e->memory[i])
+            continue;
+        count_memory(&e->sizes, v);
+        total += aligned(value_bytes(v));
+    }
+    e->persistent_bytes = total;
+    e->persistent = e->backend->alloc(e->backend, total);
+    if (!e->persistent)
+        return error_no_memory(err, "parameters and optimizer state", total);
+    char *at = e->persistent;
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]) && !e->memory[i]) {
+            e->memory[i] = at;
+            at += aligned(value_bytes(&p->values[i]));
+        }
+    return OK;
+}
+
+static enum status bind_workspace(struct exec *e, struct error *err)
+{
+    const struct program *p = e->program;
+    struct memory_plan plan;
+    pass_memory_plan(p, &plan);
+    e->sizes.workspace = plan.workspace_bytes;
+    e->sizes.naive_workspace = plan.naive_bytes;
+    e->workspace = e->backend->alloc(e->backend, plan.workspace_bytes);
+    for (int i = 0; i < p->n_values && e->workspace; i++)
+        if (plan.offset[i] != SIZE_MAX)
+            e->memory[i] = (char *)e->workspace + plan.offset[i];
+    memory_plan_release(&plan);
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
+            e->sizes.gradients += value_bytes(&p->values[i]);
+    return e->workspace ? OK : error_no_memory(err, "the workspace of activations and gradients", e->sizes.workspace);
+}
+
+static void **addresses(struct exec *e, const value_id *ids, int n)
+{
+    void **list = arena_alloc(&e->program->arena, (size_t)n * sizeof *list);
+    for (int i = 0; i < n; i++)
+        list[i] = e->memory[ids[i]];
+    return list;
+}
+
+static enum status bind_op(struct exec *e, struct op *op, struct kernel_call *call, struct error *err)
+{
+    const struct kernel *k = e->backend->choose(e->backend, e->program, op);
+    if (!k)
+        return error_set(err, CANNOT, "the %s backend has no kernel for op %s", e->backend->name, op_info(op->kind)->name);
+    *call = (struct kernel_call){.kernel = k, .program = e->program, .op = op, .in = addresses(e, op->in, op->n_in),
+                                 .out = addresses(e, op->out, op->n_out)};
+    const size_t scratch = k->scratch ? k->scratch(e->program, op, e->backend->threads) : 0;
+    if (scratch > e->sizes.scratch)
+        e->sizes.scratch = scratch;
+    return OK;
+}
+
+static enum status bind_ops(struct exec *e, struct error *err)
+{
+    struct program *p = e->program;
+    int n = 0;
+    for (enum phase ph = 0; ph < PHASES; ph++) {
+        e->phase_start[ph] = n;
+        for (int i = 0; i < p->n_ops; i++)
+            if (p->ops[i].phase == ph) {
+                const enum status st = bind_op(e, &p->ops[i], &e->calls[n++], err);
+                if (st != OK)
+                    return st;
+            }
+    }
+    e->phase_start[PHASES] = n;
+    e->scratch = e->backend->alloc(e->backend, e->sizes.scratch);
+    if (!e->scratch)
+        return error_no_memory(err, "kernel scratch", e->sizes.scratch);
+    for (int i = 0; i < n; i++)
+        e->calls[i].scratch = e->scratch;
+    return OK;
+}
+
+enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err)
+{
+    struct exec *e = xcalloc(1, sizeof *e);
+    e->program = p;
+    e->backend = b;
+    e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
+    e->calls = xcalloc((size_t)p->n_ops, sizeof *e->calls);
+    enum status st = program_validate(p, err);
+    if (st == OK)
+        st = bind_persistent(e, shared, err);
+    if (st == OK)
+        st = bind_workspace(e, err);
+    if (st == OK)
+        st = bind_ops(e, err);
+    if (st == OK) {
+        *out = e;
+        return OK;
+    }
+    e->program = NULL;              /* stays with the caller */
+    exec_free(e);
+    return st;
+}
+
+void exec_free(struct exec *e)
+{
+    if (!e)
+        return;
+    e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
+    e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
+    e->backend->free_memory(e->backend, e->scratch, e->sizes.scratch);
+    program_free(e->program);
+    free(e->memory);
+    free(e->calls);
+    free(e);
+}
+
+const struct program *exec_program(const struct exec *e) { return e->program; }
+struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
+void exec_measure(struct exec *e, bool on) { e->measure = on; }
+
+void exec_run(struct exec *e, enum phase first, enum phase last)
+{
+    const int from = e->phase_start[first], to = e->phase_start[last + 1];
+    if (to > from)
+        e->backend->run(e->backend, e->calls + from, to - from, e->measure);
+}
+
+void exec_write(struct exec *e, value_id v, const void *host)
+{
+    e->backend->upload(e->backend, e->memory[v], host, value_bytes(&e->program->values[v]));
+}
+
+void exec_read(struct exec *e, value_id v, void *host)
+{
+    e->backend->download(e->backend, host, e->memory[v], value_bytes(&e->program->values[v]));
+}
+
+float exec_scalar(struct exec *e, value_id v)
+{
+    float x = 0;
+    exec_read(e, v, &x);
+    return x;
+}
+
+static void fill_initial(const struct value *v, float *host, uint64_t seed)
+{
+    const int64_t n = shape_count(v->shape);
+    if (v->kind == VALUE_PARAMETER && v->init == INIT_NORMAL) {
+        rng_fill_normal(host, n, v->init_std, seed, rng_stream_of(v->name));
+        return;
+    }
+    const float x = v->kind == VALUE_PARAMETER && v->init == INIT_ONES ? 1 : 0;
+    for (int64_t i = 0; i < n; i++)
+        host[i] = x;                /* zero has the same bits in every type */
+}
+
+enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *err)
+{
+    for (int i = 0; i < e->program->n_values; i++) {
+        const struct value *v = &e->program->values[i];
+        if (v->kind != VALUE_PARAMETER && v->kind != VALUE_STATE)
+            continue;
+        float *host = malloc(value_bytes(v));
+        if (!host)
+            return error_no_memory(err, v->name, value_bytes(v));
+        fill_initial(v, host, seed);
+        exec_write(e, i, host);
+        free(host);
+    }
+    return OK;
+}

@@ -1,0 +1,40 @@
+/* Runs a program on a backend: memory is planned and allocated once, kernels are chosen once, a step only runs them. */
+#ifndef HONE_EXEC_EXEC_H
+#define HONE_EXEC_EXEC_H
+
+#include <stdbool.h>
+
+#include "backend/backend.h"
+#include "core/error.h"
+#include "program/program.h"
+
+struct exec;
+
+struct exec_memory {
+    size_t parameters, state, inputs, workspace, scratch;
+    size_t gradients;           /* of the parameters, where they live in the workspace at the end of backward */
+    size_t naive_workspace;     /* without the plan */
+};
+
+/* Takes the program over (frees it with itself) on success. Values of `shared` (may be NULL) that persist and have the
+ * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. */
+enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err);
+void exec_free(struct exec *e);
+
+const struct program *exec_program(const struct exec *e);
+struct exec_memory exec_memory(const struct exec *e);
+
+/* Runs the ops of one phase after another. */
+void exec_run(struct exec *e, enum phase first, enum phase last);
+
+/* When on, every run adds to the profile counters of the ops. */
+void exec_measure(struct exec *e, bool on);
+
+void exec_write(struct exec *e, value_id v, const void *host);
+void exec_read(struct exec *e, value_id v, void *host);
+float exec_scalar(struct exec *e, value_id v);
+
+/* Gives every parameter its initial value from the seed and zeroes the states. */
+enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *err);
+
+#endif

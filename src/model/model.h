@@ -1,0 +1,27 @@
+/* Models: config -> forward program, in the plain form that people write first. */
+#ifndef HONE_MODEL_MODEL_H
+#define HONE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "program/program.h"
+
+struct model_options {
+    int64_t batch;
+    bool loss;              /* take targets and compute the loss; else logits are the result */
+    bool dropout;           /* training: the config's dropout is on */
+    uint64_t seed;          /* of dropout */
+};
+
+/* Builds the forward program for (batch, m->seq) tokens; m->vocab must be known. The caller owns *out. */
+enum status model_build(struct program **out, const struct config_model *m, struct model_options options,
+                        struct error *err);
+
+/* FLOPs of one training step that the model needs by the usual count: 6 per weight of a matrix product and token, plus
+ * attention (causal: half of the square). What MFU divides by. */
+double model_step_flops(const struct program *p, const struct config_model *m, int64_t batch);
+
+#endif

@@ -1,0 +1,37 @@
+/* What the architectures share: the builder's state and the parts they are made of. */
+#ifndef HONE_MODEL_MODEL_INT_H
+#define HONE_MODEL_MODEL_INT_H
+
+#include "model/model.h"
+
+struct builder {
+    struct program *p;
+    const struct config_model *m;
+    struct model_options o;
+    value_id tick;              /* counter that makes every forward's dropout differ; NO_VALUE without dropout */
+    value_id cosine, sine;      /* RoPE tables; NO_VALUE without */
+    int dropouts;               /* so far: each has a random stream of its own */
+};
+
+/* One file per architecture: a block, and whether positions are learned and the head shares the embedding. */
+struct arch_info {
+    enum arch arch;
+    value_id (*block)(struct builder *b, int layer, value_id x);
+    value_id (*norm)(struct builder *b, const char *name, value_id x);
+    bool learned_positions, tied_head;
+};
+
+extern const struct arch_info arch_gpt, arch_llama, arch_postln;
+
+value_id build_layernorm(struct builder *b, const char *name, value_id x);
+value_id build_rmsnorm(struct builder *b, const char *name, value_id x);
+/* x (.., in) -> (.., out) by a new matrix name.weight (out, in), with name.bias if asked for. */
+value_id build_linear(struct builder *b, const char *name, value_id x, int64_t out, bool bias);
+value_id build_dropout(struct builder *b, value_id x);
+/* Causal self-attention with separate Q, K, V, a mask, stored scores and softmax; rotary: on queries and keys. */
+value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary);
+value_id build_mlp_gelu(struct builder *b, value_id x);
+value_id build_mlp_swiglu(struct builder *b, value_id x);
+value_id build_add(struct builder *b, const char *name, value_id x, value_id y);
+
+#endif

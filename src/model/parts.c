@@ -1,0 +1,99 @@
+/* The parts that architectures are made of. */
+#include <math.h>
+
+#include "model/model_int.h"
+
+static const float INIT_STD = 0.02f;
+
+static value_id parameter(struct builder *b, const char *name, const char *what, struct shape s, enum param_role role,
+                          enum param_init init)
+{
+    return program_add_parameter(b->p, arena_printf(&b->p->arena, "%s.%s", name, what), s, role, init, INIT_STD);
+}
+
+value_id build_layernorm(struct builder *b, const char *name, value_id x)
+{
+    const struct shape width = shape_of(1, b->m->dim);
+    const value_id gain = parameter(b, name, "weight", width, ROLE_NORM, INIT_ONES);
+    const value_id shift = parameter(b, name, "bias", width, ROLE_NORM, INIT_ZEROS);
+    return program_emit(b->p, OP_LAYERNORM, (struct op_attrs){.eps = (float)b->m->norm_eps}, name, 3, x, gain, shift);
+}
+
+value_id build_rmsnorm(struct builder *b, const char *name, value_id x)
+{
+    const value_id gain = parameter(b, name, "weight", shape_of(1, b->m->dim), ROLE_NORM, INIT_ONES);
+    return program_emit(b->p, OP_RMSNORM, (struct op_attrs){.eps = (float)b->m->norm_eps}, name, 2, x, gain);
+}
+
+value_id build_linear(struct builder *b, const char *name, value_id x, int64_t out, bool bias)
+{
+    if (b->p->error.status)
+        return NO_VALUE;
+    const int64_t in = shape_last(b->p->values[x].shape);
+    const struct op_attrs attrs = {.trans_b = true};
+    const value_id w = parameter(b, name, "weight", shape_of(2, out, in), ROLE_MATRIX, INIT_NORMAL);
+    if (!bias)
+        return program_emit(b->p, OP_MATMUL, attrs, name, 2, x, w);
+    const value_id c = parameter(b, name, "bias", shape_of(1, out), ROLE_BIAS, INIT_ZEROS);
+    return program_emit(b->p, OP_MATMUL, attrs, name, 3, x, w, c);
+}
+
+value_id build_dropout(struct builder *b, value_id x)
+{
+    if (b->tick == NO_VALUE)
+        return x;
+    const struct op_attrs attrs = {.prob = (float)b->m->dropout, .seed = b->o.seed, .stream = (uint64_t)++b->dropouts};
+    return program_emit(b->p, OP_DROPOUT, attrs, "dropout", 2, x, b->tick);
+}
+
+value_id build_add(struct builder *b, const char *name, value_id x, value_id y)
+{
+    return program_emit(b->p, OP_ADD, (struct op_attrs){0}, name, 2, x, y);
+}
+
+static value_id rotate(struct builder *b, const char *name, value_id x, int64_t heads)
+{
+    return program_emit(b->p, OP_ROPE, (struct op_attrs){.heads = (int32_t)heads}, name, 3, x, b->cosine, b->sine);
+}
+
+value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary)
+{
+    const struct config_model *m = b->m;
+    const int64_t size = m->dim / m->heads;
+    program_scope(b->p, layer, "blocks.%d.attn", layer);
+    value_id q = build_linear(b, "q", x, m->dim, bias);
+    value_id k = build_linear(b, "k", x, m->kv_heads * size, bias);
+    const value_id v = build_linear(b, "v", x, m->kv_heads * size, bias);
+    if (rotary) {
+        q = rotate(b, "q.rope", q, m->heads);
+        k = rotate(b, "k.rope", k, m->kv_heads);
+    }
+    struct op_attrs heads = {.heads = (int32_t)m->heads, .kv_heads = (int32_t)m->kv_heads};
+    heads.scale = 1 / sqrtf((float)size);
+    value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
+    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = m->seq}, "mask", 0);
+    w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
+    w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
+    w = build_dropout(b, w);
+    heads.scale = 1;
+    const value_id y = program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
+    const value_id out = build_dropout(b, build_linear(b, "o", y, m->dim, bias));
+    program_scope(b->p, layer, "blocks.%d", layer);
+    return out;
+}
+
+value_id build_mlp_gelu(struct builder *b, value_id x)
+{
+    const value_id up = build_linear(b, "u", x, b->m->ffn, true);
+    const value_id mid = program_emit(b->p, OP_GELU, (struct op_attrs){0}, "gelu", 1, up);
+    return build_dropout(b, build_linear(b, "dn", mid, b->m->dim, true));
+}
+
+value_id build_mlp_swiglu(struct builder *b, value_id x)
+{
+    const value_id gate = build_linear(b, "g", x, b->m->ffn, false);
+    const value_id up = build_linear(b, "u", x, b->m->ffn, false);
+    const value_id act = program_emit(b->p, OP_SILU, (struct op_attrs){0}, "silu", 1, gate);
+    const value_id mid = program_emit(b->p, OP_MUL, (struct op_attrs){0}, "mul", 2, act, up);
+    return build_dropout(b, build_linear(b, "dn", mid, b->m->dim, false));
+}

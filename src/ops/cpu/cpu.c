@@ -1,0 +1,158 @@
+/* The CPU backend: memory, choice of kernels, and the loop that runs them on the team. */
+#include "ops/cpu/cpu.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "ops/cpu/cpu_int.h"
+
+struct cpu_backend {
+    struct backend base;
+    struct team *team;
+    const struct kernel *const *tuned;      /* lists of kernels, NULL at the end; NULL: reference only */
+};
+
+extern const struct kernel *const cpu_kernels_baseline[];
+#if defined(__x86_64__)
+extern const struct kernel *const cpu_kernels_avx2[], *const cpu_kernels_avx512[];
+#endif
+
+struct variant {
+    const char *isa;
+    const struct kernel *const *kernels;
+};
+
+/* The best instruction set that was compiled in and that this CPU has. */
+static struct variant best_variant(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        return (struct variant){"avx512", cpu_kernels_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (struct variant){"avx2", cpu_kernels_avx2};
+    return (struct variant){"sse2", cpu_kernels_baseline};
+#elif defined(__aarch64__)
+    return (struct variant){"neon", cpu_kernels_baseline};
+#else
+    return (struct variant){"portable", cpu_kernels_baseline};
+#endif
+}
+
+const char *cpu_isa_name(void) { return best_variant().isa; }
+
+/* Pages come zeroed and untouched: memory that a program never reaches costs nothing. */
+static void *cpu_alloc(struct backend *b, size_t bytes)
+{
+    (void)b;
+    if (bytes == 0)
+        bytes = 1;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
+static void cpu_free_memory(struct backend *b, void *memory, size_t bytes)
+{
+    (void)b;
+    if (memory)
+        munmap(memory, bytes ? bytes : 1);
+}
+
+static void cpu_copy(struct backend *b, void *to, const void *from, size_t bytes)
+{
+    (void)b;
+    memcpy(to, from, bytes);
+}
+
+static const struct kernel *find(const struct kernel *list, const struct program *p, const struct op *op)
+{
+    for (const struct kernel *k = list; k->run; k++)
+        if (k->op == op->kind && (!k->supports || k->supports(p, op)))
+            return k;
+    return NULL;
+}
+
+static const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    for (const struct kernel *const *list = b->tuned; list && *list; list++) {
+        const struct kernel *k = find(*list, p, op);
+        if (k)
+            return k;
+    }
+    return find(cpu_reference_kernels, p, op);
+}
+
+struct run {
+    struct cpu_backend *backend;
+    struct kernel_call *calls;
+    int n;
+    bool measure;
+};
+
+static void run_calls(void *argument, int member)
+{
+    const struct run *r = argument;
+    const struct kernel_thread t = {member, team_size(r->backend->team), r->backend->team};
+    const bool measure = r->measure && member == 0;
+    for (int i = 0; i < r->n; i++) {
+        const struct kernel_call *c = &r->calls[i];
+        const int64_t start = measure ? clock_ns() : 0;
+        if (!c->kernel->serial || member == 0)
+            c->kernel->run(c, &t);
+        team_barrier(t.team);
+        if (measure) {
+            c->op->profile.calls++;
+            c->op->profile.total_ns += clock_ns() - start;
+        }
+    }
+}
+
+static void cpu_run(struct backend *base, struct kernel_call *calls, int n, bool measure)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    struct run r = {b, calls, n, measure};
+    team_run(b->team, run_calls, &r);
+}
+
+static void cpu_free(struct backend *base)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    if (!b)
+        return;
+    team_free(b->team);
+    free(b);
+}
+
+static int usable_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err)
+{
+    struct cpu_backend *b = xcalloc(1, sizeof *b);
+    b->base = (struct backend){
+        .name = "cpu", .threads = threads > 0 ? threads : usable_cores(), .alloc = cpu_alloc,
+        .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .run = cpu_run,
+        .free = cpu_free};
+    b->tuned = reference_only ? NULL : best_variant().kernels;
+    const enum status st = team_new(&b->team, b->base.threads, err);
+    if (st != OK) {
+        free(b);
+        return st;
+    }
+    *out = &b->base;
+    return OK;
+}
+
+struct team *cpu_team(struct backend *b) { return ((struct cpu_backend *)b)->team; }

@@ -1,0 +1,47 @@
+/* What kernels of the CPU share: access to shapes and typed memory of a call. */
+#ifndef HONE_OPS_CPU_CPU_INT_H
+#define HONE_OPS_CPU_CPU_INT_H
+
+#include "backend/backend.h"
+
+/* Lists end with an entry whose run is NULL. */
+extern const struct kernel cpu_reference_kernels[];
+
+static inline const struct value *call_in(const struct kernel_call *c, int i)
+{
+    return &c->program->values[c->op->in[i]];
+}
+static inline const struct value *call_out(const struct kernel_call *c, int i)
+{
+    return &c->program->values[c->op->out[i]];
+}
+static inline int64_t in_count(const struct kernel_call *c, int i) { return shape_count(call_in(c, i)->shape); }
+static inline int64_t out_count(const struct kernel_call *c, int i) { return shape_count(call_out(c, i)->shape); }
+
+/* The sizes of a matmul: c (m, n) = a (m, k) b (k, n) after transposition. */
+struct matmul_dims { int64_t m, n, k; };
+static inline struct matmul_dims matmul_dims(const struct program *p, const struct op *op)
+{
+    const struct shape a = p->values[op->in[0]].shape, b = p->values[op->in[1]].shape;
+    const bool ta = op->attrs.trans_a, tb = op->attrs.trans_b;
+    return (struct matmul_dims){ta ? shape_last(a) : shape_rows(a), tb ? shape_rows(b) : shape_last(b),
+                                ta ? shape_rows(a) : shape_last(a)};
+}
+
+/* The sizes of an attention op, from its weights (B, H, T, T) and the other operand. */
+struct attn_dims { int64_t batch, heads, kv_heads, seq, size; };   /* size: of one head */
+static inline struct attn_dims attn_dims(const struct kernel_call *c)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    const struct value *x = c->op->kind == OP_ATTN_SCORES ? call_in(c, 0) : call_in(c, 1);
+    const int64_t width_heads = c->op->kind == OP_ATTN_MIX ? a->kv_heads : a->heads;
+    return (struct attn_dims){x->shape.dim[0], a->heads, a->kv_heads, x->shape.dim[1], x->shape.dim[2] / width_heads};
+}
+
+/* The team of a CPU backend, for measurements that are not programs. */
+struct team *cpu_team(struct backend *b);
+
+/* Learning rate of the schedule at a step counted from 1; shared so that every kernel and test agrees on it. */
+float lr_at(const struct op_attrs *a, int64_t step);
+
+#endif

@@ -1,0 +1,73 @@
+/* Reference: counters, learning rate, clipping, AdamW. */
+#include <math.h>
+
+#include "ops/cpu/reference/reference.h"
+
+void ref_advance(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    ++*(int32_t *)c->out[0];
+}
+
+float lr_at(const struct op_attrs *a, int64_t step)
+{
+    if (step <= a->warmup)
+        return (float)(a->lr * (double)step / (double)a->warmup);
+    if (a->schedule == 2 || a->total <= a->warmup)
+        return a->lr;
+    double x = (double)(step - a->warmup) / (double)(a->total - a->warmup);
+    x = x > 1 ? 1 : x;
+    const double part = a->schedule == 0 ? 0.5 * (1 + cos(3.141592653589793 * x)) : 1 - x;
+    return (float)(a->min_lr + (a->lr - a->min_lr) * part);
+}
+
+void ref_lr(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    *(float *)c->out[0] = lr_at(&c->op->attrs, *(const int32_t *)c->in[0]);
+}
+
+void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const float *x = c->in[0];
+    double sum = 0;
+    for (int64_t i = 0; i < in_count(c, 0); i++)
+        sum += (double)x[i] * x[i];
+    *(float *)c->out[0] = (float)sum;
+}
+
+void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const float max_norm = c->op->attrs.max_norm;
+    double sum = 0;
+    for (int i = 1; i < c->op->n_in; i++)
+        sum += *(const float *)c->in[i];
+    const float norm = (float)sqrt(sum), loss = *(const float *)c->in[0];
+    float factor = max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6f) : 1;
+    if (!isfinite(norm) || !isfinite(loss))
+        factor = NAN;
+    *(float *)c->out[0] = norm;
+    *(float *)c->out[1] = factor;
+}
+
+/* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). */
+void ref_adamw(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const struct op_attrs *a = &c->op->attrs;
+    const float *grad = c->in[3], lr = *(const float *)c->in[4], factor = *(const float *)c->in[6];
+    const int32_t step = *(const int32_t *)c->in[5];
+    float *p = c->out[0], *m = c->out[1], *v = c->out[2];
+    if (isnan(factor))
+        return;                     /* this step's gradient is not finite: change nothing */
+    const double correct1 = 1 - pow(a->beta1, step), correct2 = 1 - pow(a->beta2, step);
+    for (int64_t i = 0; i < in_count(c, 0); i++) {
+        const double g = (double)grad[i] * factor;
+        m[i] = (float)(a->beta1 * m[i] + (1 - (double)a->beta1) * g);
+        v[i] = (float)(a->beta2 * v[i] + (1 - (double)a->beta2) * g * g);
+        const double update = m[i] / correct1 / (sqrt(v[i] / correct2) + a->eps);
+        p[i] = (float)(p[i] - lr * a->weight_decay * (double)p[i] - lr * update);
+    }
+}

@@ -1,0 +1,147 @@
+/* Tuned: element-wise ops, split over the threads by element. An output may be the same memory as an input: every
+ * element is read before it is written, which `ivdep` tells the compiler. */
+#include <string.h>
+
+#include "core/rng.h"
+#include "ops/cpu/tuned/tuned.h"
+
+#define ELEMENTS _Pragma("GCC ivdep")
+
+static void add(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *a = c->in[0], *b = c->in[1];
+    float *y = c->out[0];
+    const int64_t period = in_count(c, 1);
+    const struct span s = my_elements(t, in_count(c, 0));
+    for (int64_t i = s.lo; i < s.hi;) {             /* run by run of the repeated operand */
+        const int64_t at = i % period, run = period - at < s.hi - i ? period - at : s.hi - i;
+        ELEMENTS
+        for (int64_t j = 0; j < run; j++)
+            y[i + j] = a[i + j] + b[at + j];
+        i += run;
+    }
+}
+
+static void mul(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *a = c->in[0], *b = c->in[1];
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++)
+        y[i] = a[i] * b[i];
+}
+
+/* 0.5 (1 + tanh(u)) is sigmoid(2u), with u the argument of the tanh form of GELU. */
+static const float GELU_2A = 1.5957691216057308f, GELU_B = 0.044715f;
+
+static void gelu(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++) {
+        const float v = x[i];
+        y[i] = v * fast_sigmoid(GELU_2A * (v + GELU_B * v * v * v));
+    }
+}
+
+static void gelu_grad(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0], *dy = c->in[1];
+    float *dx = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++) {
+        const float v = x[i], g = fast_sigmoid(GELU_2A * (v + GELU_B * v * v * v));
+        dx[i] = dy[i] * (g + v * g * (1 - g) * GELU_2A * (1 + 3 * GELU_B * v * v));
+    }
+}
+
+static void silu(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++)
+        y[i] = x[i] * fast_sigmoid(x[i]);
+}
+
+static void silu_grad(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0], *dy = c->in[1];
+    float *dx = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++) {
+        const float g = fast_sigmoid(x[i]);
+        dx[i] = dy[i] * g * (1 + x[i] * (1 - g));
+    }
+}
+
+/* Spans start at multiples of 64, so a thread owns whole blocks of 4 random numbers. */
+static void dropout(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    const float *x = c->in[0], prob = a->prob, scale = 1 / (1 - prob);
+    const uint64_t stream = a->stream << 32 | (uint32_t)*(const int32_t *)c->in[1];
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    for (int64_t i = s.lo; i < s.hi; i += 4) {
+        const struct rng_block b = rng_block(a->seed, stream, (uint64_t)i / 4);
+        const int64_t n = s.hi - i < 4 ? s.hi - i : 4;
+        for (int64_t j = 0; j < n; j++)
+            y[i + j] = rng_unit(b.x[j]) < prob ? 0 : x[i + j] * scale;
+    }
+}
+
+static void fill(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    float *y = c->out[0];
+    const struct span s = my_elements(t, out_count(c, 0));
+    for (int64_t i = s.lo; i < s.hi; i++)
+        y[i] = c->op->attrs.value;
+}
+
+static void accumulate(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[1], weight = c->op->n_in > 2 ? *(const float *)c->in[2] : 1;
+    float *acc = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 1));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++)
+        acc[i] += x[i] * weight;
+}
+
+static void divide(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0], by = *(const float *)c->in[1];
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    ELEMENTS
+    for (int64_t i = s.lo; i < s.hi; i++)
+        y[i] = x[i] / by;
+}
+
+static void zero(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct span s = my_elements(t, out_count(c, 0));
+    memset((float *)c->out[0] + s.lo, 0, (size_t)(s.hi - s.lo) * sizeof(float));
+}
+
+const struct kernel TUNED(elementwise)[] = {
+    {.op = OP_ADD, .name = "simd", .run = add},
+    {.op = OP_MUL, .name = "simd", .run = mul},
+    {.op = OP_GELU, .name = "simd", .run = gelu},
+    {.op = OP_GELU_GRAD, .name = "simd", .run = gelu_grad},
+    {.op = OP_SILU, .name = "simd", .run = silu},
+    {.op = OP_SILU_GRAD, .name = "simd", .run = silu_grad},
+    {.op = OP_DROPOUT, .name = "simd", .run = dropout},
+    {.op = OP_FILL, .name = "simd", .run = fill},
+    {.op = OP_ACCUMULATE, .name = "simd", .run = accumulate},
+    {.op = OP_DIVIDE, .name = "simd", .run = divide},
+    {.op = OP_ZERO, .name = "simd", .run = zero},
+    {.run = NULL},
+};

@@ -1,0 +1,57 @@
+/* Tuned: matrix products by BLAS. The result is cut into one block per thread and every thread calls a serial BLAS on its
+ * block, so results depend on the number of threads alone. */
+#include <cblas.h>
+#include <string.h>
+
+#include "ops/cpu/tuned/tuned.h"
+
+/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. */
+struct grid { int rows, columns; };
+
+static struct grid choose_grid(int64_t m, int64_t n, int threads)
+{
+    struct grid best = {threads, 1};
+    double least = 1e300;
+    for (int r = 1; r <= threads; r++) {
+        if (threads % r)
+            continue;
+        const double border = (double)m / r + (double)n / (threads / r);
+        if (border < least) {
+            least = border;
+            best = (struct grid){r, threads / r};
+        }
+    }
+    return best;
+}
+
+static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct matmul_dims d = matmul_dims(c->program, c->op);
+    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
+    const struct grid g = choose_grid(d.m, d.n, t->count);
+    const struct span rows = team_span(d.m, 8, t->index % g.rows, g.rows);
+    const struct span cols = team_span(d.n, 16, t->index / g.rows, g.columns);
+    if (rows.lo == rows.hi || cols.lo == cols.hi)
+        return;
+    const float *a = (const float *)c->in[0] + (ta ? rows.lo : rows.lo * d.k);
+    const float *b = (const float *)c->in[1] + (tb ? cols.lo * d.k : cols.lo);
+    float *y = (float *)c->out[0] + rows.lo * d.n + cols.lo;
+    if (c->op->n_in > 2)
+        for (int64_t i = 0; i < rows.hi - rows.lo; i++)
+            memcpy(y + i * d.n, (const float *)c->in[2] + cols.lo, (size_t)(cols.hi - cols.lo) * sizeof *y);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)(rows.hi - rows.lo),
+                (int)(cols.hi - cols.lo), (int)d.k, 1, a, (int)(ta ? d.m : d.k), b, (int)(tb ? d.k : d.n),
+                c->op->n_in > 2 ? 1 : 0, y, (int)d.n);
+}
+
+/* CBLAS counts in int. */
+static bool fits_int(const struct program *p, const struct op *op)
+{
+    const struct matmul_dims d = matmul_dims(p, op);
+    return d.m < INT32_MAX && d.n < INT32_MAX && d.k < INT32_MAX;
+}
+
+const struct kernel TUNED(matmul)[] = {
+    {.op = OP_MATMUL, .name = HONE_BLAS_NAME, .run = matmul, .supports = fits_int},
+    {.run = NULL},
+};

@@ -1,0 +1,66 @@
+/* Tuned: rotary positions, and the constants that are built from attributes. */
+#include <math.h>
+
+#include "ops/cpu/tuned/tuned.h"
+
+/* One row of (H, D) with the table's row of D/2 repeated for every head. y may be x. */
+static inline void rotate_row(float *y, const float *x, const float *restrict cosine, const float *restrict sine,
+                              float sign, int64_t heads, int64_t half)
+{
+    for (int64_t h = 0; h < heads; h++)
+#pragma GCC ivdep
+        for (int64_t j = 0; j < half; j++) {
+            const int64_t i = (h * half + j) * 2;
+            const float u = x[i], v = x[i + 1], si = sign * sine[j];
+            y[i] = u * cosine[j] - v * si;
+            y[i + 1] = u * si + v * cosine[j];
+        }
+}
+
+static void rope(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct shape s = call_in(c, 0)->shape;    /* (B, T, H * D) */
+    const int64_t half = shape_last(call_in(c, 1)->shape);
+    const float *cosine = c->in[1], *sine = c->in[2], sign = c->op->attrs.inverse ? -1 : 1;
+    const struct span rows = my_rows(t, s.dim[0] * s.dim[1]);
+    for (int64_t r = rows.lo; r < rows.hi; r++) {
+        const int64_t at = r % s.dim[1] * half;
+        rotate_row((float *)c->out[0] + r * s.dim[2], (const float *)c->in[0] + r * s.dim[2], cosine + at, sine + at,
+                   sign, c->op->attrs.heads, half);
+    }
+}
+
+static void rope_table(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    const struct span columns = my_rows(t, a->cols);
+    for (int64_t j = columns.lo; j < columns.hi; j++) {
+        const double frequency = pow(a->base, -(double)j / (double)a->cols);
+        for (int64_t i = 0; i < a->rows; i++) {
+            double si, co;
+            sincos((double)i * frequency, &si, &co);
+            ((float *)c->out[0])[i * a->cols + j] = (float)co;
+            ((float *)c->out[1])[i * a->cols + j] = (float)si;
+        }
+    }
+}
+
+static void causal_mask(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t n = c->op->attrs.rows;
+    const struct span rows = my_rows(t, n);
+    for (int64_t i = rows.lo; i < rows.hi; i++) {
+        float *y = (float *)c->out[0] + i * n;
+        for (int64_t j = 0; j <= i; j++)
+            y[j] = 0;
+        for (int64_t j = i + 1; j < n; j++)
+            y[j] = -INFINITY;
+    }
+}
+
+const struct kernel TUNED(rope)[] = {
+    {.op = OP_ROPE, .name = "simd", .run = rope},
+    {.op = OP_ROPE_TABLE, .name = "columns", .run = rope_table},
+    {.op = OP_CAUSAL_MASK, .name = "rows", .run = causal_mask},
+    {.run = NULL},
+};

@@ -1,0 +1,50 @@
+/* Passes: program -> program. Each is one file; `step_build` runs those that make a training step in their order. */
+#ifndef HONE_PASSES_PASSES_H
+#define HONE_PASSES_PASSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "program/program.h"
+
+struct optimizer_settings {
+    float lr, min_lr, weight_decay, beta1, beta2, eps;
+    int schedule;                   /* as op_attrs.schedule */
+    int64_t warmup, total_steps;
+    bool decay_all;                 /* else only matrices decay: not norms, biases, embeddings */
+    float max_norm;                 /* 0: no clipping */
+    int accumulate;                 /* micro-batches per step */
+};
+
+/* Appends the backward of p->loss and gives every parameter its gradient. */
+enum status pass_autodiff(struct program *p, struct error *err);
+
+/* Adds gradients up over `micro_batches` runs of forward and backward, weighted by their count of targets, so that the
+ * result is the mean over all targets. Nothing is done for 1. */
+enum status pass_accumulate(struct program *p, int micro_batches, struct error *err);
+
+/* Appends the global gradient norm and the factor that limits it; the factor is NaN when loss or norm is not finite. */
+enum status pass_clip(struct program *p, float max_norm, value_id *factor, struct error *err);
+
+/* Appends step counter, learning rate and one AdamW op per parameter. */
+enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct error *err);
+
+/* Appends host reads of loss, gradient norm and learning rate in every step. */
+enum status pass_read_metrics(struct program *p, struct error *err);
+
+/* All of the above in order, then validation: a forward program becomes a training step. */
+enum status pass_training_step(struct program *p, const struct optimizer_settings *s, struct error *err);
+
+/* Where every value that does not persist lives in one workspace. */
+struct memory_plan {
+    size_t *offset;                 /* per value; SIZE_MAX for values that persist */
+    size_t workspace_bytes;         /* planned */
+    size_t naive_bytes;             /* if every value had memory of its own */
+};
+
+/* Plans by liveness: values whose lifetimes do not overlap share memory, and an op may write over an input that dies. */
+void pass_memory_plan(const struct program *p, struct memory_plan *plan);
+void memory_plan_release(struct memory_plan *plan);
+
+#endif

@@ -1,0 +1,325 @@
+/* The op table: shape rules and costs. Transcendental functions count as one FLOP, as is usual. */
+#include "program/ops.h"
+
+#include <limits.h>
+
+#include "program/program.h"
+
+static const struct value *input(const struct program *p, const struct op *op, int i) { return &p->values[op->in[i]]; }
+static struct shape in_shape(const struct program *p, const struct op *op, int i) { return input(p, op, i)->shape; }
+static int64_t in_count(const struct program *p, const struct op *op, int i) { return shape_count(in_shape(p, op, i)); }
+
+static enum status misfit(const struct program *p, const struct op *op, const char *what, struct error *err)
+{
+    char a[64] = "-", b[64] = "-";
+    if (op->n_in > 0)
+        shape_text(in_shape(p, op, 0), a);
+    if (op->n_in > 1)
+        shape_text(in_shape(p, op, 1), b);
+    return error_set(err, BAD_INPUT, "op %s: %s; inputs are %s %s and %s %s", op_info(op->kind)->name, what,
+                     op->n_in > 0 ? input(p, op, 0)->name : "none", a, op->n_in > 1 ? input(p, op, 1)->name : "none", b);
+}
+
+/* ---- shape rules ---- */
+
+static enum status like_first(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)err;
+    out[0] = in_shape(p, op, 0);
+    return OK;
+}
+
+/* All inputs share the first one's shape. */
+static enum status all_alike(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    out[0] = in_shape(p, op, 0);
+    for (int i = 1; i < op->n_in; i++)
+        if (!shape_equal(out[0], in_shape(p, op, i)))
+            return misfit(p, op, "shapes must be equal", err);
+    return OK;
+}
+
+static enum status scalar(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)p, (void)err;
+    for (int i = 0; i < op_info(op->kind)->n_out; i++)
+        out[i] = shape_of(0);
+    return OK;
+}
+
+static enum status scalar_from_scalar(const struct program *p, const struct op *op, struct shape *out,
+                                      struct error *err)
+{
+    if (in_count(p, op, 0) != 1)
+        return misfit(p, op, "the input must be a scalar", err);
+    return scalar(p, op, out, err);
+}
+
+static enum status embed(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape table = in_shape(p, op, 0), ids = in_shape(p, op, 1);
+    if (table.rank != 2 || ids.rank != 2 || input(p, op, 1)->dtype != I32)
+        return misfit(p, op, "wants a table (V, D) and ids (B, T) of i32", err);
+    out[0] = shape_of(3, ids.dim[0], ids.dim[1], table.dim[1]);
+    return OK;
+}
+
+static enum status embed_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    if (in_count(p, op, 2) != in_count(p, op, 1) * shape_last(in_shape(p, op, 0)))
+        return misfit(p, op, "the gradient does not fit table and ids", err);
+    out[0] = in_shape(p, op, 0);
+    return OK;
+}
+
+static enum status matmul(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape a = in_shape(p, op, 0), b = in_shape(p, op, 1);
+    if (a.rank < 2 || b.rank < 2)
+        return misfit(p, op, "wants matrices", err);
+    const int64_t m = op->attrs.trans_a ? shape_last(a) : shape_rows(a);
+    const int64_t k = op->attrs.trans_a ? shape_rows(a) : shape_last(a);
+    const int64_t n = op->attrs.trans_b ? shape_rows(b) : shape_last(b);
+    if (k != (op->attrs.trans_b ? shape_last(b) : shape_rows(b)))
+        return misfit(p, op, "inner dimensions differ", err);
+    if (op->n_in > 2 && in_count(p, op, 2) != n)
+        return misfit(p, op, "the bias must have as many elements as columns", err);
+    out[0] = op->attrs.trans_a ? shape_of(2, m, n) : a;
+    out[0].dim[out[0].rank - 1] = n;
+    return OK;
+}
+
+static bool is_suffix(struct shape of, struct shape s)
+{
+    for (int i = 1; i <= s.rank; i++)
+        if (s.rank > of.rank || s.dim[s.rank - i] != of.dim[of.rank - i])
+            return false;
+    return true;
+}
+
+static enum status add(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    out[0] = in_shape(p, op, 0);
+    return is_suffix(out[0], in_shape(p, op, 1)) ? OK : misfit(p, op, "the second shape must end the first", err);
+}
+
+static enum status sum_leading(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    out[0] = in_shape(p, op, 1);
+    return is_suffix(in_shape(p, op, 0), out[0]) ? OK : misfit(p, op, "the second shape must end the first", err);
+}
+
+static enum status layernorm(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape x = in_shape(p, op, 0);
+    for (int i = 1; i < op->n_in; i++)
+        if (in_count(p, op, i) != shape_last(x))
+            return misfit(p, op, "gain and shift must have the width of the input", err);
+    out[0] = x;
+    out[1] = out[2] = shape_of(1, shape_rows(x));
+    return OK;
+}
+
+static enum status norm_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)))
+        return misfit(p, op, "dy and x must have one shape", err);
+    out[0] = in_shape(p, op, 1);
+    out[1] = out[2] = in_shape(p, op, 2);
+    return OK;
+}
+
+static enum status rope_table(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)p, (void)err;
+    out[0] = out[1] = shape_of(2, op->attrs.rows, op->attrs.cols);
+    return OK;
+}
+
+static enum status rope(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape x = in_shape(p, op, 0), table = in_shape(p, op, 1);
+    if (x.rank != 3 || op->attrs.heads < 1 || x.dim[1] != table.dim[0] ||
+        x.dim[2] != op->attrs.heads * 2 * table.dim[1])
+        return misfit(p, op, "wants (B, T, H*D) and a table (T, D/2)", err);
+    out[0] = x;
+    return OK;
+}
+
+static enum status causal_mask(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)p, (void)err;
+    out[0] = shape_of(2, op->attrs.rows, op->attrs.rows);
+    return OK;
+}
+
+static bool heads_fit(const struct op_attrs *a, int64_t q_width, int64_t k_width)
+{
+    return a->heads > 0 && a->kv_heads > 0 && a->heads % a->kv_heads == 0 && q_width % a->heads == 0 &&
+           k_width == q_width / a->heads * a->kv_heads;
+}
+
+static enum status attn_scores(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
+    if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] ||
+        !heads_fit(&op->attrs, q.dim[2], k.dim[2]))
+        return misfit(p, op, "wants q (B, T, H*D) and k (B, T, K*D) with K dividing H", err);
+    out[0] = shape_of(4, q.dim[0], (int64_t)op->attrs.heads, q.dim[1], q.dim[1]);
+    return OK;
+}
+
+static enum status attn_mix(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape w = in_shape(p, op, 0), v = in_shape(p, op, 1);
+    const bool back = op->kind == OP_ATTN_MIX_T;
+    const int64_t mine = back ? op->attrs.heads : op->attrs.kv_heads, other = back ? op->attrs.kv_heads : op->attrs.heads;
+    if (w.rank != 4 || v.rank != 3 || w.dim[0] != v.dim[0] || w.dim[1] != op->attrs.heads || w.dim[2] != v.dim[1] ||
+        mine < 1 || other < 1 || v.dim[2] % mine || op->attrs.heads % op->attrs.kv_heads)
+        return misfit(p, op, "wants weights (B, H, T, T) and a (B, T, heads*D) that fits them", err);
+    out[0] = shape_of(3, v.dim[0], v.dim[1], v.dim[2] / mine * other);
+    return OK;
+}
+
+static enum status nll(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    if (shape_rows(in_shape(p, op, 0)) != in_count(p, op, 1) || input(p, op, 1)->dtype != I32)
+        return misfit(p, op, "wants one i32 target per row", err);
+    if (op->kind == OP_NLL_GRAD)
+        return like_first(p, op, out, err);
+    return scalar(p, op, out, err);
+}
+
+static enum status nothing(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)p, (void)op, (void)out, (void)err;
+    return OK;                              /* every output is updated in place */
+}
+
+static enum status adamw(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)out;
+    for (int i = 1; i < 4; i++)
+        if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, i)))
+            return misfit(p, op, "parameter, moments and gradient must have one shape", err);
+    return OK;
+}
+
+static enum status accumulate(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)out;
+    return shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)) ? OK : misfit(p, op, "shapes must be equal", err);
+}
+
+/* ---- FLOPs ---- */
+
+static double none(const struct program *p, const struct op *op) { (void)p, (void)op; return 0; }
+static double per_element(const struct program *p, const struct op *op) { return (double)in_count(p, op, 0); }
+static double few_per_element(const struct program *p, const struct op *op) { return 4.0 * per_element(p, op); }
+static double many_per_element(const struct program *p, const struct op *op) { return 8.0 * per_element(p, op); }
+static double per_third(const struct program *p, const struct op *op) { return (double)in_count(p, op, 2); }
+static double per_output(const struct program *p, const struct op *op)
+{
+    return (double)shape_count(p->values[op->out[0]].shape);
+}
+
+static double matmul_flops(const struct program *p, const struct op *op)
+{
+    const struct shape a = in_shape(p, op, 0);
+    const double k = (double)(op->attrs.trans_a ? shape_rows(a) : shape_last(a));
+    return per_output(p, op) * (2 * k + (op->n_in > 2));
+}
+
+/* Every score takes one dot product of head size; the same for the two mixes. */
+static double attn_flops(const struct program *p, const struct op *op)
+{
+    const bool scores = op->kind == OP_ATTN_SCORES;
+    const struct shape w = scores ? p->values[op->out[0]].shape : in_shape(p, op, 0);
+    const struct shape x = in_shape(p, op, scores ? 0 : 1);
+    const double head = (double)x.dim[2] / (op->kind == OP_ATTN_MIX ? op->attrs.kv_heads : op->attrs.heads);
+    return 2.0 * (double)shape_count(w) * head;
+}
+
+/* ---- bytes where "every value once" is wrong ---- */
+
+static double value_traffic(const struct program *p, value_id id) { return (double)value_bytes(&p->values[id]); }
+
+static double embed_bytes(const struct program *p, const struct op *op)     /* reads only the rows it needs */
+{
+    return value_traffic(p, op->in[1]) + 2 * value_traffic(p, op->out[0]);
+}
+
+static double nll_bytes(const struct program *p, const struct op *op)       /* one number per row */
+{
+    return 2 * value_traffic(p, op->in[1]);
+}
+
+static double nll_grad_bytes(const struct program *p, const struct op *op)  /* writes all, reads targets */
+{
+    return value_traffic(p, op->in[1]) + value_traffic(p, op->out[0]);
+}
+
+static double output_bytes(const struct program *p, const struct op *op) { return value_traffic(p, op->out[0]); }
+
+static double sum_leading_bytes(const struct program *p, const struct op *op)
+{
+    return value_traffic(p, op->in[0]) + value_traffic(p, op->out[0]);
+}
+
+enum { FIRST = 1, SECOND = 2 };             /* bits of `reuse` */
+
+const struct op_info op_table[OP_KINDS] = {
+    /*                       name                in (min max) out  shapes       flops             bytes              reuse updated */
+    [OP_EMBED]            = {"embed",            2, 2, 1, embed,       none,             embed_bytes,       0, 0},
+    [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  per_third,        NULL,              0, 0},
+    [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      matmul_flops,     NULL,              0, 0},
+    [OP_SUM_LEADING]      = {"sum_leading",      2, 2, 1, sum_leading, per_element,      sum_leading_bytes, 0, 0},
+    [OP_ADD]              = {"add",              2, 2, 1, add,         per_element,      NULL,              FIRST, 0},
+    [OP_MUL]              = {"mul",              2, 2, 1, all_alike,   per_element,      NULL,              FIRST | SECOND, 0},
+    [OP_GELU]             = {"gelu",             1, 1, 1, like_first,  many_per_element, NULL,              FIRST, 0},
+    [OP_GELU_GRAD]        = {"gelu_grad",        2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
+    [OP_SILU]             = {"silu",             1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
+    [OP_SILU_GRAD]        = {"silu_grad",        2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
+    [OP_LAYERNORM]        = {"layernorm",        3, 3, 3, layernorm,   many_per_element, NULL,              0, 0},
+    [OP_LAYERNORM_GRAD]   = {"layernorm_grad",   5, 5, 3, norm_grad,   many_per_element, NULL,              FIRST, 0},
+    [OP_RMSNORM]          = {"rmsnorm",          2, 2, 2, layernorm,   few_per_element,  NULL,              0, 0},
+    [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 4, 2, norm_grad,   many_per_element, NULL,              FIRST, 0},
+    [OP_ROPE_TABLE]       = {"rope_table",       0, 0, 2, rope_table,  per_output,       NULL,              0, 0},
+    [OP_ROPE]             = {"rope",             3, 3, 1, rope,        few_per_element,  NULL,              FIRST, 0},
+    [OP_CAUSAL_MASK]      = {"causal_mask",      0, 0, 1, causal_mask, none,             NULL,              0, 0},
+    [OP_ATTN_SCORES]      = {"attn_scores",      2, 2, 1, attn_scores, attn_flops,       NULL,              0, 0},
+    [OP_ATTN_MIX]         = {"attn_mix",         2, 2, 1, attn_mix,    attn_flops,       NULL,              0, 0},
+    [OP_ATTN_MIX_T]       = {"attn_mix_t",       2, 2, 1, attn_mix,    attn_flops,       NULL,              0, 0},
+    [OP_SOFTMAX]          = {"softmax",          1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
+    [OP_SOFTMAX_GRAD]     = {"softmax_grad",     2, 2, 1, all_alike,   few_per_element,  NULL,              FIRST | SECOND, 0},
+    [OP_LOG_SOFTMAX]      = {"log_softmax",      1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
+    [OP_LOG_SOFTMAX_GRAD] = {"log_softmax_grad", 2, 2, 1, all_alike,   few_per_element,  NULL,              FIRST | SECOND, 0},
+    [OP_DROPOUT]          = {"dropout",          2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
+    [OP_NLL]              = {"nll",              2, 2, 2, nll,         none,             nll_bytes,         0, 0},
+    [OP_NLL_GRAD]         = {"nll_grad",         4, 4, 1, nll,         none,             nll_grad_bytes,    FIRST, 0},
+    [OP_FILL]             = {"fill",             1, 1, 1, like_first,  none,             output_bytes,      FIRST, 0},
+    [OP_ADVANCE]          = {"advance",          1, 1, 1, nothing,     none,             NULL,              0, 1},
+    [OP_LR]               = {"lr",               1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
+    [OP_ACCUMULATE]       = {"accumulate",       2, 3, 1, accumulate,  per_element,      NULL,              0, 1},
+    [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
+    [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
+    [OP_SUM_SQUARES]      = {"sum_squares",      1, 1, 1, scalar,      per_element,      NULL,              0, 0},
+    [OP_CLIP]             = {"clip",             2, INT_MAX, 2, scalar, none,            NULL,              0, 0},
+    [OP_ADAMW]            = {"adamw",            7, 7, 3, adamw,       many_per_element, NULL,              0, 3},
+    [OP_HOST_READ]        = {"host_read",        1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
+};
+
+double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op); }
+
+double op_bytes(const struct program *p, const struct op *op)
+{
+    const struct op_info *info = op_info(op->kind);
+    if (info->bytes)
+        return info->bytes(p, op);
+    double sum = 0;
+    for (int i = 0; i < op->n_in; i++)
+        sum += value_traffic(p, op->in[i]);
+    for (int i = 0; i < op->n_out; i++)
+        sum += value_traffic(p, op->out[i]);
+    return sum;
+}

@@ -1,0 +1,85 @@
+/* The ops: what exists, with which attributes, and one table that knows everything that does not depend on a device. */
+#ifndef HONE_PROGRAM_OPS_H
+#define HONE_PROGRAM_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct program;
+struct op;
+struct shape;
+
+/* Shapes in the comments: B batch, T sequence, D width, H heads, V vocabulary, N any leading dimensions. */
+enum op_kind {
+    OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D) */
+    OP_EMBED_GRAD,      /* table, ids, dy -> dtable */
+    OP_MATMUL,          /* a, b[, bias] -> op(a) op(b) + bias; leading dimensions of a are flattened */
+    OP_SUM_LEADING,     /* x (N..,S..), like (S..) -> sum over the leading dimensions */
+    OP_ADD,             /* a (N..,S..), b (S..) -> a + b, b repeated over the leading dimensions */
+    OP_MUL,             /* a, b of one shape */
+    OP_GELU, OP_GELU_GRAD,              /* tanh form; x, dy -> dx */
+    OP_SILU, OP_SILU_GRAD,
+    OP_LAYERNORM,       /* x, gain, shift -> y, mean (N), rstd (N) */
+    OP_LAYERNORM_GRAD,  /* dy, x, gain, mean, rstd -> dx, dgain, dshift */
+    OP_RMSNORM,         /* x, gain -> y, rstd (N) */
+    OP_RMSNORM_GRAD,    /* dy, x, gain, rstd -> dx, dgain */
+    OP_ROPE_TABLE,      /* -> cos, sin (T, D/2): rows, cols, base */
+    OP_ROPE,            /* x (B,T,H*D), cos, sin -> rotated pairs; inverse: rotated back */
+    OP_CAUSAL_MASK,     /* -> (T,T): 0 on and below the diagonal, -inf above */
+    OP_ATTN_SCORES,     /* q (B,T,H*D), k (B,T,K*D) -> scale * q k^T (B,H,T,T) */
+    OP_ATTN_MIX,        /* p (B,H,T,T), v (B,T,K*D) -> scale * p v (B,T,H*D) */
+    OP_ATTN_MIX_T,      /* p (B,H,T,T), x (B,T,H*D) -> scale * p^T x, heads of a group summed (B,T,K*D) */
+    OP_SOFTMAX, OP_SOFTMAX_GRAD,        /* last dimension; y, dy -> dx */
+    OP_LOG_SOFTMAX, OP_LOG_SOFTMAX_GRAD,
+    OP_DROPOUT,         /* x, tick -> x * mask / (1 - p); its own gradient */
+    OP_NLL,             /* logp (N,V), targets (N) i32 -> mean loss, count; targets below 0 are padding */
+    OP_NLL_GRAD,        /* logp, targets, count, dloss -> dlogp */
+    OP_FILL,            /* like -> value everywhere */
+    OP_ADVANCE,         /* counter i32, in place: + 1 */
+    OP_LR,              /* step -> learning rate by the schedule in the attributes */
+    OP_ACCUMULATE,      /* acc in place, x[, weight]: acc += x * weight */
+    OP_DIVIDE,          /* x, by (scalar) -> x / by */
+    OP_ZERO,            /* x in place */
+    OP_SUM_SQUARES,     /* x -> sum of squares */
+    OP_CLIP,            /* loss, sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite */
+    OP_ADAMW,           /* param, m, v in place; grad, lr, step, factor; nothing changes when factor is NaN */
+    OP_HOST_READ,       /* scalar -> host scalar */
+    OP_KINDS
+};
+
+struct op_attrs {
+    bool trans_a, trans_b, inverse;
+    int32_t heads, kv_heads;
+    int64_t rows, cols;                     /* constants: their shape */
+    float scale;                            /* attention: factor on the product */
+    float eps, value, prob;
+    float base;                             /* RoPE */
+    uint64_t seed, stream;                  /* dropout */
+    float lr, min_lr, weight_decay, beta1, beta2, max_norm;
+    int32_t schedule;                       /* 0 cosine, 1 linear, 2 constant */
+    int64_t warmup, total;
+};
+
+enum { OP_MAX_OUT = 3 };
+
+/* Output shapes from the inputs' shapes and the attributes; fails when the inputs do not fit. */
+typedef enum status op_shape_fn(const struct program *p, const struct op *op, struct shape *out, struct error *err);
+typedef double op_cost_fn(const struct program *p, const struct op *op);
+
+struct op_info {
+    const char *name;
+    int min_in, max_in, n_out;
+    op_shape_fn *shapes;
+    op_cost_fn *flops;
+    op_cost_fn *bytes;                      /* NULL: every input and output once */
+    unsigned reuse;                         /* bit i: output 0 may take the memory of input i when it dies here */
+    int n_updated;                          /* the first so many inputs are updated in place and are the outputs */
+};
+
+extern const struct op_info op_table[OP_KINDS];
+
+static inline const struct op_info *op_info(enum op_kind kind) { return &op_table[kind]; }
+
+#endif

@@ -1,0 +1,93 @@
+/* The listing of a program for people. */
+#include <string.h>
+
+#include "program/program.h"
+
+static void print_values(const struct program *p, enum value_kind kind, FILE *to)
+{
+    char shape[64];
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == kind)
+            fprintf(to, "  %-9s %%%-4d %-34s %-4s %s\n", value_kind_name(kind), i, p->values[i].name,
+                    dtype_name(p->values[i].dtype), shape_text(p->values[i].shape, shape));
+}
+
+static void print_attrs(const struct op_attrs *a, FILE *to)
+{
+    const struct { const char *name; double value; } list[] = {
+        {"heads", a->heads}, {"kv_heads", a->kv_heads}, {"rows", (double)a->rows}, {"cols", (double)a->cols},
+        {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base}, {"lr", a->lr},
+        {"weight_decay", a->weight_decay}, {"beta1", a->beta1}, {"beta2", a->beta2}, {"max_norm", a->max_norm},
+        {"warmup", (double)a->warmup}, {"total", (double)a->total},
+    };
+    if (a->trans_a || a->trans_b)
+        fprintf(to, " %c%c", a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
+    if (a->inverse)
+        fputs(" inverse", to);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].value != 0)
+            fprintf(to, " %s=%.6g", list[i].name, list[i].value);
+}
+
+static void print_op(const struct program *p, int at, FILE *to)
+{
+    const struct op *op = &p->ops[at];
+    char shape[64];
+    fprintf(to, "%5d ", at);
+    if (op->layer == NO_LAYER)
+        fputs("  - ", to);
+    else
+        fprintf(to, "%3d ", op->layer);
+    fprintf(to, "%-16s", op_info(op->kind)->name);
+    for (int i = 0; i < op->n_in && i < 8; i++)
+        fprintf(to, " %%%d", op->in[i]);
+    if (op->n_in > 8)
+        fprintf(to, " ... (%d inputs)", op->n_in);
+    print_attrs(&op->attrs, to);
+    fputs(" ->", to);
+    for (int i = 0; i < op->n_out; i++)
+        fprintf(to, " %%%d", op->out[i]);
+    const struct value *v = &p->values[op->out[0]];
+    fprintf(to, "  %s %s  %.4g MFLOP %.4g MB  [%s]\n", v->name, shape_text(v->shape, shape), op_flops(p, op) / 1e6,
+            op_bytes(p, op) / 1e6, op->made_by);
+}
+
+struct program_cost program_cost(const struct program *p, enum phase phase)
+{
+    struct program_cost c = {0};
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase == phase) {
+            c.flops += op_flops(p, &p->ops[i]);
+            c.bytes += op_bytes(p, &p->ops[i]);
+            c.ops++;
+        }
+    return c;
+}
+
+int64_t program_parameters(const struct program *p)
+{
+    int64_t n = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER)
+            n += shape_count(p->values[i].shape);
+    return n;
+}
+
+void program_print(const struct program *p, FILE *to)
+{
+    fprintf(to, "program %s: %d ops, %d values, %lld parameters\n", p->name, p->n_ops, p->n_values,
+            (long long)program_parameters(p));
+    print_values(p, VALUE_INPUT, to);
+    print_values(p, VALUE_PARAMETER, to);
+    print_values(p, VALUE_STATE, to);
+    print_values(p, VALUE_HOST, to);
+    for (enum phase ph = 0; ph < PHASES; ph++) {
+        const struct program_cost c = program_cost(p, ph);
+        if (!c.ops)
+            continue;
+        fprintf(to, "%s: %d ops, %.4g GFLOP, %.4g MB\n", phase_name(ph), c.ops, c.flops / 1e9, c.bytes / 1e6);
+        for (int i = 0; i < p->n_ops; i++)
+            if (p->ops[i].phase == ph)
+                print_op(p, i, to);
+    }
+}

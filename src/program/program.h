@@ -1,0 +1,135 @@
+/* A step as plain data: values and a flat list of ops over them. Models build the forward part, passes rewrite it, the
+ * executor runs it, the printer and the cost model read it. There is no pointer to device memory in here.
+ *
+ * Activations, gradients and constants are written by exactly one op, before they are read. Parameters and states
+ * persist between steps and may be updated in place: the op then has the value among its inputs and its outputs. */
+#ifndef HONE_PROGRAM_PROGRAM_H
+#define HONE_PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "program/ops.h"
+
+enum dtype { F32, BF16, I32 };
+enum value_kind {
+    VALUE_PARAMETER,
+    VALUE_ACTIVATION,
+    VALUE_GRADIENT,
+    VALUE_STATE,        /* moments, counters, accumulators: kept between steps, not trained */
+    VALUE_INPUT,        /* filled by the host before a step */
+    VALUE_CONSTANT,     /* made by an op from attributes alone: masks, tables */
+    VALUE_HOST,         /* a scalar the host reads after the step */
+};
+enum phase { PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZE, PHASE_COMMUNICATE, PHASES };
+enum param_init { INIT_ZEROS, INIT_ONES, INIT_NORMAL };
+enum param_role { ROLE_MATRIX, ROLE_EMBEDDING, ROLE_NORM, ROLE_BIAS };
+
+enum { MAX_RANK = 4, NO_LAYER = -1 };
+typedef int32_t value_id;
+#define NO_VALUE ((value_id)-1)
+
+struct shape {
+    int rank;                       /* 0: a scalar */
+    int64_t dim[MAX_RANK];
+};
+
+struct value {
+    const char *name;
+    enum value_kind kind;
+    enum dtype dtype;
+    struct shape shape;
+    int layer;
+    /* parameters only */
+    enum param_init init;
+    enum param_role role;
+    float init_std;
+    int group;                      /* parameters that are selected and updated together */
+    value_id grad;                  /* the gradient that the optimizer uses; NO_VALUE until autodiff */
+};
+
+struct op_profile {                 /* filled by the executor when it measures */
+    int64_t calls, total_ns;
+};
+
+struct op {
+    enum op_kind kind;
+    enum phase phase;
+    int layer;                      /* NO_LAYER outside the blocks */
+    const char *made_by;            /* "model" or the name of a pass */
+    int n_in, n_out;
+    value_id *in, *out;
+    struct op_attrs attrs;
+    struct op_profile profile;
+};
+
+struct program {
+    const char *name;
+    struct value *values;
+    int n_values, cap_values;
+    struct op *ops;
+    int n_ops, cap_ops;
+    value_id tokens, targets, segments;     /* inputs; NO_VALUE where the program has none */
+    value_id logits, loss, count;           /* loss: mean over `count` targets that are not padding */
+    value_id step, norm;                    /* optimizer step counter and global gradient norm */
+    int micro_batches;                      /* data, forward and backward run so often per optimize */
+    struct error error;                     /* the first mistake of a builder; see program_validate */
+    /* what the next op gets */
+    enum phase phase;
+    int layer;
+    const char *made_by, *scope;
+    struct arena arena;
+};
+
+struct program *program_new(const char *name);
+void program_free(struct program *p);
+
+/* Names the ops and values that follow: scope "blocks.0.attn", layer 0. The text is copied. */
+void program_scope(struct program *p, int layer, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+value_id program_add_value(struct program *p, const char *name, enum value_kind kind, enum dtype dtype,
+                           struct shape shape);
+value_id program_add_parameter(struct program *p, const char *name, struct shape shape, enum param_role role,
+                               enum param_init init, float std);
+value_id program_find(const struct program *p, const char *name);       /* NO_VALUE if absent */
+
+/* Appends an op. Its outputs are new values of the kind the phase implies (activation, gradient, or constant when it
+ * has no inputs), shaped by the op table and named scope.name, except for ops that update values in place (ops.h), whose
+ * outputs are their own inputs. Returns the index of the op, or -1 after a mistake, which p->error then describes. */
+int program_add_op(struct program *p, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in,
+                   const value_id *in);
+/* The same for ops with one output that matters: returns it. The variadic arguments are value ids. */
+value_id program_emit(struct program *p, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in, ...);
+
+/* Checks every rule above and the shapes of every op; an error names the op and its values. */
+enum status program_validate(const struct program *p, struct error *err);
+
+/* A readable listing: values by kind, then the ops with shapes, FLOPs and bytes. */
+void program_print(const struct program *p, FILE *to);
+
+struct program_cost {
+    double flops, bytes;
+    int ops;
+};
+struct program_cost program_cost(const struct program *p, enum phase phase);
+double op_flops(const struct program *p, const struct op *op);
+double op_bytes(const struct program *p, const struct op *op);
+int64_t program_parameters(const struct program *p);        /* trained numbers */
+
+struct shape shape_of(int rank, ...);                       /* dims as int64_t */
+int64_t shape_count(struct shape s);
+bool shape_equal(struct shape a, struct shape b);
+int64_t shape_rows(struct shape s);                         /* product of all but the last dimension */
+int64_t shape_last(struct shape s);                         /* the last dimension; 1 for a scalar */
+const char *shape_text(struct shape s, char out[64]);       /* "(8, 128, 256)" */
+size_t dtype_size(enum dtype t);
+const char *dtype_name(enum dtype t);
+const char *value_kind_name(enum value_kind k);
+const char *phase_name(enum phase p);
+size_t value_bytes(const struct value *v);
+bool value_is_persistent(const struct value *v);            /* parameter, state, input or host */
+
+#endif

@@ -1,0 +1,105 @@
+/* The rules of a program: every read follows a write, one writer per value, shapes as the op table says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program.h"
+
+static enum status op_error(const struct program *p, int at, value_id v, const char *what, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    return error_set(err, BAD_INPUT, "op %d %s (layer %d, made by %s): value '%s' %s", at, op_info(op->kind)->name,
+                     op->layer, op->made_by, v >= 0 && v < p->n_values ? p->values[v].name : "?", what);
+}
+
+static bool is_update(const struct op *op, int i) { return i < op_info(op->kind)->n_updated && op->out[i] == op->in[i]; }
+
+static enum status check_inputs(const struct program *p, int at, const bool *written, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    const struct op_info *info = op_info(op->kind);
+    if (op->n_in < info->min_in || op->n_in > info->max_in || op->n_out != info->n_out)
+        return error_set(err, BAD_INPUT, "op %d %s has %d inputs and %d outputs; it takes %d to %d and gives %d", at,
+                         info->name, op->n_in, op->n_out, info->min_in, info->max_in, info->n_out);
+    for (int i = 0; i < op->n_in; i++) {
+        const value_id v = op->in[i];
+        if (v < 0 || v >= p->n_values)
+            return op_error(p, at, v, "does not exist", err);
+        if (!written[v])
+            return op_error(p, at, v, "is read before it is written", err);
+    }
+    return OK;
+}
+
+static enum status check_outputs(const struct program *p, int at, bool *written, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    struct shape shapes[OP_MAX_OUT] = {{0}};
+    struct error why;
+    if (op_info(op->kind)->shapes(p, op, shapes, &why))
+        return error_set(err, BAD_INPUT, "op %d (layer %d, made by %s): %s", at, op->layer, op->made_by, why.text);
+    for (int i = 0; i < op->n_out; i++) {
+        const value_id v = op->out[i];
+        if (v < 0 || v >= p->n_values)
+            return op_error(p, at, v, "does not exist", err);
+        if (is_update(op, i)) {
+            if (p->values[v].kind != VALUE_PARAMETER && p->values[v].kind != VALUE_STATE)
+                return op_error(p, at, v, "is updated in place but does not persist", err);
+            continue;
+        }
+        if (written[v] && p->values[v].kind != VALUE_HOST)
+            return op_error(p, at, v, "is written twice", err);
+        if (!shape_equal(p->values[v].shape, shapes[i]))
+            return op_error(p, at, v, "has a shape that the op does not give", err);
+        written[v] = true;
+    }
+    return OK;
+}
+
+static enum status check_values(const struct program *p, bool *written, struct error *err)
+{
+    for (int i = 0; i < p->n_values; i++) {
+        const struct value *v = &p->values[i];
+        for (int d = 0; d < v->shape.rank; d++)
+            if (v->shape.dim[d] < 1)
+                return error_set(err, BAD_INPUT, "value '%s': dimension %d is %lld; it must be at least 1", v->name, d,
+                                 (long long)v->shape.dim[d]);
+        written[i] = value_is_persistent(v) && v->kind != VALUE_HOST;
+    }
+    return OK;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Checkpoints and sharing go by name, so the names of values that persist are unique. */
+static enum status check_names(const struct program *p, struct error *err)
+{
+    const char **names = xcalloc((size_t)p->n_values, sizeof *names);
+    enum status st = OK;
+    int n = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]))
+            names[n++] = p->values[i].name;
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    for (int i = 1; i < n && st == OK; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            st = error_set(err, BAD_INPUT, "two values that persist are named '%s'", names[i]);
+    free(names);
+    return st;
+}
+
+enum status program_validate(const struct program *p, struct error *err)
+{
+    if (p->error.status)
+        return error_set(err, p->error.status, "program %s: %s", p->name, p->error.text);
+    bool *written = xcalloc((size_t)p->n_values, sizeof *written);
+    enum status st = check_values(p, written, err);
+    for (int i = 0; i < p->n_ops && st == OK; i++) {
+        st = check_inputs(p, i, written, err);
+        if (st == OK)
+            st = check_outputs(p, i, written, err);
+    }
+    if (st == OK)
+        st = check_names(p, err);
+    free(written);
+    return st;
+}

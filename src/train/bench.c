@@ -1,0 +1,101 @@
+/* Whole-step timing on random tokens. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/arena.h"
+#include "model/model.h"
+#include "train/train_int.h"
+
+enum { MOST_STEPS = 100000, FEWEST_STEPS = 5 };
+
+/* The kernel's high-water mark of this process's memory, which can be set back. */
+static void reset_peak_memory(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f) {
+        fputs("5", f);
+        fclose(f);
+    }
+}
+
+static double peak_memory_mb(void)
+{
+    char line[256];
+    double kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %lf kB", &kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kb * 1024 / 1e6;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Steps until the time is up; the first tenth is warm-up and not counted. */
+static enum status time_steps(struct model_run *r, struct loader *l, double seconds, double *times, int64_t *n,
+                              struct error *err)
+{
+    enum status st = OK;
+    const double begin = clock_s();
+    while (st == OK && clock_s() - begin < seconds * 0.1)
+        st = model_run_step(r, l, err);
+    const double start = clock_s();
+    for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); ++*n) {
+        const double t = clock_s();
+        st = model_run_step(r, l, err);
+        times[*n] = clock_s() - t;
+    }
+    return st;
+}
+
+static void summarize(struct model_run *r, double *times, int64_t n, double peak_gflops, struct bench_result *out)
+{
+    const int64_t batch = r->config.train.batch_size * r->config.train.accumulate;
+    const struct exec_memory m = exec_memory(r->train);
+    qsort(times, (size_t)n, sizeof *times, ascending);
+    const double median = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    const double flops = model_step_flops(exec_program(r->train), &r->config.model, batch);
+    *out = (struct bench_result){
+        .ms_per_step = median * 1e3, .ms_spread = (times[n * 9 / 10] - times[n / 10]) * 1e3,
+        .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
+        .peak_mb = peak_memory_mb(), .tflops = flops / median / 1e12,
+        .mfu_percent = peak_gflops > 0 ? flops / median / 1e9 / peak_gflops * 100 : 0,
+        .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n,
+        .planned_mb = (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch) / 1e6};
+}
+
+enum status bench_run(const struct config *c, double seconds, double peak_gflops, struct bench_result *out,
+                      struct error *err)
+{
+    struct config known = *c;
+    struct dataset *d;
+    struct loader *l = NULL;
+    struct model_run r = {0};
+    double *times = xcalloc(MOST_STEPS, sizeof *times);
+    int64_t n = 0;
+    if (!known.model.vocab)
+        known.model.vocab = 256;
+    known.eval.batches = 0;
+    reset_peak_memory();
+    enum status st = dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments,
+                                         (uint64_t)c->train.seed, err);
+    if (st == OK)
+        st = model_run_open(&r, &known, d, err);
+    if (st == OK)
+        st = loader_new(&l, d, SPLIT_TRAIN, known.train.batch_size, 0, 0, 1, err);
+    if (st == OK)
+        st = time_steps(&r, l, seconds, times, &n, err);
+    if (st == OK)
+        summarize(&r, times, n, peak_gflops, out);
+    loader_free(l);
+    model_run_close(&r);
+    free(times);
+    return st;
+}

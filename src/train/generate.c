@@ -1,0 +1,161 @@
+/* Text from a checkpoint: the forward program over a window of tokens, one token at a time. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "model/model.h"
+#include "train/train_int.h"
+
+struct generator {
+    struct checkpoint checkpoint;
+    struct config config;
+    struct tokenizer tokenizer;
+    struct backend *backend;
+    struct exec *exec;
+    int32_t *window;                /* (seq): the tokens that the model sees, padded at the end */
+    float *logits;                  /* (seq, vocab) */
+    int64_t length;                 /* tokens in the window */
+};
+
+static enum status read_tokenizer(struct generator *g, struct error *err)
+{
+    json_t *j = json_object_get(g->checkpoint.manifest, "tokenizer"), *points = json_object_get(j, "code_points");
+    const char *kind = json_string_value(json_object_get(j, "kind"));
+    const json_int_t n = json_integer_value(json_object_get(j, "vocab"));
+    const enum tokenizer_kind k = !kind ? TOKENIZER_NONE : !strcmp(kind, "char") ? TOKENIZER_CHAR
+                                : !strcmp(kind, "byte") ? TOKENIZER_BYTE : TOKENIZER_NONE;
+    if (!kind || n < 1 || n > INT32_MAX || (k == TOKENIZER_CHAR && json_array_size(points) != (size_t)n))
+        return error_set(err, BAD_INPUT, "'%s/manifest.json': the tokenizer is missing or damaged", g->checkpoint.path);
+    uint32_t *list = k == TOKENIZER_CHAR ? xcalloc((size_t)n, sizeof *list) : NULL;
+    for (size_t i = 0; list && i < (size_t)n; i++)
+        list[i] = (uint32_t)json_integer_value(json_array_get(points, i));
+    const enum status st = tokenizer_init(&g->tokenizer, k, list, (int32_t)n, err);
+    free(list);
+    return st;
+}
+
+static enum status read_config(struct generator *g, struct error *err)
+{
+    const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
+    if (!text)
+        return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
+    return config_parse(&g->config, g->checkpoint.path, text, strlen(text), NULL, 0, err);
+}
+
+static enum status build(struct generator *g, struct error *err)
+{
+    struct program *p;
+    enum status st = train_open_backend(&g->backend, &g->config, err);
+    if (st == OK)
+        st = model_build(&p, &g->config.model, (struct model_options){.batch = 1}, err);
+    if (st != OK)
+        return st;
+    st = exec_new(&g->exec, p, g->backend, NULL, err);
+    if (st != OK) {
+        program_free(p);
+        return st;
+    }
+    g->window = xcalloc((size_t)g->config.model.seq, sizeof *g->window);
+    g->logits = malloc((size_t)(g->config.model.seq * g->config.model.vocab) * sizeof *g->logits);
+    if (!g->logits)
+        return error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4));
+    return state_load_tensors(g->exec, &g->checkpoint.weights, VALUE_PARAMETER, g->checkpoint.path, err);
+}
+
+static void push(struct generator *g, int32_t id)
+{
+    const int64_t seq = g->config.model.seq;
+    if (g->length == seq) {
+        g->length = seq - 1;
+        for (int64_t i = 0; i + 1 < seq; i++)
+            g->window[i] = g->window[i + 1];
+    }
+    g->window[g->length++] = id;
+}
+
+static enum status push_prompt(struct generator *g, const char *prompt, struct error *err)
+{
+    const size_t length = strlen(prompt);
+    int32_t *ids = xcalloc(length + 1, sizeof *ids);
+    size_t n = 0;
+    enum status st = tokenizer_encode(&g->tokenizer, prompt, length, ids, &n, err);
+    for (size_t i = 0; st == OK && i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= g->config.model.vocab)
+            st = error_set(err, BAD_INPUT, "--prompt: token %d is outside the vocabulary of %lld", ids[i],
+                           (long long)g->config.model.vocab);
+        else
+            push(g, ids[i]);
+    }
+    free(ids);
+    return st;
+}
+
+/* Draws from softmax(row / temperature) over the ids that the tokenizer knows. */
+static int32_t draw(const struct generator *g, const float *row, double temperature, double u)
+{
+    const int32_t n = g->tokenizer.n < g->config.model.vocab ? g->tokenizer.n : (int32_t)g->config.model.vocab;
+    int32_t best = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (row[i] > row[best])
+            best = i;
+    if (temperature <= 0)
+        return best;
+    double sum = 0, at = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += exp((row[i] - row[best]) / temperature);
+    for (int32_t i = 0; i < n; i++) {
+        at += exp((row[i] - row[best]) / temperature);
+        if (u * sum < at)
+            return i;
+    }
+    return best;
+}
+
+static int32_t next_token(struct generator *g, const struct generate_options *o, int64_t index)
+{
+    const struct program *p = exec_program(g->exec);
+    exec_write(g->exec, p->tokens, g->window);
+    exec_run(g->exec, PHASE_DATA, PHASE_FORWARD);
+    exec_read(g->exec, p->logits, g->logits);
+    return draw(g, g->logits + (g->length - 1) * g->config.model.vocab, o->temperature,
+                rng_double(o->seed, 0, (uint64_t)index));
+}
+
+static void release(struct generator *g)
+{
+    exec_free(g->exec);
+    if (g->backend)
+        g->backend->free(g->backend);
+    free(g->window);
+    free(g->logits);
+    tokenizer_release(&g->tokenizer);
+    checkpoint_release(&g->checkpoint);
+}
+
+enum status generate_run(const char *checkpoint, const struct generate_options *options,
+                         void (*emit)(void *context, const char *text), void *context, struct error *err)
+{
+    struct generator g = {0};
+    enum status st = checkpoint_load(&g.checkpoint, checkpoint, err);
+    if (st != OK)
+        return st;
+    st = read_config(&g, err);
+    if (st == OK)
+        st = read_tokenizer(&g, err);
+    if (st == OK)
+        st = build(&g, err);
+    if (st == OK)
+        st = push_prompt(&g, options->prompt, err);
+    if (st == OK && g.length == 0)
+        push(&g, 0);                        /* an empty prompt: start from the first token of the vocabulary */
+    for (int64_t i = 0; st == OK && i < options->tokens && !(options->stop && *options->stop); i++) {
+        char text[16];
+        push(&g, next_token(&g, options, i));
+        tokenizer_decode(&g.tokenizer, g.window[g.length - 1], text);
+        emit(context, text);
+    }
+    release(&g);
+    return st;
+}

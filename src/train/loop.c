@@ -1,0 +1,351 @@
+/* The training loop: steps, logs, evaluation, checkpoints, and what happens when numbers or the user say stop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/fs.h"
+#include "train/train_int.h"
+
+enum { MOST_SKIPS_IN_A_ROW = 100 };
+
+/* Sums over the steps since the last log or epoch. */
+struct window {
+    double loss, seconds;
+    int64_t steps, wait_ns;
+};
+
+struct loop {
+    struct model_run run;
+    const struct train_options *options;
+    const struct train_observer *watch;
+    struct metrics *metrics;
+    struct loader *loader;
+    int lock;                           /* file descriptor; -1: none */
+    int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
+    int64_t logged, evaluated, saved;   /* the step of the last one */
+    struct window since_log, since_epoch;
+    double seconds, last_loss, val_loss;
+    int64_t skipped, skipped_in_a_row, wait_ns;
+    char checkpoint[CONFIG_PATH_MAX];
+};
+
+/* ---- the folder of a run ---- */
+
+static enum status lock_folder(struct loop *l, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/.lock", l->options->out);
+    l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (l->lock < 0)
+        return error_errno(err, "cannot write into '%s'", l->options->out);
+    if (flock(l->lock, LOCK_EX | LOCK_NB))
+        return error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", l->options->out);
+    return OK;
+}
+
+static bool holds_run(const char *out)
+{
+    char a[CONFIG_PATH_MAX + 32], b[CONFIG_PATH_MAX + 32];
+    snprintf(a, sizeof a, "%s/metrics.jsonl", out);
+    snprintf(b, sizeof b, "%s/checkpoints", out);
+    return fs_exists(a) || fs_exists(b);
+}
+
+static enum status write_config(struct loop *l, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 32], *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return error_no_memory(err, "the text of the config", 4096);
+    config_print(&l->run.config, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/config.yaml", l->options->out);
+    const enum status st = fs_write_synced(path, text, size, err);
+    free(text);
+    return st;
+}
+
+static enum status open_folder(struct loop *l, struct error *err)
+{
+    const char *out = l->options->out;
+    if (!l->options->resume && holds_run(out))
+        return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
+    if (l->options->resume && !fs_exists(out))
+        return error_set(err, BAD_INPUT, "'%s' does not exist, so there is nothing to resume; start without --resume", out);
+    enum status st = fs_make_dirs(out, err);
+    if (st == OK)
+        st = lock_folder(l, err);
+    if (st == OK && l->options->resume)
+        st = state_resume(&l->run, out, &l->first_step, err);
+    if (st == OK)
+        st = metrics_open(&l->metrics, out, l->first_step, err);
+    if (st == OK)
+        st = write_config(l, err);
+    return st;
+}
+
+/* ---- telling ---- */
+
+static void tell_start(struct loop *l)
+{
+    const struct model_run *r = &l->run;
+    const struct config_train *t = &r->config.train;
+    const struct train_info info = {
+        .data = dataset_describe(r->dataset), .device = r->backend->name,
+        .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
+        .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
+        .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
+        .threads = r->backend->threads, .memory = exec_memory(r->train)};
+    if (l->watch->on_start)
+        l->watch->on_start(l->watch->context, &info);
+}
+
+static void warn(struct loop *l, const char *text)
+{
+    if (l->watch->on_warning)
+        l->watch->on_warning(l->watch->context, text);
+}
+
+static int64_t samples_per_step(const struct loop *l)
+{
+    return l->run.config.train.batch_size * l->run.config.train.accumulate;
+}
+
+static int64_t epoch_of(const struct loop *l, int64_t step) { return (step - 1) / l->run.steps_per_epoch + 1; }
+
+static void log_step(struct loop *l)
+{
+    const struct window *w = &l->since_log;
+    if (!w->steps)
+        return;
+    const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
+    const struct train_log log = {
+        .step = l->step, .epoch = epoch_of(l, l->step), .loss = w->loss / (double)w->steps,
+        .lr = model_run_host(&l->run, "host.lr"), .grad_norm = model_run_host(&l->run, "host.norm"),
+        .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
+        .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
+        .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
+    l->last_loss = log.loss;
+    l->logged = l->step;
+    l->since_log = (struct window){0};
+    metrics_log(l->metrics, &log);
+    if (l->watch->on_log)
+        l->watch->on_log(l->watch->context, &log);
+}
+
+static void end_epoch(struct loop *l)
+{
+    const struct window *w = &l->since_epoch;
+    const struct train_epoch e = {.epoch = epoch_of(l, l->step), .loss = w->loss / (double)w->steps,
+                                  .seconds = w->seconds,
+                                  .samples_per_s = (double)(w->steps * samples_per_step(l)) / w->seconds};
+    l->since_epoch = (struct window){0};
+    if (l->watch->on_epoch)
+        l->watch->on_epoch(l->watch->context, &e);
+}
+
+/* ---- evaluation and checkpoints ---- */
+
+static bool due(const struct loop *l, struct interval every)
+{
+    const int64_t steps = every.epochs ? every.n * l->run.steps_per_epoch : every.n;
+    return steps > 0 && l->step % steps == 0;
+}
+
+static enum status evaluate(struct loop *l, struct error *err)
+{
+    if (!l->run.eval || l->evaluated == l->step)
+        return OK;
+    const enum status st = model_run_evaluate(&l->run, &l->val_loss, err);
+    if (st != OK)
+        return st;
+    l->evaluated = l->step;
+    metrics_eval(l->metrics, l->step, l->val_loss);
+    if (l->watch->on_eval)
+        l->watch->on_eval(l->watch->context, l->step, l->val_loss);
+    return OK;
+}
+
+static enum status save(struct loop *l, struct error *err)
+{
+    if (l->saved == l->step)
+        return OK;
+    const enum status st = state_save(&l->run, l->options->out, l->step, l->checkpoint, err);
+    if (st != OK)
+        return st;
+    l->saved = l->step;
+    if (l->watch->on_checkpoint)
+        l->watch->on_checkpoint(l->watch->context, l->step, l->checkpoint);
+    return OK;
+}
+
+/* A checkpoint in mid-run that fails (a full disk) costs nothing yet: warn and go on; the last one must succeed. */
+static void save_or_warn(struct loop *l)
+{
+    struct error why;
+    if (save(l, &why) != OK)
+        warn(l, why.text);
+}
+
+/* ---- steps ---- */
+
+/* The program itself keeps weights as they were when loss or gradient is not finite; here the config decides whether
+ * to go on. */
+static enum status check_finite(struct loop *l, double loss, struct error *err)
+{
+    const double norm = model_run_host(&l->run, "host.norm");
+    if (isfinite(loss) && isfinite(norm)) {
+        l->skipped_in_a_row = 0;
+        return OK;
+    }
+    l->skipped++;
+    if (l->run.config.train.on_nan == ON_NAN_SKIP && ++l->skipped_in_a_row < MOST_SKIPS_IN_A_ROW)
+        return OK;
+    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; the weights are kept as they were "
+                     "before it. Try a lower train.lr (now %g), a longer train.warmup, train.clip: 1.0%s",
+                     (long long)l->step, loss, norm, l->run.config.train.lr,
+                     l->run.config.train.on_nan == ON_NAN_STOP ? ", or train.on_nan: skip" : "");
+}
+
+static void add_to(struct window *w, double loss, double seconds, int64_t wait_ns)
+{
+    if (isfinite(loss)) {
+        w->loss += loss;
+        w->steps++;
+    }
+    w->seconds += seconds;
+    w->wait_ns += wait_ns;
+}
+
+static enum status one_step(struct loop *l, struct error *err)
+{
+    const double start = clock_s();
+    enum status st = model_run_step(&l->run, l->loader, err);
+    if (st != OK)
+        return st;
+    l->step++;
+    const double loss = model_run_host(&l->run, "host.loss"), seconds = clock_s() - start;
+    const int64_t wait = loader_wait_ns(l->loader) - l->wait_ns;
+    l->wait_ns += wait;
+    l->seconds += seconds;
+    add_to(&l->since_log, loss, seconds, wait);
+    add_to(&l->since_epoch, loss, seconds, wait);
+    st = check_finite(l, loss, err);
+    if (st == OK && l->watch->on_step)
+        l->watch->on_step(l->watch->context, l->step, loss);
+    return st;
+}
+
+static bool stopped(const struct loop *l) { return l->options->stop && *l->options->stop; }
+
+static enum status run_steps(struct loop *l, struct error *err)
+{
+    const struct config *c = &l->run.config;
+    while (l->step < l->run.total_steps && !stopped(l)) {
+        enum status st = one_step(l, err);
+        if (st != OK)
+            return st;
+        if (l->step % c->log.every == 0 || l->step == l->run.total_steps)
+            log_step(l);
+        if (c->train.epochs && l->step % l->run.steps_per_epoch == 0)
+            end_epoch(l);
+        if (due(l, c->eval.every) && (st = evaluate(l, err)) != OK)
+            return st;
+        if (due(l, c->checkpoint.every))
+            save_or_warn(l);
+    }
+    return OK;
+}
+
+/* ---- a whole run ---- */
+
+static enum status load_initial_weights(struct loop *l, struct error *err)
+{
+    const char *path = l->run.config.train.init;
+    struct safetensors file;
+    if (!*path || l->options->resume)
+        return OK;
+    enum status st = safetensors_read(&file, path, err);
+    if (st != OK)
+        return st;
+    st = state_load_tensors(l->run.train, &file, VALUE_PARAMETER, path, err);
+    safetensors_release(&file);
+    return st;
+}
+
+static enum status open_loop(struct loop *l, const struct config *c, struct error *err)
+{
+    struct dataset *dataset;
+    enum status st = dataset_open(&dataset, c, err);
+    if (st == OK)
+        st = model_run_open(&l->run, c, dataset, err);
+    if (st == OK)
+        st = load_initial_weights(l, err);
+    if (st == OK)
+        st = open_folder(l, err);
+    l->step = l->saved = l->logged = l->first_step;
+    l->evaluated = -1;
+    if (st == OK)
+        st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->step * c->train.accumulate,
+                        (int)c->data.workers, (int)c->data.prefetch, err);
+    return st;
+}
+
+static void close_loop(struct loop *l)
+{
+    loader_free(l->loader);
+    model_run_close(&l->run);
+    if (l->lock >= 0)
+        close(l->lock);
+}
+
+/* Runs, then saves what there is: also after Ctrl-C, and after an error in mid-run. */
+static enum status run_and_save(struct loop *l, struct error *err)
+{
+    enum status st = run_steps(l, err);
+    if (st != OK) {
+        if (l->step > l->first_step)
+            save_or_warn(l);
+        return st;
+    }
+    log_step(l);
+    if (!stopped(l))
+        st = evaluate(l, err);
+    return st == OK ? save(l, err) : st;
+}
+
+static void fill_result(const struct loop *l, struct train_result *r)
+{
+    const double steps = (double)(l->step - l->first_step), rate = l->seconds > 0 ? steps / l->seconds : 0;
+    *r = (struct train_result){.steps = l->step, .loss = l->last_loss, .val_loss = l->val_loss,
+                               .samples_per_s = rate * (double)samples_per_step(l),
+                               .interrupted = l->step < l->run.total_steps};
+    r->tokens_per_s = r->samples_per_s * (double)l->run.config.model.seq;
+    memcpy(r->checkpoint, l->checkpoint, sizeof r->checkpoint);
+}
+
+enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
+                      struct train_result *result, struct error *err)
+{
+    struct loop l = {.options = options, .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN};
+    enum status st = open_loop(&l, c, err);
+    if (st == OK) {
+        tell_start(&l);
+        st = run_and_save(&l, err);
+        fill_result(&l, result);
+    }
+    struct error why;
+    const enum status closed = metrics_close(l.metrics, &why);
+    if (st == OK && closed != OK) {
+        st = closed;
+        *err = why;
+    }
+    close_loop(&l);
+    return st;
+}

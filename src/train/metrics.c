@@ -1,0 +1,106 @@
+/* metrics.jsonl: one JSON object per line, flushed as it is written. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "core/fs.h"
+#include "train/train_int.h"
+
+struct metrics {
+    FILE *file;
+    char path[CONFIG_PATH_MAX + 32];
+    bool failed;
+    int code;                           /* errno of the first failure */
+};
+
+/* The length of the leading lines that are whole and not after `step`. */
+static size_t keep_until(const char *data, size_t size, int64_t step)
+{
+    size_t kept = 0;
+    for (const char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data))); line = end + 1) {
+        json_t *j = json_loadb(line, (size_t)(end - line), 0, NULL);
+        const json_int_t at = json_integer_value(json_object_get(j, "step"));
+        const bool good = json_is_object(j) && at <= step;
+        json_decref(j);
+        if (!good)
+            break;
+        kept = (size_t)(end + 1 - data);
+    }
+    return kept;
+}
+
+static enum status cut_after(const char *path, int64_t step, struct error *err)
+{
+    char *data;
+    size_t size;
+    if (!fs_exists(path))
+        return OK;
+    const enum status st = fs_read(path, &data, &size, 0, err);
+    if (st != OK)
+        return st;
+    const size_t kept = keep_until(data, size, step);
+    free(data);
+    return truncate(path, (off_t)kept) ? error_errno(err, "cannot shorten '%s'", path) : OK;
+}
+
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err)
+{
+    struct metrics *m = xcalloc(1, sizeof *m);
+    snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", folder);
+    enum status st = resumed_step ? cut_after(m->path, resumed_step, err) : OK;
+    if (st == OK && !(m->file = fopen(m->path, resumed_step ? "ae" : "we")))
+        st = error_errno(err, "cannot write '%s'", m->path);
+    if (st == OK)
+        *out = m;
+    else
+        free(m);
+    return st;
+}
+
+/* Takes the object over. */
+static void write_line(struct metrics *m, json_t *j)
+{
+    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(j);
+    if ((!text || fprintf(m->file, "%s\n", text) < 0 || fflush(m->file)) && !m->failed) {
+        m->failed = true;
+        m->code = errno;
+    }
+    free(text);
+}
+
+/* JSON has no NaN: what is not finite is null. */
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+void metrics_log(struct metrics *m, const struct train_log *l)
+{
+    write_line(m, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step", (json_int_t)l->step,
+                            "epoch", (json_int_t)l->epoch, "loss", number(l->loss), "lr", number(l->lr), "grad_norm",
+                            number(l->grad_norm), "steps_per_s", number(l->steps_per_s), "samples_per_s",
+                            number(l->samples_per_s), "tokens_per_s", number(l->tokens_per_s), "data_wait_share",
+                            number(l->data_wait_share), "seconds", number(l->seconds), "skipped",
+                            (json_int_t)l->skipped));
+}
+
+void metrics_eval(struct metrics *m, int64_t step, double val_loss)
+{
+    write_line(m, json_pack("{s:I, s:o}", "step", (json_int_t)step, "val_loss", number(val_loss)));
+}
+
+enum status metrics_close(struct metrics *m, struct error *err)
+{
+    if (!m)
+        return OK;
+    if (fclose(m->file) && !m->failed) {
+        m->failed = true;
+        m->code = errno;
+    }
+    errno = m->code;
+    const enum status st = m->failed ? error_errno(err, "cannot write '%s'", m->path) : OK;
+    free(m);
+    return st;
+}

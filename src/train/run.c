@@ -1,0 +1,188 @@
+/* A model with its data on a device: building the programs, running a step, evaluating. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "model/model.h"
+#include "ops/cpu/cpu.h"
+#include "passes/passes.h"
+#include "train/train_int.h"
+
+enum status train_open_backend(struct backend **out, const struct config *c, struct error *err)
+{
+    if (c->device == DEVICE_CUDA)
+        return error_set(err, CANNOT, "device is cuda, and this build of hone has no CUDA backend; try device: cpu");
+    return cpu_backend_new(out, (int)c->threads, c->backend.kernels == KERNELS_REFERENCE, err);
+}
+
+static struct optimizer_settings settings_of(const struct config *c, int64_t total_steps)
+{
+    const struct config_train *t = &c->train;
+    return (struct optimizer_settings){
+        .lr = (float)t->lr, .min_lr = (float)t->min_lr, .weight_decay = (float)t->weight_decay,
+        .beta1 = (float)t->beta1, .beta2 = (float)t->beta2, .eps = (float)t->eps, .schedule = (int)t->schedule,
+        .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
+        .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate};
+}
+
+enum status step_program(struct program **out, const struct config *c, int64_t total_steps, struct error *err)
+{
+    const struct model_options options = {.batch = c->train.batch_size, .loss = true, .dropout = true,
+                                          .seed = (uint64_t)c->train.seed};
+    const struct optimizer_settings settings = settings_of(c, total_steps);
+    struct program *p = NULL;
+    enum status st = model_build(&p, &c->model, options, err);
+    if (st == OK)
+        st = pass_training_step(p, &settings, err);
+    if (st == OK)
+        *out = p;
+    else
+        program_free(p);
+    return st;
+}
+
+/* Hands the program to a new executor, or frees it. */
+static enum status open_exec(struct exec **out, struct program *p, struct backend *b, struct exec *shared,
+                             struct error *err)
+{
+    const enum status st = exec_new(out, p, b, shared, err);
+    if (st != OK)
+        program_free(p);
+    return st;
+}
+
+static enum status open_train(struct model_run *r, struct error *err)
+{
+    struct program *p;
+    enum status st = step_program(&p, &r->config, r->total_steps, err);
+    if (st == OK)
+        st = open_exec(&r->train, p, r->backend, NULL, err);
+    return st;
+}
+
+static enum status open_eval(struct model_run *r, struct error *err)
+{
+    struct program *p;
+    if (!r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
+        return OK;
+    enum status st = model_build(&p, &r->config.model,
+                                 (struct model_options){.batch = r->config.eval.batch_size, .loss = true}, err);
+    if (st == OK)
+        st = open_exec(&r->eval, p, r->backend, r->train, err);
+    return st;
+}
+
+static void count_steps(struct model_run *r)
+{
+    const struct config_train *t = &r->config.train;
+    const int64_t samples = dataset_samples(r->dataset, SPLIT_TRAIN), per_step = t->batch_size * t->accumulate;
+    r->steps_per_epoch = (samples + per_step - 1) / per_step;
+    r->total_steps = t->epochs ? t->epochs * r->steps_per_epoch : t->steps;
+}
+
+enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
+{
+    *r = (struct model_run){.config = *c, .dataset = dataset};
+    if (!r->config.model.vocab)
+        r->config.model.vocab = dataset_vocab(dataset);
+    count_steps(r);
+    enum status st = train_open_backend(&r->backend, c, err);
+    if (st == OK)
+        st = open_train(r, err);
+    if (st == OK)
+        st = open_eval(r, err);
+    if (st == OK)
+        st = exec_init_parameters(r->train, (uint64_t)c->train.seed, err);
+    return st;
+}
+
+void model_run_close(struct model_run *r)
+{
+    exec_free(r->eval);
+    exec_free(r->train);
+    if (r->backend)
+        r->backend->free(r->backend);
+    dataset_free(r->dataset);
+}
+
+static void upload(struct exec *e, const struct batch *b)
+{
+    const struct program *p = exec_program(e);
+    exec_write(e, p->tokens, b->tokens);
+    exec_write(e, p->targets, b->targets);
+    if (p->segments != NO_VALUE)
+        exec_write(e, p->segments, b->segments);
+}
+
+enum status model_run_step(struct model_run *r, struct loader *loader, struct error *err)
+{
+    for (int64_t i = 0; i < r->config.train.accumulate; i++) {
+        const struct batch *b = loader_next(loader, err);
+        if (!b)
+            return err->status;
+        upload(r->train, b);
+        const bool last = i + 1 == r->config.train.accumulate;
+        exec_run(r->train, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
+    }
+    return OK;
+}
+
+float model_run_host(struct model_run *r, const char *name)
+{
+    return exec_scalar(r->train, program_find(exec_program(r->train), name));
+}
+
+enum status model_run_evaluate(struct model_run *r, double *loss, struct error *err)
+{
+    const int64_t size = r->config.eval.batch_size, samples = dataset_samples(r->dataset, SPLIT_VAL);
+    int64_t batches = (samples + size - 1) / size;
+    if (batches > r->config.eval.batches)
+        batches = r->config.eval.batches;
+    const struct program *p = exec_program(r->eval);
+    struct loader *l;
+    enum status st = loader_new(&l, r->dataset, SPLIT_VAL, size, 0, 0, 1, err);
+    if (st != OK)
+        return st;
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < batches && st == OK; i++) {
+        const struct batch *b = loader_next(l, err);
+        if (!b) {
+            st = err->status;
+            break;
+        }
+        upload(r->eval, b);
+        exec_run(r->eval, PHASE_DATA, PHASE_FORWARD);
+        const double n = exec_scalar(r->eval, p->count);
+        sum += exec_scalar(r->eval, p->loss) * n;
+        count += n;
+    }
+    loader_free(l);
+    *loss = sum / (count > 0 ? count : 1);
+    return st;
+}
+
+enum status train_print_program(const struct config *c, FILE *to, struct error *err)
+{
+    struct config known = *c;
+    struct dataset *d = NULL;
+    struct program *p = NULL;
+    enum status st = OK;
+    if (!known.model.vocab) {
+        st = dataset_open(&d, c, err);
+        if (st == OK)
+            known.model.vocab = dataset_vocab(d);
+    }
+    if (st == OK)
+        st = step_program(&p, &known, known.train.steps, err);
+    if (st == OK) {
+        struct memory_plan plan;
+        program_print(p, to);
+        pass_memory_plan(p, &plan);
+        fprintf(to, "workspace: %.3f MB planned, %.3f MB without the plan\n", (double)plan.workspace_bytes / 1e6,
+                (double)plan.naive_bytes / 1e6);
+        memory_plan_release(&plan);
+    }
+    program_free(p);
+    dataset_free(d);
+    return st;
+}

@@ -1,0 +1,176 @@
+/* What a checkpoint holds of a run, and how it comes back: parameters, optimizer state, config, tokenizer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "train/train_int.h"
+
+/* Host copies of all values of one kind. */
+struct tensor_list {
+    struct tensor *tensors;
+    int n;
+};
+
+static void list_release(struct tensor_list *l)
+{
+    for (int i = 0; i < l->n; i++)
+        free(l->tensors[i].data);
+    free(l->tensors);
+}
+
+static struct tensor tensor_of(const struct value *v)
+{
+    struct tensor t = {.name = v->name, .type = v->dtype == I32 ? TENSOR_I32 : v->dtype == BF16 ? TENSOR_BF16 : TENSOR_F32,
+                       .rank = v->shape.rank};
+    memcpy(t.dim, v->shape.dim, sizeof v->shape.dim);
+    return t;
+}
+
+static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_kind kind, struct error *err)
+{
+    const struct program *p = exec_program(e);
+    l->tensors = xcalloc((size_t)p->n_values, sizeof *l->tensors);
+    for (int i = 0; i < p->n_values; i++) {
+        if (p->values[i].kind != kind)
+            continue;
+        struct tensor *t = &l->tensors[l->n];
+        *t = tensor_of(&p->values[i]);
+        t->data = malloc(value_bytes(&p->values[i]));
+        if (!t->data)
+            return error_no_memory(err, "a copy of the weights for the checkpoint", value_bytes(&p->values[i]));
+        l->n++;
+        exec_read(e, i, t->data);
+    }
+    return OK;
+}
+
+static json_t *tokenizer_json(const struct tokenizer *t)
+{
+    json_t *points = json_array();
+    for (int i = 0; t->kind == TOKENIZER_CHAR && i < t->n; i++)
+        json_array_append_new(points, json_integer(t->code_points[i]));
+    static const char *const kinds[] = {"none", "byte", "char"};
+    return json_pack("{s:s, s:i, s:o}", "kind", kinds[t->kind], "vocab", t->n, "code_points", points);
+}
+
+static json_t *config_json(const struct config *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return json_string("");
+    config_print(c, f);
+    fclose(f);
+    json_t *j = json_stringn(text, size);
+    free(text);
+    return j;
+}
+
+enum status state_save(struct model_run *r, const char *out, int64_t step, char path[CONFIG_PATH_MAX], struct error *err)
+{
+    struct tensor_list weights = {0}, state = {0};
+    enum status st = list_fill(&weights, r->train, VALUE_PARAMETER, err);
+    if (st == OK)
+        st = list_fill(&state, r->train, VALUE_STATE, err);
+    json_t *extra = json_pack("{s:s, s:o, s:o}", "name", r->config.name, "config", config_json(&r->config), "tokenizer",
+                              tokenizer_json(dataset_tokenizer(r->dataset)));
+    if (st == OK)
+        st = checkpoint_save(path, out, step, weights.tensors, weights.n, state.tensors, state.n, extra,
+                             (int)r->config.checkpoint.keep, err);
+    json_decref(extra);
+    list_release(&weights);
+    list_release(&state);
+    return st;
+}
+
+static bool same_shape(const struct tensor *t, const struct value *v)
+{
+    struct shape s = {.rank = t->rank};
+    if (t->rank > MAX_RANK)
+        return false;
+    memcpy(s.dim, t->dim, sizeof s.dim);
+    return shape_equal(s, v->shape) && t->type == tensor_of(v).type;
+}
+
+enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
+                               struct error *err)
+{
+    const struct program *p = exec_program(e);
+    char want[64], have[64];
+    int found = 0;
+    for (int i = 0; i < p->n_values; i++) {
+        const struct value *v = &p->values[i];
+        if (v->kind != kind)
+            continue;
+        const struct tensor *t = safetensors_find(file, v->name);
+        if (!t)
+            return error_set(err, BAD_INPUT, "'%s' has no tensor '%s', which this model needs: it is of another "
+                             "architecture or size", where, v->name);
+        if (!same_shape(t, v)) {
+            struct shape s = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
+            memcpy(s.dim, t->dim, sizeof s.dim);
+            return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s, and this model needs %s %s", where, v->name,
+                             shape_text(s, have), dtype_name(v->dtype), shape_text(v->shape, want));
+        }
+        exec_write(e, i, t->data);
+        found++;
+    }
+    for (int i = 0; found != file->n && i < file->n; i++) {
+        const value_id id = program_find(p, file->tensors[i].name);
+        if (id == NO_VALUE || p->values[id].kind != kind)
+            return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
+                             "architecture or size", where, file->tensors[i].name);
+    }
+    return OK;
+}
+
+/* Settings that decide which sample comes when and what the numbers mean: they cannot change between two parts of a run. */
+static enum status check_same_run(const struct config *now, const struct checkpoint *ck, struct error *err)
+{
+    const char *text = json_string_value(json_object_get(ck->manifest, "config"));
+    struct config was;
+    if (!text)
+        return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", ck->path);
+    const enum status st = config_parse(&was, ck->path, text, strlen(text), NULL, 0, err);
+    if (st != OK)
+        return st;
+    const struct { const char *key; double was, now; } keys[] = {
+        {"model.arch", was.model.arch, now->model.arch}, {"model.dim", (double)was.model.dim, (double)now->model.dim},
+        {"model.layers", (double)was.model.layers, (double)now->model.layers},
+        {"model.heads", (double)was.model.heads, (double)now->model.heads},
+        {"model.kv_heads", (double)was.model.kv_heads, (double)now->model.kv_heads},
+        {"model.ffn", (double)was.model.ffn, (double)now->model.ffn},
+        {"model.seq", (double)was.model.seq, (double)now->model.seq},
+        {"model.vocab", (double)was.model.vocab, (double)now->model.vocab},
+        {"model.segments", (double)was.model.segments, (double)now->model.segments},
+        {"train.batch_size", (double)was.train.batch_size, (double)now->train.batch_size},
+        {"train.accumulate", (double)was.train.accumulate, (double)now->train.accumulate},
+        {"train.seed", (double)was.train.seed, (double)now->train.seed},
+        {"data.source", was.data.source, now->data.source}, {"data.domain", was.data.domain, now->data.domain},
+        {"data.samples", was.data.samples, now->data.samples},
+        {"data.chars", (double)was.data.chars, (double)now->data.chars},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].was != keys[i].now)
+            return error_set(err, BAD_INPUT, "cannot resume '%s': %s was %g and is now %g; keep it, or start a new run "
+                             "with another --out", ck->path, keys[i].key, keys[i].was, keys[i].now);
+    return OK;
+}
+
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct error *err)
+{
+    struct checkpoint ck;
+    enum status st = checkpoint_load(&ck, out, err);
+    if (st != OK)
+        return st;
+    st = check_same_run(&r->config, &ck, err);
+    if (st == OK)
+        st = state_load_tensors(r->train, &ck.weights, VALUE_PARAMETER, ck.path, err);
+    if (st == OK)
+        st = state_load_tensors(r->train, &ck.state, VALUE_STATE, ck.path, err);
+    if (st == OK)
+        *step = ck.step;
+    checkpoint_release(&ck);
+    return st;
+}

@@ -1,0 +1,45 @@
+/* What the files of a training run share. */
+#ifndef HONE_TRAIN_TRAIN_INT_H
+#define HONE_TRAIN_TRAIN_INT_H
+
+#include "data/data.h"
+#include "train/checkpoint.h"
+#include "train/train.h"
+
+/* Programs and memory of one run. */
+struct model_run {
+    struct config config;           /* with the vocabulary resolved */
+    struct backend *backend;
+    struct dataset *dataset;
+    struct exec *train, *eval;      /* eval may be NULL: no validation */
+    int64_t total_steps, steps_per_epoch;
+};
+
+enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err);
+void model_run_close(struct model_run *r);
+
+/* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader. */
+enum status model_run_step(struct model_run *r, struct loader *loader, struct error *err);
+float model_run_host(struct model_run *r, const char *name);       /* "host.loss", "host.norm", "host.lr" */
+
+/* Mean loss over config.eval.batches batches of the validation data. */
+enum status model_run_evaluate(struct model_run *r, double *loss, struct error *err);
+
+/* The training program of a configuration whose vocabulary is known. */
+enum status step_program(struct program **out, const struct config *c, int64_t total_steps, struct error *err);
+
+/* Checkpoints of a run: every value that persists, the config and the tokenizer. */
+enum status state_save(struct model_run *r, const char *out, int64_t step, char path[CONFIG_PATH_MAX], struct error *err);
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct error *err);
+/* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
+enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
+                               struct error *err);
+
+/* metrics.jsonl: one JSON object per line. Resuming drops lines after the step that is resumed. */
+struct metrics;
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err);
+void metrics_log(struct metrics *m, const struct train_log *log);
+void metrics_eval(struct metrics *m, int64_t step, double val_loss);
+enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
+
+#endif
