@@ -52,9 +52,6 @@ enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
-/* The nearest of the given words, for "did you mean"; NULL when none is near. */
-const char *nearest_word(const char *word, const char *const *words, int n);
-
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);
 

@@ -41,7 +41,6 @@ static void read_caches(hwloc_topology_t t, char *out, size_t size)
 static void read_topology(struct machine *m)
 {
     hwloc_topology_t t;
-    snprintf(m->cpu, sizeof m->cpu, "unknown CPU");
     if (hwloc_topology_init(&t) || hwloc_topology_load(t))
         return;
     const hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
@@ -49,9 +48,22 @@ static void read_topology(struct machine *m)
     if (model)
         snprintf(m->cpu, sizeof m->cpu, "%s", model);
     m->cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-    m->memory_bytes = (double)hwloc_get_root_obj(t)->total_memory;
     read_caches(t, m->caches, sizeof m->caches);
     hwloc_topology_destroy(t);
+}
+
+/* hwloc finds no model name on ARM; the kernel gives at least the maker's numbers. */
+static void read_cpu_numbers(char *out, size_t size)
+{
+    char line[256], maker[32] = "", part[32] = "";
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "CPU implementer : %31s", maker);
+        sscanf(line, "CPU part : %31s", part);
+    }
+    if (f)
+        fclose(f);
+    snprintf(out, size, *maker ? "implementer %s part %s" : "unknown CPU", maker, part);
 }
 
 static double available_memory(void)
@@ -83,6 +95,9 @@ static enum status measure(struct machine *m, struct error *err)
         one->free(one);
     }
     all->free(all);
+    if (!*m->cpu)
+        read_cpu_numbers(m->cpu, sizeof m->cpu);
+    m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     m->free_memory_bytes = available_memory();
     m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
     return st;

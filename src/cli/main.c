@@ -1,8 +1,10 @@
 /* hone: the table of commands and the help. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/suggest.h"
 
 const struct command commands[] = {
     {"train", "CONFIG", "train a model from one config file", cmd_train},
@@ -31,7 +33,7 @@ static int unknown_command(const char *name)
     int n = 0;
     for (const struct command *c = commands; c->name; c++)
         words[n++] = c->name;
-    const char *near = nearest_word(name, words, n);
+    const char *near = suggest_nearest(name, words, n);
     fprintf(stderr, "hone: '%s' is not a command", name);
     if (near)
         fprintf(stderr, "; did you mean '%s'?", near);
@@ -41,6 +43,7 @@ static int unknown_command(const char *name)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN);       /* a file size limit is an error to report, not a reason to die */
     if (argc < 2) {
         print_help(stderr);
         return BAD_INPUT;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/suggest.h"
 
 volatile sig_atomic_t stop_requested;
 
@@ -39,42 +40,6 @@ static void print_usage(const struct usage *u, FILE *to)
     fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
 }
 
-/* Edit distance; short words only. */
-static int distance(const char *a, const char *b)
-{
-    int row[64];
-    const int n = (int)strlen(b);
-    if (n > 62)
-        return 99;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            const int change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            const int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < step ? change : step;
-        }
-    }
-    return row[n];
-}
-
-const char *nearest_word(const char *word, const char *const *words, int n)
-{
-    const char *best = NULL;
-    int least = (int)strlen(word) / 3 + 2;
-    for (int i = 0; i < n; i++) {
-        const int d = distance(word, words[i]);
-        if (d < least) {
-            least = d;
-            best = words[i];
-        }
-    }
-    return best;
-}
-
 static enum parsed bad(const struct usage *u, const char *what, const char *subject)
 {
     fprintf(stderr, "hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, subject, u->command);
@@ -87,7 +52,7 @@ static enum parsed unknown_option(const struct usage *u, const char *name)
     int n = 0;
     for (const struct option_def *o = u->options; o->name && n < 32; o++)
         words[n++] = o->name;
-    const char *near = nearest_word(name, words, n);
+    const char *near = suggest_nearest(name, words, n);
     if (!near)
         return bad(u, "there is no option", name);
     fprintf(stderr, "hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, name, near);

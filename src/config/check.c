@@ -1,0 +1,242 @@
+/* What keys mean together: derived defaults, contradictions, sizes that no machine has. Each check is one function; its
+ * message stands at the place of the key to blame, with what would be right. */
+#include <assert.h>
+#include <string.h>
+
+#include "config/config_int.h"
+
+/* The most numbers that the parameters or a single tensor may hold: 4 TiB of f32. */
+#define NUMBERS_MAX 0x1p40
+
+static int index_of(const char *name)
+{
+    const int key = config_key_find(name);
+    assert(key >= 0);
+    return key;
+}
+
+/* The place to blame when these keys disagree: the last --set among them, else the first that stands in the file. */
+static struct config_place blame(const struct config_reader *r, const char *const *names, int n)
+{
+    struct config_place worst = {0};
+    for (int i = 0; i < n; i++) {
+        const struct config_place at = r->places[index_of(names[i])];
+        if (at.rank > worst.rank || (!worst.rank && !worst.line))
+            worst = at;
+    }
+    return worst;
+}
+
+#define BLAME(r, ...)                                                                                                  \
+    blame(r, (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
+
+/* The default that stands for 0 in the file. */
+static void derive(struct config *c)
+{
+    if (!c->model.kv_heads)
+        c->model.kv_heads = c->model.heads;
+    if (!c->model.ffn)
+        c->model.ffn = 4 * c->model.dim;
+    if (c->model.norm_eps == 0)
+        c->model.norm_eps = c->model.arch == ARCH_LLAMA ? 1e-6 : 1e-5;
+    if (!c->eval.batch_size)
+        c->eval.batch_size = c->train.batch_size;
+}
+
+static enum status check_required(struct config_reader *r)
+{
+    char wanted[256];
+    for (int i = 0; i < config_key_count; i++) {
+        const struct config_place at = r->places[i], section = {.line = r->section_lines[config_key_section(i)]};
+        if (config_keys[i].initial || at.line || at.set)
+            continue;
+        config_value_wanted(i, wanted, sizeof wanted);
+        return config_refuse(r, section, "%s is missing; choose %s", config_keys[i].name, wanted);
+    }
+    return OK;
+}
+
+/* "4 or 8": the nearest divisors of `whole` on both sides of `n` whose quotient is a multiple of `quotient_of`. */
+static void nearest_divisors(char *out, size_t size, int64_t whole, int64_t n, int64_t quotient_of)
+{
+    const int64_t start = n > whole ? whole + 1 : n;
+    int64_t below = start - 1, above = n + 1;
+    while (below > 0 && whole % (below * quotient_of))
+        below--;
+    while (above <= whole && whole % (above * quotient_of))
+        above++;
+    if (below > 0 && above <= whole)
+        snprintf(out, size, "try %lld or %lld", (long long)below, (long long)above);
+    else
+        snprintf(out, size, "try %lld", (long long)(below > 0 ? below : above));
+}
+
+static enum status check_heads(struct config_reader *r)
+{
+    const struct config_model *m = &r->c->model;
+    const long long heads = m->heads, dim = m->dim;
+    const int64_t quotient_of = m->arch == ARCH_LLAMA && dim % 2 == 0 ? 2 : 1;
+    char advice[64];
+    nearest_divisors(advice, sizeof advice, dim, heads, quotient_of);
+    if (dim % heads)
+        return config_refuse(r, BLAME(r, "model.heads", "model.dim"),
+                             "model.heads is %lld, and %lld does not divide model.dim %lld; %s", heads, heads, dim,
+                             advice);
+    if (m->arch != ARCH_LLAMA || dim / heads % 2 == 0)
+        return OK;
+    if (dim % 2)
+        return config_refuse(r, BLAME(r, "model.dim", "model.heads", "model.arch"),
+                             "model.dim is %lld, and arch llama needs an even number; try %lld", dim, dim + 1);
+    return config_refuse(r, BLAME(r, "model.heads", "model.dim", "model.arch"),
+                         "model.heads is %lld, so a head has %lld of the %lld numbers of model.dim, and arch llama "
+                         "needs an even number; %s",
+                         heads, dim / heads, dim, advice);
+}
+
+static enum status check_kv_heads(struct config_reader *r)
+{
+    const struct config_model *m = &r->c->model;
+    const long long kv = m->kv_heads, heads = m->heads;
+    const struct config_place at = BLAME(r, "model.kv_heads", "model.heads", "model.arch");
+    char advice[64];
+    if (kv != heads && m->arch != ARCH_LLAMA)
+        return config_refuse(r, at,
+                             "model.kv_heads is %lld and model.heads is %lld, and only arch llama shares keys and "
+                             "values between heads; remove kv_heads or make it %lld",
+                             kv, heads, heads);
+    nearest_divisors(advice, sizeof advice, heads, kv, 1);
+    if (heads % kv)
+        return config_refuse(r, at, "model.kv_heads is %lld, and %lld does not divide model.heads %lld; %s", kv, kv,
+                             heads, advice);
+    return OK;
+}
+
+static enum status refuse_file(struct config_reader *r, const char *name, const char *path)
+{
+    char shown[CONFIG_SHOWN_MAX];
+    return config_refuse(r, BLAME(r, name, "data.source"),
+                         "%s is '%s', and data.source is corpus, which reads no file; set data.source to text or bin, "
+                         "or remove %s",
+                         name, config_shown(shown, path), name);
+}
+
+static enum status check_data(struct config_reader *r)
+{
+    const struct config_data *d = &r->c->data;
+    const char *source = config_word("data.source", d->source);
+    if (d->source != SOURCE_CORPUS && !d->path[0])
+        return config_refuse(r, BLAME(r, "data.source", "data.path"),
+                             "data.source is %s, and data.path is empty; set data.path to the file to read", source);
+    if (d->source == SOURCE_CORPUS && d->path[0])
+        return refuse_file(r, "data.path", d->path);
+    if (d->source == SOURCE_CORPUS && d->val_path[0])
+        return refuse_file(r, "data.val_path", d->val_path);
+    if (d->source == SOURCE_BIN && d->samples == SAMPLES_LINES)
+        return config_refuse(r, BLAME(r, "data.samples", "data.source"),
+                             "data.samples is lines, and data.source bin has no lines; set data.samples to windows");
+    return OK;
+}
+
+static enum status check_train(struct config_reader *r)
+{
+    const struct config_train *t = &r->c->train;
+    char lr[40], min_lr[40];
+    config_real_format(t->lr, lr);
+    config_real_format(t->min_lr, min_lr);
+    if (t->min_lr > t->lr)
+        return config_refuse(r, BLAME(r, "train.min_lr", "train.lr"),
+                             "train.min_lr is %s, and the schedule falls from train.lr %s; it must be at most that",
+                             min_lr, lr);
+    if (!t->epochs && t->warmup > t->steps)
+        return config_refuse(r, BLAME(r, "train.warmup", "train.steps"),
+                             "train.warmup is %lld, and training ends after train.steps %lld; it must be at most that",
+                             (long long)t->warmup, (long long)t->steps);
+    return OK;
+}
+
+/* Weights of the projections, the feed-forward layer and the embeddings; norms and biases are small beside them. */
+static double count_parameters(const struct config_model *m)
+{
+    const double dim = (double)m->dim, kv = dim / (double)m->heads * (double)m->kv_heads;
+    const double attention = 2 * dim * dim + 2 * dim * kv;
+    const double ffn = (m->arch == ARCH_LLAMA ? 3 : 2) * dim * (double)m->ffn;
+    const double heads = m->arch == ARCH_POSTLN ? 2 : 1; /* postln does not tie its head to the embedding */
+    const double positions = m->arch == ARCH_LLAMA ? 0 : (double)m->seq;
+    return (double)m->layers * (attention + ffn) + dim * (heads * (double)m->vocab + positions + (double)m->segments);
+}
+
+static enum status check_parameters(struct config_reader *r)
+{
+    const struct config_model *m = &r->c->model;
+    const double n = count_parameters(m);
+    if (n < NUMBERS_MAX)
+        return OK;
+    return config_refuse(r, BLAME(r, "model.dim", "model.layers", "model.ffn", "model.vocab"),
+                         "the model has %.2g parameters, and the most is %.2g; make model.dim %lld, model.layers %lld, "
+                         "model.ffn %lld or model.vocab %lld smaller",
+                         n, NUMBERS_MAX, (long long)m->dim, (long long)m->layers, (long long)m->ffn,
+                         (long long)m->vocab);
+}
+
+/* A tensor of the step, as the product of up to four keys. */
+struct tensor_size {
+    const char *what;
+    const char *keys[4];
+};
+
+static int64_t int_at(const struct config *c, const char *name)
+{
+    const int key = index_of(name);
+    assert(config_keys[key].type == KEY_INT);
+    return *(const int64_t *)((const char *)c + config_keys[key].offset);
+}
+
+static enum status check_tensor(struct config_reader *r, const struct tensor_size *t)
+{
+    char list[256];
+    size_t used = 0;
+    double numbers = 1;
+    int n = 0;
+    for (; n < 4 && t->keys[n]; n++) {
+        const int64_t value = int_at(r->c, t->keys[n]);
+        numbers *= (double)value;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %lld", n ? " x " : "", t->keys[n],
+                                 (long long)value);
+        assert(used < sizeof list);
+    }
+    if (numbers < NUMBERS_MAX)
+        return OK;
+    return config_refuse(r, blame(r, t->keys, n),
+                         "%s would hold %s = %.2g numbers, and the most is %.2g; make one of them smaller", t->what,
+                         list, numbers, NUMBERS_MAX);
+}
+
+static enum status check_tensors(struct config_reader *r)
+{
+    static const struct tensor_size table[] = {
+        {"the attention scores", {"train.batch_size", "model.heads", "model.seq", "model.seq"}},
+        {"the attention scores", {"eval.batch_size", "model.heads", "model.seq", "model.seq"}},
+        {"the logits", {"train.batch_size", "model.seq", "model.vocab"}},
+        {"the logits", {"eval.batch_size", "model.seq", "model.vocab"}},
+        {"the feed-forward layer", {"train.batch_size", "model.seq", "model.ffn"}},
+        {"the feed-forward layer", {"eval.batch_size", "model.seq", "model.ffn"}},
+        {"the residual stream", {"train.batch_size", "model.seq", "model.dim"}},
+        {"the residual stream", {"eval.batch_size", "model.seq", "model.dim"}},
+    };
+    enum status st = OK;
+    for (size_t i = 0; st == OK && i < sizeof table / sizeof table[0]; i++)
+        st = check_tensor(r, &table[i]);
+    return st;
+}
+
+enum status config_check(struct config_reader *r)
+{
+    static enum status (*const checks[])(struct config_reader *) = {
+        check_heads, check_kv_heads, check_data, check_train, check_parameters, check_tensors,
+    };
+    enum status st = check_required(r);
+    derive(r->c);
+    for (size_t i = 0; st == OK && i < sizeof checks / sizeof checks[0]; i++)
+        st = checks[i](r);
+    return st;
+}

@@ -1,0 +1,90 @@
+/* The inside of the config room: the schema table, the place a value came from, and what the files share. */
+#ifndef HONE_CONFIG_CONFIG_INT_H
+#define HONE_CONFIG_CONFIG_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "config/config.h"
+#include "core/suggest.h"
+
+enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL };
+
+struct config_choice {
+    const char *word;       /* NULL ends a list */
+    int value;
+};
+
+/* One key of the file. */
+struct config_key {
+    const char *name;       /* "model.heads" */
+    enum key_type type;
+    size_t offset;          /* of the field in struct config */
+    const char *initial;    /* the default as it would stand in the file; NULL: the key is required */
+    double min, max;        /* of KEY_INT, KEY_REAL and KEY_INTERVAL */
+    bool below_max;         /* max itself is not allowed */
+    const struct config_choice *choices;
+    const char *help;       /* one line */
+};
+
+struct config_section {
+    const char *name;       /* "" holds the keys that stand outside of any section */
+    const char *help;
+};
+
+enum { CONFIG_KEYS_MAX = 64, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
+
+extern const struct config_key config_keys[];
+extern const int config_key_count;
+extern const struct config_section config_sections[];
+extern const int config_section_count;
+
+int config_key_find(const char *name);                          /* index in config_keys, -1: none */
+int config_section_find(const char *name, size_t length);       /* index in config_sections, -1: none */
+int config_key_section(int key);                                /* the section that the key stands in */
+const char *config_key_leaf(int key);                           /* "heads" of "model.heads" */
+
+/* Where a value came from: a line of the file, a --set (the later one has the higher rank), or else a default. */
+struct config_place {
+    int line;
+    int rank;
+    const char *set;
+};
+
+/* A configuration while it is read. */
+struct config_reader {
+    struct config *c;
+    const char *file;
+    struct config_place places[CONFIG_KEYS_MAX];
+    int section_lines[CONFIG_SECTIONS_MAX];
+    struct error *err;
+};
+
+/* Fills the error with the place before the message; returns BAD_INPUT. */
+enum status config_refuse(struct config_reader *r, struct config_place at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Text of the user as it may be shown in a message: cut to a few words, control characters as '?'. */
+const char *config_shown(char shown[CONFIG_SHOWN_MAX], const char *text);
+
+/* Reads a scalar into the key's field and remembers the place. `quoted`: it stood in quotes, so it is no number. */
+enum status config_value_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted);
+enum status config_value_wrong_kind(struct config_reader *r, int key, struct config_place at, const char *kind);
+bool config_text_is_null(const char *text);                     /* "", "~", "null" without quotes */
+void config_value_print(const struct config *c, int key, FILE *to);
+void config_value_wanted(int key, char *out, size_t size);      /* "a whole number", "one of a, b or c" */
+void config_real_format(double value, char out[40]);            /* the shortest text that reads back equal */
+
+enum status config_read_yaml(struct config_reader *r, const char *text, size_t length);
+enum status config_read_set(struct config_reader *r, const char *set, int rank);
+enum status config_check(struct config_reader *r);              /* derived defaults, then what keys mean together */
+
+/* The file of `asked`, a path or the name of a shipped config. */
+enum status config_find_file(const char *asked, char path[CONFIG_PATH_MAX], struct error *err);
+
+/* "a, b or c", with the given separators. */
+void config_join(char *out, size_t size, const char *const *items, int n, const char *comma, const char *last);
+enum status config_refuse_unknown(struct config_reader *r, struct config_place at, const char *name);
+
+#endif

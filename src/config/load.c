@@ -1,0 +1,86 @@
+/* Loads a configuration: defaults, then the file, then the overrides, then the checks. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/config_int.h"
+#include "core/fs.h"
+
+static void fill_defaults(struct config_reader *r)
+{
+    const struct config_place nowhere = {0};
+    for (int i = 0; i < config_key_count; i++) {
+        if (!config_keys[i].initial)
+            continue;
+        const enum status st = config_value_read(r, i, nowhere, config_keys[i].initial, false);
+        assert(st == OK);
+        (void)st;
+    }
+}
+
+/* "quickstart" of "configs/quickstart.yaml". */
+static void fill_name(struct config *c)
+{
+    const char *slash = strrchr(c->file, '/'), *base = slash ? slash + 1 : c->file;
+    snprintf(c->name, sizeof c->name, "%.*s", (int)sizeof c->name - 1, base);
+    char *dot = strrchr(c->name, '.');
+    if (dot && dot > c->name && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml")))
+        memset(dot, 0, strlen(dot));
+}
+
+enum status config_parse(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
+                         int n_sets, struct error *err)
+{
+    struct config c;
+    struct config_reader r = {.c = &c, .file = file, .err = err};
+    memset(&c, 0, sizeof c); /* the unused bytes too, so that equal configs are equal byte by byte */
+    if (length > CONFIG_TEXT_MAX)
+        return config_refuse(&r, (struct config_place){0},
+                             "it has %zu bytes, and a config has at most %d; is it the right file?", length,
+                             CONFIG_TEXT_MAX);
+    snprintf(c.file, sizeof c.file, "%s", file);
+    fill_name(&c);
+    fill_defaults(&r);
+    enum status st = config_read_yaml(&r, text, length);
+    for (int i = 0; st == OK && i < n_sets; i++)
+        st = config_read_set(&r, sets[i], i + 1);
+    if (st == OK)
+        st = config_check(&r);
+    if (st == OK)
+        memcpy(out, &c, sizeof c);
+    return st;
+}
+
+/* Refuses what is no file, and what is too large before it is read. */
+static enum status check_file(const char *path, struct error *err)
+{
+    struct stat info;
+    struct config_reader r = {.file = path, .err = err};
+    if (stat(path, &info))
+        return error_errno(err, "cannot read the config '%.400s'", path);
+    if (S_ISDIR(info.st_mode))
+        return config_refuse(&r, (struct config_place){0}, "this is a folder; name a YAML file in it");
+    if (!S_ISREG(info.st_mode))
+        return config_refuse(&r, (struct config_place){0}, "this is not a regular file; a config is a YAML file");
+    if (info.st_size > CONFIG_TEXT_MAX)
+        return config_refuse(&r, (struct config_place){0},
+                             "it has %lld bytes, and a config has at most %d; is it the right file?",
+                             (long long)info.st_size, CONFIG_TEXT_MAX);
+    return OK;
+}
+
+enum status config_load(struct config *out, const char *path, const char *const *sets, int n_sets, struct error *err)
+{
+    char file[CONFIG_PATH_MAX], *text = NULL;
+    size_t length = 0;
+    enum status st = config_find_file(path, file, err);
+    if (st == OK)
+        st = check_file(file, err);
+    if (st == OK)
+        st = fs_read(file, &text, &length, CONFIG_TEXT_MAX, err);
+    if (st == OK)
+        st = config_parse(out, file, text, length, sets, n_sets, err);
+    free(text);
+    return st;
+}

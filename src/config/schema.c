@@ -1,0 +1,153 @@
+/* The schema: every key of a configuration file in one table. A row's name is also its field in struct config. */
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "config/config_int.h"
+
+static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN}, {0}};
+static const struct config_choice sources[] = {
+    {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {0}};
+static const struct config_choice domains[] = {
+    {"prose", DOMAIN_PROSE}, {"code", DOMAIN_CODE}, {"formulas", DOMAIN_FORMULAS}, {0}};
+static const struct config_choice tokens[] = {{"char", TOKENS_CHAR}, {"byte", TOKENS_BYTE}, {0}};
+static const struct config_choice samples[] = {{"windows", SAMPLES_WINDOWS}, {"lines", SAMPLES_LINES}, {0}};
+static const struct config_choice schedules[] = {
+    {"cosine", SCHEDULE_COSINE}, {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT}, {0}};
+static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
+static const struct config_choice on_nans[] = {{"stop", ON_NAN_STOP}, {"skip", ON_NAN_SKIP}, {0}};
+static const struct config_choice passes[] = {{"all", PASSES_ALL}, {"none", PASSES_NONE}, {0}};
+static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {0}};
+static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
+static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
+
+#define ROW(field, kind, init) .name = #field, .type = kind, .offset = offsetof(struct config, field), .initial = init
+#define INT(field, init, lo, hi, text)   { ROW(field, KEY_INT, init), .min = lo, .max = hi, .help = text }
+#define REAL(field, init, lo, hi, text)  { ROW(field, KEY_REAL, init), .min = lo, .max = hi, .help = text }
+#define BELOW(field, init, lo, hi, text) \
+    { ROW(field, KEY_REAL, init), .min = lo, .max = hi, .below_max = true, .help = text }
+#define EVERY(field, init, hi, text)     { ROW(field, KEY_INTERVAL, init), .min = 0, .max = hi, .help = text }
+#define WORD(field, init, list, text)    { ROW(field, KEY_WORD, init), .choices = list, .help = text }
+#define PATH(field, text)                { ROW(field, KEY_PATH, ""), .help = text }
+
+/* clang-format off */
+const struct config_key config_keys[] = {
+    /*   field                   default     range or choices        what it is */
+    WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt"),
+    INT(model.vocab,             "0",        0, 1 << 24,   "size of the vocabulary; 0: as many as the data has"),
+    INT(model.dim,               "256",      1, 1 << 16,   "width of the residual stream"),
+    INT(model.layers,            "4",        1, 1024,      "number of blocks"),
+    INT(model.heads,             "8",        1, 4096,      "attention heads; must divide dim"),
+    INT(model.kv_heads,          "0",        0, 4096,      "key and value heads (llama only); 0: as heads"),
+    INT(model.ffn,               "0",        0, 1 << 20,   "width of the feed-forward layer; 0: 4 x dim"),
+    INT(model.seq,               "128",      1, 1 << 20,   "tokens of one sample"),
+    INT(model.segments,          "0",        0, 1 << 16,   "token-type embeddings; 0: none"),
+    BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
+    REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
+    REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
+
+    WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, or token shards"),
+    PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
+    PATH(data.val_path,                                    "validation file; empty: val_fraction of path"),
+    WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
+    WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
+    WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
+    INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
+    INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),
+    REAL(data.val_fraction,      "0.1",      0, 0.9,       "share of the data kept for validation"),
+    INT(data.workers,            "2",        0, 256,       "threads that prepare batches; 0: none, load inline"),
+    INT(data.prefetch,           "2",        1, 1024,      "batches prepared ahead"),
+
+    INT(train.batch_size,        "8",        1, 1 << 20,   "samples of one forward and backward pass"),
+    INT(train.steps,             "2000",     1, 1e12,      "optimizer steps; not used when epochs is given"),
+    INT(train.epochs,            "0",        0, 1e9,       "passes over the data; 0: train for steps"),
+    REAL(train.lr,               "3.0e-4",   0, 10,        "highest learning rate"),
+    REAL(train.min_lr,           "0",        0, 10,        "learning rate at the end of the schedule"),
+    WORD(train.schedule,         "cosine",   schedules,    "how the learning rate falls after the warm-up"),
+    INT(train.warmup,            "100",      0, 1e12,      "steps in which the learning rate rises to lr"),
+    REAL(train.weight_decay,     "0.1",      0, 10,        "decoupled weight decay of AdamW"),
+    BELOW(train.beta1,           "0.9",      0, 1,         "decay of AdamW's first moment"),
+    BELOW(train.beta2,           "0.999",    0, 1,         "decay of AdamW's second moment"),
+    REAL(train.eps,              "1.0e-8",   1e-30, 1,     "epsilon of AdamW"),
+    WORD(train.decay,            "matrices", decays,       "matrices: not norms, biases and embeddings"),
+    REAL(train.clip,             "1.0",      0, 1e9,       "largest global gradient norm; 0: no clipping"),
+    INT(train.accumulate,        "1",        1, 1 << 20,   "batches whose gradients make one optimizer step"),
+    INT(train.seed,              "42",       0, 0x1p53,    "seed of weights, data order and dropout"),
+    WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite"),
+    PATH(train.init,                                       "start from the weights in this safetensors file"),
+
+    EVERY(eval.every,            "200",      1e12,         "how often to evaluate; 0: never"),
+    INT(eval.batches,            "20",       1, 1e9,       "batches of one evaluation"),
+    INT(eval.batch_size,         "0",        0, 1 << 20,   "samples of a batch; 0: as train.batch_size"),
+
+    EVERY(checkpoint.every,      "500",      1e12,         "how often to save; 0: never before the end"),
+    INT(checkpoint.keep,         "3",        1, 1e6,       "checkpoints kept, the newest ones"),
+
+    INT(log.every,               "50",       1, 1e12,      "steps between two log lines"),
+
+    WORD(optimize.passes,        "all",      passes,       "optimization passes; an empty list is none"),
+    WORD(optimize.precision,     "f32",      precisions,   "number type of the matrix products"),
+
+    WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
+
+    WORD(device,                 "auto",     devices,      "where to run"),
+    INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores"),
+};
+/* clang-format on */
+
+const int config_key_count = sizeof config_keys / sizeof config_keys[0];
+static_assert(sizeof config_keys / sizeof config_keys[0] <= CONFIG_KEYS_MAX, "CONFIG_KEYS_MAX");
+
+const struct config_section config_sections[] = {
+    {"model", "The transformer. The only section that every file must have."},
+    {"data", "What it learns from."},
+    {"train", "How long and how fast it learns."},
+    {"eval", "Validation inside the training loop. `every` is a number of steps, or of epochs as in `2 epochs`."},
+    {"checkpoint", "Saving. `every` is a number of steps, or of epochs as in `2 epochs`."},
+    {"log", "Progress lines."},
+    {"optimize", "What is done to the program before it runs."},
+    {"backend", "Which kernels run it."},
+    {"", "These two stand outside of any section."},
+};
+
+const int config_section_count = sizeof config_sections / sizeof config_sections[0];
+static_assert(sizeof config_sections / sizeof config_sections[0] <= CONFIG_SECTIONS_MAX, "CONFIG_SECTIONS_MAX");
+
+int config_key_find(const char *name)
+{
+    for (int i = 0; i < config_key_count; i++)
+        if (!strcmp(config_keys[i].name, name))
+            return i;
+    return -1;
+}
+
+int config_section_find(const char *name, size_t length)
+{
+    for (int i = 0; i < config_section_count; i++)
+        if (strlen(config_sections[i].name) == length && !memcmp(config_sections[i].name, name, length))
+            return i;
+    return -1;
+}
+
+int config_key_section(int key)
+{
+    const char *name = config_keys[key].name, *dot = strchr(name, '.');
+    return config_section_find(name, dot ? (size_t)(dot - name) : 0);
+}
+
+const char *config_key_leaf(int key)
+{
+    const char *dot = strchr(config_keys[key].name, '.');
+    return dot ? dot + 1 : config_keys[key].name;
+}
+
+const char *config_word(const char *key, int value)
+{
+    const int i = config_key_find(key);
+    assert(i >= 0 && config_keys[i].choices);
+    for (const struct config_choice *p = config_keys[i].choices; p->word; p++)
+        if (p->value == value)
+            return p->word;
+    assert(!"a value that the schema does not have");
+    return "?";
+}

@@ -1,0 +1,290 @@
+/* One scalar of the file or of --set: its text into the field of its key, and the field into text again. The grammar of
+ * numbers is narrower than strtod's: no hexadecimal, no leading zeros, no nan, no infinity. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config_int.h"
+
+static void *field_of(struct config *c, int key) { return (char *)c + config_keys[key].offset; }
+static const void *field_in(const struct config *c, int key) { return (const char *)c + config_keys[key].offset; }
+
+bool config_text_is_null(const char *text) { return !*text || !strcmp(text, "~") || !strcmp(text, "null"); }
+
+void config_real_format(double value, char out[40])
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    if (strchr(out, '+') && value < 1e15) /* 10000, not 1e+04 */
+        snprintf(out, 40, "%.0f", value);
+    char *e = strchr(out, 'e');
+    if (e && !strchr(out, '.')) { /* other YAML readers want a point in a number with an exponent */
+        memmove(e + 2, e, strlen(e) + 1);
+        memcpy(e, ".0", 2);
+    }
+}
+
+static int list_choices(const struct config_key *k, const char **words)
+{
+    int n = 0;
+    for (; k->choices[n].word; n++)
+        words[n] = k->choices[n].word;
+    return n;
+}
+
+void config_value_wanted(int key, char *out, size_t size)
+{
+    const char *words[CONFIG_KEYS_MAX];
+    char list[256];
+    switch (config_keys[key].type) {
+    case KEY_INT: snprintf(out, size, "a whole number"); break;
+    case KEY_REAL: snprintf(out, size, "a number"); break;
+    case KEY_PATH: snprintf(out, size, "a file name"); break;
+    case KEY_INTERVAL: snprintf(out, size, "a number of steps, or of epochs as in '2 epochs',"); break;
+    case KEY_WORD:
+        config_join(list, sizeof list, words, list_choices(&config_keys[key], words), ", ", " or ");
+        snprintf(out, size, "%s", list);
+        break;
+    }
+}
+
+enum status config_value_wrong_kind(struct config_reader *r, int key, struct config_place at, const char *kind)
+{
+    char wanted[256];
+    config_value_wanted(key, wanted, sizeof wanted);
+    return config_refuse(r, at, "%s %s; %s is wanted", config_keys[key].name, kind, wanted);
+}
+
+static enum status wrong_text(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
+{
+    char shown[CONFIG_SHOWN_MAX], kind[CONFIG_SHOWN_MAX + 16];
+    if (!quoted && config_text_is_null(text))
+        return config_value_wrong_kind(r, key, at, "has no value");
+    snprintf(kind, sizeof kind, "is '%s'", config_shown(shown, text));
+    return config_value_wrong_kind(r, key, at, kind);
+}
+
+static enum status out_of_range(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    const struct config_key *k = &config_keys[key];
+    char shown[CONFIG_SHOWN_MAX], low[40], high[40];
+    if (k->type == KEY_REAL) {
+        config_real_format(k->min, low);
+        config_real_format(k->max, high);
+    } else {
+        snprintf(low, sizeof low, "%.0f", k->min);
+        snprintf(high, sizeof high, "%.0f", k->max);
+    }
+    return config_refuse(
+        r, at, k->below_max ? "%s is %s; it must be at least %s and below %s" : "%s is %s; it must be from %s to %s",
+        k->name, config_shown(shown, text), low, high);
+}
+
+static const char *skip_digits(const char *s)
+{
+    while (isdigit((unsigned char)*s))
+        s++;
+    return s;
+}
+
+/* The end of a whole number at the start of `s`, or NULL. */
+static const char *end_of_int(const char *s)
+{
+    s += *s == '-' || *s == '+';
+    const char *end = skip_digits(s);
+    return end == s || (*s == '0' && end > s + 1) ? NULL : end;
+}
+
+static bool is_real(const char *s)
+{
+    s += *s == '-' || *s == '+';
+    const char *point = skip_digits(s);
+    const char *end = *point == '.' ? skip_digits(point + 1) : point;
+    if (end - s - (*point == '.') == 0)
+        return false;
+    if (*end == 'e' || *end == 'E') {
+        s = end + 1;
+        s += *s == '-' || *s == '+';
+        end = skip_digits(s);
+        if (end == s)
+            return false;
+    }
+    return !*end;
+}
+
+static bool in_range(const struct config_key *k, double value)
+{
+    return value >= k->min && (k->below_max ? value < k->max : value <= k->max);
+}
+
+/* All whole ranges end at or below 2^53, so that a double holds their ends exactly. */
+static bool int_in_range(const struct config_key *k, const char *text, int64_t *out)
+{
+    errno = 0;
+    *out = strtoll(text, NULL, 10);
+    return !errno && *out >= (int64_t)k->min && *out <= (int64_t)k->max;
+}
+
+static enum status read_int(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    const char *end = end_of_int(text);
+    int64_t value;
+    if (!end || *end)
+        return wrong_text(r, key, at, text, false);
+    if (!int_in_range(&config_keys[key], text, &value))
+        return out_of_range(r, key, at, text);
+    *(int64_t *)field_of(r->c, key) = value;
+    return OK;
+}
+
+static enum status read_real(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    if (!is_real(text))
+        return wrong_text(r, key, at, text, false);
+    const double value = strtod(text, NULL);
+    if (!in_range(&config_keys[key], value))
+        return out_of_range(r, key, at, text);
+    *(double *)field_of(r->c, key) = value + 0.0; /* no negative zero */
+    return OK;
+}
+
+/* "200", "200 steps", "2 epochs". */
+static enum status read_interval(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    struct interval value = {0};
+    const char *end = end_of_int(text);
+    if (!end)
+        return wrong_text(r, key, at, text, true);
+    const char *unit = end + (*end == ' ');
+    value.epochs = !strcmp(unit, "epochs") || !strcmp(unit, "epoch");
+    if (*end && !value.epochs && strcmp(unit, "steps") && strcmp(unit, "step"))
+        return wrong_text(r, key, at, text, true);
+    if (!int_in_range(&config_keys[key], text, &value.n))
+        return out_of_range(r, key, at, text);
+    value.epochs &= value.n != 0; /* never is never */
+    *(struct interval *)field_of(r->c, key) = value;
+    return OK;
+}
+
+static enum status read_word(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    const struct config_key *k = &config_keys[key];
+    const char *words[CONFIG_KEYS_MAX];
+    char list[256], shown[CONFIG_SHOWN_MAX];
+    const int n = list_choices(k, words);
+    int best = 0;
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(words[i], text)) {
+            *(int *)field_of(r->c, key) = k->choices[i].value;
+            return OK;
+        }
+        if (suggest_distance(text, words[i]) < suggest_distance(text, words[best]))
+            best = i;
+    }
+    config_join(list, sizeof list, words, n, ", ", " or ");
+    config_shown(shown, text);
+    if (suggest_is_near(text, suggest_distance(text, words[best])))
+        return config_refuse(r, at, "%s is '%s'; choose %s; did you mean '%s'?", k->name, shown, list, words[best]);
+    return config_refuse(r, at, "%s is '%s'; choose %s", k->name, shown, list);
+}
+
+/* The length of the UTF-8 character at `s`, 0 for bytes that are none and for control characters and line breaks of any
+ * kind: a path must be printable as one YAML scalar. */
+static size_t printable_length(const unsigned char *s)
+{
+    const size_t n = s[0] < 0x80                   ? 1
+                     : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                     : (s[0] & 0xF0) == 0xE0       ? 3
+                     : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                                   : 0;
+    unsigned code = n < 2 ? s[0] : s[0] & (0xFFu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3F);
+    }
+    const bool overlong = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000) || code > 0x10FFFF;
+    const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029;
+    const bool no_character = (code >= 0xD800 && code < 0xE000) || code == 0xFEFF || code == 0xFFFE || code == 0xFFFF;
+    return overlong || control || no_character ? 0 : n;
+}
+
+static enum status read_path(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    const char *name = config_keys[key].name;
+    const size_t length = strlen(text);
+    char shown[CONFIG_SHOWN_MAX];
+    if (length >= CONFIG_PATH_MAX)
+        return config_refuse(r, at, "%s has %zu bytes; a path has at most %d", name, length, CONFIG_PATH_MAX - 1);
+    for (size_t i = 0, n; i < length; i += n)
+        if (!(n = printable_length((const unsigned char *)text + i)))
+            return config_refuse(r, at,
+                                 "%s is '%s', with a control character or a byte that is not UTF-8 at position %zu",
+                                 name, config_shown(shown, text), i + 1);
+    char *field = field_of(r->c, key);
+    memset(field, 0, CONFIG_PATH_MAX);
+    memcpy(field, text, length);
+    return OK;
+}
+
+static enum status read_by_type(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
+{
+    const enum key_type type = config_keys[key].type;
+    const bool null = !quoted && config_text_is_null(text);
+    char shown[CONFIG_SHOWN_MAX];
+    if (type == KEY_PATH)
+        return read_path(r, key, at, null ? "" : text);
+    if (null)
+        return wrong_text(r, key, at, text, false);
+    if (quoted && (type == KEY_INT || type == KEY_REAL))
+        return config_refuse(r, at, "%s is the text \"%s\"; write a number, without quotes", config_keys[key].name,
+                             config_shown(shown, text));
+    switch (type) {
+    case KEY_INT: return read_int(r, key, at, text);
+    case KEY_REAL: return read_real(r, key, at, text);
+    case KEY_INTERVAL: return read_interval(r, key, at, text);
+    default: return read_word(r, key, at, text);
+    }
+}
+
+enum status config_value_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
+{
+    const enum status st = read_by_type(r, key, at, text, quoted);
+    if (st == OK)
+        r->places[key] = at;
+    return st;
+}
+
+static void print_quoted(const char *text, FILE *to)
+{
+    putc('"', to);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', to);
+        putc(*text, to);
+    }
+    putc('"', to);
+}
+
+void config_value_print(const struct config *c, int key, FILE *to)
+{
+    const void *field = field_in(c, key);
+    const struct interval *every = field;
+    char real[40];
+    switch (config_keys[key].type) {
+    case KEY_INT: fprintf(to, "%lld", (long long)*(const int64_t *)field); break;
+    case KEY_REAL:
+        config_real_format(*(const double *)field, real);
+        fputs(real, to);
+        break;
+    case KEY_WORD: fputs(config_word(config_keys[key].name, *(const int *)field), to); break;
+    case KEY_PATH: print_quoted(field, to); break;
+    case KEY_INTERVAL:
+        fprintf(to, "%lld%s", (long long)every->n, !every->epochs ? "" : every->n == 1 ? " epoch" : " epochs");
+        break;
+    }
+}

@@ -1,0 +1,387 @@
+/* Every kind of configuration that is refused, with the exact message. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/config_int.h"
+
+#define GPT "model: {arch: gpt}\n"
+
+/* A text with an optional override, and the error that it must give. */
+struct refusal {
+    const char *text, *set, *error;
+};
+
+static void expect_refusal(const struct refusal *t)
+{
+    struct config c, before;
+    struct error err = {0};
+    memset(&c, 0x5A, sizeof c);
+    before = c;
+    const enum status st = config_parse(&c, "t.yaml", t->text, strlen(t->text), &t->set, t->set ? 1 : 0, &err);
+    if (st != BAD_INPUT || err.status != BAD_INPUT || strcmp(err.text, t->error))
+        fail_msg("%s\n  wanted: %s\n  got:    %s", t->text, t->error, st == OK ? "no error" : err.text);
+    assert_memory_equal(&c, &before, sizeof c);
+}
+
+static void expect_refusals(const struct refusal *table, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        expect_refusal(&table[i]);
+}
+
+#define EXPECT_REFUSALS(table) expect_refusals(table, sizeof table / sizeof table[0])
+
+static void test_refuses_types(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model: {arch: gpt, heads: [8]}", NULL, "'t.yaml' line 1: model.heads is a list; a whole number is wanted"},
+        {GPT "train:\n  lr: {a: 1}", NULL, "'t.yaml' line 3: train.lr is a section; a number is wanted"},
+        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama or postln is wanted"},
+        {GPT "data: {path: [a]}", NULL, "'t.yaml' line 2: data.path is a list; a file name is wanted"},
+        {GPT "eval: {every: [a]}", NULL,
+         "'t.yaml' line 2: eval.every is a list; a number of steps, or of epochs as in '2 epochs', is wanted"},
+        {"model: {arch: gpt, heads: eight}", NULL, "'t.yaml' line 1: model.heads is 'eight'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: 8x}", NULL, "'t.yaml' line 1: model.heads is '8x'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: 8.0}", NULL, "'t.yaml' line 1: model.heads is '8.0'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: 0x8}", NULL, "'t.yaml' line 1: model.heads is '0x8'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: 010}", NULL, "'t.yaml' line 1: model.heads is '010'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: true}", NULL, "'t.yaml' line 1: model.heads is 'true'; a whole number is wanted"},
+        {"model: {arch: gpt, heads: '8'}", NULL,
+         "'t.yaml' line 1: model.heads is the text \"8\"; write a number, without quotes"},
+        {"model: {arch: gpt, heads: }", NULL, "'t.yaml' line 1: model.heads has no value; a whole number is wanted"},
+        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama or postln is wanted"},
+        {GPT "train: {lr: .nan}", NULL, "'t.yaml' line 2: train.lr is '.nan'; a number is wanted"},
+        {GPT "train: {lr: nan}", NULL, "'t.yaml' line 2: train.lr is 'nan'; a number is wanted"},
+        {GPT "train: {lr: -.inf}", NULL, "'t.yaml' line 2: train.lr is '-.inf'; a number is wanted"},
+        {GPT "train: {lr: 1e}", NULL, "'t.yaml' line 2: train.lr is '1e'; a number is wanted"},
+        {GPT "train: {lr: .}", NULL, "'t.yaml' line 2: train.lr is '.'; a number is wanted"},
+        {GPT "train: {lr: 0x1p-3}", NULL, "'t.yaml' line 2: train.lr is '0x1p-3'; a number is wanted"},
+        {GPT "train: {lr: 1e-3 fast}", NULL, "'t.yaml' line 2: train.lr is '1e-3 fast'; a number is wanted"},
+        {GPT "eval: {every: 2 weeks}", NULL,
+         "'t.yaml' line 2: eval.every is '2 weeks'; a number of steps, or of epochs as in '2 epochs', is wanted"},
+        {GPT "eval: {every: often}", NULL,
+         "'t.yaml' line 2: eval.every is 'often'; a number of steps, or of epochs as in '2 epochs', is wanted"},
+        {GPT "data: {path: \"a\\0b\"}", NULL, "'t.yaml' line 2: data.path has a NUL character in it"},
+        {GPT "data: {path: \"a\\nb\"}", NULL,
+         "'t.yaml' line 2: data.path is 'a?b', with a control character or a byte that is not UTF-8 at position 2"},
+        {GPT "data: 3", NULL, "'t.yaml' line 2: data is text; a section is wanted, with keys below it"},
+        {GPT "data: [a]", NULL, "'t.yaml' line 2: data is a list; a section is wanted, with keys below it"},
+        {GPT "optimize: {passes: [fuse-qkv]}", NULL,
+         "'t.yaml' line 2: optimize.passes is a list of names, and there are no single passes to name; choose all, "
+         "none or []"},
+        {GPT "train: {lr: !env LR}", NULL, "'t.yaml' line 2: train.lr has the YAML tag '!env'; write it without a tag"},
+        {"model: !!set {arch: gpt}", NULL,
+         "'t.yaml' line 1: model has the YAML tag 'tag:yaml.org,2002:set'; write it without a tag"},
+        {"!hone\nmodel: {arch: gpt}", NULL,
+         "'t.yaml' line 1: the file has the YAML tag '!hone'; write it without a tag"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_ranges(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model: {arch: gpt, heads: 0}", NULL, "'t.yaml' line 1: model.heads is 0; it must be from 1 to 4096"},
+        {"model:\n  arch: gpt\n\n  dim: -5\n", NULL, "'t.yaml' line 4: model.dim is -5; it must be from 1 to 65536"},
+        {"model: {arch: gpt, heads: 99999999999999999999}", NULL,
+         "'t.yaml' line 1: model.heads is 99999999999999999999; it must be from 1 to 4096"},
+        {"model: {arch: gpt, heads: 4294967304}", NULL,
+         "'t.yaml' line 1: model.heads is 4294967304; it must be from 1 to 4096"},
+        {"model: {arch: gpt, dropout: 1}", NULL,
+         "'t.yaml' line 1: model.dropout is 1; it must be at least 0 and below 1"},
+        {"model: {arch: gpt, dropout: -0.1}", NULL,
+         "'t.yaml' line 1: model.dropout is -0.1; it must be at least 0 and below 1"},
+        {GPT "train: {beta2: 1.0}", NULL, "'t.yaml' line 2: train.beta2 is 1.0; it must be at least 0 and below 1"},
+        {GPT "train: {lr: 1e999}", NULL, "'t.yaml' line 2: train.lr is 1e999; it must be from 0 to 10"},
+        {GPT "train: {lr: -1e-3}", NULL, "'t.yaml' line 2: train.lr is -1e-3; it must be from 0 to 10"},
+        {GPT "train: {eps: 0}", NULL, "'t.yaml' line 2: train.eps is 0; it must be from 1.0e-30 to 1"},
+        {GPT "train: {seed: 9007199254740993}", NULL,
+         "'t.yaml' line 2: train.seed is 9007199254740993; it must be from 0 to 9007199254740992"},
+        {GPT "data: {val_fraction: 0.95}", NULL,
+         "'t.yaml' line 2: data.val_fraction is 0.95; it must be from 0 to 0.9"},
+        {GPT "eval: {every: -1}", NULL, "'t.yaml' line 2: eval.every is -1; it must be from 0 to 1000000000000"},
+        {GPT "log: {every: 0}", NULL, "'t.yaml' line 2: log.every is 0; it must be from 1 to 1000000000000"},
+        {GPT "threads: 5000", NULL, "'t.yaml' line 2: threads is 5000; it must be from 0 to 4096"},
+        {"model: {arch: lama}", NULL,
+         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama or postln; did you mean 'llama'?"},
+        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama or postln"},
+        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama or postln"},
+        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama or postln"},
+        {GPT "optimize: {precision: bf16}", NULL, "'t.yaml' line 2: optimize.precision is 'bf16'; choose f32"},
+        {GPT "optimize: {passes: some}", NULL, "'t.yaml' line 2: optimize.passes is 'some'; choose all or none"},
+        {GPT "device: gpu", NULL, "'t.yaml' line 2: device is 'gpu'; choose auto, cpu or cuda; did you mean 'cpu'?"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_keys(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {GPT "train: {warmpu: 3}", NULL,
+         "'t.yaml' line 2: there is no key 'train.warmpu'; did you mean 'train.warmup'?"},
+        {GPT "train: {batchsize: 3}", NULL,
+         "'t.yaml' line 2: there is no key 'train.batchsize'; did you mean 'train.batch_size'?"},
+        {GPT "lr: 1", NULL, "'t.yaml' line 2: there is no key 'lr'; did you mean 'train.lr'?"},
+        {"model: {arch: gpt, lr: 1}", NULL, "'t.yaml' line 1: there is no key 'model.lr'; did you mean 'train.lr'?"},
+        {"modle: {arch: gpt}", NULL, "'t.yaml' line 1: there is no key 'modle'; did you mean 'model'?"},
+        {GPT "thread: 2", NULL, "'t.yaml' line 2: there is no key 'thread'; did you mean 'threads'?"},
+        {GPT "eval: {foo: 3}", NULL,
+         "'t.yaml' line 2: there is no key 'eval.foo'; section eval has every, batches and batch_size"},
+        {GPT "foo: 3", NULL,
+         "'t.yaml' line 2: there is no key 'foo'; a file has model, data, train, eval, checkpoint, log, optimize, "
+         "backend, "
+         "device and threads"},
+        {GPT "'': 3", NULL,
+         "'t.yaml' line 2: there is no key ''; a file has model, data, train, eval, checkpoint, log, optimize, "
+         "backend, "
+         "device and threads"},
+        {GPT "log:\n  an-extremely-long-key-that-nobody-would-ever-think-of-writing-in-a-file: 3", NULL,
+         "'t.yaml' line 3: there is no key 'log.an-extremely-long-key-that-nobody-would-ever-think-of-wr...'; section "
+         "log has every"},
+        {GPT "train.lr: 1", NULL, "'t.yaml' line 2: train.lr stands outside of its section; write lr below train:"},
+        {GPT "train:\n  lr: 1\n  lr: 2\n", NULL, "'t.yaml' line 4: train.lr is given twice; it is already in line 3"},
+        {GPT "train: {}\nlog: {}\ntrain: {}\n", NULL,
+         "'t.yaml' line 4: section train is given twice; it is already in line 2"},
+        {"model: {arch: gpt, ? [a] : 3}", NULL,
+         "'t.yaml' line 1: the name of a key is wanted here, and this is a list"},
+        {"&a {model: *a}", NULL,
+         "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
+         "ffn, "
+         "seq, segments, dropout, rope_base and norm_eps"},
+        {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
+        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama or postln"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_yaml(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"", NULL, "'t.yaml': there is nothing in it; a config has at least 'model: {arch: gpt}'"},
+        {"# only this\n", NULL, "'t.yaml': there is nothing in it; a config has at least 'model: {arch: gpt}'"},
+        {"---\n...\n", NULL, "'t.yaml': there is nothing in it; a config has at least 'model: {arch: gpt}'"},
+        {"\n- model\n", NULL, "'t.yaml' line 2: the file is a list; a config has at least 'model: {arch: gpt}'"},
+        {"gpt", NULL, "'t.yaml' line 1: the file is text; a config has at least 'model: {arch: gpt}'"},
+        {GPT "---\nmodel: {}\n", NULL, "'t.yaml' line 2: a second YAML document starts here; a config is one document"},
+        {"model: {arch: gpt\n", NULL,
+         "'t.yaml' line 2: not valid YAML at column 1: did not find expected ',' or '}' (while parsing a flow mapping "
+         "that "
+         "starts in line 1)"},
+        {"model:\n\tarch: gpt\n", NULL,
+         "'t.yaml' line 2: not valid YAML at column 1: found character that cannot start any token; indent with "
+         "spaces, not tabs"},
+        {"model: a: b", NULL,
+         "'t.yaml' line 1: not valid YAML at column 9: mapping values are not allowed in this context"},
+        {GPT "log: *nowhere", NULL, "'t.yaml' line 2: not valid YAML at column 6: found undefined alias"},
+        {GPT "\x01", NULL,
+         "'t.yaml' line 2: byte 20 is not text (control characters are not allowed); a config is a YAML file in UTF-8"},
+        {"\x89PNG", NULL,
+         "'t.yaml' line 1: byte 1 is not text (invalid leading UTF-8 octet); a config is a YAML file in UTF-8"},
+        {"[[[[[[[[[[[[[[[[[[[[[[[[", NULL,
+         "'t.yaml' line 1: lists and sections inside each other, more than 16 deep; a config has sections of keys and "
+         "nothing "
+         "deeper"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_contradictions(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model:\n  arch: gpt\n  dim: 256\n  heads: 6\n", NULL,
+         "'t.yaml' line 4: model.heads is 6, and 6 does not divide model.dim 256; try 4 or 8"},
+        {"model:\n  arch: gpt\n  dim: 250\n", NULL,
+         "'t.yaml' line 3: model.heads is 8, and 8 does not divide model.dim 250; try 5 or 10"},
+        {"model: {arch: gpt, dim: 4, heads: 9}", NULL,
+         "'t.yaml' line 1: model.heads is 9, and 9 does not divide model.dim 4; try 4"},
+        {"model: {arch: llama, dim: 24, heads: 5}", NULL,
+         "'t.yaml' line 1: model.heads is 5, and 5 does not divide model.dim 24; try 4 or 6"},
+        {"model: {arch: llama, dim: 24, heads: 8}", NULL,
+         "'t.yaml' line 1: model.heads is 8, so a head has 3 of the 24 numbers of model.dim, and arch llama needs an "
+         "even "
+         "number; try 6 or 12"},
+        {"model: {arch: llama, dim: 15, heads: 3}", NULL,
+         "'t.yaml' line 1: model.dim is 15, and arch llama needs an even number; try 16"},
+        {"model: {arch: llama, kv_heads: 3}", NULL,
+         "'t.yaml' line 1: model.kv_heads is 3, and 3 does not divide model.heads 8; try 2 or 4"},
+        {"model: {arch: llama, kv_heads: 16}", NULL,
+         "'t.yaml' line 1: model.kv_heads is 16, and 16 does not divide model.heads 8; try 8"},
+        {"model: {arch: postln, kv_heads: 4}", NULL,
+         "'t.yaml' line 1: model.kv_heads is 4 and model.heads is 8, and only arch llama shares keys and values "
+         "between heads; "
+         "remove kv_heads or make it 8"},
+        {GPT "data:\n  source: text", NULL,
+         "'t.yaml' line 3: data.source is text, and data.path is empty; set data.path to the file to read"},
+        {GPT "data:\n  source: bin\n  path:\n", NULL,
+         "'t.yaml' line 3: data.source is bin, and data.path is empty; set data.path to the file to read"},
+        {GPT "data: {path: a.txt}", NULL,
+         "'t.yaml' line 2: data.path is 'a.txt', and data.source is corpus, which reads no file; set data.source to "
+         "text or "
+         "bin, or remove data.path"},
+        {GPT "data: {val_path: a.txt}", NULL,
+         "'t.yaml' line 2: data.val_path is 'a.txt', and data.source is corpus, which reads no file; set data.source "
+         "to text "
+         "or bin, or remove data.val_path"},
+        {GPT "data: {source: bin, path: a.bin, samples: lines}", NULL,
+         "'t.yaml' line 2: data.samples is lines, and data.source bin has no lines; set data.samples to windows"},
+        {GPT "train: {steps: 50}", NULL,
+         "'t.yaml' line 2: train.warmup is 100, and training ends after train.steps 50; it must be at most that"},
+        {GPT "train: {min_lr: 0.001}", NULL,
+         "'t.yaml' line 2: train.min_lr is 0.001, and the schedule falls from train.lr 0.0003; it must be at most "
+         "that"},
+        {"model:\n  arch: gpt\n  seq: 1000000\n", NULL,
+         "'t.yaml' line 3: the attention scores would hold train.batch_size 8 x model.heads 8 x model.seq 1000000 x "
+         "model.seq "
+         "1000000 = 6.4e+13 numbers, and the most is 1.1e+12; make one of them smaller"},
+        {"model: {arch: gpt, vocab: 16777216}\ntrain: {batch_size: 1024}", NULL,
+         "'t.yaml' line 2: the logits would hold train.batch_size 1024 x model.seq 128 x model.vocab 16777216 = "
+         "2.2e+12 "
+         "numbers, and the most is 1.1e+12; make one of them smaller"},
+        {GPT "eval: {batch_size: 1048576}\n", "model.ffn=65536",
+         "--set model.ffn=65536: the feed-forward layer would hold eval.batch_size 1048576 x model.seq 128 x model.ffn "
+         "65536 = "
+         "8.8e+12 numbers, and the most is 1.1e+12; make one of them smaller"},
+        {"model: {arch: gpt, dim: 65536, layers: 1024}", NULL,
+         "'t.yaml' line 1: the model has 5.3e+13 parameters, and the most is 1.1e+12; make model.dim 65536, "
+         "model.layers 1024, "
+         "model.ffn 262144 or model.vocab 0 smaller"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_sets(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {GPT, "model.dim=250",
+         "--set model.dim=250: model.heads is 8, and 8 does not divide model.dim 250; try 5 or 10"},
+        {GPT, "model.heads=6",
+         "--set model.heads=6: model.heads is 6, and 6 does not divide model.dim 256; try 4 or 8"},
+        {GPT, "train", "--set train: write it as key=value, like --set train.lr=1e-3"},
+        {GPT, "=3", "--set =3: write it as key=value, like --set train.lr=1e-3"},
+        {GPT, "", "--set : write it as key=value, like --set train.lr=1e-3"},
+        {GPT, "train=3", "--set train=3: train is a section; set one of its keys, like train.batch_size"},
+        {GPT, "trian.lr=3", "--set trian.lr=3: there is no key 'trian.lr'; did you mean 'train.lr'?"},
+        {GPT, "train.lr=fast", "--set train.lr=fast: train.lr is 'fast'; a number is wanted"},
+        {GPT, "train.lr=", "--set train.lr=: train.lr has no value; a number is wanted"},
+        {GPT, "train.lr=\"1\"", "--set train.lr=\"1\": train.lr is the text \"1\"; write a number, without quotes"},
+        {GPT, "train.lr=20", "--set train.lr=20: train.lr is 20; it must be from 0 to 10"},
+        {GPT, "train.lr=[]", "--set train.lr=[]: train.lr is '[]'; a number is wanted"},
+        {GPT, "data.source=text",
+         "--set data.source=text: data.source is text, and data.path is empty; set data.path to the file to read"},
+        {GPT, "data.path=\xFFx",
+         "--set data.path=\xFFx: data.path is '\xFFx', with a control character or a byte that is not UTF-8 at "
+         "position 1"},
+        {GPT, "data.path=a\xED\xA0\x80",
+         "--set data.path=a\xED\xA0\x80: data.path is 'a\xED\xA0\x80', with a control character "
+         "or a byte that is not UTF-8 at position 2"},
+        {GPT, "optimize.fuse-qkv=off",
+         "--set optimize.fuse-qkv=off: there is no key 'optimize.fuse-qkv'; section optimize has passes and precision"},
+        {"model:\n  arch: gpt\n  heads: 6", "model.dim=100",
+         "--set model.dim=100: model.heads is 6, and 6 does not divide model.dim 100; try 5 or 10"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+/* Of two overrides that disagree, the later one is to blame; the file's keys only when no override is involved. */
+static void test_set_blame(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"model.heads=6", "model.dim=250"}, *const swapped[] = {"model.dim=250",
+                                                                                              "model.heads=6"};
+    struct config c;
+    struct error err = {0};
+    assert_int_equal(config_parse(&c, "t.yaml", GPT, strlen(GPT), sets, 2, &err), BAD_INPUT);
+    assert_string_equal(err.text,
+                        "--set model.dim=250: model.heads is 6, and 6 does not divide model.dim 250; try 5 or 10");
+    assert_int_equal(config_parse(&c, "t.yaml", GPT, strlen(GPT), swapped, 2, &err), BAD_INPUT);
+    assert_string_equal(err.text,
+                        "--set model.heads=6: model.heads is 6, and 6 does not divide model.dim 250; try 5 or 10");
+}
+
+static void test_sizes_of_text(void **state)
+{
+    (void)state;
+    const size_t size = CONFIG_TEXT_MAX + 1;
+    char *text = malloc(size), path[1200], set[1400];
+    struct config c;
+    struct error err = {0};
+    const char *sets[] = {set};
+    assert_non_null(text);
+    memset(text, '#', size);
+    assert_int_equal(config_parse(&c, "t.yaml", text, size, NULL, 0, &err), BAD_INPUT);
+    assert_string_equal(err.text,
+                        "'t.yaml': it has 1048577 bytes, and a config has at most 1048576; is it the right file?");
+    memcpy(text, GPT, strlen(GPT));
+    assert_int_equal(config_parse(&c, "t.yaml", text, size - 1, NULL, 0, &err), OK);
+
+    memset(path, 'p', sizeof path);
+    path[1024] = '\0';
+    snprintf(set, sizeof set, "train.init=%s", path);
+    assert_int_equal(config_parse(&c, "t.yaml", GPT, strlen(GPT), sets, 1, &err), BAD_INPUT);
+    assert_non_null(strstr(err.text, ": train.init has 1024 bytes; a value has at most 1023"));
+    path[1023] = '\0';
+    snprintf(set, sizeof set, "train.init=%s", path);
+    assert_int_equal(config_parse(&c, "t.yaml", GPT, strlen(GPT), sets, 1, &err), OK);
+    assert_string_equal(c.train.init, path);
+    free(text);
+}
+
+/* Many nodes are refused before libyaml spends its quadratic time on them. */
+static void test_many_nodes(void **state)
+{
+    (void)state;
+    char *text;
+    size_t length;
+    struct config c;
+    struct error err = {0};
+    FILE *f = open_memstream(&text, &length);
+    for (int i = 0; i < 40000; i++)
+        fprintf(f, "a%d: &a%d 1\n", i, i);
+    fclose(f);
+    assert_int_equal(config_parse(&c, "t.yaml", text, length, NULL, 0, &err), BAD_INPUT);
+    assert_string_equal(err.text,
+                        "'t.yaml' line 2048: more than 4096 keys and values up to here; is it the right file?");
+    free(text);
+}
+
+static void test_long_file_name(void **state)
+{
+    (void)state;
+    char name[1000];
+    struct config c;
+    struct error err = {0};
+    memset(name, 'n', sizeof name);
+    strcpy(name + sizeof name - 6, ".yaml");
+    assert_int_equal(config_parse(&c, name, "model: {}", 9, NULL, 0, &err), BAD_INPUT);
+    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama or postln"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refuses_types),
+        cmocka_unit_test(test_refuses_ranges),
+        cmocka_unit_test(test_refuses_keys),
+        cmocka_unit_test(test_refuses_yaml),
+        cmocka_unit_test(test_refuses_contradictions),
+        cmocka_unit_test(test_refuses_sets),
+        cmocka_unit_test(test_set_blame),
+        cmocka_unit_test(test_sizes_of_text),
+        cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_long_file_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
