@@ -1,0 +1,59 @@
+/* Token data: where tokens come from, how samples are cut and ordered, and the loader that prepares batches ahead.
+ *
+ * A sample is addressed by its global index, never by who asks: sample i of a split lies in epoch i / samples and is
+ * window perm_epoch(i % samples), so every worker count, rank count and restart sees the same data in the same order. */
+#ifndef HONE_DATA_DATA_H
+#define HONE_DATA_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "data/tokenizer.h"
+
+enum split { SPLIT_TRAIN, SPLIT_VAL };
+
+struct dataset;
+
+/* Opens what config.data describes for sequences of config.model.seq tokens. */
+enum status dataset_open(struct dataset **out, const struct config *c, struct error *err);
+/* Uniform random tokens in [0, vocab): what benchmarks train on. */
+enum status dataset_open_random(struct dataset **out, int64_t vocab, int64_t seq, int64_t segments, uint64_t seed,
+                                struct error *err);
+void dataset_free(struct dataset *d);
+
+int64_t dataset_vocab(const struct dataset *d);                         /* token ids are in [0, vocab) */
+int64_t dataset_tokens(const struct dataset *d, enum split split);
+int64_t dataset_samples(const struct dataset *d, enum split split);     /* samples in one epoch; 0 for an absent val */
+double dataset_entropy(const struct dataset *d);                        /* nats per token, the best possible loss; NAN if unknown */
+const struct tokenizer *dataset_tokenizer(const struct dataset *d);
+const char *dataset_describe(const struct dataset *d);                  /* one line for people; owned by d */
+
+/* Writes sample `index` (any index >= 0; epochs follow each other): seq tokens, the seq targets that follow them
+ * (-1 where there is none: padding), and segment ids (segments may be NULL). Thread-safe. Fails when the file behind
+ * the tokens has shrunk or holds an id outside the vocabulary. */
+enum status dataset_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
+                           int32_t *segments, struct error *err);
+
+struct batch {
+    int64_t index;          /* of the batch: samples index * size ... */
+    int64_t size, seq;
+    int32_t *tokens;        /* (size, seq) */
+    int32_t *targets;       /* (size, seq), -1: padding */
+    int32_t *segments;      /* (size, seq) */
+    int64_t real_tokens;    /* targets that are not padding */
+};
+
+struct loader;
+
+/* Starts preparing batches first, first + 1, ... of `size` samples on `workers` threads, at most `prefetch` ahead per
+ * worker. workers 0 prepares each batch when it is asked for. The dataset must outlive the loader. */
+enum status loader_new(struct loader **out, const struct dataset *d, enum split split, int64_t size, int64_t first,
+                       int workers, int prefetch, struct error *err);
+/* The next batch in order; valid until the next call. NULL on failure, with err filled. */
+const struct batch *loader_next(struct loader *l, struct error *err);
+int64_t loader_wait_ns(const struct loader *l);         /* time spent in loader_next so far */
+void loader_free(struct loader *l);                     /* stops the workers; NULL is fine */
+
+#endif

@@ -1,0 +1,80 @@
+/* Inside the data room: token stores, the dataset and the parts that fill it. */
+#ifndef HONE_DATA_DATA_INT_H
+#define HONE_DATA_DATA_INT_H
+
+#include "core/map.h"
+#include "data/data.h"
+
+/* A row of token ids, 1, 2 or 4 bytes each, in memory or in a mapped file. */
+struct store {
+    char *name;             /* for messages: the file, or what made the tokens */
+    void *memory;           /* (count * width bytes), or NULL: the tokens are in the map */
+    struct map map;
+    size_t offset;          /* of the first token in the map, in bytes */
+    int width;
+    int64_t count;
+    bool val;               /* comes from data.val_path */
+};
+
+void store_release(struct store *s);
+/* Reads tokens [first, first + n) as they stand; ids above INT32_MAX come out negative. */
+enum status store_read(const struct store *s, int64_t first, int64_t n, int32_t *out, struct error *err);
+/* The largest id and the first place where it stands, in one pass. The store must not be empty. */
+enum status store_max(const struct store *s, uint32_t *max, int64_t *at, struct error *err);
+/* Allocates room in memory for `count` ids below `vocab`, in the smallest width. */
+enum status store_init_memory(struct store *s, const char *name, int64_t count, int64_t vocab, struct error *err);
+void store_set(struct store *s, int64_t at, int32_t id);
+
+/* Opens a shard of tokens: nanoGPT's raw uint16, or llm.c's with a header. See shard.c for the formats. */
+enum status shard_open(struct store *out, const char *path, struct error *err);
+
+/* A stretch of a store that belongs to one split; windows do not leave it. */
+struct range {
+    const struct store *store;
+    int64_t first, count;
+    int64_t windows;        /* in one epoch */
+    int64_t before;         /* windows in the ranges before this one */
+    int64_t phases;         /* an epoch's windows start at one of [0, phases) */
+};
+
+struct part {
+    struct range *ranges;
+    int n_ranges;
+    int64_t tokens, samples;
+    int64_t *lines;         /* SAMPLES_LINES: (samples), where each line starts in ranges[0].store */
+};
+
+struct dataset {
+    struct store *stores;
+    int n_stores;
+    struct part parts[2];               /* by enum split */
+    struct tokenizer tokenizer;
+    int64_t vocab, seq, segments;
+    int32_t newline;                    /* the id of a newline; -1: tokens are ids without text */
+    enum data_samples samples;
+    uint64_t order_key, phase_key;
+    bool random;                        /* no stores: tokens come from order_key */
+    double entropy;
+    char description[CONFIG_PATH_MAX + 256];
+};
+
+/* Sources: each fills stores, tokenizer, vocab, newline and entropy. */
+enum status source_corpus(struct dataset *d, const struct config *c, struct error *err);
+enum status source_text(struct dataset *d, const struct config *c, struct error *err);
+enum status source_bin(struct dataset *d, const struct config *c, struct error *err);
+struct store *dataset_add_store(struct dataset *d);     /* zeroed; the pointer is valid until the next call */
+
+/* Cuts the stores into the two splits and counts their samples (split.c). */
+enum status split_init(struct dataset *d, const struct config *c, struct error *err);
+void split_release(struct dataset *d);
+
+/* Window or line i of a part; windows start at an offset that depends on the epoch (windows.c, lines.c). */
+enum status windows_sample(const struct dataset *d, enum split split, int64_t epoch, int64_t i, int32_t *tokens,
+                           int32_t *targets, struct error *err);
+enum status lines_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets,
+                         struct error *err);
+enum status lines_index(struct part *part, int32_t newline, struct error *err);
+/* Where the line that holds token `at` of an in-memory store starts. */
+int64_t lines_start(const struct store *s, int64_t at, int32_t newline);
+
+#endif

@@ -1,0 +1,174 @@
+/* Datasets: opening, asking, and samples by global index; see data.h. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "data/data_int.h"
+#include "data/permute.h"
+
+enum { RANDOM_SAMPLES = 1 << 20 };      /* in an "epoch" of random tokens */
+
+static struct dataset *dataset_new(int64_t seq, int64_t segments, uint64_t seed)
+{
+    struct dataset *d = xcalloc(1, sizeof *d);
+    assert(seq > 0);
+    d->seq = seq;
+    d->segments = segments;
+    d->newline = -1;
+    d->entropy = NAN;
+    d->order_key = rng_u64(seed, rng_stream_of("data.order"), 0);
+    d->phase_key = rng_u64(seed, rng_stream_of("data.phase"), 0);
+    return d;
+}
+
+void dataset_free(struct dataset *d)
+{
+    if (!d)
+        return;
+    for (int i = 0; i < d->n_stores; i++)
+        store_release(&d->stores[i]);
+    free(d->stores);
+    split_release(d);
+    tokenizer_release(&d->tokenizer);
+    free(d);
+}
+
+struct store *dataset_add_store(struct dataset *d)
+{
+    d->stores = xrealloc(d->stores, sizeof *d->stores * (size_t)(d->n_stores + 1));
+    struct store *s = &d->stores[d->n_stores++];
+    *s = (struct store){.name = NULL};
+    return s;
+}
+
+static enum status source_open(struct dataset *d, const struct config *c, struct error *err)
+{
+    static enum status (*const sources[])(struct dataset *, const struct config *, struct error *) = {
+        [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin,
+    };
+    const enum status st = sources[c->data.source](d, c, err);
+    if (st == OK && c->model.vocab > 0 && d->vocab > c->model.vocab)
+        return error_set(err, BAD_INPUT,
+                         "'%s' has a vocabulary of %lld %s, and model.vocab is %lld; set it to %lld, or to 0 "
+                         "to take the data's", d->stores[0].name, (long long)d->vocab,
+                         d->tokenizer.kind == TOKENIZER_BYTE ? "bytes" : "characters", (long long)c->model.vocab,
+                         (long long)d->vocab);
+    return st;
+}
+
+static void describe(struct dataset *d, const struct config *c)
+{
+    static const char *const domains[] = {
+        [DOMAIN_PROSE] = "prose", [DOMAIN_CODE] = "code", [DOMAIN_FORMULAS] = "formulas"};
+    static const char *const units[] = {
+        [TOKENIZER_NONE] = "token ids", [TOKENIZER_BYTE] = "bytes", [TOKENIZER_CHAR] = "characters"};
+    char where[CONFIG_PATH_MAX + 64];
+    if (c->data.source == SOURCE_CORPUS)
+        snprintf(where, sizeof where, "built-in %s", domains[c->data.domain]);
+    else if (c->data.source == SOURCE_TEXT)
+        snprintf(where, sizeof where, "text '%s'", c->data.path);
+    else
+        snprintf(where, sizeof where, "%d shard%s '%s'", d->n_stores, d->n_stores == 1 ? "" : "s", c->data.path);
+    snprintf(d->description, sizeof d->description,
+             "%s: %lld training and %lld validation tokens, vocabulary of %lld %s", where,
+             (long long)d->parts[SPLIT_TRAIN].tokens, (long long)d->parts[SPLIT_VAL].tokens, (long long)d->vocab,
+             units[d->tokenizer.kind]);
+}
+
+enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
+{
+    struct dataset *d = dataset_new(c->model.seq, c->model.segments, (uint64_t)c->train.seed);
+    d->samples = c->data.samples;
+    enum status st = source_open(d, c, err);
+    if (st == OK)
+        st = split_init(d, c, err);
+    if (st != OK) {
+        dataset_free(d);
+        return st;
+    }
+    describe(d, c);
+    *out = d;
+    return OK;
+}
+
+enum status dataset_open_random(struct dataset **out, int64_t vocab, int64_t seq, int64_t segments, uint64_t seed,
+                                struct error *err)
+{
+    if (vocab < 1 || vocab > INT32_MAX)
+        return error_set(err, BAD_INPUT, "a vocabulary of %lld random tokens; it must be 1 to %d", (long long)vocab,
+                         INT32_MAX);
+    struct dataset *d = dataset_new(seq, segments, seed);
+    d->random = true;
+    d->vocab = vocab;
+    d->entropy = log((double)vocab);
+    for (int split = 0; split < 2; split++) {
+        d->parts[split].samples = RANDOM_SAMPLES;
+        d->parts[split].tokens = RANDOM_SAMPLES * seq;
+    }
+    snprintf(d->description, sizeof d->description, "random tokens below %lld", (long long)vocab);
+    const enum status st = tokenizer_init(&d->tokenizer, TOKENIZER_NONE, NULL, (int32_t)vocab, err);
+    *out = d;
+    return st;
+}
+
+int64_t dataset_vocab(const struct dataset *d) { return d->vocab; }
+int64_t dataset_tokens(const struct dataset *d, enum split split) { return d->parts[split].tokens; }
+int64_t dataset_samples(const struct dataset *d, enum split split) { return d->parts[split].samples; }
+double dataset_entropy(const struct dataset *d) { return d->entropy; }
+const struct tokenizer *dataset_tokenizer(const struct dataset *d) { return &d->tokenizer; }
+const char *dataset_describe(const struct dataset *d) { return d->description; }
+
+/* Token k of random sample i is a number of its own, and target k is token k + 1. */
+static void random_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets)
+{
+    const uint64_t stream = (uint64_t)i << 1 | (uint64_t)split;
+    for (int64_t k = 0; k <= d->seq; k += 4) {
+        const struct rng_block b = rng_block(d->order_key, stream, (uint64_t)k);
+        for (int64_t j = k; j < k + 4 && j <= d->seq; j++) {
+            const int32_t id = (int32_t)((uint64_t)b.x[j - k] * (uint64_t)d->vocab >> 32);
+            if (j < d->seq)
+                tokens[j] = id;
+            if (j > 0)
+                targets[j - 1] = id;
+        }
+    }
+}
+
+/* Segments: how many newlines came before in the sample, modulo their number; where no token is a newline, 0 in the
+ * first half of the sample and 1 in the second (0 if there is one segment only). Padding has segment 0. */
+static void fill_segments(const struct dataset *d, const int32_t *tokens, const int32_t *targets, int32_t *segments)
+{
+    const int64_t n = d->segments > 0 ? d->segments : 1;
+    int64_t count = 0;
+    for (int64_t i = 0; i < d->seq; i++) {
+        if (d->newline < 0)
+            count = i >= (d->seq + 1) / 2;
+        segments[i] = targets[i] < 0 ? 0 : (int32_t)(count % n);
+        count += d->newline >= 0 && tokens[i] == d->newline;
+    }
+}
+
+enum status dataset_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
+                           int32_t *segments, struct error *err)
+{
+    const int64_t samples = d->parts[split].samples;
+    enum status st = OK;
+    if (samples == 0)
+        return error_set(err, BAD_INPUT, "there is no validation data; set data.val_fraction or data.val_path");
+    const int64_t epoch = index / samples;
+    int64_t i = index % samples;
+    if (split == SPLIT_TRAIN && !d->random)
+        i = (int64_t)permute_index(d->order_key, (uint64_t)epoch, (uint64_t)samples, (uint64_t)i);
+    if (d->random)
+        random_sample(d, split, index, tokens, targets);
+    else if (d->samples == SAMPLES_LINES)
+        st = lines_sample(d, split, i, tokens, targets, err);
+    else
+        st = windows_sample(d, split, epoch, i, tokens, targets, err);
+    if (st == OK && segments)
+        fill_segments(d, tokens, targets, segments);
+    return st;
+}

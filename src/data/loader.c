@@ -1,0 +1,199 @@
+/* Prepares batches ahead on worker threads; see data.h.
+ *
+ * A ring of slots, one batch each: batch b goes into slot b % slots. Workers take the next batch number under the lock,
+ * as long as its slot is free, and fill the slot without the lock; the reader waits for the slot of the batch it is at.
+ * A batch is a pure function of its number, so it does not matter who fills it. The slot that the reader holds is not
+ * counted as ahead, hence one slot more than workers * prefetch. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "data/data_int.h"
+
+struct slot {
+    struct batch batch;
+    bool ready;
+    struct error error;         /* .status OK: the batch is good */
+};
+
+struct loader {
+    const struct dataset *data;
+    enum split split;
+    struct slot *slots;
+    int64_t n_slots;
+    int32_t *memory;            /* of all batches: (n_slots, 3, size, seq) */
+    int64_t wait_ns;
+
+    int n_workers;
+    pthread_t *workers;
+    pthread_mutex_t lock;       /* guards all below and the ready flags */
+    pthread_cond_t filled, freed;
+    int64_t next_fill;          /* the batch a worker takes next */
+    int64_t next_read;          /* the batch the reader asks for next */
+    int64_t released;           /* batches below this number have left their slots */
+    bool stop;                  /* take no further batches: the loader ends, or one has failed */
+};
+
+/* ---- filling ---- */
+
+static void slot_fill(const struct loader *l, struct slot *s, int64_t index)
+{
+    struct batch *b = &s->batch;
+    enum status st = OK;
+    b->index = index;
+    b->real_tokens = 0;
+    s->error.status = OK;
+    for (int64_t i = 0; i < b->size && st == OK; i++) {
+        const int64_t row = i * b->seq;
+        st = dataset_sample(l->data, l->split, index * b->size + i, b->tokens + row, b->targets + row,
+                            b->segments + row, &s->error);
+    }
+    for (int64_t i = 0; i < b->size * b->seq && st == OK; i++)
+        b->real_tokens += b->targets[i] >= 0;
+}
+
+static void *worker_main(void *argument)
+{
+    struct loader *l = argument;
+    pthread_mutex_lock(&l->lock);
+    for (;;) {
+        while (!l->stop && l->next_fill >= l->released + l->n_slots)
+            pthread_cond_wait(&l->freed, &l->lock);
+        if (l->stop)
+            break;
+        const int64_t index = l->next_fill++;
+        struct slot *s = &l->slots[index % l->n_slots];
+        pthread_mutex_unlock(&l->lock);
+        slot_fill(l, s, index);
+        pthread_mutex_lock(&l->lock);
+        s->ready = true;
+        l->stop |= s->error.status != OK;       /* batches before this one are all taken already */
+        pthread_cond_signal(&l->filled);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- starting and stopping ---- */
+
+static enum status slots_init(struct loader *l, int64_t size, int64_t seq, struct error *err)
+{
+    int64_t each, ints, bytes;
+    l->slots = xcalloc((size_t)l->n_slots, sizeof *l->slots);
+    if (__builtin_mul_overflow(size, seq, &each) || __builtin_mul_overflow(each, 3 * l->n_slots, &ints) ||
+        __builtin_mul_overflow(ints, (int64_t)sizeof *l->memory, &bytes))
+        bytes = INT64_MAX;
+    l->memory = bytes < INT64_MAX ? malloc((size_t)bytes) : NULL;
+    if (!l->memory)
+        return error_no_memory(err, "the batches", (unsigned long long)bytes);
+    for (int64_t i = 0; i < l->n_slots; i++) {
+        int32_t *at = l->memory + i * 3 * each;
+        l->slots[i].batch = (struct batch){.size = size, .seq = seq, .tokens = at, .targets = at + each,
+                                           .segments = at + 2 * each};
+    }
+    return OK;
+}
+
+/* Workers leave signals to the main thread, but for the faults that belong to the thread that causes them. */
+static enum status workers_start(struct loader *l, int workers, struct error *err)
+{
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT};
+    sigset_t blocked, before;
+    int failed = 0;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    l->workers = xcalloc((size_t)workers, sizeof *l->workers);
+    while (l->n_workers < workers && !failed) {
+        failed = pthread_create(&l->workers[l->n_workers], NULL, worker_main, l);
+        l->n_workers += !failed;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return error_set(err, CANNOT, "cannot start loader thread %d of %d: %s; set data.workers smaller",
+                         l->n_workers + 1, workers, strerror(failed));
+    return OK;
+}
+
+enum status loader_new(struct loader **out, const struct dataset *d, enum split split, int64_t size, int64_t first,
+                       int workers, int prefetch, struct error *err)
+{
+    struct loader *l = xcalloc(1, sizeof *l);
+    l->data = d;
+    l->split = split;
+    l->n_slots = (int64_t)workers * (prefetch > 0 ? prefetch : 1) + 1;
+    l->next_fill = l->next_read = l->released = first;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    enum status st = slots_init(l, size, d->seq, err);
+    if (st == OK && workers > 0)
+        st = workers_start(l, workers, err);
+    if (st != OK) {
+        loader_free(l);
+        return st;
+    }
+    *out = l;
+    return OK;
+}
+
+void loader_free(struct loader *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->n_workers; i++)
+        pthread_join(l->workers[i], NULL);
+    pthread_cond_destroy(&l->freed);
+    pthread_cond_destroy(&l->filled);
+    pthread_mutex_destroy(&l->lock);
+    free(l->workers);
+    free(l->memory);
+    free(l->slots);
+    free(l);
+}
+
+/* ---- reading ---- */
+
+/* Gives the slot of the last batch back to the workers and waits for the next one. */
+static struct slot *slot_wait(struct loader *l)
+{
+    struct slot *s = &l->slots[l->next_read % l->n_slots];
+    pthread_mutex_lock(&l->lock);
+    if (l->released < l->next_read) {
+        l->slots[l->released % l->n_slots].ready = false;
+        l->released = l->next_read;
+        pthread_cond_signal(&l->freed);
+    }
+    while (!s->ready)
+        pthread_cond_wait(&l->filled, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    return s;
+}
+
+const struct batch *loader_next(struct loader *l, struct error *err)
+{
+    const int64_t start = clock_ns();
+    struct slot *s = l->slots;
+    if (l->n_workers > 0)
+        s = slot_wait(l);
+    else
+        slot_fill(l, s, l->next_read);
+    l->wait_ns += clock_ns() - start;
+    if (s->error.status != OK) {        /* next_read stays, so a further call fails the same way */
+        if (err)
+            *err = s->error;
+        return NULL;
+    }
+    l->next_read++;
+    return &s->batch;
+}
+
+int64_t loader_wait_ns(const struct loader *l) { return l->wait_ns; }

@@ -1,0 +1,79 @@
+/* Tokens from shard files: finds them, opens them, and looks once at every id to know the vocabulary. */
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/data_int.h"
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static enum status add_shard(struct dataset *d, const char *path, bool val, struct error *err)
+{
+    struct store s;
+    const enum status st = shard_open(&s, path, err);
+    if (st != OK)
+        return st;
+    s.val = val;
+    *dataset_add_store(d) = s;
+    if (s.count > d->seq)
+        return OK;
+    return error_set(err, BAD_INPUT,
+                     "'%s' has %lld tokens; model.seq %lld needs at least %lld: leave the shard out, or set "
+                     "model.seq to %lld or less", path, (long long)s.count, (long long)d->seq, (long long)d->seq + 1,
+                     (long long)(s.count > 1 ? s.count - 1 : 1));
+}
+
+/* Adds the file of that name or, if there is none, the files that match it, in the order of their names. */
+static enum status add_shards(struct dataset *d, const char *key, const char *pattern, bool val, struct error *err)
+{
+    glob_t found = {.gl_pathc = 0};
+    if (access(pattern, F_OK) == 0 || !strpbrk(pattern, "*?["))
+        return add_shard(d, pattern, val, err);
+    const int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
+    enum status st = OK;
+    if (failed == GLOB_NOSPACE)
+        st = error_no_memory(err, "the list of shards", 0);
+    else if (failed)
+        st = error_set(err, BAD_INPUT, "no file matches '%s' (%s)", pattern, key);
+    else
+        qsort(found.gl_pathv, found.gl_pathc, sizeof found.gl_pathv[0], compare_names);
+    for (size_t i = 0; i < found.gl_pathc && st == OK; i++)
+        st = add_shard(d, found.gl_pathv[i], val, err);
+    globfree(&found);
+    return st;
+}
+
+static enum status scan(struct dataset *d, const struct store *s, int64_t model_vocab, struct error *err)
+{
+    const int64_t limit = model_vocab > 0 ? model_vocab : INT32_MAX;
+    uint32_t max;
+    int64_t at;
+    const enum status st = store_max(s, &max, &at, err);
+    if (st != OK)
+        return st;
+    if (max >= limit)
+        return error_set(err, BAD_INPUT,
+                         "'%s' holds token %u (at place %lld), and model.vocab is %lld; tokens must be below "
+                         "it: set model.vocab to %lld or more", s->name, max, (long long)at, (long long)model_vocab,
+                         (long long)max + 1);
+    if ((int64_t)max + 1 > d->vocab)
+        d->vocab = (int64_t)max + 1;
+    return OK;
+}
+
+enum status source_bin(struct dataset *d, const struct config *c, struct error *err)
+{
+    if (c->data.samples == SAMPLES_LINES)
+        return error_set(err, BAD_INPUT,
+                         "data.samples is lines, and a shard of token ids has no lines; set it to windows");
+    enum status st = add_shards(d, "data.path", c->data.path, false, err);
+    if (st == OK && c->data.val_path[0])
+        st = add_shards(d, "data.val_path", c->data.val_path, true, err);
+    for (int i = 0; i < d->n_stores && st == OK; i++)
+        st = scan(d, &d->stores[i], c->model.vocab, err);
+    d->newline = -1;
+    d->entropy = NAN;
+    return st == OK ? tokenizer_init(&d->tokenizer, TOKENIZER_NONE, NULL, (int32_t)d->vocab, err) : st;
+}

@@ -1,0 +1,137 @@
+/* The three vocabularies; see tokenizer.h. */
+#include "data/tokenizer.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/utf8.h"
+
+static enum status check_code_points(const uint32_t *code_points, int32_t n, struct error *err)
+{
+    if (n < 1)
+        return error_set(err, BAD_INPUT, "a character vocabulary of %d characters; it needs at least 1", n);
+    for (int32_t i = 0; i < n; i++) {
+        if (!utf8_valid(code_points[i]))
+            return error_set(err, BAD_INPUT, "character %d of the vocabulary, 0x%X, is not a Unicode character", i,
+                             code_points[i]);
+        if (i > 0 && code_points[i] <= code_points[i - 1])
+            return error_set(err, BAD_INPUT, "character %d of the vocabulary, U+%04X, does not come after U+%04X; the "
+                             "vocabulary must ascend", i, code_points[i], code_points[i - 1]);
+    }
+    return OK;
+}
+
+enum status tokenizer_init(struct tokenizer *t, enum tokenizer_kind kind, const uint32_t *code_points, int32_t n,
+                           struct error *err)
+{
+    struct tokenizer made = {.kind = kind, .n = kind == TOKENIZER_BYTE ? 256 : n};
+    if (kind == TOKENIZER_CHAR) {
+        const enum status st = check_code_points(code_points, n, err);
+        if (st != OK)
+            return st;
+        const size_t bytes = sizeof *code_points * (size_t)n;
+        made.code_points = malloc(bytes);
+        if (!made.code_points)
+            return error_no_memory(err, "the vocabulary", bytes);
+        memcpy(made.code_points, code_points, bytes);
+    }
+    *t = made;
+    return OK;
+}
+
+void tokenizer_release(struct tokenizer *t)
+{
+    free(t->code_points);
+    *t = (struct tokenizer){.kind = TOKENIZER_NONE};
+}
+
+static int32_t find(const struct tokenizer *t, uint32_t code_point)
+{
+    int32_t low = 0, high = t->n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (t->code_points[middle] < code_point)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < t->n && t->code_points[low] == code_point ? low : -1;
+}
+
+static enum status encode_chars(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n,
+                                struct error *err)
+{
+    for (size_t at = 0, step; at < length; at += step) {
+        uint32_t c;
+        char shown[5];
+        step = utf8_decode(text + at, length - at, &c);
+        if (step == 0)
+            return error_set(err, BAD_INPUT, "byte %zu of the text, 0x%02X, is not valid UTF-8", at,
+                             (unsigned char)text[at]);
+        const int32_t id = find(t, c);
+        if (id < 0) {
+            utf8_encode(c, shown);
+            return error_set(err, BAD_INPUT,
+                             "character '%s' (U+%04X) at byte %zu is not among the %d characters of the "
+                             "vocabulary", c < ' ' ? "?" : shown, c, at, t->n);
+        }
+        ids[(*n)++] = id;
+    }
+    return OK;
+}
+
+static enum status encode_ids(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n,
+                              struct error *err)
+{
+    const int64_t limit = t->n > 0 ? t->n : INT32_MAX;
+    for (size_t at = 0; at < length;) {
+        if (isspace((unsigned char)text[at])) {
+            at++;
+            continue;
+        }
+        const size_t start = at;
+        int64_t id = 0;
+        for (; at < length && isdigit((unsigned char)text[at]); at++)
+            id = id >= limit ? limit : id * 10 + (text[at] - '0');
+        if (at == start || (at < length && !isspace((unsigned char)text[at])))
+            return error_set(err, BAD_INPUT,
+                             "byte %zu of the text is no digit; this vocabulary has no characters: give "
+                             "token ids separated by spaces, e.g. '15 8 2'", at);
+        if (id >= limit)
+            return error_set(err, BAD_INPUT, "token id '%.*s' is outside the vocabulary; ids are 0 to %lld",
+                             (int)(at - start < 40 ? at - start : 40), text + start, (long long)limit - 1);
+        ids[(*n)++] = (int32_t)id;
+    }
+    return OK;
+}
+
+enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n,
+                             struct error *err)
+{
+    *n = 0;
+    if (t->kind == TOKENIZER_CHAR)
+        return encode_chars(t, text, length, ids, n, err);
+    if (t->kind == TOKENIZER_NONE)
+        return encode_ids(t, text, length, ids, n, err);
+    for (size_t i = 0; i < length; i++)
+        ids[i] = (unsigned char)text[i];
+    *n = length;
+    return OK;
+}
+
+/* An id without a text (padding, a vocabulary larger than the text's) shows as a replacement character; ids alone show
+ * as the number and a space, which tokenizer_encode reads back. */
+size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[16])
+{
+    if (t->kind == TOKENIZER_NONE)
+        return (size_t)snprintf(out, 16, "%d ", id);
+    if (id < 0 || id >= t->n)
+        return utf8_encode(0xFFFD, out);
+    if (t->kind == TOKENIZER_CHAR)
+        return utf8_encode(t->code_points[id], out);
+    out[0] = (char)id;
+    out[1] = '\0';
+    return 1;
+}
