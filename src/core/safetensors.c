@@ -1,0 +1,53 @@
+/* The table of tensor types, sizes, and looking things up in a file that was read; see safetensors.h. */
+#include "core/safetensors.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/safetensors_int.h"
+
+const struct tensor_type_info tensor_types[TENSOR_TYPES] = {
+    [TENSOR_F32] = {"F32", 4},
+    [TENSOR_BF16] = {"BF16", 2},
+    [TENSOR_I32] = {"I32", 4},
+};
+
+bool tensor_bytes_checked(const struct tensor *t, uint64_t *bytes)
+{
+    int64_t bound = (int64_t)tensor_types[t->type].bytes;
+    bool empty = false;
+    if (t->rank < 0 || t->rank > TENSOR_MAX_RANK)
+        return false;
+    for (int i = 0; i < t->rank; i++) {
+        empty |= t->dim[i] == 0;
+        if (t->dim[i] < 0 || __builtin_mul_overflow(bound, t->dim[i] ? t->dim[i] : 1, &bound))
+            return false;
+    }
+    *bytes = empty ? 0 : (uint64_t)bound;
+    return true;
+}
+
+size_t tensor_bytes(const struct tensor *t)
+{
+    uint64_t bytes = 0;
+    const bool sound = tensor_bytes_checked(t, &bytes);
+    assert(sound && bytes <= SIZE_MAX);
+    (void)sound;
+    return (size_t)bytes;
+}
+
+const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->tensors[i].name, name) == 0)
+            return &s->tensors[i];
+    return NULL;
+}
+
+void safetensors_release(struct safetensors *s)
+{
+    free(s->tensors);
+    free(s->bytes);
+    *s = (struct safetensors){0};
+}

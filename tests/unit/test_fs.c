@@ -1,0 +1,193 @@
+/* File helpers: folders, whole files, durable writes, removal that stays inside its tree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "core/fs.h"
+#include "core/fs_int.h"
+
+static char root[64];
+
+static int make_root(void **state)
+{
+    (void)state;
+    strcpy(root, "/tmp/hone-fs-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    return fs_remove_tree(root, NULL) == OK && !fs_exists(root) ? 0 : -1;
+}
+
+/* A path under the root; good until the eighth call after it. */
+static const char *at(const char *name)
+{
+    static char paths[8][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, PATH_MAX, "%s/%s", root, name);
+    return path;
+}
+
+static void assert_says(const struct error *err, const char *words)
+{
+    if (!strstr(err->text, words))
+        fail_msg("the error '%s' does not say '%s'", err->text, words);
+}
+
+static void test_make_dirs(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(fs_make_dirs(at("a/b//c/"), &err), OK);
+    assert_true(fs_exists(at("a/b/c")));
+    assert_int_equal(fs_make_dirs(at("a/b/c"), &err), OK);
+    assert_int_equal(fs_make_dirs("/", &err), OK);
+    assert_int_equal(fs_make_dirs("", &err), BAD_INPUT);
+
+    assert_int_equal(fs_write_synced(at("a/file"), "x", 1, &err), OK);
+    assert_int_equal(fs_make_dirs(at("a/file"), &err), BAD_INPUT);
+    assert_says(&err, "a file of that name is there");
+    assert_int_equal(fs_make_dirs(at("a/file/below"), &err), BAD_INPUT);
+    assert_says(&err, "a/file'");
+}
+
+static void test_make_dirs_relative(void **state)
+{
+    (void)state;
+    char *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(root), 0);
+    assert_int_equal(fs_make_dirs("one/two", NULL), OK);
+    assert_int_equal(chdir(before), 0);
+    assert_true(fs_exists(at("one/two")));
+    free(before);
+}
+
+static void test_write_and_read(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 4095, (1 << 20) - 1, 1 << 20, (3 << 20) + 17};     /* around the buffer */
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        char *data = malloc(sizes[k] + 1), *back;
+        size_t size;
+        for (size_t i = 0; i < sizes[k]; i++)
+            data[i] = (char)(i * 2654435761u >> 13);
+        assert_int_equal(fs_write_synced(at("file"), data, sizes[k], NULL), OK);
+        assert_int_equal(fs_read(at("file"), &back, &size, 0, NULL), OK);
+        assert_int_equal(size, sizes[k]);
+        assert_memory_equal(back, data, size);
+        assert_int_equal(back[size], '\0');
+        free(back);
+        free(data);
+    }
+}
+
+static void test_writer_checksum(void **state)
+{
+    (void)state;
+    struct fs_writer w;
+    uint64_t checksum, count = 0;
+    char *back;
+    size_t size;
+    assert_int_equal(fs_writer_open(&w, at("file"), NULL), OK);
+    for (int i = 0; i < 300000; i++, count += 7)
+        assert_int_equal(fs_writer_put(&w, "seven!\n", 7, NULL), OK);
+    assert_int_equal(fs_writer_close(&w, &checksum, NULL), OK);
+    assert_int_equal(fs_read(at("file"), &back, &size, 0, NULL), OK);
+    assert_int_equal(size, count);
+    assert_true(XXH3_64bits(back, size) == checksum);
+    free(back);
+}
+
+static void test_read_refuses(void **state)
+{
+    (void)state;
+    struct error err;
+    char *data = NULL;
+    size_t size;
+    assert_int_equal(fs_read(at("missing"), &data, &size, 0, &err), BAD_INPUT);
+    assert_says(&err, "missing': No such file");
+    assert_int_equal(fs_read(root, &data, &size, 0, &err), BAD_INPUT);
+    assert_says(&err, "is a folder");
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    assert_int_equal(fs_read(at("pipe"), &data, &size, 0, &err), BAD_INPUT);
+    assert_says(&err, "not a regular file");
+    assert_int_equal(fs_write_synced(at("five"), "12345", 5, &err), OK);
+    assert_int_equal(fs_read(at("five"), &data, &size, 4, &err), BAD_INPUT);
+    assert_says(&err, "is 5 bytes; at most 4");
+    assert_null(data);
+    assert_int_equal(fs_read(at("five"), &data, &size, 5, &err), OK);
+    free(data);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct error err;
+    char *big = calloc(1, 3 << 20);
+    if (!fs_exists("/dev/full"))
+        skip();
+    assert_int_equal(fs_write_synced("/dev/full", "x", 1, &err), CANNOT);
+    assert_says(&err, "No space left");
+    assert_int_equal(fs_write_synced("/dev/full", big, 3 << 20, &err), CANNOT);
+    assert_true(fs_exists("/dev/full"));        /* a failed write removes only regular files */
+    free(big);
+}
+
+static void test_write_refuses(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(fs_write_synced(at("no/such/folder"), "x", 1, &err), BAD_INPUT);
+    assert_says(&err, "no/such/folder': No such file");
+    assert_int_equal(fs_write_synced(root, "x", 1, &err), BAD_INPUT);
+    assert_int_equal(fs_sync_dir(at("none"), &err), BAD_INPUT);
+    assert_says(&err, "none'");
+}
+
+static void test_abort_leaves_nothing(void **state)
+{
+    (void)state;
+    struct fs_writer w;
+    assert_int_equal(fs_writer_open(&w, at("half"), NULL), OK);
+    assert_int_equal(fs_writer_put(&w, "abc", 3, NULL), OK);
+    fs_writer_abort(&w);
+    assert_false(fs_exists(at("half")));
+}
+
+static void test_remove_tree(void **state)
+{
+    (void)state;
+    assert_int_equal(fs_make_dirs(at("outside"), NULL), OK);
+    assert_int_equal(fs_write_synced(at("outside/precious"), "x", 1, NULL), OK);
+    assert_int_equal(fs_make_dirs(at("tree/a/b"), NULL), OK);
+    assert_int_equal(fs_write_synced(at("tree/a/b/.hidden"), "x", 1, NULL), OK);
+    assert_int_equal(symlink(at("outside"), at("tree/a/link")), 0);
+    assert_int_equal(fs_remove_tree(at("tree"), NULL), OK);
+    assert_false(fs_exists(at("tree")));
+    assert_true(fs_exists(at("outside/precious")));
+    assert_int_equal(fs_remove_tree(at("tree"), NULL), OK);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
+    const struct CMUnitTest tests[] = {
+        TEST(test_make_dirs),      TEST(test_make_dirs_relative), TEST(test_write_and_read),
+        TEST(test_writer_checksum), TEST(test_read_refuses),      TEST(test_full_disk),
+        TEST(test_write_refuses),  TEST(test_abort_leaves_nothing), TEST(test_remove_tree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
