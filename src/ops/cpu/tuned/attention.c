@@ -1,8 +1,6 @@
 /* Tuned: the three products of attention, one small matrix product per batch and head, split over the threads by head.
  * Heads are strided views of (B, T, H * D), so nothing is copied. */
-#include <cblas.h>
-
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/gemm.h"
 
 static void scores(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -13,8 +11,9 @@ static void scores(const struct kernel_call *c, const struct kernel_thread *t)
         const int64_t b = i / d.heads, h = i % d.heads;
         const float *q = (const float *)c->in[0] + b * d.seq * q_width + h * d.size;
         const float *k = (const float *)c->in[1] + b * d.seq * k_width + h / group * d.size;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)d.seq, (int)d.seq, (int)d.size, c->op->attrs.scale, q,
-                    (int)q_width, k, (int)k_width, 0, (float *)c->out[0] + i * d.seq * d.seq, (int)d.seq);
+        TUNED(gemm)(&(struct gemm){.m = d.seq, .n = d.seq, .k = d.size, .a = q, .a_row = q_width, .a_col = 1, .b = k,
+                                   .ldb = k_width, .b_transposed = true, .c = (float *)c->out[0] + i * d.seq * d.seq,
+                                   .ldc = d.seq, .scale = c->op->attrs.scale});
     }
 }
 
@@ -27,8 +26,9 @@ static void mix(const struct kernel_call *c, const struct kernel_thread *t)
         const int64_t b = i / d.heads, h = i % d.heads;
         const float *v = (const float *)c->in[1] + b * d.seq * v_width + h / group * d.size;
         float *y = (float *)c->out[0] + b * d.seq * y_width + h * d.size;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)d.seq, (int)d.size, (int)d.seq, c->op->attrs.scale,
-                    (const float *)c->in[0] + i * d.seq * d.seq, (int)d.seq, v, (int)v_width, 0, y, (int)y_width);
+        TUNED(gemm)(&(struct gemm){.m = d.seq, .n = d.size, .k = d.seq, .a = (const float *)c->in[0] + i * d.seq * d.seq,
+                                   .a_row = d.seq, .a_col = 1, .b = v, .ldb = v_width, .c = y, .ldc = y_width,
+                                   .scale = c->op->attrs.scale});
     }
 }
 
@@ -43,15 +43,16 @@ static void mix_t(const struct kernel_call *c, const struct kernel_thread *t)
         for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
             const float *w = (const float *)c->in[0] + (b * d.heads + h) * d.seq * d.seq;
             const float *x = (const float *)c->in[1] + b * d.seq * x_width + h * d.size;
-            cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)d.seq, (int)d.size, (int)d.seq,
-                        c->op->attrs.scale, w, (int)d.seq, x, (int)x_width, h > kv * group, y, (int)y_width);
+            TUNED(gemm)(&(struct gemm){.m = d.seq, .n = d.size, .k = d.seq, .a = w, .a_row = 1, .a_col = d.seq, .b = x,
+                                       .ldb = x_width, .c = y, .ldc = y_width, .scale = c->op->attrs.scale,
+                                       .accumulate = h > kv * group});
         }
     }
 }
 
 const struct kernel TUNED(attention)[] = {
-    {.op = OP_ATTN_SCORES, .name = HONE_BLAS_NAME, .run = scores},
-    {.op = OP_ATTN_MIX, .name = HONE_BLAS_NAME, .run = mix},
-    {.op = OP_ATTN_MIX_T, .name = HONE_BLAS_NAME, .run = mix_t},
+    {.op = OP_ATTN_SCORES, .name = "heads", .run = scores},
+    {.op = OP_ATTN_MIX, .name = "heads", .run = mix},
+    {.op = OP_ATTN_MIX_T, .name = "heads", .run = mix_t},
     {.run = NULL},
 };

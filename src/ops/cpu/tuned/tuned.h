@@ -27,27 +27,32 @@ static inline struct span my_columns(const struct kernel_thread *t, int64_t n)
     return team_span(n, 16, t->index, t->count);
 }
 
-/* e^x in single precision, within 2 ulp where the result is a normal number; 0 below, inf above, NaN for NaN.
- * Written so that a loop over it vectorises: x = n ln2 + r, a polynomial for e^r, n added to its exponent bits (which
- * reaches the largest results, where 2^n alone would be infinite). */
+/* e^x in single precision, within 2 ulp; exactly 0 below -87.3 and e^88.7 above 88.7, where the result would leave the
+ * range of normal numbers; NaN for NaN. Free of branches, so that a loop over it vectorises: x = n ln2 + r, a polynomial
+ * for e^r, the exponent bits for 2^n. Adding 1.5 * 2^23 rounds to a whole number that stands in the low bits. */
 static inline float fast_exp(float x)
 {
-    const float low = -87.33654f, high = 88.72283f;      /* logarithms of the smallest normal and the largest number */
-    const float y = x > low ? x < high ? x : high : low;        /* NaN becomes low, and is put back at the end */
-    const int32_t n = (int32_t)(y * 1.44269504f + (y < 0 ? -0.5f : 0.5f));
-    const float r = (y - (float)n * 0.693359375f) - (float)n * -2.12194440e-4f;
-    float e = 1.9875691500e-4f;
+    const float low = -87.3f, high = 88.7f, round = 12582912.0f;
+    float y = x < low ? low : x;
+    y = y > high ? high : y;
+    const float shifted = y * 1.44269504f + round, n = shifted - round;
+    const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
+    float e = 1.9875691500e-4f, power;
     e = e * r + 1.3981999507e-3f;
     e = e * r + 8.3334519073e-3f;
     e = e * r + 4.1665795894e-2f;
     e = e * r + 1.6666665459e-1f;
     e = e * r + 5.0000001201e-1f;
     e = e * r * r + r + 1.0f;
-    union { float f; uint32_t bits; } scaled = {.f = e};
-    scaled.bits += (uint32_t)n << 23;
-    e = x < low ? 0.0f : scaled.f;
-    e = x > high ? __builtin_inff() : e;
-    return x != x ? x : e;
+    uint32_t bits;
+    __builtin_memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 127) << 23;
+    __builtin_memcpy(&power, &bits, sizeof power);
+    e *= power;
+    __builtin_memcpy(&bits, &e, sizeof bits);
+    bits &= -(uint32_t)!(x < low);
+    __builtin_memcpy(&e, &bits, sizeof e);
+    return e;
 }
 
 static inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }

@@ -1,0 +1,28 @@
+# Sourced by ./quickstart and ./check: installs the Debian packages that are missing.
+
+build_packages() {
+    echo gcc libc6-dev cmake ninja-build pkg-config libyaml-dev libjansson-dev libxxhash-dev libhwloc-dev
+    case $(dpkg --print-architecture) in
+        arm64) echo libblis-serial-dev ;;
+        *) echo libopenblas-serial-dev ;;
+    esac
+}
+
+test_packages() { echo libcmocka-dev python3-minimal; }
+
+install_packages() {
+    missing=""
+    for p in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+    done
+    [ -n "$missing" ] || return 0
+    sudo=""
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || { echo "these packages are missing, and there is no sudo to install them:$missing" >&2; exit 3; }
+        sudo=sudo
+    fi
+    echo "installing Debian packages:$missing"
+    $sudo apt-get update -qq
+    # shellcheck disable=SC2086
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}

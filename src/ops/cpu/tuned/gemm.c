@@ -1,0 +1,181 @@
+/* The small matrix product. A tile of ROWS x COLUMNS results lives in registers; for every k one row of a panel of b is
+ * multiplied by ROWS elements of a, read where they are. Panels of b (DEPTH x COLUMNS) are packed, so that they stay in
+ * the first-level cache while all rows of a pass by. Vectors are the compiler's, so one source serves every width. */
+#include "ops/cpu/tuned/gemm.h"
+
+#include <cblas.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+enum { LANES = 16, ROWS = 8 };
+#elif defined(__AVX2__)
+enum { LANES = 8, ROWS = 4 };
+#else
+enum { LANES = 4, ROWS = 8 };
+#endif
+enum { COLUMNS = 2 * LANES, DEPTH = 256 };
+
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t quad_index __attribute__((vector_size(16)));
+
+/* Where a tile's results go. */
+struct target {
+    float *c;
+    int64_t ldc, columns;       /* columns < COLUMNS: only so many exist */
+    float scale;
+    bool accumulate;
+};
+
+static inline void store_full(const struct target *t, int64_t row, vec x, vec y)
+{
+    float *c = t->c + row * t->ldc;
+    x *= t->scale;
+    y *= t->scale;
+    if (t->accumulate) {
+        x += *(const vec *)c;
+        y += *(const vec *)(c + LANES);
+    }
+    *(vec *)c = x;
+    *(vec *)(c + LANES) = y;
+}
+
+static inline void store_part(const struct target *t, int64_t row, vec x, vec y)
+{
+    float *c = t->c + row * t->ldc, all[COLUMNS];
+    *(vec *)all = x * t->scale;
+    *(vec *)(all + LANES) = y * t->scale;
+    for (int64_t j = 0; j < t->columns; j++)
+        c[j] = t->accumulate ? c[j] + all[j] : all[j];
+}
+
+/* `rows` is a constant in every call, so that the loops over it unroll into registers. */
+static inline __attribute__((always_inline)) void tile(const int rows, int64_t depth, const float *a, int64_t a_row,
+                                                       int64_t a_col, const float *panel, int64_t stride,
+                                                       const struct target *t)
+{
+    vec x[ROWS], y[ROWS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+        x[i] = y[i] = (vec){0};
+    for (int64_t p = 0; p < depth; p++) {
+        const vec u = *(const vec *)(panel + p * stride), v = *(const vec *)(panel + p * stride + LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            const float s = a[i * a_row + p * a_col];
+            x[i] += s * u;
+            y[i] += s * v;
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        if (t->columns == COLUMNS)
+            store_full(t, i, x[i], y[i]);
+        else
+            store_part(t, i, x[i], y[i]);
+    }
+}
+
+#define TILE_OF(r) case r: tile(r, depth, a, a_row, a_col, panel, stride, t); break
+
+static void tile_rows(int rows, int64_t depth, const float *a, int64_t a_row, int64_t a_col, const float *panel,
+                      int64_t stride, const struct target *t)
+{
+    switch (rows) {
+        TILE_OF(1); TILE_OF(2); TILE_OF(3); TILE_OF(4);
+#if !defined(__AVX2__) || defined(__AVX512F__)
+        TILE_OF(5); TILE_OF(6); TILE_OF(7); TILE_OF(8);
+#endif
+    default: break;
+    }
+}
+
+/* Four rows of four become four columns of four. */
+static inline void transpose_quad(float *to, int64_t to_stride, const float *from, int64_t stride)
+{
+    const quad a = *(const quad *)from, b = *(const quad *)(from + stride), c = *(const quad *)(from + 2 * stride),
+               d = *(const quad *)(from + 3 * stride);
+    const quad ab_low = __builtin_shuffle(a, b, (quad_index){0, 4, 1, 5});
+    const quad ab_high = __builtin_shuffle(a, b, (quad_index){2, 6, 3, 7});
+    const quad cd_low = __builtin_shuffle(c, d, (quad_index){0, 4, 1, 5});
+    const quad cd_high = __builtin_shuffle(c, d, (quad_index){2, 6, 3, 7});
+    *(quad *)to = __builtin_shuffle(ab_low, cd_low, (quad_index){0, 1, 4, 5});
+    *(quad *)(to + to_stride) = __builtin_shuffle(ab_low, cd_low, (quad_index){2, 3, 6, 7});
+    *(quad *)(to + 2 * to_stride) = __builtin_shuffle(ab_high, cd_high, (quad_index){0, 1, 4, 5});
+    *(quad *)(to + 3 * to_stride) = __builtin_shuffle(ab_high, cd_high, (quad_index){2, 3, 6, 7});
+}
+
+/* Packs rows [first, first + depth) and columns [column, column + columns) of b, zeros up to COLUMNS. */
+static void pack(float *panel, const struct gemm *g, int64_t first, int64_t depth, int64_t column, int64_t columns)
+{
+    if (columns < COLUMNS)
+        memset(panel, 0, (size_t)depth * COLUMNS * sizeof *panel);
+    if (!g->b_transposed) {
+        for (int64_t p = 0; p < depth; p++)
+            memcpy(panel + p * COLUMNS, g->b + (first + p) * g->ldb + column, (size_t)columns * sizeof *panel);
+        return;
+    }
+    for (int64_t j = 0; j < columns; j += 4) {
+        const float *from = g->b + (column + j) * g->ldb + first;
+        int64_t p = 0;
+        if (j + 4 <= columns)
+            for (; p + 4 <= depth; p += 4)
+                transpose_quad(panel + p * COLUMNS + j, COLUMNS, from + p, g->ldb);
+        for (; p < depth; p++)
+            for (int64_t i = j; i < j + 4 && i < columns; i++)
+                panel[p * COLUMNS + i] = from[(i - j) * g->ldb + p];
+    }
+}
+
+/* All rows of a against one panel. */
+static void run_panel(const struct gemm *g, int64_t first, int64_t depth, const float *panel, int64_t stride,
+                      int64_t column, int64_t columns)
+{
+    struct target t = {g->c + column, g->ldc, columns, g->scale, g->accumulate || first > 0};
+    const float *a = g->a + first * g->a_col;
+    int64_t i = 0;
+    for (; i + ROWS <= g->m; i += ROWS) {
+        tile(ROWS, depth, a + i * g->a_row, g->a_row, g->a_col, panel, stride, &t);
+        t.c += ROWS * g->ldc;
+    }
+    tile_rows((int)(g->m - i), depth, a + i * g->a_row, g->a_row, g->a_col, panel, stride, &t);
+}
+
+enum { PACK_ROWS = 48 };        /* with fewer rows a plain b is read where it is */
+
+static void gemm_small(const struct gemm *g)
+{
+    _Alignas(64) float panel[DEPTH * COLUMNS];
+    for (int64_t first = 0; first < g->k; first += DEPTH) {
+        const int64_t depth = g->k - first < DEPTH ? g->k - first : DEPTH;
+        for (int64_t j = 0; j < g->n; j += COLUMNS) {
+            const int64_t columns = g->n - j < COLUMNS ? g->n - j : COLUMNS;
+            if (!g->b_transposed && columns == COLUMNS && g->m < PACK_ROWS) {
+                run_panel(g, first, depth, g->b + first * g->ldb + j, g->ldb, j, columns);
+            } else {
+                pack(panel, g, first, depth, j, columns);
+                run_panel(g, first, depth, panel, COLUMNS, j, columns);
+            }
+        }
+    }
+}
+
+static void gemm_blas(const struct gemm *g)
+{
+    const bool ta = g->a_col != 1;
+    const int64_t lda = ta ? g->a_col : g->a_row > g->k ? g->a_row : g->k;      /* one row has no stride to speak of */
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, g->b_transposed ? CblasTrans : CblasNoTrans, (int)g->m,
+                (int)g->n, (int)g->k, g->scale, g->a, (int)lda, g->b, (int)g->ldb, g->accumulate,
+                g->c, (int)g->ldc);
+}
+
+/* Up to here the small kernel was faster than BLIS and OpenBLAS on Neoverse-N1; docs/performance.md has the table. */
+static const int64_t SMALL = (int64_t)1 << 20;
+
+void TUNED(gemm)(const struct gemm *g)
+{
+    if (g->m * g->n * g->k <= SMALL)
+        gemm_small(g);
+    else
+        gemm_blas(g);
+}
