@@ -1,10 +1,8 @@
 /* Threads, a sense-counting barrier, and waiting that spins before it sleeps; see team.h. */
 #include "core/team.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 
 #include "core/arena.h"
 
-enum { CACHE_LINE = 128, SPINS = 4000, SPINS_WHEN_CROWDED = 20 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16 };
 
 struct member {
     struct team *team;
@@ -23,7 +21,7 @@ struct member {
 };
 
 struct team {
-    int members, spins;
+    int members;
     struct member *list;
     team_fn *fn;
     void *argument;
@@ -60,14 +58,20 @@ static void change(struct team *t, _Atomic uint32_t *word)
         syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Returns once *word differs from `seen`. */
+/* Returns once *word differs from `seen`. Spinning pays while the others run; where they do not, because other work has
+ * the cores, it only keeps them from running. So every thread spins less after a wait that was too long, and more again
+ * after one that was not. */
 static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
 {
-    for (int i = 0; i < t->spins; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != seen)
+    static _Thread_local int spins = MOST_SPINS;
+    for (int i = 0; i < spins; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != seen) {
+            spins += spins < MOST_SPINS ? spins / 8 + 1 : 0;
             return;
+        }
         pause_cpu();
     }
+    spins = spins / 2 > FEWEST_SPINS ? spins / 2 : FEWEST_SPINS;
     while (atomic_load_explicit(word, memory_order_acquire) == seen)
         sleep_while(t, word, seen);
 }
@@ -108,12 +112,6 @@ void team_run(struct team *t, team_fn *fn, void *argument)
     team_barrier(t);
 }
 
-static int usable_cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 static enum status start_members(struct team *t, struct error *err)
 {
     for (int i = 1; i < t->members; i++) {
@@ -134,7 +132,6 @@ enum status team_new(struct team **out, int members, struct error *err)
         return error_no_memory(err, "a team of threads", sizeof *t);
     memset(t, 0, sizeof *t);
     t->members = members;
-    t->spins = members > usable_cores() ? SPINS_WHEN_CROWDED : SPINS;
     t->list = xcalloc((size_t)members, sizeof *t->list);
     const enum status st = start_members(t, err);
     if (st != OK) {
