@@ -21,14 +21,24 @@ static enum status measure_peak(const struct config *c, double *gflops, struct e
 static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
-    return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "case", name, "device", "cpu",
+    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "case", json_text(name), "device", "cpu",
                      "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread, "samples_per_s",
                      r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
                      "tflops", r->tflops, "mfu_percent", r->mfu_percent, "loss", loss, "steps", (json_int_t)r->steps);
 }
 
-static enum status bench_case(const char *name, const struct text_list *sets, double seconds, json_t *results,
-                              struct error *err)
+static void print_result(const char *name, const struct bench_result *r, bool first)
+{
+    if (first)
+        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s\n", "case", "threads", "ms/step", "spread", "samples/s",
+               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %");
+    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f\n", name, r->threads, r->ms_per_step, r->ms_spread,
+           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent);
+    fflush(stdout);
+}
+
+static enum status bench_case(const char *name, const struct text_list *sets, double seconds, bool first,
+                              json_t *results, struct error *err)
 {
     struct config c;
     struct bench_result r;
@@ -43,9 +53,7 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     if (results)
         json_array_append_new(results, result_json(c.name, &r));
     else
-        printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f\n", c.name, r.threads, r.ms_per_step,
-               r.ms_spread, r.samples_per_s, r.tokens_per_s, r.peak_mb, r.planned_mb, r.tflops, r.mfu_percent);
-    fflush(stdout);
+        print_result(c.name, &r, first);
     return OK;
 }
 
@@ -82,12 +90,9 @@ int cmd_bench(int argc, char **argv)
     sets.item[sets.n++] = device_set;
     sets.item[sets.n++] = threads_set;
     json_t *results = json ? json_array() : NULL;
-    if (!json)
-        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s\n", "case", "threads", "ms/step", "spread", "samples/s",
-               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %");
     enum status st = OK;
     for (int i = 0; i < cases.n && st == OK; i++)
-        st = bench_case(cases.item[i], &sets, seconds, results, &err);
+        st = bench_case(cases.item[i], &sets, seconds, i == 0, results, &err);
     if (json && st == OK) {
         json_t *j = json_pack("{s:O}", "results", results);
         json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

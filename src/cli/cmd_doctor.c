@@ -174,7 +174,9 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         return st;
     const int64_t samples = dataset_samples(d, SPLIT_TRAIN), per_step = c->train.batch_size * c->train.accumulate;
     add(k, false, "data: %s", dataset_describe(d));
-    const int64_t steps = c->train.epochs ? c->train.epochs * (samples / per_step + 1) : c->train.steps;
+    if (c->train.epochs)
+        c->train.steps = c->train.epochs * ((samples + per_step - 1) / per_step);
+    const int64_t steps = c->train.steps;
     add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
         (double)(steps * per_step) / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))
@@ -216,7 +218,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
     human_bytes(m->memory_bytes, a);
     human_bytes(m->free_memory_bytes, b);
     human_bytes(m->free_disk_bytes, d);
-    printf("hone       %s, %s kernels, BLAS %s\n", HONE_VERSION, cpu_isa_name(), HONE_BLAS_NAME);
+    printf("hone       %s, %s kernels, BLAS %s\n", HONE_VERSION, cpu_isa_name(), cpu_blas_name());
     printf("libraries  jansson %s, libyaml %s, hwloc %u.%u\n", JANSSON_VERSION, yaml_get_version_string(),
            HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 255);
     printf("cpu        %s, %d cores, %d usable; %s\n", m->cpu, m->cores, m->usable, m->caches);
@@ -239,12 +241,12 @@ static void print_json(const struct machine *m, const struct check *k, const str
 {
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
-        json_array_append_new(checks, json_pack("{s:b, s:s}", "problem", k->problem[i], "text", k->text[i]));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f}, s:s?, s:o}", "version", HONE_VERSION,
-                          "isa", cpu_isa_name(), "blas", HONE_BLAS_NAME, "cpu", m->cpu, "cores", m->cores, "usable_cores",
+        json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f}, s:o, s:o}", "version", HONE_VERSION,
+                          "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu, "cores", m->cores, "usable_cores",
                           m->usable, "memory_bytes", m->memory_bytes, "available_bytes", m->free_memory_bytes, "peaks",
                           "f32_gflops", m->gflops, "f32_gflops_1_thread", m->gflops_one, "copy_gb_per_s", m->copy_gb_per_s,
-                          "config", c ? c->name : NULL, "checks", checks);
+                          "config", c ? json_text(c->name) : json_null(), "checks", checks);
     json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(j);

@@ -2,11 +2,12 @@
 #include "cli/cli.h"
 #include "train/train.h"
 
-static void emit(void *context, const char *text)
+static void emit(void *context, const char *text, size_t length)
 {
     (void)context;
-    fputs(text, stdout);
-    fflush(stdout);
+    fwrite(text, 1, length, stdout);
+    if (fflush(stdout))
+        stop_requested = 1;         /* nobody reads on; main reports it */
 }
 
 int cmd_generate(int argc, char **argv)
@@ -36,7 +37,6 @@ int cmd_generate(int argc, char **argv)
     install_stop_handler();
     const struct generate_options o = {.prompt = prompt, .tokens = tokens, .temperature = temperature,
                                        .seed = (uint64_t)seed, .stop = &stop_requested};
-    fputs(prompt, stdout);
     const enum status st = generate_run(positional.item[0], &o, emit, NULL, &err);
     if (st != OK)
         return report_error(&err);

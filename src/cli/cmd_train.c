@@ -1,6 +1,7 @@
 /* hone train */
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void on_start(void *context, const struct train_info *i)
     human_bytes((double)i->memory.naive_workspace, d);
     fprintf(v->to, "%s%s%s: %s with %s parameters on %s (%s, %d thread%s, %s)\n", style(v->to, "bold"), v->config->name,
             style(v->to, "off"), config_word("model.arch", (int)v->config->model.arch), params, i->device, cpu_isa_name(),
-            i->threads, i->threads == 1 ? "" : "s", HONE_BLAS_NAME);
+            i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", i->data);
     fprintf(v->to, "memory  parameters %s, optimizer state %s, workspace %s planned (%s without the plan)\n", a, b, c, d);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
@@ -74,7 +75,8 @@ static void on_log(void *context, const struct train_log *l)
         fprintf(v->to, " | %lld skipped", (long long)l->skipped);
     fputc('\n', v->to);
     fflush(v->to);
-    remember(v, (double)l->step, l->loss);
+    if (isfinite(l->loss))
+        remember(v, (double)l->step, l->loss);
 }
 
 static void on_eval(void *context, int64_t step, double val_loss)
@@ -115,9 +117,9 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static void print_json(const struct train_result *r)
 {
-    json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
+    json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
                           "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
-                          number(r->tokens_per_s), "checkpoint", r->checkpoint, "interrupted", r->interrupted);
+                          number(r->tokens_per_s), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
     json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(j);
@@ -126,13 +128,16 @@ static void print_json(const struct train_result *r)
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
 {
     plot_curve(v->to, v->x, v->y, v->n, v->entropy, "best possible");
-    if (r->interrupted)
-        fprintf(v->to, "stopped after step %lld; continue with --resume\n", (long long)r->steps);
-    fprintf(v->to, "done: %lld steps, loss %.4f", (long long)r->steps, r->loss);
+    fprintf(v->to, "%s %lld steps", r->interrupted ? "stopped after" : "done:", (long long)r->steps);
+    if (isfinite(r->loss))
+        fprintf(v->to, ", loss %.4f", r->loss);
     if (isfinite(r->val_loss))
         fprintf(v->to, ", validation loss %.4f", r->val_loss);
-    fprintf(v->to, ", %.0f samples/s, %.0f tokens/s\ncheckpoint: %s\ntry: hone generate %s\n", r->samples_per_s,
-            r->tokens_per_s, r->checkpoint, out);
+    if (r->samples_per_s > 0)
+        fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
+    fprintf(v->to, "%s\ncheckpoint: %s\n", r->interrupted ? "; continue with --resume" : "", r->checkpoint);
+    if (!r->interrupted)
+        fprintf(v->to, "try: hone generate %s\n", out);
 }
 
 static int train(const struct config *c, const char *out, bool resume, bool json)
@@ -143,6 +148,7 @@ static int train(const struct config *c, const char *out, bool resume, bool json
     struct train_result result;
     struct error err;
     install_stop_handler();
+    signal(SIGPIPE, SIG_IGN);       /* `| head` ends the output, not the training */
     const enum status st = train_run(c, &options, &observer, &result, &err);
     progress_clear(&v.bar);
     if (st == OK && json)
@@ -158,11 +164,11 @@ int cmd_train(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
     const char *out = NULL;
-    int64_t steps = -1;
+    int64_t steps = INT64_MIN;      /* not given */
     bool resume = false, json = false, print = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
-        {"--steps", "N", OPTION_INT, &steps, "the same as --set train.steps=N"},
+        {"--steps", "N", OPTION_INT, &steps, "train so many steps, whatever steps and epochs the config has"},
         {"--out", "DIR", OPTION_TEXT, &out, "folder of the run (default runs/NAME)"},
         {"--resume", NULL, OPTION_FLAG, &resume, "continue the run in that folder from its newest checkpoint"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
@@ -181,8 +187,13 @@ int cmd_train(int argc, char **argv)
     char steps_set[64], folder[512];
     struct config c;
     struct error err;
-    if (steps >= 0 && sets.n < MAX_LIST) {
+    if (steps != INT64_MIN && sets.n + 2 > MAX_LIST) {
+        error_set(&err, BAD_INPUT, "--set is given %d times; with --steps at most %d are taken", sets.n, MAX_LIST - 2);
+        return report_error(&err);
+    }
+    if (steps != INT64_MIN) {
         snprintf(steps_set, sizeof steps_set, "train.steps=%lld", (long long)steps);
+        sets.item[sets.n++] = "train.epochs=0";
         sets.item[sets.n++] = steps_set;
     }
     if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)

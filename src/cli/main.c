@@ -1,5 +1,6 @@
 /* hone: the table of commands and the help. */
 #include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,36 +35,50 @@ static int unknown_command(const char *name)
     for (const struct command *c = commands; c->name; c++)
         words[n++] = c->name;
     const char *near = suggest_nearest(name, words, n);
-    fprintf(stderr, "hone: '%s' is not a command", name);
+    fprintf(stderr, "hone: '%s' is not a command; ", name);
     if (near)
-        fprintf(stderr, "; did you mean '%s'?", near);
-    fputs(" `hone --help` lists them\n", stderr);
+        fprintf(stderr, "did you mean '%s'? ", near);
+    fputs("`hone --help` lists them\n", stderr);
     return BAD_INPUT;
 }
 
-int main(int argc, char **argv)
+/* A standard stream that is closed would give its number to the next file that is opened, and messages would go into
+ * that file. Opened the wrong way round it stays as unusable as it was. */
+static void hold_standard_streams(void)
 {
-    signal(SIGXFSZ, SIG_IGN);       /* a file size limit is an error to report, not a reason to die */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);      /* takes the lowest free number: fd */
+}
+
+static int run(int argc, char **argv)
+{
     if (argc < 2) {
         print_help(stderr);
         return BAD_INPUT;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_help(stdout);
         return OK;
     }
-    if (!strcmp(argv[1], "--version")) {
+    if (!strcmp(name, "--version")) {
         puts("hone " HONE_VERSION);
         return OK;
     }
     for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[1], c->name)) {
-            const int code = c->run(argc - 1, argv + 1);
-            if (fflush(stdout) || ferror(stdout)) {     /* a full disk behind a redirection */
-                fputs("hone: cannot write to the standard output\n", stderr);
-                return code ? code : CANNOT;
-            }
-            return code;
-        }
-    return unknown_command(argv[1]);
+        if (!strcmp(name, c->name))
+            return c->run(argc - 1, argv + 1);
+    return unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_streams();
+    const int code = run(argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */
+        fputs("hone: cannot write to the standard output\n", stderr);
+        return code ? code : CANNOT;
+    }
+    return code;
 }

@@ -18,7 +18,7 @@ static void on_stop(int number)
 
 void install_stop_handler(void)
 {
-    const struct sigaction act = {.sa_handler = on_stop};
+    const struct sigaction act = {.sa_handler = on_stop, .sa_flags = SA_RESTART};   /* no half-written output */
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
 }
@@ -59,6 +59,13 @@ static enum parsed unknown_option(const struct usage *u, const char *name)
     return PARSED_BAD;
 }
 
+static enum parsed bad_value(const struct usage *u, const struct option_def *o, const char *wanted, const char *value)
+{
+    fprintf(stderr, "hone %s: %s takes %s, not '%s'; `hone %s --help` shows the options\n", u->command, o->name, wanted, value,
+            u->command);
+    return PARSED_BAD;
+}
+
 static bool parse_int(const char *text, int64_t *out)
 {
     char *end;
@@ -85,9 +92,9 @@ static enum parsed store(const struct usage *u, const struct option_def *o, cons
         *(const char **)o->target = value;
         return PARSED_GO;
     case OPTION_INT:
-        return parse_int(value, o->target) ? PARSED_GO : bad(u, "this option takes a whole number, not", value);
+        return parse_int(value, o->target) ? PARSED_GO : bad_value(u, o, "a whole number", value);
     case OPTION_REAL:
-        return parse_real(value, o->target) ? PARSED_GO : bad(u, "this option takes a number, not", value);
+        return parse_real(value, o->target) ? PARSED_GO : bad_value(u, o, "a number", value);
     case OPTION_LIST:
         if (list->n == MAX_LIST)
             return bad(u, "too many of this option, at", value);
@@ -119,14 +126,12 @@ static enum parsed take_option(const struct usage *u, int argc, char **argv, int
 enum parsed parse_options(const struct usage *u, int argc, char **argv, struct text_list *positional)
 {
     bool only_positional = false;
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            print_usage(u, stdout);
-            return PARSED_HELP;
-        }
     for (int i = 1; i < argc; i++) {
         if (!only_positional && !strcmp(argv[i], "--")) {
             only_positional = true;
+        } else if (!only_positional && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))) {
+            print_usage(u, stdout);
+            return PARSED_HELP;
         } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
             if (take_option(u, argc, argv, &i) != PARSED_GO)
                 return PARSED_BAD;

@@ -47,7 +47,7 @@ void human_count(double n, char out[32])
 
 void human_time(double seconds, char out[32])
 {
-    const long s = seconds < 0 || !isfinite(seconds) ? 0 : lround(seconds);
+    const long s = seconds > 0 ? lround(fmin(seconds, 1e12)) : 0;       /* NAN: 0 */
     if (s >= 3600)
         snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     else

@@ -2,6 +2,8 @@
 #include "ops/cpu/cpu.h"
 
 #include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +16,7 @@ struct cpu_backend {
     struct backend base;
     struct team *team;
     const struct kernel *const *tuned;      /* lists of kernels, NULL at the end; NULL: reference only */
+    size_t allocated, most;                 /* bytes; most: what was free when the backend was made */
 };
 
 extern const struct kernel *const cpu_kernels_baseline[];
@@ -46,24 +49,55 @@ static struct variant best_variant(void)
 
 const char *cpu_isa_name(void) { return best_variant().isa; }
 
-/* Pages come zeroed and untouched: memory that a program never reaches costs nothing. */
-static void *cpu_alloc(struct backend *b, size_t bytes)
+/* One number from a file of the system, after a word or at its start; SIZE_MAX where there is none. */
+static size_t system_number(const char *path, const char *format)
 {
-    (void)b;
+    char line[256];
+    unsigned long long n;
+    size_t found = SIZE_MAX;
+    FILE *f = fopen(path, "re");
+    while (f && found == SIZE_MAX && fgets(line, sizeof line, f))
+        if (sscanf(line, format, &n) == 1)
+            found = (size_t)n;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* What can be had without swapping: the machine's free memory, and no more than the limit of a container. */
+static size_t available_bytes(void)
+{
+    const size_t kb = system_number("/proc/meminfo", "MemAvailable: %llu kB"), machine = kb == SIZE_MAX ? kb : kb * 1024,
+                 container = system_number("/sys/fs/cgroup/memory.max", "%llu");
+    return container < machine ? container : machine;
+}
+
+/* Pages come zeroed and untouched: memory that a program never reaches costs nothing. For the same reason the system
+ * hands out more than it has and kills the process later, so what is asked for is counted here. */
+static void *cpu_alloc(struct backend *base, size_t bytes)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
     if (bytes == 0)
         bytes = 1;
+    if (bytes > b->most - b->allocated)
+        return NULL;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
+    b->allocated += bytes;
     madvise(p, bytes, MADV_HUGEPAGE);
     return p;
 }
 
-static void cpu_free_memory(struct backend *b, void *memory, size_t bytes)
+static void cpu_free_memory(struct backend *base, void *memory, size_t bytes)
 {
-    (void)b;
-    if (memory)
-        munmap(memory, bytes ? bytes : 1);
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    if (!memory)
+        return;
+    if (bytes == 0)
+        bytes = 1;
+    munmap(memory, bytes);
+    b->allocated -= bytes;
 }
 
 static void cpu_copy(struct backend *b, void *to, const void *from, size_t bytes)
@@ -145,6 +179,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
         .name = "cpu", .threads = threads > 0 ? threads : usable_cores(), .alloc = cpu_alloc,
         .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .run = cpu_run,
         .free = cpu_free};
+    b->most = available_bytes();
     b->tuned = reference_only ? NULL : best_variant().kernels;
     const enum status st = team_new(&b->team, b->base.threads, err);
     if (st != OK) {

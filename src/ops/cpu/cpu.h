@@ -12,6 +12,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
 
 /* What the machine offers and this build uses, for people: "neon", "avx2", "avx512", "portable". */
 const char *cpu_isa_name(void);
+const char *cpu_blas_name(void);
 
 /* Single-precision product of n*n matrices and a copy through memory, on all threads of the team: what `doctor` and the
  * roofline use as peaks. */

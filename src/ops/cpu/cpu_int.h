@@ -38,6 +38,8 @@ static inline struct attn_dims attn_dims(const struct kernel_call *c)
     return (struct attn_dims){x->shape.dim[0], a->heads, a->kv_heads, x->shape.dim[1], x->shape.dim[2] / width_heads};
 }
 
+bool cpu_blas_is_lost(void);
+
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);
 

@@ -1,6 +1,8 @@
-/* The small matrix product. A tile of ROWS x COLUMNS results lives in registers; for every k one row of a panel of b is
- * multiplied by ROWS elements of a, read where they are. Panels of b (DEPTH x COLUMNS) are packed, so that they stay in
- * the first-level cache while all rows of a pass by. Vectors are the compiler's, so one source serves every width. */
+/* Matrix products: large ones by BLAS, small ones by a kernel of our own.
+ *
+ * A tile of ROWS x COLUMNS results lives in registers; for every k one row of a panel of b is multiplied by ROWS elements
+ * of a, read where they are. Panels of b (DEPTH x COLUMNS) are packed, so that they stay in the first-level cache while
+ * the rows of a pass by. Vectors are the compiler's, so one source serves every width. */
 #include "ops/cpu/tuned/gemm.h"
 
 #include <cblas.h>
@@ -58,6 +60,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, int64_t d
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
         x[i] = y[i] = (vec){0};
+#pragma GCC unroll 4
     for (int64_t p = 0; p < depth; p++) {
         const vec u = *(const vec *)(panel + p * stride), v = *(const vec *)(panel + p * stride + LANES);
 #pragma GCC unroll 8
@@ -127,35 +130,74 @@ static void pack(float *panel, const struct gemm *g, int64_t first, int64_t dept
     }
 }
 
-/* All rows of a against one panel. */
-static void run_panel(const struct gemm *g, int64_t first, int64_t depth, const float *panel, int64_t stride,
-                      int64_t column, int64_t columns)
+/* Some rows of a, where they are or packed. */
+struct rows {
+    const float *a;             /* of the first row, at the first k */
+    int64_t n, row, column;     /* strides within a tile */
+    int64_t tile;               /* from one tile of ROWS rows to the next */
+    float *c;
+};
+
+/* All these rows against one panel. */
+static void run_panel(const struct gemm *g, const struct rows *r, int64_t depth, bool accumulate, const float *panel,
+                      int64_t stride, int64_t column, int64_t columns)
 {
-    struct target t = {g->c + column, g->ldc, columns, g->scale, g->accumulate || first > 0};
-    const float *a = g->a + first * g->a_col;
+    struct target t = {r->c + column, g->ldc, columns, g->scale, accumulate};
+    const float *a = r->a;
     int64_t i = 0;
-    for (; i + ROWS <= g->m; i += ROWS) {
-        tile(ROWS, depth, a + i * g->a_row, g->a_row, g->a_col, panel, stride, &t);
-        t.c += ROWS * g->ldc;
+    for (; i + ROWS <= r->n; i += ROWS, a += r->tile, t.c += ROWS * g->ldc) {
+        if (r->column == 1)                     /* strides that are constants save an addition per element */
+            tile(ROWS, depth, a, r->row, 1, panel, stride, &t);
+        else if (r->row == 1 && r->column == ROWS)
+            tile(ROWS, depth, a, 1, ROWS, panel, stride, &t);
+        else
+            tile(ROWS, depth, a, 1, r->column, panel, stride, &t);
     }
-    tile_rows((int)(g->m - i), depth, a + i * g->a_row, g->a_row, g->a_col, panel, stride, &t);
+    tile_rows((int)(r->n - i), depth, a, r->row, r->column, panel, stride, &t);
+}
+
+/* A transposed a is read across its rows: every k touches another cache line and, when a is wide, another page. Packed
+ * tile by tile it is touched once. */
+static void pack_rows(float *to, const float *a, int64_t n, int64_t a_col, int64_t depth)
+{
+    for (int64_t p = 0; p < depth; p++)
+        for (int64_t i = 0; i < n; i += ROWS)
+            memcpy(to + (i * depth + p * ROWS), a + p * a_col + i, (size_t)(n - i < ROWS ? n - i : ROWS) * sizeof *to);
 }
 
 enum { PACK_ROWS = 48 };        /* with fewer rows a plain b is read where it is */
+enum { ROW_BLOCK = 128 };       /* rows of a that stay in the second-level cache */
+enum { WIDE = 64 };             /* a transposed a of at least this many rows is packed */
 
-static void gemm_small(const struct gemm *g)
+static void run_rows(const struct gemm *g, const struct rows *r, int64_t first, int64_t depth)
 {
     _Alignas(64) float panel[DEPTH * COLUMNS];
+    const bool accumulate = g->accumulate || first > 0;
+    for (int64_t j = 0; j < g->n; j += COLUMNS) {
+        const int64_t columns = g->n - j < COLUMNS ? g->n - j : COLUMNS;
+        if (!g->b_transposed && columns == COLUMNS && g->m < PACK_ROWS) {
+            run_panel(g, r, depth, accumulate, g->b + first * g->ldb + j, g->ldb, j, columns);
+        } else {
+            pack(panel, g, first, depth, j, columns);
+            run_panel(g, r, depth, accumulate, panel, COLUMNS, j, columns);
+        }
+    }
+}
+
+static void gemm_own(const struct gemm *g)
+{
+    _Alignas(64) float packed[ROW_BLOCK * DEPTH];
+    const bool pack_a = g->a_row == 1 && g->a_col >= WIDE;
     for (int64_t first = 0; first < g->k; first += DEPTH) {
         const int64_t depth = g->k - first < DEPTH ? g->k - first : DEPTH;
-        for (int64_t j = 0; j < g->n; j += COLUMNS) {
-            const int64_t columns = g->n - j < COLUMNS ? g->n - j : COLUMNS;
-            if (!g->b_transposed && columns == COLUMNS && g->m < PACK_ROWS) {
-                run_panel(g, first, depth, g->b + first * g->ldb + j, g->ldb, j, columns);
-            } else {
-                pack(panel, g, first, depth, j, columns);
-                run_panel(g, first, depth, panel, COLUMNS, j, columns);
+        for (int64_t i = 0; i < g->m; i += ROW_BLOCK) {
+            struct rows r = {.a = g->a + first * g->a_col + i * g->a_row, .n = g->m - i < ROW_BLOCK ? g->m - i : ROW_BLOCK,
+                             .row = g->a_row, .column = g->a_col, .tile = ROWS * g->a_row, .c = g->c + i * g->ldc};
+            if (pack_a) {
+                pack_rows(packed, r.a, r.n, g->a_col, depth);
+                r = (struct rows){.a = packed, .n = r.n, .row = 1, .column = ROWS, .tile = ROWS * depth, .c = r.c};
             }
+            run_rows(g, &r, first, depth);
         }
     }
 }
@@ -169,13 +211,13 @@ static void gemm_blas(const struct gemm *g)
                 g->c, (int)g->ldc);
 }
 
-/* Up to here the small kernel was faster than BLIS and OpenBLAS on Neoverse-N1; docs/performance.md has the table. */
+/* Up to here our own kernel was faster than BLIS on Neoverse-N1; docs/performance.md has the table. */
 static const int64_t SMALL = (int64_t)1 << 20;
 
 void TUNED(gemm)(const struct gemm *g)
 {
-    if (g->m * g->n * g->k <= SMALL)
-        gemm_small(g);
+    if (g->m * g->n * g->k <= SMALL || cpu_blas_is_lost())
+        gemm_own(g);
     else
         gemm_blas(g);
 }

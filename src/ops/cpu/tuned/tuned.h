@@ -27,12 +27,12 @@ static inline struct span my_columns(const struct kernel_thread *t, int64_t n)
     return team_span(n, 16, t->index, t->count);
 }
 
-/* e^x in single precision, within 2 ulp; exactly 0 below -87.3 and e^88.7 above 88.7, where the result would leave the
- * range of normal numbers; NaN for NaN. Free of branches, so that a loop over it vectorises: x = n ln2 + r, a polynomial
+/* e^x in single precision, within 2 ulp; exactly 0 below -87.3 and e^88.37 above 88.37, where the result or 2^n would
+ * leave the range of normal numbers; NaN for NaN. Free of branches, so that a loop over it vectorises: x = n ln2 + r, a polynomial
  * for e^r, the exponent bits for 2^n. Adding 1.5 * 2^23 rounds to a whole number that stands in the low bits. */
 static inline float fast_exp(float x)
 {
-    const float low = -87.3f, high = 88.7f, round = 12582912.0f;
+    const float low = -87.3f, high = 88.37f, round = 12582912.0f;
     float y = x < low ? low : x;
     y = y > high ? high : y;
     const float shifted = y * 1.44269504f + round, n = shifted - round;
