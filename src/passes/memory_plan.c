@@ -50,7 +50,8 @@ static void find_lifetimes(struct planner *w)
                 w->last[op->out[j]] = i;
             }
     }
-    keep(w, p->logits);
+    if (p->step == NO_VALUE)                    /* a training step is read for its loss alone */
+        keep(w, p->logits);
     keep(w, p->loss);
     keep(w, p->count);
     for (int i = 0; i < p->n_values; i++)

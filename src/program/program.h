@@ -24,7 +24,7 @@ enum value_kind {
     VALUE_CONSTANT,     /* made by an op from attributes alone: masks, tables */
     VALUE_HOST,         /* a scalar the host reads after the step */
 };
-enum phase { PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZE, PHASE_COMMUNICATE, PHASES };
+enum phase { PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_COMMUNICATE, PHASE_OPTIMIZE, PHASES };
 enum param_init { INIT_ZEROS, INIT_ONES, INIT_NORMAL };
 enum param_role { ROLE_MATRIX, ROLE_EMBEDDING, ROLE_NORM, ROLE_BIAS };
 

@@ -56,7 +56,7 @@ const char *value_kind_name(enum value_kind k)
 
 const char *phase_name(enum phase p)
 {
-    return (const char *[]){"data", "forward", "backward", "optimize", "communicate"}[p];
+    return (const char *[]){"data", "forward", "backward", "communicate", "optimize"}[p];
 }
 
 size_t value_bytes(const struct value *v) { return (size_t)shape_count(v->shape) * dtype_size(v->dtype); }

@@ -8,7 +8,34 @@ static enum status op_error(const struct program *p, int at, value_id v, const c
 {
     const struct op *op = &p->ops[at];
     return error_set(err, BAD_INPUT, "op %d %s (layer %d, made by %s): value '%s' %s", at, op_info(op->kind)->name,
-                     op->layer, op->made_by, v >= 0 && v < p->n_values ? p->values[v].name : "?", what);
+                     op->layer, op->made_by, p->values[v].name, what);
+}
+
+static enum status check_exists(const struct program *p, int at, value_id v, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    if (v >= 0 && v < p->n_values)
+        return OK;
+    return error_set(err, BAD_INPUT, "op %d %s (layer %d, made by %s): value %d does not exist; there are %d", at,
+                     op_info(op->kind)->name, op->layer, op->made_by, (int)v, p->n_values);
+}
+
+static enum status shape_error(const struct program *p, int at, value_id v, struct shape gives, struct error *err)
+{
+    char is[64], should[64], what[192];
+    snprintf(what, sizeof what, "is %s; the op gives %s", shape_text(p->values[v].shape, is), shape_text(gives, should));
+    return op_error(p, at, v, what, err);
+}
+
+/* The executor runs phase after phase, so the list must be in that order too. */
+static enum status check_phase(const struct program *p, int at, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    if (at == 0 || op->phase >= p->ops[at - 1].phase)
+        return OK;
+    return error_set(err, BAD_INPUT, "op %d %s (layer %d, made by %s): its phase is %s, but it follows one of %s", at,
+                     op_info(op->kind)->name, op->layer, op->made_by, phase_name(op->phase),
+                     phase_name(p->ops[at - 1].phase));
 }
 
 static bool is_update(const struct op *op, int i) { return i < op_info(op->kind)->n_updated && op->out[i] == op->in[i]; }
@@ -22,8 +49,8 @@ static enum status check_inputs(const struct program *p, int at, const bool *wri
                          info->name, op->n_in, op->n_out, info->min_in, info->max_in, info->n_out);
     for (int i = 0; i < op->n_in; i++) {
         const value_id v = op->in[i];
-        if (v < 0 || v >= p->n_values)
-            return op_error(p, at, v, "does not exist", err);
+        if (check_exists(p, at, v, err))
+            return BAD_INPUT;
         if (!written[v])
             return op_error(p, at, v, "is read before it is written", err);
     }
@@ -39,8 +66,8 @@ static enum status check_outputs(const struct program *p, int at, bool *written,
         return error_set(err, BAD_INPUT, "op %d (layer %d, made by %s): %s", at, op->layer, op->made_by, why.text);
     for (int i = 0; i < op->n_out; i++) {
         const value_id v = op->out[i];
-        if (v < 0 || v >= p->n_values)
-            return op_error(p, at, v, "does not exist", err);
+        if (check_exists(p, at, v, err))
+            return BAD_INPUT;
         if (is_update(op, i)) {
             if (p->values[v].kind != VALUE_PARAMETER && p->values[v].kind != VALUE_STATE)
                 return op_error(p, at, v, "is updated in place but does not persist", err);
@@ -49,7 +76,7 @@ static enum status check_outputs(const struct program *p, int at, bool *written,
         if (written[v] && p->values[v].kind != VALUE_HOST)
             return op_error(p, at, v, "is written twice", err);
         if (!shape_equal(p->values[v].shape, shapes[i]))
-            return op_error(p, at, v, "has a shape that the op does not give", err);
+            return shape_error(p, at, v, shapes[i], err);
         written[v] = true;
     }
     return OK;
@@ -94,7 +121,9 @@ enum status program_validate(const struct program *p, struct error *err)
     bool *written = xcalloc((size_t)p->n_values, sizeof *written);
     enum status st = check_values(p, written, err);
     for (int i = 0; i < p->n_ops && st == OK; i++) {
-        st = check_inputs(p, i, written, err);
+        st = check_phase(p, i, err);
+        if (st == OK)
+            st = check_inputs(p, i, written, err);
         if (st == OK)
             st = check_outputs(p, i, written, err);
     }

@@ -1,11 +1,9 @@
 /* Tuned: element-wise ops, split over the threads by element. An output may be the same memory as an input: every
- * element is read before it is written, which `ivdep` tells the compiler. */
+ * element is read before it is written, which INDEPENDENT tells the compiler. */
 #include <string.h>
 
 #include "core/rng.h"
 #include "ops/cpu/tuned/tuned.h"
-
-#define ELEMENTS _Pragma("GCC ivdep")
 
 static void add(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -15,7 +13,7 @@ static void add(const struct kernel_call *c, const struct kernel_thread *t)
     const struct span s = my_elements(t, in_count(c, 0));
     for (int64_t i = s.lo; i < s.hi;) {             /* run by run of the repeated operand */
         const int64_t at = i % period, run = period - at < s.hi - i ? period - at : s.hi - i;
-        ELEMENTS
+        INDEPENDENT
         for (int64_t j = 0; j < run; j++)
             y[i + j] = a[i + j] + b[at + j];
         i += run;
@@ -27,7 +25,7 @@ static void mul(const struct kernel_call *c, const struct kernel_thread *t)
     const float *a = c->in[0], *b = c->in[1];
     float *y = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++)
         y[i] = a[i] * b[i];
 }
@@ -40,7 +38,7 @@ static void gelu(const struct kernel_call *c, const struct kernel_thread *t)
     const float *x = c->in[0];
     float *y = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++) {
         const float v = x[i];
         y[i] = v * fast_sigmoid(GELU_2A * (v + GELU_B * v * v * v));
@@ -52,7 +50,7 @@ static void gelu_grad(const struct kernel_call *c, const struct kernel_thread *t
     const float *x = c->in[0], *dy = c->in[1];
     float *dx = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++) {
         const float v = x[i], g = fast_sigmoid(GELU_2A * (v + GELU_B * v * v * v));
         dx[i] = dy[i] * (g + v * g * (1 - g) * GELU_2A * (1 + 3 * GELU_B * v * v));
@@ -64,7 +62,7 @@ static void silu(const struct kernel_call *c, const struct kernel_thread *t)
     const float *x = c->in[0];
     float *y = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++)
         y[i] = x[i] * fast_sigmoid(x[i]);
 }
@@ -74,7 +72,7 @@ static void silu_grad(const struct kernel_call *c, const struct kernel_thread *t
     const float *x = c->in[0], *dy = c->in[1];
     float *dx = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++) {
         const float g = fast_sigmoid(x[i]);
         dx[i] = dy[i] * g * (1 + x[i] * (1 - g));
@@ -110,7 +108,7 @@ static void accumulate(const struct kernel_call *c, const struct kernel_thread *
     const float *x = c->in[1], weight = c->op->n_in > 2 ? *(const float *)c->in[2] : 1;
     float *acc = c->out[0];
     const struct span s = my_elements(t, in_count(c, 1));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++)
         acc[i] += x[i] * weight;
 }
@@ -120,7 +118,7 @@ static void divide(const struct kernel_call *c, const struct kernel_thread *t)
     const float *x = c->in[0], by = *(const float *)c->in[1];
     float *y = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    ELEMENTS
+    INDEPENDENT
     for (int64_t i = s.lo; i < s.hi; i++)
         y[i] = x[i] / by;
 }

@@ -19,7 +19,6 @@ enum { COLUMNS = 2 * LANES, DEPTH = 256 };
 
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t quad_index __attribute__((vector_size(16)));
 
 /* Where a tile's results go. */
 struct target {
@@ -57,20 +56,20 @@ static inline __attribute__((always_inline)) void tile(const int rows, int64_t d
                                                        const struct target *t)
 {
     vec x[ROWS], y[ROWS];
-#pragma GCC unroll 8
+    UNROLL(8)
     for (int i = 0; i < rows; i++)
         x[i] = y[i] = (vec){0};
-#pragma GCC unroll 4
+    UNROLL(4)
     for (int64_t p = 0; p < depth; p++) {
         const vec u = *(const vec *)(panel + p * stride), v = *(const vec *)(panel + p * stride + LANES);
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int i = 0; i < rows; i++) {
             const float s = a[i * a_row + p * a_col];
             x[i] += s * u;
             y[i] += s * v;
         }
     }
-#pragma GCC unroll 8
+    UNROLL(8)
     for (int i = 0; i < rows; i++) {
         if (t->columns == COLUMNS)
             store_full(t, i, x[i], y[i]);
@@ -98,14 +97,14 @@ static inline void transpose_quad(float *to, int64_t to_stride, const float *fro
 {
     const quad a = *(const quad *)from, b = *(const quad *)(from + stride), c = *(const quad *)(from + 2 * stride),
                d = *(const quad *)(from + 3 * stride);
-    const quad ab_low = __builtin_shuffle(a, b, (quad_index){0, 4, 1, 5});
-    const quad ab_high = __builtin_shuffle(a, b, (quad_index){2, 6, 3, 7});
-    const quad cd_low = __builtin_shuffle(c, d, (quad_index){0, 4, 1, 5});
-    const quad cd_high = __builtin_shuffle(c, d, (quad_index){2, 6, 3, 7});
-    *(quad *)to = __builtin_shuffle(ab_low, cd_low, (quad_index){0, 1, 4, 5});
-    *(quad *)(to + to_stride) = __builtin_shuffle(ab_low, cd_low, (quad_index){2, 3, 6, 7});
-    *(quad *)(to + 2 * to_stride) = __builtin_shuffle(ab_high, cd_high, (quad_index){0, 1, 4, 5});
-    *(quad *)(to + 3 * to_stride) = __builtin_shuffle(ab_high, cd_high, (quad_index){2, 3, 6, 7});
+    const quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const quad ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const quad cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const quad cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(quad *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(quad *)(to + to_stride) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(quad *)(to + 2 * to_stride) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(quad *)(to + 3 * to_stride) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
 /* Packs rows [first, first + depth) and columns [column, column + columns) of b, zeros up to COLUMNS. */

@@ -63,7 +63,7 @@ static inline void row_grad(float *dx, const float *dy, const float *restrict x,
         sum_gz += g * ((x[i] - mean) * rstd);
     }
     const float mean_g = centred ? sum_g / (float)n : 0, mean_gz = sum_gz / (float)n;
-#pragma GCC ivdep
+    INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         const float z = (x[i] - mean) * rstd, d = dy[i];
         d_gain[i] += d * z;

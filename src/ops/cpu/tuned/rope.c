@@ -8,7 +8,7 @@ static inline void rotate_row(float *y, const float *x, const float *restrict co
                               float sign, int64_t heads, int64_t half)
 {
     for (int64_t h = 0; h < heads; h++)
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t j = 0; j < half; j++) {
             const int64_t i = (h * half + j) * 2;
             const float u = x[i], v = x[i + 1], si = sign * sine[j];

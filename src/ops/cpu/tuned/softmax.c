@@ -20,7 +20,7 @@ static void softmax(const struct kernel_call *c, const struct kernel_thread *t)
     for (int64_t r = rows.lo; r < rows.hi; r++) {
         const float *x = (const float *)c->in[0] + r * n, m = row_max(x, n);
         float *y = (float *)c->out[0] + r * n, sum = 0;
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             y[i] = fast_exp(x[i] - m);
 #pragma omp simd reduction(+ : sum)
@@ -42,7 +42,7 @@ static void softmax_grad(const struct kernel_call *c, const struct kernel_thread
 #pragma omp simd reduction(+ : dot)
         for (int64_t i = 0; i < n; i++)
             dot += y[i] * dy[i];
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] = y[i] * (dy[i] - dot);
     }
@@ -59,7 +59,7 @@ static void log_softmax(const struct kernel_call *c, const struct kernel_thread 
         for (int64_t i = 0; i < n; i++)
             sum += fast_exp(x[i] - m);
         const float shift = m + logf(sum);
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - shift;
     }
@@ -75,7 +75,7 @@ static void log_softmax_grad(const struct kernel_call *c, const struct kernel_th
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < n; i++)
             sum += dy[i];
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] = dy[i] - fast_exp(y[i]) * sum;
     }

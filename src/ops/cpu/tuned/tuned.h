@@ -13,6 +13,16 @@ extern const struct kernel TUNED(elementwise)[], TUNED(optimizer)[], TUNED(norm)
     TUNED(embed)[], TUNED(rope)[], TUNED(matmul)[], TUNED(attention)[];
 extern const struct kernel *const TUNED(kernels)[];
 
+/* Before a loop: its iterations do not depend on each other, though pointers may be equal; and: unroll it. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLL(n) _Pragma("unroll")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#define UNROLL_TEXT(x) _Pragma(#x)
+#define UNROLL(n) UNROLL_TEXT(GCC unroll n)
+#endif
+
 /* Elements in units of 64 floats, so that threads share no cache line. */
 static inline struct span my_elements(const struct kernel_thread *t, int64_t n)
 {

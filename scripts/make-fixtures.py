@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Makes tests/fixtures/{model,train}_*.safetensors: what PyTorch computes for small models (needs torch and safetensors).
+
+The models are written in the plain style, with the parameter names of src/model. Everything is computed in double
+precision from parameters that single precision can hold. tests/unit/test_models.c has the same settings at its top.
+usage: make-fixtures.py [DIR]
+"""
+import math
+import pathlib
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+# name: vocab, dim, layers, heads, kv_heads, ffn, seq, batch, segments
+MODELS = {
+    "gpt": (37, 24, 2, 3, 3, 56, 10, 3, 0),
+    "llama": (41, 32, 2, 4, 2, 48, 9, 2, 0),
+    "postln": (29, 20, 2, 5, 5, 36, 7, 4, 3),
+}
+STEPS, BATCHES = 50, 5  # steps cycle through the batches
+LR, MIN_LR, WARMUP, WEIGHT_DECAY, CLIP = 3e-3, 3e-4, 8, 0.1, 1.0
+BETAS, EPS = (0.9, 0.95), 1e-8
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return x / torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+def norm(arch, dim):
+    return RMSNorm(dim) if arch == "llama" else nn.LayerNorm(dim, eps=1e-5)
+
+
+def rotate(x):  # (B, H, T, D): neighbours are pairs
+    T, D = x.shape[-2:]
+    angle = torch.outer(torch.arange(T, dtype=x.dtype), 10000.0 ** (-torch.arange(0, D, 2, dtype=x.dtype) / D))
+    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+
+
+class Attention(nn.Module):
+    def __init__(self, arch, dim, heads, kv_heads):
+        super().__init__()
+        self.arch, self.heads, self.kv_heads, self.size = arch, heads, kv_heads, dim // heads
+        bias = arch != "llama"
+        self.q = nn.Linear(dim, dim, bias=bias)
+        self.k = nn.Linear(dim, kv_heads * self.size, bias=bias)
+        self.v = nn.Linear(dim, kv_heads * self.size, bias=bias)
+        self.o = nn.Linear(dim, dim, bias=bias)
+
+    def forward(self, x):
+        B, T, D = x.shape
+        q = self.q(x).view(B, T, self.heads, self.size).transpose(1, 2)
+        k = self.k(x).view(B, T, self.kv_heads, self.size).transpose(1, 2)
+        v = self.v(x).view(B, T, self.kv_heads, self.size).transpose(1, 2)
+        if self.arch == "llama":
+            q, k = rotate(q), rotate(k)
+        k = k.repeat_interleave(self.heads // self.kv_heads, 1)
+        v = v.repeat_interleave(self.heads // self.kv_heads, 1)
+        mask = torch.triu(torch.full((T, T), float("-inf"), dtype=x.dtype), 1)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.size) + mask, -1)
+        return self.o((weights @ v).transpose(1, 2).reshape(B, T, D))
+
+
+class Block(nn.Module):
+    def __init__(self, arch, dim, heads, kv_heads, ffn):
+        super().__init__()
+        self.arch = arch
+        self.attn = Attention(arch, dim, heads, kv_heads)
+        self.n1, self.n2 = norm(arch, dim), norm(arch, dim)
+        if arch == "llama":
+            self.g = nn.Linear(dim, ffn, bias=False)
+        self.u = nn.Linear(dim, ffn, bias=arch != "llama")
+        self.dn = nn.Linear(ffn, dim, bias=arch != "llama")
+
+    def mlp(self, x):
+        if self.arch == "llama":
+            return self.dn(F.silu(self.g(x)) * self.u(x))
+        return self.dn(F.gelu(self.u(x), approximate="tanh"))
+
+    def forward(self, x):
+        if self.arch == "postln":
+            x = self.n1(x + self.attn(x))
+            return self.n2(x + self.mlp(x))
+        x = x + self.attn(self.n1(x))
+        return x + self.mlp(self.n2(x))
+
+
+class Model(nn.Module):
+    def __init__(self, arch, vocab, dim, layers, heads, kv_heads, ffn, seq, batch, segments):
+        super().__init__()
+        self.emb = nn.Embedding(vocab, dim)
+        self.pos = None if arch == "llama" else nn.Embedding(seq, dim)
+        self.seg = nn.Embedding(segments, dim) if segments else None
+        self.blocks = nn.ModuleList(Block(arch, dim, heads, kv_heads, ffn) for _ in range(layers))
+        self.norm = norm(arch, dim)
+        self.head = nn.Linear(dim, vocab, bias=False) if arch == "postln" else None
+
+    def forward(self, tokens, segments=None):
+        x = self.emb(tokens)
+        if self.pos is not None:
+            x = x + self.pos.weight
+        if self.seg is not None:
+            x = x + self.seg(segments)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x) @ (self.emb.weight if self.head is None else self.head.weight).T
+
+
+def loss_of(logits, targets):
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=-1)
+
+
+def make_model(arch):
+    """Parameters large enough that every part of the model matters, rounded to single precision."""
+    torch.manual_seed(42)
+    model = Model(arch, *MODELS[arch])
+    for name, p in model.named_parameters():
+        with torch.no_grad():
+            p.normal_(0, 0.25 if p.dim() > 1 else 0.2)
+            if p.dim() == 1 and name.endswith("weight"):
+                p.add_(1)
+    return model.double()
+
+
+def make_batch(arch, n=()):
+    """Tokens and targets; every fourth target or so is padding."""
+    vocab, seq, batch, segments = (MODELS[arch][i] for i in (0, 6, 7, 8))
+    tokens = torch.randint(0, vocab, (*n, batch, seq))
+    targets = torch.randint(0, vocab, (*n, batch, seq))
+    targets[torch.rand(targets.shape) < 0.25] = -1
+    return tokens, targets, torch.randint(0, segments, (*n, batch, seq)) if segments else None
+
+
+def single(tensors):
+    to = {torch.float64: torch.float32, torch.int64: torch.int32}
+    return {k: v.detach().to(to.get(v.dtype, v.dtype)).contiguous() for k, v in tensors.items() if v is not None}
+
+
+def model_fixture(arch):
+    model = make_model(arch)
+    tokens, targets, segments = make_batch(arch)
+    logits = model(tokens, segments)
+    loss = loss_of(logits, targets)
+    loss.backward()
+    out = {"tokens": tokens, "targets": targets, "segments": segments, "logits": logits, "loss": loss}
+    for name, p in model.named_parameters():
+        out["param." + name], out["grad." + name] = p, p.grad
+    return single(out)
+
+
+def lr_at(step):  # counted from 1
+    if step <= WARMUP:
+        return LR * step / WARMUP
+    return MIN_LR + (LR - MIN_LR) * 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
+
+
+def is_matrix(name, p):
+    return p.dim() == 2 and not name.startswith(("emb.", "pos.", "seg."))
+
+
+def train_fixture(arch):
+    model = make_model(arch)
+    named = list(model.named_parameters())
+    out = {"param." + name: p.detach().clone() for name, p in named}
+    tokens, targets, _ = make_batch(arch, (BATCHES,))
+    groups = [{"params": [p for n, p in named if is_matrix(n, p)], "weight_decay": WEIGHT_DECAY},
+              {"params": [p for n, p in named if not is_matrix(n, p)], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS, foreach=False)
+    losses = []
+    for step in range(1, STEPS + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        optimizer.zero_grad()
+        i = (step - 1) % BATCHES
+        loss = loss_of(model(tokens[i]), targets[i])
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        losses.append(loss.item())
+    out |= {"tokens": tokens, "targets": targets, "losses": torch.tensor(losses, dtype=torch.float64)}
+    out |= {"final." + name: p for name, p in named}
+    print(f"train {arch}: loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+    return single(out)
+
+
+def main():
+    default = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    for arch in MODELS:
+        save_file(model_fixture(arch), folder / f"model_{arch}.safetensors")
+    for arch in ("gpt", "llama"):
+        save_file(train_fixture(arch), folder / f"train_{arch}.safetensors")
+
+
+if __name__ == "__main__":
+    main()

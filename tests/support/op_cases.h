@@ -1,0 +1,212 @@
+/* One table of op cases: kind, inputs, attributes. It serves the comparison of tuned with reference kernels and the check
+ * of gradients by finite differences. Sizes are odd on purpose: single elements and rows, below and above the width of a
+ * vector, not its multiples, grouped heads, padding, masks. */
+#ifndef HONE_TESTS_OP_CASES_H
+#define HONE_TESTS_OP_CASES_H
+
+#include "program/program.h"
+
+enum content {
+    NOTHING,            /* ends the list of inputs */
+    NORMAL,             /* numbers that a gradient is taken by */
+    MASKED,             /* the same, with -inf where the column is above the row */
+    FIXED,              /* numbers that are not differentiated */
+    MASK,               /* 0, and -inf where the column is above the row */
+    POSITIVE,
+    PROBABILITIES,      /* rows that sum to one */
+    LOG_PROBABILITIES,
+    IDS,                /* i32 below 5: tables of the cases have at least five rows */
+    TARGETS,            /* i32 below 5, about every third is padding */
+    PADDING,            /* i32, all padding */
+    COUNTER,            /* one i32 */
+    NOT_A_NUMBER,       /* one NaN */
+};
+
+struct case_input {
+    enum content content;
+    struct shape shape;
+};
+
+struct op_case {
+    enum op_kind kind;
+    struct op_attrs attrs;
+    struct case_input in[8];
+};
+
+#define SHAPE(...) {(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
+#define X(...)     {NORMAL, SHAPE(__VA_ARGS__)}
+#define OF(c, ...) {c, SHAPE(__VA_ARGS__)}
+#define SCALAR     {FIXED, {0}}
+#define ONE(c)     {c, {0}}
+
+#define HEADS(h, k, s) {.heads = h, .kv_heads = k, .scale = s}
+#define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
+#define ADAMW_OF(...)                                                                                                 \
+    {OP_ADAMW, ADAMW, {X(__VA_ARGS__), X(__VA_ARGS__), OF(POSITIVE, __VA_ARGS__), X(__VA_ARGS__), ONE(POSITIVE),       \
+                       ONE(COUNTER), ONE(POSITIVE)}}
+
+static const struct op_case op_cases[] = {
+    {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
+    {OP_EMBED, {0}, {X(7, 17), OF(IDS, 3, 5)}},
+    {OP_EMBED, {0}, {X(11, 130), OF(IDS, 2, 17)}},
+    {OP_EMBED_GRAD, {0}, {X(5, 1), OF(IDS, 1, 1), X(1, 1, 1)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(IDS, 3, 5), X(3, 5, 17)}},
+    {OP_EMBED_GRAD, {0}, {X(9, 130), OF(IDS, 4, 33), X(4, 33, 130)}},
+
+    {OP_MATMUL, {.trans_b = true}, {X(1, 1), X(1, 1)}},
+    {OP_MATMUL, {.trans_b = true}, {X(3, 5), X(17, 5)}},
+    {OP_MATMUL, {.trans_b = true}, {X(3, 5), X(17, 5), X(17)}},
+    {OP_MATMUL, {.trans_b = true}, {X(2, 9, 33), X(7, 33), X(7)}},
+    {OP_MATMUL, {.trans_b = true}, {X(130, 17), X(33, 17), X(33)}},
+    {OP_MATMUL, {.trans_b = true}, {X(1, 64), X(130, 64)}},
+    {OP_MATMUL, {.trans_b = true}, {X(33, 1), X(5, 1), X(5)}},
+    {OP_MATMUL, {0}, {X(5, 3), X(3, 17)}},
+    {OP_MATMUL, {0}, {X(2, 3, 33), X(33, 130)}},
+    {OP_MATMUL, {0}, {X(130, 33), X(33, 1)}},
+    {OP_MATMUL, {.trans_a = true}, {X(33, 5), X(33, 17)}},
+    {OP_MATMUL, {.trans_a = true}, {X(2, 17, 130), X(2, 17, 3)}},
+    {OP_MATMUL, {.trans_a = true, .trans_b = true}, {X(17, 33), X(5, 17)}},
+    /* deeper than one panel of the small product; more rows than it reads unpacked; large enough for BLAS in all parts */
+    {OP_MATMUL, {.trans_b = true}, {X(17, 300), X(37, 300), X(37)}},
+    {OP_MATMUL, {0}, {X(53, 519), X(519, 35)}},
+    {OP_MATMUL, {.trans_a = true}, {X(270, 61), X(270, 19)}},
+    {OP_MATMUL, {.trans_b = true}, {X(203, 131), X(151, 131), X(151)}},
+    {OP_MATMUL, {0}, {X(203, 131), X(131, 151)}},
+    {OP_MATMUL, {.trans_a = true}, {X(131, 203), X(131, 151)}},
+
+    {OP_SUM_LEADING, {0}, {X(1, 1), X(1)}},
+    {OP_SUM_LEADING, {0}, {X(3, 5), X(5)}},
+    {OP_SUM_LEADING, {0}, {X(2, 9, 33), X(33)}},
+    {OP_SUM_LEADING, {0}, {X(7, 3, 130), X(3, 130)}},
+    {OP_SUM_LEADING, {0}, {X(1, 17), X(17)}},
+
+    {OP_ADD, {0}, {X(3, 1), X(3, 1)}},
+    {OP_ADD, {0}, {X(17, 5), X(17, 5)}},
+    {OP_ADD, {0}, {X(3, 7, 5), X(7, 5)}},
+    {OP_ADD, {0}, {X(3, 33, 5), X(5)}},
+    {OP_ADD, {0}, {X(5, 130), X(130)}},
+    {OP_ADD, {0}, {X(2, 3, 17, 17), OF(MASK, 17, 17)}},
+    {OP_MUL, {0}, {X(1, 3), X(1, 3)}},
+    {OP_MUL, {0}, {X(17, 33), X(17, 33)}},
+    {OP_MUL, {0}, {X(130), X(130)}},
+
+    {OP_GELU, {0}, {X(1, 1)}},
+    {OP_GELU, {0}, {X(5, 33)}},
+    {OP_GELU, {0}, {X(3, 5, 130)}},
+    {OP_GELU_GRAD, {0}, {X(3), X(3)}},
+    {OP_GELU_GRAD, {0}, {X(17, 33), X(17, 33)}},
+    {OP_SILU, {0}, {X(1, 1)}},
+    {OP_SILU, {0}, {X(5, 33)}},
+    {OP_SILU, {0}, {X(3, 5, 130)}},
+    {OP_SILU_GRAD, {0}, {X(3), X(3)}},
+    {OP_SILU_GRAD, {0}, {X(17, 33), X(17, 33)}},
+
+    {OP_LAYERNORM, {.eps = 1e-5f}, {X(1, 3), X(3), X(3)}},
+    {OP_LAYERNORM, {.eps = 1e-5f}, {X(5, 17), X(17), X(17)}},
+    {OP_LAYERNORM, {.eps = 1e-5f}, {X(2, 3, 130), X(130), X(130)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(1, 3), X(1, 3), X(3), X(1), OF(POSITIVE, 1)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(5, 17), X(5, 17), X(17), X(5), OF(POSITIVE, 5)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), X(66), OF(POSITIVE, 66)}},
+    {OP_RMSNORM, {.eps = 1e-6f}, {X(1, 3), X(3)}},
+    {OP_RMSNORM, {.eps = 1e-6f}, {X(5, 17), X(17)}},
+    {OP_RMSNORM, {.eps = 1e-6f}, {X(2, 3, 130), X(130)}},
+    {OP_RMSNORM_GRAD, {0}, {X(1, 3), X(1, 3), X(3), OF(POSITIVE, 1)}},
+    {OP_RMSNORM_GRAD, {0}, {X(5, 17), X(5, 17), X(17), OF(POSITIVE, 5)}},
+    {OP_RMSNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), OF(POSITIVE, 66)}},
+
+    {OP_ROPE_TABLE, {.rows = 1, .cols = 1, .base = 10000}, {{0}}},
+    {OP_ROPE_TABLE, {.rows = 33, .cols = 5, .base = 10000}, {{0}}},
+    {OP_ROPE_TABLE, {.rows = 130, .cols = 17, .base = 500000}, {{0}}},
+    {OP_ROPE, {.heads = 1}, {X(1, 1, 2), OF(FIXED, 1, 1), OF(FIXED, 1, 1)}},
+    {OP_ROPE, {.heads = 3}, {X(2, 5, 18), OF(FIXED, 5, 3), OF(FIXED, 5, 3)}},
+    {OP_ROPE, {.heads = 5, .inverse = true}, {X(3, 3, 170), OF(FIXED, 3, 17), OF(FIXED, 3, 17)}},
+    {OP_CAUSAL_MASK, {.rows = 1}, {{0}}},
+    {OP_CAUSAL_MASK, {.rows = 17}, {{0}}},
+    {OP_CAUSAL_MASK, {.rows = 33}, {{0}}},
+
+    {OP_ATTN_SCORES, HEADS(1, 1, 1), {X(1, 1, 1), X(1, 1, 1)}},
+    {OP_ATTN_SCORES, HEADS(3, 3, 0.5f), {X(2, 5, 21), X(2, 5, 21)}},
+    {OP_ATTN_SCORES, HEADS(4, 2, 0.25f), {X(3, 17, 20), X(3, 17, 10)}},
+    {OP_ATTN_SCORES, HEADS(6, 1, 0.1f), {X(1, 33, 102), X(1, 33, 17)}},
+    {OP_ATTN_SCORES, HEADS(2, 1, 0.125f), {X(1, 131, 130), X(1, 131, 65)}},
+    {OP_ATTN_MIX, HEADS(1, 1, 1), {X(1, 1, 1, 1), X(1, 1, 1)}},
+    {OP_ATTN_MIX, HEADS(3, 3, 0.5f), {X(2, 3, 5, 5), X(2, 5, 21)}},
+    {OP_ATTN_MIX, HEADS(4, 2, 1), {X(3, 4, 17, 17), X(3, 17, 10)}},
+    {OP_ATTN_MIX, HEADS(6, 1, 0.1f), {X(1, 6, 33, 33), X(1, 33, 17)}},
+    {OP_ATTN_MIX, HEADS(2, 1, 1), {X(1, 2, 131, 131), X(1, 131, 65)}},
+    {OP_ATTN_MIX_T, HEADS(1, 1, 1), {X(1, 1, 1, 1), X(1, 1, 1)}},
+    {OP_ATTN_MIX_T, HEADS(3, 3, 0.5f), {X(2, 3, 5, 5), X(2, 5, 21)}},
+    {OP_ATTN_MIX_T, HEADS(4, 2, 1), {X(3, 4, 17, 17), X(3, 17, 20)}},
+    {OP_ATTN_MIX_T, HEADS(6, 1, 0.1f), {X(1, 6, 33, 33), X(1, 33, 102)}},
+    {OP_ATTN_MIX_T, HEADS(2, 1, 0.5f), {X(1, 2, 131, 131), X(1, 131, 130)}},
+
+    {OP_SOFTMAX, {0}, {X(3, 1)}},
+    {OP_SOFTMAX, {0}, {X(5, 17)}},
+    {OP_SOFTMAX, {0}, {OF(MASKED, 1, 2, 5, 5)}},
+    {OP_SOFTMAX, {0}, {OF(MASKED, 2, 3, 33, 33)}},
+    {OP_SOFTMAX, {0}, {X(2, 130)}},
+    {OP_SOFTMAX_GRAD, {0}, {OF(PROBABILITIES, 3, 1), X(3, 1)}},
+    {OP_SOFTMAX_GRAD, {0}, {OF(PROBABILITIES, 5, 17), X(5, 17)}},
+    {OP_SOFTMAX_GRAD, {0}, {OF(PROBABILITIES, 2, 5, 130), X(2, 5, 130)}},
+    {OP_LOG_SOFTMAX, {0}, {X(1, 3)}},
+    {OP_LOG_SOFTMAX, {0}, {X(5, 17)}},
+    {OP_LOG_SOFTMAX, {0}, {X(2, 3, 130)}},
+    {OP_LOG_SOFTMAX_GRAD, {0}, {OF(LOG_PROBABILITIES, 1, 3), X(1, 3)}},
+    {OP_LOG_SOFTMAX_GRAD, {0}, {OF(LOG_PROBABILITIES, 5, 17), X(5, 17)}},
+    {OP_LOG_SOFTMAX_GRAD, {0}, {OF(LOG_PROBABILITIES, 2, 5, 130), X(2, 5, 130)}},
+
+    {OP_DROPOUT, {.prob = 0.5f, .seed = 7, .stream = 1}, {X(1, 3), ONE(COUNTER)}},
+    {OP_DROPOUT, {.prob = 0.1f, .seed = 7, .stream = 2}, {X(5, 17), ONE(COUNTER)}},
+    {OP_DROPOUT, {.prob = 0.3f, .seed = 1ull << 40, .stream = 3}, {X(3, 33, 5), ONE(COUNTER)}},
+
+    {OP_NLL, {0}, {X(1, 5), OF(TARGETS, 1)}},
+    {OP_NLL, {0}, {X(7, 17), OF(TARGETS, 7)}},
+    {OP_NLL, {0}, {X(3, 11, 130), OF(TARGETS, 3, 11)}},
+    {OP_NLL, {0}, {X(3, 5), OF(PADDING, 3)}},
+    {OP_NLL_GRAD, {0}, {X(1, 5), OF(TARGETS, 1), ONE(POSITIVE), SCALAR}},
+    {OP_NLL_GRAD, {0}, {X(7, 17), OF(TARGETS, 7), ONE(POSITIVE), SCALAR}},
+    {OP_NLL_GRAD, {0}, {X(3, 11, 130), OF(TARGETS, 3, 11), ONE(POSITIVE), SCALAR}},
+    {OP_NLL_GRAD, {0}, {X(3, 5), OF(PADDING, 3), ONE(POSITIVE), SCALAR}},
+
+    {OP_FILL, {.value = -2.5f}, {SCALAR}},
+    {OP_FILL, {.value = 3}, {X(3, 5, 33)}},
+    {OP_ADVANCE, {0}, {ONE(COUNTER)}},
+    {OP_LR, {.lr = 1e-3f, .min_lr = 1e-5f, .warmup = 10, .total = 50}, {ONE(COUNTER)}},
+    {OP_LR, {.lr = 1e-3f, .min_lr = 1e-5f, .warmup = 1, .total = 50}, {ONE(COUNTER)}},
+    {OP_LR, {.lr = 1e-3f, .min_lr = 1e-5f, .warmup = 1, .total = 50, .schedule = 1}, {ONE(COUNTER)}},
+    {OP_LR, {.lr = 1e-3f, .min_lr = 1e-5f, .warmup = 1, .total = 50, .schedule = 2}, {ONE(COUNTER)}},
+    {OP_ACCUMULATE, {0}, {SCALAR, SCALAR}},
+    {OP_ACCUMULATE, {0}, {X(17, 33), X(17, 33)}},
+    {OP_ACCUMULATE, {0}, {X(5, 130), X(5, 130), ONE(POSITIVE)}},
+    {OP_DIVIDE, {0}, {SCALAR, ONE(POSITIVE)}},
+    {OP_DIVIDE, {0}, {X(5, 33), ONE(POSITIVE)}},
+    {OP_ZERO, {0}, {SCALAR}},
+    {OP_ZERO, {0}, {X(3, 130)}},
+    {OP_SUM_SQUARES, {0}, {X(1)}},
+    {OP_SUM_SQUARES, {0}, {X(33, 17)}},
+    {OP_SUM_SQUARES, {0}, {X(97, 101)}},
+    {OP_CLIP, {.max_norm = 0.5f}, {SCALAR, ONE(POSITIVE), ONE(POSITIVE), ONE(POSITIVE)}},
+    {OP_CLIP, {.max_norm = 500}, {SCALAR, ONE(POSITIVE)}},
+    {OP_CLIP, {0}, {SCALAR, ONE(POSITIVE)}},
+    {OP_CLIP, {.max_norm = 1}, {SCALAR, ONE(NOT_A_NUMBER), ONE(POSITIVE)}},
+    {OP_CLIP, {.max_norm = 1}, {ONE(NOT_A_NUMBER), ONE(POSITIVE)}},
+    ADAMW_OF(1),
+    ADAMW_OF(5, 33),
+    ADAMW_OF(3, 130),
+    {OP_ADAMW, ADAMW, {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), X(5, 33), ONE(POSITIVE), ONE(COUNTER),
+                       ONE(NOT_A_NUMBER)}},
+    {OP_HOST_READ, {0}, {SCALAR}},
+};
+
+enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
+
+#undef X
+#undef OF
+#undef ONE
+#undef SCALAR
+#undef SHAPE
+#undef HEADS
+#undef ADAMW
+#undef ADAMW_OF
+
+#endif

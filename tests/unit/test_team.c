@@ -1,0 +1,157 @@
+/* The team of threads: every member runs, barriers hold, runs follow each other, on more threads than cores too. */
+#include "support/check.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "core/team.h"
+
+enum { MOST = 8, RUNS = 300, ROUNDS = 40 };
+
+static struct team *new_team(int members)
+{
+    struct team *t = NULL;
+    struct error err;
+    assert_ok(team_new(&t, members, &err), err);
+    assert_int_equal(team_size(t), members);
+    return t;
+}
+
+struct counts {
+    int runs[MOST];             /* each member writes its own, plainly: a run orders memory */
+};
+
+static void count_run(void *argument, int member) { ((struct counts *)argument)->runs[member]++; }
+
+static void test_every_member_runs_once(void **state)
+{
+    (void)state;
+    for (int members = 1; members <= MOST; members++) {
+        struct team *t = new_team(members);
+        struct counts c = {{0}};
+        for (int run = 1; run <= RUNS; run++) {
+            team_run(t, count_run, &c);
+            for (int i = 0; i < MOST; i++)
+                assert_int_equal(c.runs[i], i < members ? run : 0);
+        }
+        team_free(t);
+    }
+}
+
+struct rounds {
+    struct team *team;
+    int slot[MOST];             /* plain: barriers order memory */
+    atomic_int mistakes;
+};
+
+/* After a barrier every member sees what all wrote before it. */
+static void meet(void *argument, int member)
+{
+    struct rounds *r = argument;
+    for (int round = 1; round <= ROUNDS; round++) {
+        r->slot[member] = round;
+        team_barrier(r->team);
+        for (int i = 0; i < team_size(r->team); i++)
+            if (r->slot[i] != round)
+                atomic_fetch_add(&r->mistakes, 1);
+        team_barrier(r->team);
+    }
+}
+
+static void test_barriers_hold(void **state)
+{
+    (void)state;
+    for (int members = 1; members <= MOST; members++) {
+        struct rounds r = {.team = new_team(members)};
+        for (int run = 0; run < 5; run++)
+            team_run(r.team, meet, &r);
+        assert_int_equal(atomic_load(&r.mistakes), 0);
+        team_free(r.team);
+    }
+}
+
+/* Sleepers are woken: the pause is longer than any spinning. */
+static void test_runs_after_a_pause(void **state)
+{
+    (void)state;
+    struct team *t = new_team(4);
+    struct counts c = {{0}};
+    for (int run = 1; run <= 3; run++) {
+        usleep(20000);
+        team_run(t, count_run, &c);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(c.runs[i], run);
+    }
+    team_free(t);
+}
+
+static void late_member(void *argument, int member)
+{
+    struct rounds *r = argument;
+    if (member == 1)
+        usleep(20000);
+    r->slot[member] = 1;
+    team_barrier(r->team);
+    for (int i = 0; i < 3; i++)
+        if (!r->slot[i])
+            atomic_fetch_add(&r->mistakes, 1);
+}
+
+static void test_barrier_waits_for_the_late(void **state)
+{
+    (void)state;
+    struct rounds r = {.team = new_team(3)};
+    team_run(r.team, late_member, &r);
+    assert_int_equal(atomic_load(&r.mistakes), 0);
+    team_free(r.team);
+}
+
+static void test_free_without_a_run(void **state)
+{
+    (void)state;
+    for (int members = 1; members <= MOST; members++)
+        team_free(new_team(members));
+    team_free(NULL);
+}
+
+/* Spans cover everything once, in order, and start at multiples of the unit. */
+static void test_spans(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 3, 15, 16, 17, 64, 65, 1000, 1 << 20}, units[] = {1, 8, 16, 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t u = 0; u < sizeof units / sizeof *units; u++)
+            for (int members = 1; members <= MOST; members++) {
+                int64_t at = 0;
+                for (int m = 0; m < members; m++) {
+                    const struct span s = team_span(sizes[i], units[u], m, members);
+                    assert_int_equal(s.lo, at);
+                    assert_true(s.hi >= s.lo && (s.lo % units[u] == 0 || s.lo == sizes[i]));
+                    at = s.hi;
+                }
+                assert_int_equal(at, sizes[i]);
+            }
+}
+
+/* No member has more than one unit above the fair share. */
+static void test_spans_are_fair(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 3000; n += 37)
+        for (int members = 1; members <= MOST; members++)
+            for (int m = 0; m < members; m++) {
+                const struct span s = team_span(n, 16, m, members);
+                assert_true(s.hi - s.lo <= ((n + 15) / 16 / members + 1) * 16);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_member_runs_once), cmocka_unit_test(test_barriers_hold),
+        cmocka_unit_test(test_runs_after_a_pause),     cmocka_unit_test(test_barrier_waits_for_the_late),
+        cmocka_unit_test(test_free_without_a_run),     cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_spans_are_fair),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
