@@ -27,6 +27,11 @@ struct kernel_thread {
 
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
+/* When one thread worked on one call. What lies between its end and its next start is waiting for the others. */
+struct kernel_time {
+    int64_t start_ns, end_ns;
+};
+
 struct kernel {
     enum op_kind op;
     const char *name;
@@ -45,8 +50,8 @@ struct backend {
     void (*upload)(struct backend *b, void *to, const void *host, size_t bytes);
     void (*download)(struct backend *b, void *host, const void *from, size_t bytes);
     const struct kernel *(*choose)(struct backend *b, const struct program *p, const struct op *op);
-    /* Runs calls[0 .. n) in order. `measure` adds times to each op's profile. */
-    void (*run)(struct backend *b, struct kernel_call *calls, int n, bool measure);
+    /* Runs calls[0 .. n) in order. `times` (n, threads) gets when each thread worked on each call; NULL: not measured. */
+    void (*run)(struct backend *b, struct kernel_call *calls, int n, struct kernel_time *times);
     void (*free)(struct backend *b);
 };
 

@@ -19,7 +19,8 @@ struct exec {
     void *persistent, *workspace, *scratch;
     size_t persistent_bytes;
     struct exec_memory sizes;
-    bool measure;
+    int *call_of;                   /* per op: its place in `calls` */
+    struct kernel_time *times;      /* (calls, threads); NULL: not measured */
 };
 
 static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
@@ -119,6 +120,7 @@ static enum status bind_ops(struct exec *e, struct error *err)
         e->phase_start[ph] = n;
         for (int i = 0; i < p->n_ops; i++)
             if (p->ops[i].phase == ph) {
+                e->call_of[i] = n;
                 const enum status st = bind_op(e, &p->ops[i], &e->calls[n++], err);
                 if (st != OK)
                     return st;
@@ -140,6 +142,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     e->backend = b;
     e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
     e->calls = xcalloc((size_t)p->n_ops, sizeof *e->calls);
+    e->call_of = xcalloc((size_t)p->n_ops, sizeof *e->call_of);
     enum status st = program_validate(p, err);
     if (st == OK)
         st = bind_persistent(e, shared, err);
@@ -166,18 +169,50 @@ void exec_free(struct exec *e)
     program_free(e->program);
     free(e->memory);
     free(e->calls);
+    free(e->call_of);
+    free(e->times);
     free(e);
 }
 
 const struct program *exec_program(const struct exec *e) { return e->program; }
 struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
-void exec_measure(struct exec *e, bool on) { e->measure = on; }
+int exec_threads(const struct exec *e) { return e->backend->threads; }
+const char *exec_kernel_name(const struct exec *e, int op) { return e->calls[e->call_of[op]].kernel->name; }
+
+void exec_measure(struct exec *e, bool on)
+{
+    free(e->times);
+    e->times = on ? xcalloc((size_t)e->program->n_ops * (size_t)e->backend->threads, sizeof *e->times) : NULL;
+}
+
+const struct kernel_time *exec_times(const struct exec *e, int op)
+{
+    return e->times ? e->times + e->call_of[op] * e->backend->threads : NULL;
+}
+
+/* An op lasts from its start on the first thread to its end on the last. */
+static void count_times(struct exec *e, int from, int to)
+{
+    const int threads = e->backend->threads;
+    for (int i = from; i < to; i++) {
+        const struct kernel_time *t = e->times + i * threads;
+        int64_t end = t[0].end_ns;
+        for (int k = 1; k < threads; k++)
+            end = t[k].end_ns > end ? t[k].end_ns : end;
+        e->calls[i].op->profile.calls++;
+        e->calls[i].op->profile.total_ns += end - t[0].start_ns;
+    }
+}
 
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
-    if (to > from)
-        e->backend->run(e->backend, e->calls + from, to - from, e->measure);
+    if (to == from)
+        return;
+    e->backend->run(e->backend, e->calls + from, to - from,
+                    e->times ? e->times + from * e->backend->threads : NULL);
+    if (e->times)
+        count_times(e, from, to);
 }
 
 void exec_write(struct exec *e, value_id v, const void *host)

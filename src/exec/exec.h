@@ -27,8 +27,12 @@ struct exec_memory exec_memory(const struct exec *e);
 /* Runs the ops of one phase after another. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
 
-/* When on, every run adds to the profile counters of the ops. */
+/* When on, every run records when each thread worked on each op and adds to the ops' profile counters. */
 void exec_measure(struct exec *e, bool on);
+/* Of the last measured run: (threads) times of the op with this index in the program. NULL when nothing was measured. */
+const struct kernel_time *exec_times(const struct exec *e, int op);
+const char *exec_kernel_name(const struct exec *e, int op);
+int exec_threads(const struct exec *e);
 
 void exec_write(struct exec *e, value_id v, const void *host);
 void exec_read(struct exec *e, value_id v, void *host);

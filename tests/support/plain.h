@@ -66,7 +66,7 @@ static inline void plain_run_op(struct plain *x, struct op *op)
     void *scratch = plain_alloc(bytes);
     memset(scratch, 0xff, bytes);
     struct kernel_call call = {.kernel = k, .program = x->program, .op = op, .in = in, .out = out, .scratch = scratch};
-    x->backend->run(x->backend, &call, 1, false);
+    x->backend->run(x->backend, &call, 1, NULL);
     free(scratch);
 }
 

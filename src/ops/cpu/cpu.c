@@ -129,31 +129,30 @@ struct run {
     struct cpu_backend *backend;
     struct kernel_call *calls;
     int n;
-    bool measure;
+    struct kernel_time *times;      /* (n, threads), or NULL */
 };
 
 static void run_calls(void *argument, int member)
 {
     const struct run *r = argument;
     const struct kernel_thread t = {member, team_size(r->backend->team), r->backend->team};
-    const bool measure = r->measure && member == 0;
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
-        const int64_t start = measure ? clock_ns() : 0;
+        struct kernel_time *time = r->times ? &r->times[i * t.count + member] : NULL;
+        if (time)
+            time->start_ns = clock_ns();
         if (!c->kernel->serial || member == 0)
             c->kernel->run(c, &t);
+        if (time)
+            time->end_ns = clock_ns();
         team_barrier(t.team);
-        if (measure) {
-            c->op->profile.calls++;
-            c->op->profile.total_ns += clock_ns() - start;
-        }
     }
 }
 
-static void cpu_run(struct backend *base, struct kernel_call *calls, int n, bool measure)
+static void cpu_run(struct backend *base, struct kernel_call *calls, int n, struct kernel_time *times)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
-    struct run r = {b, calls, n, measure};
+    struct run r = {b, calls, n, times};
     team_run(b->team, run_calls, &r);
 }
 
