@@ -7,14 +7,22 @@
 #include "ops/cpu/cpu.h"
 #include "train/train.h"
 
-static enum status measure_peak(const struct config *c, double *gflops, struct error *err)
+/* The peak that this machine is known to reach on so many threads, measured now if it is not known. */
+static enum status find_peak(const struct config *c, double *gflops, struct error *err)
 {
+    struct cpu_machine m;
+    struct peaks p;
     struct backend *b;
     const enum status st = train_open_backend(&b, c, err);
     if (st != OK)
         return st;
-    *gflops = cpu_peak_gflops(b, 1024, 0.3);
+    cpu_machine_read(&m);
+    if (!peaks_recall(&p, m.fingerprint, b->threads)) {
+        cpu_measure_peaks(b, &m, &p);
+        peaks_remember(&p, NULL);           /* no harm if it cannot be written */
+    }
     b->free(b);
+    *gflops = p.gemm_gflops;
     return OK;
 }
 
@@ -45,7 +53,7 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     double peak = 0;
     enum status st = config_load(&c, name, sets->item, sets->n, err);
     if (st == OK)
-        st = measure_peak(&c, &peak, err);
+        st = find_peak(&c, &peak, err);
     if (st == OK)
         st = bench_run(&c, seconds, peak, &r, err);
     if (st != OK)

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 #include <yaml.h>
 
 #include "cli/cli.h"
@@ -15,90 +14,33 @@
 #include "train/train.h"
 
 struct machine {
-    char cpu[128], caches[128];
-    int cores, usable;
-    double memory_bytes, free_memory_bytes, free_disk_bytes;
-    double gflops, gflops_one, copy_gb_per_s;
+    struct cpu_machine cpu;
+    struct peaks peaks, one;                /* all threads, and one */
+    double free_memory_bytes, free_disk_bytes;
 };
 
 /* ---- the machine ---- */
 
-static void read_caches(hwloc_topology_t t, char *out, size_t size)
+static enum status measure_peaks(int threads, const struct cpu_machine *cpu, struct peaks *out, struct error *err)
 {
-    static const struct { hwloc_obj_type_t type; const char *name; } levels[] = {
-        {HWLOC_OBJ_L1CACHE, "L1"}, {HWLOC_OBJ_L2CACHE, "L2"}, {HWLOC_OBJ_L3CACHE, "L3"}};
-    size_t n = 0;
-    out[0] = 0;
-    for (int i = 0; i < 3; i++) {
-        const hwloc_obj_t o = hwloc_get_obj_by_type(t, levels[i].type, 0);
-        const int count = hwloc_get_nbobjs_by_type(t, levels[i].type);
-        if (o && count > 0 && n < size)
-            n += (size_t)snprintf(out + n, size - n, "%s%d x %s %.0f KiB", n ? ", " : "", count, levels[i].name,
-                                  (double)o->attr->cache.size / 1024);
-    }
-}
-
-static void read_topology(struct machine *m)
-{
-    hwloc_topology_t t;
-    if (hwloc_topology_init(&t) || hwloc_topology_load(t))
-        return;
-    const hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
-    const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
-    if (model)
-        snprintf(m->cpu, sizeof m->cpu, "%s", model);
-    m->cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-    read_caches(t, m->caches, sizeof m->caches);
-    hwloc_topology_destroy(t);
-}
-
-/* hwloc finds no model name on ARM; the kernel gives at least the maker's numbers. */
-static void read_cpu_numbers(char *out, size_t size)
-{
-    char line[256], maker[32] = "", part[32] = "";
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        sscanf(line, "CPU implementer : %31s", maker);
-        sscanf(line, "CPU part : %31s", part);
-    }
-    if (f)
-        fclose(f);
-    snprintf(out, size, *maker ? "implementer %s part %s" : "unknown CPU", maker, part);
-}
-
-static double available_memory(void)
-{
-    char line[256];
-    double kb = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lf kB", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kb * 1024;
+    struct backend *b;
+    const enum status st = cpu_backend_new(&b, threads, false, err);
+    if (st != OK)
+        return st;
+    cpu_measure_peaks(b, cpu, out);
+    b->free(b);
+    peaks_remember(out, NULL);              /* so that others need not measure; no harm if it cannot be written */
+    return OK;
 }
 
 static enum status measure(struct machine *m, struct error *err)
 {
-    struct backend *all, *one;
     struct statvfs disk;
-    enum status st = cpu_backend_new(&all, 0, false, err);
-    if (st != OK)
-        return st;
-    st = cpu_backend_new(&one, 1, false, err);
-    if (st == OK) {
-        m->usable = all->threads;
-        m->gflops = cpu_peak_gflops(all, 1024, 0.5);
-        m->gflops_one = cpu_peak_gflops(one, 1024, 0.5);
-        m->copy_gb_per_s = cpu_copy_gb_per_s(all, (size_t)256 << 20, 0.5);
-        one->free(one);
-    }
-    all->free(all);
-    if (!*m->cpu)
-        read_cpu_numbers(m->cpu, sizeof m->cpu);
-    m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    m->free_memory_bytes = available_memory();
+    cpu_machine_read(&m->cpu);
+    enum status st = measure_peaks(0, &m->cpu, &m->peaks, err);
+    if (st == OK)
+        st = measure_peaks(1, &m->cpu, &m->one, err);
+    m->free_memory_bytes = (double)cpu_available_bytes();
     m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
     return st;
 }
@@ -144,7 +86,7 @@ static void check_time(struct check *k, const struct config *c, const struct pro
 {
     char floor[32];
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
-    const double ms = flops / m->gflops / 1e6;
+    const double ms = flops / m->peaks.gemm_gflops / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
     add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured peak; %lld steps take at least %s",
         flops / 1e9, ms, (long long)c->train.steps, floor);
@@ -154,10 +96,10 @@ static void check_settings(struct check *k, const struct config *c, const struct
 {
     if (c->train.clip == 0)
         add(k, true, "train.clip is 0: one bad batch can ruin a run; try 1.0 (no-clipping)");
-    if (c->threads > m->usable)
+    if (c->threads > m->cpu.usable)
         add(k, true, "threads is %lld and this process may use %d cores; try 0 (cpu-oversubscribed)", (long long)c->threads,
-            m->usable);
-    if (c->threads == 0 && c->data.workers >= m->usable && m->usable > 2)
+            m->cpu.usable);
+    if (c->threads == 0 && c->data.workers >= m->cpu.usable && m->cpu.usable > 2)
         add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
         add(k, true, "evaluation runs %lld batches every %lld steps: a large share of the time (eval-share)",
@@ -214,17 +156,29 @@ static enum status check_config(struct check *k, struct config *c, const struct 
 
 static void print_text(const struct machine *m, const struct check *k, const struct config *c)
 {
+    static const char *const levels[] = {"L1", "L2", "L3", "memory"};
     char a[32], b[32], d[32];
-    human_bytes(m->memory_bytes, a);
+    human_bytes(m->cpu.memory_bytes, a);
     human_bytes(m->free_memory_bytes, b);
     human_bytes(m->free_disk_bytes, d);
     printf("hone       %s, %s kernels, BLAS %s\n", HONE_VERSION, cpu_isa_name(), cpu_blas_name());
     printf("libraries  jansson %s, libyaml %s, hwloc %u.%u\n", JANSSON_VERSION, yaml_get_version_string(),
            HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 255);
-    printf("cpu        %s, %d cores, %d usable; %s\n", m->cpu, m->cores, m->usable, m->caches);
-    printf("memory     %s, %s available; disk here: %s free\n", a, b, d);
-    printf("peaks      f32 GEMM 1024^3: %.1f GFLOP/s on %d threads, %.1f on 1; copy of 256 MiB: %.1f GB/s (read + written)\n",
-           m->gflops, m->usable, m->gflops_one, m->copy_gb_per_s);
+    printf("cpu        %s, %d cores, %d usable", m->cpu.model, m->cpu.cores, m->cpu.usable);
+    for (int i = 0; i < 3; i++)
+        if (m->cpu.caches[i])
+            printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
+    printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
+    printf("peaks      %7s %14s", "threads", "GEMM GFLOP/s");
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        printf(" %8s GB/s", levels[i]);
+    for (int one = 0; one < 2; one++) {
+        const struct peaks *p = one ? &m->one : &m->peaks;
+        printf("\n           %7d %14.1f", p->threads, p->gemm_gflops);
+        for (int i = 0; i < CACHE_LEVELS; i++)
+            printf(" %13.1f", p->copy_gb_per_s[i]);
+    }
+    puts("\n           (f32, 1024x1024x1024; copies count bytes read and written)");
     if (!c)
         return;
     int problems = 0;
@@ -242,11 +196,13 @@ static void print_json(const struct machine *m, const struct check *k, const str
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f}, s:o, s:o}", "version", HONE_VERSION,
-                          "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu, "cores", m->cores, "usable_cores",
-                          m->usable, "memory_bytes", m->memory_bytes, "available_bytes", m->free_memory_bytes, "peaks",
-                          "f32_gflops", m->gflops, "f32_gflops_1_thread", m->gflops_one, "copy_gb_per_s", m->copy_gb_per_s,
-                          "config", c ? json_text(c->name) : json_null(), "checks", checks);
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:s?, s:o}", "version",
+                          HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
+                          m->cpu.cores, "usable_cores", m->cpu.usable, "memory_bytes", m->cpu.memory_bytes,
+                          "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gemm_gflops,
+                          "f32_gflops_1_thread", m->one.gemm_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
+                          m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
+                          m->peaks.copy_gb_per_s[3], "config", c ? c->name : NULL, "checks", checks);
     json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(j);
@@ -272,10 +228,8 @@ int cmd_doctor(int argc, char **argv)
     struct config c;
     struct error err;
     enum status st = positional.n ? config_load(&c, positional.item[0], sets.item, sets.n, &err) : OK;
-    if (st == OK) {
-        read_topology(&m);
+    if (st == OK)
         st = measure(&m, &err);
-    }
     if (st == OK && positional.n)
         st = check_config(&k, &c, &m, &err);
     if (st != OK)

@@ -160,6 +160,19 @@ static int train(const struct config *c, const char *out, bool resume, bool json
     return st == OK ? OK : report_error(&err);
 }
 
+/* --steps N, whatever the config says about steps and epochs. */
+static enum status set_steps(struct text_list *sets, int64_t steps, char text[64], struct error *err)
+{
+    if (steps < 1)
+        return error_set(err, BAD_INPUT, "--steps is %lld; it must be at least 1", (long long)steps);
+    if (sets->n + 2 > MAX_LIST)
+        return error_set(err, BAD_INPUT, "--set is given %d times; with --steps at most %d are taken", sets->n, MAX_LIST - 2);
+    snprintf(text, 64, "train.steps=%lld", (long long)steps);
+    sets->item[sets->n++] = "train.epochs=0";
+    sets->item[sets->n++] = text;
+    return OK;
+}
+
 int cmd_train(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
@@ -187,15 +200,8 @@ int cmd_train(int argc, char **argv)
     char steps_set[64], folder[512];
     struct config c;
     struct error err;
-    if (steps != INT64_MIN && sets.n + 2 > MAX_LIST) {
-        error_set(&err, BAD_INPUT, "--set is given %d times; with --steps at most %d are taken", sets.n, MAX_LIST - 2);
+    if (steps != INT64_MIN && set_steps(&sets, steps, steps_set, &err) != OK)
         return report_error(&err);
-    }
-    if (steps != INT64_MIN) {
-        snprintf(steps_set, sizeof steps_set, "train.steps=%lld", (long long)steps);
-        sets.item[sets.n++] = "train.epochs=0";
-        sets.item[sets.n++] = steps_set;
-    }
     if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
         return report_error(&err);
     if (print)

@@ -43,6 +43,8 @@ struct batch {
     int32_t *targets;       /* (size, seq), -1: padding */
     int32_t *segments;      /* (size, seq) */
     int64_t real_tokens;    /* targets that are not padding */
+    int worker;             /* that prepared it, and when; -1: whoever asked for it */
+    int64_t prepare_start_ns, prepare_end_ns;
 };
 
 struct loader;

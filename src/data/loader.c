@@ -31,6 +31,7 @@ struct loader {
     pthread_t *workers;
     pthread_mutex_t lock;       /* guards all below and the ready flags */
     pthread_cond_t filled, freed;
+    int numbered;               /* workers that have a number */
     int64_t next_fill;          /* the batch a worker takes next */
     int64_t next_read;          /* the batch the reader asks for next */
     int64_t released;           /* batches below this number have left their slots */
@@ -39,11 +40,13 @@ struct loader {
 
 /* ---- filling ---- */
 
-static void slot_fill(const struct loader *l, struct slot *s, int64_t index)
+static void slot_fill(const struct loader *l, struct slot *s, int64_t index, int worker)
 {
     struct batch *b = &s->batch;
     enum status st = OK;
     b->index = index;
+    b->worker = worker;
+    b->prepare_start_ns = clock_ns();
     b->real_tokens = 0;
     s->error.status = OK;
     for (int64_t i = 0; i < b->size && st == OK; i++) {
@@ -53,12 +56,14 @@ static void slot_fill(const struct loader *l, struct slot *s, int64_t index)
     }
     for (int64_t i = 0; i < b->size * b->seq && st == OK; i++)
         b->real_tokens += b->targets[i] >= 0;
+    b->prepare_end_ns = clock_ns();
 }
 
 static void *worker_main(void *argument)
 {
     struct loader *l = argument;
     pthread_mutex_lock(&l->lock);
+    const int number = l->numbered++;
     for (;;) {
         while (!l->stop && l->next_fill >= l->released + l->n_slots)
             pthread_cond_wait(&l->freed, &l->lock);
@@ -67,7 +72,7 @@ static void *worker_main(void *argument)
         const int64_t index = l->next_fill++;
         struct slot *s = &l->slots[index % l->n_slots];
         pthread_mutex_unlock(&l->lock);
-        slot_fill(l, s, index);
+        slot_fill(l, s, index, number);
         pthread_mutex_lock(&l->lock);
         s->ready = true;
         l->stop |= s->error.status != OK;       /* batches before this one are all taken already */
@@ -185,7 +190,7 @@ const struct batch *loader_next(struct loader *l, struct error *err)
     if (l->n_workers > 0)
         s = slot_wait(l);
     else
-        slot_fill(l, s, l->next_read);
+        slot_fill(l, s, l->next_read, -1);
     l->wait_ns += clock_ns() - start;
     if (s->error.status != OK) {        /* next_read stays, so a further call fails the same way */
         if (err)

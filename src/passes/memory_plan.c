@@ -157,20 +157,61 @@ static void fill_plan(const struct planner *w, struct memory_plan *plan)
     free(offset_of);
 }
 
-void pass_memory_plan(const struct program *p, struct memory_plan *plan)
+static struct planner planner_make(const struct program *p)
 {
     const size_t n = (size_t)p->n_values;
     struct planner w = {.p = p, .first = xcalloc(n, sizeof(int)), .last = xcalloc(n, sizeof(int)),
                         .owner = xcalloc(n, sizeof(value_id)), .buffers = xcalloc(n, sizeof(struct buffer))};
-    *plan = (struct memory_plan){.offset = xcalloc(n, sizeof *plan->offset)};
     find_lifetimes(&w);
     form_buffers(&w);
+    return w;
+}
+
+static void planner_release(struct planner *w)
+{
+    free(w->first);
+    free(w->last);
+    free(w->owner);
+    free(w->buffers);
+}
+
+void pass_memory_plan(const struct program *p, struct memory_plan *plan)
+{
+    struct planner w = planner_make(p);
+    *plan = (struct memory_plan){.offset = xcalloc((size_t)p->n_values, sizeof *plan->offset)};
     plan->workspace_bytes = place(&w);
     fill_plan(&w, plan);
-    free(w.first);
-    free(w.last);
-    free(w.owner);
-    free(w.buffers);
+    planner_release(&w);
+}
+
+static void count_persistent(const struct program *p, struct memory_point *point)
+{
+    for (int i = 0; i < p->n_values; i++) {
+        const double bytes = (double)value_bytes(&p->values[i]);
+        switch (p->values[i].kind) {
+        case VALUE_PARAMETER: point->parameters += bytes; break;
+        case VALUE_STATE: point->state += bytes; break;
+        case VALUE_INPUT: case VALUE_HOST: point->inputs += bytes; break;
+        default: break;
+        }
+    }
+}
+
+/* A buffer counts once while any of its values lives, under the kind of its first value. */
+void pass_memory_timeline(const struct program *p, struct memory_point *points)
+{
+    struct planner w = planner_make(p);
+    struct memory_point persistent = {0};
+    count_persistent(p, &persistent);
+    for (int i = 0; i < p->n_ops; i++)
+        points[i] = persistent;
+    for (int k = 0; k < w.n; k++) {
+        const struct buffer *b = &w.buffers[k];
+        const bool gradient = p->values[b->owner].kind == VALUE_GRADIENT;
+        for (int i = b->first; i <= b->last && i < p->n_ops; i++)
+            *(gradient ? &points[i].gradients : &points[i].activations) += (double)b->bytes;
+    }
+    planner_release(&w);
 }
 
 void memory_plan_release(struct memory_plan *plan)

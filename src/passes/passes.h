@@ -47,4 +47,10 @@ struct memory_plan {
 void pass_memory_plan(const struct program *p, struct memory_plan *plan);
 void memory_plan_release(struct memory_plan *plan);
 
+/* Bytes alive while each op runs, by kind; `points` has one entry per op. Constants count as activations. */
+struct memory_point {
+    double parameters, state, inputs, gradients, activations;
+};
+void pass_memory_timeline(const struct program *p, struct memory_point *points);
+
 #endif

@@ -43,13 +43,14 @@ static enum status time_steps(struct model_run *r, struct loader *l, double seco
                               struct error *err)
 {
     enum status st = OK;
+    bool whole;
     const double begin = clock_s();
     while (st == OK && clock_s() - begin < seconds * 0.1)
-        st = model_run_step(r, l, err);
+        st = model_run_step(r, l, NULL, &whole, err);
     const double start = clock_s();
     for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); ++*n) {
         const double t = clock_s();
-        st = model_run_step(r, l, err);
+        st = model_run_step(r, l, NULL, &whole, err);
         times[*n] = clock_s() - t;
     }
     return st;

@@ -8,6 +8,8 @@
 #include "model/model.h"
 #include "train/train_int.h"
 
+typedef void emit_fn(void *context, const char *text, size_t length);
+
 struct generator {
     struct checkpoint checkpoint;
     struct config config;
@@ -75,18 +77,34 @@ static void push(struct generator *g, int32_t id)
     g->window[g->length++] = id;
 }
 
-static enum status push_prompt(struct generator *g, const char *prompt, struct error *err)
+static enum status encode_prompt(struct generator *g, const char *prompt, int32_t *ids, size_t *n, struct error *err)
 {
-    const size_t length = strlen(prompt);
-    int32_t *ids = xcalloc(length + 1, sizeof *ids);
-    size_t n = 0;
-    enum status st = tokenizer_encode(&g->tokenizer, prompt, length, ids, &n, err);
-    for (size_t i = 0; st == OK && i < n; i++) {
+    struct error why;
+    const enum status st = tokenizer_encode(&g->tokenizer, prompt, strlen(prompt), ids, n, &why);
+    if (st != OK)
+        return error_set(err, st, "--prompt: %.900s", why.text);
+    for (size_t i = 0; i < *n; i++)
         if (ids[i] < 0 || ids[i] >= g->config.model.vocab)
-            st = error_set(err, BAD_INPUT, "--prompt: token %d is outside the vocabulary of %lld", ids[i],
-                           (long long)g->config.model.vocab);
-        else
-            push(g, ids[i]);
+            return error_set(err, BAD_INPUT, "--prompt: token %d is outside the vocabulary of %lld", ids[i],
+                             (long long)g->config.model.vocab);
+    return OK;
+}
+
+static void tell_last(struct generator *g, emit_fn *emit, void *context)
+{
+    char text[16];
+    const size_t length = tokenizer_decode(&g->tokenizer, g->window[g->length - 1], text);
+    emit(context, text, length);
+}
+
+static enum status push_prompt(struct generator *g, const char *prompt, emit_fn *emit, void *context, struct error *err)
+{
+    int32_t *ids = xcalloc(strlen(prompt) + 1, sizeof *ids);
+    size_t n = 0;
+    const enum status st = encode_prompt(g, prompt, ids, &n, err);
+    for (size_t i = 0; st == OK && i < n; i++) {
+        push(g, ids[i]);
+        tell_last(g, emit, context);
     }
     free(ids);
     return st;
@@ -134,8 +152,8 @@ static void release(struct generator *g)
     checkpoint_release(&g->checkpoint);
 }
 
-enum status generate_run(const char *checkpoint, const struct generate_options *options,
-                         void (*emit)(void *context, const char *text), void *context, struct error *err)
+enum status generate_run(const char *checkpoint, const struct generate_options *options, emit_fn *emit, void *context,
+                         struct error *err)
 {
     struct generator g = {0};
     enum status st = checkpoint_load(&g.checkpoint, checkpoint, err);
@@ -147,14 +165,12 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     if (st == OK)
         st = build(&g, err);
     if (st == OK)
-        st = push_prompt(&g, options->prompt, err);
+        st = push_prompt(&g, options->prompt, emit, context, err);
     if (st == OK && g.length == 0)
         push(&g, 0);                        /* an empty prompt: start from the first token of the vocabulary */
     for (int64_t i = 0; st == OK && i < options->tokens && !(options->stop && *options->stop); i++) {
-        char text[16];
         push(&g, next_token(&g, options, i));
-        tokenizer_decode(&g.tokenizer, g.window[g.length - 1], text);
-        emit(context, text);
+        tell_last(&g, emit, context);
     }
     release(&g);
     return st;

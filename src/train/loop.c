@@ -1,14 +1,10 @@
 /* The training loop: steps, logs, evaluation, checkpoints, and what happens when numbers or the user say stop. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/fs.h"
 #include "train/train_int.h"
 
 enum { MOST_SKIPS_IN_A_ROW = 100 };
@@ -16,7 +12,7 @@ enum { MOST_SKIPS_IN_A_ROW = 100 };
 /* Sums over the steps since the last log or epoch. */
 struct window {
     double loss, seconds;
-    int64_t steps, wait_ns;
+    int64_t steps, finite_steps, wait_ns;       /* loss is summed over the steps where it is finite */
 };
 
 struct loop {
@@ -27,68 +23,14 @@ struct loop {
     struct loader *loader;
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
-    int64_t logged, evaluated, saved;   /* the step of the last one */
+    int64_t evaluated, saved;           /* the step of the last one; -1: none yet */
     struct window since_log, since_epoch;
     double seconds, last_loss, val_loss;
     int64_t skipped, skipped_in_a_row, wait_ns;
-    char checkpoint[CONFIG_PATH_MAX];
+    char checkpoint[CONFIG_PATH_MAX];   /* the newest */
 };
 
-/* ---- the folder of a run ---- */
-
-static enum status lock_folder(struct loop *l, struct error *err)
-{
-    char path[CONFIG_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/.lock", l->options->out);
-    l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (l->lock < 0)
-        return error_errno(err, "cannot write into '%s'", l->options->out);
-    if (flock(l->lock, LOCK_EX | LOCK_NB))
-        return error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", l->options->out);
-    return OK;
-}
-
-static bool holds_run(const char *out)
-{
-    char a[CONFIG_PATH_MAX + 32], b[CONFIG_PATH_MAX + 32];
-    snprintf(a, sizeof a, "%s/metrics.jsonl", out);
-    snprintf(b, sizeof b, "%s/checkpoints", out);
-    return fs_exists(a) || fs_exists(b);
-}
-
-static enum status write_config(struct loop *l, struct error *err)
-{
-    char path[CONFIG_PATH_MAX + 32], *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return error_no_memory(err, "the text of the config", 4096);
-    config_print(&l->run.config, f);
-    fclose(f);
-    snprintf(path, sizeof path, "%s/config.yaml", l->options->out);
-    const enum status st = fs_write_synced(path, text, size, err);
-    free(text);
-    return st;
-}
-
-static enum status open_folder(struct loop *l, struct error *err)
-{
-    const char *out = l->options->out;
-    if (!l->options->resume && holds_run(out))
-        return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
-    if (l->options->resume && !fs_exists(out))
-        return error_set(err, BAD_INPUT, "'%s' does not exist, so there is nothing to resume; start without --resume", out);
-    enum status st = fs_make_dirs(out, err);
-    if (st == OK)
-        st = lock_folder(l, err);
-    if (st == OK && l->options->resume)
-        st = state_resume(&l->run, out, &l->first_step, err);
-    if (st == OK)
-        st = metrics_open(&l->metrics, out, l->first_step, err);
-    if (st == OK)
-        st = write_config(l, err);
-    return st;
-}
+static bool stopped(const struct loop *l) { return l->options->stop && *l->options->stop; }
 
 /* ---- telling ---- */
 
@@ -119,6 +61,8 @@ static int64_t samples_per_step(const struct loop *l)
 
 static int64_t epoch_of(const struct loop *l, int64_t step) { return (step - 1) / l->run.steps_per_epoch + 1; }
 
+static double mean_loss(const struct window *w) { return w->finite_steps ? w->loss / (double)w->finite_steps : NAN; }
+
 static void log_step(struct loop *l)
 {
     const struct window *w = &l->since_log;
@@ -126,13 +70,12 @@ static void log_step(struct loop *l)
         return;
     const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
     const struct train_log log = {
-        .step = l->step, .epoch = epoch_of(l, l->step), .loss = w->loss / (double)w->steps,
+        .step = l->step, .epoch = epoch_of(l, l->step), .loss = mean_loss(w),
         .lr = model_run_host(&l->run, "host.lr"), .grad_norm = model_run_host(&l->run, "host.norm"),
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
     l->last_loss = log.loss;
-    l->logged = l->step;
     l->since_log = (struct window){0};
     metrics_log(l->metrics, &log);
     if (l->watch->on_log)
@@ -142,7 +85,7 @@ static void log_step(struct loop *l)
 static void end_epoch(struct loop *l)
 {
     const struct window *w = &l->since_epoch;
-    const struct train_epoch e = {.epoch = epoch_of(l, l->step), .loss = w->loss / (double)w->steps,
+    const struct train_epoch e = {.epoch = epoch_of(l, l->step), .loss = mean_loss(w),
                                   .seconds = w->seconds,
                                   .samples_per_s = (double)(w->steps * samples_per_step(l)) / w->seconds};
     l->since_epoch = (struct window){0};
@@ -162,9 +105,11 @@ static enum status evaluate(struct loop *l, struct error *err)
 {
     if (!l->run.eval || l->evaluated == l->step)
         return OK;
-    const enum status st = model_run_evaluate(&l->run, &l->val_loss, err);
-    if (st != OK)
+    double loss;
+    const enum status st = model_run_evaluate(&l->run, l->options->stop, &loss, err);
+    if (st != OK || stopped(l))
         return st;
+    l->val_loss = loss;
     l->evaluated = l->step;
     metrics_eval(l->metrics, l->step, l->val_loss);
     if (l->watch->on_eval)
@@ -217,8 +162,9 @@ static void add_to(struct window *w, double loss, double seconds, int64_t wait_n
 {
     if (isfinite(loss)) {
         w->loss += loss;
-        w->steps++;
+        w->finite_steps++;
     }
+    w->steps++;
     w->seconds += seconds;
     w->wait_ns += wait_ns;
 }
@@ -226,8 +172,9 @@ static void add_to(struct window *w, double loss, double seconds, int64_t wait_n
 static enum status one_step(struct loop *l, struct error *err)
 {
     const double start = clock_s();
-    enum status st = model_run_step(&l->run, l->loader, err);
-    if (st != OK)
+    bool whole;
+    enum status st = model_run_step(&l->run, l->loader, l->options->stop, &whole, err);
+    if (st != OK || !whole)
         return st;
     l->step++;
     const double loss = model_run_host(&l->run, "host.loss"), seconds = clock_s() - start;
@@ -242,14 +189,13 @@ static enum status one_step(struct loop *l, struct error *err)
     return st;
 }
 
-static bool stopped(const struct loop *l) { return l->options->stop && *l->options->stop; }
-
 static enum status run_steps(struct loop *l, struct error *err)
 {
     const struct config *c = &l->run.config;
     while (l->step < l->run.total_steps && !stopped(l)) {
+        const int64_t before = l->step;
         enum status st = one_step(l, err);
-        if (st != OK)
+        if (st != OK || l->step == before)
             return st;
         if (l->step % c->log.every == 0 || l->step == l->run.total_steps)
             log_step(l);
@@ -279,22 +225,38 @@ static enum status load_initial_weights(struct loop *l, struct error *err)
     return st;
 }
 
+/* The folder last, and in it the files of a new run last: what fails before leaves nothing behind. */
+static enum status open_folder(struct loop *l, struct error *err)
+{
+    const struct config *c = &l->run.config;
+    const char *out = l->options->out;
+    enum status st = folder_lock(&l->lock, out, l->options->resume, err);
+    if (st == OK && l->options->resume)
+        st = state_resume(&l->run, out, &l->first_step, l->checkpoint, err);
+    if (st == OK)
+        st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->first_step * c->train.accumulate,
+                        (int)c->data.workers, (int)c->data.prefetch, err);
+    if (st == OK)
+        st = folder_write_config(out, c, err);
+    if (st == OK)
+        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1, err);
+    l->step = l->first_step;
+    l->saved = l->options->resume ? l->first_step : -1;
+    l->evaluated = -1;
+    return st;
+}
+
 static enum status open_loop(struct loop *l, const struct config *c, struct error *err)
 {
     struct dataset *dataset;
-    enum status st = dataset_open(&dataset, c, err);
+    enum status st = folder_check(l->options->out, l->options->resume, err);
+    if (st == OK)
+        st = dataset_open(&dataset, c, err);
     if (st == OK)
         st = model_run_open(&l->run, c, dataset, err);
     if (st == OK)
         st = load_initial_weights(l, err);
-    if (st == OK)
-        st = open_folder(l, err);
-    l->step = l->saved = l->logged = l->first_step;
-    l->evaluated = -1;
-    if (st == OK)
-        st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->step * c->train.accumulate,
-                        (int)c->data.workers, (int)c->data.prefetch, err);
-    return st;
+    return st == OK ? open_folder(l, err) : st;
 }
 
 static void close_loop(struct loop *l)

@@ -15,16 +15,19 @@ struct metrics {
     char path[CONFIG_PATH_MAX + 32];
     bool failed;
     int code;                           /* errno of the first failure */
+    int64_t evaluated;                  /* the last step that has a val_loss; -1: none */
 };
 
-/* The length of the leading lines that are whole and not after `step`. */
-static size_t keep_until(const char *data, size_t size, int64_t step)
+/* The length of the leading lines that are whole and not after `step`; the last evaluated step in them. */
+static size_t keep_until(const char *data, size_t size, int64_t step, int64_t *evaluated)
 {
     size_t kept = 0;
     for (const char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data))); line = end + 1) {
         json_t *j = json_loadb(line, (size_t)(end - line), 0, NULL);
         const json_int_t at = json_integer_value(json_object_get(j, "step"));
         const bool good = json_is_object(j) && at <= step;
+        if (good && json_object_get(j, "val_loss"))
+            *evaluated = at;
         json_decref(j);
         if (!good)
             break;
@@ -33,26 +36,27 @@ static size_t keep_until(const char *data, size_t size, int64_t step)
     return kept;
 }
 
-static enum status cut_after(const char *path, int64_t step, struct error *err)
+static enum status cut_after(struct metrics *m, int64_t step, struct error *err)
 {
     char *data;
     size_t size;
-    if (!fs_exists(path))
+    if (!fs_exists(m->path))
         return OK;
-    const enum status st = fs_read(path, &data, &size, 0, err);
+    const enum status st = fs_read(m->path, &data, &size, 0, err);
     if (st != OK)
         return st;
-    const size_t kept = keep_until(data, size, step);
+    const size_t kept = keep_until(data, size, step, &m->evaluated);
     free(data);
-    return truncate(path, (off_t)kept) ? error_errno(err, "cannot shorten '%s'", path) : OK;
+    return kept < size && truncate(m->path, (off_t)kept) ? error_errno(err, "cannot shorten '%s'", m->path) : OK;
 }
 
 enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err)
 {
     struct metrics *m = xcalloc(1, sizeof *m);
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", folder);
-    enum status st = resumed_step ? cut_after(m->path, resumed_step, err) : OK;
-    if (st == OK && !(m->file = fopen(m->path, resumed_step ? "ae" : "we")))
+    m->evaluated = -1;
+    enum status st = resumed_step >= 0 ? cut_after(m, resumed_step, err) : OK;
+    if (st == OK && !(m->file = fopen(m->path, resumed_step >= 0 ? "ae" : "we")))
         st = error_errno(err, "cannot write '%s'", m->path);
     if (st == OK)
         *out = m;
@@ -88,6 +92,9 @@ void metrics_log(struct metrics *m, const struct train_log *l)
 
 void metrics_eval(struct metrics *m, int64_t step, double val_loss)
 {
+    if (step == m->evaluated)
+        return;
+    m->evaluated = step;
     write_line(m, json_pack("{s:I, s:o}", "step", (json_int_t)step, "val_loss", number(val_loss)));
 }
 

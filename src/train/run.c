@@ -63,7 +63,7 @@ static enum status open_train(struct model_run *r, struct error *err)
 static enum status open_eval(struct model_run *r, struct error *err)
 {
     struct program *p;
-    if (!r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
+    if (!r->config.eval.every.n || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
         return OK;
     enum status st = model_build(&p, &r->config.model,
                                  (struct model_options){.batch = r->config.eval.batch_size, .loss = true}, err);
@@ -114,16 +114,43 @@ static void upload(struct exec *e, const struct batch *b)
         exec_write(e, p->segments, b->segments);
 }
 
-enum status model_run_step(struct model_run *r, struct loader *loader, struct error *err)
+/* Forward and backward change two things that outlive them: accumulators, and the tick that dropout counts by. */
+static void undo_batches(struct exec *e, int32_t batches)
 {
-    for (int64_t i = 0; i < r->config.train.accumulate; i++) {
-        const struct batch *b = loader_next(loader, err);
-        if (!b)
-            return err->status;
-        upload(r->train, b);
-        const bool last = i + 1 == r->config.train.accumulate;
-        exec_run(r->train, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
+    const struct program *p = exec_program(e);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->phase >= PHASE_OPTIMIZE)
+            continue;
+        if (op->kind == OP_ACCUMULATE) {
+            void *zeros = xcalloc(1, value_bytes(&p->values[op->in[0]]));
+            exec_write(e, op->in[0], zeros);
+            free(zeros);
+        } else if (op->kind == OP_ADVANCE) {
+            int32_t tick;
+            exec_read(e, op->in[0], &tick);
+            tick -= batches;
+            exec_write(e, op->in[0], &tick);
+        }
     }
+}
+
+enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
+                           struct error *err)
+{
+    const int64_t n = r->config.train.accumulate;
+    *whole = false;
+    for (int64_t i = 0; i < n; i++) {
+        const bool stopped = i > 0 && stop && *stop;
+        const struct batch *b = stopped ? NULL : loader_next(loader, err);
+        if (!b) {
+            undo_batches(r->train, (int32_t)i);
+            return stopped ? OK : err->status;
+        }
+        upload(r->train, b);
+        exec_run(r->train, PHASE_DATA, i + 1 == n ? PHASE_OPTIMIZE : PHASE_BACKWARD);
+    }
+    *whole = true;
     return OK;
 }
 
@@ -132,7 +159,7 @@ float model_run_host(struct model_run *r, const char *name)
     return exec_scalar(r->train, program_find(exec_program(r->train), name));
 }
 
-enum status model_run_evaluate(struct model_run *r, double *loss, struct error *err)
+enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err)
 {
     const int64_t size = r->config.eval.batch_size, samples = dataset_samples(r->dataset, SPLIT_VAL);
     int64_t batches = (samples + size - 1) / size;
@@ -144,7 +171,7 @@ enum status model_run_evaluate(struct model_run *r, double *loss, struct error *
     if (st != OK)
         return st;
     double sum = 0, count = 0;
-    for (int64_t i = 0; i < batches && st == OK; i++) {
+    for (int64_t i = 0; i < batches && st == OK && !(stop && *stop); i++) {
         const struct batch *b = loader_next(l, err);
         if (!b) {
             st = err->status;

@@ -1,4 +1,5 @@
-/* What a checkpoint holds of a run, and how it comes back: parameters, optimizer state, config, tokenizer. */
+/* What a checkpoint holds of a run, and how it comes back: parameters, optimizer state, config, tokenizer. Whether a
+ * run may be continued under another config is in same_run.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
     return OK;
 }
 
-static json_t *tokenizer_json(const struct tokenizer *t)
+json_t *tokenizer_json(const struct tokenizer *t)
 {
     json_t *points = json_array();
     for (int i = 0; t->kind == TOKENIZER_CHAR && i < t->n; i++)
@@ -73,8 +74,9 @@ enum status state_save(struct model_run *r, const char *out, int64_t step, char 
     enum status st = list_fill(&weights, r->train, VALUE_PARAMETER, err);
     if (st == OK)
         st = list_fill(&state, r->train, VALUE_STATE, err);
-    json_t *extra = json_pack("{s:s, s:o, s:o}", "name", r->config.name, "config", config_json(&r->config), "tokenizer",
-                              tokenizer_json(dataset_tokenizer(r->dataset)));
+    json_t *extra = json_pack("{s:o, s:o, s:o, s:I}", "name", json_text(r->config.name), "config", config_json(&r->config),
+                              "tokenizer", tokenizer_json(dataset_tokenizer(r->dataset)), "train_samples",
+                              (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN));
     if (st == OK)
         st = checkpoint_save(path, out, step, weights.tensors, weights.n, state.tensors, state.n, extra,
                              (int)r->config.checkpoint.keep, err);
@@ -108,10 +110,12 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
             return error_set(err, BAD_INPUT, "'%s' has no tensor '%s', which this model needs: it is of another "
                              "architecture or size", where, v->name);
         if (!same_shape(t, v)) {
+            static const enum dtype dtypes[] = {[TENSOR_F32] = F32, [TENSOR_BF16] = BF16, [TENSOR_I32] = I32};
             struct shape s = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
             memcpy(s.dim, t->dim, sizeof s.dim);
-            return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s, and this model needs %s %s", where, v->name,
-                             shape_text(s, have), dtype_name(v->dtype), shape_text(v->shape, want));
+            return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s %s, and this model needs %s %s", where, v->name,
+                             dtype_name(dtypes[t->type]), shape_text(s, have), dtype_name(v->dtype),
+                             shape_text(v->shape, want));
         }
         exec_write(e, i, t->data);
         found++;
@@ -125,46 +129,29 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
     return OK;
 }
 
-/* Settings that decide which sample comes when and what the numbers mean: they cannot change between two parts of a run. */
-static enum status check_same_run(const struct config *now, const struct checkpoint *ck, struct error *err)
+/* What is wrong with the newest checkpoint is followed by how to go on. */
+static enum status load_newest(struct checkpoint *ck, const char *out, char path[CONFIG_PATH_MAX], struct error *err)
 {
-    const char *text = json_string_value(json_object_get(ck->manifest, "config"));
-    struct config was;
-    if (!text)
-        return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", ck->path);
-    const enum status st = config_parse(&was, ck->path, text, strlen(text), NULL, 0, err);
+    enum status st = checkpoint_newest(path, out, err);
     if (st != OK)
         return st;
-    const struct { const char *key; double was, now; } keys[] = {
-        {"model.arch", was.model.arch, now->model.arch}, {"model.dim", (double)was.model.dim, (double)now->model.dim},
-        {"model.layers", (double)was.model.layers, (double)now->model.layers},
-        {"model.heads", (double)was.model.heads, (double)now->model.heads},
-        {"model.kv_heads", (double)was.model.kv_heads, (double)now->model.kv_heads},
-        {"model.ffn", (double)was.model.ffn, (double)now->model.ffn},
-        {"model.seq", (double)was.model.seq, (double)now->model.seq},
-        {"model.vocab", (double)was.model.vocab, (double)now->model.vocab},
-        {"model.segments", (double)was.model.segments, (double)now->model.segments},
-        {"train.batch_size", (double)was.train.batch_size, (double)now->train.batch_size},
-        {"train.accumulate", (double)was.train.accumulate, (double)now->train.accumulate},
-        {"train.seed", (double)was.train.seed, (double)now->train.seed},
-        {"data.source", was.data.source, now->data.source}, {"data.domain", was.data.domain, now->data.domain},
-        {"data.samples", was.data.samples, now->data.samples},
-        {"data.chars", (double)was.data.chars, (double)now->data.chars},
-    };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].was != keys[i].now)
-            return error_set(err, BAD_INPUT, "cannot resume '%s': %s was %g and is now %g; keep it, or start a new run "
-                             "with another --out", ck->path, keys[i].key, keys[i].was, keys[i].now);
-    return OK;
+    st = checkpoint_load(ck, path, err);
+    if (st == BAD_INPUT) {
+        const size_t used = strlen(err->text);
+        snprintf(err->text + used, sizeof err->text - used, "; to continue from the checkpoint before it, move '%s' away",
+                 path);
+    }
+    return st;
 }
 
-enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct error *err)
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, char path[CONFIG_PATH_MAX],
+                         struct error *err)
 {
     struct checkpoint ck;
-    enum status st = checkpoint_load(&ck, out, err);
+    enum status st = load_newest(&ck, out, path, err);
     if (st != OK)
         return st;
-    st = check_same_run(&r->config, &ck, err);
+    st = same_run(r, &ck, err);
     if (st == OK)
         st = state_load_tensors(r->train, &ck.weights, VALUE_PARAMETER, ck.path, err);
     if (st == OK)

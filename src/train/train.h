@@ -3,6 +3,7 @@
 #ifndef HONE_TRAIN_TRAIN_H
 #define HONE_TRAIN_TRAIN_H
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,9 +76,10 @@ struct generate_options {
     const volatile sig_atomic_t *stop;
 };
 
-/* Continues the prompt with the model of a checkpoint; every piece of text is given to `emit` as it is made. */
+/* Continues the prompt with the model of a checkpoint; the prompt, then every piece of text as it is made, is given to
+ * `emit`. A piece may hold any bytes. */
 enum status generate_run(const char *checkpoint, const struct generate_options *options,
-                         void (*emit)(void *context, const char *text), void *context, struct error *err);
+                         void (*emit)(void *context, const char *text, size_t length), void *context, struct error *err);
 
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
@@ -90,6 +92,9 @@ struct bench_result {
 /* Times whole training steps of a configuration on random tokens for about `seconds`. peak_gflops gives MFU. */
 enum status bench_run(const struct config *c, double seconds, double peak_gflops, struct bench_result *out,
                       struct error *err);
+
+/* A JSON string of any bytes; what is not UTF-8 becomes question marks. */
+json_t *json_text(const char *text);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);

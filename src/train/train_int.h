@@ -18,24 +18,39 @@ struct model_run {
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err);
 void model_run_close(struct model_run *r);
 
-/* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader. */
-enum status model_run_step(struct model_run *r, struct loader *loader, struct error *err);
+/* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader.
+ * When *stop (NULL: never) is set on the way, or a batch fails, the batches of this step are undone as if it had not
+ * begun; *whole says whether the step was made. */
+enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
+                           struct error *err);
 float model_run_host(struct model_run *r, const char *name);       /* "host.loss", "host.norm", "host.lr" */
 
-/* Mean loss over config.eval.batches batches of the validation data. */
-enum status model_run_evaluate(struct model_run *r, double *loss, struct error *err);
+/* Mean loss over config.eval.batches batches of the validation data, or fewer when *stop is set on the way. */
+enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err);
 
 /* The training program of a configuration whose vocabulary is known. */
 enum status step_program(struct program **out, const struct config *c, int64_t total_steps, struct error *err);
 
-/* Checkpoints of a run: every value that persists, the config and the tokenizer. */
+/* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or
+ * nothing to resume. folder_lock makes the folder and holds it until *lock is closed. */
+enum status folder_check(const char *out, bool resume, struct error *err);
+enum status folder_lock(int *lock, const char *out, bool resume, struct error *err);
+enum status folder_write_config(const char *out, const struct config *c, struct error *err);
+
+/* Checkpoints of a run: every value that persists, the config, the tokenizer and the size of the data. Both return the
+ * checkpoint's folder in `path`. */
 enum status state_save(struct model_run *r, const char *out, int64_t step, char path[CONFIG_PATH_MAX], struct error *err);
-enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct error *err);
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, char path[CONFIG_PATH_MAX],
+                         struct error *err);
+json_t *tokenizer_json(const struct tokenizer *t);
+/* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
+enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err);
 /* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err);
 
-/* metrics.jsonl: one JSON object per line. Resuming drops lines after the step that is resumed. */
+/* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
+ * and what is there already is not written twice. */
 struct metrics;
 enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err);
 void metrics_log(struct metrics *m, const struct train_log *log);

@@ -1,7 +1,6 @@
 /* The CPU backend: memory, choice of kernels, and the loop that runs them on the team. */
 #include "ops/cpu/cpu.h"
 
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "ops/cpu/cpu_int.h"
+#include "ops/cpu/gemm.h"
 
 struct cpu_backend {
     struct backend base;
@@ -20,13 +20,16 @@ struct cpu_backend {
 };
 
 extern const struct kernel *const cpu_kernels_baseline[];
+gemm_fn cpu_gemm_baseline;
 #if defined(__x86_64__)
 extern const struct kernel *const cpu_kernels_avx2[], *const cpu_kernels_avx512[];
+gemm_fn cpu_gemm_avx2, cpu_gemm_avx512;
 #endif
 
 struct variant {
     const char *isa;
     const struct kernel *const *kernels;
+    gemm_fn *gemm;
 };
 
 /* The best instruction set that was compiled in and that this CPU has. */
@@ -36,41 +39,19 @@ static struct variant best_variant(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq"))
-        return (struct variant){"avx512", cpu_kernels_avx512};
+        return (struct variant){"avx512", cpu_kernels_avx512, cpu_gemm_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (struct variant){"avx2", cpu_kernels_avx2};
-    return (struct variant){"sse2", cpu_kernels_baseline};
+        return (struct variant){"avx2", cpu_kernels_avx2, cpu_gemm_avx2};
+    return (struct variant){"sse2", cpu_kernels_baseline, cpu_gemm_baseline};
 #elif defined(__aarch64__)
-    return (struct variant){"neon", cpu_kernels_baseline};
+    return (struct variant){"neon", cpu_kernels_baseline, cpu_gemm_baseline};
 #else
-    return (struct variant){"portable", cpu_kernels_baseline};
+    return (struct variant){"portable", cpu_kernels_baseline, cpu_gemm_baseline};
 #endif
 }
 
+gemm_fn *cpu_gemm(void) { return best_variant().gemm; }
 const char *cpu_isa_name(void) { return best_variant().isa; }
-
-/* One number from a file of the system, after a word or at its start; SIZE_MAX where there is none. */
-static size_t system_number(const char *path, const char *format)
-{
-    char line[256];
-    unsigned long long n;
-    size_t found = SIZE_MAX;
-    FILE *f = fopen(path, "re");
-    while (f && found == SIZE_MAX && fgets(line, sizeof line, f))
-        if (sscanf(line, format, &n) == 1)
-            found = (size_t)n;
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* What can be had without swapping: the machine's free memory, and no more than the limit of a container. */
-static size_t available_bytes(void)
-{
-    const size_t kb = system_number("/proc/meminfo", "MemAvailable: %llu kB"), machine = kb == SIZE_MAX ? kb : kb * 1024,
-                 container = system_number("/sys/fs/cgroup/memory.max", "%llu");
-    return container < machine ? container : machine;
-}
 
 /* Pages come zeroed and untouched: memory that a program never reaches costs nothing. For the same reason the system
  * hands out more than it has and kills the process later, so what is asked for is counted here. */
@@ -165,20 +146,14 @@ static void cpu_free(struct backend *base)
     free(b);
 }
 
-static int usable_cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err)
 {
     struct cpu_backend *b = xcalloc(1, sizeof *b);
     b->base = (struct backend){
-        .name = "cpu", .threads = threads > 0 ? threads : usable_cores(), .alloc = cpu_alloc,
+        .name = "cpu", .threads = threads > 0 ? threads : cpu_usable_cores(), .alloc = cpu_alloc,
         .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .run = cpu_run,
         .free = cpu_free};
-    b->most = available_bytes();
+    b->most = cpu_available_bytes();
     b->tuned = reference_only ? NULL : best_variant().kernels;
     const enum status st = team_new(&b->team, b->base.threads, err);
     if (st != OK) {

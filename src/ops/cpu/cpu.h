@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/error.h"
+#include "core/peaks.h"
 
 /* threads 0: one per usable core. reference_only: the plain kernels, to compare against. */
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err);
@@ -14,9 +15,20 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
 const char *cpu_isa_name(void);
 const char *cpu_blas_name(void);
 
-/* Single-precision product of n*n matrices and a copy through memory, on all threads of the team: what `doctor` and the
- * roofline use as peaks. */
-double cpu_peak_gflops(struct backend *b, int n, double seconds);
-double cpu_copy_gb_per_s(struct backend *b, size_t bytes, double seconds);
+struct cpu_machine {
+    char model[96], fingerprint[160];
+    int cores, usable;              /* in the machine; that this process may use */
+    double cache_bytes[3];          /* one cache of each level; 0: none */
+    int caches[3];                  /* how many there are of each */
+    double memory_bytes;
+};
+
+void cpu_machine_read(struct cpu_machine *m);
+int cpu_usable_cores(void);
+size_t cpu_available_bytes(void);   /* memory that can still be had; SIZE_MAX: unknown */
+
+/* Measures what the threads of a backend reach together: a GEMM, and copies from each cache and from memory. Takes about
+ * two seconds. */
+void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct peaks *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* Tuned: the three products of attention, one small matrix product per batch and head, split over the threads by head.
  * Heads are strided views of (B, T, H * D), so nothing is copied. */
-#include "ops/cpu/tuned/gemm.h"
+#include "ops/cpu/tuned/tuned.h"
 
 static void scores(const struct kernel_call *c, const struct kernel_thread *t)
 {

@@ -3,10 +3,12 @@
  * A tile of ROWS x COLUMNS results lives in registers; for every k one row of a panel of b is multiplied by ROWS elements
  * of a, read where they are. Panels of b (DEPTH x COLUMNS) are packed, so that they stay in the first-level cache while
  * the rows of a pass by. Vectors are the compiler's, so one source serves every width. */
-#include "ops/cpu/tuned/gemm.h"
+#include "ops/cpu/gemm.h"
 
 #include <cblas.h>
 #include <string.h>
+
+#include "ops/cpu/tuned/tuned.h"
 
 #if defined(__AVX512F__)
 enum { LANES = 16, ROWS = 8 };

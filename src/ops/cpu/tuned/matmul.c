@@ -2,7 +2,7 @@
  * results depend on the number of threads and nothing else. */
 #include <string.h>
 
-#include "ops/cpu/tuned/gemm.h"
+#include "ops/cpu/tuned/tuned.h"
 
 /* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. */
 struct grid { int rows, columns; };

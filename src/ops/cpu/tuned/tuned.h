@@ -4,6 +4,7 @@
 #define HONE_OPS_CPU_TUNED_H
 
 #include "ops/cpu/cpu_int.h"
+#include "ops/cpu/gemm.h"
 
 #define TUNED_NAME(name, isa) cpu_##name##_##isa
 #define TUNED_PASTE(name, isa) TUNED_NAME(name, isa)
@@ -12,6 +13,7 @@
 extern const struct kernel TUNED(elementwise)[], TUNED(optimizer)[], TUNED(norm)[], TUNED(softmax)[], TUNED(loss)[],
     TUNED(embed)[], TUNED(rope)[], TUNED(matmul)[], TUNED(attention)[];
 extern const struct kernel *const TUNED(kernels)[];
+gemm_fn TUNED(gemm);
 
 /* Before a loop: its iterations do not depend on each other, though pointers may be equal; and: unroll it. */
 #if defined(__clang__)

@@ -1,9 +1,10 @@
 /* A serial single-precision matrix product: by BLAS, or by a kernel of our own for sizes where BLAS spends more on set-up
  * and packing than on the work. */
-#ifndef HONE_OPS_CPU_TUNED_GEMM_H
-#define HONE_OPS_CPU_TUNED_GEMM_H
+#ifndef HONE_OPS_CPU_GEMM_H
+#define HONE_OPS_CPU_GEMM_H
 
-#include "ops/cpu/tuned/tuned.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct gemm {
     int64_t m, n, k;
@@ -18,6 +19,9 @@ struct gemm {
     bool accumulate;            /* c += scale a b, else c = scale a b */
 };
 
-void TUNED(gemm)(const struct gemm *g);
+typedef void gemm_fn(const struct gemm *g);
+
+/* The one for the instruction set in use. */
+gemm_fn *cpu_gemm(void);
 
 #endif

@@ -1,0 +1,28 @@
+/* What a machine reaches: the measured ceilings that rooflines and MFU divide by, and the file that remembers them. */
+#ifndef HONE_CORE_PEAKS_H
+#define HONE_CORE_PEAKS_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+enum { CACHE_LEVELS = 4 };                  /* L1, L2, L3, memory */
+
+struct peaks {
+    int threads;
+    double gemm_gflops;                     /* f32 */
+    double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level */
+    double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */
+    char machine[160];                      /* fingerprint: CPU, cores, instruction set, BLAS */
+};
+
+/* The bandwidth at which `bytes` of data can be worked on, by the smallest level that holds them. */
+double peaks_bandwidth(const struct peaks *p, double bytes);
+
+/* The remembered peaks of this machine and thread count, from $XDG_CACHE_HOME/hone/peaks.json or ~/.cache/hone/peaks.json.
+ * False when there are none, or the file is damaged. */
+bool peaks_recall(struct peaks *out, const char *machine, int threads);
+/* Adds or replaces an entry; a cache that cannot be written is no error worth stopping for, so the caller may ignore it. */
+enum status peaks_remember(const struct peaks *p, struct error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* What this machine is: CPU, cores, caches, memory. */
+#include <hwloc.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ops/cpu/cpu.h"
+
+int cpu_usable_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* hwloc finds no model name on ARM; the kernel gives at least the maker's numbers. */
+static void read_cpu_numbers(char *out, size_t size)
+{
+    char line[256], maker[32] = "", part[32] = "";
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "CPU implementer : %31s", maker);
+        sscanf(line, "CPU part : %31s", part);
+    }
+    if (f)
+        fclose(f);
+    snprintf(out, size, *maker ? "implementer %s part %s" : "unknown CPU", maker, part);
+}
+
+static void read_topology(struct cpu_machine *m)
+{
+    static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
+    hwloc_topology_t t;
+    if (hwloc_topology_init(&t))
+        return;
+    if (hwloc_topology_load(t) == 0) {
+        const hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
+        const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+        if (model)
+            snprintf(m->model, sizeof m->model, "%s", model);
+        m->cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
+        for (int i = 0; i < 3; i++) {
+            const hwloc_obj_t cache = hwloc_get_obj_by_type(t, levels[i], 0);
+            const int n = hwloc_get_nbobjs_by_type(t, levels[i]);
+            m->cache_bytes[i] = cache && n > 0 ? (double)cache->attr->cache.size : 0;
+            m->caches[i] = cache && n > 0 ? n : 0;
+        }
+    }
+    hwloc_topology_destroy(t);
+}
+
+/* One number from a file of the system, after a word or at its start; SIZE_MAX where there is none. */
+static size_t system_number(const char *path, const char *format)
+{
+    char line[256];
+    unsigned long long n;
+    size_t found = SIZE_MAX;
+    FILE *f = fopen(path, "re");
+    while (f && found == SIZE_MAX && fgets(line, sizeof line, f))
+        if (sscanf(line, format, &n) == 1)
+            found = (size_t)n;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* What can be had without swapping: the machine's free memory, and no more than the limit of a container. */
+size_t cpu_available_bytes(void)
+{
+    const size_t kb = system_number("/proc/meminfo", "MemAvailable: %llu kB"), machine = kb == SIZE_MAX ? kb : kb * 1024,
+                 container = system_number("/sys/fs/cgroup/memory.max", "%llu");
+    return container < machine ? container : machine;
+}
+
+void cpu_machine_read(struct cpu_machine *m)
+{
+    *m = (struct cpu_machine){.usable = cpu_usable_cores()};
+    read_topology(m);
+    if (!*m->model)
+        read_cpu_numbers(m->model, sizeof m->model);
+    if (m->cores < 1)
+        m->cores = m->usable;
+    m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %d cores, %s, %s", m->model, m->cores, cpu_isa_name(),
+             cpu_blas_name());
+}

@@ -1,0 +1,144 @@
+/* Events of steps; see record.h. The host's track holds the step and, inside it and in turns, waiting for the loader,
+ * copying the batch, the phases, and the recording itself. The threads' tracks hold the ops. */
+#include "train/record.h"
+
+#include <stdlib.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "passes/passes.h"
+
+struct recorder {
+    struct exec *exec;
+    struct trace *trace;
+    int32_t step;                   /* number of the step since recording began */
+    int64_t step_start_ns, mark_ns; /* the end of what was recorded last */
+    int32_t *op_names;              /* per op */
+    struct memory_point *memory;    /* per op: bytes alive */
+    int32_t step_name, loader_name, upload_name, recording_name, prepare_name, memory_name, phase_names[PHASES];
+};
+
+static void intern_names(struct recorder *r)
+{
+    const struct program *p = exec_program(r->exec);
+    r->step_name = trace_name(r->trace, RECORD_STEP);
+    r->loader_name = trace_name(r->trace, RECORD_LOADER);
+    r->upload_name = trace_name(r->trace, RECORD_UPLOAD);
+    r->recording_name = trace_name(r->trace, RECORD_RECORDING);
+    r->prepare_name = trace_name(r->trace, "prepare batch");
+    r->memory_name = trace_name(r->trace, "workspace bytes alive");
+    for (enum phase ph = 0; ph < PHASES; ph++)
+        r->phase_names[ph] = trace_name(r->trace, phase_name(ph));
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        char text[256];
+        snprintf(text, sizeof text, "%s %s", op_info(op->kind)->name, p->values[op->out[0]].name);
+        r->op_names[i] = trace_name(r->trace, text);
+    }
+}
+
+struct recorder *recorder_new(struct exec *e, struct trace *trace)
+{
+    const struct program *p = exec_program(e);
+    struct recorder *r = xcalloc(1, sizeof *r);
+    r->exec = e;
+    r->trace = trace;
+    r->op_names = xcalloc((size_t)p->n_ops, sizeof *r->op_names);
+    r->memory = xcalloc((size_t)p->n_ops, sizeof *r->memory);
+    pass_memory_timeline(p, r->memory);
+    intern_names(r);
+    exec_measure(e, true);
+    return r;
+}
+
+void recorder_free(struct recorder *r)
+{
+    if (!r)
+        return;
+    exec_measure(r->exec, false);
+    free(r->op_names);
+    free(r->memory);
+    free(r);
+}
+
+/* Room for a whole step, so that nothing grows inside it. */
+void recorder_begin_step(struct recorder *r)
+{
+    if (!r)
+        return;
+    const struct program *p = exec_program(r->exec);
+    trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (exec_threads(r->exec) + 1) + 64 + 8 * p->micro_batches);
+    r->step_start_ns = r->mark_ns = clock_ns();
+}
+
+static void host_event(struct recorder *r, enum event_kind kind, int32_t name)
+{
+    const int64_t now = clock_ns();
+    trace_add(r->trace, kind, TRACK_HOST, name, r->step, -1, r->mark_ns, now);
+    r->mark_ns = now;
+}
+
+void recorder_loaded(struct recorder *r, const struct batch *b)
+{
+    if (!r)
+        return;
+    host_event(r, EVENT_WAIT, r->loader_name);
+    if (b->worker >= 0 && b->prepare_start_ns >= r->trace->origin_ns)
+        trace_add(r->trace, EVENT_LOADER, TRACK_LOADER + b->worker, r->prepare_name, r->step, -1, b->prepare_start_ns,
+                  b->prepare_end_ns);
+}
+
+void recorder_uploaded(struct recorder *r)
+{
+    if (r)
+        host_event(r, EVENT_PHASE, r->upload_name);
+}
+
+static void add_op(struct recorder *r, int op)
+{
+    const struct kernel_time *t = exec_times(r->exec, op);
+    for (int k = 0; k < exec_threads(r->exec); k++)
+        trace_add(r->trace, EVENT_OP, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].start_ns, t[k].end_ns);
+    trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns, r->memory[op].activations + r->memory[op].gradients);
+}
+
+/* A phase lasts until the next one starts; the last until the host had control again. */
+void recorder_ran(struct recorder *r, enum phase first, enum phase last)
+{
+    if (!r)
+        return;
+    const struct program *p = exec_program(r->exec);
+    const int64_t end = clock_ns();
+    int current = -1;
+    for (int i = 0; i < p->n_ops; i++) {
+        const enum phase ph = p->ops[i].phase;
+        if (ph < first || ph > last)
+            continue;
+        if ((int)ph != current) {
+            const int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns;
+            if (current >= 0)
+                trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, start);
+            r->mark_ns = start;
+            current = (int)ph;
+        }
+        add_op(r, i);
+    }
+    if (current >= 0)
+        trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, end);
+    r->mark_ns = end;
+    host_event(r, EVENT_WAIT, r->recording_name);
+}
+
+void recorder_end_step(struct recorder *r)
+{
+    if (!r)
+        return;
+    trace_add(r->trace, EVENT_STEP, TRACK_HOST, r->step_name, r->step, -1, r->step_start_ns, clock_ns());
+    r->step++;
+}
+
+void recorder_note(struct recorder *r, const char *name, int64_t start_ns)
+{
+    if (r)
+        trace_add(r->trace, EVENT_PHASE, TRACK_HOST, trace_name(r->trace, name), -1, -1, start_ns, clock_ns());
+}

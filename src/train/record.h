@@ -1,0 +1,30 @@
+/* Recording steps: turns what the executor measured into events of a trace. Every function does nothing for a NULL
+ * recorder, so the code that runs steps calls them always. */
+#ifndef HONE_TRAIN_RECORD_H
+#define HONE_TRAIN_RECORD_H
+
+#include "data/data.h"
+#include "exec/exec.h"
+#include "trace/trace.h"
+
+struct recorder;
+
+/* Measures `e` until recorder_free and adds to `trace`, which must live longer. */
+struct recorder *recorder_new(struct exec *e, struct trace *trace);
+void recorder_free(struct recorder *r);
+
+void recorder_begin_step(struct recorder *r);
+void recorder_loaded(struct recorder *r, const struct batch *b);    /* since the last call the host waited for this batch */
+void recorder_uploaded(struct recorder *r);                         /* ... copied it to the device */
+void recorder_ran(struct recorder *r, enum phase first, enum phase last);   /* ... ran these phases */
+void recorder_end_step(struct recorder *r);
+/* Something beside the steps that took from start_ns until now: "evaluation", "checkpoint". */
+void recorder_note(struct recorder *r, const char *name, int64_t start_ns);
+
+/* Names of the host's events, for those who read the trace. */
+#define RECORD_STEP "step"
+#define RECORD_LOADER "loader wait"
+#define RECORD_UPLOAD "upload"
+#define RECORD_RECORDING "recording"
+
+#endif

@@ -1,0 +1,78 @@
+/* Whether a checkpoint's run is the one that a config describes: settings that decide which sample comes when, and what
+ * the numbers mean, cannot change between two parts of a run. Others (learning rate, steps, logging) may. */
+#include <string.h>
+
+#include "train/train_int.h"
+
+enum kept_type { KEPT_INT, KEPT_REAL, KEPT_WORD };
+
+struct kept {
+    const char *key;
+    enum kept_type type;
+    double was, now;                /* every number of a config is exact in a double */
+};
+
+static void show(const struct kept *k, double value, char out[64])
+{
+    if (k->type == KEPT_WORD)
+        snprintf(out, 64, "%s", config_word(k->key, (int)value));
+    else if (k->type == KEPT_INT)
+        snprintf(out, 64, "%lld", (long long)value);
+    else
+        snprintf(out, 64, "%.9g", value);
+}
+
+static enum status refuse(const struct checkpoint *ck, const struct kept *k, struct error *err)
+{
+    char was[64], now[64];
+    show(k, k->was, was);
+    show(k, k->now, now);
+    return error_set(err, BAD_INPUT, "cannot resume '%s': %s was %s and is now %s; keep it, or start a new run with "
+                     "another --out", ck->path, k->key, was, now);
+}
+
+static enum status same_config(const struct config *was, const struct config *now, const struct checkpoint *ck,
+                               struct error *err)
+{
+#define INT(section, key)  {#section "." #key, KEPT_INT, (double)was->section.key, (double)now->section.key}
+#define REAL(section, key) {#section "." #key, KEPT_REAL, was->section.key, now->section.key}
+#define WORD(section, key) {#section "." #key, KEPT_WORD, was->section.key, now->section.key}
+    const struct kept keys[] = {
+        WORD(model, arch), INT(model, dim), INT(model, layers), INT(model, heads), INT(model, kv_heads), INT(model, ffn),
+        INT(model, seq), INT(model, vocab), INT(model, segments), REAL(model, rope_base), REAL(model, norm_eps),
+        INT(train, batch_size), INT(train, accumulate), INT(train, seed),
+        WORD(data, source), WORD(data, domain), WORD(data, tokens), WORD(data, samples), INT(data, chars),
+        INT(data, max_chars), REAL(data, val_fraction),
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].was != keys[i].now)
+            return refuse(ck, &keys[i], err);
+    return OK;
+}
+
+/* The files may have moved, but they must hold what they held. */
+static enum status same_data(const struct model_run *r, const struct checkpoint *ck, struct error *err)
+{
+    const long long was = json_integer_value(json_object_get(ck->manifest, "train_samples")),
+                    now = dataset_samples(r->dataset, SPLIT_TRAIN);
+    if (was != now)
+        return error_set(err, BAD_INPUT, "cannot resume '%s': the data had %lld training samples and has %lld now; bring "
+                         "the data back, or start a new run with another --out", ck->path, was, now);
+    json_t *tokens = tokenizer_json(dataset_tokenizer(r->dataset));
+    const bool same = json_equal(tokens, json_object_get(ck->manifest, "tokenizer"));
+    json_decref(tokens);
+    return same ? OK : error_set(err, BAD_INPUT, "cannot resume '%s': the data has other characters than it had; bring "
+                                 "the data back, or start a new run with another --out", ck->path);
+}
+
+enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err)
+{
+    const char *text = json_string_value(json_object_get(ck->manifest, "config"));
+    struct config was;
+    if (!text)
+        return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", ck->path);
+    enum status st = config_parse(&was, ck->path, text, strlen(text), NULL, 0, err);
+    if (st == OK)
+        st = same_config(&was, &r->config, ck, err);
+    return st == OK ? same_data(r, ck, err) : st;
+}

@@ -1,0 +1,23 @@
+# hone doctor: the machine, its peaks, and what it says of good and bad configs.
+. "$(dirname "$0")/lib"
+tiny
+
+ok doctor tiny.yaml --json
+json out 'all(k in j for k in ("version", "isa", "blas", "cpu", "cores", "usable_cores", "memory_bytes", "available_bytes", "peaks",
+    "config", "checks"))'
+json out 'all(j["peaks"][k] > 0 for k in ("f32_gflops", "f32_gflops_1_thread", "copy_gb_per_s"))'
+json out '0 < j["available_bytes"] <= j["memory_bytes"] and j["usable_cores"] >= 1 and j["config"] == "tiny"'
+json out 'len(j["checks"]) >= 4 and not any(c["problem"] for c in j["checks"] if not c["text"].startswith("threads"))'
+[ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
+
+ok doctor
+grep -q '^peaks ' out && grep -q '^memory ' out && grep -q '^cpu ' out || fail "$(cat out)"
+
+ok doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000
+grep -q '!! train.clip is 0' out || fail "no word about clipping: $(cat out)"
+grep -q '!! device is cuda' out || fail "no word about the device: $(cat out)"
+grep -q '!! evaluation runs' out || fail "no word about evaluation: $(cat out)"
+grep -q '^[3-9] problems$' out || fail "no sum: $(tail -1 out)"
+
+refused 2 "hone: 'the built-in corpus' leaves 3 tokens for training, and one sequence of model.seq 16 needs 17; set a larger data.chars, or set a smaller model.seq" \
+    doctor tiny.yaml --set data.chars=3

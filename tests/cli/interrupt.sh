@@ -1,0 +1,47 @@
+# Ctrl-C and SIGTERM save and exit 0, also in the middle of an accumulated step; the run then continues as if nothing
+# had happened.
+. "$(dirname "$0")/lib"
+tiny
+N=1000
+set -- train tiny.yaml --steps $N --set log.every=1 --set eval.every=0 --set checkpoint.every=0 --set model.dropout=0.1 \
+    --set train.accumulate=2
+ok "$@" --out whole
+
+for signal in INT TERM; do
+    start "$@" --out $signal
+    until_step 30
+    kill -$signal $pid
+    finish
+    [ "$code" = 0 ] || fail "SIG$signal: exit code $code: $(cat err)"
+    [ ! -s err ] || fail "SIG$signal: said: $(cat err)"
+    at=$(sed -n 's/^stopped after \([0-9]*\) steps, loss .*; continue with --resume$/\1/p' rest)
+    [ -n "$at" ] && [ "$at" -ge 30 ] && [ "$at" -lt $N ] || fail "SIG$signal: no word about where it stopped: $(tail -3 rest)"
+    [ "$(ls $signal/checkpoints)" = "$(printf 'step-%08d' "$at")" ] || fail "SIG$signal: checkpoints: $(ls $signal/checkpoints)"
+    ok "$@" --out $signal --resume
+    same_checkpoint whole $signal $N
+    lines $signal/metrics.jsonl "[l['step'] for l in j if 'loss' in l] == list(range(1, $N + 1))"
+done
+
+# A step of a million batches is not waited for: what it has done so far is undone.
+start train tiny.yaml --steps 3 --set train.warmup=1 --set train.accumulate=1000000 --set log.every=1 --set model.dropout=0.1 --out long
+while [ ! -e long/metrics.jsonl ]; do sleep 0.05; done
+sleep 0.3
+kill -INT $pid
+finish
+[ "$code" = 0 ] || fail "a long step: exit code $code: $(cat err)"
+grep -q '^stopped after 0 steps; continue with --resume$' rest || fail "a long step: $(cat rest)"
+# The checkpoint of step 0 holds no trace of the unfinished step: zeroed accumulators, moments and counters.
+python3 - long/checkpoints/step-00000000/state.safetensors <<'PY' || fail "the state after 0 steps is not zero"
+import sys, struct
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+sys.exit(any(data[8 + size:]))
+PY
+
+# --json says that it was interrupted.
+"$HONE" train tiny.yaml --set train.steps=1000000 --set eval.every=0 --out json --json >out 2>err &
+pid=$!
+while ! grep -q '^\[5\] loss' err; do sleep 0.05; done
+kill -INT $pid
+wait $pid || fail "--json: exit code $?"
+json out 'j["interrupted"] is True and j["steps"] >= 5 and j["checkpoint"].endswith("/step-%08d" % j["steps"])'
