@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "config/config.h"
 #include "core/error.h"
+#include "core/peaks.h"
 
 struct command {
     const char *name, *arguments, *summary;
@@ -20,6 +22,8 @@ int cmd_train(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 
 /* ---- options ---- */
 
@@ -51,6 +55,9 @@ enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
 /* Fills the options' targets and the positional arguments. --help prints the usage; a mistake is printed with what would
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
+
+/* The peaks of this machine with the threads of a configuration; measures them when they are not known yet. */
+enum status known_peaks(const struct config *c, struct peaks *out, struct error *err);
 
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);

@@ -4,27 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "ops/cpu/cpu.h"
 #include "train/train.h"
-
-/* The peak that this machine is known to reach on so many threads, measured now if it is not known. */
-static enum status find_peak(const struct config *c, double *gflops, struct error *err)
-{
-    struct cpu_machine m;
-    struct peaks p;
-    struct backend *b;
-    const enum status st = train_open_backend(&b, c, err);
-    if (st != OK)
-        return st;
-    cpu_machine_read(&m);
-    if (!peaks_recall(&p, m.fingerprint, b->threads)) {
-        cpu_measure_peaks(b, &m, &p);
-        peaks_remember(&p, NULL);           /* no harm if it cannot be written */
-    }
-    b->free(b);
-    *gflops = p.gemm_gflops;
-    return OK;
-}
 
 static json_t *result_json(const char *name, const struct bench_result *r)
 {
@@ -45,23 +25,55 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
     fflush(stdout);
 }
 
-static enum status bench_case(const char *name, const struct text_list *sets, double seconds, bool first,
-                              json_t *results, struct error *err)
+static json_t *components_json(const struct bench_component *list, int n)
 {
+    json_t *j = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(j, json_pack("{s:s, s:f, s:f, s:i}", "name", list[i].name, "us", list[i].us, "floor_us",
+                                           list[i].floor_us, "ops", list[i].ops));
+    return j;
+}
+
+static void print_components(const struct bench_component *list, int n, double step_ms)
+{
+    printf("    %-16s %5s %12s %7s %12s %6s\n", "component", "ops", "us", "share", "floor us", "floor");
+    for (int i = 0; i < n; i++)
+        printf("    %-16s %5d %12.1f %6.1f%% %12.1f %5.0f%%\n", list[i].name, list[i].ops, list[i].us,
+               list[i].us / step_ms / 10, list[i].floor_us, list[i].us > 0 ? list[i].floor_us / list[i].us * 100 : 0);
+}
+
+/* Where results go: a JSON list, or a table whose head stands before the first case. */
+struct output {
+    json_t *results;
+    bool components, started;
+};
+
+static enum status bench_case(const char *name, const struct text_list *sets, double seconds, struct output *out,
+                              struct error *err)
+{
+    struct bench_component list[BENCH_COMPONENTS];
+    int n = 0;
     struct config c;
     struct bench_result r;
-    double peak = 0;
+    struct peaks peaks;
     enum status st = config_load(&c, name, sets->item, sets->n, err);
     if (st == OK)
-        st = find_peak(&c, &peak, err);
+        st = known_peaks(&c, &peaks, err);
     if (st == OK)
-        st = bench_run(&c, seconds, peak, &r, err);
+        st = bench_run(&c, seconds, &peaks, &r, out->components ? list : NULL, &n, err);
     if (st != OK)
         return st;
-    if (results)
-        json_array_append_new(results, result_json(c.name, &r));
-    else
-        print_result(c.name, &r, first);
+    if (out->results) {
+        json_t *j = result_json(c.name, &r);
+        if (out->components)
+            json_object_set_new(j, "components", components_json(list, n));
+        json_array_append_new(out->results, j);
+        return OK;
+    }
+    print_result(c.name, &r, !out->started);
+    out->started = true;
+    if (out->components)
+        print_components(list, n, r.ms_per_step);
     return OK;
 }
 
@@ -71,12 +83,13 @@ int cmd_bench(int argc, char **argv)
     const char *device = "cpu";
     int64_t threads = 0;
     double seconds = 6;
-    bool json = false;
+    bool json = false, by_component = false;
     const struct option_def options[] = {
         {"--device", "cpu|cuda", OPTION_TEXT, &device, "where to run (default cpu)"},
         {"--threads", "N", OPTION_INT, &threads, "threads (default: all cores)"},
         {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6)"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the configs; may be repeated"},
+        {"--components", NULL, OPTION_FLAG, &by_component, "also time forward, one block, attention, ... with their rooflines"},
         {"--json", NULL, OPTION_FLAG, &json, "print the results as one JSON document"},
         {0},
     };
@@ -97,16 +110,16 @@ int cmd_bench(int argc, char **argv)
     }
     sets.item[sets.n++] = device_set;
     sets.item[sets.n++] = threads_set;
-    json_t *results = json ? json_array() : NULL;
+    struct output to = {.results = json ? json_array() : NULL, .components = by_component};
     enum status st = OK;
     for (int i = 0; i < cases.n && st == OK; i++)
-        st = bench_case(cases.item[i], &sets, seconds, i == 0, results, &err);
+        st = bench_case(cases.item[i], &sets, seconds, &to, &err);
     if (json && st == OK) {
-        json_t *j = json_pack("{s:O}", "results", results);
+        json_t *j = json_pack("{s:O}", "results", to.results);
         json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         putchar('\n');
         json_decref(j);
     }
-    json_decref(results);
+    json_decref(to.results);
     return st == OK ? OK : report_error(&err);
 }

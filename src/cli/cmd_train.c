@@ -140,21 +140,20 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, "try: hone generate %s\n", out);
 }
 
-static int train(const struct config *c, const char *out, bool resume, bool json)
+static int train(const struct config *c, const struct train_options *options, bool json)
 {
     struct view v = {.to = json ? stderr : stdout, .config = c};
     const struct train_observer observer = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning};
-    const struct train_options options = {.out = out, .resume = resume, .stop = &stop_requested};
     struct train_result result;
     struct error err;
     install_stop_handler();
     signal(SIGPIPE, SIG_IGN);       /* `| head` ends the output, not the training */
-    const enum status st = train_run(c, &options, &observer, &result, &err);
+    const enum status st = train_run(c, options, &observer, &result, &err);
     progress_clear(&v.bar);
     if (st == OK && json)
         print_json(&result);
     else if (st == OK)
-        print_end(&v, &result, out);
+        print_end(&v, &result, options->out);
     free(v.x);
     free(v.y);
     return st == OK ? OK : report_error(&err);
@@ -173,17 +172,32 @@ static enum status set_steps(struct text_list *sets, int64_t steps, char text[64
     return OK;
 }
 
+/* --profile N:M */
+static enum status set_window(struct train_options *o, const char *text, struct error *err)
+{
+    long long first, last;
+    char extra;
+    if (sscanf(text, "%lld:%lld%c", &first, &last, &extra) != 2 || first < 1 || last < first)
+        return error_set(err, BAD_INPUT, "--profile is '%s'; it takes the first and the last step to record, e.g. 100:110", text);
+    o->record_first = first;
+    o->record_last = last;
+    return OK;
+}
+
 int cmd_train(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
-    const char *out = NULL;
+    struct train_options run = {.stop = &stop_requested};
+    const char *window = NULL;
     int64_t steps = INT64_MIN;      /* not given */
-    bool resume = false, json = false, print = false;
+    bool json = false, print = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
         {"--steps", "N", OPTION_INT, &steps, "train so many steps, whatever steps and epochs the config has"},
-        {"--out", "DIR", OPTION_TEXT, &out, "folder of the run (default runs/NAME)"},
-        {"--resume", NULL, OPTION_FLAG, &resume, "continue the run in that folder from its newest checkpoint"},
+        {"--out", "DIR", OPTION_TEXT, &run.out, "folder of the run (default runs/NAME)"},
+        {"--resume", NULL, OPTION_FLAG, &run.resume, "continue the run in that folder from its newest checkpoint"},
+        {"--tensorboard", NULL, OPTION_FLAG, &run.tensorboard, "write the metrics for TensorBoard too, into DIR/tensorboard"},
+        {"--profile", "N:M", OPTION_TEXT, &window, "record steps N to M into DIR/trace.json (opens in Perfetto)"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {"--print-program", NULL, OPTION_FLAG, &print, "print the program of a training step and stop"},
         {0},
@@ -202,10 +216,14 @@ int cmd_train(int argc, char **argv)
     struct error err;
     if (steps != INT64_MIN && set_steps(&sets, steps, steps_set, &err) != OK)
         return report_error(&err);
+    if (window && set_window(&run, window, &err) != OK)
+        return report_error(&err);
     if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
         return report_error(&err);
     if (print)
         return train_print_program(&c, stdout, &err) == OK ? OK : report_error(&err);
     snprintf(folder, sizeof folder, "runs/%s", c.name);
-    return train(&c, out ? out : folder, resume, json);
+    if (!run.out)
+        run.out = folder;
+    return train(&c, &run, json);
 }

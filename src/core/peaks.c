@@ -175,9 +175,18 @@ enum status peaks_remember(const struct peaks *p, struct error *err)
     char *text = peaks_print(p, old ? old : "", size);
     free(old);
     if (!text)
-        return error_set(err, BAD_INPUT, "the peaks of '%.159s' are not remembered: they must be above 0 and finite, and "
-                                         "the machine's name UTF-8", p->machine);
+        return error_set(err, BAD_INPUT, "the peaks of '%.159s' are not remembered: they must be above 0 and finite, "
+                                         "and the machine's name UTF-8", p->machine);
     const enum status st = replace(folder, text, err);
     free(text);
     return st;
+}
+
+void peaks_keep_best(struct peaks *p, const struct peaks *other)
+{
+    if (other->gemm_gflops > p->gemm_gflops)
+        p->gemm_gflops = other->gemm_gflops;
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        if (other->copy_gb_per_s[i] > p->copy_gb_per_s[i])
+            p->copy_gb_per_s[i] = other->copy_gb_per_s[i];
 }

@@ -22,6 +22,8 @@ double peaks_bandwidth(const struct peaks *p, double bytes);
 /* The remembered peaks of this machine and thread count, from $XDG_CACHE_HOME/hone/peaks.json or ~/.cache/hone/peaks.json.
  * False when there are none, or the file is damaged. */
 bool peaks_recall(struct peaks *out, const char *machine, int threads);
+/* Keeps the larger of each of two measurements of one machine. */
+void peaks_keep_best(struct peaks *p, const struct peaks *other);
 /* Adds or replaces an entry; a cache that cannot be written is no error worth stopping for, so the caller may ignore it. */
 enum status peaks_remember(const struct peaks *p, struct error *err);
 

@@ -12,6 +12,7 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/peaks.h"
 #include "program/ops.h"
 
 enum dtype { F32, BF16, I32 };
@@ -117,6 +118,9 @@ struct program_cost {
 struct program_cost program_cost(const struct program *p, enum phase phase);
 double op_flops(const struct program *p, const struct op *op);
 double op_bytes(const struct program *p, const struct op *op);
+/* The larger of FLOPs over the measured peak and bytes over the bandwidth of the level that holds them; *memory_bound (may be
+ * NULL) says which it is. */
+double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
 int64_t program_parameters(const struct program *p);        /* trained numbers */
 
 struct shape shape_of(int rank, ...);                       /* dims as int64_t */

@@ -104,8 +104,8 @@ static void put_track(struct writer *w, int track)
         put(w, "host");
     else
         put(w, "%s %d", loader ? "loader worker" : "thread", track - (loader ? TRACK_LOADER : TRACK_THREADS));
-    put(w, "\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}", track,
-        track);
+    put(w, "\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
+        track, track);
 }
 
 /* Names the process and the tracks that have events. */

@@ -76,10 +76,11 @@ static enum status create(struct tensorboard *t, const char *folder, struct erro
     const long long now_s = (long long)time(NULL);
     host_name(host);
     for (int i = 1; !t->file && i < 1000; i++) {
-        const int n = snprintf(t->path, sizeof t->path, "%s/events.out.tfevents.%010lld.%s%s", folder, now_s, host, again);
+        const int n = snprintf(t->path, sizeof t->path, "%s/events.out.tfevents.%010lld.%s%s", folder, now_s, host,
+                               again);
         if (n >= (int)sizeof t->path)
-            return error_set(err, BAD_INPUT, "the folder '%.80s...' has a path of %zu bytes; event files need a shorter one",
-                             folder, strlen(folder));
+            return error_set(err, BAD_INPUT, "the path of the folder '%.80s...' has %zu bytes; event files need a "
+                             "shorter one", folder, strlen(folder));
         t->file = fopen(t->path, "wxe");
         if (!t->file && errno != EEXIST)
             break;

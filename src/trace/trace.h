@@ -21,6 +21,12 @@ enum event_kind {
 /* Tracks are the rows of a timeline. */
 enum { TRACK_HOST = 0, TRACK_THREADS = 1, TRACK_LOADER = 1000 };  /* thread i is TRACK_THREADS + i, worker i TRACK_LOADER + i */
 
+/* Names of the host's events in runs of our own; phases have their own names. Inside a step they follow each other. */
+#define TRACE_STEP "step"
+#define TRACE_LOADER_WAIT "loader wait"
+#define TRACE_UPLOAD "upload"
+#define TRACE_RECORDING "recording"
+
 struct event {
     int64_t start_ns, duration_ns;      /* duration 0 for counters */
     int32_t name;                       /* index into names */

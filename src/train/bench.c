@@ -3,34 +3,12 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/process.h"
 #include "core/arena.h"
 #include "model/model.h"
 #include "train/train_int.h"
 
 enum { MOST_STEPS = 100000, FEWEST_STEPS = 5 };
-
-/* The kernel's high-water mark of this process's memory, which can be set back. */
-static void reset_peak_memory(void)
-{
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    if (f) {
-        fputs("5", f);
-        fclose(f);
-    }
-}
-
-static double peak_memory_mb(void)
-{
-    char line[256];
-    double kb = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %lf kB", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kb * 1024 / 1e6;
-}
 
 static int ascending(const void *a, const void *b)
 {
@@ -56,7 +34,7 @@ static enum status time_steps(struct model_run *r, struct loader *l, double seco
     return st;
 }
 
-static void summarize(struct model_run *r, double *times, int64_t n, double peak_gflops, struct bench_result *out)
+static void summarize(struct model_run *r, double *times, int64_t n, const struct peaks *peaks, struct bench_result *out)
 {
     const int64_t batch = r->config.train.batch_size * r->config.train.accumulate;
     const struct exec_memory m = exec_memory(r->train);
@@ -66,14 +44,14 @@ static void summarize(struct model_run *r, double *times, int64_t n, double peak
     *out = (struct bench_result){
         .ms_per_step = median * 1e3, .ms_spread = (times[n * 9 / 10] - times[n / 10]) * 1e3,
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
-        .peak_mb = peak_memory_mb(), .tflops = flops / median / 1e12,
-        .mfu_percent = peak_gflops > 0 ? flops / median / 1e9 / peak_gflops * 100 : 0,
+        .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
+        .mfu_percent = peaks->gemm_gflops > 0 ? flops / median / 1e9 / peaks->gemm_gflops * 100 : 0,
         .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n,
         .planned_mb = (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch) / 1e6};
 }
 
-enum status bench_run(const struct config *c, double seconds, double peak_gflops, struct bench_result *out,
-                      struct error *err)
+enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
+                      struct bench_component *components, int *n_components, struct error *err)
 {
     struct config known = *c;
     struct dataset *d;
@@ -84,7 +62,7 @@ enum status bench_run(const struct config *c, double seconds, double peak_gflops
     if (!known.model.vocab)
         known.model.vocab = 256;
     known.eval.batches = 0;
-    reset_peak_memory();
+    process_reset_peak();
     enum status st = dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments,
                                          (uint64_t)c->train.seed, err);
     if (st == OK)
@@ -94,7 +72,9 @@ enum status bench_run(const struct config *c, double seconds, double peak_gflops
     if (st == OK)
         st = time_steps(&r, l, seconds, times, &n, err);
     if (st == OK)
-        summarize(&r, times, n, peak_gflops, out);
+        summarize(&r, times, n, peaks, out);
+    if (st == OK && components)
+        st = components_measure(&r, l, peaks, components, n_components, err);
     loader_free(l);
     model_run_close(&r);
     free(times);

@@ -24,6 +24,7 @@ struct loop {
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
     int64_t evaluated, saved;           /* the step of the last one; -1: none yet */
+    struct recording recording;
     struct window since_log, since_epoch;
     double seconds, last_loss, val_loss;
     int64_t skipped, skipped_in_a_row, wait_ns;
@@ -173,6 +174,7 @@ static enum status one_step(struct loop *l, struct error *err)
 {
     const double start = clock_s();
     bool whole;
+    recording_before(&l->recording, &l->run, l->step + 1);
     enum status st = model_run_step(&l->run, l->loader, l->options->stop, &whole, err);
     if (st != OK || !whole)
         return st;
@@ -184,6 +186,8 @@ static enum status one_step(struct loop *l, struct error *err)
     add_to(&l->since_log, loss, seconds, wait);
     add_to(&l->since_epoch, loss, seconds, wait);
     st = check_finite(l, loss, err);
+    if (st == OK)
+        st = recording_after(&l->recording, &l->run, l->step, l->options->out, err);
     if (st == OK && l->watch->on_step)
         l->watch->on_step(l->watch->context, l->step, loss);
     return st;
@@ -239,7 +243,7 @@ static enum status open_folder(struct loop *l, struct error *err)
     if (st == OK)
         st = folder_write_config(out, c, err);
     if (st == OK)
-        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1, err);
+        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1, l->options->tensorboard, err);
     l->step = l->first_step;
     l->saved = l->options->resume ? l->first_step : -1;
     l->evaluated = -1;
@@ -271,15 +275,15 @@ static void close_loop(struct loop *l)
 static enum status run_and_save(struct loop *l, struct error *err)
 {
     enum status st = run_steps(l, err);
-    if (st != OK) {
-        if (l->step > l->first_step)
-            save_or_warn(l);
-        return st;
-    }
-    log_step(l);
-    if (!stopped(l))
+    if (st == OK)
+        log_step(l);
+    if (st == OK && !stopped(l))
         st = evaluate(l, err);
-    return st == OK ? save(l, err) : st;
+    if (st == OK)
+        return save(l, err);
+    if (l->step > l->first_step)
+        save_or_warn(l);
+    return st;
 }
 
 static void fill_result(const struct loop *l, struct train_result *r)
@@ -295,7 +299,8 @@ static void fill_result(const struct loop *l, struct train_result *r)
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
-    struct loop l = {.options = options, .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN};
+    struct loop l = {.options = options, .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
+                     .recording = {.first = options->record_first, .last = options->record_last}};
     enum status st = open_loop(&l, c, err);
     if (st == OK) {
         tell_start(&l);
@@ -303,7 +308,11 @@ enum status train_run(const struct config *c, const struct train_options *option
         fill_result(&l, result);
     }
     struct error why;
-    const enum status closed = metrics_close(l.metrics, &why);
+    enum status closed = recording_finish(&l.recording, &l.run, options->out, &why);
+    if (closed == OK)
+        closed = metrics_close(l.metrics, &why);
+    else
+        metrics_close(l.metrics, NULL);
     if (st == OK && closed != OK) {
         st = closed;
         *err = why;

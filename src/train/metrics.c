@@ -1,4 +1,4 @@
-/* metrics.jsonl: one JSON object per line, flushed as it is written. */
+/* metrics.jsonl: one JSON object per line, flushed as it is written; and the same numbers for TensorBoard on request. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -8,10 +8,12 @@
 
 #include "core/arena.h"
 #include "core/fs.h"
+#include "core/process.h"
 #include "train/train_int.h"
 
 struct metrics {
     FILE *file;
+    struct tensorboard *board;          /* NULL: not asked for */
     char path[CONFIG_PATH_MAX + 32];
     bool failed;
     int code;                           /* errno of the first failure */
@@ -50,7 +52,16 @@ static enum status cut_after(struct metrics *m, int64_t step, struct error *err)
     return kept < size && truncate(m->path, (off_t)kept) ? error_errno(err, "cannot shorten '%s'", m->path) : OK;
 }
 
-enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err)
+static enum status open_board(struct metrics *m, const char *folder, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/tensorboard", folder);
+    const enum status st = fs_make_dirs(path, err);
+    return st == OK ? tensorboard_open(&m->board, path, err) : st;
+}
+
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool tensorboard,
+                         struct error *err)
 {
     struct metrics *m = xcalloc(1, sizeof *m);
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", folder);
@@ -58,10 +69,15 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
     enum status st = resumed_step >= 0 ? cut_after(m, resumed_step, err) : OK;
     if (st == OK && !(m->file = fopen(m->path, resumed_step >= 0 ? "ae" : "we")))
         st = error_errno(err, "cannot write '%s'", m->path);
-    if (st == OK)
+    if (st == OK && tensorboard)
+        st = open_board(m, folder, err);
+    if (st == OK) {
         *out = m;
-    else
-        free(m);
+        return OK;
+    }
+    if (m->file)
+        fclose(m->file);
+    free(m);
     return st;
 }
 
@@ -88,6 +104,16 @@ void metrics_log(struct metrics *m, const struct train_log *l)
                             number(l->samples_per_s), "tokens_per_s", number(l->tokens_per_s), "data_wait_share",
                             number(l->data_wait_share), "seconds", number(l->seconds), "skipped",
                             (json_int_t)l->skipped));
+    if (!m->board)
+        return;
+    tensorboard_scalar(m->board, "train/loss", l->step, l->loss);
+    tensorboard_scalar(m->board, "train/lr", l->step, l->lr);
+    tensorboard_scalar(m->board, "train/grad_norm", l->step, l->grad_norm);
+    tensorboard_scalar(m->board, "speed/seconds_per_step", l->step, 1 / l->steps_per_s);
+    tensorboard_scalar(m->board, "speed/samples_per_s", l->step, l->samples_per_s);
+    tensorboard_scalar(m->board, "speed/tokens_per_s", l->step, l->tokens_per_s);
+    tensorboard_scalar(m->board, "speed/data_wait_share", l->step, l->data_wait_share);
+    tensorboard_scalar(m->board, "memory/peak_mb", l->step, process_peak_bytes() / 1e6);
 }
 
 void metrics_eval(struct metrics *m, int64_t step, double val_loss)
@@ -96,6 +122,8 @@ void metrics_eval(struct metrics *m, int64_t step, double val_loss)
         return;
     m->evaluated = step;
     write_line(m, json_pack("{s:I, s:o}", "step", (json_int_t)step, "val_loss", number(val_loss)));
+    if (m->board)
+        tensorboard_scalar(m->board, "validation/loss", step, val_loss);
 }
 
 enum status metrics_close(struct metrics *m, struct error *err)
@@ -106,8 +134,9 @@ enum status metrics_close(struct metrics *m, struct error *err)
         m->failed = true;
         m->code = errno;
     }
+    const enum status board = tensorboard_close(m->board, err);
     errno = m->code;
-    const enum status st = m->failed ? error_errno(err, "cannot write '%s'", m->path) : OK;
+    const enum status st = m->failed ? error_errno(err, "cannot write '%s'", m->path) : board;
     free(m);
     return st;
 }

@@ -21,10 +21,10 @@ struct recorder {
 static void intern_names(struct recorder *r)
 {
     const struct program *p = exec_program(r->exec);
-    r->step_name = trace_name(r->trace, RECORD_STEP);
-    r->loader_name = trace_name(r->trace, RECORD_LOADER);
-    r->upload_name = trace_name(r->trace, RECORD_UPLOAD);
-    r->recording_name = trace_name(r->trace, RECORD_RECORDING);
+    r->step_name = trace_name(r->trace, TRACE_STEP);
+    r->loader_name = trace_name(r->trace, TRACE_LOADER_WAIT);
+    r->upload_name = trace_name(r->trace, TRACE_UPLOAD);
+    r->recording_name = trace_name(r->trace, TRACE_RECORDING);
     r->prepare_name = trace_name(r->trace, "prepare batch");
     r->memory_name = trace_name(r->trace, "workspace bytes alive");
     for (enum phase ph = 0; ph < PHASES; ph++)
@@ -47,7 +47,6 @@ struct recorder *recorder_new(struct exec *e, struct trace *trace)
     r->memory = xcalloc((size_t)p->n_ops, sizeof *r->memory);
     pass_memory_timeline(p, r->memory);
     intern_names(r);
-    exec_measure(e, true);
     return r;
 }
 
@@ -55,7 +54,6 @@ void recorder_free(struct recorder *r)
 {
     if (!r)
         return;
-    exec_measure(r->exec, false);
     free(r->op_names);
     free(r->memory);
     free(r);

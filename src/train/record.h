@@ -9,7 +9,7 @@
 
 struct recorder;
 
-/* Measures `e` until recorder_free and adds to `trace`, which must live longer. */
+/* Adds to `trace`, which must live longer. While it records, the executor must be measured (exec_measure). */
 struct recorder *recorder_new(struct exec *e, struct trace *trace);
 void recorder_free(struct recorder *r);
 
@@ -20,11 +20,5 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last);   /* .
 void recorder_end_step(struct recorder *r);
 /* Something beside the steps that took from start_ns until now: "evaluation", "checkpoint". */
 void recorder_note(struct recorder *r, const char *name, int64_t start_ns);
-
-/* Names of the host's events, for those who read the trace. */
-#define RECORD_STEP "step"
-#define RECORD_LOADER "loader wait"
-#define RECORD_UPLOAD "upload"
-#define RECORD_RECORDING "recording"
 
 #endif

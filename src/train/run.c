@@ -140,6 +140,7 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
 {
     const int64_t n = r->config.train.accumulate;
     *whole = false;
+    recorder_begin_step(r->recorder);
     for (int64_t i = 0; i < n; i++) {
         const bool stopped = i > 0 && stop && *stop;
         const struct batch *b = stopped ? NULL : loader_next(loader, err);
@@ -147,9 +148,14 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
             undo_batches(r->train, (int32_t)i);
             return stopped ? OK : err->status;
         }
+        const enum phase last = i + 1 == n ? PHASE_OPTIMIZE : PHASE_BACKWARD;
+        recorder_loaded(r->recorder, b);
         upload(r->train, b);
-        exec_run(r->train, PHASE_DATA, i + 1 == n ? PHASE_OPTIMIZE : PHASE_BACKWARD);
+        recorder_uploaded(r->recorder);
+        exec_run(r->train, PHASE_DATA, last);
+        recorder_ran(r->recorder, PHASE_DATA, last);
     }
+    recorder_end_step(r->recorder);
     *whole = true;
     return OK;
 }

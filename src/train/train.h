@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "exec/exec.h"
+#include "trace/trace.h"
 
 struct train_info {                     /* known before the first step */
     const char *data, *device;
@@ -51,6 +52,8 @@ struct train_observer {
 struct train_options {
     const char *out;                    /* folder of the run */
     bool resume;
+    bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
+    int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
     const volatile sig_atomic_t *stop;  /* set from a signal handler: save and return; may be NULL */
 };
 
@@ -89,12 +92,46 @@ struct bench_result {
     int64_t steps;
 };
 
-/* Times whole training steps of a configuration on random tokens for about `seconds`. peak_gflops gives MFU. */
-enum status bench_run(const struct config *c, double seconds, double peak_gflops, struct bench_result *out,
-                      struct error *err);
+/* A part of the step, from the ops that belong to it: forward, one block, attention, ... */
+struct bench_component {
+    const char *name;
+    double us, floor_us;                /* measured per step, and its roofline */
+    int ops;
+};
+enum { BENCH_COMPONENTS = 10 };
+
+/* Times whole training steps of a configuration on random tokens for about `seconds`; the peaks give MFU. With `components`
+ * (room for BENCH_COMPONENTS; may be NULL) some more steps are measured op by op. */
+enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
+                      struct bench_component *components, int *n_components, struct error *err);
 
 /* A JSON string of any bytes; what is not UTF-8 becomes question marks. */
 json_t *json_text(const char *text);
+
+/* Steps of a configuration, measured without and with events in turns. */
+struct measured {
+    double *step_us;                    /* (n): whole steps without events */
+    int n;
+    struct trace *trace;                /* as many steps with events, and one evaluation */
+    double evaluation_us;               /* of one evaluation; 0: none */
+    int64_t evaluation_every;           /* steps; 0: never */
+    double data_wait_us;                /* per step, without events */
+    double loss, rss_peak_bytes, model_flops;
+    bool has_counters;                  /* of the CPU, per step; where the system lets them be read */
+    double instructions, cycles, cache_misses;
+    struct exec_memory memory;
+    int threads;
+    const struct program *program;      /* lives as long as this struct */
+    const char **kernels;               /* per op */
+    struct config config;               /* with the vocabulary resolved */
+    struct model_run *run;
+};
+
+/* Warms up, then measures `steps` steps of each kind. `progress` (may be NULL) is told after every step; *stop set: ends with
+ * what there is, or with an error when there is nothing. */
+enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int done, int total), void *context, struct error *err);
+void measured_release(struct measured *m);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);

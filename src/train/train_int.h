@@ -3,6 +3,7 @@
 #define HONE_TRAIN_TRAIN_INT_H
 
 #include "data/data.h"
+#include "train/record.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
 
@@ -13,6 +14,7 @@ struct model_run {
     struct dataset *dataset;
     struct exec *train, *eval;      /* eval may be NULL: no validation */
     int64_t total_steps, steps_per_epoch;
+    struct recorder *recorder;      /* NULL: steps are not recorded */
 };
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err);
@@ -52,9 +54,26 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
 /* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
  * and what is there already is not written twice. */
 struct metrics;
-enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, struct error *err);
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool tensorboard,
+                         struct error *err);
 void metrics_log(struct metrics *m, const struct train_log *log);
 void metrics_eval(struct metrics *m, int64_t step, double val_loss);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
+
+/* Measures some steps op by op and sums them up by part of the model. */
+enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
+                               struct bench_component *out, int *n, struct error *err);
+
+/* The steps of a run that are recorded into a trace. */
+struct recording {
+    int64_t first, last;            /* 0: none */
+    struct trace *trace;
+    struct recorder *recorder;
+};
+/* Before step `step` (counted from 1): starts when it is the first. After it: writes OUT/trace.json when it was the last. */
+void recording_before(struct recording *r, struct model_run *run, int64_t step);
+enum status recording_after(struct recording *r, struct model_run *run, int64_t step, const char *out, struct error *err);
+/* Writes what there is when the run ended early. */
+enum status recording_finish(struct recording *r, struct model_run *run, const char *out, struct error *err);
 
 #endif

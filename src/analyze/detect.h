@@ -1,0 +1,30 @@
+/* Detection: profile + program + settings of the run -> ranked findings and the answers in words. */
+#ifndef HONE_ANALYZE_DETECT_H
+#define HONE_ANALYZE_DETECT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analyze/analyze.h"
+
+/* What a rule needs besides the profile and the program. A 0 means unknown and keeps the rules that need it silent;
+ * only clip has a meaning at 0. */
+struct run_facts {
+    double eval_us_per_step;                /* evaluation time amortised over the steps between two evaluations */
+    int64_t eval_batches, eval_every_steps;
+    double data_wait_us;                    /* per step; 0: the profile's gap for the loader is taken */
+    int workers;                            /* of the loader */
+    double clip;                            /* 0: no clipping */
+    int threads, usable_cores;
+    double available_bytes;                 /* memory this process may use */
+    int64_t batch;
+};
+
+/* Fills p->findings, ranked by expected gain, and the words, all in p->arena. The profile's numbers must be there, with
+ * one profile_op per op of the program. A finding never claims more time than what it names takes. */
+enum status detect(struct profile *p, const struct program *program, const struct run_facts *facts, struct error *err);
+
+/* Writes docs/rules.md from rule_texts. */
+void rule_texts_print(FILE *to);
+
+#endif

@@ -1,0 +1,332 @@
+/* The profile: sums over the trace, and what the op table and the peaks say they could be. */
+#include "analyze/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/passes.h"
+
+/* What one recorded step was made of, in nanoseconds; sums over the steps that are used. */
+struct step_sum {
+    double total, loader, upload, recording;
+    double phase[PHASES];
+    double op_span;                 /* from each op's first start to its last end, summed */
+};
+
+struct builder {
+    const struct profile_input *in;
+    struct profile *out;
+    int steps;                      /* recorded */
+    int64_t *step_ns;               /* (steps) */
+    bool *used;                     /* (steps): in the middle half */
+    int n_used;
+    double *busy, *span;            /* (ops): sums over used steps of thread-mean busy time and of span */
+    struct step_sum sum;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The value below which `part` of the sorted list lies. */
+static double percentile(const double *sorted, int n, double part)
+{
+    const double at = part * (n - 1);
+    const int low = (int)at, high = low + 1 < n ? low + 1 : low;
+    return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+}
+
+static void find_steps(struct builder *b)
+{
+    const struct trace *t = b->in->trace;
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_STEP && t->events[i].step >= b->steps)
+            b->steps = t->events[i].step + 1;
+    b->step_ns = xcalloc((size_t)b->steps, sizeof *b->step_ns);
+    b->used = xcalloc((size_t)b->steps, sizeof *b->used);
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_STEP)
+            b->step_ns[t->events[i].step] = t->events[i].duration_ns;
+}
+
+/* Keeps the steps between the quartiles, and the one nearest to the median for the timeline. */
+static void choose_steps(struct builder *b)
+{
+    double *sorted = xcalloc((size_t)b->steps, sizeof *sorted);
+    for (int i = 0; i < b->steps; i++)
+        sorted[i] = (double)b->step_ns[i];
+    qsort(sorted, (size_t)b->steps, sizeof *sorted, ascending);
+    const double low = percentile(sorted, b->steps, 0.25), high = percentile(sorted, b->steps, 0.75);
+    const double median = percentile(sorted, b->steps, 0.5);
+    double nearest = 1e300;
+    for (int i = 0; i < b->steps; i++) {
+        const double ns = (double)b->step_ns[i], off = ns > median ? ns - median : median - ns;
+        b->used[i] = ns >= low && ns <= high;
+        if (off < nearest) {
+            nearest = off;
+            b->out->timeline_step = i;
+        }
+    }
+    if (b->steps < 4)               /* too few for quartiles: all of them */
+        for (int i = 0; i < b->steps; i++)
+            b->used[i] = true;
+    for (int i = 0; i < b->steps; i++)
+        b->n_used += b->used[i];
+    b->out->recorded_step_us = median / 1e3;
+    free(sorted);
+}
+
+static bool is_named(const struct trace *t, const struct event *e, const char *name)
+{
+    return !strcmp(t->names[e->name], name);
+}
+
+static void add_host_event(struct builder *b, const struct event *e)
+{
+    const struct trace *t = b->in->trace;
+    const double ns = (double)e->duration_ns;
+    if (e->kind == EVENT_STEP)
+        b->sum.total += ns;
+    else if (is_named(t, e, TRACE_LOADER_WAIT))
+        b->sum.loader += ns;
+    else if (is_named(t, e, TRACE_UPLOAD))
+        b->sum.upload += ns;
+    else if (is_named(t, e, TRACE_RECORDING))
+        b->sum.recording += ns;
+    for (enum phase ph = 0; ph < PHASES && e->kind == EVENT_PHASE; ph++)
+        if (is_named(t, e, phase_name(ph)))
+            b->sum.phase[ph] += ns;
+}
+
+/* Events of one op's threads follow each other in the trace: the span is from the first thread's start to the last end. */
+static int64_t add_op_events(struct builder *b, int64_t at)
+{
+    const struct trace *t = b->in->trace;
+    const struct event *first = &t->events[at];
+    int64_t end = 0, busy = 0, i = at;
+    int threads = 0;
+    for (; i < t->n && t->events[i].kind == EVENT_OP && t->events[i].op == first->op && threads < b->in->threads; i++) {
+        const struct event *e = &t->events[i];
+        busy += e->duration_ns;
+        threads++;
+        if (e->start_ns + e->duration_ns > end)
+            end = e->start_ns + e->duration_ns;
+    }
+    const double span = (double)(end - first->start_ns), mean = (double)busy / threads;
+    b->busy[first->op] += mean < span ? mean : span;
+    b->span[first->op] += span;
+    b->sum.op_span += span;
+    return i;
+}
+
+static void sum_events(struct builder *b)
+{
+    const struct trace *t = b->in->trace;
+    for (int64_t i = 0; i < t->n;) {
+        const struct event *e = &t->events[i];
+        if (e->step < 0 || !b->used[e->step]) {
+            i++;
+        } else if (e->kind == EVENT_OP) {
+            i = add_op_events(b, i);
+        } else {
+            if (e->track == TRACK_HOST)
+                add_host_event(b, e);
+            i++;
+        }
+    }
+}
+
+/* Micro-batches run forward and backward several times per step. */
+static double runs_per_step(const struct program *p, const struct op *op)
+{
+    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
+}
+
+static void fill_ops(struct builder *b)
+{
+    const struct program *p = b->in->program;
+    struct profile *out = b->out;
+    out->n_ops = p->n_ops;
+    out->ops = arena_alloc(&out->arena, (size_t)p->n_ops * sizeof *out->ops);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        struct profile_op *o = &out->ops[i];
+        const double runs = runs_per_step(p, op);
+        *o = (struct profile_op){
+            .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
+            .kernel = b->in->kernels ? b->in->kernels[i] : "", .phase = op->phase, .layer = op->layer,
+            .self_us = b->busy[i] / b->n_used / 1e3, .imbalance_us = (b->span[i] - b->busy[i]) / b->n_used / 1e3,
+            .flops = op_flops(p, op), .bytes = op_bytes(p, op)};
+        o->floor_us = op_floor_us(p, op, &b->in->peaks, &o->memory_bound);
+        o->flops *= runs;
+        o->bytes *= runs;
+        o->floor_us *= runs;
+        out->hardware_flops += o->flops;
+        out->hardware_bytes += o->bytes;
+    }
+}
+
+static int slower_first(const void *a, const void *b)
+{
+    const struct profile_kind *x = a, *y = b;
+    return x->self_us > y->self_us ? -1 : x->self_us < y->self_us;
+}
+
+static void fill_kinds(struct profile *out)
+{
+    out->kinds = arena_alloc(&out->arena, OP_KINDS * sizeof *out->kinds);
+    for (int i = 0; i < out->n_ops; i++) {
+        const struct profile_op *o = &out->ops[i];
+        int k = 0;
+        while (k < out->n_kinds && strcmp(out->kinds[k].kind, o->kind))
+            k++;
+        if (k == out->n_kinds)
+            out->kinds[out->n_kinds++].kind = o->kind;
+        struct profile_kind *sum = &out->kinds[k];
+        sum->count++;
+        sum->self_us += o->self_us;
+        sum->imbalance_us += o->imbalance_us;
+        sum->flops += o->flops;
+        sum->bytes += o->bytes;
+        sum->floor_us += o->floor_us;
+    }
+    qsort(out->kinds, (size_t)out->n_kinds, sizeof *out->kinds, slower_first);
+}
+
+/* Everything of the recorded step that is not work of ops, so that work and gaps add up to it exactly. */
+static void fill_gaps(struct builder *b)
+{
+    struct profile *out = b->out;
+    const double us = 1e3 * b->n_used;
+    double self = 0, imbalance = 0, in_phases = 0;
+    for (int i = 0; i < out->n_ops; i++) {
+        self += out->ops[i].self_us;
+        imbalance += out->ops[i].imbalance_us;
+    }
+    for (enum phase ph = 0; ph < PHASES; ph++)
+        in_phases += b->sum.phase[ph] / us;
+    out->recorded_us = b->sum.total / us;
+    const double loader = b->sum.loader / us, upload = b->sum.upload / us, recording = b->sum.recording / us;
+    const double dispatch = in_phases - self - imbalance;
+    const struct profile_part gaps[] = {
+        {TRACE_LOADER_WAIT, loader}, {TRACE_UPLOAD, upload}, {"thread imbalance", imbalance}, {"dispatch", dispatch},
+        {TRACE_RECORDING, recording}, {"host", out->recorded_us - loader - upload - in_phases - recording}};
+    out->n_gaps = (int)(sizeof gaps / sizeof *gaps);
+    memcpy(out->gaps, gaps, sizeof gaps);
+}
+
+static void fill_split(struct builder *b)
+{
+    struct profile *out = b->out;
+    const double us = 1e3 * b->n_used, *ph = b->sum.phase;
+    const double data = (b->sum.loader + b->sum.upload + ph[PHASE_DATA]) / us, forward = ph[PHASE_FORWARD] / us;
+    const double backward = ph[PHASE_BACKWARD] / us, optimizer = ph[PHASE_OPTIMIZE] / us;
+    const struct profile_part split[] = {
+        {"data", data}, {"forward", forward}, {"backward", backward}, {"optimizer", optimizer},
+        {"evaluation", b->in->evaluation_us}, {"other", out->recorded_us - data - forward - backward - optimizer}};
+    out->n_split = (int)(sizeof split / sizeof *split);
+    memcpy(out->split, split, sizeof split);
+}
+
+static void fill_memory(struct builder *b)
+{
+    struct profile *out = b->out;
+    const struct program *p = b->in->program;
+    struct memory_point *points = xcalloc((size_t)p->n_ops + 1, sizeof *points);
+    pass_memory_timeline(p, points);
+    out->memory = arena_alloc(&out->arena, (size_t)p->n_ops * sizeof *out->memory);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct memory_point *m = &points[i];
+        const double total = m->parameters + m->state + m->gradients + m->activations + m->inputs;
+        out->memory[i] = (struct profile_memory_point){m->parameters, m->state, m->gradients, m->activations, m->inputs};
+        if (total > out->peak_bytes) {
+            out->peak_bytes = total;
+            out->peak_op = i;
+        }
+    }
+    free(points);
+}
+
+static void fill_whole_steps(struct builder *b)
+{
+    const struct profile_input *in = b->in;
+    struct profile *out = b->out;
+    double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
+    memcpy(sorted, in->step_us, (size_t)in->n_steps * sizeof *sorted);
+    qsort(sorted, (size_t)in->n_steps, sizeof *sorted, ascending);
+    out->step_us = percentile(sorted, in->n_steps, 0.5);
+    out->step_p10_us = percentile(sorted, in->n_steps, 0.1);
+    out->step_p90_us = percentile(sorted, in->n_steps, 0.9);
+    out->samples_per_s = (double)(in->batch * in->accumulate) / out->step_us * 1e6;
+    out->tokens_per_s = out->samples_per_s * (double)in->seq;
+    out->mfu_percent = in->peaks.gemm_gflops > 0 ? in->model_flops / out->step_us / 1e3 / in->peaks.gemm_gflops * 100 : 0;
+    free(sorted);
+}
+
+static const char *keep_text(struct profile *p, const char *text) { return arena_printf(&p->arena, "%s", text ? text : ""); }
+
+static void copy_facts(struct profile *out, const struct profile_input *in)
+{
+    out->name = keep_text(out, in->name);
+    out->arch = keep_text(out, in->arch);
+    out->device = keep_text(out, in->device);
+    out->isa = keep_text(out, in->isa);
+    out->blas = keep_text(out, in->blas);
+    out->config_yaml = keep_text(out, in->config_yaml);
+    out->version = keep_text(out, in->version);
+    out->threads = in->threads;
+    out->steps = in->n_steps;
+    out->batch = in->batch;
+    out->seq = in->seq;
+    out->accumulate = in->accumulate;
+    out->layers = in->layers;
+    out->parameters = program_parameters(in->program);
+    out->peaks = in->peaks;
+    out->model_flops = in->model_flops;
+    out->loss = in->loss;
+    out->rss_peak_bytes = in->rss_peak_bytes;
+    out->available_bytes = in->available_bytes;
+    out->planned_bytes = in->planned_bytes;
+    out->naive_bytes = in->naive_bytes;
+    out->has_counters = in->has_counters;
+    out->instructions = in->instructions;
+    out->cycles = in->cycles;
+    out->cache_misses = in->cache_misses;
+    out->trace = in->trace;
+}
+
+enum status profile_build(struct profile *out, const struct profile_input *in, struct error *err)
+{
+    struct builder b = {.in = in, .out = out};
+    *out = (struct profile){0};
+    find_steps(&b);
+    if (b.steps == 0 || in->n_steps == 0) {
+        free(b.step_ns);
+        free(b.used);
+        return error_set(err, BAD_INPUT, "nothing was measured: a profile needs at least one step");
+    }
+    b.busy = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.busy);
+    b.span = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.span);
+    copy_facts(out, in);
+    choose_steps(&b);
+    sum_events(&b);
+    fill_whole_steps(&b);
+    fill_ops(&b);
+    fill_kinds(out);
+    fill_gaps(&b);
+    fill_split(&b);
+    fill_memory(&b);
+    free(b.step_ns);
+    free(b.used);
+    free(b.busy);
+    free(b.span);
+    return OK;
+}
+
+void profile_release(struct profile *p)
+{
+    arena_release(&p->arena);
+    *p = (struct profile){0};
+}

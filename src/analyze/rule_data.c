@@ -1,0 +1,62 @@
+/* data-stall: the step waits for its batch. eval-share: evaluation takes a noticeable part of the run. */
+#include <math.h>
+
+#include "analyze/rules.h"
+
+static const double STALL_SHARE = 0.005;    /* handing over a ready batch is not a stall */
+static const double EVAL_SHARE = 0.02;      /* what evaluation may take */
+
+bool rule_data_stall(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    const bool spare = s->facts.usable_cores > s->facts.threads;
+    c->involved_us = s->data_wait_us;
+    if (s->step_us <= 0 || c->involved_us <= STALL_SHARE * s->step_us)
+        return false;
+    /* With a free core all of it can be hidden; without one the loader takes its time from the step. */
+    c->won_us = spare ? c->involved_us : c->involved_us / 2;
+    c->won_low_us = spare ? c->involved_us / 2 : 0;
+    c->won_high_us = c->involved_us;
+    c->finding.where = arena_printf(a, "before the first op of the step");
+    c->finding.cause = arena_printf(a, "Batches are prepared slower than they are used%s",
+                                    s->facts.workers ? "" : ", by the training thread itself");
+    if (s->facts.workers == 0)
+        c->finding.fix = arena_printf(a, "--set data.workers=2 prepares batches beside the step");
+    else if (spare)
+        c->finding.fix = arena_printf(a, "--set data.workers=%d, and a larger data.prefetch if waits come in bursts",
+                                      2 * s->facts.workers);
+    else
+        c->finding.fix = arena_printf(a,
+                                      "Leave the loader a core (--set threads=%d), or use token shards (data.source: "
+                                      "bin), which need no tokenizing",
+                                      s->facts.threads > 1 ? s->facts.threads - 1 : 1);
+    c->finding.evidence = arena_printf(a, "waits %s of the recorded %s step with %d worker%s, %d threads on %d cores",
+                                       text_us(a, c->involved_us), text_us(a, s->step_us), s->facts.workers,
+                                       s->facts.workers == 1 ? "" : "s", s->facts.threads, s->facts.usable_cores);
+    return true;
+}
+
+bool rule_eval_share(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    const double eval_us = positive(s->facts.eval_us_per_step);
+    c->involved_us = eval_us;
+    c->base_us = s->step_us + eval_us;
+    c->outside = true;
+    if (s->step_us <= 0 || eval_us <= EVAL_SHARE * c->base_us)
+        return false;
+    const double kept_us = s->step_us * EVAL_SHARE / (1 - EVAL_SHARE);
+    c->won_us = eval_us - kept_us;
+    c->won_low_us = fmin(eval_us / 2, c->won_us);           /* half as often */
+    c->won_high_us = eval_us;
+    const double every = ceil((double)s->facts.eval_every_steps * eval_us / kept_us);
+    c->finding.where = arena_printf(a, "evaluation every %lld steps", (long long)s->facts.eval_every_steps);
+    c->finding.cause = arena_printf(a, "%lld validation batches every %lld steps cost %.1f %% of the run",
+                                    (long long)s->facts.eval_batches, (long long)s->facts.eval_every_steps,
+                                    100 * eval_us / c->base_us);
+    c->finding.fix = arena_printf(
+        a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
+    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside %s of training", text_us(a, eval_us),
+                                       text_us(a, s->step_us));
+    return true;
+}

@@ -1,0 +1,51 @@
+/* host-sync: the step hands scalars to the host every time. host-bound: what the host does between ops takes a share of
+ * its own. */
+#include "analyze/rules.h"
+
+static const double HOST_BOUND_SHARE = 0.05;        /* below it, dispatch is as cheap as it gets */
+
+bool rule_host_sync(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    for (int i = 0; i < s->p->n_ops; i++)
+        if (scene_op(s, i)->kind == OP_HOST_READ) {
+            claim_op(s, c, i);
+            c->won_low_us += scene_op_us(s, i);
+        }
+    if (!c->n_ops)
+        return false;
+    c->won_us = c->won_high_us = c->involved_us;            /* and their dispatch */
+    c->finding.where = claim_where(s, c);
+    c->finding.cause =
+        arena_printf(a, "%d scalar%s read by the host in every step, although they are needed at log intervals only",
+                     c->n_ops, c->n_ops == 1 ? " is" : "s are");
+    c->finding.fix = arena_printf(
+        a, "Keep loss, norm and learning rate where they are and add them up there; read them every log.every steps");
+    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the recorded %s step, dispatch included",
+                                       c->n_ops, text_us(a, c->involved_us), text_us(a, s->step_us));
+    return true;
+}
+
+bool rule_host_bound(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    c->involved_us = s->dispatch_us + s->host_us;
+    c->broad = true;
+    if (s->step_us <= 0 || c->involved_us < HOST_BOUND_SHARE * s->step_us)
+        return false;
+    c->won_us = c->involved_us / 2;                         /* half as many ops; all of it if the step were replayed */
+    c->won_high_us = c->involved_us;
+    c->finding.where = arena_printf(a, "between the %d ops of the step", s->p->n_ops);
+    c->finding.cause = arena_printf(a,
+                                    "Dispatch and host work take %.1f %% of the step: the ops are too many or too "
+                                    "small for what one costs to start",
+                                    100 * c->involved_us / s->step_us);
+    c->finding.fix = arena_printf(a,
+                                  "Give each op more work (train.batch_size above %lld) or run fewer ops (see the "
+                                  "unfused and no-flash findings); for very small models try threads: 1",
+                                  (long long)s->facts.batch);
+    c->finding.evidence = arena_printf(
+        a, "dispatch %s (%s per op), host %s of the recorded %s step; expected: half of it goes",
+        text_us(a, s->dispatch_us), text_us(a, s->call_us), text_us(a, s->host_us), text_us(a, s->step_us));
+    return true;
+}

@@ -1,0 +1,25 @@
+/* The reference of all rules as Markdown; docs/rules.md is its output. */
+#include <stdio.h>
+
+#include "analyze/detect.h"
+
+static void print_rule(const struct rule_text *t, FILE *to)
+{
+    fprintf(to, "\n## %s\n%s Effort: %s.\n\n", t->id, t->summary, effort_name(t->effort));
+    fprintf(to, "- **Recognised.** %s\n- **Why it costs.** %s\n- **In hone.** %s\n- **In PyTorch.**\n\n", t->recognised,
+            t->costs, t->fix_hone);
+    fprintf(to, "```python\n%s\n```\n", t->fix_pytorch);
+}
+
+void rule_texts_print(FILE *to)
+{
+    fputs("# Rules\n\n"
+          "What `hone` looks for, in programs of its own and in traces. A finding names the rule, where it holds, the\n"
+          "share of the step it takes part in, and the expected speed-up with an interval. Severity follows from the\n"
+          "time that would be won: critical from 50 % of the step, high from 20 %, medium from 5 %, low below; a\n"
+          "fault that is there and costs little is listed as low. `hone` writes this page from the table that\n"
+          "`hone explain` shows.\n",
+          to);
+    for (const struct rule_text *t = rule_texts; t->id; t++)
+        print_rule(t, to);
+}

@@ -1,0 +1,329 @@
+/* What every rule means, in one table: `hone explain` and docs/rules.md show it. fix_pytorch is Python code. */
+#include <string.h>
+
+#include "analyze/detect.h"
+
+const struct rule_text rule_texts[] = {
+    {.id = "host-sync", .effort = EFFORT_LOW,
+     .summary = "The host reads a result of the step while the step runs, or in every step.",
+     .recognised = "In a program: host_read ops, which run in every step. In a trace: a device-to-host copy or a "
+                   "synchronize call inside the step that the host waits in, such as the ones behind .item(), .cpu(), "
+                   "bool(tensor), nonzero() and printing a tensor.",
+     .costs = "On a GPU the host can no longer run ahead: the queue of launches drains, and after the read the device "
+              "idles until the host has launched again. The wait itself is not the loss (the device works meanwhile); "
+              "the gap behind it is. In a step bound by the host the gain is therefore small. On a CPU it costs the "
+              "read and its dispatch, a few microseconds.",
+     .fix_hone = "log.every decides how often metrics are shown; the training program reads loss, gradient norm and "
+                 "learning rate in every step whatever it says, and no config key changes that. The change: "
+                 "accumulate the three scalars in state values and read those at log intervals.",
+     .fix_pytorch = "total = torch.zeros((), device=device)\n"
+                    "for step, batch in enumerate(loader):\n"
+                    "    loss = train_step(batch)\n"
+                    "    total += loss.detach()              # stays on the device\n"
+                    "    if (step + 1) % log_every == 0:\n"
+                    "        print(total.item() / log_every)  # the only synchronization\n"
+                    "        total.zero_()"},
+    {.id = "constant-rebuilt", .effort = EFFORT_LOW,
+     .summary = "Values that never change, such as causal masks and rotary tables, are built again in every step or "
+                "layer.",
+     .recognised = "In a program: ops without inputs; equal kind and attributes count as the same constant. In a "
+                   "trace: the same short chain of creation ops (arange, full, ones, triu, tril, cos, sin, outer) "
+                   "with equal shapes in every step, often once per layer.",
+     .costs = "T x T writes per layer for a mask, T x D/2 sines and cosines for a table, and a dispatch or launch for "
+              "each; on a GPU also a copy when the constant is made on the host. It scales with layers although one "
+              "copy serves all.",
+     .fix_hone = "No config key changes this. The change: run ops without inputs once after the parameters are set, "
+                 "share equal ones between layers, and keep their outputs like parameters.",
+     .fix_pytorch = "class Attention(nn.Module):\n"
+                    "    def __init__(self, max_len, ...):\n"
+                    "        mask = torch.ones(max_len, max_len, dtype=torch.bool).tril()\n"
+                    "        self.register_buffer('mask', mask, persistent=False)\n"
+                    "    def forward(self, x):\n"
+                    "        mask = self.mask[:x.size(1), :x.size(1)]   # a view\n"
+                    "# or no mask at all: F.scaled_dot_product_attention(q, k, v, is_causal=True)"},
+    {.id = "unfused-optimizer", .effort = EFFORT_LOW,
+     .summary = "The optimizer runs one or several ops per parameter tensor instead of one sweep over all.",
+     .recognised = "In a program: at least two ops that update parameters in place, counted with the reductions of "
+                   "single gradients to scalars. In a trace: inside the optimizer's range, kernels in proportion to "
+                   "tensors x element-wise ops rather than a few multi-tensor kernels.",
+     .costs = "AdamW moves 28 bytes per f32 parameter whatever its form, so one sweep takes those bytes over the "
+              "bandwidth. Per-tensor ops add a dispatch each, and biases and norms are too small to reach that "
+              "bandwidth or to occupy all threads. The expected gain keeps the rate measured on the largest tensor; "
+              "the optimistic end is the bandwidth itself.",
+     .fix_hone = "No config key changes this. train.accumulate above 1 runs the optimizer less often per sample. The "
+                 "change: one op over the list of all tensors for the norm, and one for the update.",
+     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)   # or foreach=True\n"
+                    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
+    {.id = "no-mixed-precision", .effort = EFFORT_LOW,
+     .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
+     .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "
+                   "types) on a device with tensor cores. CPU programs of hone are f32 and raise no finding.",
+     .costs = "f32 products use a fraction of the arithmetic peak and twice the bytes. The gain reaches only the time "
+              "in products and in memory-bound ops; casts are added, and in a step bound by the host autocast can "
+              "lose.",
+     .fix_hone = "optimize.precision knows f32 only, so that there is nothing to switch. The change: products in bf16 "
+                 "with f32 master weights, reductions and optimizer state.",
+     .fix_pytorch = "torch.set_float32_matmul_precision('high')            # TF32, one line\n"
+                    "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
+                    "    loss = model(x, y)\n"
+                    "loss.backward()"},
+    {.id = "no-flash-attention", .effort = EFFORT_MEDIUM,
+     .summary = "Attention writes the scores of all pairs of tokens to memory and reads them back op by op.",
+     .recognised = "In a program: the output of attn_scores is read by mask, softmax or dropout before a mix; their "
+                   "gradients count too. In a trace: two batched products with a softmax over (B, H, T, T) between "
+                   "them.",
+     .costs = "B x H x T x T numbers are written and read by every op of the chain, forward and backward, and kept "
+              "between the two, so that time and memory grow with the square of T. Under a causal mask half of the "
+              "products are thrown away. What remains in blocks: the products, once more for the scores in backward, "
+              "and softmax, over the blocks that the mask leaves.",
+     .fix_hone = "No config key changes this; a smaller model.seq or train.batch_size shrinks the scores. The change: "
+                 "one attention op with a running maximum and sum per row, blocks of keys that stay in cache, blocks "
+                 "above the diagonal skipped, and only the logarithm of the row sum kept for backward.",
+     .fix_pytorch = "p = self.dropout if self.training else 0.0\n"
+                    "y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)   # (B, H, T, D)\n"
+                    "# grouped heads: enable_gqa=True; an explicit attn_mask rules the flash kernel out"},
+    {.id = "pageable-copies", .effort = EFFORT_LOW,
+     .summary = "Batches are copied to the device from ordinary memory, which the driver copies twice and the host "
+                "waits for.",
+     .recognised = "In a trace: host-to-device copies marked Pageable, or that block the calling thread, inside the "
+                   "step.",
+     .costs = "The driver copies pageable memory through a pinned buffer of its own, at a fraction of the bus's "
+              "speed, and the call returns only when that is done: the copy overlaps with nothing.",
+     .fix_hone = "Does not occur: on the CPU a batch is used where the loader wrote it, after one copy that the "
+                 "report lists as upload.",
+     .fix_pytorch = "loader = DataLoader(dataset, batch_size=B, num_workers=4, pin_memory=True)\n"
+                    "x = x.to(device, non_blocking=True)"},
+    {.id = "tiny-host-tensors", .effort = EFFORT_LOW,
+     .summary = "Small tensors are created on the host and copied to the device one by one inside the step.",
+     .recognised = "In a trace: many host-to-device copies of a few bytes to a few kilobytes per step, each behind a "
+                   "creation op (torch.tensor, arange, full) on the CPU.",
+     .costs = "Each copy costs a call and, from pageable memory, a wait, about 10 to 30 microseconds for bytes that "
+              "take none.",
+     .fix_hone = "Does not occur: learning rate and counters are values of the program and are computed by its ops.",
+     .fix_pytorch = "pos = torch.arange(T, device=device)       # made on the device, not torch.arange(T).to(device)\n"
+                    "scale = 0.125                              # a Python number, not torch.tensor(0.125).to(device)\n"
+                    "self.register_buffer('scale', torch.tensor(0.125))   # what must be a tensor: once"},
+    {.id = "data-stall", .effort = EFFORT_LOW,
+     .summary = "The step waits for its batch.",
+     .recognised = "The time between steps in which the training thread waits for the loader (in a trace: the "
+                   "DataLoader's __next__) is above 0.5 % of the step.",
+     .costs = "Nothing else runs meanwhile, so all of it can be won where a core is free for the loader. On a CPU "
+              "whose cores all train, loading takes its time from the step wherever it runs; then half is expected.",
+     .fix_hone = "data.workers (0 loads inline), data.prefetch (batches ahead), threads one below the cores, so that "
+                 "the loader has one; data.source: bin reads token shards, which need no tokenizing.",
+     .fix_pytorch = "loader = DataLoader(dataset, batch_size=B, num_workers=8, prefetch_factor=4,\n"
+                    "                    persistent_workers=True, pin_memory=True)\n"
+                    "# tokenize once into a memory-mapped array: np.memmap('train.bin', dtype=np.uint16)"},
+    {.id = "eval-share", .effort = EFFORT_LOW,
+     .summary = "Evaluation during training takes more than 2 % of the run.",
+     .recognised = "Time of one evaluation over the training steps between two, relative to step plus evaluation. In "
+                   "a trace: forward passes without a backward beside the training steps.",
+     .costs = "Its time is lost to training. The expected gain brings it to 2 %; the pessimistic end evaluates half "
+              "as often, the optimistic one never.",
+     .fix_hone = "eval.every larger, eval.batches smaller (the noise of the loss grows with its inverse square root), "
+                 "eval.batch_size larger than train.batch_size, as nothing is kept for backward.",
+     .fix_pytorch = "if step % eval_every == 0:\n"
+                    "    model.eval()\n"
+                    "    with torch.inference_mode():           # not only model.eval(): no graph is kept\n"
+                    "        losses = [model(x, y) for x, y in islice(val_loader, eval_batches)]\n"
+                    "    val = torch.stack(losses).mean().item()    # one synchronization\n"
+                    "    model.train()"},
+    {.id = "small-batch", .effort = EFFORT_LOW,
+     .summary = "A large part of the step does not grow with the batch, so that a larger batch costs less per sample.",
+     .recognised = "Each op's time is split by what it touches: ops that see nothing of the batch (optimizer, "
+                   "constants) are fixed, ops bound by memory are fixed as the weights are of their bytes, ops bound "
+                   "by arithmetic grow; dispatch and host work are fixed. Listed from 5 % fixed, if a doubled batch "
+                   "fits in memory.",
+     .costs = "With a fixed part F of step S, twice the batch takes 2S - F: a gain per sample of 2S / (2S - F). The "
+              "optimistic end also counts half of the imbalance and of the time beyond the roofline as fixed.",
+     .fix_hone = "train.batch_size. It changes training: updates get fewer per epoch, and train.lr may have to rise. "
+                 "Where train.accumulate is above 1, lower it by the same factor and training stays the same.",
+     .fix_pytorch = "loader = DataLoader(dataset, batch_size=2 * B)\n"
+                    "# the same update with accumulation halved:\n"
+                    "accumulate //= 2"},
+    {.id = "launch-bound", .effort = EFFORT_MEDIUM,
+     .summary = "The device finishes kernels faster than the host launches them.",
+     .recognised = "In a trace: short kernels with gaps between them, a launch queue that is empty or one deep, and "
+                   "the time of launch calls near the length of the step.",
+     .costs = "A launch costs the host some microseconds whatever the kernel does; kernels shorter than that leave "
+              "the device idle for the difference.",
+     .fix_hone = "Does not occur on the CPU, which launches nothing; what starting an op costs there is host-bound.",
+     .fix_pytorch = "model = torch.compile(model, mode='reduce-overhead')   # CUDA graphs: one launch for all\n"
+                    "# or capture by hand:\n"
+                    "g = torch.cuda.CUDAGraph()\n"
+                    "with torch.cuda.graph(g):\n"
+                    "    static_loss = train_step(static_x, static_y)\n"
+                    "static_x.copy_(x); static_y.copy_(y); g.replay()"},
+    {.id = "host-bound", .effort = EFFORT_MEDIUM,
+     .summary = "What the host does between ops takes a noticeable share of the step.",
+     .recognised = "In a program: dispatch plus host work is at least 5 % of the step. In a trace, after the "
+                   "profiler's own cost is taken out: the device idles because nothing has been launched, while the "
+                   "host runs Python and framework code.",
+     .costs = "The share is lost on every op and does not shrink with a faster device. The expected gain is half of "
+              "it (half as many ops), the optimistic one all of it (the step is replayed without dispatch).",
+     .fix_hone = "train.batch_size gives each op more work; threads: 1 removes barriers, which is faster for very "
+                 "small models. Fewer ops come from the changes under unfused-projections, unfused-optimizer and "
+                 "no-flash-attention.",
+     .fix_pytorch = "model = torch.compile(model)            # fewer, larger ops; Python leaves the step\n"
+                    "optimizer = torch.optim.AdamW(model.parameters(), fused=True)\n"
+                    "optimizer.zero_grad(set_to_none=True)"},
+    {.id = "per-head-attention", .effort = EFFORT_LOW,
+     .summary = "Attention loops over heads (or samples) in Python instead of treating them as a dimension.",
+     .recognised = "In a trace: the same chain of small products and softmax repeated once per head within a layer, "
+                   "with shapes that lack a head dimension.",
+     .costs = "H times the launches, each with 1/H of the work, then a concatenation; small products use a fraction "
+              "of the device.",
+     .fix_hone = "Does not occur: attention ops take all heads and samples at once.",
+     .fix_pytorch = "q, k, v = (t.view(B, T, H, D).transpose(1, 2) for t in (q, k, v))    # (B, H, T, D)\n"
+                    "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)\n"
+                    "y = y.transpose(1, 2).reshape(B, T, H * D)"},
+    {.id = "unfused-projections", .effort = EFFORT_MEDIUM,
+     .summary = "Several products read the same input with different weights: Q, K and V, or gate and up.",
+     .recognised = "In a program: at least two forward products of one value with parameters; their weight gradients, "
+                   "input gradients and the adds that sum the latter count too. In a trace: consecutive linear ops on "
+                   "one input.",
+     .costs = "The input is read once per product, narrow products (K and V with few heads) run below the rate of "
+              "wide ones, each pays its dispatch, and backward adds up as many input gradients, a pass over memory "
+              "each. Arithmetic stays the same. The expected gain runs all at the rate of the group's widest product, "
+              "without the adds.",
+     .fix_hone = "No config key changes this. The change: one parameter (Nq + Nk + Nv, D) whose row ranges are the "
+                 "old weights, so that checkpoints keep their names; one product forward and two backward.",
+     .fix_pytorch = "self.qkv = nn.Linear(dim, (heads + 2 * kv_heads) * head_dim, bias=False)\n"
+                    "q, k, v = self.qkv(x).split([heads * head_dim] + 2 * [kv_heads * head_dim], dim=-1)\n"
+                    "self.gate_up = nn.Linear(dim, 2 * ffn, bias=False)\n"
+                    "gate, up = self.gate_up(x).chunk(2, dim=-1)\n"
+                    "x = self.down(F.silu(gate) * up)"},
+    {.id = "zero-grad-fills", .effort = EFFORT_LOW,
+     .summary = "Gradient buffers are filled with zeros in every step and then added to.",
+     .recognised = "In a program: fill and zero ops on more than one element. In a trace: a memset or fill kernel per "
+                   "parameter at the start or end of the step.",
+     .costs = "One write of every gradient, one read more when the first gradient is added instead of stored, and a "
+              "launch or dispatch per tensor.",
+     .fix_hone = "Occurs with train.accumulate above 1 only: accumulators are zeroed after each update. "
+                 "train.accumulate: 1 with a larger train.batch_size needs none where memory allows. The change: the "
+                 "first micro-batch stores, the others add.",
+     .fix_pytorch = "optimizer.zero_grad(set_to_none=True)    # the default since 2.0; do not pass False, do not loop "
+                    "p.grad.zero_()"},
+    {.id = "allocator-churn", .effort = EFFORT_MEDIUM,
+     .summary = "Memory is taken from and given back to the device driver inside the step.",
+     .recognised = "In a trace: cudaMalloc, cudaFree or hipMalloc calls in steady-state steps, or allocator retries.",
+     .costs = "cudaFree waits for the whole device; the calls take from tens of microseconds to milliseconds. Causes: "
+              "empty_cache() in the loop, shapes that change from step to step, memory near its limit.",
+     .fix_hone = "Does not occur: memory is planned and allocated before the first step.",
+     .fix_pytorch = "# remove torch.cuda.empty_cache() from the loop; pad batches to a few fixed lengths\n"
+                    "# before the first CUDA call:\n"
+                    "os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'"},
+    {.id = "device-to-host-copy", .effort = EFFORT_LOW,
+     .summary = "Large results are copied to the host inside the step.",
+     .recognised = "In a trace: device-to-host copies of more than a scalar in every step: logits for a metric, "
+                   "gradients for a norm, activations for logging.",
+     .costs = "Bytes over the bus's bandwidth, and a wait of the host like host-sync, which drains the launch queue.",
+     .fix_hone = "Does not occur: only scalars leave the program (host_read).",
+     .fix_pytorch = "correct += (logits.argmax(-1) == y).sum()       # reduce on the device, read at log intervals\n"
+                    "host = torch.empty(out.shape, pin_memory=True)  # what must be copied: asynchronously\n"
+                    "host.copy_(out, non_blocking=True)"},
+    {.id = "misaligned-dims", .effort = EFFORT_LOW,
+     .summary = "Dimensions of matrix products are no multiple of what the device's units work on.",
+     .recognised = "In a trace with shapes: M, N or K of large products not divisible by 8 (bf16, fp16) or 4 (TF32), "
+                   "most often the vocabulary; slower kernel variants than for the next multiple.",
+     .costs = "Tensor cores need aligned rows: else the product runs in a slower variant, or partly empty tiles are "
+              "computed.",
+     .fix_hone = "model.vocab, model.dim and model.ffn are free to choose: multiples of 64 suit every device. On the "
+                 "CPU the last partial tile costs little, and no finding is raised.",
+     .fix_pytorch = "vocab = 64 * math.ceil(vocab / 64)          # 50257 -> 50304; the extra logits are never targets\n"
+                    "self.head = nn.Linear(dim, vocab, bias=False)"},
+    {.id = "recompute", .effort = EFFORT_LOW,
+     .summary = "The same work is done twice on the same inputs.",
+     .recognised = "In a program: an op whose kind, attributes and inputs (unchanged since) are those of an earlier "
+                   "one; constants have a rule of their own. In a trace: forward ops inside the backward range, as "
+                   "checkpointing leaves them.",
+     .costs = "The repeated time is lost, unless it buys memory that is needed: full checkpointing adds about a third "
+              "to the step.",
+     .fix_hone = "Programs built by hone keep what backward needs and raise nothing here. Where it is raised, use the "
+                 "first result twice.",
+     .fix_pytorch = "# checkpoint only where memory is short: every second block, or attention alone\n"
+                    "x = checkpoint(block, x, use_reentrant=False) if i % 2 == 0 else block(x)\n"
+                    "h = self.norm(x); a = self.attn(h); m = self.mlp(h)     # h once, not self.norm(x) in both calls"},
+    {.id = "exposed-comm", .effort = EFFORT_MEDIUM,
+     .summary = "Communication between ranks runs while the device computes nothing.",
+     .recognised = "In a trace: time of communication kernels that no computation kernel of the same rank overlaps.",
+     .costs = "Exposed time adds to the step in full. Gradients can be reduced while backward goes on; what cannot be "
+              "hidden is the last bucket.",
+     .fix_hone = "Does not occur: hone trains in one process and communicates nothing.",
+     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True, static_graph=True)\n"
+                    "with model.no_sync() if not last_micro_batch else nullcontext():   # reduce once per update\n"
+                    "    loss.backward()"},
+    {.id = "straggler", .effort = EFFORT_HIGH,
+     .summary = "One rank is slower than the others, and all wait for it.",
+     .recognised = "In traces of several ranks: computation time per step of one rank well above the median, and "
+                   "collectives that are short on it and long on the others.",
+     .costs = "Every synchronous step takes as long as its slowest rank: the others lose the difference.",
+     .fix_hone = "Does not occur: there is one rank. Uneven threads show as imbalance; see cpu-oversubscribed.",
+     .fix_pytorch = "# equal work: sort by length and deal batches of equal token counts to the ranks\n"
+                    "sampler = DistributedSampler(dataset, drop_last=True)\n"
+                    "# equal machines: nvidia-smi -q -d CLOCK,PERFORMANCE on each node for throttling"},
+    {.id = "memory-limit", .effort = EFFORT_MEDIUM,
+     .summary = "The step needs most of the memory there is.",
+     .recognised = "The larger of planned peak and resident memory is at least 80 % of what the process may use; in a "
+                   "trace: reserved memory near the device's size, or allocator retries.",
+     .costs = "No time yet (expected gain 1), but there is no room for a larger batch or sequence, and a little more "
+              "means swapping or the end of the process.",
+     .fix_hone = "train.batch_size down and train.accumulate up by the same factor keep the update; model.seq, as "
+                 "stored scores grow with its square; eval.batch_size if evaluation is the peak.",
+     .fix_pytorch = "loss = model(x, y) / accumulate; loss.backward()        # smaller micro-batches\n"
+                    "x = checkpoint(block, x, use_reentrant=False)            # memory for time\n"
+                    "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)   # no stored scores"},
+    {.id = "low-occupancy", .effort = EFFORT_HIGH,
+     .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
+     .recognised = "In a trace: kernels with fewer blocks than multiprocessors, or low estimated occupancy, weighted "
+                   "by their time. High occupancy is no aim in itself: good products run at 25 %.",
+     .costs = "Idle multiprocessors do nothing for the length of the kernel; too few warps leave memory latency "
+              "uncovered.",
+     .fix_hone = "Does not occur on the CPU: an op is divided among all threads.",
+     .fix_pytorch = "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel\n"
+                    "model = torch.compile(model)                        # fused kernels over larger grids"},
+    {.id = "no-clipping", .effort = EFFORT_LOW,
+     .summary = "Nothing limits the norm of the gradient.",
+     .recognised = "In a program: parameters are updated, and no clip op has a limit (train.clip is 0). In a trace: "
+                   "an optimizer step without a norm reduction over the gradients before it.",
+     .costs = "No time (expected gain 1). One batch with a huge gradient can throw the weights away from where many "
+              "steps brought them, and Adam's moments remember it; large learning rates become unusable.",
+     .fix_hone = "train.clip: 1.0. The norm is computed in any case, for the metrics and the check of finite "
+                 "gradients, so that it costs nothing.",
+     .fix_pytorch = "loss.backward()\n"
+                    "scaler.unscale_(optimizer)      # only with a GradScaler\n"
+                    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+                    "optimizer.step()"},
+    {.id = "cpu-oversubscribed", .effort = EFFORT_LOW,
+     .summary = "More threads than cores, or threads that wait long for each other.",
+     .recognised = "More compute threads than usable cores (affinity and container limits count), or the slowest "
+                   "thread of each op takes more than 10 % of the step beyond the mean.",
+     .costs = "Ops end with a barrier: a thread without a core makes all wait until the scheduler runs it, "
+              "milliseconds for microseconds of work. Expected to go: the imbalance where threads are too many, half "
+              "of it otherwise.",
+     .fix_hone = "threads: 0 takes the usable cores; fewer where other work needs some. data.workers run beside them.",
+     .fix_pytorch = "torch.set_num_threads(len(os.sched_getaffinity(0)))\n"
+                    "DataLoader(dataset, num_workers=2, worker_init_fn=lambda _: torch.set_num_threads(1))\n"
+                    "# several processes per machine: OMP_NUM_THREADS = cores // processes"},
+    {.id = "layout-copies", .effort = EFFORT_MEDIUM,
+     .summary = "Ops that only move data: transposes, contiguous copies, concatenations, casts back and forth.",
+     .recognised = "In a program: ops without arithmetic whose output holds the elements of their input, and "
+                   "arithmetic that changes nothing (a sum over no dimension, dropout with probability 0). In a "
+                   "trace: copy, contiguous and cat kernels.",
+     .costs = "A read and a write of the tensor at memory bandwidth, a dispatch, and often a second copy in backward. "
+              "The pessimistic end wins half of their own time, as the consumer may run slower on the other layout.",
+     .fix_hone = "Programs built by hone have none: heads are addressed inside (B, T, H x D) and transposes are "
+                 "attributes of the product. Where it is raised, let the neighbouring op read or write the layout.",
+     .fix_pytorch = "q = q.view(B, T, H, D).transpose(1, 2)      # a view; attention takes strides: no .contiguous()\n"
+                    "y = y.transpose(1, 2).reshape(B, T, H * D)  # one copy at most\n"
+                    "model = model.to(memory_format=torch.channels_last)   # convolutions: once, not per layer"},
+    {.id = NULL},
+};
+
+const struct rule_text *rule_text_find(const char *id)
+{
+    for (const struct rule_text *t = rule_texts; t->id; t++)
+        if (!strcmp(t->id, id))
+            return t;
+    return NULL;
+}

@@ -1,0 +1,38 @@
+/* cpu-oversubscribed: threads wait for each other, because there are more of them than cores or because the cores are
+ * not theirs alone. */
+#include "analyze/rules.h"
+
+static const double IMBALANCE_SHARE = 0.10; /* with enough cores: ordinary unevenness is below */
+
+bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    const int threads = s->facts.threads, cores = s->facts.usable_cores;
+    const bool too_many = cores > 0 && threads > cores;
+    if (!too_many && !(threads > 1 && s->step_us > 0 && s->imbalance_us > IMBALANCE_SHARE * s->step_us))
+        return false;
+    c->broad = true;
+    /* Barriers also wait for a thread that has no core: dispatch may hold more of it. */
+    c->involved_us = s->imbalance_us + (too_many ? s->dispatch_us : 0);
+    c->won_us = too_many ? s->imbalance_us : s->imbalance_us / 2;
+    c->won_low_us = too_many ? s->imbalance_us / 2 : 0;
+    c->won_high_us = c->involved_us;
+    c->finding.where = arena_printf(a, "all ops, %d threads", threads);
+    if (too_many) {
+        c->finding.cause =
+            arena_printf(a, "%d threads share %d core%s: at every op some wait for one that is not running", threads,
+                         cores, cores == 1 ? "" : "s");
+        c->finding.fix = arena_printf(a, "--set threads=%d, or 0 for all usable cores", cores);
+    } else {
+        c->finding.cause = arena_printf(a, "Threads finish their part of an op at different times: other work takes "
+                                           "the cores, or the parts are uneven");
+        c->finding.fix = arena_printf(a,
+                                      "Look for other load on the machine (%d loader workers run beside %d threads on "
+                                      "%d cores); else try fewer threads",
+                                      s->facts.workers, threads, cores);
+    }
+    c->finding.evidence = arena_printf(
+        a, "the slowest thread takes %s beyond the mean, %.1f %% of the recorded %s step", text_us(a, s->imbalance_us),
+        s->step_us > 0 ? 100 * s->imbalance_us / s->step_us : 0, text_us(a, s->step_us));
+    return true;
+}

@@ -1,0 +1,73 @@
+/* What the rules share: the scene they look at, the claim they make about it, and the table of rules. */
+#ifndef HONE_ANALYZE_RULES_H
+#define HONE_ANALYZE_RULES_H
+
+#include "analyze/detect.h"
+
+/* The profile as rules see it: every number finite and not negative, times per step. */
+struct scene {
+    struct profile *p;
+    const struct program *program;
+    struct run_facts facts;
+    double step_us;                         /* the recorded step less the cost of recording; shares are of it */
+    double shown_us;                        /* the same step as it takes without events: what sentences call its time */
+    double data_wait_us, upload_us, imbalance_us, dispatch_us, host_us;     /* the gaps of the step */
+    double call_us;                         /* dispatch of one op, once */
+    double available_bytes;
+};
+
+/* A fault that is there: which time it takes part in, and how much of that a fix removes. A rule fills it; detect turns
+ * it into a finding. */
+struct claim {
+    struct finding finding;                 /* the rule gives where, cause, fix and evidence */
+    double base_us;                         /* what the gain is relative to; the step unless a rule says otherwise */
+    double involved_us;                     /* share = involved / base; nothing beyond it can be removed */
+    double won_us, won_low_us, won_high_us; /* removed, and under pessimistic and optimistic assumptions */
+    bool *ops;                              /* (n_ops): whose time is involved; NULL: gaps only */
+    int n_ops, first_op;                    /* how many those are, and the first of them */
+    bool broad;                             /* takes part in time of all ops: no other gain adds to this one */
+    bool outside;                           /* in time that is not of the step: evaluation */
+};
+
+typedef bool rule_fn(struct scene *s, struct claim *c);     /* true: the fault is there */
+struct rule {
+    const char *id;
+    rule_fn *detect;
+};
+extern const struct rule rule_table[];      /* ends with a NULL id */
+
+rule_fn rule_host_sync, rule_constant_rebuilt, rule_unfused_optimizer, rule_no_flash_attention, rule_data_stall,
+    rule_eval_share, rule_small_batch, rule_host_bound, rule_unfused_projections, rule_zero_grad_fills, rule_recompute,
+    rule_memory_limit, rule_no_clipping, rule_cpu_oversubscribed, rule_layout_copies;
+
+/* ---- scene.c ---- */
+
+void scene_init(struct scene *s, struct profile *p, const struct program *program, const struct run_facts *facts);
+const struct op *scene_op(const struct scene *s, int op);
+const char *scene_op_name(const struct scene *s, int op);
+double scene_self_us(const struct scene *s, int op);
+double scene_op_us(const struct scene *s, int op);          /* self time and imbalance */
+double scene_floor_us(const struct scene *s, int op);
+int scene_runs(const struct scene *s, int op); /* per step: micro-batches run all but optimize several times */
+double scene_calls_us(const struct scene *s, int op);       /* dispatch of the op per step */
+double scene_compute_us(const struct scene *s, double flops);       /* at the measured peak; 0 without peaks */
+double scene_traffic_us(const struct scene *s, double bytes); /* at the bandwidth for so much data; 0 without peaks */
+
+/* Marks an op as involved, with its self time, imbalance and dispatch. */
+void claim_op(const struct scene *s, struct claim *c, int op);
+/* "blocks.0.attn.mask", or "blocks.0.attn.mask and 3 more ops". */
+const char *claim_where(const struct scene *s, const struct claim *c);
+
+bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b);
+const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s" */
+const char *text_bytes(struct arena *a, double bytes);      /* "90.0 MB" */
+double positive(double x);                                  /* 0 for NaN, infinite and negative numbers */
+
+/* ---- finding.c, words.c ---- */
+
+/* Turns the claim into its finding: bounds, gains, severity, effort. */
+void claim_settle(struct claim *c, const char *rule);
+void claims_rank(struct claim *claims, int n); /* the largest expected gain first; equal ones as they were */
+void words_fill(struct scene *s, const struct claim *claims, int n);
+
+#endif

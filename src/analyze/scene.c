@@ -1,0 +1,134 @@
+/* The scene that rules look at: the profile's numbers made safe, and what several rules ask of them. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/rules.h"
+
+double positive(double x) { return isfinite(x) && x > 0 ? x : 0; }
+
+/* Gaps are found by a word of their name. */
+static double gap_us(const struct profile *p, const char *word)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_gaps; i++)
+        if (strstr(p->gaps[i].name, word))
+            sum += positive(p->gaps[i].us);
+    return sum;
+}
+
+static double op_imbalance_us(const struct profile *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        sum += positive(p->ops[i].imbalance_us);
+    return sum;
+}
+
+void scene_init(struct scene *s, struct profile *p, const struct program *program, const struct run_facts *facts)
+{
+    *s = (struct scene){.p = p, .program = program};
+    if (facts)
+        s->facts = *facts;
+    const double loader_us = gap_us(p, "loader");
+    s->data_wait_us = s->facts.data_wait_us > 0 ? positive(s->facts.data_wait_us) : loader_us;
+    s->upload_us = gap_us(p, "upload");
+    s->imbalance_us = fmax(gap_us(p, "imbalance"), op_imbalance_us(p));
+    s->dispatch_us = gap_us(p, "dispatch");
+    s->host_us = gap_us(p, "host");
+    const double unseen_us = positive(s->data_wait_us - loader_us);     /* waiting that the recorded step did not see */
+    const double recorded_us = positive(p->recorded_us - gap_us(p, "recording"));
+    s->step_us = recorded_us > 0 ? recorded_us : positive(p->step_us);
+    s->shown_us = p->step_us > 0 ? positive(p->step_us) : s->step_us;
+    if (s->step_us > 0) {
+        s->step_us += unseen_us;
+        s->shown_us += unseen_us;
+    }
+    s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
+    double calls = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        calls += scene_runs(s, i);
+    s->call_us = calls > 0 ? s->dispatch_us / calls : 0;
+}
+
+const struct op *scene_op(const struct scene *s, int op) { return &s->program->ops[op]; }
+
+const char *scene_op_name(const struct scene *s, int op)
+{
+    const struct op *o = scene_op(s, op);
+    return o->n_out > 0 ? s->program->values[o->out[0]].name : op_info(o->kind)->name;
+}
+
+double scene_self_us(const struct scene *s, int op) { return positive(s->p->ops[op].self_us); }
+double scene_floor_us(const struct scene *s, int op) { return positive(s->p->ops[op].floor_us); }
+
+double scene_op_us(const struct scene *s, int op)
+{
+    return scene_self_us(s, op) + positive(s->p->ops[op].imbalance_us);
+}
+
+int scene_runs(const struct scene *s, int op)
+{
+    const bool once = scene_op(s, op)->phase >= PHASE_COMMUNICATE || s->program->micro_batches < 1;
+    return once ? 1 : s->program->micro_batches;
+}
+
+double scene_calls_us(const struct scene *s, int op) { return s->call_us * scene_runs(s, op); }
+
+double scene_compute_us(const struct scene *s, double flops)
+{
+    const double gflops = positive(s->p->peaks.gemm_gflops);
+    return gflops > 0 ? flops / gflops / 1e3 : 0;
+}
+
+double scene_traffic_us(const struct scene *s, double bytes)
+{
+    const double gb_per_s = positive(peaks_bandwidth(&s->p->peaks, bytes));
+    return gb_per_s > 0 ? bytes / gb_per_s / 1e3 : 0;
+}
+
+void claim_op(const struct scene *s, struct claim *c, int op)
+{
+    if (!c->ops)
+        c->ops = xcalloc((size_t)s->p->n_ops, sizeof *c->ops);
+    if (c->ops[op])
+        return;
+    c->ops[op] = true;
+    if (c->n_ops++ == 0 || op < c->first_op)
+        c->first_op = op;
+    c->involved_us += scene_op_us(s, op) + scene_calls_us(s, op);
+}
+
+const char *claim_where(const struct scene *s, const struct claim *c)
+{
+    const char *first = scene_op_name(s, c->first_op);
+    if (c->n_ops == 1)
+        return arena_printf(&s->p->arena, "%s", first);
+    return arena_printf(&s->p->arena, "%s and %d more op%s", first, c->n_ops - 1, c->n_ops == 2 ? "" : "s");
+}
+
+/* Field by field: padding between them is not defined. */
+bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b)
+{
+    return a->trans_a == b->trans_a && a->trans_b == b->trans_b && a->inverse == b->inverse && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->rows == b->rows && a->cols == b->cols && a->scale == b->scale &&
+           a->eps == b->eps && a->value == b->value && a->prob == b->prob && a->base == b->base && a->seed == b->seed &&
+           a->stream == b->stream && a->lr == b->lr && a->min_lr == b->min_lr && a->weight_decay == b->weight_decay &&
+           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->max_norm == b->max_norm && a->schedule == b->schedule &&
+           a->warmup == b->warmup && a->total == b->total;
+}
+
+const char *text_us(struct arena *a, double us)
+{
+    if (us < 1000)
+        return arena_printf(a, us < 10 ? "%.2f µs" : us < 100 ? "%.1f µs" : "%.0f µs", us);
+    if (us < 1e6)
+        return arena_printf(a, us < 1e4 ? "%.2f ms" : us < 1e5 ? "%.1f ms" : "%.0f ms", us / 1e3);
+    return arena_printf(a, "%.2f s", us / 1e6);
+}
+
+const char *text_bytes(struct arena *a, double bytes)
+{
+    if (bytes < 1e6)
+        return arena_printf(a, "%.1f kB", bytes / 1e3);
+    return bytes < 1e9 ? arena_printf(a, "%.1f MB", bytes / 1e6) : arena_printf(a, "%.2f GB", bytes / 1e9);
+}

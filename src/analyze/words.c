@@ -1,0 +1,251 @@
+/* The answers in words: what bounds the step, the largest bottleneck, what to do first and what gain is realistic.
+ * Every sentence holds the numbers it follows from. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/rules.h"
+
+static const double WORTH_DOING = 1.02;     /* expected speed-up from which a finding is named as the thing to do */
+static const double WORTH_ADDING = 0.001;   /* share of the step from which a gain is added to the others */
+
+/* ---- what bounds the step ---- */
+
+struct bounds {
+    double compute_us, compute_floor_us;    /* self time of ops by the side of the roofline that they lie on */
+    double memory_us, memory_floor_us;
+    double overhead_us, data_us;
+};
+
+static struct bounds find_bounds(const struct scene *s)
+{
+    struct bounds b = {.overhead_us = s->dispatch_us + s->imbalance_us + s->host_us + s->upload_us,
+                       .data_us = s->data_wait_us};
+    for (int i = 0; i < s->p->n_ops; i++) {
+        const bool memory = s->p->ops[i].memory_bound;
+        *(memory ? &b.memory_us : &b.compute_us) += scene_self_us(s, i);
+        *(memory ? &b.memory_floor_us : &b.compute_floor_us) += scene_floor_us(s, i);
+    }
+    return b;
+}
+
+static double percent(double part, double whole) { return whole > 0 ? fmin(100 * part / whole, 100) : 0; }
+
+static const char *op_headline(const struct scene *s, const char *bound, double us, double floor_us)
+{
+    struct arena *a = &s->p->arena;
+    const char *roof =
+        floor_us > 0 ? arena_printf(a, ", which run at %.0f %% of their roofline", percent(floor_us, us)) : "";
+    return arena_printf(a, "This step is bound by %s: %.0f %% of its %s is in ops that %s limits%s", bound,
+                        percent(us, s->step_us), text_us(a, s->shown_us),
+                        strcmp(bound, "compute") ? "memory traffic" : "arithmetic", roof);
+}
+
+static void write_bound(struct scene *s)
+{
+    struct profile *p = s->p;
+    const struct bounds b = find_bounds(s);
+    const double most = fmax(fmax(b.compute_us, b.memory_us), fmax(b.overhead_us, b.data_us));
+    if (s->step_us <= 0 || most <= 0) {
+        p->bound_by = "overhead";
+        p->headline = "This step does nothing that takes time";
+    } else if (b.data_us == most) {
+        p->bound_by = "data";
+        p->headline =
+            arena_printf(&p->arena, "This step is bound by data: %.0f %% of its %s is spent waiting for batches",
+                         percent(b.data_us, s->step_us), text_us(&p->arena, s->shown_us));
+    } else if (b.overhead_us == most) {
+        p->bound_by = "overhead";
+        p->headline = arena_printf(&p->arena,
+                                   "This step is bound by overhead: of its %s, dispatch takes %.0f %%, thread "
+                                   "imbalance %.0f %%, host and upload %.0f %%, around %d ops",
+                                   text_us(&p->arena, s->shown_us), percent(s->dispatch_us, s->step_us),
+                                   percent(s->imbalance_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us),
+                                   p->n_ops);
+    } else if (b.memory_us == most) {
+        p->bound_by = "memory";
+        p->headline = op_headline(s, "memory", b.memory_us, b.memory_floor_us);
+    } else {
+        p->bound_by = "compute";
+        p->headline = op_headline(s, "compute", b.compute_us, b.compute_floor_us);
+    }
+}
+
+static const char *mfu_band(double percent_mfu)
+{
+    const double mfu = positive(percent_mfu);
+    return mfu < 20 ? "< 20 %" : mfu < 40 ? "20-40 %" : mfu <= 60 ? "40-60 %" : "> 60 %";
+}
+
+/* ---- the largest bottleneck ---- */
+
+struct kind_time {
+    int count;
+    double self_us, floor_us;
+};
+
+static void sum_kinds(const struct scene *s, struct kind_time kinds[OP_KINDS])
+{
+    for (int i = 0; i < s->p->n_ops; i++) {
+        struct kind_time *k = &kinds[scene_op(s, i)->kind];
+        k->count++;
+        k->self_us += scene_self_us(s, i);
+        k->floor_us += scene_floor_us(s, i);
+    }
+}
+
+static double lost_us(const struct kind_time *k) { return fmax(k->self_us - k->floor_us, 0); }
+
+static const char *largest_gap(const struct scene *s, double *us)
+{
+    const struct { const char *name; double us; } gaps[] = {
+        {"waiting for data", s->data_wait_us}, {"dispatch", s->dispatch_us}, {"thread imbalance", s->imbalance_us},
+        {"host work", s->host_us}, {"upload", s->upload_us},
+    };
+    const char *name = gaps[0].name;
+    *us = gaps[0].us;
+    for (size_t i = 1; i < sizeof gaps / sizeof *gaps; i++)
+        if (gaps[i].us > *us) {
+            *us = gaps[i].us;
+            name = gaps[i].name;
+        }
+    return name;
+}
+
+static void write_largest(struct scene *s)
+{
+    struct arena *a = &s->p->arena;
+    struct kind_time kinds[OP_KINDS] = {{0}};
+    int top = 0, lossy = 0;
+    double gap;
+    const char *gap_name = largest_gap(s, &gap);
+    sum_kinds(s, kinds);
+    for (int k = 1; k < OP_KINDS; k++) {
+        top = kinds[k].self_us > kinds[top].self_us ? k : top;
+        lossy = lost_us(&kinds[k]) > lost_us(&kinds[lossy]) ? k : lossy;
+    }
+    const struct kind_time *t = &kinds[top];
+    if (s->step_us <= 0 || (t->self_us <= 0 && gap <= 0)) {
+        s->p->largest = "Nothing takes time";
+    } else if (gap > t->self_us) {
+        s->p->largest = arena_printf(a, "%s: %s, %.1f %% of the step; the largest kind of op, %s, takes %.1f %%",
+                                     gap_name, text_us(a, gap), percent(gap, s->step_us),
+                                     op_info((enum op_kind)top)->name, percent(t->self_us, s->step_us));
+    } else {
+        s->p->largest =
+            arena_printf(a,
+                         "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; most time beyond the "
+                         "roofline is in %s: %s",
+                         op_info((enum op_kind)top)->name, text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s",
+                         percent(t->self_us, s->step_us), percent(t->floor_us, t->self_us),
+                         op_info((enum op_kind)lossy)->name, text_us(a, lost_us(&kinds[lossy])));
+    }
+}
+
+/* ---- what to do first ---- */
+
+static void write_first_action(struct scene *s, const struct claim *claims, int n)
+{
+    struct arena *a = &s->p->arena;
+    const struct finding *f = n ? &claims[0].finding : NULL;
+    if (f && f->speedup >= WORTH_DOING)
+        s->p->first_action = arena_printf(a, "%s (%s): %s. Expected %.2fx, %.2fx to %.2fx", f->rule, f->where, f->fix,
+                                          f->speedup, f->speedup_low, f->speedup_high);
+    else if (f && f->speedup > 1.0005)
+        s->p->first_action = arena_printf(a, "Nothing above 2 %% is left; the most is %s with %.1f %%", f->rule,
+                                          100 * (f->speedup - 1));
+    else
+        s->p->first_action = "Nothing above 2 % is left";
+}
+
+/* ---- what gain is realistic ---- */
+
+/* Findings whose time does not overlap, taken together. */
+struct sum {
+    double base_us, won_us, low_us, high_us;
+    double floor_us;                        /* roofline of the ops that none of them touches: no fix goes below it */
+    int taken;
+    const char *names;
+};
+
+static bool overlaps(const struct claim *c, const bool *claimed, int n_ops)
+{
+    for (int i = 0; c->ops && i < n_ops; i++)
+        if (c->ops[i] && claimed[i])
+            return true;
+    return false;
+}
+
+static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *claimed)
+{
+    sum->base_us += c->outside ? c->involved_us : 0;
+    sum->won_us += c->won_us;
+    sum->low_us += c->won_low_us;
+    sum->high_us += c->won_high_us;
+    for (int i = 0; c->ops && i < s->p->n_ops; i++)
+        claimed[i] |= c->ops[i];
+    sum->names = sum->taken++ ? arena_printf(&s->p->arena, "%s, %s", sum->names, c->finding.rule) : c->finding.rule;
+}
+
+/* Best first, leaving out what overlaps with one already taken. */
+static struct sum combine(struct scene *s, const struct claim *claims, int n, bool with_broad)
+{
+    struct sum sum = {.base_us = s->step_us};
+    bool *claimed = xcalloc((size_t)s->p->n_ops, sizeof *claimed);
+    bool broad = false, specific = false;
+    for (int i = 0; i < n; i++) {
+        const struct claim *c = &claims[i];
+        const bool clash =
+            c->broad ? broad || specific || !with_broad : c->ops && (broad || overlaps(c, claimed, s->p->n_ops));
+        if (clash || c->won_us <= WORTH_ADDING * sum.base_us)
+            continue;
+        broad |= c->broad;
+        specific |= c->ops != NULL;
+        take(s, &sum, c, claimed);
+    }
+    for (int i = 0; i < s->p->n_ops; i++)
+        sum.floor_us += claimed[i] ? 0 : fmin(scene_floor_us(s, i), scene_self_us(s, i));
+    free(claimed);
+    return sum;
+}
+
+static double gain_of(const struct sum *sum, double won_us)
+{
+    const double least = fmax(sum->floor_us, sum->base_us / 1000);
+    return sum->base_us > 0 ? fmax(sum->base_us / fmax(sum->base_us - won_us, least), 1) : 1;
+}
+
+static double program_floor_us(const struct scene *s)
+{
+    double sum = 0;
+    for (int i = 0; i < s->p->n_ops; i++)
+        sum += scene_floor_us(s, i);
+    return sum;
+}
+
+static void write_realistic_gain(struct scene *s, const struct claim *claims, int n)
+{
+    struct arena *a = &s->p->arena;
+    const struct sum narrow = combine(s, claims, n, false), wide = combine(s, claims, n, true);
+    const struct sum *best = wide.won_us > narrow.won_us ? &wide : &narrow;
+    const double gain = gain_of(best, best->won_us), floor_us = program_floor_us(s);
+    const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
+    const char *roof =
+        floor_us > 0 ? arena_printf(a, "; the roofline of the program as it is is %s", text_us(a, floor_us)) : "";
+    if (gain < WORTH_DOING)
+        s->p->realistic_gain = arena_printf(a, "Less than 2 %%: %.2fx by what was found%s", gain, roof);
+    else
+        s->p->realistic_gain =
+            arena_printf(a, "%.2fx (%.2fx to %.2fx), %s to %s, by %s%s", gain, gain_of(best, best->low_us),
+                         gain_of(best, best->high_us), text_us(a, best->base_us * shown),
+                         text_us(a, best->base_us * shown / gain), best->names, roof);
+}
+
+void words_fill(struct scene *s, const struct claim *claims, int n)
+{
+    write_bound(s);
+    write_largest(s);
+    write_first_action(s, claims, n);
+    write_realistic_gain(s, claims, n);
+    s->p->mfu_band = mfu_band(s->p->mfu_percent);
+}

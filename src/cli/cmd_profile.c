@@ -1,0 +1,196 @@
+/* hone profile: measures steps, says what bounds them, writes the reports. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/detect.h"
+#include "analyze/profile.h"
+#include "cli/cli.h"
+#include "core/fs.h"
+#include "ops/cpu/cpu.h"
+#include "report/report.h"
+#include "train/train.h"
+
+static void on_progress(void *context, int done, int total)
+{
+    char text[64];
+    snprintf(text, sizeof text, "measuring step %d/%d", done, total);
+    progress_show(context, done, text);
+}
+
+/* ---- numbers ---- */
+
+static char *config_text(const struct config *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (f) {
+        config_print(c, f);
+        fclose(f);
+    }
+    return text;
+}
+
+static enum status build_profile(struct profile *p, const struct measured *m, const struct peaks *peaks, struct error *err)
+{
+    const struct config *c = &m->config;
+    char *yaml = config_text(c);
+    const struct exec_memory *mem = &m->memory;
+    const struct profile_input in = {
+        .program = m->program, .trace = m->trace, .peaks = *peaks, .threads = m->threads, .step_us = m->step_us,
+        .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
+        .layers = c->model.layers, .model_flops = m->model_flops,
+        .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
+        .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = "cpu", .isa = cpu_isa_name(),
+        .blas = cpu_blas_name(), .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss,
+        .rss_peak_bytes = m->rss_peak_bytes, .available_bytes = (double)cpu_available_bytes(),
+        .planned_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->workspace + mem->scratch),
+        .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace),
+        .has_counters = m->has_counters, .instructions = m->instructions, .cycles = m->cycles,
+        .cache_misses = m->cache_misses};
+    enum status st = profile_build(p, &in, err);
+    free(yaml);
+    if (st != OK)
+        return st;
+    const struct run_facts facts = {
+        .eval_us_per_step = in.evaluation_us, .eval_batches = c->eval.batches, .eval_every_steps = m->evaluation_every,
+        .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers, .clip = c->train.clip, .threads = m->threads,
+        .usable_cores = cpu_usable_cores(), .available_bytes = in.available_bytes, .batch = c->train.batch_size};
+    return detect(p, m->program, &facts, err);
+}
+
+/* ---- files ---- */
+
+/* A folder that holds something else than a report of ours is not written over. */
+static enum status check_folder(const char *out, struct error *err)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/report.json", out);
+    if (!fs_exists(out) || fs_exists(path) || rmdir(out) == 0)
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s' exists and holds no report; give another --out", out);
+}
+
+static enum status write_tensorboard(const struct profile *p, const char *folder, struct error *err)
+{
+    struct tensorboard *t;
+    char path[1200], text[512];
+    snprintf(path, sizeof path, "%s/tensorboard", folder);
+    enum status st = fs_make_dirs(path, err);
+    if (st == OK)
+        st = tensorboard_open(&t, path, err);
+    if (st != OK)
+        return st;
+    tensorboard_scalar(t, "step/ms", 0, p->step_us / 1e3);
+    tensorboard_scalar(t, "step/samples_per_s", 0, p->samples_per_s);
+    tensorboard_scalar(t, "step/tokens_per_s", 0, p->tokens_per_s);
+    tensorboard_scalar(t, "step/mfu_percent", 0, p->mfu_percent);
+    tensorboard_scalar(t, "step/loss", 0, p->loss);
+    tensorboard_scalar(t, "memory/peak_mb", 0, p->rss_peak_bytes / 1e6);
+    for (int i = 0; i < p->n_ops; i++)
+        tensorboard_scalar(t, "memory/alive_mb_by_op", i, p->memory[i].activations / 1e6);
+    snprintf(text, sizeof text, "%s", p->headline);
+    tensorboard_text(t, "report/headline", 0, text);
+    return tensorboard_close(t, err);
+}
+
+static enum status write_all(const struct profile *p, const char *folder, struct error *err)
+{
+    char path[1200];
+    enum status st = fs_make_dirs(folder, err);
+    if (st == OK)
+        st = report_write(p, folder, err);
+    snprintf(path, sizeof path, "%s/trace.json", folder);
+    if (st == OK)
+        st = trace_write_chrome(p->trace, path, p->name, err);
+    return st == OK ? write_tensorboard(p, folder, err) : st;
+}
+
+/* Everything goes into a folder beside the target, which then takes its name: a report is whole or not there. */
+static enum status publish(const struct profile *p, const char *out, struct error *err)
+{
+    char fresh[1100], old[1100];
+    snprintf(fresh, sizeof fresh, "%s.tmp-%d", out, (int)getpid());
+    snprintf(old, sizeof old, "%s.old-%d", out, (int)getpid());
+    enum status st = write_all(p, fresh, err);
+    if (st == OK && fs_exists(out) && rename(out, old))
+        st = error_errno(err, "cannot replace '%s'", out);
+    if (st == OK && rename(fresh, out))
+        st = error_errno(err, "cannot name '%s'", out);
+    struct error ignored;
+    fs_remove_tree(st == OK ? old : fresh, &ignored);
+    return st;
+}
+
+static int profile(const struct config *c, int steps, const char *out)
+{
+    struct measured m;
+    struct profile p;
+    struct peaks peaks;
+    struct progress bar;
+    struct error err;
+    enum status st = check_folder(out, &err);
+    if (st == OK)
+        st = known_peaks(c, &peaks, &err);
+    if (st != OK)
+        return report_error(&err);
+    install_stop_handler();
+    progress_start(&bar, 0, steps);
+    st = measure_steps(&m, c, steps, &stop_requested, on_progress, &bar, &err);
+    progress_clear(&bar);
+    if (st != OK)
+        return report_error(&err);
+    st = build_profile(&p, &m, &peaks, &err);
+    if (st == OK)
+        st = publish(&p, out, &err);
+    if (st == OK) {
+        report_print_terminal(&p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+        printf("\nreport: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
+    }
+    profile_release(&p);
+    measured_release(&m);
+    return st == OK ? OK : report_error(&err);
+}
+
+int cmd_profile(int argc, char **argv)
+{
+    struct text_list sets = {0}, positional = {0};
+    const char *out = NULL;
+    int64_t steps = 20, batch = 0, seq = 0;
+    const struct option_def options[] = {
+        {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
+        {"--batch-size", "N", OPTION_INT, &batch, "the same as --set train.batch_size=N"},
+        {"--seq-len", "N", OPTION_INT, &seq, "the same as --set model.seq=N"},
+        {"--steps", "N", OPTION_INT, &steps, "steps to measure, each once without and once with events (default 20)"},
+        {"--out", "DIR", OPTION_TEXT, &out, "folder of the report (default profiles/NAME)"},
+        {0},
+    };
+    const struct usage usage = {
+        "profile", "CONFIG", "Measures training steps and writes where every microsecond, FLOP and byte went: report.html, report.md,\n"
+        "report.json, flops_profile.json, computational_intensity.json, roofline_data.json, trace.json, tensorboard/.", options,
+        "  hone profile quickstart\n  hone profile tinyllama-ex3 --batch-size 16 --seq-len 256 --steps 10 --out profiles/wide\n", 1, 1};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    struct config c;
+    struct error err;
+    char folder[512], batch_set[64], seq_set[64];
+    if (steps < 1 || steps > 100000) {
+        error_set(&err, BAD_INPUT, "--steps is %lld; it must be 1 to 100000", (long long)steps);
+        return report_error(&err);
+    }
+    if (batch && sets.n < MAX_LIST) {
+        snprintf(batch_set, sizeof batch_set, "train.batch_size=%lld", (long long)batch);
+        sets.item[sets.n++] = batch_set;
+    }
+    if (seq && sets.n < MAX_LIST) {
+        snprintf(seq_set, sizeof seq_set, "model.seq=%lld", (long long)seq);
+        sets.item[sets.n++] = seq_set;
+    }
+    if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
+        return report_error(&err);
+    snprintf(folder, sizeof folder, "profiles/%s", c.name);
+    return profile(&c, (int)steps, out ? out : folder);
+}

@@ -1,0 +1,8 @@
+/* This process as the system sees it. */
+#ifndef HONE_CORE_PROCESS_H
+#define HONE_CORE_PROCESS_H
+
+double process_peak_bytes(void);        /* the most memory that was resident; 0: unknown */
+void process_reset_peak(void);          /* count the peak from now on, where the system can */
+
+#endif

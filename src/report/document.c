@@ -1,0 +1,187 @@
+/* Everything the profile knows as one JSON document: report.json, and the data of the page. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/report_int.h"
+
+enum { SCHEMA_VERSION = 1 };
+
+#define N report_number
+#define W report_words
+
+static json_t *model(const struct profile *p)
+{
+    return json_pack("{s:o,s:o,s:I,s:I,s:I,s:I,s:I}", "name", W(p->name), "arch", W(p->arch), "parameters",
+                     (json_int_t)p->parameters, "layers", (json_int_t)p->layers, "batch", (json_int_t)p->batch, "seq",
+                     (json_int_t)p->seq, "accumulate", (json_int_t)p->accumulate);
+}
+
+json_t *report_peaks(const struct peaks *peaks)
+{
+    json_t *levels = json_array();
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        if (peaks->copy_gb_per_s[i] > 0)
+            levels = report_array(levels, json_pack("{s:s,s:o,s:o,s:o}", "level", report_level_name(i), "gb_per_s",
+                                                    N(peaks->copy_gb_per_s[i]), "bytes", N(peaks->cache_bytes[i]),
+                                                    "ridge_flops_per_byte",
+                                                    N(report_ratio(peaks->gemm_gflops, peaks->copy_gb_per_s[i]))));
+    return json_pack("{s:i,s:o,s:o}", "threads", peaks->threads, "gemm_gflops", N(peaks->gemm_gflops), "levels", levels);
+}
+
+static json_t *machine(const struct profile *p)
+{
+    return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o}", "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
+                     "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(&p->peaks));
+}
+
+static json_t *answers(const struct profile *p)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "headline", W(p->headline), "bound_by", W(p->bound_by), "largest",
+                     W(p->largest), "first_action", W(p->first_action), "realistic_gain", W(p->realistic_gain));
+}
+
+static json_t *step(const struct profile *p)
+{
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "median_us", N(p->step_us), "p10_us",
+                     N(p->step_p10_us), "p90_us", N(p->step_p90_us), "recorded_median_us", N(p->recorded_step_us),
+                     "recording_overhead_percent", N(report_overhead_percent(p)), "samples_per_s", N(p->samples_per_s),
+                     "tokens_per_s", N(p->tokens_per_s), "loss", N(p->loss));
+}
+
+static json_t *efficiency(const struct profile *p)
+{
+    const double s = p->step_us / 1e6;
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
+                     "model_flops", N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes",
+                     N(p->hardware_bytes), "model_flops_per_s", N(report_ratio(p->model_flops, s)),
+                     "arithmetic_intensity_flops_per_byte", N(report_ratio(p->hardware_flops, p->hardware_bytes)));
+}
+
+static json_t *parts(const struct profile_part *part, int n, double whole)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        list = report_array(list, json_pack("{s:o,s:o,s:o}", "name", W(part[i].name), "us", N(part[i].us), "share",
+                                            N(report_ratio(part[i].us, whole))));
+    return list;
+}
+
+static json_t *recorded(const struct profile *p)
+{
+    return json_pack("{s:i,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->recorded_us), "op_self_us",
+                     N(report_op_work_us(p)), "split", parts(p->split, p->n_split, report_split_us(p)), "gaps",
+                     parts(p->gaps, p->n_gaps, p->recorded_us));
+}
+
+/* What a row of work reaches; the same fields for one op and for a kind. */
+static json_t *with_rates(json_t *row, const struct profile *p, double self_us, double flops, double bytes,
+                          double floor_us)
+{
+    json_t *rates =
+        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "self_us", N(self_us), "share",
+                  N(report_ratio(self_us, p->recorded_us)), "flops", N(flops), "bytes", N(bytes), "intensity",
+                  N(report_ratio(flops, bytes)), "gflops_per_s", N(report_gflops(flops, self_us)), "gb_per_s",
+                  N(report_gb_per_s(bytes, self_us)), "floor_us", N(floor_us), "efficiency",
+                  N(report_ratio(floor_us, self_us)));
+    if (!row || !rates || json_object_update(row, rates) != 0) {
+        json_decref(row);
+        row = NULL;
+    }
+    json_decref(rates);
+    return row;
+}
+
+json_t *report_op(const struct profile *p, int i)
+{
+    const struct profile_op *op = &p->ops[i];
+    json_t *layer = op->layer == NO_LAYER ? json_null() : json_integer(op->layer);
+    json_t *row = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:i,s:o,s:b}", "op", i, "name", W(op->name), "kind",
+                            W(op->kind), "kernel", W(op->kernel), "made_by", W(op->made_by), "phase",
+                            report_op_phase(op), "layer", layer, "runs", report_op_runs(p, op), "imbalance_us",
+                            N(op->imbalance_us), "memory_bound", op->memory_bound);
+    return with_rates(row, p, op->self_us, op->flops, op->bytes, op->floor_us);
+}
+
+static json_t *ops(const struct profile *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < p->n_ops; i++)
+        list = report_array(list, report_op(p, i));
+    return list;
+}
+
+static json_t *kinds(const struct profile *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < p->n_kinds; i++) {
+        const struct profile_kind *k = &p->kinds[i];
+        json_t *row = json_pack("{s:o,s:i,s:o}", "kind", W(k->kind), "count", k->count, "imbalance_us",
+                                N(k->imbalance_us));
+        list = report_array(list, with_rates(row, p, k->self_us, k->flops, k->bytes, k->floor_us));
+    }
+    return list;
+}
+
+static json_t *memory_points(const struct profile *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; p->memory && i < p->n_ops; i++) {
+        const struct profile_memory_point *m = &p->memory[i];
+        list = report_array(list, json_pack("{s:o,s:o,s:o,s:o,s:o}", "parameters", N(m->parameters), "state",
+                                            N(m->state), "gradients", N(m->gradients), "activations",
+                                            N(m->activations), "inputs", N(m->inputs)));
+    }
+    return list;
+}
+
+static json_t *memory(const struct profile *p)
+{
+    const bool known = p->memory && p->peak_op >= 0 && p->peak_op < p->n_ops;
+    char *words = report_peak_words(p);
+    json_t *m = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "peak_bytes", N(p->peak_bytes), "planned_bytes",
+                          N(p->planned_bytes), "naive_bytes", N(p->naive_bytes), "rss_peak_bytes",
+                          N(p->rss_peak_bytes), "available_bytes", N(p->available_bytes), "peak_op",
+                          known ? json_integer(p->peak_op) : json_null(), "peak_words", W(words), "points",
+                          memory_points(p));
+    free(words);
+    return m;
+}
+
+static json_t *counters(const struct profile *p)
+{
+    if (!p->has_counters)
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o}", "instructions", N(p->instructions), "cycles", N(p->cycles), "cache_misses",
+                     N(p->cache_misses), "instructions_per_cycle", N(report_ratio(p->instructions, p->cycles)));
+}
+
+static json_t *findings(const struct profile *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < p->n_findings; i++) {
+        const struct finding *f = &p->findings[i];
+        list = report_array(
+            list, json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity",
+                            severity_name(f->severity), "effort", effort_name(f->effort), "share", N(f->share),
+                            "expected_speedup", N(f->speedup), "expected_speedup_low", N(f->speedup_low),
+                            "expected_speedup_high", N(f->speedup_high), "where", W(f->where), "cause", W(f->cause),
+                            "fix", W(f->fix), "evidence", W(f->evidence)));
+    }
+    return list;
+}
+
+json_t *report_document(const struct profile *p)
+{
+    return json_pack("{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "schema", "hone-report",
+                     "schema_version", SCHEMA_VERSION, "hone_version", W(p->version), "model", model(p), "machine",
+                     machine(p), "answers", answers(p), "step", step(p), "efficiency", efficiency(p), "recorded",
+                     recorded(p), "findings", findings(p), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
+                     "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml));
+}
+
+enum status report_write_json(const struct profile *p, FILE *to, struct error *err)
+{
+    const enum status st = report_put_json(report_document(p), JSON_INDENT(1), to, err);
+    fputc('\n', to);
+    return st;
+}

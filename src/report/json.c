@@ -1,0 +1,39 @@
+/* JSON that is always valid: no NaN, no broken UTF-8, nothing missing because memory ran out. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/report_int.h"
+
+json_t *report_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+json_t *report_words(const char *text)
+{
+    if (!text)
+        return json_null();
+    char *t = report_utf8(text);
+    json_t *j = json_string(t);
+    free(t);
+    return j;
+}
+
+enum status report_put_json(json_t *document, size_t flags, FILE *to, struct error *err)
+{
+    if (!document)
+        return error_set(err, CANNOT, "out of memory for the report's JSON");
+    const int rc = json_dumpf(document, to, flags | JSON_REAL_PRECISION(12));
+    json_decref(document);
+    if (rc != 0 && !ferror(to))
+        return error_set(err, CANNOT, "out of memory for the report's JSON");
+    return OK; /* a stream error is the caller's to see */
+}
+
+json_t *report_array(json_t *array, json_t *item)
+{
+    if (!array || !item || json_array_append_new(array, item) != 0) {
+        if (!array)
+            json_decref(item);
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}

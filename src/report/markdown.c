@@ -1,0 +1,315 @@
+/* report.md: the report as text that fits an issue comment: tables, and bars of characters. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "report/report_int.h"
+
+/* Together below 200 lines for any profile. */
+enum { BAR = 20, TOP_KINDS = 15, TOP_OPS = 20, TOP_FINDINGS = 12, TOP_DETAILS = 6, TOP_LAYERS = 16, LAYER_KINDS = 8,
+       CONFIG_LINES = 28, CURVE = 60 };
+
+static void put_bar(FILE *to, double part)
+{
+    const int n = isfinite(part) ? (int)lround(fmin(fmax(part, 0), 1) * BAR) : 0;
+    for (int i = 0; i < BAR; i++)
+        fputs(i < n ? "█" : "░", to);
+}
+
+static void put_row_text(FILE *to, const char *label, const char *text)
+{
+    if (!text || !*text)
+        return;
+    fprintf(to, "- **%s** ", label);
+    report_put_markdown(to, text);
+    fputc('\n', to);
+}
+
+static void put_top(FILE *to, const struct profile *p)
+{
+    fputs("# Profile of ", to);
+    report_put_markdown(to, p->name && *p->name ? p->name : "a step");
+    fputs("\n\n**", to);
+    report_put_markdown(to, p->headline && *p->headline ? p->headline : "No headline.");
+    fputs("**\n\n", to);
+    put_row_text(to, "Bound by:", p->bound_by);
+    put_row_text(to, "Largest bottleneck:", p->largest);
+    put_row_text(to, "Do first:", p->first_action);
+    put_row_text(to, "Realistic gain:", p->realistic_gain);
+}
+
+static void put_numbers(FILE *to, const struct profile *p)
+{
+    number_text a, b, c;
+    fputs("\n| | |\n|---|---|\n", to);
+    fprintf(to, "| step time | %s (p10 %s, p90 %s; %d steps) |\n", report_show_us(p->step_us, a),
+            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
+    fprintf(to, "| speed | %s samples/s, %s tokens/s |\n", report_show_count(p->samples_per_s, a),
+            report_show_count(p->tokens_per_s, b));
+    fprintf(to, "| MFU | %s of %s FLOP/s measured; band ", report_show_percent(p->mfu_percent / 100, a),
+            report_show_count(p->peaks.gemm_gflops * 1e9, b));
+    report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");
+    fprintf(to, " |\n| memory | %s at the peak of a step; process %s", report_show_bytes(p->peak_bytes, a),
+            report_show_bytes(p->rss_peak_bytes, b));
+    if (p->available_bytes > 0)
+        fprintf(to, " of %s", report_show_bytes(p->available_bytes, c));
+    fprintf(to, " |\n| loss | %s |\n", report_show_number(p->loss, a));
+    fprintf(to, "| recording | a recorded step takes %s", report_show_us(p->recorded_step_us, a));
+    if (isfinite(report_overhead_percent(p)))
+        fprintf(to, " (%+.1f %%)", report_overhead_percent(p));
+    fputs(" |\n", to);
+}
+
+static void put_part(FILE *to, const struct profile_part *part, double whole)
+{
+    number_text a, b;
+    fputs("| ", to);
+    report_put_markdown(to, part->name);
+    fprintf(to, " | %s | %s | ", report_show_us(part->us, a), report_show_percent(report_ratio(part->us, whole), b));
+    put_bar(to, report_ratio(part->us, whole));
+    fputs(" |\n", to);
+}
+
+static void put_split(FILE *to, const struct profile *p)
+{
+    if (!p->n_split)
+        return;
+    number_text a, b, c;
+    fputs("\n## Iteration\n\n| part | time | share | |\n|---|---:|---:|---|\n", to);
+    for (int i = 0; i < p->n_split; i++)
+        put_part(to, &p->split[i], report_split_us(p));
+    fprintf(to, "\nOf the recorded step (%s), ops work for %s; the rest (%s) is:\n\n",
+            report_show_us(p->recorded_us, a), report_show_us(report_op_work_us(p), b),
+            report_show_us(report_gaps_us(p), c));
+    fputs("| not op work | time | share | |\n|---|---:|---:|---|\n", to);
+    for (int i = 0; i < p->n_gaps; i++)
+        put_part(to, &p->gaps[i], p->recorded_us);
+}
+
+/* The columns that ops and kinds share. */
+static void put_rates(FILE *to, const struct profile *p, double us, double flops, double bytes, double floor_us)
+{
+    number_text a, b, c, d, e, f, g;
+    fprintf(to, " %s | %s | %s | %s | %s | %s | %s |\n", report_show_us(us, a),
+            report_show_percent(report_ratio(us, p->recorded_us), b), report_show_count(flops, c),
+            report_show_bytes(bytes, d), report_show_number(report_gflops(flops, us), e),
+            report_show_number(report_gb_per_s(bytes, us), f), report_show_percent(report_ratio(floor_us, us), g));
+}
+
+static void put_kinds(FILE *to, const struct profile *p)
+{
+    if (!p->n_kinds)
+        return;
+    fputs("\n## Operations by kind\n\n| kind | ops | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", to);
+    for (int i = 0; i < p->n_kinds && i < TOP_KINDS; i++) {
+        const struct profile_kind *k = &p->kinds[i];
+        fputs("| ", to);
+        report_put_markdown(to, k->kind);
+        fprintf(to, " | %d |", k->count);
+        put_rates(to, p, k->self_us, k->flops, k->bytes, k->floor_us);
+    }
+    if (p->n_kinds > TOP_KINDS)
+        fprintf(to, "\n%d more kinds are in report.json.\n", p->n_kinds - TOP_KINDS);
+    fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken.\n", to);
+}
+
+static void put_ops(FILE *to, const struct profile *p)
+{
+    if (!p->n_ops)
+        return;
+    fputs("\n## Operations\n\n| op | kind | phase | bound | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline |\n"
+          "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n", to);
+    int *order = report_ops_by_time(p);
+    for (int i = 0; i < p->n_ops && i < TOP_OPS; i++) {
+        const struct profile_op *op = &p->ops[order[i]];
+        fputs("| ", to);
+        report_put_markdown(to, op->name);
+        fputs(" | ", to);
+        report_put_markdown(to, op->kind);
+        fprintf(to, " | %s | %s |", report_op_phase(op), op->memory_bound ? "memory" : "compute");
+        put_rates(to, p, op->self_us, op->flops, op->bytes, op->floor_us);
+    }
+    free(order);
+    if (p->n_ops > TOP_OPS)
+        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - TOP_OPS);
+}
+
+/* The memory over the step, one character per stretch of ops, its height the largest in it. */
+static void put_memory_curve(FILE *to, const struct profile *p)
+{
+    static const char *const height[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const int columns = p->n_ops < CURVE ? p->n_ops : CURVE;
+    double top = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        top = fmax(top, report_memory_total(&p->memory[i]));
+    fputs("    ", to);
+    for (int c = 0; c < columns; c++) {
+        double most = 0;
+        for (int i = (int)((int64_t)p->n_ops * c / columns); i < (int64_t)p->n_ops * (c + 1) / columns; i++)
+            most = fmax(most, report_memory_total(&p->memory[i]));
+        fputs(height[top > 0 ? (int)fmin(7, most / top * 8) : 0], to);
+    }
+    number_text n;
+    fprintf(to, "  up to %s, ops in order\n\n", report_show_bytes(top, n));
+}
+
+static void put_memory(FILE *to, const struct profile *p)
+{
+    if (!p->n_ops || !p->memory)
+        return;
+    fputs("\n## Memory\n\n", to);
+    put_memory_curve(to, p);
+    char *words = report_peak_words(p);
+    report_put_markdown(to, words);
+    fputc('\n', to);
+    free(words);
+}
+
+static double layer_us(const struct profile *p, int layer, const char *kind)
+{
+    double us = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].layer == layer && p->ops[i].kind && kind && !strcmp(p->ops[i].kind, kind))
+            us += p->ops[i].self_us;
+    return us;
+}
+
+static void put_layers(FILE *to, const struct profile *p)
+{
+    if (!p->n_ops || p->layers < 1)
+        return;
+    const int kinds = p->n_kinds < LAYER_KINDS ? p->n_kinds : LAYER_KINDS;
+    fputs("\n## Self time by layer and kind (µs)\n\n| layer |", to);
+    for (int k = 0; k < kinds; k++) {
+        fputc(' ', to);
+        report_put_markdown(to, p->kinds[k].kind);
+        fputs(" |", to);
+    }
+    fputs("\n|---|", to);
+    for (int k = 0; k < kinds; k++)
+        fputs("---:|", to);
+    for (int layer = NO_LAYER; layer < p->layers && layer < TOP_LAYERS; layer++) {
+        if (layer == NO_LAYER)
+            fputs("\n| outside |", to);
+        else
+            fprintf(to, "\n| %d |", layer);
+        for (int k = 0; k < kinds; k++)
+            fprintf(to, " %.0f |", layer_us(p, layer, p->kinds[k].kind));
+    }
+    fputc('\n', to);
+    if (p->layers > TOP_LAYERS)
+        fprintf(to, "\n%lld more layers are in report.json.\n", (long long)p->layers - TOP_LAYERS);
+}
+
+static void put_finding_row(FILE *to, const struct finding *f)
+{
+    number_text a, b, c, d;
+    fprintf(to, "| %s | ", severity_name(f->severity));
+    report_put_markdown(to, f->rule);
+    fprintf(to, " | %s | %s (%s–%s) | %s | ", report_show_percent(f->share, a), report_show_speedup(f->speedup, b),
+            report_show_speedup(f->speedup_low, c), report_show_speedup(f->speedup_high, d), effort_name(f->effort));
+    report_put_markdown(to, f->where);
+    fputs(" |\n", to);
+}
+
+static void put_sentence(FILE *to, const char *label, const char *text)
+{
+    if (!text || !*text)
+        return;
+    fprintf(to, " *%s* ", label);
+    report_put_markdown(to, text);
+}
+
+static void put_findings(FILE *to, const struct profile *p)
+{
+    fputs("\n## Findings\n\n", to);
+    if (!p->n_findings) {
+        fputs("No rule found time to win.\n", to);
+        return;
+    }
+    fputs("| severity | rule | share | expected | effort | where |\n|---|---|---:|---:|---|---|\n", to);
+    for (int i = 0; i < p->n_findings && i < TOP_FINDINGS; i++)
+        put_finding_row(to, &p->findings[i]);
+    fputc('\n', to);
+    for (int i = 0; i < p->n_findings && i < TOP_DETAILS; i++) {
+        const struct finding *f = &p->findings[i];
+        fprintf(to, "%d. **", i + 1);
+        report_put_markdown(to, f->rule);
+        fputs("**", to);
+        put_sentence(to, "Cause:", f->cause);
+        put_sentence(to, "Fix:", f->fix);
+        put_sentence(to, "Evidence:", f->evidence);
+        fputc('\n', to);
+    }
+    if (p->n_findings > TOP_DETAILS)
+        fprintf(to, "\nAll %d findings in full are in report.json.\n", p->n_findings);
+}
+
+static void put_fact(FILE *to, const char *label, const char *text)
+{
+    fprintf(to, "| %s | ", label);
+    report_put_markdown(to, text && *text ? text : "–");
+    fputs(" |\n", to);
+}
+
+static void put_machine(FILE *to, const struct profile *p)
+{
+    number_text a, b, c;
+    fputs("\n## Machine and model\n\n| | |\n|---|---|\n", to);
+    put_fact(to, "machine", p->peaks.machine);
+    put_fact(to, "device", p->device);
+    put_fact(to, "instruction set", p->isa);
+    put_fact(to, "BLAS", p->blas);
+    fprintf(to, "| threads | %d |\n| peak | %s GFLOP/s (f32 matrix product)", p->threads,
+            report_show_number(p->peaks.gemm_gflops, a));
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        if (p->peaks.copy_gb_per_s[i] > 0)
+            fprintf(to, ", %s %s GB/s", report_level_name(i), report_show_number(p->peaks.copy_gb_per_s[i], a));
+    fprintf(to, " |\n| batch × sequence × accumulated | %lld × %lld × %lld |\n", (long long)p->batch, (long long)p->seq,
+            (long long)p->accumulate);
+    fprintf(to, "| parameters | %s |\n", report_show_count((double)p->parameters, a));
+    fprintf(to, "| a step by the op table | %s FLOP, %s, %s FLOP/byte |\n", report_show_count(p->hardware_flops, a),
+            report_show_bytes(p->hardware_bytes, b),
+            report_show_number(report_ratio(p->hardware_flops, p->hardware_bytes), c));
+    if (p->has_counters)
+        fprintf(to, "| counters per step | %s instructions, %s cycles, %s cache misses |\n",
+                report_show_count(p->instructions, a), report_show_count(p->cycles, b),
+                report_show_count(p->cache_misses, c));
+    put_fact(to, "hone", p->version);
+}
+
+/* As an indented block, which nothing in the text can end. */
+static void put_config(FILE *to, const struct profile *p)
+{
+    if (!p->config_yaml || !*p->config_yaml)
+        return;
+    char *rest = xstrdup(p->config_yaml), *line, *at = rest;
+    int lines = 0;
+    fputs("\n## Config\n\n", to);
+    for (; lines < CONFIG_LINES && (line = strsep(&at, "\n")) && (at || *line); lines++) {
+        fputs("    ", to);
+        report_put_text(to, line);
+        fputc('\n', to);
+    }
+    if (at && *at)
+        fputs("\nThe whole config is in report.json.\n", to);
+    free(rest);
+}
+
+enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err)
+{
+    (void)err;
+    put_top(to, p);
+    put_numbers(to, p);
+    put_split(to, p);
+    put_findings(to, p);
+    put_kinds(to, p);
+    put_ops(to, p);
+    put_memory(to, p);
+    put_layers(to, p);
+    put_machine(to, p);
+    put_config(to, p);
+    return OK;
+}

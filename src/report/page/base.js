@@ -1,0 +1,116 @@
+/* The page's data, and what every part of it uses: numbers as text, colours, controls, the tooltip. All text reaches the
+ * page through .text(), so that no name in it can become markup. */
+const data = JSON.parse(document.getElementById("report-data").textContent);
+const part = id => d3.select("#" + id);
+const nameOf = x => x || "(no name)";
+
+/* ---- numbers; null is what could not be measured ---- */
+
+const known = x => typeof x === "number" && isFinite(x);
+
+function withUnit(x, units) {
+  if (!known(x)) return "–";
+  let i = 0;
+  for (; Math.abs(x) >= 999.5 && i + 1 < units.length; i++) x /= 1000;
+  return plainNumber(x) + (units[i] ? "\u00a0" + units[i] : "");
+}
+
+function plainNumber(x) {
+  if (!known(x)) return "–";
+  const a = Math.abs(x);
+  if (a >= 1e6) return x.toExponential(2);
+  return x.toFixed(a === 0 || a >= 99.95 ? 0 : a >= 9.995 ? 1 : a >= 0.01 ? 2 : 3);
+}
+
+const time = us => withUnit(us, ["µs", "ms", "s"]);
+const bytes = b => withUnit(b, ["B", "kB", "MB", "GB", "TB"]);
+const percent = share => known(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–";
+const times = x => known(x) ? x.toFixed(2) + "×" : "–";
+
+function count(n) {
+  if (known(n) && Math.abs(n) < 1000 && Number.isInteger(n)) return String(n);
+  return withUnit(n, ["", "k", "M", "G", "T", "P"]);
+}
+
+/* ---- colours are CSS variables, so that dark mode and print need no second drawing ---- */
+
+const KIND_COLORS = 8;
+const kindRank = new Map(data.kinds.map((k, i) => [k.kind, i]));
+const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2", communicate: "--c3",
+                     evaluation: "--c7"};
+const kindColor = kind => kindRank.get(kind) < KIND_COLORS ? "--c" + kindRank.get(kind) : "--other";
+const phaseColor = phase => phaseColors[phase] || "--other";
+const paint = variable => "var(" + variable + ")";
+const resolved = variable => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+
+/* ---- small parts ---- */
+
+function note(to, text) { return to.append("p").attr("class", "note").text(text); }
+
+/* A row of buttons of which one is pressed. choices: [[value, label], ...] */
+function choose(to, label, choices, chosen, change) {
+  const group = to.append("span").attr("class", "buttons").attr("role", "group").attr("aria-label", label);
+  const buttons = group.selectAll("button").data(choices).enter().append("button").attr("type", "button").text(c => c[1])
+    .on("click", c => { press(c[0]); change(c[0]); });
+  const press = value => buttons.attr("aria-pressed", c => c[0] === value);
+  press(chosen);
+}
+
+/* items: [{name, color, more}] */
+function legend(to, items) {
+  const li = to.append("ul").attr("class", "legend").selectAll("li").data(items).enter().append("li");
+  li.append("span").attr("class", "swatch").classed("hatched", d => d.hatched).style("background-color", d => paint(d.color));
+  li.append("span").text(d => d.name);
+  li.filter(d => d.more).append("span").attr("class", "muted").text(d => d.more);
+}
+
+/* Draws when the container has a width, and again when that changes. draw(width) */
+function whenSized(node, draw) {
+  let last = 0;
+  const redraw = () => {
+    const width = Math.floor(node.clientWidth);
+    if (width > 0 && width !== last) draw(last = width);
+  };
+  new ResizeObserver(redraw).observe(node);
+  redraw();
+}
+
+/* ---- the tooltip ---- */
+
+/* rows: [[label, text], ...]; at: {x, y} in the window */
+function showTip(title, rows, at) {
+  const tip = part("tip").attr("hidden", null).text("");
+  tip.append("b").text(title);
+  const list = tip.append("dl");
+  for (const [label, text] of rows) {
+    list.append("dt").text(label);
+    list.append("dd").text(text);
+  }
+  const box = tip.node().getBoundingClientRect();
+  const left = at.x + 14 + box.width > innerWidth ? at.x - 14 - box.width : at.x + 14;
+  const top = at.y + 14 + box.height > innerHeight ? at.y - 10 - box.height : at.y + 14;
+  tip.style("left", Math.max(4, left) + "px").style("top", Math.max(4, top) + "px");
+}
+
+const hideTip = () => part("tip").attr("hidden", true);
+const pointer = () => ({x: d3.event.clientX, y: d3.event.clientY});
+
+/* A point of an element, for tooltips that the keyboard opens. */
+function pointIn(node, x, y) {
+  const box = node.getBoundingClientRect();
+  return {x: box.left + x, y: box.top + y};
+}
+
+function opRows(op) {
+  return [["kind", nameOf(op.kind)], ["phase", op.phase], ["layer", op.layer === null ? "outside the blocks" : op.layer],
+          ["self time", time(op.self_us)], ["share of the step", percent(op.share)], ["roofline floor", time(op.floor_us)],
+          ["roofline efficiency", percent(op.efficiency)], ["bound by", op.memory_bound ? "memory" : "compute"],
+          ["FLOP", count(op.flops)], ["bytes", bytes(op.bytes)], ["FLOP/byte", plainNumber(op.intensity)],
+          ["GFLOP/s", plainNumber(op.gflops_per_s)], ["GB/s", plainNumber(op.gb_per_s)],
+          ["slowest thread adds", time(op.imbalance_us)], ["kernel", nameOf(op.kernel)], ["made by", nameOf(op.made_by)]];
+}
+
+/* Opens the tooltip of whatever in `selection` the mouse is over. content(d) is [title, rows]. */
+function withTip(selection, content) {
+  selection.on("mousemove", d => showTip(...content(d), pointer())).on("mouseleave", hideTip);
+}

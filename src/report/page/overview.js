@@ -1,0 +1,84 @@
+/* The first screen: the numbers, the largest bottlenecks, the answers. The headline is in the page already. */
+function tile(title, value, unit, more) {
+  const box = part("tiles").append("div").attr("class", "tile");
+  box.append("h3").text(title);
+  const line = box.append("div").attr("class", "value").text(value);
+  if (unit) line.append("small").text("\u00a0" + unit);
+  const gauge = box.append("div").attr("class", "gauge").attr("aria-hidden", "true");
+  box.append("p").text(more);
+  return gauge;
+}
+
+const across = x => Math.max(0, Math.min(100, 100 * x)) + "%";
+
+/* A bar from a to b of a gauge, both from 0 to 1. */
+function fillGauge(gauge, a, b) {
+  if (known(a) && known(b)) gauge.append("i").style("left", across(a)).style("width", across(b - a));
+}
+
+function stepTile() {
+  const s = data.step, [value, unit] = time(s.median_us).split("\u00a0");
+  const gauge = tile("Step time, median", value, unit, `${time(s.p10_us)} to ${time(s.p90_us)} (p10–p90, ${s.steps} steps)`);
+  const low = Math.min(s.p10_us, s.median_us) * 0.9, high = Math.max(s.p90_us, s.median_us) * 1.1;
+  if (!(high > low)) return;
+  const at = us => (us - low) / (high - low);
+  fillGauge(gauge, at(s.p10_us), at(s.p90_us));
+  gauge.append("em").style("left", across(at(s.median_us)));
+}
+
+function speedTiles() {
+  const s = data.step, samples = data.model.batch * Math.max(1, data.model.accumulate);
+  tile("Samples per second", count(s.samples_per_s), "", `${count(samples)} per step`).remove();
+  tile("Tokens per second", count(s.tokens_per_s), "", `${count(samples * data.model.seq)} per step`).remove();
+}
+
+function mfuTile() {
+  const e = data.efficiency, peak = data.machine.peaks.gemm_gflops;
+  const [value, unit] = percent(e.mfu_percent === null ? null : e.mfu_percent / 100).split("\u00a0");
+  const gauge = tile("MFU", value, unit, `band ${e.mfu_band || "–"}; of ${plainNumber(peak)} GFLOP/s measured`);
+  fillGauge(gauge, 0, e.mfu_percent === null ? null : Math.min(1, e.mfu_percent / 100));
+  for (const edge of [0.2, 0.4, 0.6]) gauge.append("b").style("left", across(edge));
+}
+
+function memoryTile() {
+  const m = data.memory, [value, unit] = bytes(m.peak_bytes).split("\u00a0");
+  const of = m.available_bytes > 0 ? " of " + bytes(m.available_bytes) : "";
+  const gauge = tile("Memory at its peak", value, unit, `process ${bytes(m.rss_peak_bytes)}${of}`);
+  if (m.available_bytes > 0) fillGauge(gauge, 0, m.rss_peak_bytes / m.available_bytes);
+}
+
+function bottlenecks() {
+  const list = part("bottlenecks"), top = data.findings.slice(0, 3);
+  if (!top.length) list.append("li").append("p").text("No rule found time to win.");
+  top.forEach((f, i) => {
+    const li = list.append("li");
+    li.append("span").attr("class", "chip " + f.severity).text(f.severity);
+    li.append("a").attr("href", "#finding-" + i).text(nameOf(f.rule));
+    li.append("span").attr("class", "gain").text(times(f.expected_speedup) + " expected");
+    li.append("p").text(`${percent(f.share)} of the step. ${f.cause || ""}`);
+  });
+}
+
+function answers() {
+  const a = data.answers, list = part("answers");
+  for (const [label, text] of [["Bound by", a.bound_by], ["Largest", a.largest], ["Do first", a.first_action],
+                               ["Realistic gain", a.realistic_gain]]) {
+    list.append("dt").text(label);
+    list.append("dd").text(text || "–");
+  }
+}
+
+function overview() {
+  const m = data.model;
+  const where = part("where");
+  where.append("b").text(nameOf(m.name));
+  where.append("span").text(` · ${m.arch || "–"}, ${count(m.parameters)} parameters, batch ${m.batch} × ${m.seq}` +
+    (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") + ` · ${data.machine.device || "–"}, ${data.machine.threads} thread` +
+    (data.machine.threads === 1 ? "" : "s"));
+  stepTile();
+  speedTiles();
+  mfuTile();
+  memoryTile();
+  bottlenecks();
+  answers();
+}

@@ -1,0 +1,28 @@
+/* The iteration as two bars: by part of the step, and by what was done in it. */
+function stackedBar(to, label, items) {
+  const shown = items.filter(d => d.us > 0), whole = d3.sum(shown, d => d.us);
+  to.append("h3").text(label);
+  const bar = to.append("div").attr("class", "bar").attr("role", "img")
+    .attr("aria-label", `${label}: ` + shown.map(d => `${d.name} ${percent(d.us / whole)}`).join(", "));
+  const segment = bar.selectAll("span").data(shown).enter().append("span").classed("hatched", d => d.hatched)
+    .style("flex", d => `${d.us / whole} 1 0`).style("background-color", d => paint(d.color));
+  segment.filter(d => d.us / whole > 0.09).append("b").text(d => d.name);
+  withTip(segment, d => [d.name, [["time", time(d.us)], ["share", percent(d.us / whole)]]]);
+  legend(to, items.map(d => Object.assign({more: `${time(d.us)} · ${percent(d.us / whole)}`}, d)));
+}
+
+function kindsAndGaps() {
+  const gaps = data.recorded.gaps.filter(g => g.us > 0)
+    .map(g => ({name: nameOf(g.name), us: g.us, color: "--gap", hatched: true}));
+  const top = data.kinds.slice(0, KIND_COLORS).map(k => ({name: nameOf(k.kind), us: k.self_us, color: kindColor(k.kind)}));
+  const rest = d3.sum(data.kinds.slice(KIND_COLORS), k => k.self_us);
+  return top.concat(rest > 0 ? [{name: "other ops", us: rest, color: "--other"}] : [], gaps);
+}
+
+function split() {
+  const to = part("iteration"), r = data.recorded;
+  note(to, `One recorded step of ${time(r.us)}; recording makes a step ${plainNumber(data.step.recording_overhead_percent)} % ` +
+    `slower. Ops work for ${time(r.op_self_us)} of it, and the hatched parts are no op's work.`);
+  stackedBar(to, "Parts of the step", r.split.map(s => ({name: nameOf(s.name), us: s.us, color: phaseColor(s.name)})));
+  stackedBar(to, "What was done", kindsAndGaps());
+}

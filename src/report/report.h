@@ -1,0 +1,30 @@
+/* The profile for people and programs: a page that opens offline, Markdown, JSON, the terminal. docs/report.md has the
+ * fields of every JSON file with their units. Nothing in a name (config, trace) can become markup, a control sequence or
+ * invalid UTF-8 here. */
+#ifndef HONE_REPORT_REPORT_H
+#define HONE_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analyze/analyze.h"
+#include "core/error.h"
+
+/* Writes report.html, report.md, report.json, flops_profile.json, computational_intensity.json and roofline_data.json
+ * into a folder that exists. Every byte is checked and synced; an error names the file. A caller who wants all or
+ * nothing writes to a temporary folder and renames it. */
+enum status report_write(const struct profile *p, const char *folder, struct error *err);
+
+/* The first screen: with colours and bars, or plain. */
+void report_print_terminal(const struct profile *p, FILE *to, bool color);
+
+/* The files one by one. They write to a stream whose errors the caller checks (ferror, fclose). They fail when memory or
+ * random bytes cannot be had. */
+enum status report_write_html(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_json(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_flops(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_intensity(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_roofline(const struct profile *p, FILE *to, struct error *err);
+
+#endif

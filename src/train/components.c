@@ -1,0 +1,80 @@
+/* A step by parts of the model: which ops belong to forward, to one block, to attention, and so on. */
+#include <string.h>
+
+#include "train/train_int.h"
+
+enum { STEPS = 10 };
+
+static bool in_forward(const struct op *op) { return op->phase == PHASE_FORWARD; }
+static bool in_loss(const struct program *p, const struct op *op)
+{
+    (void)p;
+    return in_forward(op) && (op->kind == OP_LOG_SOFTMAX || op->kind == OP_NLL);
+}
+static bool in_first_block(const struct op *op) { return in_forward(op) && op->layer == 0; }
+static bool in_attention(const struct program *p, const struct op *op)
+{
+    return in_first_block(op) && strstr(p->values[op->out[0]].name, ".attn.");
+}
+static bool in_norm_or_add(const struct op *op)
+{
+    return op->kind == OP_LAYERNORM || op->kind == OP_RMSNORM || op->kind == OP_ADD;
+}
+
+static bool forward_only(const struct program *p, const struct op *op) { return in_forward(op) && !in_loss(p, op); }
+static bool forward_and_loss(const struct program *p, const struct op *op) { (void)p; return in_forward(op); }
+static bool one_block(const struct program *p, const struct op *op) { (void)p; return in_first_block(op); }
+static bool feed_forward(const struct program *p, const struct op *op)
+{
+    return in_first_block(op) && !in_attention(p, op) && !in_norm_or_add(op);
+}
+/* What comes before the first block. */
+static bool embedding(const struct program *p, const struct op *op)
+{
+    return in_forward(op) && op->layer == NO_LAYER && (op->kind == OP_EMBED || op->kind == OP_ADD || op->kind == OP_DROPOUT ||
+                                                       op->kind == OP_ROPE_TABLE) && !in_loss(p, op);
+}
+static bool backward(const struct program *p, const struct op *op) { (void)p; return op->phase == PHASE_BACKWARD; }
+static bool optimizer(const struct program *p, const struct op *op) { (void)p; return op->phase == PHASE_OPTIMIZE; }
+
+static const struct component {
+    const char *name;
+    bool (*holds)(const struct program *p, const struct op *op);
+} components[] = {
+    {"forward", forward_only},      {"forward + loss", forward_and_loss}, {"one block", one_block},
+    {"attention", in_attention},    {"feed-forward", feed_forward},       {"embedding", embedding},
+    {"loss", in_loss},              {"backward", backward},               {"optimizer", optimizer},
+};
+enum { COMPONENTS = sizeof components / sizeof *components };
+_Static_assert((int)COMPONENTS <= (int)BENCH_COMPONENTS, "room for all components");
+
+/* Ops that run once per micro-batch count as often per step. */
+static double runs_per_step(const struct program *p, const struct op *op)
+{
+    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
+}
+
+enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
+                               struct bench_component *out, int *n, struct error *err)
+{
+    const struct program *p = exec_program(r->train);
+    enum status st = OK;
+    bool whole;
+    exec_measure(r->train, true);
+    for (int i = 0; i < STEPS && st == OK; i++)
+        st = model_run_step(r, l, NULL, &whole, err);
+    exec_measure(r->train, false);
+    for (*n = 0; *n < COMPONENTS; ++*n) {
+        struct bench_component *c = &out[*n];
+        *c = (struct bench_component){.name = components[*n].name};
+        for (int i = 0; i < p->n_ops; i++) {
+            const struct op *op = &p->ops[i];
+            if (!components[*n].holds(p, op))
+                continue;
+            c->us += (double)op->profile.total_ns / 1e3 / STEPS;
+            c->floor_us += op_floor_us(p, op, peaks, NULL) * runs_per_step(p, op);
+            c->ops++;
+        }
+    }
+    return st;
+}

@@ -1,0 +1,135 @@
+/* Measures whole steps: warm-up, then steps without and with events in turns, then one evaluation. */
+#include <stdlib.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "core/counters.h"
+#include "core/process.h"
+#include "model/model.h"
+#include "train/train_int.h"
+
+enum { WARM_UP = 3 };
+
+static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int steps)
+{
+    const struct counter_values now = counters_read(c);
+    m->instructions += (now.instructions - before.instructions) / steps;
+    m->cycles += (now.cycles - before.cycles) / steps;
+    m->cache_misses += (now.cache_misses - before.cache_misses) / steps;
+}
+
+static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, int steps, struct error *err)
+{
+    const struct counter_values before = m->has_counters ? counters_read(c) : (struct counter_values){0};
+    const int64_t waited = loader_wait_ns(l), start = clock_ns();
+    bool whole;
+    const enum status st = model_run_step(m->run, l, NULL, &whole, err);
+    m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
+    m->data_wait_us += (double)(loader_wait_ns(l) - waited) / 1e3;
+    if (m->has_counters)
+        count_after(m, c, before, steps);
+    return st;
+}
+
+static enum status recorded_step(struct measured *m, struct loader *l, struct recorder *recorder, struct error *err)
+{
+    bool whole;
+    m->run->recorder = recorder;
+    exec_measure(m->run->train, true);
+    const enum status st = model_run_step(m->run, l, NULL, &whole, err);
+    exec_measure(m->run->train, false);
+    m->run->recorder = NULL;
+    return st;
+}
+
+static enum status run_all(struct measured *m, struct loader *l, const struct counters *c, int steps,
+                           const volatile sig_atomic_t *stop, void (*progress)(void *context, int done, int total),
+                           void *context, struct error *err)
+{
+    struct recorder *recorder = recorder_new(m->run->train, m->trace);
+    enum status st = OK;
+    bool whole;
+    for (int i = 0; i < WARM_UP && st == OK; i++)
+        st = model_run_step(m->run, l, NULL, &whole, err);
+    for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
+        st = plain_step(m, l, c, steps, err);
+        if (st == OK)
+            st = recorded_step(m, l, recorder, err);
+        if (progress)
+            progress(context, i + 1, steps);
+    }
+    recorder_free(recorder);
+    if (st == OK && m->n == 0)
+        st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
+    return st;
+}
+
+static enum status time_evaluation(struct measured *m, struct error *err)
+{
+    const struct interval every = m->run->config.eval.every;
+    double loss;
+    if (!m->run->eval || !every.n)
+        return OK;
+    const int64_t start = clock_ns();
+    const enum status st = model_run_evaluate(m->run, NULL, &loss, err);
+    m->evaluation_us = (double)(clock_ns() - start) / 1e3;
+    m->evaluation_every = every.epochs ? every.n * m->run->steps_per_epoch : every.n;
+    return st;
+}
+
+static void fill_facts(struct measured *m)
+{
+    struct model_run *r = m->run;
+    m->program = exec_program(r->train);
+    m->config = r->config;
+    m->threads = exec_threads(r->train);
+    m->memory = exec_memory(r->train);
+    m->loss = model_run_host(r, "host.loss");
+    m->rss_peak_bytes = process_peak_bytes();
+    m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate);
+    m->data_wait_us /= m->n;
+    m->kernels = xcalloc((size_t)m->program->n_ops, sizeof *m->kernels);
+    for (int i = 0; i < m->program->n_ops; i++)
+        m->kernels[i] = exec_kernel_name(r->train, i);
+}
+
+enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int done, int total), void *context, struct error *err)
+{
+    struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
+                         .trace = trace_new()};
+    struct counters counters;
+    struct dataset *d;
+    struct loader *l = NULL;
+    process_reset_peak();
+    m.has_counters = counters_open(&counters);      /* before the team starts, so that its threads are counted */
+    enum status st = dataset_open(&d, c, err);
+    if (st == OK)
+        st = model_run_open(m.run, c, d, err);
+    if (st == OK)
+        st = loader_new(&l, d, SPLIT_TRAIN, c->train.batch_size, 0, (int)c->data.workers, (int)c->data.prefetch, err);
+    if (st == OK)
+        st = run_all(&m, l, &counters, steps, stop, progress, context, err);
+    if (st == OK)
+        st = time_evaluation(&m, err);
+    if (st == OK)
+        fill_facts(&m);
+    loader_free(l);
+    if (m.has_counters)
+        counters_close(&counters);
+    if (st == OK)
+        *out = m;
+    else
+        measured_release(&m);
+    return st;
+}
+
+void measured_release(struct measured *m)
+{
+    model_run_close(m->run);
+    free(m->run);
+    free(m->step_us);
+    free(m->kernels);
+    trace_free(m->trace);
+    *m = (struct measured){0};
+}

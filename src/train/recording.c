@@ -1,0 +1,32 @@
+/* Records a window of steps of a real run into OUT/trace.json. */
+#include "train/train_int.h"
+
+void recording_before(struct recording *r, struct model_run *run, int64_t step)
+{
+    if (!r->first || step < r->first || step > r->last || r->trace)
+        return;
+    r->trace = trace_new();
+    r->recorder = recorder_new(run->train, r->trace);
+    run->recorder = r->recorder;
+    exec_measure(run->train, true);
+}
+
+enum status recording_finish(struct recording *r, struct model_run *run, const char *out, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 32];
+    if (!r->trace)
+        return OK;
+    run->recorder = NULL;
+    exec_measure(run->train, false);
+    recorder_free(r->recorder);
+    snprintf(path, sizeof path, "%s/trace.json", out);
+    const enum status st = trace_write_chrome(r->trace, path, run->config.name, err);
+    trace_free(r->trace);
+    *r = (struct recording){0};
+    return st;
+}
+
+enum status recording_after(struct recording *r, struct model_run *run, int64_t step, const char *out, struct error *err)
+{
+    return r->trace && step >= r->last ? recording_finish(r, run, out, err) : OK;
+}

@@ -1,0 +1,43 @@
+# hone profile and its files, hone explain, and recording a window of a real run.
+. "$(dirname "$0")/lib"
+tiny
+
+ok profile tiny.yaml --steps 5 --out p
+for f in report.html report.md report.json flops_profile.json computational_intensity.json roofline_data.json trace.json; do
+    [ -s "p/$f" ] || fail "there is no p/$f"
+done
+ls p/tensorboard/events.out.tfevents.* >ls.out || fail "there is no event file"
+grep -q 'bound by' out || fail "no word on what bounds the step: $(cat out)"
+json p/flops_profile.json '(0 < j["efficiency_metrics"]["mfu_percent"] and j["efficiency_metrics"]["device_peak_flops"] > 0 and
+    j["performance_metrics"]["flops_per_sec"] > 0 and j["performance_metrics"]["throughput_samples_per_sec"] > 0 and
+    j["flops_analysis"]["flops_per_parameter"] > 0)'
+json p/computational_intensity.json '(all(k in j for k in ("arithmetic_intensity_flops_per_byte", "memory_bandwidth_used_gb_per_sec",
+    "memory_bandwidth_utilization_percent", "memory_bound_vs_compute_bound")))'
+json p/trace.json '(len([e for e in j["traceEvents"] if e.get("ph") == "X" and e["name"].startswith("step")]) == 5 and
+    all(e["dur"] >= 0 and e["ts"] >= 0 for e in j["traceEvents"] if e.get("ph") == "X"))'
+
+# a report is replaced by a report, and nothing else is
+ok profile tiny.yaml --steps 2 --out p --batch-size 3 --seq-len 8
+mkdir mine
+echo precious >mine/file
+refused 2 "hone: 'mine' exists and holds no report; give another --out" profile tiny.yaml --steps 2 --out mine
+[ "$(cat mine/file)" = precious ] || fail "a file was lost"
+[ -z "$(ls -d *.tmp-* *.old-* 2>/dev/null)" ] || fail "temporary folders are left: $(ls)"
+
+refused 2 "hone: --steps is 0; it must be 1 to 100000" profile tiny.yaml --steps 0
+refused 2 "hone: --profile is '5'; it takes the first and the last step to record, e.g. 100:110" train tiny.yaml --profile 5
+
+# names stay text
+cp tiny.yaml '<img src=x onerror=alert(1)>.yaml'
+ok profile './<img src=x onerror=alert(1)>.yaml' --steps 2 --out hostile
+! grep -q '<img src=x' hostile/report.html || fail "a name became markup"
+
+ok train tiny.yaml --steps 6 --out run --profile 3:4 --tensorboard
+json run/trace.json 'len([e for e in j["traceEvents"] if e.get("ph") == "X" and e["name"].startswith("step")]) == 2'
+ls run/tensorboard/events.out.tfevents.* >ls.out || fail "there is no event file"
+
+ok explain
+[ "$(grep -c '^[a-z-]* ' out)" -ge 26 ] || fail "rules are missing: $(cat out)"
+ok explain constant-rebuilt
+grep -q 'in PyTorch' out || fail "$(cat out)"
+refused 2 "hone: there is no rule 'constant-rebuild'; did you mean 'constant-rebuilt'? \`hone explain\` lists them" explain constant-rebuild

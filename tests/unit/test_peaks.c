@@ -1,0 +1,290 @@
+/* Peaks: the bandwidth of a working set, and a cache file that is kept, replaced, or ignored when it is damaged. */
+#include "support/check.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "core/peaks.h"
+#include "core/peaks_int.h"
+
+static char root[64];
+
+/* Every test has a cache folder of its own, which is not made yet. */
+static int setup(void **state)
+{
+    (void)state;
+    char cache[96];
+    strcpy(root, "/tmp/hone-peaks-XXXXXX");
+    if (!mkdtemp(root))
+        return -1;
+    snprintf(cache, sizeof cache, "%s/cache", root);
+    unsetenv("HOME");
+    return setenv("XDG_CACHE_HOME", cache, 1);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return fs_remove_tree(root, NULL) == OK ? 0 : -1;
+}
+
+static const char *at(const char *name)
+{
+    static char path[160];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+static struct peaks sample(const char *machine, int threads)
+{
+    struct peaks p = {.threads = threads, .gemm_gflops = 41.7 * threads, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
+                      .cache_bytes = {65536, 1 << 20, 0, 1.6e10}};
+    snprintf(p.machine, sizeof p.machine, "%s", machine);
+    return p;
+}
+
+static void assert_same(const struct peaks *a, const struct peaks *b)
+{
+    assert_int_equal(a->threads, b->threads);
+    assert_true(a->gemm_gflops == b->gemm_gflops);
+    assert_memory_equal(a->copy_gb_per_s, b->copy_gb_per_s, sizeof a->copy_gb_per_s);
+    assert_memory_equal(a->cache_bytes, b->cache_bytes, sizeof a->cache_bytes);
+    assert_string_equal(a->machine, b->machine);
+}
+
+static void remember(const struct peaks *p)
+{
+    struct error err;
+    assert_ok(peaks_remember(p, &err), err);
+}
+
+static void assert_recalled(const struct peaks *p)
+{
+    struct peaks back;
+    assert_true(peaks_recall(&back, p->machine, p->threads));
+    assert_same(&back, p);
+}
+
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    struct peaks p = {.threads = 4, .copy_gb_per_s = {400, 200, 100, 50}, .cache_bytes = {1e4, 1e5, 1e6, 1e9}};
+    assert_true(peaks_bandwidth(&p, 0) == 400);
+    assert_true(peaks_bandwidth(&p, 4e4) == 400);       /* four cores have an L1 and an L2 each */
+    assert_true(peaks_bandwidth(&p, 4e4 + 1) == 200);
+    assert_true(peaks_bandwidth(&p, 4e5) == 200);
+    assert_true(peaks_bandwidth(&p, 4e5 + 1) == 100);
+    assert_true(peaks_bandwidth(&p, 1e6) == 100);       /* and one L3 together */
+    assert_true(peaks_bandwidth(&p, 1e6 + 1) == 50);
+    assert_true(peaks_bandwidth(&p, 1e12) == 50);       /* more than is installed still goes at memory's speed */
+    p.copy_gb_per_s[1] = 0;
+    assert_true(peaks_bandwidth(&p, 4e5) == 100);       /* no such level */
+    p.threads = 1;
+    assert_true(peaks_bandwidth(&p, 1e4 + 1) == 100);
+}
+
+static void test_remember_and_recall(void **state)
+{
+    (void)state;
+    const struct peaks a = sample("cpu \"A\" \xC3\xA9, 4 cores", 4), b = sample(a.machine, 1), c = sample("other", 4);
+    struct peaks back = {.threads = 77};
+    assert_false(peaks_recall(&back, a.machine, 4));
+    assert_int_equal(back.threads, 77);
+    remember(&a);
+    remember(&b);
+    remember(&c);
+    assert_recalled(&a);
+    assert_recalled(&b);
+    assert_recalled(&c);
+    assert_false(peaks_recall(&back, a.machine, 2));
+    assert_false(peaks_recall(&back, "cpu", 4));
+
+    struct peaks newer = b;
+    newer.gemm_gflops = 5;
+    remember(&newer);
+    assert_recalled(&newer);
+    assert_recalled(&a);
+    assert_recalled(&c);
+}
+
+/* Nothing but the cache is left in the folder. */
+static void test_no_leftovers(void **state)
+{
+    (void)state;
+    const struct peaks p = sample("m", 1);
+    int files = 0;
+    remember(&p);
+    remember(&p);
+    DIR *dir = opendir(at("cache/hone"));
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        files += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    closedir(dir);
+    assert_int_equal(files, 1);
+}
+
+static void test_where(void **state)
+{
+    (void)state;
+    const struct peaks p = sample("m", 1);
+    struct peaks back;
+    struct error err;
+    remember(&p);
+    assert_true(fs_exists(at("cache/hone/peaks.json")));
+
+    unsetenv("XDG_CACHE_HOME");
+    assert_false(peaks_recall(&back, "m", 1));
+    assert_int_equal(peaks_remember(&p, &err), BAD_INPUT);
+    assert_says(&err, "HOME", "XDG_CACHE_HOME", NULL);
+
+    setenv("XDG_CACHE_HOME", "relative", 1);            /* does not count */
+    setenv("HOME", root, 1);
+    remember(&p);
+    assert_true(fs_exists(at(".cache/hone/peaks.json")));
+    assert_false(fs_exists("relative"));
+    assert_recalled(&p);
+    setenv("XDG_CACHE_HOME", "", 1);
+    assert_recalled(&p);
+    setenv("HOME", "", 1);
+    assert_false(peaks_recall(&back, "m", 1));
+
+    char *deep = malloc(5001);
+    memset(deep, 'x', 5000);
+    deep[0] = '/';
+    deep[5000] = '\0';
+    setenv("XDG_CACHE_HOME", deep, 1);
+    assert_false(peaks_recall(&back, "m", 1));
+    assert_int_equal(peaks_remember(&p, &err), BAD_INPUT);
+    free(deep);
+}
+
+static void test_damaged_is_absent(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "", "{", "[]", "null", "{\"version\":1}", "{\"version\":1,\"entries\":{}}",
+        "{\"version\":1,\"entries\":[1,null,[]]}",
+        "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":1}]}", "\xFF\xFE",
+    };
+    const struct peaks p = sample("m", 1);
+    struct peaks back;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        remember(&p);
+        assert_int_equal(fs_write_synced(at("cache/hone/peaks.json"), bad[i], strlen(bad[i]), NULL), OK);
+        assert_false(peaks_recall(&back, "m", 1));
+        remember(&p);
+        assert_recalled(&p);
+    }
+}
+
+/* One field changed at a time in a cache that is otherwise right. */
+static void test_hostile_fields(void **state)
+{
+    (void)state;
+    static const char good[] = "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
+                               "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
+    static const char *const changes[][2] = {
+        {"\"version\":1", "\"version\":2"}, {"\"version\":1", "\"version\":\"1\""},
+        {"\"version\":1", "\"version\":1.0"},
+        {"\"m\"", "5"}, {"\"m\"", "\"\""}, {":2,", ":0,"}, {":2,", ":-2,"}, {":2,", ":4294967298,"}, {":2,", ":\"2\","},
+        {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"[1,2,3,4]", "[1,2,3]"},
+        {"[1,2,3,4]", "[1,2,3,4,5]"}, {"[1,2,3,4]", "[1,2,3,0]"}, {"[1,2,3,4]", "[1,-2,3,4]"},
+        {"[1,2,3,4]", "[1,\"2\",3,4]"}, {"[5,6,7,8]", "{}"}, {"[5,6,7,8]", "[5,6,-7,8]"},
+        {"\"threads\":2", "\"threads\":2,\"threads\":2"},
+    };
+    struct peaks back;
+    assert_true(peaks_parse(&back, good, sizeof good - 1, "m", 2));
+    assert_true(back.gemm_gflops == 3.5 && back.copy_gb_per_s[3] == 4 && back.cache_bytes[0] == 5);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        char text[256];
+        const char *found = strstr(good, changes[i][0]);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(found - good), good, changes[i][1],
+                 found + strlen(changes[i][0]));
+        if (peaks_parse(&back, text, strlen(text), "m", 2))
+            fail_msg("believed: %s", text);
+    }
+}
+
+static void test_long_machine(void **state)
+{
+    (void)state;
+    char text[512], name[200];
+    struct peaks back;
+    for (int length = 159; length <= 160; length++) {
+        memset(name, 'm', sizeof name);
+        name[length] = '\0';
+        snprintf(text, sizeof text, "{\"version\":1,\"entries\":[{\"machine\":\"%s\",\"threads\":2,\"gemm_gflops\":3,"
+                 "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}", name);
+        assert_int_equal(peaks_parse(&back, text, strlen(text), name, 2), length == 159);
+    }
+}
+
+static void test_refuses_nonsense(void **state)
+{
+    (void)state;
+    const struct peaks good = sample("m", 1);
+    struct peaks bad[6] = {good, good, good, good, good, good};
+    struct error err;
+    bad[0].gemm_gflops = NAN;
+    bad[1].copy_gb_per_s[3] = INFINITY;
+    bad[2].copy_gb_per_s[3] = 0;
+    bad[3].threads = 0;
+    strcpy(bad[4].machine, "\xFF");
+    bad[5].cache_bytes[1] = -1;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(peaks_remember(&bad[i], &err), BAD_INPUT);
+        assert_says(&err, "not remembered", NULL);
+    }
+    assert_false(fs_exists(at("cache/hone/peaks.json")));
+}
+
+/* The cache does not grow without end: the oldest fall out. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    struct peaks back;
+    for (int threads = 1; threads <= 100; threads++) {
+        const struct peaks p = sample("m", threads);
+        char *next = peaks_print(&p, text ? text : "", text ? strlen(text) : 0);
+        assert_non_null(next);
+        free(text);
+        text = next;
+    }
+    assert_true(peaks_parse(&back, text, strlen(text), "m", 100));
+    assert_true(peaks_parse(&back, text, strlen(text), "m", 37));
+    assert_false(peaks_parse(&back, text, strlen(text), "m", 36));
+    free(text);
+}
+
+static void test_cannot_write(void **state)
+{
+    (void)state;
+    const struct peaks p = sample("m", 1);
+    struct peaks back;
+    struct error err;
+    assert_int_equal(fs_write_synced(at("cache"), "x", 1, NULL), OK);   /* a file where the folder should be */
+    assert_int_equal(peaks_remember(&p, &err), BAD_INPUT);
+    assert_says(&err, "cache", NULL);
+    assert_int_equal(unlink(at("cache")), 0);
+    assert_int_equal(fs_make_dirs(at("cache/hone/peaks.json/x"), NULL), OK);
+    assert_false(peaks_recall(&back, "m", 1));
+    assert_int_equal(peaks_remember(&p, &err), BAD_INPUT);
+    assert_says(&err, "cannot replace", "peaks.json", NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_no_leftovers), TEST(test_where),
+        TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_long_machine), TEST(test_refuses_nonsense),
+        TEST(test_bounded), TEST(test_cannot_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
