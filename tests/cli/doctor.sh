@@ -10,14 +10,12 @@ json out '0 < j["available_bytes"] <= j["memory_bytes"] and j["usable_cores"] >=
 json out 'len(j["checks"]) >= 4 and not any(c["problem"] for c in j["checks"] if not c["text"].startswith("threads"))'
 [ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
 
-ok doctor
-grep -q '^peaks ' out && grep -q '^memory ' out && grep -q '^cpu ' out || fail "$(cat out)"
-
 ok doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000
+grep -q '^peaks ' out && grep -q '^memory ' out && grep -q '^cpu ' out || fail "no machine: $(cat out)"
 grep -q '!! train.clip is 0' out || fail "no word about clipping: $(cat out)"
 grep -q '!! device is cuda' out || fail "no word about the device: $(cat out)"
 grep -q '!! evaluation runs' out || fail "no word about evaluation: $(cat out)"
 grep -q '^[3-9] problems$' out || fail "no sum: $(tail -1 out)"
 
-refused 2 "hone: 'the built-in corpus' leaves 3 tokens for training, and one sequence of model.seq 16 needs 17; set a larger data.chars, or set a smaller model.seq" \
-    doctor tiny.yaml --set data.chars=3
+refused 2 "hone: --set train.lr=much: train.lr is 'much'; a number is wanted" doctor tiny.yaml --set train.lr=much
+refused 2 "hone doctor: one argument too many: 'b'; \`hone doctor --help\` shows the options" doctor a b

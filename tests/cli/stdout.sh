@@ -21,7 +21,6 @@ ok train tiny.yaml --out whole
 same_checkpoint whole full 20
 same_checkpoint whole full-json 20
 full generate full --tokens 1000000000          # stops at once, as nobody reads
-full doctor --json
 full bench tiny.yaml --seconds 0.1
 
 # Closed: what is printed must not land in a file of the run, which would get the free descriptor.

@@ -84,7 +84,7 @@ struct small_batch {
 
 static inline struct small_batch random_batch(const struct small_model *m, uint64_t stream)
 {
-    struct small_batch b;
+    struct small_batch b = {0};
     const int64_t n = m->batch * m->config.seq;
     assert_true(n <= 512);
     random_ids(b.tokens, n, m->config.vocab, false, 3 * stream);
