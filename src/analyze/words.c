@@ -231,7 +231,7 @@ static void write_realistic_gain(struct scene *s, const struct claim *claims, in
     const double gain = gain_of(best, best->won_us), floor_us = program_floor_us(s);
     const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
     const char *roof =
-        floor_us > 0 ? arena_printf(a, "; the roofline of the program as it is is %s", text_us(a, floor_us)) : "";
+        floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
     if (gain < WORTH_DOING)
         s->p->realistic_gain = arena_printf(a, "Less than 2 %%: %.2fx by what was found%s", gain, roof);
     else

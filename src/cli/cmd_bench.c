@@ -34,12 +34,15 @@ static json_t *components_json(const struct bench_component *list, int n)
     return j;
 }
 
-static void print_components(const struct bench_component *list, int n, double step_ms)
+static void print_components(const struct bench_component *list, int n, const struct bench_result *r)
 {
+    const double step_ms = r->ms_per_step;
     printf("    %-16s %5s %12s %7s %12s %6s\n", "component", "ops", "us", "share", "floor us", "floor");
     for (int i = 0; i < n; i++)
         printf("    %-16s %5d %12.1f %6.1f%% %12.1f %5.0f%%\n", list[i].name, list[i].ops, list[i].us,
                list[i].us / step_ms / 10, list[i].floor_us, list[i].us > 0 ? list[i].floor_us / list[i].us * 100 : 0);
+    printf("    timing the ops: %.3f ms with, %.3f ms without, in turns: %+.1f %%\n", r->recorded_ms, r->unrecorded_ms,
+           (r->recorded_ms / r->unrecorded_ms - 1) * 100);
 }
 
 /* Where results go: a JSON list, or a table whose head stands before the first case. */
@@ -66,14 +69,15 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     if (out->results) {
         json_t *j = result_json(c.name, &r);
         if (out->components)
-            json_object_set_new(j, "components", components_json(list, n));
+            json_object_update_new(j, json_pack("{s:o, s:f, s:f}", "components", components_json(list, n), "recorded_ms",
+                                                r.recorded_ms, "unrecorded_ms", r.unrecorded_ms));
         json_array_append_new(out->results, j);
         return OK;
     }
     print_result(c.name, &r, !out->started);
     out->started = true;
     if (out->components)
-        print_components(list, n, r.ms_per_step);
+        print_components(list, n, &r);
     return OK;
 }
 

@@ -199,13 +199,13 @@ static void print_json(const struct machine *m, const struct check *k, const str
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:s?, s:o}", "version",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o}", "version",
                           HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "memory_bytes", m->cpu.memory_bytes,
                           "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gemm_gflops,
                           "f32_gflops_1_thread", m->one.gemm_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
-                          m->peaks.copy_gb_per_s[3], "config", c ? c->name : NULL, "checks", checks);
+                          m->peaks.copy_gb_per_s[3], "config", c ? json_text(c->name) : json_null(), "checks", checks);
     json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(j);

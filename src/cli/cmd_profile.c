@@ -76,13 +76,19 @@ static enum status check_folder(const char *out, struct error *err)
 static enum status write_tensorboard(const struct profile *p, const char *folder, struct error *err)
 {
     struct tensorboard *t;
-    char path[1200], text[512];
+    char path[1200], *text = NULL;
+    size_t size = 0;
     snprintf(path, sizeof path, "%s/tensorboard", folder);
     enum status st = fs_make_dirs(path, err);
     if (st == OK)
         st = tensorboard_open(&t, path, err);
     if (st != OK)
         return st;
+    FILE *f = open_memstream(&text, &size);
+    if (f) {
+        st = report_write_markdown(p, f, err);
+        fclose(f);
+    }
     tensorboard_scalar(t, "step/ms", 0, p->step_us / 1e3);
     tensorboard_scalar(t, "step/samples_per_s", 0, p->samples_per_s);
     tensorboard_scalar(t, "step/tokens_per_s", 0, p->tokens_per_s);
@@ -91,9 +97,12 @@ static enum status write_tensorboard(const struct profile *p, const char *folder
     tensorboard_scalar(t, "memory/peak_mb", 0, p->rss_peak_bytes / 1e6);
     for (int i = 0; i < p->n_ops; i++)
         tensorboard_scalar(t, "memory/alive_mb_by_op", i, p->memory[i].activations / 1e6);
-    snprintf(text, sizeof text, "%s", p->headline);
-    tensorboard_text(t, "report/headline", 0, text);
-    return tensorboard_close(t, err);
+    if (st == OK && text)
+        tensorboard_text(t, "report", 0, text);
+    free(text);
+    struct error why;
+    const enum status closed = tensorboard_close(t, st == OK ? err : &why);
+    return st == OK ? closed : st;
 }
 
 static enum status write_all(const struct profile *p, const char *folder, struct error *err)

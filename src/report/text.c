@@ -110,8 +110,9 @@ size_t report_columns(const char *clean_text)
 static const char *three_digits(double x, const char *unit, number_text out)
 {
     const double a = fabs(x);
-    const int digits = a == 0 || a >= 99.95 ? 0 : a >= 9.995 ? 1 : a >= 0.01 ? 2 : 3;
-    snprintf(out, NUMBER_TEXT, a >= 1e6 ? "%.*e%s%s" : "%.*f%s%s", a >= 1e6 ? 2 : digits, x, *unit ? " " : "", unit);
+    const char *format = a >= 1e6 ? "%.*e%s%s" : a > 0 && a < 0.01 ? "%.*g%s%s" : "%.*f%s%s";
+    const int digits = a < 99.95 && a >= 9.995 ? 1 : a == 0 || (a >= 99.95 && a < 1e6) ? 0 : 2;
+    snprintf(out, NUMBER_TEXT, format, digits, x, *unit ? " " : "", unit);
     return out;
 }
 
@@ -122,7 +123,10 @@ static const char *with_unit(double x, const char *const *units, number_text out
     int i = 0;
     for (; fabs(x) >= 999.5 && units[i + 1]; i++)
         x /= 1000;
-    return three_digits(x, units[i], out);
+    if (i > 0 || x != floor(x))
+        return three_digits(x, units[i], out);
+    snprintf(out, NUMBER_TEXT, "%.0f%s%s", x, *units[i] ? " " : "", units[i]);
+    return out;
 }
 
 const char *report_show_us(double us, number_text out)
@@ -137,10 +141,6 @@ const char *report_show_bytes(double bytes, number_text out)
 
 const char *report_show_count(double n, number_text out)
 {
-    if (isfinite(n) && fabs(n) < 1000 && n == floor(n)) {
-        snprintf(out, NUMBER_TEXT, "%.0f", n);
-        return out;
-    }
     return with_unit(n, (const char *const[]){"", "k", "M", "G", "T", "P", NULL}, out);
 }
 

@@ -74,7 +74,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     if (st == OK)
         summarize(&r, times, n, peaks, out);
     if (st == OK && components)
-        st = components_measure(&r, l, peaks, components, n_components, err);
+        st = components_measure(&r, l, peaks, components, n_components, out, err);
     loader_free(l);
     model_run_close(&r);
     free(times);

@@ -1,9 +1,11 @@
 /* A step by parts of the model: which ops belong to forward, to one block, to attention, and so on. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "train/train_int.h"
 
-enum { STEPS = 10 };
+enum { STEPS = 25 };
 
 static bool in_forward(const struct op *op) { return op->phase == PHASE_FORWARD; }
 static bool in_loss(const struct program *p, const struct op *op)
@@ -54,27 +56,54 @@ static double runs_per_step(const struct program *p, const struct op *op)
     return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
 }
 
-enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
-                               struct bench_component *out, int *n, struct error *err)
+static int ascending(const void *a, const void *b)
 {
-    const struct program *p = exec_program(r->train);
-    enum status st = OK;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static enum status timed_step(struct model_run *r, struct loader *l, bool measured, double *ms, struct error *err)
+{
     bool whole;
-    exec_measure(r->train, true);
-    for (int i = 0; i < STEPS && st == OK; i++)
-        st = model_run_step(r, l, NULL, &whole, err);
-    exec_measure(r->train, false);
-    for (*n = 0; *n < COMPONENTS; ++*n) {
-        struct bench_component *c = &out[*n];
-        *c = (struct bench_component){.name = components[*n].name};
-        for (int i = 0; i < p->n_ops; i++) {
-            const struct op *op = &p->ops[i];
-            if (!components[*n].holds(p, op))
-                continue;
-            c->us += (double)op->profile.total_ns / 1e3 / STEPS;
-            c->floor_us += op_floor_us(p, op, peaks, NULL) * runs_per_step(p, op);
-            c->ops++;
-        }
-    }
+    exec_measure(r->train, measured);
+    const double start = clock_s();
+    const enum status st = model_run_step(r, l, NULL, &whole, err);
+    *ms = (clock_s() - start) * 1e3;
     return st;
+}
+
+static void sum_up(const struct program *p, const struct component *part, const struct peaks *peaks,
+                   struct bench_component *out)
+{
+    *out = (struct bench_component){.name = part->name};
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (!part->holds(p, op))
+            continue;
+        out->us += (double)op->profile.total_ns / 1e3 / STEPS;
+        out->floor_us += op_floor_us(p, op, peaks, NULL) * runs_per_step(p, op);
+        out->ops++;
+    }
+}
+
+enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
+                               struct bench_component *out, int *n, struct bench_result *result, struct error *err)
+{
+    double plain[STEPS], measured[STEPS];
+    enum status st = OK;
+    for (int i = 0; i < STEPS && st == OK; i++) {
+        st = timed_step(r, l, false, &plain[i], err);
+        if (st == OK)
+            st = timed_step(r, l, true, &measured[i], err);
+    }
+    exec_measure(r->train, false);
+    if (st != OK)
+        return st;
+    qsort(plain, STEPS, sizeof *plain, ascending);
+    qsort(measured, STEPS, sizeof *measured, ascending);
+    result->unrecorded_ms = plain[STEPS / 2];
+    result->recorded_ms = measured[STEPS / 2];
+    for (*n = 0; *n < COMPONENTS; ++*n)
+        sum_up(exec_program(r->train), &components[*n], peaks, &out[*n]);
+    return OK;
 }

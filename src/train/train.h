@@ -88,6 +88,8 @@ struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
     double samples_per_s, tokens_per_s, peak_mb, tflops, mfu_percent, loss;
     double planned_mb;                  /* parameters, state and workspace */
+    double recorded_ms;                 /* median step while ops are timed, in turns with unrecorded_ms; 0: not measured */
+    double unrecorded_ms;
     int threads;
     int64_t steps;
 };

@@ -60,9 +60,9 @@ void metrics_log(struct metrics *m, const struct train_log *log);
 void metrics_eval(struct metrics *m, int64_t step, double val_loss);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
 
-/* Measures some steps op by op and sums them up by part of the model. */
+/* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
-                               struct bench_component *out, int *n, struct error *err);
+                               struct bench_component *out, int *n, struct bench_result *result, struct error *err);
 
 /* The steps of a run that are recorded into a trace. */
 struct recording {

@@ -31,3 +31,15 @@ for workers in 0 2; do
     [ -d whole ] || ok "$@" --out whole
     same_checkpoint whole cut-$workers $N
 done
+
+# The same for the validation data, at the very end of a run: the steps are not lost.
+cp whole.bin shard.bin
+cp whole.bin val.bin
+start train tiny.yaml --steps 700 --set data.source=bin --set data.path=shard.bin --set data.val_path=val.bin --set log.every=1 \
+    --set eval.every=1000000 --set checkpoint.every=0 --out val
+until_step 5
+truncate -s 5000 val.bin
+finish
+[ "$code" = 2 ] || fail "the validation data: exit code $code: $(cat err)"
+grep -q "^hone: 'val.bin' was 8001024 bytes when it was opened and has been cut since" err || fail "the validation data: $(cat err)"
+[ "$(ls val/checkpoints)" = step-00000700 ] || fail "the validation data: checkpoints: $(ls val/checkpoints)"

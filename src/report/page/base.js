@@ -12,33 +12,35 @@ function withUnit(x, units) {
   if (!known(x)) return "–";
   let i = 0;
   for (; Math.abs(x) >= 999.5 && i + 1 < units.length; i++) x /= 1000;
-  return plainNumber(x) + (units[i] ? "\u00a0" + units[i] : "");
+  return (i === 0 && Number.isInteger(x) ? String(x) : plainNumber(x)) + (units[i] ? "\u00a0" + units[i] : "");
 }
 
 function plainNumber(x) {
   if (!known(x)) return "–";
   const a = Math.abs(x);
   if (a >= 1e6) return x.toExponential(2);
-  return x.toFixed(a === 0 || a >= 99.95 ? 0 : a >= 9.995 ? 1 : a >= 0.01 ? 2 : 3);
+  if (a > 0 && a < 0.01) return String(+x.toPrecision(2));
+  return x.toFixed(a === 0 || a >= 99.95 ? 0 : a >= 9.995 ? 1 : 2);
 }
 
 const time = us => withUnit(us, ["µs", "ms", "s"]);
 const bytes = b => withUnit(b, ["B", "kB", "MB", "GB", "TB"]);
 const percent = share => known(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–";
 const times = x => known(x) ? x.toFixed(2) + "×" : "–";
-
-function count(n) {
-  if (known(n) && Math.abs(n) < 1000 && Number.isInteger(n)) return String(n);
-  return withUnit(n, ["", "k", "M", "G", "T", "P"]);
-}
+const count = n => withUnit(n, ["", "k", "M", "G", "T", "P"]);
 
 /* ---- colours are CSS variables, so that dark mode and print need no second drawing ---- */
 
-const KIND_COLORS = 8;
-const kindRank = new Map(data.kinds.map((k, i) => [k.kind, i]));
+/* An op and its gradient are of one family and share a colour; the families with the most time have colours of their own. */
+const FAMILY_COLORS = 8;
+const familyOf = kind => nameOf(kind).replace(/_grad$/, "");
+const families = d3.nest().key(k => familyOf(k.kind)).rollup(list => d3.sum(list, k => k.self_us)).entries(data.kinds)
+  .map(f => ({name: f.key, us: f.value})).sort((a, b) => d3.descending(a.us, b.us));
+const familyRank = new Map(families.map((f, i) => [f.name, i]));
 const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2", communicate: "--c3",
                      evaluation: "--c7"};
-const kindColor = kind => kindRank.get(kind) < KIND_COLORS ? "--c" + kindRank.get(kind) : "--other";
+const kindColor = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS ? "--c" + familyRank.get(familyOf(kind)) : "--other";
+const kindGroup = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS ? familyOf(kind) : "other ops";
 const phaseColor = phase => phaseColors[phase] || "--other";
 const paint = variable => "var(" + variable + ")";
 const resolved = variable => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();

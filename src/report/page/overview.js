@@ -18,7 +18,7 @@ function fillGauge(gauge, a, b) {
 
 function stepTile() {
   const s = data.step, [value, unit] = time(s.median_us).split("\u00a0");
-  const gauge = tile("Step time, median", value, unit, `${time(s.p10_us)} to ${time(s.p90_us)} (p10–p90, ${s.steps} steps)`);
+  const gauge = tile("Step time, median", value, unit, `p10 ${time(s.p10_us)}, p90 ${time(s.p90_us)}, ${s.steps} steps`);
   const low = Math.min(s.p10_us, s.median_us) * 0.9, high = Math.max(s.p90_us, s.median_us) * 1.1;
   if (!(high > low)) return;
   const at = us => (us - low) / (high - low);
@@ -35,7 +35,7 @@ function speedTiles() {
 function mfuTile() {
   const e = data.efficiency, peak = data.machine.peaks.gemm_gflops;
   const [value, unit] = percent(e.mfu_percent === null ? null : e.mfu_percent / 100).split("\u00a0");
-  const gauge = tile("MFU", value, unit, `band ${e.mfu_band || "–"}; of ${plainNumber(peak)} GFLOP/s measured`);
+  const gauge = tile("MFU", value, unit, `band ${e.mfu_band || "–"}, peak ${plainNumber(peak)} GFLOP/s`);
   fillGauge(gauge, 0, e.mfu_percent === null ? null : Math.min(1, e.mfu_percent / 100));
   for (const edge of [0.2, 0.4, 0.6]) gauge.append("b").style("left", across(edge));
 }

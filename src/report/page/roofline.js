@@ -1,6 +1,6 @@
 /* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. */
 const rooflineHidden = new Set();       /* names of legend entries that are switched off */
-const rooflineGroup = op => kindRank.get(op.kind) < KIND_COLORS ? nameOf(op.kind) : "other";
+const rooflineGroup = op => kindGroup(op.kind);
 
 const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0)
   .sort((a, b) => d3.descending(a.self_us, b.self_us));
@@ -12,7 +12,7 @@ function rooflineScales(width, height, margin) {
   if (peaks.gemm_gflops > 0) ys.push(peaks.gemm_gflops);
   return {
     x: d3.scaleLog().domain([(d3.min(xs) || 0.1) / 2, (d3.max(xs) || 10) * 3]).range([margin.left, width - margin.right]),
-    y: d3.scaleLog().domain([(d3.min(ys) || 0.1) / 2, (d3.max(ys) || 10) * 1.8]).range([height - margin.bottom, margin.top]),
+    y: d3.scaleLog().domain([(d3.min(ys) || 0.1) / 2, (d3.max(ys) || 10) * 2.2]).range([height - margin.bottom, margin.top]),
   };
 }
 
@@ -37,13 +37,13 @@ function rooflineCeilings(svg, {x, y}) {
     .attr("transform", `translate(${px},${py}) rotate(${angle})`).text(text);
   const widest = d3.max(peaks.levels, l => l.gb_per_s) || 0;
   line([widest > 0 ? Math.max(x0, top / widest) : x0, top], [x1, top], "");
-  label(`matrix product ${plainNumber(top)} GFLOP/s`, x(x1) - 4, y(top) - 6, 0, "end");
+  label(`matrix product ${plainNumber(top)} GFLOP/s`, x(widest > 0 ? Math.max(x0, top / widest) : x0) + 6, y(top) - 6, 0, "start");
   const slope = Math.atan2(y(10 * y.domain()[0]) - y(y.domain()[0]), x(10 * x0) - x(x0)) * 180 / Math.PI;
-  peaks.levels.forEach(l => {
+  peaks.levels.forEach((l, i) => {
     const from = Math.max(x0, y.domain()[0] / l.gb_per_s), ridge = top / l.gb_per_s;
     if (ridge <= from) return;
     line([from, from * l.gb_per_s], [ridge, top], l.level === "memory" ? "" : "cache");
-    const at = Math.exp(Math.log(from) + 0.04 * (Math.log(ridge) - Math.log(from)));
+    const at = Math.exp(Math.log(from) + (0.04 + 0.16 * i) * (Math.log(ridge) - Math.log(from)));
     label(`${l.level} ${plainNumber(l.gb_per_s)} GB/s`, x(at), y(at * l.gb_per_s) - 5, slope, "start");
   });
 }

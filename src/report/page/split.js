@@ -1,6 +1,6 @@
 /* The iteration as two bars: by part of the step, and by what was done in it. */
 function stackedBar(to, label, items) {
-  const shown = items.filter(d => d.us > 0), whole = d3.sum(shown, d => d.us);
+  const whole = d3.sum(items, d => d.us), shown = items.filter(d => d.us > whole / 1000);
   to.append("h3").text(label);
   const bar = to.append("div").attr("class", "bar").attr("role", "img")
     .attr("aria-label", `${label}: ` + shown.map(d => `${d.name} ${percent(d.us / whole)}`).join(", "));
@@ -11,11 +11,11 @@ function stackedBar(to, label, items) {
   legend(to, items.map(d => Object.assign({more: `${time(d.us)} · ${percent(d.us / whole)}`}, d)));
 }
 
-function kindsAndGaps() {
+function familiesAndGaps() {
   const gaps = data.recorded.gaps.filter(g => g.us > 0)
     .map(g => ({name: nameOf(g.name), us: g.us, color: "--gap", hatched: true}));
-  const top = data.kinds.slice(0, KIND_COLORS).map(k => ({name: nameOf(k.kind), us: k.self_us, color: kindColor(k.kind)}));
-  const rest = d3.sum(data.kinds.slice(KIND_COLORS), k => k.self_us);
+  const top = families.slice(0, FAMILY_COLORS).map(f => ({name: f.name, us: f.us, color: kindColor(f.name)}));
+  const rest = d3.sum(families.slice(FAMILY_COLORS), f => f.us);
   return top.concat(rest > 0 ? [{name: "other ops", us: rest, color: "--other"}] : [], gaps);
 }
 
@@ -24,5 +24,5 @@ function split() {
   note(to, `One recorded step of ${time(r.us)}; recording makes a step ${plainNumber(data.step.recording_overhead_percent)} % ` +
     `slower. Ops work for ${time(r.op_self_us)} of it, and the hatched parts are no op's work.`);
   stackedBar(to, "Parts of the step", r.split.map(s => ({name: nameOf(s.name), us: s.us, color: phaseColor(s.name)})));
-  stackedBar(to, "What was done", kindsAndGaps());
+  stackedBar(to, "What was done (ops with their gradients)", familiesAndGaps());
 }

@@ -27,7 +27,8 @@ function timelineColor(event, mode) {
 function timelineLegend(to, mode) {
   const items = mode === "phase"
     ? Array.from(new Set(data.ops.map(op => op.phase))).map(p => ({name: p, color: phaseColor(p)}))
-    : data.kinds.slice(0, KIND_COLORS).map(k => ({name: nameOf(k.kind), color: kindColor(k.kind)})).concat([{name: "other ops", color: "--other"}]);
+    : families.slice(0, FAMILY_COLORS).map(f => ({name: f.name, color: kindColor(f.name)}))
+      .concat(families.length > FAMILY_COLORS ? [{name: "other ops", color: "--other"}] : []);
   to.text("");
   legend(to, items.concat([{name: "loader", color: "--c4"}, {name: "step, waiting", color: timelineMinor}]));
 }
@@ -77,7 +78,7 @@ function drawTimeline(view) {
     ctx.fillStyle = paintOf("--line");
     ctx.fillRect(view.x(tick), AXIS - 4, 1, view.height);
     ctx.fillStyle = paintOf("--muted");
-    ctx.fillText((tick / 1000).toFixed(digits) + " ms", view.x(tick) + 3, AXIS / 2);
+    if (view.x(tick) < view.width - 50) ctx.fillText((tick / 1000).toFixed(digits) + " ms", view.x(tick) + 3, AXIS / 2);
   }
   for (const row of view.rows) {
     drawBoxes(view, ctx, row, paintOf);
