@@ -14,7 +14,8 @@ struct search {
     bool *mask;                 /* per value: a causal mask */
     int products, forwards;     /* ops that multiply; those that make scores in forward */
     bool backward, causal;
-    double products_us, softmax_us, dropout_us, flops;
+    double self_us, imbalance_us, products_us, softmax_us, dropout_us, flops;
+    double calls_us;            /* dispatch of one op forward, and one backward, where there are many now */
     double score_bytes, other_bytes;        /* traffic of scores, and of queries, keys, values, results and gradients */
     int64_t seq;
 };
@@ -41,11 +42,16 @@ static void add_member(struct search *w, int i)
 {
     const struct op *op = scene_op(w->s, i);
     const double self_us = scene_self_us(w->s, i);
+    w->self_us += self_us;
+    w->imbalance_us += scene_op_us(w->s, i) - self_us;
     if (is_product(op->kind)) {
         w->products++;
         w->products_us += self_us;
         w->flops += op_flops(w->s->program, op) * scene_runs(w->s, i);
-        w->forwards += op->kind == OP_ATTN_SCORES && op->phase == PHASE_FORWARD;
+        if (op->kind == OP_ATTN_SCORES && op->phase == PHASE_FORWARD) {
+            w->forwards++;
+            w->calls_us += scene_calls_us(w->s, i);
+        }
     }
     w->softmax_us += op->kind == OP_SOFTMAX ? self_us : 0;
     w->dropout_us += op->kind == OP_DROPOUT ? self_us : 0;
@@ -80,12 +86,14 @@ static void estimate(const struct search *w, struct claim *c)
     const double left = w->causal ? ((double)w->seq + 1) / (2 * (double)w->seq) : 1;    /* pairs the mask leaves */
     const double again = (double)(w->products + (w->backward ? w->forwards : 0)) / w->products;
     const double times = w->backward ? 2 : 1;           /* weights are made again in backward */
-    const double now_us = c->involved_us;
+    const double spread = w->self_us > 0 ? 1 + w->imbalance_us / w->self_us : 1;        /* threads stay as uneven */
+    const double calls_us = times * w->calls_us;
+    const double kept_us = spread * (again * w->products_us + times * w->softmax_us + w->dropout_us);
     const double floor_us =
         fmax(scene_compute_us(w->s, left * again * w->flops), scene_traffic_us(w->s, w->other_bytes));
-    c->won_us = now_us - fmax(left * (again * w->products_us + times * w->softmax_us + w->dropout_us), floor_us);
-    c->won_low_us = now_us - (again * w->products_us + times * w->softmax_us + w->dropout_us);  /* no block skipped */
-    c->won_high_us = now_us - floor_us;
+    c->won_us = c->involved_us - calls_us - fmax(left * kept_us, floor_us);
+    c->won_low_us = c->involved_us - calls_us - kept_us;        /* no block is skipped */
+    c->won_high_us = c->involved_us - calls_us - floor_us;
 }
 
 static void describe(const struct search *w, struct claim *c)

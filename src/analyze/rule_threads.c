@@ -9,13 +9,14 @@ bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
     struct arena *a = &s->p->arena;
     const int threads = s->facts.threads, cores = s->facts.usable_cores;
     const bool too_many = cores > 0 && threads > cores;
-    if (!too_many && !(threads > 1 && s->step_us > 0 && s->imbalance_us > IMBALANCE_SHARE * s->step_us))
+    const double waits_us = s->imbalance_us + s->stalled_us;
+    if (!too_many && !(threads > 1 && s->step_us > 0 && waits_us > IMBALANCE_SHARE * s->step_us))
         return false;
     c->broad = true;
     /* Barriers also wait for a thread that has no core: dispatch may hold more of it. */
-    c->involved_us = s->imbalance_us + (too_many ? s->dispatch_us : 0);
-    c->won_us = too_many ? s->imbalance_us : s->imbalance_us / 2;
-    c->won_low_us = too_many ? s->imbalance_us / 2 : 0;
+    c->involved_us = waits_us + (too_many ? s->dispatch_us : 0);
+    c->won_us = too_many ? waits_us : waits_us / 2;
+    c->won_low_us = too_many ? waits_us / 2 : 0;
     c->won_high_us = c->involved_us;
     c->finding.where = arena_printf(a, "all ops, %d threads", threads);
     if (too_many) {
@@ -32,7 +33,10 @@ bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
                                       s->facts.workers, threads, cores);
     }
     c->finding.evidence = arena_printf(
-        a, "the slowest thread takes %s beyond the mean, %.1f %% of the recorded %s step", text_us(a, s->imbalance_us),
-        s->step_us > 0 ? 100 * s->imbalance_us / s->step_us : 0, text_us(a, s->step_us));
+        a,
+        "the slowest thread takes %s beyond the mean, and ops start %s later than they could; %.1f %% of the "
+        "recorded %s step",
+        text_us(a, s->imbalance_us), text_us(a, s->stalled_us), s->step_us > 0 ? 100 * waits_us / s->step_us : 0,
+        text_us(a, s->step_us));
     return true;
 }

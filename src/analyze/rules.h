@@ -12,6 +12,7 @@ struct scene {
     double step_us;                         /* the recorded step less the cost of recording; shares are of it */
     double shown_us;                        /* the same step as it takes without events: what sentences call its time */
     double data_wait_us, upload_us, imbalance_us, dispatch_us, host_us;     /* the gaps of the step */
+    double stalled_us;                      /* dispatch beyond what starting ops can cost: threads without a core */
     double call_us;                         /* dispatch of one op, once */
     double available_bytes;
 };

@@ -19,7 +19,7 @@ struct bounds {
 
 static struct bounds find_bounds(const struct scene *s)
 {
-    struct bounds b = {.overhead_us = s->dispatch_us + s->imbalance_us + s->host_us + s->upload_us,
+    struct bounds b = {.overhead_us = s->dispatch_us + s->stalled_us + s->imbalance_us + s->host_us + s->upload_us,
                        .data_us = s->data_wait_us};
     for (int i = 0; i < s->p->n_ops; i++) {
         const bool memory = s->p->ops[i].memory_bound;
@@ -59,7 +59,7 @@ static void write_bound(struct scene *s)
         p->headline = arena_printf(&p->arena,
                                    "This step is bound by overhead: of its %s, dispatch takes %.0f %%, thread "
                                    "imbalance %.0f %%, host and upload %.0f %%, around %d ops",
-                                   text_us(&p->arena, s->shown_us), percent(s->dispatch_us, s->step_us),
+                                   text_us(&p->arena, s->shown_us), percent(s->dispatch_us + s->stalled_us, s->step_us),
                                    percent(s->imbalance_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us),
                                    p->n_ops);
     } else if (b.memory_us == most) {
@@ -98,9 +98,12 @@ static double lost_us(const struct kind_time *k) { return fmax(k->self_us - k->f
 
 static const char *largest_gap(const struct scene *s, double *us)
 {
-    const struct { const char *name; double us; } gaps[] = {
-        {"waiting for data", s->data_wait_us}, {"dispatch", s->dispatch_us}, {"thread imbalance", s->imbalance_us},
-        {"host work", s->host_us}, {"upload", s->upload_us},
+    const struct profile_part gaps[] = {
+        {"waiting for data", s->data_wait_us},
+        {"dispatch", s->dispatch_us + s->stalled_us},
+        {"thread imbalance", s->imbalance_us},
+        {"host work", s->host_us},
+        {"upload", s->upload_us},
     };
     const char *name = gaps[0].name;
     *us = gaps[0].us;

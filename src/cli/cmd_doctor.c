@@ -135,10 +135,7 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
 static enum status check_config(struct check *k, struct config *c, const struct machine *m, struct error *err)
 {
     struct program *p;
-    enum status st = check_data(k, c, err);
-    if (st != OK)
-        return st;
-    st = model_build(&p, &c->model, (struct model_options){.batch = c->train.batch_size, .loss = true, .dropout = true}, err);
+    enum status st = model_build(&p, &c->model, (struct model_options){.batch = c->train.batch_size, .loss = true, .dropout = true}, err);
     if (st != OK)
         return st;
     const struct optimizer_settings s = {.accumulate = (int)c->train.accumulate, .max_norm = 1};
@@ -231,6 +228,8 @@ int cmd_doctor(int argc, char **argv)
     struct config c;
     struct error err;
     enum status st = positional.n ? config_load(&c, positional.item[0], sets.item, sets.n, &err) : OK;
+    if (st == OK && positional.n)
+        st = check_data(&k, &c, &err);      /* before the seconds that measuring takes */
     if (st == OK)
         st = measure(&m, &err);
     if (st == OK && positional.n)

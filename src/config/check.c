@@ -43,6 +43,12 @@ static void derive(struct config *c)
         c->eval.batch_size = c->train.batch_size;
 }
 
+static void shorten_warmup(struct config *c)
+{
+    if (!c->train.epochs && c->train.warmup > c->train.steps)
+        c->train.warmup = c->train.steps;
+}
+
 static enum status check_required(struct config_reader *r)
 {
     char wanted[256];
@@ -137,6 +143,14 @@ static enum status check_data(struct config_reader *r)
     return OK;
 }
 
+/* A warm-up longer than the run is a contradiction only when one hand wrote both; a run that is cut short by --set or by a
+ * file that leaves the warm-up to its default just has a shorter one. */
+static bool warmup_is_meant(const struct config_reader *r)
+{
+    const struct config_place warmup = r->places[index_of("train.warmup")], steps = r->places[index_of("train.steps")];
+    return (warmup.set && steps.set) || (!steps.set && !warmup.set && warmup.line && steps.line);
+}
+
 static enum status check_train(struct config_reader *r)
 {
     const struct config_train *t = &r->c->train;
@@ -147,7 +161,7 @@ static enum status check_train(struct config_reader *r)
         return config_refuse(r, BLAME(r, "train.min_lr", "train.lr"),
                              "train.min_lr is %s, and the schedule falls from train.lr %s; it must be at most that",
                              min_lr, lr);
-    if (!t->epochs && t->warmup > t->steps)
+    if (!t->epochs && t->warmup > t->steps && warmup_is_meant(r))
         return config_refuse(r, BLAME(r, "train.warmup", "train.steps"),
                              "train.warmup is %lld, and training ends after train.steps %lld; it must be at most that",
                              (long long)t->warmup, (long long)t->steps);
@@ -238,5 +252,6 @@ enum status config_check(struct config_reader *r)
     derive(r->c);
     for (size_t i = 0; st == OK && i < sizeof checks / sizeof checks[0]; i++)
         st = checks[i](r);
+    shorten_warmup(r->c);
     return st;
 }

@@ -41,8 +41,10 @@ enum status pass_accumulate(struct program *p, int micro_batches, struct error *
     program_scope(p, NO_LAYER, "mean");
     p->loss = take_mean(p, "loss", loss, total);
     for (int i = 0; i < n; i++)
-        if (p->values[i].kind == VALUE_PARAMETER)
-            p->values[i].grad = take_mean(p, p->values[i].name, acc[i], total);
+        if (p->values[i].kind == VALUE_PARAMETER) {
+            const value_id mean = take_mean(p, p->values[i].name, acc[i], total);
+            p->values[i].grad = mean;           /* only now: the list of values may have moved */
+        }
     program_emit(p, OP_ZERO, (struct op_attrs){0}, "count", 1, total);
     p->count = NO_VALUE;                    /* gone: it was zeroed */
     program_scope(p, NO_LAYER, "%s", "");

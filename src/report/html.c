@@ -42,7 +42,7 @@ static void put_json_in_script(FILE *to, const char *json)
 static enum status put_data(const struct page *page, FILE *to, struct error *err)
 {
     json_t *document = report_document(page->profile);
-    char *json = document ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
+    char *json = document ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(document);
     if (!json)
         return error_set(err, CANNOT, "out of memory for the page's data");

@@ -2,10 +2,11 @@
  * bars, or plain. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/report_int.h"
 
-enum { BAR = 24, TOP_KINDS = 6, TOP_FINDINGS = 4, NAME_COLUMNS = 20 };
+enum { BAR = 24, TOP_KINDS = 6, TOP_FINDINGS = 4, NAME_COLUMNS = 20, INDENT = 13, LINE = 100 };
 
 struct screen {
     FILE *to;
@@ -37,6 +38,25 @@ static void put_padded(FILE *to, const char *text, size_t columns)
         fputs("…", to);
     for (size_t i = n; i < columns; i++)
         fputc(' ', to);
+    free(t);
+}
+
+/* Cleaned text in lines of LINE columns at most where its words allow it, all but the first indented; ends the line. */
+static void put_wrapped(FILE *to, const char *text)
+{
+    char *t = report_clean(text), *rest = t;
+    size_t used = INDENT;
+    for (const char *word; (word = strsep(&rest, " "));) {
+        const size_t n = report_columns(word);
+        const bool first = word == t, fits = used + n + 1 <= LINE;
+        if (!first && fits)
+            fputc(' ', to);
+        else if (!first)
+            fprintf(to, "\n%*s", INDENT, "");
+        used = (first || fits ? used + !first : INDENT) + n;
+        fputs(word, to);
+    }
+    fputc('\n', to);
     free(t);
 }
 
@@ -184,13 +204,12 @@ static const char *severity_style(const struct screen *s, enum severity severity
 static void put_finding(const struct screen *s, const struct finding *f)
 {
     number_text a, b, c, d;
-    fprintf(s->to, "  %s%-9s%s", severity_style(s, f->severity), severity_name(f->severity), style(s, OFF));
+    fprintf(s->to, "  %s%-11s%s", severity_style(s, f->severity), severity_name(f->severity), style(s, OFF));
     put_padded(s->to, f->rule, NAME_COLUMNS + 2);
-    fprintf(s->to, "%s of the step, expected %s (%s to %s), %s effort\n           ", report_show_percent(f->share, a),
+    fprintf(s->to, "%s of the step, expected %s (%s to %s), %s effort\n%*s", report_show_percent(f->share, a),
             report_show_speedup(f->speedup, b), report_show_speedup(f->speedup_low, c),
-            report_show_speedup(f->speedup_high, d), effort_name(f->effort));
-    report_put_text(s->to, f->fix);
-    fputc('\n', s->to);
+            report_show_speedup(f->speedup_high, d), effort_name(f->effort), INDENT, "");
+    put_wrapped(s->to, f->fix);
 }
 
 static void put_findings(const struct screen *s, const struct profile *p)
@@ -209,8 +228,7 @@ static void put_answer(const struct screen *s, const char *label, const char *te
     if (!text || !*text)
         return;
     put_label(s, label);
-    report_put_text(s->to, text);
-    fputc('\n', s->to);
+    put_wrapped(s->to, text);
 }
 
 void report_print_terminal(const struct profile *p, FILE *to, bool color)

@@ -338,10 +338,25 @@ static void test_bad_files(void **state)
                       "YAML file in UTF-8");
 }
 
+/* A run that is cut short has a shorter warm-up; only one hand that writes both numbers contradicts itself. */
+static void test_short_runs(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: gpt}\ntrain: {steps: 200, warmup: 100}\n", plain[] = "model: {arch: gpt}\n";
+    const char *const cut[] = {"train.steps=20"}, *const both[] = {"train.steps=20", "train.warmup=30"};
+    struct config c;
+    struct error err;
+    assert_int_equal(config_parse(&c, "t.yaml", text, sizeof text - 1, cut, 1, &err), OK);
+    assert_int_equal(c.train.warmup, 20);
+    assert_int_equal(config_parse(&c, "t.yaml", plain, sizeof plain - 1, cut, 1, &err), OK);
+    assert_int_equal(c.train.warmup, 20);
+    assert_int_equal(config_parse(&c, "t.yaml", text, sizeof text - 1, both, 2, &err), BAD_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_short_runs), cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_set_order),

@@ -1,5 +1,5 @@
 /* The table of operations, by kind or by op: sorted by a click on a header, filtered by words. */
-const FIRST_ROWS = 25;
+const FIRST_ROWS = 25, FEW_ROWS = 40;
 
 const rateColumns = [
   {key: "self_us", label: "self time", show: r => time(r.self_us)},
@@ -83,9 +83,9 @@ function operations() {
     box.text("");
     const table = box.append("table").attr("class", "operations");
     drawOpsHead(table, view, draw);
-    drawOpsRows(table, view, opsState.all ? rows : rows.slice(0, FIRST_ROWS));
+    drawOpsRows(table, view, opsState.all || rows.length <= FEW_ROWS ? rows : rows.slice(0, FIRST_ROWS));
     shown.text(`${rows.length} of ${view.rows.length}; ${percent(d3.sum(rows, r => r.share))} of the step`);
-    more.attr("hidden", rows.length > FIRST_ROWS ? null : true)
+    more.attr("hidden", rows.length > FEW_ROWS ? null : true)
       .text(opsState.all ? `Show the first ${FIRST_ROWS}` : `Show all ${rows.length}`);
   }
   draw();

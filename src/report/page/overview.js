@@ -48,14 +48,16 @@ function memoryTile() {
 }
 
 function bottlenecks() {
-  const list = part("bottlenecks"), top = data.findings.slice(0, 3);
+  const list = part("bottlenecks"), top = data.findings.slice(0, 4);
   if (!top.length) list.append("li").append("p").text("No rule found time to win.");
   top.forEach((f, i) => {
     const li = list.append("li");
     li.append("span").attr("class", "chip " + f.severity).text(f.severity);
     li.append("a").attr("href", "#finding-" + i).text(nameOf(f.rule));
-    li.append("span").attr("class", "gain").text(times(f.expected_speedup) + " expected");
-    li.append("p").text(`${percent(f.share)} of the step. ${f.cause || ""}`);
+    const gain = li.append("span").attr("class", "gain");
+    gain.append("span").attr("class", "muted").text(percent(f.share) + " of the step, expected\u00a0");
+    gain.append("b").text(times(f.expected_speedup));
+    li.append("p").text(f.cause || "");
   });
 }
 

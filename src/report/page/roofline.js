@@ -38,13 +38,24 @@ function rooflineCeilings(svg, {x, y}) {
   const widest = d3.max(peaks.levels, l => l.gb_per_s) || 0;
   line([widest > 0 ? Math.max(x0, top / widest) : x0, top], [x1, top], "");
   label(`matrix product ${plainNumber(top)} GFLOP/s`, x(widest > 0 ? Math.max(x0, top / widest) : x0) + 6, y(top) - 6, 0, "start");
-  const slope = Math.atan2(y(10 * y.domain()[0]) - y(y.domain()[0]), x(10 * x0) - x(x0)) * 180 / Math.PI;
-  peaks.levels.forEach((l, i) => {
-    const from = Math.max(x0, y.domain()[0] / l.gb_per_s), ridge = top / l.gb_per_s;
+  rooflineSlopes(line, label, x, y, top);
+}
+
+/* A line per level of memory. Labels stand one after the other along the lines, since two levels can be close together; one
+ * that has no room is left out (the peaks are listed with the machine). */
+function rooflineSlopes(line, label, x, y, top) {
+  const x0 = x.domain()[0], y0 = y.domain()[0], labelled = [], LABEL = 96;
+  const slope = Math.atan2(y(10 * y0) - y(y0), x(10 * x0) - x(x0));
+  data.machine.peaks.levels.forEach(l => {
+    const from = Math.max(x0, y0 / l.gb_per_s), ridge = top / l.gb_per_s;
     if (ridge <= from) return;
     line([from, from * l.gb_per_s], [ridge, top], l.level === "memory" ? "" : "cache");
-    const at = Math.exp(Math.log(from) + (0.04 + 0.16 * i) * (Math.log(ridge) - Math.log(from)));
-    label(`${l.level} ${plainNumber(l.gb_per_s)} GB/s`, x(at), y(at * l.gb_per_s) - 5, slope, "start");
+    const left = x(from), low = y(from * l.gb_per_s), length = Math.hypot(x(ridge) - left, y(top) - low);
+    const near = labelled.filter(other => Math.abs(y(other) - y(l.gb_per_s)) * Math.cos(slope) < 14).length, along = 8 + LABEL * near;
+    if (along + LABEL > length && near) return;
+    label(`${l.level} ${plainNumber(l.gb_per_s)} GB/s`, left + along * Math.cos(slope), low + along * Math.sin(slope) - 5,
+          slope * 180 / Math.PI, "start");
+    labelled.push(l.gb_per_s);
   });
 }
 

@@ -21,8 +21,11 @@ function familiesAndGaps() {
 
 function split() {
   const to = part("iteration"), r = data.recorded;
-  note(to, `One recorded step of ${time(r.us)}; recording makes a step ${plainNumber(data.step.recording_overhead_percent)} % ` +
-    `slower. Ops work for ${time(r.op_self_us)} of it, and the hatched parts are no op's work.`);
+  const evaluates = r.split.some(s => s.name === "evaluation" && s.us > 0);
+  const slower = data.step.recording_overhead_percent;
+  note(to, `A recorded step takes ${time(r.us)}` + (slower > 0 ? ` (recording makes it ${plainNumber(slower)} % slower)` : "") +
+    `. Ops work for ${time(r.op_self_us)} of it, and the hatched parts are no op's work.` +
+    (evaluates ? " Evaluation comes on top, as its time per training step." : ""));
   stackedBar(to, "Parts of the step", r.split.map(s => ({name: nameOf(s.name), us: s.us, color: phaseColor(s.name)})));
   stackedBar(to, "What was done (ops with their gradients)", familiesAndGaps());
 }

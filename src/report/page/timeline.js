@@ -10,7 +10,7 @@ function timelineRows() {
   return t.tracks.map(track => {
     const own = events.filter(e => e.track === track.track).sort((a, b) => a.start - b.start || b.us - a.us), open = [];
     for (const e of own) {
-      while (open.length && open[open.length - 1].end <= e.start + 5e-4) open.pop();
+      while (open.length && open[open.length - 1].end <= e.start + 2e-3) open.pop();
       e.lane = open.length;
       open.push(e);
     }
@@ -30,7 +30,8 @@ function timelineLegend(to, mode) {
     : families.slice(0, FAMILY_COLORS).map(f => ({name: f.name, color: kindColor(f.name)}))
       .concat(families.length > FAMILY_COLORS ? [{name: "other ops", color: "--other"}] : []);
   to.text("");
-  legend(to, items.concat([{name: "loader", color: "--c4"}, {name: "step, waiting", color: timelineMinor}]));
+  if (data.timeline.events.some(e => e[3] === "loader")) items.push({name: "loader", color: "--c4"});
+  legend(to, items.concat([{name: "step, waiting", color: timelineMinor}]));
 }
 
 /* The state of the drawing; x maps µs to pixels at the present zoom. */

@@ -1,0 +1,230 @@
+/* The answers in words: what bounds the step, the largest bottleneck, what to do first, what gain is realistic. */
+#include "unit/profiled.h"
+
+/* An embedding, a mask and two host reads, with gaps: enough to be bound by anything. */
+enum { EMBED, MASK, SQUARES, READ, OPS };
+
+static struct profiled mixed(double embed_us, double mask_us, double read_us)
+{
+    struct program *p = program_new("mixed");
+    const value_id table = program_add_parameter(p, "table", shape_of(2, (int64_t)5, (int64_t)4), ROLE_EMBEDDING,
+                                                 INIT_NORMAL, 0.02f);
+    p->tokens = program_add_value(p, "tokens", VALUE_INPUT, I32, shape_of(2, (int64_t)2, (int64_t)3));
+    const value_id e = program_emit(p, OP_EMBED, NONE, "emb", 2, table, p->tokens);
+    program_emit(p, OP_CAUSAL_MASK, (struct op_attrs){.rows = 3}, "mask", 0);
+    program_emit(p, OP_HOST_READ, NONE, "host.sum", 1, program_emit(p, OP_SUM_SQUARES, NONE, "sum", 1, e));
+    struct profiled x = profiled_new(p);
+    assert_int_equal(p->n_ops, OPS);
+    x.facts.batch = 0;                              /* unknown: no word about the batch */
+    x.profile.ops[EMBED].self_us = embed_us;
+    x.profile.ops[MASK].self_us = mask_us;
+    x.profile.ops[READ].self_us = read_us;
+    return x;
+}
+
+static void answer(struct profiled *x)
+{
+    add_up(x);
+    run_detect(x);
+}
+
+/* ---- bound by ---- */
+
+static void test_bound_by_compute_and_memory(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(80, 20, 0);
+    x.profile.ops[EMBED].floor_us = 60;
+    answer(&x);
+    assert_string_equal(x.profile.bound_by, "compute");
+    assert_string_equal(x.profile.headline, "This step is bound by compute: 100 % of its 100 µs is in ops that "
+                                            "arithmetic limits, which run at 60 % of their roofline");
+    x.profile.ops[EMBED].memory_bound = true;
+    answer(&x);
+    assert_string_equal(x.profile.bound_by, "memory");
+    assert_string_equal(x.profile.headline, "This step is bound by memory: 80 % of its 100 µs is in ops that memory "
+                                            "traffic limits, which run at 75 % of their roofline");
+    profiled_release(&x);
+}
+
+static void test_bound_by_overhead(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(40, 0, 0);
+    add_gap(&x, "dispatch", 20);
+    add_gap(&x, "thread imbalance", 25);
+    add_gap(&x, "host", 10);
+    add_gap(&x, "upload", 5);
+    answer(&x);
+    assert_string_equal(x.profile.bound_by, "overhead");
+    assert_string_equal(x.profile.headline, "This step is bound by overhead: of its 100 µs, dispatch takes 20 %, "
+                                            "thread imbalance 25 %, host and upload 15 %, around 4 ops");
+    profiled_release(&x);
+}
+
+static void test_bound_by_data(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(40, 0, 0);
+    add_gap(&x, "loader wait", 60);
+    answer(&x);
+    assert_string_equal(x.profile.bound_by, "data");
+    assert_string_equal(x.profile.headline,
+                        "This step is bound by data: 60 % of its 100 µs is spent waiting for batches");
+    assert_text(x.profile.largest,
+                "waiting for data: 60.0 µs, 60.0 % of the step; the largest kind of op, embed, takes 40.0 %");
+    profiled_release(&x);
+}
+
+/* The sentence names the time that the step takes without events; shares come from the recorded one. */
+static void test_shown_time_is_without_events(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(80, 20, 0);
+    add_up(&x);
+    x.profile.step_us = 90;
+    run_detect(&x);
+    assert_text(x.profile.headline, "100 % of its 90.0 µs");
+    assert_text(x.profile.realistic_gain, "90.0 µs to 72.0 µs");
+    profiled_release(&x);
+}
+
+/* ---- bands ---- */
+
+static void check_band(double mfu, const char *band)
+{
+    struct profiled x = mixed(1, 0, 0);
+    x.profile.mfu_percent = mfu;
+    answer(&x);
+    assert_string_equal(x.profile.mfu_band, band);
+    profiled_release(&x);
+}
+
+static void test_mfu_bands(void **state)
+{
+    (void)state;
+    check_band(0, "< 20 %");
+    check_band(19.99, "< 20 %");
+    check_band(20, "20-40 %");
+    check_band(39.99, "20-40 %");
+    check_band(40, "40-60 %");
+    check_band(60, "40-60 %");
+    check_band(60.01, "> 60 %");
+    check_band(NAN, "< 20 %");
+}
+
+/* ---- the largest bottleneck ---- */
+
+static void test_largest_and_most_lost(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(70, 30, 0);
+    x.profile.ops[EMBED].floor_us = 63;             /* 7 beyond its roofline; the mask is 30 beyond */
+    answer(&x);
+    assert_string_equal(x.profile.largest, "embed: 70.0 µs in 1 op, 70.0 % of the step, at 90 % of its roofline; most "
+                                           "time beyond the roofline is in causal_mask: 30.0 µs");
+    profiled_release(&x);
+}
+
+/* ---- what to do first ---- */
+
+static void test_first_action_is_the_best_finding(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(70, 20, 10);
+    answer(&x);
+    assert_string_equal(x.profile.findings[0].rule, "constant-rebuilt");
+    assert_string_equal(x.profile.first_action, "constant-rebuilt (mask): Build each mask and table once before the "
+                                                "first step and keep it. Expected 1.25x, 1.25x to 1.25x");
+    profiled_release(&x);
+}
+
+static void test_nothing_is_left(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(99, 1, 0);
+    answer(&x);
+    assert_string_equal(x.profile.first_action, "Nothing above 2 % is left; the most is constant-rebuilt with 1.0 %");
+    assert_text(x.profile.realistic_gain, "Less than 2 %: 1.01x");
+    profiled_release(&x);
+}
+
+/* ---- what gain is realistic ---- */
+
+static void test_gains_that_do_not_overlap_add_up(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(50, 20, 10);          /* without mask, read and half of the wait: 100 to 60 */
+    add_gap(&x, "loader wait", 20);
+    answer(&x);
+    assert_string_equal(x.profile.realistic_gain,
+                        "1.67x (1.43x to 2.00x), 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
+    profiled_release(&x);
+}
+
+/* Dispatch is counted once: host-bound wins half of it, or the findings win that of their ops. */
+static void test_overlapping_gains_are_counted_once(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(40, 0, 0);
+    add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too */
+    answer(&x);
+    assert_non_null(find(&x, "host-bound"));
+    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 1.43x), 100 µs to 70.0 µs, by ");
+    assert_null(strstr(x.profile.realistic_gain, "host-bound"));
+    x.profile.gaps[0].us = 20;
+    add_gap(&x, "host", 40);                        /* of 60, 30 by host-bound; the two ops have 10 */
+    answer(&x);
+    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 2.50x), 100 µs to 70.0 µs, by host-bound");
+    assert_null(strstr(x.profile.realistic_gain, "constant-rebuilt"));
+    profiled_release(&x);
+}
+
+/* Half of the step seems to be waiting, but the ops that stay need 90 of 100 by their roofline. */
+static void test_gain_is_capped_by_the_roofline(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(90, 0, 0);
+    x.profile.ops[EMBED].floor_us = 90;
+    x.facts.threads = 1;
+    x.facts.usable_cores = 2;
+    add_gap(&x, "loader wait", 50);
+    add_up(&x);
+    x.profile.recorded_us = 100;                    /* less than its parts, as medians may be */
+    run_detect(&x);
+    assert_near(find(&x, "data-stall")->speedup, 2, 1e-9, "speedup of the finding alone");
+    assert_text(x.profile.realistic_gain, "1.11x (1.11x to 1.11x)");
+    assert_text(x.profile.realistic_gain, "roofline of the program as it stands is 90.0 µs");
+    profiled_release(&x);
+}
+
+/* Evaluation is no part of the step: the gain is then of both together. */
+static void test_gain_with_evaluation(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(80, 20, 0);
+    x.facts.eval_us_per_step = 100;
+    x.facts.eval_every_steps = 10;
+    answer(&x);                                     /* 200 without 20 of masks and all evaluation but 2.04 */
+    assert_text(x.profile.realistic_gain, "2.44x (1.54x to 2.50x), 200 µs to 82.0 µs, by eval-share, constant-rebuilt");
+    profiled_release(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bound_by_compute_and_memory),
+        cmocka_unit_test(test_bound_by_overhead),
+        cmocka_unit_test(test_bound_by_data),
+        cmocka_unit_test(test_shown_time_is_without_events),
+        cmocka_unit_test(test_mfu_bands),
+        cmocka_unit_test(test_largest_and_most_lost),
+        cmocka_unit_test(test_first_action_is_the_best_finding),
+        cmocka_unit_test(test_nothing_is_left),
+        cmocka_unit_test(test_gains_that_do_not_overlap_add_up),
+        cmocka_unit_test(test_overlapping_gains_are_counted_once),
+        cmocka_unit_test(test_gain_is_capped_by_the_roofline),
+        cmocka_unit_test(test_gain_with_evaluation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
