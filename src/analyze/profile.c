@@ -100,21 +100,23 @@ static void add_host_event(struct builder *b, const struct event *e)
             b->sum.phase[ph] += ns;
 }
 
-/* Events of one op's threads follow each other in the trace: the span is from the first thread's start to the last end. */
+/* Events of one op's threads follow each other in the trace: the span is from the first start to the last end. */
 static int64_t add_op_events(struct builder *b, int64_t at)
 {
     const struct trace *t = b->in->trace;
     const struct event *first = &t->events[at];
-    int64_t end = 0, busy = 0, i = at;
+    int64_t start = first->start_ns, end = 0, busy = 0, i = at;
     int threads = 0;
     for (; i < t->n && t->events[i].kind == EVENT_OP && t->events[i].op == first->op && threads < b->in->threads; i++) {
         const struct event *e = &t->events[i];
         busy += e->duration_ns;
         threads++;
+        if (e->start_ns < start)
+            start = e->start_ns;
         if (e->start_ns + e->duration_ns > end)
             end = e->start_ns + e->duration_ns;
     }
-    const double span = (double)(end - first->start_ns), mean = (double)busy / threads;
+    const double span = (double)(end - start), mean = (double)busy / threads;
     b->busy[first->op] += mean < span ? mean : span;
     b->span[first->op] += span;
     b->sum.op_span += span;

@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #include "core/arena.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, YIELDS = 100 };
 
 struct member {
     struct team *team;
@@ -59,8 +60,8 @@ static void change(struct team *t, _Atomic uint32_t *word)
 }
 
 /* Returns once *word differs from `seen`. Spinning pays while the others run; where they do not, because other work has
- * the cores, it only keeps them from running. So every thread spins less after a wait that was too long, and more again
- * after one that was not. */
+ * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
+ * after one that was not, then yields its core a few times, and sleeps only when the wait is long. */
 static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
 {
     static _Thread_local int spins = MOST_SPINS;
@@ -72,6 +73,11 @@ static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
         pause_cpu();
     }
     spins = spins / 2 > FEWEST_SPINS ? spins / 2 : FEWEST_SPINS;
+    for (int i = 0; i < YIELDS; i++) {
+        sched_yield();
+        if (atomic_load_explicit(word, memory_order_acquire) != seen)
+            return;
+    }
     while (atomic_load_explicit(word, memory_order_acquire) == seen)
         sleep_while(t, word, seen);
 }

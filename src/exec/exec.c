@@ -190,17 +190,19 @@ const struct kernel_time *exec_times(const struct exec *e, int op)
     return e->times ? e->times + e->call_of[op] * e->backend->threads : NULL;
 }
 
-/* An op lasts from its start on the first thread to its end on the last. */
+/* An op lasts from its first start on any thread to its last end. */
 static void count_times(struct exec *e, int from, int to)
 {
     const int threads = e->backend->threads;
     for (int i = from; i < to; i++) {
         const struct kernel_time *t = e->times + i * threads;
-        int64_t end = t[0].end_ns;
-        for (int k = 1; k < threads; k++)
+        int64_t start = t[0].start_ns, end = t[0].end_ns;
+        for (int k = 1; k < threads; k++) {
+            start = t[k].start_ns < start ? t[k].start_ns : start;
             end = t[k].end_ns > end ? t[k].end_ns : end;
+        }
         e->calls[i].op->profile.calls++;
-        e->calls[i].op->profile.total_ns += end - t[0].start_ns;
+        e->calls[i].op->profile.total_ns += end - start;
     }
 }
 

@@ -152,7 +152,10 @@ const char *report_show_percent(double part, number_text out)
     return out;
 }
 
-const char *report_show_number(double x, number_text out) { return isfinite(x) ? three_digits(x, "", out) : strcpy(out, "–"); }
+const char *report_show_number(double x, number_text out)
+{
+    return isfinite(x) ? three_digits(x, "", out) : strcpy(out, "–");
+}
 
 const char *report_show_speedup(double x, number_text out)
 {

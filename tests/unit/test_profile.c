@@ -38,7 +38,8 @@ static double part(const struct profile_part *parts, int n, const char *name)
     return 0;
 }
 
-/* Two threads work 600 and 800 ns in a step of 2000: 700 is work, 100 imbalance, and the rest has names. */
+/* Two threads work 600 and 800 ns in a step of 2000, the second one from earlier on: 700 is work, 100 imbalance, and the rest
+ * has names. */
 static void test_parts_by_hand(void **state)
 {
     (void)state;
@@ -47,7 +48,8 @@ static void test_parts_by_hand(void **state)
     add(t, EVENT_WAIT, TRACK_HOST, TRACE_LOADER_WAIT, -1, 0, 300);
     add(t, EVENT_PHASE, TRACK_HOST, TRACE_UPLOAD, -1, 300, 350);
     add(t, EVENT_OP, TRACK_THREADS, "matmul y", 0, 400, 1000);
-    add(t, EVENT_OP, TRACK_THREADS + 1, "matmul y", 0, 400, 1200);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "matmul y", 0, 360, 1160);
+    trace_counter(t, trace_name(t, "bytes"), 0, t->origin_ns + 400, 5);
     add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 350, 1300);
     add(t, EVENT_WAIT, TRACK_HOST, TRACE_RECORDING, -1, 1300, 1400);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 2000);
@@ -64,7 +66,7 @@ static void test_parts_by_hand(void **state)
     assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
     assert_int_equal(out.n_ops, 1);
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
-    assert_near(out.ops[0].imbalance_us, 0.1, 1e-12, "imbalance");
+    assert_near(out.ops[0].imbalance_us, 0.1, 1e-12, "imbalance: from 360 to 1160 is 800");
     assert_near(out.ops[0].flops, 48, 0, "FLOPs");
     assert_near(out.ops[0].bytes, 104, 0, "bytes");
     assert_near(out.ops[0].floor_us, 48 / 10.0 / 1e3, 1e-12, "compute bound: 104 bytes from L1 take less");

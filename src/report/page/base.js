@@ -37,10 +37,11 @@ const familyOf = kind => nameOf(kind).replace(/_grad$/, "");
 const families = d3.nest().key(k => familyOf(k.kind)).rollup(list => d3.sum(list, k => k.self_us)).entries(data.kinds)
   .map(f => ({name: f.key, us: f.value})).sort((a, b) => d3.descending(a.us, b.us));
 const familyRank = new Map(families.map((f, i) => [f.name, i]));
-const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2", communicate: "--c3",
-                     evaluation: "--c7"};
-const kindColor = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS ? "--c" + familyRank.get(familyOf(kind)) : "--other";
-const kindGroup = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS ? familyOf(kind) : "other ops";
+const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2",
+                     communicate: "--c3", evaluation: "--c7"};
+const hasColor = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS;
+const kindColor = kind => hasColor(kind) ? "--c" + familyRank.get(familyOf(kind)) : "--other";
+const kindGroup = kind => hasColor(kind) ? familyOf(kind) : "other ops";
 const phaseColor = phase => phaseColors[phase] || "--other";
 const paint = variable => "var(" + variable + ")";
 const resolved = variable => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
@@ -61,9 +62,25 @@ function choose(to, label, choices, chosen, change) {
 /* items: [{name, color, more}] */
 function legend(to, items) {
   const li = to.append("ul").attr("class", "legend").selectAll("li").data(items).enter().append("li");
-  li.append("span").attr("class", "swatch").classed("hatched", d => d.hatched).style("background-color", d => paint(d.color));
+  li.append("span").attr("class", "swatch").classed("hatched", d => d.hatched)
+    .style("background-color", d => paint(d.color));
   li.append("span").text(d => d.name);
   li.filter(d => d.more).append("span").attr("class", "muted").text(d => d.more);
+}
+
+/* An empty chart that the keyboard can reach, in place of what was in the box. */
+function chart(box, width, height, label) {
+  box.text("");
+  return box.append("svg").attr("width", width).attr("height", height).attr("viewBox", `0 0 ${width} ${height}`)
+    .attr("tabindex", 0).attr("role", "img").attr("aria-label", label);
+}
+
+function svgText(svg, style, x, y, anchor, text) {
+  return svg.append("text").attr("class", style).attr("x", x).attr("y", y).attr("text-anchor", anchor).text(text);
+}
+
+function svgLine(svg, style, x1, y1, x2, y2) {
+  return svg.append("line").attr("class", style).attr("x1", x1).attr("y1", y1).attr("x2", x2).attr("y2", y2);
 }
 
 /* Draws when the container has a width, and again when that changes. draw(width) */

@@ -5,12 +5,14 @@ function matrix(to) {
   const table = to.append("table").attr("class", "matrix");
   const head = table.append("thead").append("tr");
   head.append("th").attr("scope", "col").text("impact");
-  head.selectAll("th.effort").data(efforts).enter().append("th").attr("class", "effort").attr("scope", "col").text(e => e + " effort");
+  head.selectAll("th.effort").data(efforts).enter().append("th").attr("class", "effort").attr("scope", "col")
+    .text(e => e + " effort");
   const row = table.append("tbody").selectAll("tr").data(severities).enter().append("tr");
   row.append("th").attr("scope", "row").append("span").attr("class", s => "chip " + s).text(s => s);
   const cell = row.selectAll("td").data((s, i) => efforts.map((e, j) => ({s, e, rank: i + j}))).enter().append("td")
     .classed("first", d => d.rank <= 1).classed("then", d => d.rank === 2);
-  cell.selectAll("a").data(d => data.findings.map((f, i) => ({f, i})).filter(x => x.f.severity === d.s && x.f.effort === d.e)).enter()
+  const all = data.findings.map((f, i) => ({f, i}));
+  cell.selectAll("a").data(d => all.filter(x => x.f.severity === d.s && x.f.effort === d.e)).enter()
     .append("a").attr("href", x => "#finding-" + x.i).text(x => nameOf(x.f.rule));
 }
 
@@ -29,7 +31,8 @@ function finding(to, f, i, most) {
   head.append("span").attr("class", "chip " + f.severity).text(f.severity);
   head.append("h3").text(nameOf(f.rule));
   head.append("span").attr("class", "muted").text(`${percent(f.share)} of the step · ${f.effort} effort`);
-  head.append("span").text(`expected ${times(f.expected_speedup)} (${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)})`);
+  head.append("span").text(`expected ${times(f.expected_speedup)} ` +
+    `(${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)})`);
   speedupRange(head, f, most);
   const list = box.append("dl");
   for (const [label, text] of [["Where", f.where], ["Cause", f.cause], ["Fix", f.fix], ["Evidence", f.evidence]]) {
@@ -45,7 +48,8 @@ function findings() {
     note(to, "No rule found time to win.");
     return;
   }
-  note(to, "Ranked by the time that would be won. Top left of the matrix is worth doing first. hone explain RULE tells more about a rule.");
+  note(to, "Ranked by the time that would be won. Top left of the matrix is worth doing first. " +
+    "hone explain RULE tells more about a rule.");
   matrix(to.append("div").attr("class", "scroll"));
   const most = Math.max(1.1, d3.max(data.findings, f => f.expected_speedup_high) || 0);
   data.findings.forEach((f, i) => finding(to, f, i, most));

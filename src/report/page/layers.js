@@ -18,7 +18,8 @@ function drawLayers(box, phase) {
   const table = box.append("table").attr("class", "heat");
   const head = table.append("thead").append("tr");
   head.append("th").attr("scope", "col").text("layer");
-  head.selectAll("th.kind").data(kinds).enter().append("th").attr("class", "kind").attr("scope", "col").append("span").text(nameOf);
+  head.selectAll("th.kind").data(kinds).enter().append("th").attr("class", "kind").attr("scope", "col")
+    .append("span").text(nameOf);
   const row = table.append("tbody").selectAll("tr").data(layers).enter().append("tr");
   row.append("th").attr("scope", "row").text(l => l === null ? "outside" : l);
   const cell = row.selectAll("td").data(l => kinds.map(k => ({layer: l, kind: k, us: cells.get(l + "/" + k) || 0}))).enter()
@@ -31,10 +32,16 @@ function drawLayers(box, phase) {
 
 function layers() {
   const to = part("layers");
-  note(to, "Self time per layer and kind of op. Layers of one shape should look the same; one that does not is worth a look.");
+  if (!data.ops.length) {
+    note(to, "This profile has no ops.");
+    return;
+  }
+  note(to, "Self time per layer and kind of op. Layers of one shape should look the same; one that does not is worth " +
+    "a look.");
   const phases = Array.from(new Set(data.ops.map(op => op.phase)));
-  const controls = to.append("div").attr("class", "controls"), box = to.append("div").attr("class", "scroll").attr("tabindex", 0)
-    .attr("role", "group").attr("aria-label", "Heat map of layers and kinds");
+  const controls = to.append("div").attr("class", "controls");
+  const box = to.append("div").attr("class", "scroll").attr("tabindex", 0).attr("role", "group")
+   .attr("aria-label", "Heat map of layers and kinds");
   choose(controls, "Phase", [["all", "All"]].concat(phases.map(p => [p, p])), "all", phase => drawLayers(box, phase));
   drawLayers(box, "all");
 }

@@ -12,22 +12,29 @@ function peaksTable(to) {
   to.append("h3").text("Measured peaks");
   const table = to.append("div").attr("class", "scroll").append("table");
   const head = table.append("thead").append("tr");
-  ["", "peak", "size", "ridge, FLOP/byte"].forEach((h, i) => head.append("th").attr("scope", "col").classed("text", !i).text(h));
+  const heads = ["", "peak", "size", "ridge, FLOP/byte"];
+  head.selectAll("th").data(heads).enter().append("th").attr("scope", "col").classed("text", h => !h).text(h => h);
   const rows = [["matrix product, f32", plainNumber(peaks.gemm_gflops) + " GFLOP/s", "", ""]]
-    .concat(peaks.levels.map(l => [l.level + ", copy", plainNumber(l.gb_per_s) + " GB/s", bytes(l.bytes), plainNumber(l.ridge_flops_per_byte)]));
+    .concat(peaks.levels.map(l => [l.level + ", copy", plainNumber(l.gb_per_s) + " GB/s", bytes(l.bytes),
+                                   plainNumber(l.ridge_flops_per_byte)]));
   const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");
   tr.selectAll("td").data(r => r).enter().append("td").classed("text", (c, i) => !i).text(c => c);
 }
 
+function counterWords(c) {
+  if (!c) return "not readable on this machine";
+  return `${count(c.instructions)} instructions, ${count(c.cycles)} cycles (${plainNumber(c.instructions_per_cycle)} per ` +
+    `cycle), ${count(c.cache_misses)} cache misses`;
+}
+
 function machine() {
-  const to = part("machine"), m = data.machine, e = data.efficiency, c = data.counters;
-  facts(to, [["Machine", m.fingerprint], ["Device", m.device], ["Instruction set", m.isa], ["BLAS", m.blas], ["Threads", m.threads],
-             ["Layers", data.model.layers], ["Parameters", count(data.model.parameters)],
+  const to = part("machine"), m = data.machine, e = data.efficiency;
+  facts(to, [["Machine", m.fingerprint], ["Device", m.device], ["Instruction set", m.isa], ["BLAS", m.blas],
+             ["Threads", m.threads], ["Layers", data.model.layers], ["Parameters", count(data.model.parameters)],
              ["Model FLOPs per step", count(e.model_flops)],
-             ["A step by the op table", `${count(e.hardware_flops)} FLOP, ${bytes(e.hardware_bytes)}, ${plainNumber(e.arithmetic_intensity_flops_per_byte)} FLOP/byte`],
-             ["Counters per step", c ? `${count(c.instructions)} instructions, ${count(c.cycles)} cycles (${plainNumber(c.instructions_per_cycle)} per cycle), ` +
-                                       `${count(c.cache_misses)} cache misses` : "not readable on this machine"],
-             ["Loss", plainNumber(data.step.loss)]]);
+             ["A step by the op table", `${count(e.hardware_flops)} FLOP, ${bytes(e.hardware_bytes)}, ` +
+                                        `${plainNumber(e.arithmetic_intensity_flops_per_byte)} FLOP/byte`],
+             ["Counters per step", counterWords(data.counters)], ["Loss", plainNumber(data.step.loss)]]);
   peaksTable(to);
   if (!data.config_yaml) return;
   const details = to.append("details").style("margin-top", "1rem");

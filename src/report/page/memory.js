@@ -1,6 +1,7 @@
 /* Memory over the step: what is alive after each op, stacked by kind, with the peak in words. */
-const memoryKinds = [["parameters", "parameters", "--c7"], ["state", "optimizer state", "--c2"], ["gradients", "gradients", "--c1"],
-                     ["activations", "activations", "--c0"], ["inputs", "inputs", "--other"]];
+const memoryKinds = [["parameters", "parameters", "--c7"], ["state", "optimizer state", "--c2"],
+                     ["gradients", "gradients", "--c1"], ["activations", "activations", "--c0"],
+                     ["inputs", "inputs", "--other"]];
 const memoryTotal = m => d3.sum(memoryKinds, k => m[k[0]]);
 
 function memoryAreas(svg, x, y) {
@@ -16,8 +17,8 @@ function memoryPhases(svg, x, top) {
   data.ops.forEach((op, i) => {
     if (i + 1 < data.ops.length && data.ops[i + 1].phase === op.phase) return;
     if (x(i + 1) - x(from) > 7 * op.phase.length)
-      svg.append("text").attr("class", "phase-label").attr("x", (x(from) + x(i + 1)) / 2).attr("y", top).attr("text-anchor", "middle").text(op.phase);
-    if (from > 0) svg.append("line").attr("class", "cursor").attr("x1", x(from)).attr("x2", x(from)).attr("y1", top - 9).attr("y2", top + 4);
+      svgText(svg, "phase-label", (x(from) + x(i + 1)) / 2, top, "middle", op.phase);
+    if (from > 0) svgLine(svg, "cursor", x(from), top - 9, x(from), top + 4);
     from = i + 1;
   });
 }
@@ -26,15 +27,14 @@ function memoryPeak(svg, x, y, width) {
   const peak = data.memory.peak_op;
   if (peak === null) return;
   const px = x(peak + 0.5), py = y(memoryTotal(data.memory.points[peak])), right = px > width / 2;
-  svg.append("line").attr("class", "peak-line").attr("x1", px).attr("x2", px).attr("y1", py).attr("y2", y(0));
+  svgLine(svg, "peak-line", px, py, px, y(0));
   svg.append("circle").attr("cx", px).attr("cy", py).attr("r", 3.5).style("fill", paint("--ink"));
-  svg.append("text").attr("class", "peak-label").attr("x", px + (right ? -8 : 8)).attr("y", py + 4).attr("text-anchor", right ? "end" : "start")
-    .text("peak " + bytes(data.memory.peak_bytes));
+  svgText(svg, "peak-label", px + (right ? -8 : 8), py + 4, right ? "end" : "start", "peak " + bytes(data.memory.peak_bytes));
 }
 
 function memoryHover(svg, x, height, margin) {
   const n = data.memory.points.length;
-  const cursor = svg.append("line").attr("class", "cursor").attr("y1", margin.top).attr("y2", height - margin.bottom).style("display", "none");
+  const cursor = svgLine(svg, "cursor", 0, margin.top, 0, height - margin.bottom).style("display", "none");
   let at = Math.max(0, data.memory.peak_op || 0);
   const show = where => {
     const m = data.memory.points[at], op = data.ops[at];
@@ -57,15 +57,15 @@ function memoryHover(svg, x, height, margin) {
 function drawMemory(box, width) {
   const height = 290, margin = {top: 22, right: 8, bottom: 34, left: 62}, points = data.memory.points;
   const x = d3.scaleLinear().domain([0, points.length]).range([margin.left, width - margin.right]);
-  const y = d3.scaleLinear().domain([0, (d3.max(points, memoryTotal) || 1) * 1.06]).range([height - margin.bottom, margin.top]);
-  box.text("");
-  const svg = box.append("svg").attr("width", width).attr("height", height).attr("tabindex", 0).attr("role", "img")
-    .attr("aria-label", data.memory.peak_words || "Memory over the step");
+  const most = (d3.max(points, memoryTotal) || 1) * 1.06;
+  const y = d3.scaleLinear().domain([0, most]).range([height - margin.bottom, margin.top]);
+  const svg = chart(box, width, height, data.memory.peak_words || "Memory over the step");
   memoryAreas(svg, x, y);
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
     .call(d3.axisBottom(x).ticks(Math.max(2, width / 110)).tickFormat(d3.format("d")));
-  svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(5).tickFormat(bytes));
-  svg.append("text").attr("class", "axis-label").attr("x", width - margin.right).attr("y", height - 3).attr("text-anchor", "end").text("ops in order");
+  svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
+    .call(d3.axisLeft(y).ticks(5).tickFormat(bytes));
+  svgText(svg, "axis-label", width - margin.right, height - 3, "end", "ops in order");
   memoryPhases(svg, x, 12);
   memoryPeak(svg, x, y, width);
   memoryHover(svg, x, height, margin);

@@ -8,18 +8,20 @@ const rateColumns = [
   {key: "bytes", label: "bytes", show: r => bytes(r.bytes)},
   {key: "gflops_per_s", label: "GFLOP/s", show: r => plainNumber(r.gflops_per_s)},
   {key: "gb_per_s", label: "GB/s", show: r => plainNumber(r.gb_per_s)},
-  {key: "efficiency", label: "roofline", title: "least time that the measured peaks allow, over the self time", show: r => percent(r.efficiency)},
+  {key: "efficiency", label: "roofline", title: "least time that the measured peaks allow, over the self time",
+   show: r => percent(r.efficiency)},
 ];
 const textColumn = (key, label, show) => ({key, label, text: true, show: show || (r => nameOf(r[key]))});
 
 const opViews = {
-  kind: {rows: data.kinds, columns: [textColumn("kind", "kind"), ...rateColumns.slice(0, 2),
-                                     {key: "count", label: "ops", show: r => String(r.count)}, ...rateColumns.slice(2)]},
-  op: {rows: data.ops, columns: [textColumn("name", "op"), ...rateColumns.slice(0, 2),
-                                 {key: "runs", label: "runs", title: "per step", show: r => String(r.runs)}, ...rateColumns.slice(2),
-                                 {key: "memory_bound", label: "bound", text: true, show: r => r.memory_bound ? "memory" : "compute"},
-                                 textColumn("kind", "kind"), textColumn("phase", "phase"),
-                                 {key: "layer", label: "layer", show: r => r.layer === null ? "–" : String(r.layer)}]},
+  kind: {rows: data.kinds, columns: [
+    textColumn("kind", "kind"), ...rateColumns.slice(0, 2), {key: "count", label: "ops", show: r => String(r.count)},
+    ...rateColumns.slice(2)]},
+  op: {rows: data.ops, columns: [
+    textColumn("name", "op"), ...rateColumns.slice(0, 2),
+    {key: "runs", label: "runs", title: "per step", show: r => String(r.runs)}, ...rateColumns.slice(2),
+    textColumn("memory_bound", "bound", r => r.memory_bound ? "memory" : "compute"), textColumn("kind", "kind"),
+    textColumn("phase", "phase"), {key: "layer", label: "layer", show: r => r.layer === null ? "–" : String(r.layer)}]},
 };
 
 const opsState = {view: "kind", sort: "self_us", down: true, words: [], all: false};
@@ -45,7 +47,7 @@ function drawOpsHead(table, view, redraw) {
   th.append("button").attr("type", "button").attr("data-key", c => c.key).text(c => c.label).on("click", c => {
     sortBy(c);
     redraw();
-    table.node().parentNode.querySelector(`button[data-key="${c.key}"]`).focus();
+    part("operations").select(`th button[data-key="${c.key}"]`).node().focus();     /* that of the new table */
   });
 }
 
@@ -56,13 +58,13 @@ function drawOpsRows(table, view, rows) {
     .attr("class", d => (d.c.text ? "text" : "") + (d.c === view.columns[0] ? " name" : ""));
   td.filter(d => d.c.bar).append("span").attr("class", "share").append("i").style("width", d => across(d.r.share / most));
   td.append("span").text(d => d.c.show(d.r));
-  if (opsState.view === "op") withTip(tr.select("td"), d => [nameOf(d.r.name), opRows(d.r)]);
+  if (opsState.view === "op") withTip(td.filter(d => d.c === view.columns[0]), d => [nameOf(d.r.name), opRows(d.r)]);
 }
 
 function operations() {
   const to = part("operations");
-  note(to, "Self time is the mean over the threads of the time they worked on an op. Roofline: the least time that the measured " +
-    "peaks allow for its FLOPs and bytes, over its self time; 100 % cannot be made faster without doing less.");
+  note(to, "Self time is the mean over the threads of the time they worked on an op. Roofline: the least time that the " +
+    "measured peaks allow for its FLOPs and bytes, over its self time; 100 % cannot be made faster without doing less.");
   const controls = to.append("div").attr("class", "controls");
   choose(controls, "Rows", [["kind", "By kind"], ["op", "By op"]], opsState.view, view => { opsState.view = view; draw(); });
   controls.append("input").attr("type", "search").attr("placeholder", "filter: words of name, kind, phase")

@@ -49,14 +49,14 @@ function memoryTile() {
 
 function bottlenecks() {
   const list = part("bottlenecks"), top = data.findings.slice(0, 4);
-  if (!top.length) list.append("li").append("p").text("No rule found time to win.");
+  if (!top.length) list.append("p").attr("class", "muted").text("No rule found time to win.");
   top.forEach((f, i) => {
     const li = list.append("li");
     li.append("span").attr("class", "chip " + f.severity).text(f.severity);
     li.append("a").attr("href", "#finding-" + i).text(nameOf(f.rule));
     const gain = li.append("span").attr("class", "gain");
-    gain.append("span").attr("class", "muted").text(percent(f.share) + " of the step, expected\u00a0");
     gain.append("b").text(times(f.expected_speedup));
+    gain.append("span").attr("class", "muted").text(` expected · ${percent(f.share)} of the step`);
     li.append("p").text(f.cause || "");
   });
 }
@@ -74,9 +74,10 @@ function overview() {
   const m = data.model;
   const where = part("where");
   where.append("b").text(nameOf(m.name));
+  const threads = data.machine.threads;
   where.append("span").text(` · ${m.arch || "–"}, ${count(m.parameters)} parameters, batch ${m.batch} × ${m.seq}` +
-    (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") + ` · ${data.machine.device || "–"}, ${data.machine.threads} thread` +
-    (data.machine.threads === 1 ? "" : "s"));
+    (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") +
+    ` · ${data.machine.device || "–"}, ${threads} thread${threads === 1 ? "" : "s"}`);
   stepTile();
   speedTiles();
   mfuTile();

@@ -2,9 +2,9 @@
 const rooflineHidden = new Set();       /* names of legend entries that are switched off */
 const rooflineGroup = op => kindGroup(op.kind);
 
-const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0)
-  .sort((a, b) => d3.descending(a.self_us, b.self_us));
-const rooflineBare = data.ops.filter(op => op.self_us > 0 && !(op.flops > 0)).sort((a, b) => d3.descending(a.self_us, b.self_us));
+const longestFirst = (a, b) => d3.descending(a.self_us, b.self_us);
+const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0).sort(longestFirst);
+const rooflineBare = data.ops.filter(op => op.self_us > 0 && !(op.flops > 0)).sort(longestFirst);
 
 function rooflineScales(width, height, margin) {
   const peaks = data.machine.peaks, ridges = peaks.levels.map(l => l.ridge_flops_per_byte).filter(r => r > 0);
@@ -23,21 +23,20 @@ function rooflineAxes(svg, {x, y}, width, height, margin) {
     .call(d3.axisBottom(x).tickValues(decades(x)).tickFormat(short));
   svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
     .call(d3.axisLeft(y).tickValues(decades(y)).tickFormat(short));
-  svg.append("text").attr("class", "axis-label").attr("x", width - margin.right).attr("y", height - 4).attr("text-anchor", "end")
-    .text("FLOP per byte");
-  svg.append("text").attr("class", "axis-label").attr("x", 4).attr("y", 11).text("GFLOP/s");
+  svgText(svg, "axis-label", width - margin.right, height - 4, "end", "FLOP per byte");
+  svgText(svg, "axis-label", 4, 11, "start", "GFLOP/s");
 }
 
 function rooflineCeilings(svg, {x, y}) {
   const peaks = data.machine.peaks, [x0, x1] = x.domain(), top = peaks.gemm_gflops;
   if (!(top > 0)) return;
-  const line = (a, b, kind) => svg.append("line").attr("class", "ceiling " + kind).attr("x1", x(a[0])).attr("y1", y(a[1]))
-    .attr("x2", x(b[0])).attr("y2", y(b[1]));
-  const label = (text, px, py, angle, anchor) => svg.append("text").attr("class", "ceiling-label").attr("text-anchor", anchor)
-    .attr("transform", `translate(${px},${py}) rotate(${angle})`).text(text);
+  const line = (a, b, kind) => svgLine(svg, "ceiling " + kind, x(a[0]), y(a[1]), x(b[0]), y(b[1]));
+  const label = (text, px, py, angle) => svgText(svg, "ceiling-label", 0, 0, "start", text)
+    .attr("transform", `translate(${px},${py}) rotate(${angle})`);
   const widest = d3.max(peaks.levels, l => l.gb_per_s) || 0;
-  line([widest > 0 ? Math.max(x0, top / widest) : x0, top], [x1, top], "");
-  label(`matrix product ${plainNumber(top)} GFLOP/s`, x(widest > 0 ? Math.max(x0, top / widest) : x0) + 6, y(top) - 6, 0, "start");
+  const from = widest > 0 ? Math.max(x0, top / widest) : x0;
+  line([from, top], [x1, top], "");
+  label(`matrix product ${plainNumber(top)} GFLOP/s`, x(from) + 6, y(top) - 6, 0);
   rooflineSlopes(line, label, x, y, top);
 }
 
@@ -51,10 +50,11 @@ function rooflineSlopes(line, label, x, y, top) {
     if (ridge <= from) return;
     line([from, from * l.gb_per_s], [ridge, top], l.level === "memory" ? "" : "cache");
     const left = x(from), low = y(from * l.gb_per_s), length = Math.hypot(x(ridge) - left, y(top) - low);
-    const near = labelled.filter(other => Math.abs(y(other) - y(l.gb_per_s)) * Math.cos(slope) < 14).length, along = 8 + LABEL * near;
+    const apart = other => Math.abs(y(other) - y(l.gb_per_s)) * Math.cos(slope);
+    const near = labelled.filter(other => apart(other) < 14).length, along = 8 + LABEL * near;
     if (along + LABEL > length && near) return;
     label(`${l.level} ${plainNumber(l.gb_per_s)} GB/s`, left + along * Math.cos(slope), low + along * Math.sin(slope) - 5,
-          slope * 180 / Math.PI, "start");
+          slope * 180 / Math.PI);
     labelled.push(l.gb_per_s);
   });
 }
@@ -72,14 +72,17 @@ function rooflineDots(svg, {x, y}, width) {
 function rooflineHover(svg, dots, {x, y}) {
   let at = -1;
   const shown = () => rooflineOps.filter(op => !rooflineHidden.has(rooflineGroup(op)));
+  const away = (op, px, py) => Math.hypot(x(op.intensity) - px, y(op.gflops_per_s) - py);
   const show = (op, where) => {
     dots.classed("on", d => d === op);
-    if (op) showTip(nameOf(op.name), opRows(op), where); else hideTip();
+    if (!op) return hideTip();
+    const more = shown().filter(other => away(other, x(op.intensity), y(op.gflops_per_s)) < 1).length - 1;
+    showTip(nameOf(op.name) + (more > 0 ? ` (and ${more} more here)` : ""), opRows(op), where);
   };
   svg.on("mousemove", () => {
     const [mx, my] = d3.mouse(svg.node());
-    const near = d3.quadtree(shown(), op => x(op.intensity), op => y(op.gflops_per_s)).find(mx, my, 22);
-    show(near, pointer());
+    const list = shown(), near = list[d3.scan(list, (a, b) => away(a, mx, my) - away(b, mx, my))];  /* of equals the longest */
+    show(near && away(near, mx, my) < 22 ? near : null, pointer());
   }).on("mouseleave blur", () => show(null)).on("keydown", () => {
     const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[d3.event.key], list = shown();
     if (!step || !list.length) return;
@@ -91,9 +94,8 @@ function rooflineHover(svg, dots, {x, y}) {
 
 function drawRoofline(box, width) {
   const height = Math.round(Math.max(300, Math.min(500, width * 0.5))), margin = {top: 20, right: 12, bottom: 34, left: 48};
-  box.text("");
-  const svg = box.append("svg").attr("width", width).attr("height", height).attr("tabindex", 0).attr("role", "img")
-    .attr("aria-label", `Roofline plot of ${rooflineOps.length} ops; arrow keys step through them, longest first`);
+  const svg = chart(box, width, height,
+                    `Roofline plot of ${rooflineOps.length} ops; arrow keys step through them, longest first`);
   const scales = rooflineScales(width, height, margin);
   rooflineAxes(svg, scales, width, height, margin);
   rooflineCeilings(svg, scales);
@@ -117,15 +119,19 @@ function rooflineBareOps(to) {
   if (!rooflineBare.length) return;
   const row = to.append("div").attr("class", "no-flops");
   row.append("span").text(`${rooflineBare.length} ops do no arithmetic, only move bytes:`);
-  const dot = row.selectAll("i").data(rooflineBare).enter().append("i").style("background-color", op => paint(kindColor(op.kind)));
+  const dot = row.selectAll("i").data(rooflineBare).enter().append("i")
+    .style("background-color", op => paint(kindColor(op.kind)));
   withTip(dot, op => [nameOf(op.name), opRows(op)]);
 }
 
 function roofline() {
   const to = part("roofline");
-  note(to, "Each dot is an op, its area the self time. Solid lines are the measured ceilings of main memory and of the matrix product; " +
-    "dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can.");
-  if (!rooflineOps.length) note(to, "No op has FLOPs, bytes and a time.");
+  note(to, "Each dot is an op, its area the self time. Solid lines are the measured ceilings of main memory and of the " +
+    "matrix product; dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can.");
+  if (!rooflineOps.length) {
+    note(to, "No op has FLOPs, bytes and a time.");
+    return;
+  }
   const box = to.append("div");
   whenSized(box.node(), width => drawRoofline(box, width));
   rooflineBareOps(to);

@@ -1,5 +1,6 @@
 /* The iteration as two bars: by part of the step, and by what was done in it. */
 function stackedBar(to, label, items) {
+  if (!items.some(d => d.us > 0)) return;
   const whole = d3.sum(items, d => d.us), shown = items.filter(d => d.us > whole / 1000);
   to.append("h3").text(label);
   const bar = to.append("div").attr("class", "bar").attr("role", "img")

@@ -21,7 +21,7 @@ function timelineRows() {
 function timelineColor(event, mode) {
   if (event.op) return mode === "phase" ? phaseColor(event.op.phase) : kindColor(event.op.kind);
   if (event.kind === "phase") return phaseColor(event.name);
-  return event.kind === "loader" ? "--c4" : timelineMinor;
+  return event.kind === "loader" ? "--low" : timelineMinor;
 }
 
 function timelineLegend(to, mode) {
@@ -30,7 +30,7 @@ function timelineLegend(to, mode) {
     : families.slice(0, FAMILY_COLORS).map(f => ({name: f.name, color: kindColor(f.name)}))
       .concat(families.length > FAMILY_COLORS ? [{name: "other ops", color: "--other"}] : []);
   to.text("");
-  if (data.timeline.events.some(e => e[3] === "loader")) items.push({name: "loader", color: "--c4"});
+  if (data.timeline.events.some(e => e[3] === "loader")) items.push({name: "loader", color: "--low"});
   legend(to, items.concat([{name: "step, waiting", color: timelineMinor}]));
 }
 
@@ -64,6 +64,17 @@ function drawBoxes(view, ctx, row, paintOf) {
   }
 }
 
+function drawTicks(view, ctx, paintOf) {
+  const ticks = view.x.ticks(Math.max(2, view.width / 120)), apart_ms = (ticks[1] - ticks[0]) / 1000 || 1;
+  const digits = Math.max(0, -Math.floor(Math.log10(apart_ms)));
+  for (const tick of ticks) {
+    ctx.fillStyle = paintOf("--line");
+    ctx.fillRect(view.x(tick), AXIS - 4, 1, view.height);
+    ctx.fillStyle = paintOf("--muted");
+    if (view.x(tick) < view.width - 50) ctx.fillText((tick / 1000).toFixed(digits) + " ms", view.x(tick) + 3, AXIS / 2);
+  }
+}
+
 function drawTimeline(view) {
   const ratio = devicePixelRatio || 1, ctx = view.canvas.getContext("2d"), cache = new Map();
   const paintOf = v => cache.get(v) || cache.set(v, resolved(v)).get(v);
@@ -74,13 +85,7 @@ function drawTimeline(view) {
   ctx.fillRect(0, 0, view.width, view.height);
   ctx.font = "11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
-  const ticks = view.x.ticks(Math.max(2, view.width / 120)), digits = Math.max(0, -Math.floor(Math.log10((ticks[1] - ticks[0]) / 1000 || 1)));
-  for (const tick of ticks) {
-    ctx.fillStyle = paintOf("--line");
-    ctx.fillRect(view.x(tick), AXIS - 4, 1, view.height);
-    ctx.fillStyle = paintOf("--muted");
-    if (view.x(tick) < view.width - 50) ctx.fillText((tick / 1000).toFixed(digits) + " ms", view.x(tick) + 3, AXIS / 2);
-  }
+  drawTicks(view, ctx, paintOf);
   for (const row of view.rows) {
     drawBoxes(view, ctx, row, paintOf);
     ctx.fillStyle = paintOf("--card");
@@ -93,7 +98,7 @@ function drawTimeline(view) {
 function timelineAt(view, px, py) {
   const row = view.rows.find(r => py >= r.top && py < r.top + r.lanes * LANE);
   if (!row || px < labelWidth(view)) return null;
-  const lane = Math.floor((py - row.top) / LANE), slack = Math.abs(view.x.invert(1) - view.x.invert(0)), at = view.x.invert(px);
+  const lane = Math.floor((py - row.top) / LANE), at = view.x.invert(px), slack = view.x.invert(px + 1) - at;
   const own = row.events.filter(e => e.lane === lane);
   const i = d3.bisector(e => e.start).right(own, at) - 1;
   return [own[i], own[i + 1]].find(e => e && e.start - slack <= at && e.end + slack >= at) || null;
@@ -106,8 +111,9 @@ function timelineTip(view) {
     return;
   }
   const rows = [["starts at", time(e.start)], ["takes", time(e.us)]];
-  showTip(e.name, e.op ? rows.concat([["kind", nameOf(e.op.kind)], ["phase", e.op.phase], ["self time, median", time(e.op.self_us)],
-                                      ["roofline efficiency", percent(e.op.efficiency)]]) : rows, pointer());
+  if (e.op) rows.push(["kind", nameOf(e.op.kind)], ["phase", e.op.phase], ["self time, all steps", time(e.op.self_us)],
+                      ["roofline efficiency", percent(e.op.efficiency)]);
+  showTip(e.name, rows, pointer());
 }
 
 /* Drag moves, the wheel with Ctrl zooms (alone it scrolls the page), keys and buttons do both. */
@@ -142,11 +148,13 @@ function timeline() {
     note(to, "No events were recorded.");
     return;
   }
-  note(to, `Step ${t.step}, the one of median length: ${time(t.us)}. Drag to move; Ctrl and wheel, the buttons or + and − zoom. ` +
-    "trace.json has every recorded step and opens in Perfetto." + (t.left_out ? ` The ${t.left_out} shortest events are left out here.` : ""));
+  note(to, `Step ${t.step}, the one of median length: ${time(t.us)}. Drag to move; Ctrl and wheel, the buttons or + and − ` +
+    "zoom. trace.json has every recorded step and opens in Perfetto." +
+    (t.left_out ? ` The ${t.left_out} shortest events are left out here.` : ""));
   const controls = to.append("div").attr("class", "controls"), legendBox = to.append("div"), box = to.append("div");
   const canvas = box.append("canvas").attr("tabindex", 0).attr("role", "img")
-    .attr("aria-label", `Timeline of ${t.events.length} events on ${t.tracks.length} rows; arrow keys move, plus and minus zoom, 0 shows all`);
+    .attr("aria-label", `Timeline of ${t.events.length} events on ${t.tracks.length} rows; ` +
+      "arrow keys move, plus and minus zoom, 0 shows all");
   const view = makeTimeline(canvas.node(), timelineRows());
   canvas.style("height", view.height + "px");
   const redraw = () => {
@@ -160,7 +168,8 @@ function timeline() {
     redraw();
   });
   const buttons = controls.append("span").attr("class", "buttons").attr("role", "group").attr("aria-label", "Zoom");
-  for (const [text, label, act] of [["−", "Zoom out", () => zoom.by(1 / 2)], ["+", "Zoom in", () => zoom.by(2)], ["Whole step", "Whole step", zoom.all]])
+  for (const [text, label, act] of [["−", "Zoom out", () => zoom.by(1 / 2)], ["+", "Zoom in", () => zoom.by(2)],
+                                    ["Whole step", "Whole step", zoom.all]])
     buttons.append("button").attr("type", "button").attr("aria-label", label).text(text).on("click", act);
   timelineLegend(legendBox, view.mode);
   canvas.on("mousemove", () => timelineTip(view)).on("mouseleave", hideTip);
