@@ -76,8 +76,8 @@ struct profile {
     double samples_per_s, tokens_per_s, model_flops, mfu_percent, loss;
     double hardware_flops, hardware_bytes;  /* what the program's ops do, by the op table */
 
-    /* one recorded step, exactly: the parts sum to recorded_us */
-    double recorded_us;                     /* the median recorded step */
+    /* a recorded step, exactly: the parts sum to recorded_us */
+    double recorded_us;                     /* the mean of the middle half of the recorded steps by time */
     struct profile_part split[8];           /* data, forward, backward, optimizer, evaluation, other; per training step */
     int n_split;
     struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host */

@@ -58,7 +58,7 @@ function drawBoxes(view, ctx, row, paintOf) {
     ctx.fillStyle = paintOf(timelineColor(e, view.mode));
     ctx.fillRect(a, y, w, LANE - 2);
     if (w > 34) {
-      ctx.fillStyle = e.op || e.kind === "phase" || e.kind === "loader" ? "#fff" : paintOf("--ink");
+      ctx.fillStyle = e.op || e.kind === "phase" || e.kind === "loader" ? paintOf("--on") : paintOf("--ink");
       ctx.fillText(e.name.slice(0, Math.floor((w - 6) / 6.2)), a + 4, y + LANE / 2, w - 6);
     }
   }

@@ -1,0 +1,239 @@
+/* The report as text: names stay text in the page, in Markdown and in a terminal; what each form says; profiles with little
+ * in them. */
+#include "report_check.h"
+#include "report_profile.h"
+
+/* ---- names stay text ---- */
+
+static void hostile_names_stay_text_in_the_page(void **state)
+{
+    (void)state;
+    struct profile *tame = sample_profile(), *p = hostile_profile();
+    char *before = written(report_write_html, tame), *html = written(report_write_html, p);
+    assert_has_not(html, "alert(1)</script");
+    assert_has_not(html, "<script>alert");
+    assert_has_not(html, "\x1b[31m");
+    assert_has_not(html, "\xe2\x80\xa8");
+    static const char *const markup[] = {"<script", "</script", "<!--", "<title", "</title", "<h1"};
+    for (size_t i = 0; i < sizeof markup / sizeof *markup; i++)
+        assert_int_equal(occurrences(html, markup[i]), occurrences(before, markup[i]));
+    assert_has(html, "<title>&#60;/script&#62;&#60;script&#62;alert(1)");
+
+    const char *start = strstr(html, "id=\"report-data\">");
+    assert_non_null(start);
+    start = strchr(start, '>') + 1;
+    char *json = strndup(start, (size_t)(strstr(start, "</script>") - start));
+    json_t *j = parsed(json);
+    assert_has(words(j, "model.name"), "</script><script>alert(1)</script><!-- & \" ' \\ \x1b[31m\n\x01 \xef\xbf\xbd\xef\xbf\xbd(");
+    assert_has(words(j, "model.name"), "\xf0\x9f\x94\xa5");
+    json_decref(j);
+    free(json);
+    free(before);
+    free(html);
+    sample_free(tame);
+    sample_free(p);
+}
+
+static void hostile_names_stay_text_in_markdown(void **state)
+{
+    (void)state;
+    struct profile *p = hostile_profile();
+    char *md = written(report_write_markdown, p), *config = strstr(md, "## Config");
+    assert_non_null(config);
+    *config = 0;                                /* the config is an indented block: text whatever it says */
+    assert_has_not(md, "<script");
+    assert_has_not(md, "@all");
+    assert_has_not(md, "#1 ");
+    assert_has_not(md, "[x](");
+    assert_has_not(md, "\x1b");
+    assert_has(md, "# Profile of &#60;/script&#62;&#60;script&#62;alert(1)&#60;/script&#62;");
+    assert_has(md, "\\[x\\](http:&#47;/y) \\|\\`\\*\\_\\~");
+    assert_has(md, "\xf0\x9f\x94\xa5");
+    free(md);
+    sample_free(p);
+}
+
+static void hostile_names_keep_every_json_valid(void **state)
+{
+    (void)state;
+    static writer *const writers[] = {report_write_json, report_write_flops, report_write_intensity, report_write_roofline};
+    struct profile *p = hostile_profile();
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        json_decref(document(writers[i], p));
+    sample_free(p);
+}
+
+/* ---- the page ---- */
+
+static void the_page_is_complete_and_closed(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    char *a = written(report_write_html, p), *b = written(report_write_html, p);
+    assert_has(a, "default-src 'none'; script-src 'nonce-");
+    assert_has_not(a, "unsafe-inline");
+    assert_has_not(a, "{{");
+    assert_has_not(a, " src=");
+    assert_has(a, "d3js.org v5");
+    assert_string_not_equal(a, b);                              /* every page has a nonce of its own */
+    const char *nonce = strstr(a, "'nonce-") + 7;
+    char *attribute = arena_printf(&p->arena, "nonce=\"%.36s\"", nonce);
+    assert_int_equal(occurrences(a, attribute), 3);
+    free(a);
+    free(b);
+    sample_free(p);
+}
+
+/* ---- Markdown and terminal ---- */
+
+static void markdown_fits_an_issue_comment(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->layers = 48;
+    p->n_split = p->n_gaps = 8;
+    p->findings = arena_alloc(&p->arena, 40 * sizeof *p->findings);
+    p->n_findings = 40;
+    char config[3000] = "";
+    for (int i = 0; i < 200; i++)
+        strcat(config, "a: b\n");
+    p->config_yaml = config;
+    char *md = written(report_write_markdown, p);
+    assert_true(occurrences(md, "\n") < 200);
+    assert_has(md, "The whole config is in report.json.");
+    assert_has(md, "| 15 |");
+    assert_has_not(md, "| 16 |");
+    free(md);
+    sample_free(p);
+}
+
+static void markdown_has_the_numbers(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    char *md = written(report_write_markdown, p);
+    assert_has(md, "# Profile of tinyllama-small\n");
+    assert_has(md, p->headline);
+    assert_has(md, "| speed | ");
+    assert_has(md, "band 40-60 % |");
+    assert_has(md, "| lm_head.grad | matmul | backward | compute |");
+    assert_has(md, "| high | no-flash-attention | 31.0 % | 1.27× (1.18×–1.36×) | medium | blocks.\\*.attn |");
+    assert_has(md, "Memory peaks at");
+    assert_has(md, "    model:\n      arch: llama\n");
+    free(md);
+    sample_free(p);
+}
+
+static __attribute__((noinline)) char *terminal(const struct profile *p, bool color)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    report_print_terminal(p, to, color);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static void the_terminal_is_plain_or_coloured(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    char *plain = terminal(p, false), *color = terminal(p, true);
+    assert_has_not(plain, "\x1b");
+    assert_has_not(plain, "█");
+    assert_has(plain, p->headline);
+    assert_has(plain, "samples/s");
+    assert_has(plain, "no-flash-attention");
+    assert_has(plain, "40-60 %");
+    assert_has(color, "\x1b[1m");
+    assert_has(color, "█");
+    assert_true(occurrences(plain, "\n") < 50);
+    free(plain);
+    free(color);
+    sample_free(p);
+
+    p = hostile_profile();
+    plain = terminal(p, false);
+    assert_has_not(plain, "\x1b");                              /* a name cannot drive the terminal */
+    assert_has_not(plain, "\x01");
+    free(plain);
+    sample_free(p);
+}
+
+/* ---- little in it ---- */
+
+static void assert_no_nan(const char *text)
+{
+    assert_has_not(text, "nan");
+    assert_has_not(text, "NaN");
+    assert_has_not(text, "inf,");
+    assert_has_not(text, ": inf");
+}
+
+static void try_all(const struct profile *p)
+{
+    static writer *const writers[] = {report_write_json, report_write_flops, report_write_intensity, report_write_roofline};
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        json_decref(document(writers[i], p));
+    char *texts[] = {written(report_write_html, p), written(report_write_markdown, p), terminal(p, true), terminal(p, false)};
+    for (size_t i = 1; i < sizeof texts / sizeof *texts; i++)
+        assert_no_nan(texts[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free(texts[i]);
+}
+
+static void an_empty_profile_is_reported(void **state)
+{
+    (void)state;
+    const struct profile empty = {0};
+    try_all(&empty);
+    json_t *j = document(report_write_json, &empty);
+    assert_int_equal(json_array_size(at(j, "ops")), 0);
+    assert_true(json_is_null(at(j, "model.name")));
+    assert_true(json_is_null(at(j, "step.recording_overhead_percent")));
+    assert_true(json_is_null(at(j, "memory.peak_op")));
+    assert_true(json_is_null(at(j, "counters")));
+    json_decref(j);
+    j = document(report_write_intensity, &empty);
+    assert_true(json_is_null(at(j, "memory_bound_vs_compute_bound")));
+    json_decref(j);
+}
+
+static void a_profile_of_one_op_is_reported(void **state)
+{
+    (void)state;
+    struct profile p = {.threads = 1, .steps = 1, .batch = 1, .seq = 1, .recorded_us = 10, .step_us = 10, .loss = NAN,
+                        .samples_per_s = INFINITY, .mfu_percent = NAN, .n_ops = 1, .n_kinds = 1};
+    struct profile_op op = {.name = "fill", .kind = "fill", .phase = PHASE_FORWARD, .layer = NO_LAYER, .self_us = 10};
+    struct profile_kind kind = {.kind = "fill", .count = 1, .self_us = 10};
+    struct profile_memory_point point = {.activations = 4};
+    p.ops = &op;
+    p.kinds = &kind;
+    p.memory = &point;
+    p.peak_bytes = 4;
+    try_all(&p);
+    json_t *j = document(report_write_json, &p);
+    assert_true(json_is_null(at(j, "step.loss")));
+    assert_true(json_is_null(at(j, "step.samples_per_s")));
+    assert_number(j, "ops.0.share", 1);
+    assert_number(j, "ops.0.gflops_per_s", 0);
+    assert_true(json_is_null(at(j, "ops.0.intensity")));
+    assert_has(words(j, "memory.peak_words"), "Memory peaks at 4 B while fill runs (forward, op 1 of 1): activations 4 B (100.0 %).");
+    json_decref(j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_names_stay_text_in_the_page),
+        cmocka_unit_test(hostile_names_stay_text_in_markdown),
+        cmocka_unit_test(hostile_names_keep_every_json_valid),
+        cmocka_unit_test(the_page_is_complete_and_closed),
+        cmocka_unit_test(markdown_fits_an_issue_comment),
+        cmocka_unit_test(markdown_has_the_numbers),
+        cmocka_unit_test(the_terminal_is_plain_or_coloured),
+        cmocka_unit_test(an_empty_profile_is_reported),
+        cmocka_unit_test(a_profile_of_one_op_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
