@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/{model,train}_*.safetensors: what PyTorch computes for small models (needs torch and safetensors).
+"""Makes tests/fixtures/{model,train,weights}_*: what PyTorch computes for small models (needs torch and safetensors).
 
 The models are written in the plain style, with the parameter names of src/model. Everything is computed in double
 precision from parameters that single precision can hold. tests/unit/test_models.c has the same settings at its top.
@@ -191,6 +191,17 @@ def train_fixture(arch):
     return single(out)
 
 
+def weights_fixture(arch, folder, windows=6):
+    """A plain PyTorch checkpoint, a shard of tokens, and the loss of the one on the other: tests/cli/init.sh."""
+    model = make_model(arch)
+    vocab, seq = MODELS[arch][0], MODELS[arch][6]
+    tokens = torch.randint(0, vocab, (windows * seq + 1,))
+    loss = loss_of(model(tokens[:-1].view(windows, seq), None), tokens[1:].view(windows, seq))
+    save_file(single(model.state_dict()), folder / f"weights_{arch}.safetensors")
+    (folder / f"weights_{arch}.bin").write_bytes(b"".join(int(t).to_bytes(2, "little") for t in tokens))
+    (folder / f"weights_{arch}.loss").write_text(f"{loss.item():.9f}\n")
+
+
 def main():
     default = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
@@ -198,6 +209,7 @@ def main():
         save_file(model_fixture(arch), folder / f"model_{arch}.safetensors")
     for arch in ("gpt", "llama"):
         save_file(train_fixture(arch), folder / f"train_{arch}.safetensors")
+        weights_fixture(arch, folder)
 
 
 if __name__ == "__main__":

@@ -24,5 +24,7 @@ install_packages() {
     echo "installing Debian packages:$missing"
     $sudo apt-get update -qq
     # shellcheck disable=SC2086
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >packages.log 2>&1 ||
+        { cat packages.log; exit 3; }
+    rm -f packages.log
 }

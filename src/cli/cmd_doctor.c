@@ -178,7 +178,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (f32, 256x512x512 per thread; copies count bytes read and written)");
+    puts("\n           (f32, 384x768x768 per thread; copies count bytes read and written)");
     if (!c)
         return;
     int problems = 0;
