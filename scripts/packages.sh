@@ -8,7 +8,7 @@ build_packages() {
     esac
 }
 
-test_packages() { echo libcmocka-dev python3-minimal; }
+test_packages() { echo libcmocka-dev python3 chromium; }
 
 install_packages() {
     missing=""

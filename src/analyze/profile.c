@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stats.h"
 #include "passes/passes.h"
 
 /* What one recorded step was made of, in nanoseconds; sums over the steps that are used. */
@@ -24,20 +25,6 @@ struct builder {
     struct step_sum sum;
 };
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The value below which `part` of the sorted list lies. */
-static double percentile(const double *sorted, int n, double part)
-{
-    const double at = part * (n - 1);
-    const int low = (int)at, high = low + 1 < n ? low + 1 : low;
-    return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
-}
-
 static void find_steps(struct builder *b)
 {
     const struct trace *t = b->in->trace;
@@ -57,9 +44,9 @@ static void choose_steps(struct builder *b)
     double *sorted = xcalloc((size_t)b->steps, sizeof *sorted);
     for (int i = 0; i < b->steps; i++)
         sorted[i] = (double)b->step_ns[i];
-    qsort(sorted, (size_t)b->steps, sizeof *sorted, ascending);
-    const double low = percentile(sorted, b->steps, 0.25), high = percentile(sorted, b->steps, 0.75);
-    const double median = percentile(sorted, b->steps, 0.5);
+    stats_sort(sorted, b->steps);
+    const double low = stats_percentile(sorted, b->steps, 0.25), high = stats_percentile(sorted, b->steps, 0.75);
+    const double median = stats_percentile(sorted, b->steps, 0.5);
     double nearest = 1e300;
     for (int i = 0; i < b->steps; i++) {
         const double ns = (double)b->step_ns[i], off = ns > median ? ns - median : median - ns;
@@ -140,12 +127,6 @@ static void sum_events(struct builder *b)
     }
 }
 
-/* Micro-batches run forward and backward several times per step. */
-static double runs_per_step(const struct program *p, const struct op *op)
-{
-    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
-}
-
 static void fill_ops(struct builder *b)
 {
     const struct program *p = b->in->program;
@@ -155,7 +136,7 @@ static void fill_ops(struct builder *b)
     for (int i = 0; i < p->n_ops; i++) {
         const struct op *op = &p->ops[i];
         struct profile_op *o = &out->ops[i];
-        const double runs = runs_per_step(p, op);
+        const double runs = op_runs_per_step(p, op);
         *o = (struct profile_op){
             .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
             .kernel = b->in->kernels ? b->in->kernels[i] : "", .phase = op->phase, .layer = op->layer,
@@ -257,10 +238,10 @@ static void fill_whole_steps(struct builder *b)
     struct profile *out = b->out;
     double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
     memcpy(sorted, in->step_us, (size_t)in->n_steps * sizeof *sorted);
-    qsort(sorted, (size_t)in->n_steps, sizeof *sorted, ascending);
-    out->step_us = percentile(sorted, in->n_steps, 0.5);
-    out->step_p10_us = percentile(sorted, in->n_steps, 0.1);
-    out->step_p90_us = percentile(sorted, in->n_steps, 0.9);
+    stats_sort(sorted, in->n_steps);
+    out->step_us = stats_percentile(sorted, in->n_steps, 0.5);
+    out->step_p10_us = stats_percentile(sorted, in->n_steps, 0.1);
+    out->step_p90_us = stats_percentile(sorted, in->n_steps, 0.9);
     out->samples_per_s = (double)(in->batch * in->accumulate) / out->step_us * 1e6;
     out->tokens_per_s = out->samples_per_s * (double)in->seq;
     out->mfu_percent = in->peaks.gemm_gflops > 0 ? in->model_flops / out->step_us / 1e3 / in->peaks.gemm_gflops * 100 : 0;

@@ -10,3 +10,8 @@ double op_floor_us(const struct program *p, const struct op *op, const struct pe
         *memory_bound = traffic >= compute;
     return traffic > compute ? traffic : compute;
 }
+
+double op_runs_per_step(const struct program *p, const struct op *op)
+{
+    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
+}

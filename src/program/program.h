@@ -121,6 +121,7 @@ double op_bytes(const struct program *p, const struct op *op);
 /* The larger of FLOPs over the measured peak and bytes over the bandwidth of the level that holds them; *memory_bound (may be
  * NULL) says which it is. */
 double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
+double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer */
 int64_t program_parameters(const struct program *p);        /* trained numbers */
 
 struct shape shape_of(int rank, ...);                       /* dims as int64_t */

@@ -4,17 +4,12 @@
 
 #include "core/clock.h"
 #include "core/process.h"
+#include "core/stats.h"
 #include "core/arena.h"
 #include "model/model.h"
 #include "train/train_int.h"
 
 enum { MOST_STEPS = 100000, FEWEST_STEPS = 5 };
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
 
 /* Steps until the time is up; the first tenth is warm-up and not counted. */
 static enum status time_steps(struct model_run *r, struct loader *l, double seconds, double *times, int64_t *n,
@@ -38,11 +33,11 @@ static void summarize(struct model_run *r, double *times, int64_t n, const struc
 {
     const int64_t batch = r->config.train.batch_size * r->config.train.accumulate;
     const struct exec_memory m = exec_memory(r->train);
-    qsort(times, (size_t)n, sizeof *times, ascending);
-    const double median = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    stats_sort(times, (int)n);
+    const double median = stats_percentile(times, (int)n, 0.5);
     const double flops = model_step_flops(exec_program(r->train), &r->config.model, batch);
     *out = (struct bench_result){
-        .ms_per_step = median * 1e3, .ms_spread = (times[n * 9 / 10] - times[n / 10]) * 1e3,
+        .ms_per_step = median * 1e3, .ms_spread = (stats_percentile(times, (int)n, 0.9) - stats_percentile(times, (int)n, 0.1)) * 1e3,
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
         .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
         .mfu_percent = peaks->gemm_gflops > 0 ? flops / median / 1e9 / peaks->gemm_gflops * 100 : 0,

@@ -1,8 +1,8 @@
 /* A step by parts of the model: which ops belong to forward, to one block, to attention, and so on. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/stats.h"
 #include "train/train_int.h"
 
 enum { STEPS = 25 };
@@ -50,18 +50,6 @@ static const struct component {
 enum { COMPONENTS = sizeof components / sizeof *components };
 _Static_assert((int)COMPONENTS <= (int)BENCH_COMPONENTS, "room for all components");
 
-/* Ops that run once per micro-batch count as often per step. */
-static double runs_per_step(const struct program *p, const struct op *op)
-{
-    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static enum status timed_step(struct model_run *r, struct loader *l, bool measured, double *ms, struct error *err)
 {
     bool whole;
@@ -81,7 +69,7 @@ static void sum_up(const struct program *p, const struct component *part, const 
         if (!part->holds(p, op))
             continue;
         out->us += (double)op->profile.total_ns / 1e3 / STEPS;
-        out->floor_us += op_floor_us(p, op, peaks, NULL) * runs_per_step(p, op);
+        out->floor_us += op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
         out->ops++;
     }
 }
@@ -99,10 +87,10 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
     exec_measure(r->train, false);
     if (st != OK)
         return st;
-    qsort(plain, STEPS, sizeof *plain, ascending);
-    qsort(measured, STEPS, sizeof *measured, ascending);
-    result->unrecorded_ms = plain[STEPS / 2];
-    result->recorded_ms = measured[STEPS / 2];
+    stats_sort(plain, STEPS);
+    stats_sort(measured, STEPS);
+    result->unrecorded_ms = stats_percentile(plain, STEPS, 0.5);
+    result->recorded_ms = stats_percentile(measured, STEPS, 0.5);
     for (*n = 0; *n < COMPONENTS; ++*n)
         sum_up(exec_program(r->train), &components[*n], peaks, &out[*n]);
     return OK;
