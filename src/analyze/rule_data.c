@@ -30,9 +30,12 @@ bool rule_data_stall(struct scene *s, struct claim *c)
                                       "Leave the loader a core (--set threads=%d), or use token shards (data.source: "
                                       "bin), which need no tokenizing",
                                       s->facts.threads > 1 ? s->facts.threads - 1 : 1);
-    c->finding.evidence = arena_printf(a, "waits %s of the recorded %s step with %d worker%s, %d threads on %d cores",
+    c->finding.evidence = arena_printf(a, "waits %s of the recorded %s step with %d worker%s, %d thread%s on %d "
+                                          "core%s",
                                        text_us(a, c->involved_us), text_us(a, s->step_us), s->facts.workers,
-                                       s->facts.workers == 1 ? "" : "s", s->facts.threads, s->facts.usable_cores);
+                                       s->facts.workers == 1 ? "" : "s", s->facts.threads,
+                                       s->facts.threads == 1 ? "" : "s", s->facts.usable_cores,
+                                       s->facts.usable_cores == 1 ? "" : "s");
     return true;
 }
 

@@ -28,15 +28,16 @@ bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
         c->finding.cause = arena_printf(a, "Threads finish their part of an op at different times: other work takes "
                                            "the cores, or the parts are uneven");
         c->finding.fix = arena_printf(a,
-                                      "Look for other load on the machine (%d loader workers run beside %d threads on "
+                                      "Look for other load on the machine (%d loader worker%s beside %d threads on "
                                       "%d cores); else try fewer threads",
-                                      s->facts.workers, threads, cores);
+                                      s->facts.workers, s->facts.workers == 1 ? " runs" : "s run", threads, cores);
     }
     c->finding.evidence = arena_printf(
         a,
-        "the slowest thread takes %s beyond the mean, and ops start %s later than they could; %.1f %% of the "
-        "recorded %s step",
-        text_us(a, s->imbalance_us), text_us(a, s->stalled_us), s->step_us > 0 ? 100 * waits_us / s->step_us : 0,
+        "the slowest thread takes %s beyond the mean%s; %.1f %% of the recorded %s step",
+        text_us(a, s->imbalance_us),
+        s->stalled_us > 0 ? arena_printf(a, ", and ops start %s later than they could", text_us(a, s->stalled_us)) : "",
+        s->step_us > 0 ? 100 * waits_us / s->step_us : 0,
         text_us(a, s->step_us));
     return true;
 }

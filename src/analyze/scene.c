@@ -41,10 +41,8 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     const double recorded_us = positive(p->recorded_us - gap_us(p, "recording"));
     s->step_us = recorded_us > 0 ? recorded_us : positive(p->step_us);
     s->shown_us = p->step_us > 0 ? positive(p->step_us) : s->step_us;
-    if (s->step_us > 0) {
-        s->step_us += unseen_us;
-        s->shown_us += unseen_us;
-    }
+    if (s->step_us > 0)
+        s->step_us += unseen_us;            /* not to shown_us: the steps it is the median of did wait */
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)

@@ -84,13 +84,13 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
 int cmd_bench(int argc, char **argv)
 {
     struct text_list sets = {0}, cases = {0};
-    const char *device = "cpu";
-    int64_t threads = 0;
+    const char *device = NULL;
+    int64_t threads = INT64_MIN;        /* not given */
     double seconds = 6;
     bool json = false, by_component = false;
     const struct option_def options[] = {
-        {"--device", "cpu|cuda", OPTION_TEXT, &device, "where to run (default cpu)"},
-        {"--threads", "N", OPTION_INT, &threads, "threads (default: all cores)"},
+        {"--device", "cpu|cuda", OPTION_TEXT, &device, "the same as --set device=..."},
+        {"--threads", "N", OPTION_INT, &threads, "the same as --set threads=N"},
         {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6)"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the configs; may be repeated"},
         {"--components", NULL, OPTION_FLAG, &by_component, "also time forward, one block, attention, ... with their rooflines"},
@@ -105,15 +105,17 @@ int cmd_bench(int argc, char **argv)
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     char device_set[64], threads_set[64];
-    snprintf(device_set, sizeof device_set, "device=%s", device);
+    snprintf(device_set, sizeof device_set, "device=%s", device ? device : "");
     snprintf(threads_set, sizeof threads_set, "threads=%lld", (long long)threads);
     struct error err;
     if (sets.n + 2 > MAX_LIST || !(seconds > 0)) {
         error_set(&err, BAD_INPUT, "--seconds must be above 0 and --set given at most %d times", MAX_LIST - 2);
         return report_error(&err);
     }
-    sets.item[sets.n++] = device_set;
-    sets.item[sets.n++] = threads_set;
+    if (device)
+        sets.item[sets.n++] = device_set;
+    if (threads != INT64_MIN)
+        sets.item[sets.n++] = threads_set;
     struct output to = {.results = json ? json_array() : NULL, .components = by_component};
     enum status st = OK;
     for (int i = 0; i < cases.n && st == OK; i++)

@@ -123,7 +123,7 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         c->train.steps = c->train.epochs * ((samples + per_step - 1) / per_step);
     const int64_t steps = c->train.steps;
     add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
-        (double)(steps * per_step) / (double)samples);
+        (double)steps * (double)per_step / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))
         add(k, true, "data: no validation samples; try a larger data.val_fraction or data.val_path");
     if (!c->model.vocab)

@@ -126,8 +126,10 @@ static enum status publish(const struct profile *p, const char *out, struct erro
     enum status st = write_all(p, fresh, err);
     if (st == OK && fs_exists(out) && rename(out, old))
         st = error_errno(err, "cannot replace '%s'", out);
-    if (st == OK && rename(fresh, out))
+    if (st == OK && rename(fresh, out)) {
         st = error_errno(err, "cannot name '%s'", out);
+        rename(old, out);                       /* the report that was there, if there was one */
+    }
     struct error ignored;
     fs_remove_tree(st == OK ? old : fresh, &ignored);
     return st;
@@ -163,11 +165,23 @@ static int profile(const struct config *c, int steps, const char *out)
     return st == OK ? OK : report_error(&err);
 }
 
+/* The folder without slashes at its end: names beside it are made by appending to it. */
+static enum status set_folder(char folder[CONFIG_PATH_MAX], const char *out, const char *name, struct error *err)
+{
+    enum { ROOM = 64 };                         /* for what is appended */
+    const int n = out ? snprintf(folder, CONFIG_PATH_MAX, "%s", out) : snprintf(folder, CONFIG_PATH_MAX, "profiles/%s", name);
+    if (n < 1 || n > CONFIG_PATH_MAX - ROOM)
+        return error_set(err, BAD_INPUT, "--out has %d bytes; expected 1 to %d", n, CONFIG_PATH_MAX - ROOM);
+    for (int i = n; i > 1 && folder[i - 1] == '/'; i--)
+        folder[i - 1] = '\0';
+    return OK;
+}
+
 int cmd_profile(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
     const char *out = NULL;
-    int64_t steps = 20, batch = 0, seq = 0;
+    int64_t steps = 20, batch = INT64_MIN, seq = INT64_MIN;     /* not given */
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
         {"--batch-size", "N", OPTION_INT, &batch, "the same as --set train.batch_size=N"},
@@ -185,21 +199,26 @@ int cmd_profile(int argc, char **argv)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct config c;
     struct error err;
-    char folder[512], batch_set[64], seq_set[64];
+    char folder[CONFIG_PATH_MAX], batch_set[64], seq_set[64];
     if (steps < 1 || steps > 100000) {
         error_set(&err, BAD_INPUT, "--steps is %lld; it must be 1 to 100000", (long long)steps);
         return report_error(&err);
     }
-    if (batch && sets.n < MAX_LIST) {
+    if (sets.n + 2 > MAX_LIST) {
+        error_set(&err, BAD_INPUT, "--set is given %d times; at most %d are taken", sets.n, MAX_LIST - 2);
+        return report_error(&err);
+    }
+    if (batch != INT64_MIN) {
         snprintf(batch_set, sizeof batch_set, "train.batch_size=%lld", (long long)batch);
         sets.item[sets.n++] = batch_set;
     }
-    if (seq && sets.n < MAX_LIST) {
+    if (seq != INT64_MIN) {
         snprintf(seq_set, sizeof seq_set, "model.seq=%lld", (long long)seq);
         sets.item[sets.n++] = seq_set;
     }
     if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
         return report_error(&err);
-    snprintf(folder, sizeof folder, "profiles/%s", c.name);
-    return profile(&c, (int)steps, out ? out : folder);
+    if (set_folder(folder, out, c.name, &err) != OK)
+        return report_error(&err);
+    return profile(&c, (int)steps, folder);
 }

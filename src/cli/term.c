@@ -92,7 +92,7 @@ void plot_curve(FILE *to, const double *x, const double *y, int n, double floor,
 {
     if (n < 2)
         return;
-    double low = isfinite(floor) ? floor : y[0], high = y[0];
+    double low = isfinite(floor) ? floor : y[0], high = low;       /* the line may lie above the whole curve */
     for (int i = 0; i < n; i++) {
         low = fmin(low, y[i]);
         high = fmax(high, y[i]);

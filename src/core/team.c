@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 #include "core/arena.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, YIELDS = 100 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16 };
 
 struct member {
     struct team *team;
@@ -61,7 +60,7 @@ static void change(struct team *t, _Atomic uint32_t *word)
 
 /* Returns once *word differs from `seen`. Spinning pays while the others run; where they do not, because other work has
  * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
- * after one that was not, then yields its core a few times, and sleeps only when the wait is long. */
+ * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. */
 static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
 {
     static _Thread_local int spins = MOST_SPINS;
@@ -73,11 +72,6 @@ static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
         pause_cpu();
     }
     spins = spins / 2 > FEWEST_SPINS ? spins / 2 : FEWEST_SPINS;
-    for (int i = 0; i < YIELDS; i++) {
-        sched_yield();
-        if (atomic_load_explicit(word, memory_order_acquire) != seen)
-            return;
-    }
     while (atomic_load_explicit(word, memory_order_acquire) == seen)
         sleep_while(t, word, seen);
 }

@@ -1,4 +1,4 @@
-/* Passes: program -> program. Each is one file; `step_build` runs those that make a training step in their order. */
+/* Passes: program -> program; `pass_training_step` runs those that make a training step in their order. */
 #ifndef HONE_PASSES_PASSES_H
 #define HONE_PASSES_PASSES_H
 

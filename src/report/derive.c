@@ -117,9 +117,9 @@ static void put_peak(FILE *to, const struct profile *p)
         fprintf(to, "Values share memory once they are no longer needed: the plan takes %s instead of %s. ",
                 report_show_bytes(p->planned_bytes, a), report_show_bytes(p->naive_bytes, b));
     if (p->rss_peak_bytes > 0)
-        fprintf(to, "The whole process took %s at most", report_show_bytes(p->rss_peak_bytes, a));
+        fprintf(to, "The whole process, evaluation included, took %s at most", report_show_bytes(p->rss_peak_bytes, a));
     if (p->rss_peak_bytes > 0 && p->available_bytes > 0)
-        fprintf(to, ", and %s are available", report_show_bytes(p->available_bytes, b));
+        fprintf(to, "; %s were available", report_show_bytes(p->available_bytes, b));
     if (p->rss_peak_bytes > 0)
         fputc('.', to);
 }

@@ -307,6 +307,8 @@ enum status train_run(const struct config *c, const struct train_options *option
         st = run_and_save(&l, err);
         fill_result(&l, result);
     }
+    if (st == OK && l.recording.first && !l.recording.trace)
+        warn(&l, "no trace.json was written: none of the steps of --profile was run");
     struct error why;
     enum status closed = recording_finish(&l.recording, &l.run, options->out, &why);
     if (closed == OK)

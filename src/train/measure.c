@@ -10,15 +10,15 @@
 
 enum { WARM_UP = 3 };
 
-static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int steps)
+static void count_after(struct measured *m, const struct counters *c, struct counter_values before)
 {
     const struct counter_values now = counters_read(c);
-    m->instructions += (now.instructions - before.instructions) / steps;
-    m->cycles += (now.cycles - before.cycles) / steps;
-    m->cache_misses += (now.cache_misses - before.cache_misses) / steps;
+    m->instructions += now.instructions - before.instructions;
+    m->cycles += now.cycles - before.cycles;
+    m->cache_misses += now.cache_misses - before.cache_misses;
 }
 
-static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, int steps, struct error *err)
+static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, struct error *err)
 {
     const struct counter_values before = m->has_counters ? counters_read(c) : (struct counter_values){0};
     const int64_t waited = loader_wait_ns(l), start = clock_ns();
@@ -27,7 +27,7 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
     m->data_wait_us += (double)(loader_wait_ns(l) - waited) / 1e3;
     if (m->has_counters)
-        count_after(m, c, before, steps);
+        count_after(m, c, before);
     return st;
 }
 
@@ -52,7 +52,7 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     for (int i = 0; i < WARM_UP && st == OK; i++)
         st = model_run_step(m->run, l, NULL, &whole, err);
     for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
-        st = plain_step(m, l, c, steps, err);
+        st = plain_step(m, l, c, err);
         if (st == OK)
             st = recorded_step(m, l, recorder, err);
         if (progress)
@@ -87,7 +87,10 @@ static void fill_facts(struct measured *m)
     m->loss = model_run_host(r, "host.loss");
     m->rss_peak_bytes = process_peak_bytes();
     m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate);
-    m->data_wait_us /= m->n;
+    m->data_wait_us /= m->n;            /* sums so far; fewer steps than asked for when it was stopped */
+    m->instructions /= m->n;
+    m->cycles /= m->n;
+    m->cache_misses /= m->n;
     m->kernels = xcalloc((size_t)m->program->n_ops, sizeof *m->kernels);
     for (int i = 0; i < m->program->n_ops; i++)
         m->kernels[i] = exec_kernel_name(r->train, i);

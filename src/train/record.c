@@ -134,9 +134,3 @@ void recorder_end_step(struct recorder *r)
     trace_add(r->trace, EVENT_STEP, TRACK_HOST, r->step_name, r->step, -1, r->step_start_ns, clock_ns());
     r->step++;
 }
-
-void recorder_note(struct recorder *r, const char *name, int64_t start_ns)
-{
-    if (r)
-        trace_add(r->trace, EVENT_PHASE, TRACK_HOST, trace_name(r->trace, name), -1, -1, start_ns, clock_ns());
-}

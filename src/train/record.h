@@ -18,7 +18,5 @@ void recorder_loaded(struct recorder *r, const struct batch *b);    /* since the
 void recorder_uploaded(struct recorder *r);                         /* ... copied it to the device */
 void recorder_ran(struct recorder *r, enum phase first, enum phase last);   /* ... ran these phases */
 void recorder_end_step(struct recorder *r);
-/* Something beside the steps that took from start_ns until now: "evaluation", "checkpoint". */
-void recorder_note(struct recorder *r, const char *name, int64_t start_ns);
 
 #endif

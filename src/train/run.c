@@ -72,11 +72,16 @@ static enum status open_eval(struct model_run *r, struct error *err)
     return st;
 }
 
+static int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t)
+{
+    const int64_t per_step = t->batch_size * t->accumulate;
+    return (dataset_samples(d, SPLIT_TRAIN) + per_step - 1) / per_step;
+}
+
 static void count_steps(struct model_run *r)
 {
     const struct config_train *t = &r->config.train;
-    const int64_t samples = dataset_samples(r->dataset, SPLIT_TRAIN), per_step = t->batch_size * t->accumulate;
-    r->steps_per_epoch = (samples + per_step - 1) / per_step;
+    r->steps_per_epoch = steps_per_epoch(r->dataset, t);
     r->total_steps = t->epochs ? t->epochs * r->steps_per_epoch : t->steps;
 }
 
@@ -199,14 +204,16 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
     struct config known = *c;
     struct dataset *d = NULL;
     struct program *p = NULL;
+    int64_t steps = c->train.steps;
     enum status st = OK;
-    if (!known.model.vocab) {
+    if (!c->model.vocab || c->train.epochs)
         st = dataset_open(&d, c, err);
-        if (st == OK)
-            known.model.vocab = dataset_vocab(d);
-    }
+    if (st == OK && !c->model.vocab)
+        known.model.vocab = dataset_vocab(d);
+    if (st == OK && c->train.epochs)
+        steps = c->train.epochs * steps_per_epoch(d, &c->train);
     if (st == OK)
-        st = step_program(&p, &known, known.train.steps, err);
+        st = step_program(&p, &known, steps, err);
     if (st == OK) {
         struct memory_plan plan;
         program_print(p, to);

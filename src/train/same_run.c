@@ -47,7 +47,8 @@ static enum status same_config(const struct config *was, const struct config *no
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].was != keys[i].now)
             return refuse(ck, &keys[i], err);
-    return OK;
+    const struct kept dropout = REAL(model, dropout);       /* may change, but only a run that drops keeps a tick */
+    return (dropout.was > 0) == (dropout.now > 0) ? OK : refuse(ck, &dropout, err);
 }
 
 /* The files may have moved, but they must hold what they held. */

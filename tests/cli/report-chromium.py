@@ -61,12 +61,17 @@ class Browser:
         return r["result"].get("value")
 
     def mouse_over(self, selector, dx=0.5, dy=0.5):
-        x, y = self.value(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
-            e.scrollIntoView({{block: "center", behavior: "instant"}}); const b = e.getBoundingClientRect();
-            return [b.left + b.width * {dx}, b.top + b.height * {dy}]; }})()""")
-        self.settle()
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        self.settle()
+        """Moves the mouse over a part of the page until its tip shows; a busy machine may lay the page out late."""
+        for i in range(50):
+            x, y = self.value(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
+                e.scrollIntoView({{block: "center", behavior: "instant"}}); const b = e.getBoundingClientRect();
+                return [b.left + b.width * {dx}, b.top + b.height * {dy}]; }})()""")
+            self.settle()
+            self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + i % 2, y=y)
+            self.settle()
+            if self.value(TIP):
+                return
+            time.sleep(0.1)
 
     def press(self, key):
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key)

@@ -11,7 +11,7 @@
 /* threads 0: one per usable core. reference_only: the plain kernels, to compare against. */
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err);
 
-/* What the machine offers and this build uses, for people: "neon", "avx2", "avx512", "portable". */
+/* What the machine offers and this build uses, for people: "neon", "sse2", "avx2", "avx512", "portable". */
 const char *cpu_isa_name(void);
 const char *cpu_blas_name(void);
 

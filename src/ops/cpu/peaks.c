@@ -14,6 +14,7 @@ static const double SECONDS = 0.5;          /* per measurement */
 struct work {
     struct team *team;
     float *a, *b, *c;           /* matrices of all threads, or memory to copy */
+    size_t room;                /* bytes of each of a, b, c */
     size_t bytes;               /* per thread and copy */
     int repeats;                /* copies per run */
     double *best;               /* per thread, a cache line apart: seconds of its fastest run */
@@ -85,7 +86,9 @@ static double measure_gemm(struct work *w) { return rate_each(w, multiply, 2.0 *
 /* A level that the threads share is measured by the time until all are done. */
 static double measure_copy(struct work *w, double bytes_per_thread, bool shared)
 {
-    w->bytes = (size_t)bytes_per_thread / 64 * 64;
+    const size_t most = w->room / (size_t)team_size(w->team);       /* many threads with a large cache each */
+    w->bytes = (size_t)bytes_per_thread < most ? (size_t)bytes_per_thread : most;
+    w->bytes = w->bytes / 64 * 64;
     if (!w->bytes)
         return 0;
     w->repeats = (int)(4e6 / (double)w->bytes) + 1;
@@ -99,6 +102,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
     const double threads = b->threads, memory = 128e6;
     const size_t matrices = (size_t)b->threads * GEMM_ROWS * GEMM_SIZE * sizeof(float);
     const size_t bytes = matrices > (size_t)memory ? matrices : (size_t)memory / 64 * 64;
+    w.room = bytes;
     *out = (struct peaks){.threads = b->threads};
     memcpy(out->machine, m->fingerprint, sizeof out->machine);
     memcpy(out->cache_bytes, m->cache_bytes, sizeof m->cache_bytes);

@@ -39,32 +39,30 @@ static inline struct span my_columns(const struct kernel_thread *t, int64_t n)
     return team_span(n, 16, t->index, t->count);
 }
 
-/* e^x in single precision, within 2 ulp; exactly 0 below -87.3 and e^88.37 above 88.37, where the result or 2^n would
- * leave the range of normal numbers; NaN for NaN. Free of branches, so that a loop over it vectorises: x = n ln2 + r, a polynomial
- * for e^r, the exponent bits for 2^n. Adding 1.5 * 2^23 rounds to a whole number that stands in the low bits. */
+/* The bits of a float, and back. */
+static inline int32_t float_bits(float x) { int32_t i; __builtin_memcpy(&i, &x, sizeof i); return i; }
+static inline float bits_float(int32_t i) { float x; __builtin_memcpy(&x, &i, sizeof x); return x; }
+
+/* e^x in single precision, within 2 ulp for |x| up to 87.3; 0 below that, infinite above, NaN for NaN. Free of branches and
+ * of float comparisons, which are dear where NaN must be minded, so that a loop over it vectorises well: x = n ln2 + r, a
+ * polynomial for e^r, the exponent bits for 2^n. Adding 1.5 * 2^23 rounds to a whole number that stands in the low bits. */
 static inline float fast_exp(float x)
 {
-    const float low = -87.3f, high = 88.37f, round = 12582912.0f;
-    float y = x < low ? low : x;
-    y = y > high ? high : y;
-    const float shifted = y * 1.44269504f + round, n = shifted - round;
-    const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
-    float e = 1.9875691500e-4f, power;
+    const float round = 12582912.0f, shifted = x * 1.44269504f + round, n = shifted - round;
+    const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    float e = 1.9875691500e-4f;
     e = e * r + 1.3981999507e-3f;
     e = e * r + 8.3334519073e-3f;
     e = e * r + 4.1665795894e-2f;
     e = e * r + 1.6666665459e-1f;
     e = e * r + 5.0000001201e-1f;
     e = e * r * r + r + 1.0f;
-    uint32_t bits;
-    __builtin_memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127) << 23;
-    __builtin_memcpy(&power, &bits, sizeof power);
-    e *= power;
-    __builtin_memcpy(&bits, &e, sizeof bits);
-    bits &= -(uint32_t)!(x < low);
-    __builtin_memcpy(&e, &bits, sizeof e);
-    return e;
+    e *= bits_float((int32_t)(((uint32_t)float_bits(shifted) + 127) << 23));
+
+    const int32_t size = float_bits(x) & 0x7fffffff, negative = float_bits(x) >> 31;
+    const int32_t outside = -(size > 0x42ae999a), nan = -(size > 0x7f800000);      /* |x| > 87.3; not a number */
+    const int32_t special = (0x7f800000 & ~negative) | (nan & 0x7fc00000);
+    return bits_float((float_bits(e) & ~outside) | (special & outside));
 }
 
 static inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
