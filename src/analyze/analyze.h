@@ -60,7 +60,7 @@ struct profile_kind {                       /* ops of one kind together */
 
 struct profile_part { const char *name; double us; };
 
-struct profile_memory_point {               /* bytes alive after each op, in order */
+struct profile_memory_point {               /* bytes alive while each op runs, in order */
     double parameters, state, gradients, activations, inputs;
 };
 

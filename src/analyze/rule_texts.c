@@ -61,7 +61,7 @@ const struct rule_text rule_texts[] = {
      .costs = "f32 products use a fraction of the arithmetic peak and twice the bytes. The gain reaches only the time "
               "in products and in memory-bound ops; casts are added, and in a step bound by the host autocast can "
               "lose.",
-     .fix_hone = "optimize.precision knows f32 only, so that there is nothing to switch. The change: products in bf16 "
+     .fix_hone = "optimize.precision knows f32 only: there is nothing to switch. The change: products in bf16 "
                  "with f32 master weights, reductions and optimizer state.",
      .fix_pytorch = "torch.set_float32_matmul_precision('high')            # TF32, one line\n"
                     "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
@@ -89,8 +89,8 @@ const struct rule_text rule_texts[] = {
                    "step.",
      .costs = "The driver copies pageable memory through a pinned buffer of its own, at a fraction of the bus's "
               "speed, and the call returns only when that is done: the copy overlaps with nothing.",
-     .fix_hone = "Does not occur: on the CPU a batch is used where the loader wrote it, after one copy that the "
-                 "report lists as upload.",
+     .fix_hone = "Does not occur: on the CPU a batch is copied once, from the loader into the inputs of the "
+                 "program; the report lists it as upload.",
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=B, num_workers=4, pin_memory=True)\n"
                     "x = x.to(device, non_blocking=True)"},
     {.id = "tiny-host-tensors", .effort = EFFORT_LOW,

@@ -1,4 +1,6 @@
 /* hone explain: what a rule means. */
+#include <string.h>
+
 #include "analyze/analyze.h"
 #include "cli/cli.h"
 #include "core/suggest.h"
@@ -10,13 +12,30 @@ static void print_list(void)
     puts("\n`hone explain RULE` says more; docs/rules.md has them all.");
 }
 
+/* A paragraph under its heading, in lines of LINE columns at most. */
+static void print_part(const char *heading, const char *text)
+{
+    enum { LINE = 100 };
+    int used = 0;
+    printf("%s%s%s\n", style(stdout, "bold"), heading, style(stdout, "off"));
+    for (const char *word = text; *word;) {
+        const int n = (int)strcspn(word, " ");
+        const bool fits = used + 1 + n <= LINE;
+        printf("%s%.*s", used == 0 ? "" : fits ? " " : "\n", n, word);
+        used = used && fits ? used + 1 + n : n;
+        word += n + (word[n] == ' ');
+    }
+    puts("\n");
+}
+
 static void print_rule(const struct rule_text *r)
 {
     const char *bold = style(stdout, "bold"), *off = style(stdout, "off");
     printf("%s%s%s: %s\n\n", bold, r->id, off, r->summary);
-    printf("%show it is recognised%s\n%s\n\n%swhy it costs%s\n%s\n\n", bold, off, r->recognised, bold, off, r->costs);
-    printf("%sin hone%s\n%s\n\n%sin PyTorch%s\n%s\n\neffort: %s\n", bold, off, r->fix_hone, bold, off, r->fix_pytorch,
-           effort_name(r->effort));
+    print_part("how it is recognised", r->recognised);
+    print_part("why it costs", r->costs);
+    print_part("in hone", r->fix_hone);
+    printf("%sin PyTorch%s\n%s\n\neffort: %s\n", bold, off, r->fix_pytorch, effort_name(r->effort));
 }
 
 static int unknown_rule(const char *id)

@@ -12,6 +12,9 @@
 #include "report/report.h"
 #include "train/train.h"
 
+/* A quiet machine was seen to preempt about a hundred times a second, one with a busy process twenty thousand times. */
+static const double BUSY_PREEMPTIONS_PER_S = 1500;
+
 static void on_progress(void *context, int done, int total)
 {
     char text[64];
@@ -33,7 +36,15 @@ static char *config_text(const struct config *c)
     return text;
 }
 
-static enum status build_profile(struct profile *p, const struct measured *m, const struct peaks *peaks, struct error *err)
+/* Memory that can be had before the run takes its own; 0: unknown. */
+static double available_bytes(void)
+{
+    const size_t bytes = cpu_available_bytes();
+    return bytes == SIZE_MAX ? 0 : (double)bytes;
+}
+
+static enum status build_profile(struct profile *p, const struct measured *m, const struct peaks *peaks, double available,
+                                 struct error *err)
 {
     const struct config *c = &m->config;
     char *yaml = config_text(c);
@@ -45,7 +56,7 @@ static enum status build_profile(struct profile *p, const struct measured *m, co
         .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
         .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = "cpu", .isa = cpu_isa_name(),
         .blas = cpu_blas_name(), .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss,
-        .rss_peak_bytes = m->rss_peak_bytes, .available_bytes = (double)cpu_available_bytes(),
+        .rss_peak_bytes = m->rss_peak_bytes, .available_bytes = available,
         .planned_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->workspace + mem->scratch),
         .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace),
         .has_counters = m->has_counters, .instructions = m->instructions, .cycles = m->cycles,
@@ -95,8 +106,11 @@ static enum status write_tensorboard(const struct profile *p, const char *folder
     tensorboard_scalar(t, "step/mfu_percent", 0, p->mfu_percent);
     tensorboard_scalar(t, "step/loss", 0, p->loss);
     tensorboard_scalar(t, "memory/peak_mb", 0, p->rss_peak_bytes / 1e6);
-    for (int i = 0; i < p->n_ops; i++)
-        tensorboard_scalar(t, "memory/alive_mb_by_op", i, p->memory[i].activations / 1e6);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct profile_memory_point *m = &p->memory[i];
+        const double alive = m->parameters + m->state + m->gradients + m->activations + m->inputs;
+        tensorboard_scalar(t, "memory/alive_mb_by_op", i, alive / 1e6);
+    }
     if (st == OK && text)
         tensorboard_text(t, "report", 0, text);
     free(text);
@@ -147,17 +161,22 @@ static int profile(const struct config *c, int steps, const char *out)
         st = known_peaks(c, &peaks, &err);
     if (st != OK)
         return report_error(&err);
+    const double available = available_bytes();
     install_stop_handler();
     progress_start(&bar, 0, steps);
     st = measure_steps(&m, c, steps, &stop_requested, on_progress, &bar, &err);
     progress_clear(&bar);
     if (st != OK)
         return report_error(&err);
-    st = build_profile(&p, &m, &peaks, &err);
+    st = build_profile(&p, &m, &peaks, available, &err);
     if (st == OK)
         st = publish(&p, out, &err);
     if (st == OK) {
         report_print_terminal(&p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+        if (m.preemptions_per_s > BUSY_PREEMPTIONS_PER_S)
+            fprintf(stderr, "%swarning:%s other work took the cores away %.0f times a second while this was measured: times "
+                    "are too long, and imbalance is not hone's; measure again on a quiet machine\n",
+                    style(stderr, "yellow"), style(stderr, "off"), m.preemptions_per_s);
         printf("\nreport: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
     }
     profile_release(&p);

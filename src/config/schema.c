@@ -85,7 +85,7 @@ const struct config_key config_keys[] = {
 
     INT(log.every,               "50",       1, 1e12,      "steps between two log lines"),
 
-    WORD(optimize.passes,        "all",      passes,       "optimization passes; an empty list is none"),
+    WORD(optimize.passes,        "all",      passes,       "optimization passes: there are none to run yet"),
     WORD(optimize.precision,     "f32",      precisions,   "number type of the matrix products"),
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),

@@ -2,6 +2,7 @@
 #include "core/process.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 double process_peak_bytes(void)
 {
@@ -23,4 +24,10 @@ void process_reset_peak(void)
         fputs("5", f);
         fclose(f);
     }
+}
+
+double process_preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
 }

@@ -5,4 +5,6 @@
 double process_peak_bytes(void);        /* the most memory that was resident; 0: unknown */
 void process_reset_peak(void);          /* count the peak from now on, where the system can */
 
+double process_preemptions(void);       /* times that a thread was taken off its core against its will, so far */
+
 #endif

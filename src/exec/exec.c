@@ -17,6 +17,7 @@ struct exec {
     struct kernel_call *calls;      /* per op, in order of phases */
     int phase_start[PHASES + 1];    /* calls of phase i: [phase_start[i], phase_start[i + 1]) */
     void *persistent, *workspace, *scratch;
+    bool borrows_workspace;         /* of the executor that values are shared with */
     size_t persistent_bytes;
     struct exec_memory sizes;
     int *call_of;                   /* per op: its place in `calls` */
@@ -73,14 +74,15 @@ static enum status bind_persistent(struct exec *e, struct exec *shared, struct e
     return OK;
 }
 
-static enum status bind_workspace(struct exec *e, struct error *err)
+static enum status bind_workspace(struct exec *e, struct exec *shared, struct error *err)
 {
     const struct program *p = e->program;
     struct memory_plan plan;
     pass_memory_plan(p, &plan);
     e->sizes.workspace = plan.workspace_bytes;
     e->sizes.naive_workspace = plan.naive_bytes;
-    e->workspace = e->backend->alloc(e->backend, plan.workspace_bytes);
+    e->borrows_workspace = shared && shared->sizes.workspace >= plan.workspace_bytes;
+    e->workspace = e->borrows_workspace ? shared->workspace : e->backend->alloc(e->backend, plan.workspace_bytes);
     for (int i = 0; i < p->n_values && e->workspace; i++)
         if (plan.offset[i] != SIZE_MAX)
             e->memory[i] = (char *)e->workspace + plan.offset[i];
@@ -147,7 +149,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     if (st == OK)
         st = bind_persistent(e, shared, err);
     if (st == OK)
-        st = bind_workspace(e, err);
+        st = bind_workspace(e, shared, err);
     if (st == OK)
         st = bind_ops(e, err);
     if (st == OK) {
@@ -164,7 +166,8 @@ void exec_free(struct exec *e)
     if (!e)
         return;
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
-    e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
+    if (!e->borrows_workspace)
+        e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
     e->backend->free_memory(e->backend, e->scratch, e->sizes.scratch);
     program_free(e->program);
     free(e->memory);

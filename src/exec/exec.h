@@ -17,7 +17,9 @@ struct exec_memory {
 };
 
 /* Takes the program over (frees it with itself) on success. Values of `shared` (may be NULL) that persist and have the
- * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. */
+ * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
+ * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one
+ * first. */
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err);
 void exec_free(struct exec *e);
 

@@ -186,8 +186,9 @@ static enum status one_step(struct loop *l, struct error *err)
     add_to(&l->since_log, loss, seconds, wait);
     add_to(&l->since_epoch, loss, seconds, wait);
     st = check_finite(l, loss, err);
-    if (st == OK)
-        st = recording_after(&l->recording, &l->run, l->step, l->options->out, err);
+    struct error why;               /* a trace that cannot be written is no reason to stop training */
+    if (st == OK && recording_after(&l->recording, &l->run, l->step, l->options->out, &why) != OK)
+        warn(l, why.text);
     if (st == OK && l->watch->on_step)
         l->watch->on_step(l->watch->context, l->step, loss);
     return st;

@@ -119,6 +119,7 @@ struct measured {
     int64_t evaluation_every;           /* steps; 0: never */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
+    double preemptions_per_s;           /* how often other work took a core away */
     bool has_counters;                  /* of the CPU, per step; where the system lets them be read */
     double instructions, cycles, cache_misses;
     struct exec_memory memory;

@@ -1,4 +1,4 @@
-/* Memory over the step: what is alive after each op, stacked by kind, with the peak in words. */
+/* Memory over the step: what is alive while each op runs, stacked by kind, with the peak in words. */
 const memoryKinds = [["parameters", "parameters", "--c7"], ["state", "optimizer state", "--c2"],
                      ["gradients", "gradients", "--c1"], ["activations", "activations", "--c0"],
                      ["inputs", "inputs", "--other"]];

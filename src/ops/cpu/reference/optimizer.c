@@ -6,7 +6,8 @@
 void ref_advance(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    ++*(int32_t *)c->out[0];
+    uint32_t *counter = c->out[0];      /* unsigned: it may wrap */
+    ++*counter;
 }
 
 float lr_at(const struct op_attrs *a, int64_t step)
