@@ -24,18 +24,6 @@ static void on_progress(void *context, int done, int total)
 
 /* ---- numbers ---- */
 
-static char *config_text(const struct config *c)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (f) {
-        config_print(c, f);
-        fclose(f);
-    }
-    return text;
-}
-
 /* Memory that can be had before the run takes its own; 0: unknown. */
 static double available_bytes(void)
 {

@@ -94,6 +94,9 @@ enum status config_parse(struct config *out, const char *file, const char *text,
 /* Writes the whole configuration as YAML that config_load reads back to an equal struct. */
 void config_print(const struct config *c, FILE *to);
 
+/* The same as text in memory that the caller frees; NULL when there is no memory. */
+char *config_text(const struct config *c);
+
 /* Writes the reference of all keys as Markdown (docs/config.md is its output). */
 void config_print_reference(FILE *to);
 

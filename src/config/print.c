@@ -75,3 +75,15 @@ void config_print_reference(FILE *to)
     for (int s = 0; s < config_section_count; s++)
         print_section_reference(s, to);
 }
+
+char *config_text(const struct config *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    config_print(c, f);
+    fclose(f);
+    return text;
+}

@@ -74,15 +74,11 @@ static enum status replace(const char *path, const char *text, size_t size, stru
 
 enum status folder_write_config(const char *out, const struct config *c, struct error *err)
 {
-    char path[CONFIG_PATH_MAX + 32], *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
+    char path[CONFIG_PATH_MAX + 32], *text = config_text(c);
+    if (!text)
         return error_no_memory(err, "the text of the config", 4096);
-    config_print(c, f);
-    fclose(f);
     snprintf(path, sizeof path, "%s/config.yaml", out);
-    const enum status st = replace(path, text, size, err);
+    const enum status st = replace(path, text, strlen(text), err);
     free(text);
     return st;
 }

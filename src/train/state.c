@@ -56,14 +56,8 @@ json_t *tokenizer_json(const struct tokenizer *t)
 
 static json_t *config_json(const struct config *c)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return json_string("");
-    config_print(c, f);
-    fclose(f);
-    json_t *j = json_stringn(text, size);
+    char *text = config_text(c);
+    json_t *j = json_string(text ? text : "");
     free(text);
     return j;
 }
