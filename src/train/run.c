@@ -78,11 +78,16 @@ static int64_t steps_per_epoch(const struct dataset *d, const struct config_trai
     return (dataset_samples(d, SPLIT_TRAIN) + per_step - 1) / per_step;
 }
 
-static void count_steps(struct model_run *r)
+/* The step counter on the device has 32 bits. */
+static enum status count_steps(struct model_run *r, struct error *err)
 {
     const struct config_train *t = &r->config.train;
     r->steps_per_epoch = steps_per_epoch(r->dataset, t);
-    r->total_steps = t->epochs ? t->epochs * r->steps_per_epoch : t->steps;
+    r->total_steps = t->steps;
+    if (t->epochs && (__builtin_mul_overflow(t->epochs, r->steps_per_epoch, &r->total_steps) || r->total_steps > INT32_MAX))
+        return error_set(err, BAD_INPUT, "train.epochs is %lld, and one epoch has %lld steps; at most %d steps can be counted",
+                         (long long)t->epochs, (long long)r->steps_per_epoch, INT32_MAX);
+    return OK;
 }
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
@@ -90,8 +95,9 @@ enum status model_run_open(struct model_run *r, const struct config *c, struct d
     *r = (struct model_run){.config = *c, .dataset = dataset};
     if (!r->config.model.vocab)
         r->config.model.vocab = dataset_vocab(dataset);
-    count_steps(r);
-    enum status st = train_open_backend(&r->backend, c, err);
+    enum status st = count_steps(r, err);
+    if (st == OK)
+        st = train_open_backend(&r->backend, c, err);
     if (st == OK)
         st = open_train(r, err);
     if (st == OK)

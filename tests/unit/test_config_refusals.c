@@ -109,6 +109,8 @@ static void test_refuses_ranges(void **state)
         {GPT "data: {val_fraction: 0.95}", NULL,
          "'t.yaml' line 2: data.val_fraction is 0.95; it must be from 0 to 0.9"},
         {GPT "eval: {every: -1}", NULL, "'t.yaml' line 2: eval.every is -1; it must be from 0 to 1000000000000"},
+        {GPT "train: {steps: 2147483648}", NULL,
+         "'t.yaml' line 2: train.steps is 2147483648; it must be from 1 to 2147483647"},
         {GPT "log: {every: 0}", NULL, "'t.yaml' line 2: log.every is 0; it must be from 1 to 1000000000000"},
         {GPT "threads: 5000", NULL, "'t.yaml' line 2: threads is 5000; it must be from 0 to 4096"},
         {"model: {arch: lama}", NULL,
