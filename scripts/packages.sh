@@ -1,7 +1,7 @@
 # Sourced by ./quickstart and ./check: installs the Debian packages that are missing.
 
 build_packages() {
-    echo gcc libc6-dev cmake ninja-build pkg-config libyaml-dev libjansson-dev libxxhash-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler node-d3
+    echo gcc libc6-dev cmake ninja-build pkg-config libyaml-dev libjansson-dev libxxhash-dev libisal-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler node-d3
     case $(dpkg --print-architecture) in
         arm64) echo libblis-serial-dev ;;
         *) echo libopenblas-serial-dev ;;

@@ -23,6 +23,9 @@ void trace_free(struct trace *t)
         return;
     arena_release(&t->arena);
     free(t->events);
+    free(t->tracks);
+    free(t->args);
+    free(t->devices);
     free(t->names);
     free(t->slots);
     free(t);
@@ -39,13 +42,14 @@ void trace_reserve(struct trace *t, int64_t events)
 }
 
 /* The slot that has the text, or the free one where it belongs. At least half of the slots are free. */
-static int32_t *find_slot(const struct trace *t, const char *text)
+static int32_t *find_slot(const struct trace *t, const char *text, size_t bytes)
 {
     const uint64_t mask = 2 * (uint64_t)t->cap_names - 1;
-    uint64_t at = XXH3_64bits(text, strlen(text)) & mask;
-    while (t->slots[at] && strcmp(t->names[t->slots[at] - 1], text))
-        at = (at + 1) & mask;
-    return &t->slots[at];
+    for (uint64_t at = XXH3_64bits(text, bytes) & mask;; at = (at + 1) & mask) {
+        const char *there = t->slots[at] ? t->names[t->slots[at] - 1] : NULL;
+        if (!there || (!strncmp(there, text, bytes) && !there[bytes]))
+            return &t->slots[at];
+    }
 }
 
 static void grow_names(struct trace *t)
@@ -56,21 +60,26 @@ static void grow_names(struct trace *t)
     free(t->slots);
     t->slots = xcalloc(2 * (size_t)t->cap_names, sizeof *t->slots);
     for (int32_t i = 0; i < t->n_names; i++)
-        *find_slot(t, t->names[i]) = i + 1;
+        *find_slot(t, t->names[i], strlen(t->names[i])) = i + 1;
 }
 
-int32_t trace_name(struct trace *t, const char *text)
+int32_t trace_name_n(struct trace *t, const char *text, size_t bytes)
 {
-    int32_t *slot = t->cap_names ? find_slot(t, text) : NULL;
+    int32_t *slot = t->cap_names ? find_slot(t, text, bytes) : NULL;
     if (slot && *slot)
         return *slot - 1;
     if (t->n_names == t->cap_names) {
         grow_names(t);
-        slot = find_slot(t, text);
+        slot = find_slot(t, text, bytes);
     }
-    t->names[t->n_names++] = arena_copy(&t->arena, text, strlen(text) + 1);
+    t->names[t->n_names++] = arena_printf(&t->arena, "%.*s", (int)bytes, text);
     *slot = t->n_names;
     return t->n_names - 1;
+}
+
+int32_t trace_name(struct trace *t, const char *text)
+{
+    return trace_name_n(t, text, strlen(text));
 }
 
 static struct event *add(struct trace *t, enum event_kind kind, int track, int32_t name, int32_t step, int64_t start_ns)
