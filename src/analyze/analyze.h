@@ -23,7 +23,9 @@ struct finding {
     enum effort effort;
     double share;                           /* of the step that the fault takes part in, 0 to 1 */
     double speedup, speedup_low, speedup_high;      /* expected: step time before / after, with its interval */
-    const char *where, *cause, *fix, *evidence;     /* a sentence each; owned by the profile's arena */
+    const char *where, *cause, *fix, *evidence;     /* a sentence each; owned by the profile's arena. The fix for an imported
+                                                       trace is PyTorch code and may have several lines */
+    const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */

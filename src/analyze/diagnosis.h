@@ -1,0 +1,162 @@
+/* The diagnosis of an imported trace: numbers as recorded, the same with the profiler's own cost taken out, findings. */
+#ifndef HONE_ANALYZE_DIAGNOSIS_H
+#define HONE_ANALYZE_DIAGNOSIS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/analyze.h"
+#include "core/arena.h"
+#include "core/error.h"
+#include "trace/trace.h"
+
+/* A step as recorded. The parts are exclusive and sum to total_us: each moment goes to the first of them that is
+ * active (kernel before copy, before fill, ..., before other). */
+struct trace_step {
+    int64_t number;                         /* N of ProfilerStep#N; 0 when the whole trace is one step */
+    double start_us, total_us;              /* start: since the trace's first event */
+    double kernel_us, memcpy_us, memset_us, comm_us, runtime_us, dataloader_us, cpu_us, other_us;
+    double busy_us;                         /* some device event of this step ran */
+    int64_t kernels, launches, host_ops;
+};
+
+/* The device from its first event to its last, counting events whose launch is in the trace. */
+struct trace_gpu {
+    double busy_us, idle_us, total_us;      /* busy: any kernel, copy or fill on any stream */
+    double computation_us;                  /* kernels that do not communicate, and fills */
+    double comm_us, exposed_comm_us;        /* collectives; not hidden behind computation */
+    double memcpy_us, exposed_memcpy_us;    /* not hidden behind computation or communication */
+    double idle_host_us;                    /* nothing was launched yet: the device waits for the host */
+    double idle_kernel_us;                  /* the next kernel was launched in time and started late by no more than a few us */
+    double idle_other_us;                   /* launched, and waiting for another stream or an event */
+    int streams;
+};
+
+struct trace_kernel {                       /* kernels of one name, launching op and stream */
+    const char *name, *op, *kind;           /* kind: gemm, attention, softmax, norm, elementwise, reduce, copy, optimizer, comm, ... */
+    int64_t stream, count;
+    double total_us, mean_us, min_us, max_us;
+    double share;                           /* of all kernel time */
+    double occupancy;                       /* mean weighted by time, percent; -1: unknown */
+};
+
+struct trace_op {                           /* host ops of one name */
+    const char *name;
+    int64_t count, launches;                /* launches: by the op itself, not by ops inside */
+    double self_us, total_us;               /* on the host; self: without the ops inside */
+    double device_self_us, device_us;       /* of what it launched itself; with the ops inside */
+    double share;                           /* of the device's time, or of the host's where nothing ran on a device */
+};
+
+struct trace_launches {                     /* calls that start work on the device */
+    int64_t count;                          /* with a device event */
+    double per_step, call_us;               /* median length of the call */
+    double delay_us, delay_p90_us;          /* from the end of the call to the start of the work */
+    double kernel_us;                       /* median length of the work */
+    int64_t shorter_than_call;              /* device events that took less than their launch call */
+    double queue_mean;                      /* launched and not finished, averaged over time */
+    int64_t queue_max;
+    int64_t syncs;                          /* calls in which the host waits for the device */
+    double sync_us;                         /* time in them */
+    int64_t graphs;                         /* launches of whole graphs */
+};
+
+struct trace_point { double us, value; };   /* us: since the trace's first event */
+
+struct trace_rank {
+    int rank;
+    const char *path;
+    int64_t steps;
+    double step_us, kernel_us, comm_us, exposed_comm_us, idle_us, host_us;      /* per step */
+    double wait_us;                         /* in collectives, beyond the fastest rank's time in them */
+};
+
+/* One step with the profiler's own cost taken out, and what it is bound by. */
+struct corrected_view {
+    double step_us;                         /* estimated time of a step without the profiler, or the one that was given */
+    double low_us, high_us;                 /* its interval; equal when the time was given */
+    bool given;                             /* --step-ms */
+    double recorded_us;                     /* mean of the recorded steps */
+    double host_us;                         /* host work per step, waits left out */
+    double device_us;                       /* the device's busy time per step */
+    double cost_per_event_us;               /* of the profiler on the host */
+    double events_per_step;                 /* recorded on the host */
+    double idle_us, recorded_idle_us;       /* device idle per step, after and before the correction */
+};
+
+struct plan_phase {                         /* of the roadmap: findings to take together, in order of effort */
+    const char *title;                      /* "Quick wins", ... */
+    const int *findings;                    /* (n) indices */
+    int n;
+    double speedup, low, high;              /* of this and all earlier phases together, replayed */
+};
+
+struct diagnosis {
+    const char *device, *name;              /* "NVIDIA H200"; name of the file or folder */
+    struct trace_step *steps;
+    int n_steps;
+    bool no_step_marks;                     /* no ProfilerStep: the whole trace is taken as one step */
+    struct trace_step mean;                 /* of the steps */
+    struct trace_gpu gpu;
+    struct trace_kernel *kernels;           /* by total time, largest first */
+    int n_kernels;
+    struct trace_op *ops;                   /* by device self time, then host self time */
+    int n_ops;
+    struct profile_part *kinds;             /* kernel time by kind, largest first, per step */
+    int n_kinds;
+    struct trace_launches launches;
+    struct trace_point *queue;              /* (n_queue) launched and not finished, thinned for drawing */
+    int n_queue;
+    struct trace_point *memory;             /* (n_memory) bytes allocated on the device, thinned; 0 points: not recorded */
+    int n_memory;
+    double memory_peak_bytes, memory_total_bytes;       /* 0: unknown */
+    struct trace_rank *ranks;               /* by rank; one entry for a single trace */
+    int n_ranks;
+    int timeline_step;                      /* index of the step whose time is the median */
+    double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */
+
+    struct corrected_view corrected;
+    struct finding *findings;               /* ranked by expected gain */
+    int n_findings;
+    struct plan_phase *phases;              /* (n_phases) empty ones left out; the last one's speedup is that of everything */
+    int n_phases;
+
+    const char *headline, *bound_by, *largest, *first_action, *realistic_gain;
+    char **warnings;                        /* (n_warnings) of the reader and of the analysis */
+    int n_warnings;
+    struct trace *trace;                    /* of the first rank, for the timeline; owned by the caller */
+    struct arena arena;                     /* owns the strings and arrays above */
+};
+
+struct diagnose_options {
+    double step_us;                         /* of a step without the profiler; 0: unknown */
+};
+
+/* Diagnoses traces of the ranks of one job (usually one). Their events are put in order in place; they stay with the
+ * caller and must outlive the diagnosis. */
+enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
+                     struct error *err);
+void diagnosis_release(struct diagnosis *d);
+
+/* ---- two traces side by side ---- */
+
+struct diff_row {                           /* per step */
+    const char *name;
+    double a_us, b_us;
+    double a_count, b_count;
+};
+
+struct trace_diff {
+    const char *a, *b;
+    double a_step_us, b_step_us;
+    struct diff_row *split, *ops, *kernels; /* split: the parts of a step; the others by size of the difference */
+    int n_split, n_ops, n_kernels;
+    int64_t ops_equal, ops_added, ops_removed;      /* names on the host in the last step (ops, ranges, calls, the step itself):
+                                                       in both with equal counts, only in b, only in a */
+    struct arena arena;
+};
+
+enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, struct error *err);
+void trace_diff_release(struct trace_diff *d);
+
+#endif

@@ -1,0 +1,155 @@
+/* The diagnosis, from traces to findings. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/traced/judge.h"
+#include "analyze/traced/numbers.h"
+
+static void fill_numbers(struct diagnosis *d, const struct view *v)
+{
+    numbers_steps(d, v);
+    numbers_gpu(d, v);
+    numbers_kernels(d, v);
+    numbers_ops(d, v);
+    numbers_launches(d, v);
+    numbers_memory(d, v);
+}
+
+static const char *device_name(const struct diagnosis *d, const struct view *v)
+{
+    (void)d;
+    const struct trace *t = v->trace;
+    for (int i = 0; i < t->n_devices; i++)
+        if (t->devices[i].name >= 0 && *t->names[t->devices[i].name])
+            return t->names[t->devices[i].name];
+    return v->n_device ? "unknown device" : "CPU";
+}
+
+static void warn(struct diagnosis *d, char *text)
+{
+    char **all = arena_alloc(&d->arena, (size_t)(d->n_warnings + 1) * sizeof *all);
+    if (d->n_warnings)
+        memcpy(all, d->warnings, (size_t)d->n_warnings * sizeof *all);
+    all[d->n_warnings++] = text;
+    d->warnings = all;
+}
+
+/* The host's recorded work per step, waits left out. */
+static double all_host_ns(const struct replay *r)
+{
+    double ns = 0;
+    for (int32_t k = 0; k < r->n_items; k++)
+        ns += (double)r->items[k].ns;
+    return ns / r->n_steps;
+}
+
+/* The step without the profiler, and the device in both views. */
+static void fill_corrected(struct study *s, const struct costs *costs, double given_ns)
+{
+    const struct replay *r = s->replay;
+    const double recorded = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
+    const double step = given_ns > 0 ? given_ns : s->base_ns;
+    s->d->corrected = (struct corrected_view){
+        .step_us = step / 1e3, .low_us = (given_ns > 0 ? step : low) / 1e3, .high_us = (given_ns > 0 ? step : high) / 1e3,
+        .given = given_ns > 0, .recorded_us = recorded / 1e3, .host_us = s->host_ns / 1e3, .device_us = s->device_ns / 1e3,
+        .cost_per_event_us = r->events > 0 ? fmax(all_host_ns(r) - s->host_ns, 0) / r->events / 1e3 : 0, .events_per_step = r->events,
+        .idle_us = (step > s->device_ns ? step - s->device_ns : 0) / 1e3,
+        .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
+    if (given_ns > 0 && given_ns < 0.9 * s->device_ns)
+        warn(s->d, arena_printf(&s->d->arena, "the given step of %.3f ms is shorter than the device's own work of %.3f ms per step; "
+                                "is it the time of one step?", given_ns / 1e6, s->device_ns / 1e6));
+    if (given_ns > 1.3 * recorded)
+        warn(s->d, arena_printf(&s->d->arena, "the given step of %.3f ms is longer than the recorded one of %.3f ms; "
+                                "is it the time of one step?", given_ns / 1e6, recorded / 1e6));
+}
+
+static enum status judge(struct diagnosis *d, const struct view *v, double given_ns, struct error *err)
+{
+    struct replay r = {0};
+    struct study s = {0};
+    enum status st = replay_init(&r, v, err);
+    if (st != OK)
+        return st;
+    struct costs costs;
+    replay_calibrate(&r, given_ns, &costs.low, &costs.high);
+    costs.usual = r.cost;
+    st = study_init(&s, v, &r, d, err);
+    if (st == OK) {
+        fill_corrected(&s, &costs, given_ns);
+        judge_findings(&s, &costs);
+        judge_plan(&s, &costs);
+        judge_words(&s);
+    }
+    study_release(&s);
+    replay_release(&r);
+    return st;
+}
+
+static void take_warnings(struct diagnosis *d, const struct trace *t, bool named)
+{
+    for (int i = 0; i < t->origin.n_warnings; i++)
+        warn(d, named ? arena_printf(&d->arena, "%s: %s", t->origin.path, t->origin.warnings[i])
+                      : arena_printf(&d->arena, "%s", t->origin.warnings[i]));
+}
+
+/* The numbers of another rank, of which only the row in the comparison stays. */
+static enum status add_rank(struct diagnosis *d, struct trace *t, struct error *err)
+{
+    struct view v;
+    struct diagnosis other = {0};
+    enum status st = view_init(&v, t, err);
+    if (st != OK)
+        return st;
+    fill_numbers(&other, &v);
+    d->ranks[d->n_ranks++] = numbers_rank(&other, &v);
+    diagnosis_release(&other);
+    view_release(&v);
+    return OK;
+}
+
+static void sort_ranks(struct diagnosis *d)
+{
+    for (int i = 1; i < d->n_ranks; i++)
+        for (int j = i; j > 0 && d->ranks[j].rank < d->ranks[j - 1].rank; j--) {
+            const struct trace_rank swap = d->ranks[j];
+            d->ranks[j] = d->ranks[j - 1];
+            d->ranks[j - 1] = swap;
+        }
+}
+
+enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
+                     struct error *err)
+{
+    struct diagnosis d = {.trace = traces[0], .name = traces[0]->origin.path};
+    struct view v;
+    enum status st = view_init(&v, traces[0], err);
+    if (st != OK)
+        return st;
+    d.ranks = arena_alloc(&d.arena, (size_t)n * sizeof *d.ranks);
+    for (int i = 0; i < n; i++)
+        take_warnings(&d, traces[i], n > 1);
+    d.device = arena_printf(&d.arena, "%s", device_name(&d, &v));
+    fill_numbers(&d, &v);
+    if (d.no_step_marks)
+        warn(&d, arena_printf(&d.arena, "no ProfilerStep marks: the whole trace is taken as one step (call prof.step() after each)"));
+    d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
+    st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
+    view_release(&v);
+    for (int i = 1; st == OK && i < n; i++)
+        st = add_rank(&d, traces[i], err);
+    sort_ranks(&d);
+    judge_ranks(&d);
+    if (st != OK) {
+        diagnosis_release(&d);
+        return st;
+    }
+    *out = d;
+    return OK;
+}
+
+void diagnosis_release(struct diagnosis *d)
+{
+    arena_release(&d->arena);
+    *d = (struct diagnosis){0};
+}

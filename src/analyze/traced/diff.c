@@ -1,0 +1,172 @@
+/* Two diagnoses side by side: the parts of a step, host ops by their own time on the host, kernels by name. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/diagnosis.h"
+
+/* ---- rows by name ---- */
+
+struct rows {
+    struct diff_row *at;
+    int n, cap;
+};
+
+static struct diff_row *add_row(struct rows *r, const char *name)
+{
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        r->at = xrealloc(r->at, (size_t)r->cap * sizeof *r->at);
+    }
+    r->at[r->n] = (struct diff_row){.name = name};
+    return &r->at[r->n++];
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct diff_row *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int by_difference(const void *a, const void *b)
+{
+    const struct diff_row *x = a, *y = b;
+    const double dx = fabs(x->b_us - x->a_us), dy = fabs(y->b_us - y->a_us);
+    if (dx != dy)
+        return dx < dy ? 1 : -1;
+    return x->a_us != y->a_us ? (x->a_us < y->a_us ? 1 : -1) : by_name(a, b);
+}
+
+/* Rows of one name become one. */
+static void join_rows(struct rows *r)
+{
+    int n = 0;
+    if (r->n)
+        qsort(r->at, (size_t)r->n, sizeof *r->at, by_name);
+    for (int i = 0; i < r->n; i++) {
+        if (!n || strcmp(r->at[n - 1].name, r->at[i].name)) {
+            r->at[n++] = r->at[i];
+            continue;
+        }
+        r->at[n - 1].a_us += r->at[i].a_us;
+        r->at[n - 1].b_us += r->at[i].b_us;
+        r->at[n - 1].a_count += r->at[i].a_count;
+        r->at[n - 1].b_count += r->at[i].b_count;
+    }
+    r->n = n;
+}
+
+/* Names belong to the traces, which need not outlive the difference. */
+static struct diff_row *keep_rows(struct trace_diff *d, struct rows *r, int *n)
+{
+    struct diff_row *kept = arena_alloc(&d->arena, ((size_t)r->n + 1) * sizeof *kept);
+    for (int i = 0; i < r->n; i++) {
+        kept[i] = r->at[i];
+        kept[i].name = arena_copy(&d->arena, r->at[i].name, strlen(r->at[i].name) + 1);
+    }
+    *n = r->n;
+    free(r->at);
+    return kept;
+}
+
+/* ---- ops, kernels, parts ---- */
+
+static void add_side(struct rows *r, const char *name, double us, double count, bool is_b)
+{
+    struct diff_row *row = add_row(r, name);
+    *(is_b ? &row->b_us : &row->a_us) = us;
+    *(is_b ? &row->b_count : &row->a_count) = count;
+}
+
+static void add_ops(struct rows *r, const struct diagnosis *d, bool is_b)
+{
+    const double steps = d->n_steps > 0 ? d->n_steps : 1;
+    for (int i = 0; i < d->n_ops; i++)
+        add_side(r, d->ops[i].name, d->ops[i].self_us / steps, (double)d->ops[i].count / steps, is_b);
+}
+
+static void add_kernels(struct rows *r, const struct diagnosis *d, bool is_b)
+{
+    const double steps = d->n_steps > 0 ? d->n_steps : 1;
+    for (int i = 0; i < d->n_kernels; i++)
+        add_side(r, d->kernels[i].name, d->kernels[i].total_us / steps, (double)d->kernels[i].count / steps, is_b);
+}
+
+typedef void add_fn(struct rows *r, const struct diagnosis *d, bool is_b);
+
+static struct diff_row *compare(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, add_fn *add, int *n)
+{
+    struct rows r = {0};
+    add(&r, a, false);
+    add(&r, b, true);
+    join_rows(&r);
+    if (r.n)
+        qsort(r.at, (size_t)r.n, sizeof *r.at, by_difference);
+    return keep_rows(out, &r, n);
+}
+
+static struct diff_row *compare_split(struct trace_diff *out, const struct trace_step *a, const struct trace_step *b, int *n)
+{
+    const struct diff_row rows[] = {
+        {"kernel", a->kernel_us, b->kernel_us, 0, 0},         {"memcpy", a->memcpy_us, b->memcpy_us, 0, 0},
+        {"memset", a->memset_us, b->memset_us, 0, 0},         {"communication", a->comm_us, b->comm_us, 0, 0},
+        {"runtime", a->runtime_us, b->runtime_us, 0, 0},      {"data loader", a->dataloader_us, b->dataloader_us, 0, 0},
+        {"cpu op", a->cpu_us, b->cpu_us, 0, 0},               {"other", a->other_us, b->other_us, 0, 0},
+    };
+    *n = sizeof rows / sizeof *rows;
+    return arena_copy(&out->arena, rows, sizeof rows);
+}
+
+/* ---- names of one step ---- */
+
+static bool on_host(int kind) { return kind == EVENT_HOST_OP || kind == EVENT_ANNOTATION || kind == EVENT_RUNTIME; }
+
+/* Names of the last recorded step on the host: ops, annotations, calls, and the mark of the step. */
+static void add_names(struct rows *r, const struct diagnosis *d, bool is_b)
+{
+    const struct trace *t = d->trace;
+    int32_t *counts = xcalloc(t ? (size_t)t->n_names + 1 : 1, sizeof *counts);
+    for (int64_t i = 0; t && i < t->n; i++)
+        counts[t->events[i].name] += on_host(t->events[i].kind) && t->events[i].step == d->n_steps - 1;
+    for (int32_t i = 0; t && i < t->n_names; i++)
+        if (counts[i])
+            add_side(r, t->names[i], 0, counts[i], is_b);
+    if (!d->no_step_marks)
+        add_side(r, "", 0, 1, is_b);
+    free(counts);
+}
+
+static void count_names(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b)
+{
+    struct rows r = {0};
+    add_names(&r, a, false);
+    add_names(&r, b, true);
+    join_rows(&r);
+    for (int i = 0; i < r.n; i++) {
+        out->ops_equal += r.at[i].a_count == r.at[i].b_count;
+        out->ops_added += r.at[i].a_count == 0;
+        out->ops_removed += r.at[i].b_count == 0;
+    }
+    free(r.at);
+}
+
+enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, struct error *err)
+{
+    if (!a->n_steps || !b->n_steps)
+        return error_set(err, BAD_INPUT, "'%s' has no steps to compare", a->n_steps ? b->name : a->name);
+    struct trace_diff d = {.a_step_us = a->mean.total_us, .b_step_us = b->mean.total_us};
+    d.a = arena_printf(&d.arena, "%s", a->name ? a->name : "");
+    d.b = arena_printf(&d.arena, "%s", b->name ? b->name : "");
+    d.split = compare_split(&d, &a->mean, &b->mean, &d.n_split);
+    d.ops = compare(&d, a, b, add_ops, &d.n_ops);
+    d.kernels = compare(&d, a, b, add_kernels, &d.n_kernels);
+    count_names(&d, a, b);
+    *out = d;
+    return OK;
+}
+
+void trace_diff_release(struct trace_diff *d)
+{
+    arena_release(&d->arena);
+    *d = (struct trace_diff){0};
+}

@@ -1,0 +1,155 @@
+/* Rules -> findings: each charge is replayed at the usual and the extreme costs of the profiler, doubted, and ranked. */
+#include "analyze/traced/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/traced/rules.h"
+
+enum { MOST_FINDINGS = 64 };
+static const double NOISE = 0.06;           /* two runs of the same step differ by so much */
+static const double PAYS = 1.03;            /* a speed-up that is worth the work */
+static const double PAYS_LATER = 1.06;      /* what a finding must give once its bound is gone to be named */
+static const double MOST_SPEEDUP = 1000;
+
+struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e)
+{
+    struct replay *r = s->replay;
+    const struct replay_cost kept = r->cost;
+    r->cost = cost;
+    const struct gain g = {replay_run(r, NULL).step_ns, replay_run(r, e).step_ns};
+    r->cost = kept;
+    return g;
+}
+
+/* Before over after when the time won is `sure` times as much; what is left is not thought away by more than so much either. */
+static double ratio(struct gain g, double sure)
+{
+    const double left = g.before_ns - (g.before_ns - g.after_ns) * sure;
+    if (!(g.before_ns > 0))
+        return 1;
+    return fmin(g.before_ns / fmax(fmax(left, g.after_ns / fmax(sure, 1)), g.before_ns / MOST_SPEEDUP), MOST_SPEEDUP);
+}
+
+struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt)
+{
+    const struct gain usual = judge_gain(s, costs->usual, e);
+    const bool given = !memcmp(&costs->low, &costs->high, sizeof costs->low);
+    const struct gain ends[] = {usual, given ? usual : judge_gain(s, costs->low, e),
+                                given ? usual : judge_gain(s, costs->high, e)};
+    struct interval i = {ratio(usual, 1), INFINITY, 0};
+    for (int k = 0; k < 3; k++) {
+        i.low = fmin(i.low, fmin(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
+        i.high = fmax(i.high, fmax(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
+    }
+    i.low *= 1 - NOISE;
+    i.high *= 1 + NOISE;
+    return i;
+}
+
+/* The larger of the host's and the device's time that the fix takes part in, over the step. */
+static double share(const struct study *s, const struct charge *c)
+{
+    if (c->involved_ns > 0)
+        return fmin(c->involved_ns / s->base_ns, 1);
+    const struct view *v = s->v;
+    double host = 0, device = 0, all = 0;
+    for (int32_t k = 0; k < s->replay->n_items; k++) {
+        const struct replay_item *item = &s->replay->items[k];
+        const int32_t of = item->owner >= 0 ? item->owner : item->event;
+        all += (double)item->ns;
+        if (of >= 0 && c->edit.host[of] < KEEP_ALL)
+            host += (double)item->ns;
+        else if (item->owner < 0 && (double)item->ns > c->edit.gap_limit_ns)
+            host += (double)item->ns - c->edit.gap_limit_ns;
+    }
+    for (int32_t d = 0; d < v->n_device; d++)
+        if (c->edit.device[d] < 1 && v->launch[d] >= 0 && study_has(s, v->launch[d]))
+            device += (double)view_event(v, v->device + d)->duration_ns;
+    if (c->edit.host_factor < 1)
+        return fmin(s->host_ns / s->base_ns, 1);
+    host = all > 0 ? host / all : 0;        /* of the recorded time, which is the host's */
+    return fmin(fmax(host, per_step(s, device) / s->base_ns), 1);
+}
+
+/* Whether the same edit would pay if the other side were no bound. */
+static bool pays_when(struct study *s, const struct costs *costs, const struct charge *c, bool host_is_free)
+{
+    struct edit with = c->edit, without;
+    edit_init(&without, s->v);
+    *(host_is_free ? &with.host_factor : &with.device_factor) = 0.05;
+    *(host_is_free ? &without.host_factor : &without.device_factor) = 0.05;
+    const double before = judge_gain(s, costs->usual, &without).after_ns;
+    const double after = judge_gain(s, costs->usual, &with).after_ns;
+    edit_release(&without);
+    return before > PAYS_LATER * after;
+}
+
+static void settle(struct study *s, const struct costs *costs, struct charge *c, const char *rule)
+{
+    struct finding *f = &c->finding;
+    const struct rule_text *text = rule_text_find(rule);
+    f->rule = rule;
+    f->effort = text->effort;
+    f->fix = f->fix ? f->fix : text->fix_pytorch;
+    struct interval i = {1, 1, 1};
+    if (c->speedup > 0)
+        i = (struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)};
+    else if (!c->memory_only)
+        i = judge_interval(s, costs, &c->edit, c->doubt);
+    f->speedup = i.usual;
+    f->speedup_low = i.low;
+    f->speedup_high = i.high;
+    f->severity = severity_of(f->speedup);
+    f->share = c->memory_only ? 0 : share(s, c);
+    if (c->memory_only || c->speedup > 0 || f->speedup >= PAYS)
+        return;
+    const bool host_bound = s->device_ns < 0.9 * s->base_ns;
+    if (pays_when(s, costs, c, host_bound))
+        f->after = host_bound ? "launch-bound" : "device";
+}
+
+void finding_insert(struct diagnosis *d, struct finding f)
+{
+    if (!d->findings)
+        d->findings = arena_alloc(&d->arena, MOST_FINDINGS * sizeof *d->findings);
+    if (d->n_findings == MOST_FINDINGS)
+        return;
+    int at = d->n_findings++;
+    for (; at > 0 && d->findings[at - 1].speedup < f.speedup; at--)
+        d->findings[at] = d->findings[at - 1];
+    d->findings[at] = f;
+}
+
+/* "device" stands for the finding that wins most on the device, where there is one. */
+static void name_bounds(struct diagnosis *d)
+{
+    const char *launch = NULL, *device = NULL;
+    for (int i = 0; i < d->n_findings; i++) {
+        const struct finding *f = &d->findings[i];
+        if (!launch && (!strcmp(f->rule, "launch-bound") || !strcmp(f->rule, "host-bound")))
+            launch = f->rule;
+        else if (!device && f->speedup >= PAYS && !f->after)
+            device = f->rule;
+    }
+    for (int i = 0; i < d->n_findings; i++) {
+        struct finding *f = &d->findings[i];
+        if (f->after)
+            f->after = !strcmp(f->after, "device") ? device : launch;
+    }
+}
+
+void judge_findings(struct study *s, const struct costs *costs)
+{
+    for (const struct trace_rule *r = trace_rule_table; r->id; r++) {
+        struct charge c = {.doubt = 0.3};
+        edit_init(&c.edit, s->v);
+        if (r->detect(s, &c)) {
+            settle(s, costs, &c, r->id);
+            finding_insert(s->d, c.finding);
+        }
+        edit_release(&c.edit);
+    }
+    name_bounds(s->d);
+}

@@ -1,0 +1,23 @@
+/* From a study to findings and a plan. */
+#ifndef HONE_ANALYZE_TRACED_JUDGE_H
+#define HONE_ANALYZE_TRACED_JUDGE_H
+
+#include "analyze/traced/study.h"
+
+/* The profiler's cost: the estimate and the ends of what it may be. */
+struct costs { struct replay_cost usual, low, high; };
+
+void judge_findings(struct study *s, const struct costs *costs);        /* findings of the diagnosis, ranked */
+void judge_plan(struct study *s, const struct costs *costs);            /* phases */
+void judge_words(struct study *s);                                      /* headline and answers */
+/* Compares ranks: fills wait_us, adds a finding for a straggler. */
+void judge_ranks(struct diagnosis *d);
+void finding_insert(struct diagnosis *d, struct finding f);             /* by expected gain */
+
+/* Replays the edit at one cost: the step before and after. */
+struct gain { double before_ns, after_ns; };
+struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e);
+struct interval { double usual, low, high; };
+struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt);
+
+#endif

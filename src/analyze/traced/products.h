@@ -1,0 +1,27 @@
+/* Matrix products of a trace: their sizes, precision and device time. */
+#ifndef HONE_ANALYZE_TRACED_PRODUCTS_H
+#define HONE_ANALYZE_TRACED_PRODUCTS_H
+
+#include "analyze/traced/study.h"
+
+enum precision { PRECISION_UNKNOWN, PRECISION_F64, PRECISION_F32, PRECISION_TF32, PRECISION_16, PRECISION_8 };
+
+struct product {
+    int64_t batch, m, n, k;
+    double flops, device_ns;                /* of the kernels that multiply */
+    enum precision precision;
+};
+
+/* An innermost product op (mm, addmm, bmm, baddbmm) with known shapes. */
+bool product_read(const struct study *s, int32_t host, struct product *out);
+/* A width (n or k) that is no multiple of what the fast units take; 0: both are, or the type has no such units. */
+int64_t product_odd_width(const struct product *p);
+bool product_has(const struct product *p, int64_t size);        /* as m, n or k */
+/* Of a kernel, by its name, then by the types of the op that launched it. */
+enum precision product_precision(const struct study *s, int32_t device_event);
+/* The device has units for 16-bit products (tensor cores, matrix cores), as far as the trace tells. */
+bool product_units_exist(const struct study *s);
+/* Factor on the device time of the op's multiplying kernels. */
+void charge_product(const struct study *s, struct charge *c, int32_t host, double factor);
+
+#endif

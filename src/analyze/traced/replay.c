@@ -1,0 +1,344 @@
+/* Builds a replay: picks steps and threads, cuts the host's time at every begin and end of a call, and finds which device
+ * events waited for another stream. */
+#include "analyze/traced/replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_HOST_EVENTS = 200000 };
+/* The profiler's cost lies before an event begins (it collects the inputs first) and less of it behind its end. Calls of the
+ * runtime are recorded more cheaply, Python frames cheaper still. */
+static const float OP_BEGIN = 1.0f, OP_END = 0.5f, CALL_BEGIN = 0.2f, CALL_END = 0.2f, FRAME = 0.1f;
+static const int64_t NEAR_NS = 15000;       /* a kernel that starts so soon after another's end may have waited for it */
+static const double BLOCKED = 5;            /* usual launch calls, from which on one waited for room in the queue */
+static const int64_t LEAST_BLOCKED_NS = 30000;
+static const int64_t LATE_NS = 20000;       /* launched so long ago, it did not wait for its launch */
+
+struct cut {                                /* a begin or an end */
+    int64_t at_ns;
+    int32_t event;
+    int32_t order;                          /* among cuts at one time: ends of outer calls last, begins of outer calls first */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct cut *x = a, *y = b;
+    if (x->at_ns != y->at_ns)
+        return x->at_ns < y->at_ns ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* ---- which steps, which threads ---- */
+
+/* Host events per step; -1 steps are left out. */
+static int64_t *count_events(const struct view *v)
+{
+    int64_t *count = xcalloc((size_t)v->n_steps + 1, sizeof *count);
+    for (int32_t i = 0; i < v->n_host; i++)
+        if (view_event(v, i)->step >= 0)
+            count[view_event(v, i)->step]++;
+    return count;
+}
+
+/* All steps, or as many consecutive ones around the middle as the bound allows; at least one. */
+static void pick_steps(struct replay *r)
+{
+    const struct view *v = r->v;
+    int64_t *count = count_events(v), sum = 0;
+    int first = v->n_steps / 2, end = first;
+    for (bool grew = true; grew;) {
+        grew = false;
+        if (end < v->n_steps && (end == first || sum + count[end] <= MOST_HOST_EVENTS))
+            sum += count[end++], grew = true;
+        if (first > 0 && sum + count[first - 1] <= MOST_HOST_EVENTS)
+            sum += count[--first], grew = true;
+    }
+    free(count);
+    r->first_step = first;
+    r->n_steps = end - first;
+    r->start_ns = v->steps[first].start_ns;
+    r->end_ns = v->steps[end - 1].end_ns;
+}
+
+static bool is_backward(const char *name) { return strstr(name, "autograd::engine::evaluate_function") != NULL; }
+
+/* Threads whose work makes the step: the one with the step marks (or the busiest), those that run backward, and those
+ * that launch a noticeable part of the device's work. Loader threads run beside the step and are left out. */
+static void pick_threads(struct replay *r)
+{
+    const struct view *v = r->v;
+    const int n = v->trace->n_tracks;
+    int64_t *launches = xcalloc((size_t)n + 1, sizeof *launches), *events = xcalloc((size_t)n + 1, sizeof *events), all = 0;
+    r->training = xcalloc((size_t)n + 1, sizeof *r->training);
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
+            continue;
+        events[e->track]++;
+        if (v->launched[i] >= 0)
+            launches[e->track]++, all++;
+        if (e->kind == EVENT_HOST_OP && is_backward(view_name(v, i)))
+            r->training[e->track] = true;
+    }
+    int busiest = 0;
+    for (int t = 0; t < n; t++) {
+        r->training[t] |= launches[t] * 20 > all;
+        if (launches[t] > launches[busiest] || (launches[t] == launches[busiest] && events[t] > events[busiest]))
+            busiest = t;
+    }
+    if (n > 0)
+        r->training[busiest] = true;
+    for (int64_t i = 0; i < v->trace->n; i++)
+        if (v->trace->events[i].kind == EVENT_STEP)
+            r->training[v->trace->events[i].track] = true;
+    free(launches);
+    free(events);
+}
+
+/* ---- items ---- */
+
+/* Annotations are not work; time inside them belongs to what is around. Waiting for the data loader is. */
+static bool is_transparent(const struct view *v, int32_t i)
+{
+    return view_event(v, i)->kind == EVENT_ANNOTATION && !strstr(view_name(v, i), "DataLoader");
+}
+
+static int32_t around(const struct view *v, int32_t i)
+{
+    do
+        i = v->parent[i];
+    while (i >= 0 && is_transparent(v, i));
+    return i;
+}
+
+static bool is_in_loader(const struct view *v, int32_t i)
+{
+    for (; i >= 0; i = v->parent[i])
+        if (strstr(view_name(v, i), "DataLoader"))
+            return true;
+    return false;
+}
+
+static bool is_wait(const struct view *v, int32_t i)
+{
+    const struct event *e = view_event(v, i);
+    const int call = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
+    if (call == CALL_SYNC_DEVICE || call == CALL_SYNC_STREAM || call == CALL_SYNC_EVENT || call == CALL_FREE)
+        return true;                        /* the driver gives memory back only when the device is done */
+    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name */
+    if (call != CALL_COPY || v->launched[i] < 0)
+        return false;
+    const char *copy = v->trace->names[view_event(v, v->launched[i])->name], *name = view_name(v, i);
+    return (strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async"));
+}
+
+static struct cut *make_cuts(struct replay *r, int64_t *n)
+{
+    const struct view *v = r->v;
+    int64_t count = 0;
+    struct cut *cuts = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass)
+            cuts = xcalloc((size_t)count + 1, sizeof *cuts);
+        count = 0;
+        for (int32_t i = 0; i < v->n_host; i++) {
+            const struct event *e = view_event(v, i);
+            if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns || !r->training[e->track] || is_transparent(v, i))
+                continue;
+            if (pass) {
+                cuts[count] = (struct cut){e->start_ns, i, 2 * i + 1};
+                cuts[count + 1] = (struct cut){event_end(e), i, e->duration_ns > 0 ? -2 * i : 2 * i + 2};
+            }
+            count += 2;
+        }
+    }
+    qsort(cuts, (size_t)count, sizeof *cuts, by_time);
+    *n = count;
+    return cuts;
+}
+
+/* Adds the Python frames that begin or end between cuts to the overhead of the later one. */
+static void count_frames(struct replay *r, const struct cut *cuts)
+{
+    const struct view *v = r->v;
+    for (int32_t p = v->python; p < v->python + v->n_python; p++) {
+        const struct event *e = view_event(v, p);
+        if (!r->training[e->track] || e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
+            continue;
+        int32_t low = 0, high = r->n_items - 1;
+        while (low < high) {                /* the first item at or after the frame's begin */
+            const int32_t mid = (low + high) / 2;
+            if (cuts[mid].at_ns < e->start_ns)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        r->items[low].overhead += 2 * FRAME;
+        r->events++;
+    }
+}
+
+/* What of a waiting call is its own work: the time behind the end of what it waited for. */
+static int64_t own_ns(const struct event *call, int64_t awaited_ns)
+{
+    const int64_t from = awaited_ns > call->start_ns ? awaited_ns : call->start_ns;
+    return event_end(call) > from ? event_end(call) - from : 0;
+}
+
+/* The recorded end of the latest device event that was launched so far. */
+static int64_t latest_end(const struct view *v, int32_t call, int64_t latest)
+{
+    for (int32_t d = v->launched[call]; d >= 0; d = v->next_launched[d - v->device])
+        latest = event_end(view_event(v, d)) > latest ? event_end(view_event(v, d)) : latest;
+    return latest;
+}
+
+static void make_items(struct replay *r)
+{
+    const struct view *v = r->v;
+    int64_t n;
+    struct cut *cuts = make_cuts(r, &n);
+    r->items = xcalloc((size_t)n + 1, sizeof *r->items);
+    int64_t at = r->start_ns, launched_end = INT64_MIN / 2;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t i = cuts[k].event;
+        const struct event *e = view_event(v, i);
+        const bool begins = cuts[k].order > 0 && (cuts[k].order & 1), call = e->kind == EVENT_RUNTIME;
+        struct replay_item *item = &r->items[k];
+        *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
+        item->loader = is_in_loader(v, item->owner);
+        item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
+        if (!begins)
+            item->effect = is_wait(v, i) ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
+        r->events += begins;
+        r->n_ops += begins && e->kind == EVENT_HOST_OP;
+        at = cuts[k].at_ns > at ? cuts[k].at_ns : at;
+        if (!begins)
+            launched_end = latest_end(v, i, launched_end);
+        if (item->effect == EFFECT_WAIT && item->ns > own_ns(e, launched_end))
+            item->ns = own_ns(e, launched_end);
+        if (item->ns < 0)
+            item->ns = 0;
+    }
+    r->n_items = (int32_t)n;
+    if (n)
+        count_frames(r, cuts);
+    r->items[r->n_items++] = (struct replay_item){.ns = r->end_ns > at ? r->end_ns - at : 0, .event = -1, .owner = -1};
+    r->events /= r->n_steps;
+    free(cuts);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int64_t n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return n ? values[n / 2] : 0;
+}
+
+static void find_usual(struct replay *r)
+{
+    double *gaps = xcalloc((size_t)r->n_items, sizeof *gaps), *calls = xcalloc((size_t)r->n_items, sizeof *calls);
+    int64_t n_gaps = 0, n_calls = 0;
+    for (int32_t k = 0; k < r->n_items; k++) {
+        const struct replay_item *item = &r->items[k];
+        if (item->owner < 0 && item->event >= 0)
+            gaps[n_gaps++] = (double)item->ns;
+        if (item->effect == EFFECT_LAUNCH)
+            calls[n_calls++] = (double)item->ns;
+    }
+    r->typical_gap_ns = median(gaps, n_gaps);
+    r->launch_ns = median(calls, n_calls);
+    free(gaps);
+    free(calls);
+}
+
+/* A long launch call while the device has work waited for room in the device's queue. The host was not working. */
+static void take_out_blocked(struct replay *r)
+{
+    int64_t launched_end = INT64_MIN / 2;
+    for (int32_t k = 0; k < r->n_items; k++) {
+        struct replay_item *item = &r->items[k];
+        if (item->effect == EFFECT_NONE)
+            continue;
+        const int64_t end = event_end(view_event(r->v, item->event));
+        if (item->effect == EFFECT_LAUNCH && (double)item->ns > BLOCKED * r->launch_ns && item->ns > LEAST_BLOCKED_NS &&
+            launched_end > end)
+            item->ns = (int64_t)r->launch_ns;
+        launched_end = latest_end(r->v, item->event, launched_end);
+    }
+}
+
+/* ---- streams ---- */
+
+/* A device event that was launched long ago, whose stream was free, and that started right behind the end of an event of
+ * another stream, waited for it: a collective for its gradients, the optimizer for the collective. */
+static void find_stream_waits(struct replay *r)
+{
+    const struct view *v = r->v;
+    int64_t *stream_end = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_end);
+    int32_t *stream_last = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_last);
+    r->waits_for = malloc(((size_t)v->n_device + 1) * sizeof *r->waits_for);
+    if (!r->waits_for)
+        abort();
+    for (int t = 0; t <= v->trace->n_tracks; t++)
+        stream_end[t] = INT64_MIN / 2, stream_last[t] = -1;
+    for (int32_t d = 0; d < v->n_device; d++) {
+        const struct event *e = view_event(v, v->device + d);
+        const int32_t launch = v->launch[d];
+        const int64_t launched = launch >= 0 ? view_event(v, launch)->start_ns : e->start_ns;
+        r->waits_for[d] = -1;
+        if (e->start_ns - launched > LATE_NS && (stream_last[e->track] < 0 || e->start_ns - stream_end[e->track] > NEAR_NS))
+            for (int t = 0; t < v->trace->n_tracks; t++)
+                if (t != e->track && stream_last[t] >= 0 && stream_end[t] <= e->start_ns &&
+                    e->start_ns - stream_end[t] < NEAR_NS)
+                    r->waits_for[d] = stream_last[t];
+        stream_end[e->track] = event_end(e);
+        stream_last[e->track] = d;
+    }
+    free(stream_end);
+    free(stream_last);
+}
+
+static void find_devices(struct replay *r)
+{
+    const struct trace *t = r->v->trace;
+    r->device_of = xcalloc((size_t)t->n_tracks + 1, sizeof *r->device_of);
+    for (int i = 0; i < t->n_tracks; i++) {
+        int first = 0;
+        while (t->tracks[first].kind != t->tracks[i].kind || t->tracks[first].pid != t->tracks[i].pid)
+            first++;
+        r->device_of[i] = (int16_t)first;
+    }
+    for (int32_t d = 0; d < r->v->n_device; d++)
+        r->linked |= r->v->launch[d] >= 0;
+}
+
+enum status replay_init(struct replay *r, const struct view *v, struct error *err)
+{
+    if (v->n_steps < 1)
+        return error_set(err, BAD_INPUT, "the trace has no step to replay");
+    *r = (struct replay){.v = v, .cost = {1, 1}};
+    pick_steps(r);
+    pick_threads(r);
+    make_items(r);
+    find_usual(r);
+    take_out_blocked(r);
+    find_stream_waits(r);
+    find_devices(r);
+    return OK;
+}
+
+void replay_release(struct replay *r)
+{
+    free(r->items);
+    free(r->waits_for);
+    free(r->device_of);
+    free(r->training);
+    *r = (struct replay){0};
+}

@@ -1,0 +1,202 @@
+/* Runs a replay: one pass over the items, several times, until the device's lag behind the host is that of a long run. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/traced/replay.h"
+#include "core/arena.h"
+
+enum { PASSES = 4 };                        /* the last one is measured */
+static const double MOST_NS = 10000;        /* that the profiler takes of one stretch, per event in it */
+static const double LATENCY_NS = 2000;      /* from the end of a launch call to the start of the work */
+
+struct run {
+    const struct replay *r;
+    const struct edit *e;                   /* NULL: none */
+    double host_ns;                         /* the host's clock */
+    double work_ns, wait_ns;                /* of this pass */
+    double *stream_ns, latest_ns;           /* (n_tracks) when each stream is free; when all are */
+    double *busy_ns, *until_ns;             /* (n_tracks) of the device: time of this pass with work on a stream; its end */
+    double *end_ns;                         /* (n_device) of this pass, where something waits for it */
+    int last_stream;                        /* of the latest launch */
+};
+
+static double kept(const struct run *x, int32_t event)
+{
+    return x->e && event >= 0 ? x->e->host[event] / (double)KEEP_ALL : 1;
+}
+
+/* The host's time before an item, without the profiler and after the edit. */
+static double host_time(const struct run *x, const struct replay_item *item)
+{
+    const struct replay *r = x->r;
+    const double recorded = (double)item->ns;
+    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * r->cost.scale;
+    if (!x->e)
+        return ns;
+    if (item->owner >= 0)
+        return ns * kept(x, item->owner) * (item->loader ? 1 : x->e->host_factor);
+    /* what leads to a call goes with it: no more than is usual, but all of it between two calls that go */
+    const double before = item > r->items ? kept(x, item[-1].event) : 1, goes = 1 - kept(x, item->event);
+    ns = fmin(ns, x->e->gap_limit_ns);
+    const double led = before < 1 ? ns : fmin(ns, 4 * r->typical_gap_ns);
+    ns -= led * goes;
+    return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor);
+}
+
+/* Work of several streams at one time keeps the device busy once. Streams are met in the order of launches. */
+static void add_busy(struct run *x, int stream, double start_ns, double end_ns)
+{
+    const int device = x->r->device_of[stream];
+    const double from = fmax(start_ns, x->until_ns[device]);
+    if (end_ns > from) {
+        x->busy_ns[device] += end_ns - from;
+        x->until_ns[device] = end_ns;
+    }
+}
+
+static double busiest(const struct run *x)
+{
+    double ns = 0;
+    for (int i = 0; i < x->r->v->trace->n_tracks; i++)
+        ns = fmax(ns, x->busy_ns[i]);
+    return ns;
+}
+
+static void launch(struct run *x, int32_t call)
+{
+    const struct view *v = x->r->v;
+    for (int32_t i = v->launched[call]; i >= 0; i = v->next_launched[i - v->device]) {
+        const int32_t d = i - v->device;
+        const struct event *e = view_event(v, i);
+        const double factor = x->e ? (double)x->e->device[d] * x->e->device_factor : 1;
+        if (factor <= 0)
+            continue;
+        double start = fmax(x->host_ns + LATENCY_NS, x->stream_ns[e->track]);
+        if (x->r->waits_for[d] >= 0)
+            start = fmax(start, x->end_ns[x->r->waits_for[d]]);
+        const double end = start + (double)e->duration_ns * factor;
+        x->stream_ns[e->track] = x->end_ns[d] = end;
+        x->latest_ns = fmax(x->latest_ns, end);
+        x->last_stream = e->track;
+        add_busy(x, e->track, start, end);
+    }
+}
+
+static void wait_for_device(struct run *x, int32_t call)
+{
+    const int kind = x->r->v->call_kinds[view_event(x->r->v, call)->name];
+    const bool all = kind == CALL_SYNC_DEVICE || kind == CALL_FREE;
+    const double ready = all ? x->latest_ns : x->stream_ns[x->last_stream];
+    if (ready > x->host_ns) {
+        x->wait_ns += ready - x->host_ns;
+        x->host_ns = ready;
+    }
+}
+
+static void pass(struct run *x)
+{
+    const struct replay *r = x->r;
+    x->work_ns = x->wait_ns = 0;
+    memset(x->busy_ns, 0, (size_t)r->v->trace->n_tracks * sizeof *x->busy_ns);
+    for (int32_t k = 0; k < r->n_items; k++) {
+        const struct replay_item *item = &r->items[k];
+        const double ns = host_time(x, item);
+        x->host_ns += ns;
+        x->work_ns += ns;
+        if (item->effect == EFFECT_NONE)
+            continue;
+        if (r->v->launched[item->event] >= 0)
+            launch(x, item->event);
+        if (item->effect == EFFECT_WAIT && kept(x, item->event) > 0)
+            wait_for_device(x, item->event);
+    }
+    const double added = x->e ? x->e->added_ns * x->e->host_factor * r->n_steps : 0;
+    x->host_ns += added;
+    x->work_ns += added;
+}
+
+/* No launch is in the trace: the device's work is as long as it was, and what an edit takes of it is taken from the step
+ * where nothing else is known, else from the longer of both sides. */
+static struct replay_result run_unlinked(struct run *x)
+{
+    const struct replay *r = x->r;
+    const struct view *v = r->v;
+    double before = 0;
+    for (int kept_part = 0; kept_part < 2; kept_part++) {
+        before = busiest(x);
+        memset(x->busy_ns, 0, (size_t)v->trace->n_tracks * sizeof *x->busy_ns);
+        memset(x->until_ns, 0, (size_t)v->trace->n_tracks * sizeof *x->until_ns);
+        for (int32_t d = 0; d < v->n_device; d++) {
+            const struct event *e = view_event(v, v->device + d);
+            const double factor = x->e && kept_part ? (double)x->e->device[d] * x->e->device_factor : 1;
+            const double start = (double)(e->start_ns - r->start_ns);
+            if (e->step >= r->first_step && e->step < r->first_step + r->n_steps)
+                add_busy(x, e->track, start, start + (double)e->duration_ns * factor);
+        }
+    }
+    const double after = busiest(x), n = r->n_steps;
+    if (!v->n_host)
+        return (struct replay_result){.step_ns = ((double)(r->end_ns - r->start_ns) - (before - after)) / n, .device_ns = after / n};
+    pass(x);
+    return (struct replay_result){.step_ns = fmax(x->work_ns, after) / n, .host_ns = x->work_ns / n, .device_ns = after / n};
+}
+
+static struct replay_result run_linked(struct run *x)
+{
+    double before = 0, after = 0;
+    for (int i = 0; i < PASSES; i++) {
+        before = after;
+        pass(x);
+        after = fmax(x->host_ns, x->latest_ns);
+    }
+    const double n = x->r->n_steps;
+    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busiest(x) / n,
+                                  .wait_ns = x->wait_ns / n};
+}
+
+struct replay_result replay_run(const struct replay *r, const struct edit *e)
+{
+    const size_t n = (size_t)r->v->trace->n_tracks + 1;
+    struct run x = {.r = r, .e = e};
+    x.stream_ns = xcalloc(3 * n, sizeof *x.stream_ns);
+    x.busy_ns = x.stream_ns + n;
+    x.until_ns = x.busy_ns + n;
+    x.end_ns = xcalloc((size_t)r->v->n_device + 1, sizeof *x.end_ns);
+    const struct replay_result result = r->linked || !r->v->n_device ? run_linked(&x) : run_unlinked(&x);
+    free(x.stream_ns);
+    free(x.end_ns);
+    return result;
+}
+
+void edit_init(struct edit *e, const struct view *v)
+{
+    *e = (struct edit){.gap_limit_ns = INFINITY, .host_factor = 1, .device_factor = 1};
+    e->host = xcalloc((size_t)v->n_host + 1, 1);
+    memset(e->host, KEEP_ALL, (size_t)v->n_host);
+    e->device = xcalloc((size_t)v->n_device + 1, sizeof *e->device);
+    for (int32_t i = 0; i < v->n_device; i++)
+        e->device[i] = 1;
+}
+
+void edit_release(struct edit *e)
+{
+    free(e->host);
+    free(e->device);
+    *e = (struct edit){0};
+}
+
+/* What both take away is taken once: the smaller part stays. */
+void edit_add(struct edit *to, const struct view *v, const struct edit *more)
+{
+    for (int32_t i = 0; i < v->n_host; i++)
+        if (more->host[i] < to->host[i])
+            to->host[i] = more->host[i];
+    for (int32_t i = 0; i < v->n_device; i++)
+        if (more->device[i] < to->device[i])
+            to->device[i] = more->device[i];
+    to->added_ns += more->added_ns;
+    to->gap_limit_ns = fmin(to->gap_limit_ns, more->gap_limit_ns);
+    to->host_factor = fmin(to->host_factor, more->host_factor);
+    to->device_factor = fmin(to->device_factor, more->device_factor);
+}

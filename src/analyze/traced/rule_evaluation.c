@@ -1,0 +1,75 @@
+/* eval-share: forward passes without gradients between training steps. */
+#include "analyze/traced/rules.h"
+
+enum { LEAST_OPS = 4 };                     /* products, norms and attentions of a forward pass */
+static const double LEFT = 0.05;            /* evaluated twenty times less often */
+
+enum pass { NOTHING, LEARNS, EVALUATES };
+
+/* Whether an outermost op is part of a model's pass, and whether gradients were recorded in it. */
+static enum pass pass_of(const struct study *s, int32_t top)
+{
+    static const enum task tasks[] = {TASK_LINEAR, TASK_BATCHED, TASK_NORM, TASK_ATTENTION, TASK_CONVOLUTION, TASK_EMBEDDING};
+    if (study_task(s, top) == TASK_BACKWARD || study_annotation(s, top, "Optimizer") >= 0)
+        return NOTHING;
+    bool works = false;
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
+        works |= study_find(s, top, tasks[i]) >= 0;
+    if (!works)
+        return NOTHING;
+    /* the op's own number counts: casts of weights inside are recorded with gradients even in an evaluation */
+    return view_event(s->v, top)->link >= 0 ? LEARNS : EVALUATES;
+}
+
+/* The end of a run of ops without gradients that starts at `first`, with the ops that follow its last one closely: the loss,
+ * its read. *ops counts those that work. */
+static int32_t run_end(const struct study *s, int32_t first, int *ops)
+{
+    int32_t last = first;
+    *ops = 0;
+    for (int32_t i = first; i < s->n_top && !study_is_backward(s, i); i++) {
+        const enum pass p = pass_of(s, s->top[i]);
+        if (p == LEARNS)
+            break;
+        if (p == EVALUATES)
+            (*ops)++, last = i;
+    }
+    int32_t end = last + 1;
+    while (end < s->n_top && end - last <= 8 && !study_is_backward(s, end) && pass_of(s, s->top[end]) == NOTHING &&
+           study_annotation(s, s->top[end], "Optimizer") < 0) {
+        end++;
+        if (study_find(s, s->top[end - 1], TASK_SCALAR) >= 0)
+            break;
+    }
+    return end;
+}
+
+bool trace_rule_eval_share(struct study *s, struct charge *c)
+{
+    if (!s->trains)
+        return false;
+    int passes = 0, of_work = 0;
+    int32_t example = -1;
+    for (int32_t i = 0, end; i < s->n_top; i = end) {
+        int ops = 0;
+        end = i + 1;
+        if (study_is_backward(s, i) || pass_of(s, s->top[i]) != EVALUATES)
+            continue;
+        end = run_end(s, i, &ops);
+        if (ops < LEAST_OPS)
+            continue;
+        for (int32_t k = i; k < end; k++)
+            charge_call(s, c, s->top[k], LEFT);
+        passes++;
+        of_work += ops;
+        example = example < 0 ? s->top[i] : example;
+    }
+    if (!passes)
+        return false;
+    c->doubt = 0.25;
+    c->finding.where = study_where(s, example);
+    c->finding.cause = "the model runs forward without gradients between training steps; that time trains nothing";
+    c->finding.evidence = study_text(s, "%d stretches of evaluation in %d steps, %d products, norms and attentions in them",
+                                     passes, s->replay->n_steps, of_work);
+    return true;
+}

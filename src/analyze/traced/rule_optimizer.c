@@ -1,0 +1,137 @@
+/* unfused-optimizer, zero-grad-fills, no-clipping: what happens to the parameters. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/traced/rules.h"
+
+enum { LEAST_UPDATES = 8 };                 /* in-place updates per step that are a loop over tensors */
+static const double PASSES_LEFT = 0.35;     /* of the device's time: one sweep reads and writes each tensor once */
+static const double FOREACH_LEFT = 0.6;
+static const double UNITS_PER_TENSOR = 1;   /* host time of a fused step, in usual ops */
+
+static bool in_optimizer(const struct study *s, int32_t i) { return study_annotation(s, i, "Optimizer.step") >= 0; }
+
+struct updates {
+    int tensors, ops, launches, multi;      /* in all replayed steps */
+    int32_t example;
+};
+
+static struct updates count_updates(const struct study *s)
+{
+    struct updates u = {.example = -1};
+    int addcdiv = 0, most = 0;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        const int32_t i = s->top[k];
+        if (!in_optimizer(s, i))
+            continue;
+        u.ops++;
+        u.launches += study_launches(s, i);
+        u.multi += study_task(s, i) == TASK_MULTI;
+        addcdiv += !strcmp(view_name(s->v, i), "aten::addcdiv_");
+        most += study_task(s, i) == TASK_UPDATE || !strcmp(view_name(s->v, i), "aten::add_");
+        if (study_task(s, i) != TASK_MULTI && u.example < 0)
+            u.example = i;
+    }
+    u.tensors = addcdiv ? addcdiv : most / 2;
+    return u;
+}
+
+bool trace_rule_unfused_optimizer(struct study *s, struct charge *c)
+{
+    const struct updates u = count_updates(s);
+    const bool loop = per_step(s, u.ops - u.multi) >= LEAST_UPDATES && u.tensors > s->replay->n_steps;
+    const bool foreach = !loop && per_step(s, u.multi) >= 6;
+    if ((!loop && !foreach) || !u.launches)
+        return false;
+    for (int32_t k = 0; k < s->n_top; k++)
+        if (in_optimizer(s, s->top[k])) {
+            charge_host(s, c, s->top[k], loop ? 0 : 0.3);
+            charge_device(s, c, s->top[k], loop ? PASSES_LEFT : FOREACH_LEFT);
+        }
+    if (loop)
+        c->edit.added_ns = per_step(s, u.tensors) * UNITS_PER_TENSOR * s->unit_ns;
+    c->doubt = 0.25;
+    c->finding.where = u.example >= 0 ? study_where(s, u.example) : "Optimizer.step";
+    c->finding.cause = loop ? "the optimizer updates tensor by tensor, with several small kernels for each"
+                            : "the optimizer sweeps over all tensors once per arithmetic operation instead of once";
+    c->finding.evidence = study_text(s, "%.0f ops and %.0f launches per step inside Optimizer.step, about %.0f tensors",
+                                     per_step(s, u.ops), per_step(s, u.launches), per_step(s, u.tensors));
+    return true;
+}
+
+/* ---- zeroed gradients ---- */
+
+static bool is_accumulate(const struct study *s, int32_t i)
+{
+    return study_task(s, i) == TASK_BACKWARD && strstr(view_name(s->v, i), "AccumulateGrad");
+}
+
+static bool is_zero(const struct study *s, int32_t i)
+{
+    const enum task t = study_task(s, i);
+    return t == TASK_FILL || (t == TASK_MULTI && strstr(view_name(s->v, i), "zero"));
+}
+
+/* Adding to zeros what could be kept as it is: the additions inside AccumulateGrad. */
+static int charge_additions(const struct study *s, struct charge *c, int32_t node)
+{
+    int n = 0;
+    for (int32_t i = node; i < s->v->end[node]; i++)
+        if (study_task(s, i) == TASK_ELEMENTWISE && study_launches(s, i)) {
+            charge_call(s, c, i, 0);
+            n++;
+        }
+    return n;
+}
+
+bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
+{
+    int fills = 0, nodes = 0, additions = 0;
+    int32_t example = -1;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        nodes += is_accumulate(s, s->top[k]);
+        if (is_zero(s, s->top[k]) && (study_annotation(s, s->top[k], "Optimizer.zero_grad") >= 0)) {
+            fills += study_launches(s, s->top[k]);
+            example = example < 0 ? s->top[k] : example;
+            charge_call(s, c, s->top[k], 0);
+        }
+    }
+    if (example < 0 || !fills)
+        return false;
+    for (int32_t k = 0; k < s->n_top; k++)
+        if (is_accumulate(s, s->top[k]))
+            additions += charge_additions(s, c, s->top[k]);
+    c->doubt = 0.35;
+    c->finding.where = study_where(s, example);
+    c->finding.cause = "gradients are set to zero and then added to, where keeping the first gradient would do";
+    c->finding.evidence = study_text(s, "%.0f fill kernels and %.0f additions of gradients per step, %.0f gradients",
+                                     per_step(s, fills), per_step(s, additions), per_step(s, nodes));
+    return true;
+}
+
+/* ---- no clipping: no norm of the gradients between backward and the optimizer ---- */
+
+bool trace_rule_no_clipping(struct study *s, struct charge *c)
+{
+    int steps = 0, norms = 0;
+    bool behind_backward = false;
+    int32_t example = -1;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        const int32_t i = s->top[k];
+        if (study_is_backward(s, k))
+            behind_backward = true;
+        else if (behind_backward && in_optimizer(s, i)) {
+            steps++;
+            behind_backward = false;
+            example = i;
+        } else if (behind_backward)
+            norms += strstr(view_name(s->v, i), "norm") != NULL;
+    }
+    if (!s->trains || !steps || norms)
+        return false;
+    c->memory_only = true;
+    c->finding.where = study_where(s, example);
+    c->finding.cause = "no norm of the gradients is computed before the optimizer's step: one bad batch can undo a run";
+    c->finding.evidence = study_text(s, "%d optimizer steps, no norm between backward and them", steps);
+    return true;
+}

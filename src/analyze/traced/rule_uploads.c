@@ -1,0 +1,144 @@
+/* pageable-copies, tiny-host-tensors: data goes to the device in copies that the host waits for, often one by one in a loop. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/traced/rules.h"
+
+static const int64_t TINY_BYTES = 512;      /* a few numbers: made on the host for one op */
+enum { MANY = 4, REACH = 24 };              /* copies per step that are a loop; ops between two of them at most */
+
+/* A copy to the device from ordinary memory, or one whose call blocks; bytes in *bytes (-1: unknown). */
+static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
+{
+    const struct view *v = s->v;
+    if (!study_has(s, call) || v->launched[call] < 0 || view_event(v, v->launched[call])->kind != EVENT_MEMCPY)
+        return false;
+    const char *name = view_name(v, v->launched[call]);
+    if (!strstr(name, "HtoD") || strstr(name, "Pinned"))
+        return false;
+    const int32_t args = view_event(v, v->launched[call])->args;
+    *bytes = args >= 0 ? v->trace->args[args].bytes : -1;
+    return true;
+}
+
+/* The model's own work ends a loop of uploads. */
+static bool is_work(const struct study *s, int32_t top)
+{
+    return study_find(s, top, TASK_LINEAR) >= 0 || study_find(s, top, TASK_ATTENTION) >= 0 ||
+           study_find(s, top, TASK_NORM) >= 0 || study_find(s, top, TASK_CONVOLUTION) >= 0 ||
+           study_task(s, top) == TASK_BACKWARD;
+}
+
+static bool makes_tensor(const struct study *s, int32_t top)
+{
+    const enum task t = study_task(s, top);
+    return t == TASK_CREATE || t == TASK_SHAPE || t == TASK_CAST || !strcmp(view_name(s->v, top), "aten::empty");
+}
+
+struct uploads {
+    int32_t *at;                            /* (n) indices into top of the ops that copy, by time */
+    int32_t n;
+    double bytes, wait_ns;
+};
+
+/* Uploads of `least` to `most` bytes; of unknown size where most is not bounded. */
+static struct uploads find_uploads(const struct study *s, int64_t least, int64_t most)
+{
+    struct uploads u = {.at = xcalloc((size_t)s->n_top + 1, sizeof *u.at)};
+    for (int32_t k = 0; k < s->n_top; k++)
+        for (int32_t i = s->top[k]; i < s->v->end[s->top[k]]; i++) {
+            int64_t bytes;
+            if (!is_upload(s, i, &bytes) || (bytes < 0 ? most < INT64_MAX : bytes < least || bytes > most))
+                continue;
+            u.at[u.n++] = k;
+            u.bytes += bytes > 0 ? (double)bytes : 0;
+            u.wait_ns += (double)view_event(s->v, s->top[k])->duration_ns;
+            break;
+        }
+    return u;
+}
+
+/* Few tiny uploads per step are part of a batch, such as its labels. */
+static bool has_tiny(const struct study *s)
+{
+    struct uploads u = find_uploads(s, 0, TINY_BYTES);
+    free(u.at);
+    return per_step(s, u.n) >= MANY;
+}
+
+/* A single upload: what makes the tensor, up to the copy, is moved out of the step or made asynchronous. */
+static void charge_single(const struct study *s, struct charge *c, int32_t at, bool tiny)
+{
+    charge_host(s, c, s->top[at], tiny ? 0 : 0.3);
+    charge_device(s, c, s->top[at], tiny ? 0 : 0.5);
+    for (int32_t k = at - 1; tiny && k >= 0 && at - k <= 4 && makes_tensor(s, s->top[k]); k--)
+        charge_call(s, c, s->top[k], 0);
+}
+
+/* A loop: all its ops from the body's first to the last copy's body and what joins the pieces. The first body stays. */
+static void charge_loop(const struct study *s, struct charge *c, const int32_t *at, int32_t n)
+{
+    int32_t first = at[0], last = at[n - 1];
+    const int32_t period = at[1] - at[0], tail = at[n - 1] - at[n - 2];
+    while (first > 0 && at[0] - first < period && !is_work(s, s->top[first - 1]) &&
+           study_same(s, first - 1, first - 1 + period))
+        first--;
+    while (last + 1 < s->n_top && last - at[n - 1] < tail && !is_work(s, s->top[last + 1]) &&
+           study_same(s, last + 1, last + 1 - tail))
+        last++;
+    while (last + 1 < s->n_top && study_task(s, s->top[last + 1]) == TASK_JOIN)
+        last++;
+    for (int32_t k = first; k <= last; k++)
+        charge_with_backward(s, c, s->top[k], 1.0 / n);
+}
+
+static void charge_uploads(const struct study *s, struct charge *c, const struct uploads *u, bool tiny)
+{
+    for (int32_t i = 0, end; i < u->n; i = end) {
+        for (end = i + 1; end < u->n && u->at[end] - u->at[end - 1] <= REACH; end++) {
+            bool work = false;
+            for (int32_t k = u->at[end - 1]; k < u->at[end]; k++)
+                work |= is_work(s, s->top[k]);
+            if (work)
+                break;
+        }
+        if (end - i >= MANY)
+            charge_loop(s, c, u->at + i, end - i);
+        else
+            for (int32_t k = i; k < end; k++)
+                charge_single(s, c, u->at[k], tiny);
+    }
+}
+
+static bool detect(struct study *s, struct charge *c, bool tiny)
+{
+    if (tiny && !has_tiny(s))
+        return false;
+    struct uploads u = tiny ? find_uploads(s, 0, TINY_BYTES) : find_uploads(s, has_tiny(s) ? TINY_BYTES + 1 : 0, INT64_MAX);
+    const double n = per_step(s, u.n);
+    if (u.n) {
+        charge_uploads(s, c, &u, tiny);
+        c->doubt = 0.3;
+        c->finding.where = study_where(s, s->top[u.at[0]]);
+        c->finding.evidence = study_text(s, "copies per step from ordinary memory: %.3g, of %s on average; %s per step in them", n,
+                                         study_bytes(s, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
+    }
+    free(u.at);
+    return u.n > 0;
+}
+
+bool trace_rule_pageable_copies(struct study *s, struct charge *c)
+{
+    if (!detect(s, c, false))
+        return false;
+    c->finding.cause = "batches are copied from memory that is not pinned: the driver copies twice and the host waits";
+    return true;
+}
+
+bool trace_rule_tiny_host_tensors(struct study *s, struct charge *c)
+{
+    if (!detect(s, c, true))
+        return false;
+    c->finding.cause = "small tensors are made on the host and copied one by one, each with calls and a wait of its own";
+    return true;
+}

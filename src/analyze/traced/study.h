@@ -1,0 +1,150 @@
+/* What rules on traces share: the trace under study, questions about its ops, and the charge a rule makes. */
+#ifndef HONE_ANALYZE_TRACED_STUDY_H
+#define HONE_ANALYZE_TRACED_STUDY_H
+
+#include "analyze/diagnosis.h"
+#include "analyze/traced/replay.h"
+#include "analyze/traced/view.h"
+
+/* ---- ops by what they do; ops.c has the table ---- */
+
+enum task {
+    TASK_OTHER,
+    TASK_LINEAR,          /* a product with a matrix: linear, mm, addmm, and the ops around them: matmul */
+    TASK_BATCHED,         /* a product per batch and head: bmm, baddbmm */
+    TASK_SOFTMAX,
+    TASK_ATTENTION,       /* the whole of attention in one op */
+    TASK_NORM,            /* layer norm, RMS norm, batch norm */
+    TASK_CONVOLUTION,
+    TASK_EMBEDDING,
+    TASK_LOSS,
+    TASK_CREATE,          /* makes a tensor from nothing: full, ones, arange, tensor(...) */
+    TASK_SHAPE,           /* changes how a tensor is seen: view, transpose, slice; no work */
+    TASK_CAST,            /* to, _to_copy: dtype or device */
+    TASK_COPY,            /* copy_, clone, contiguous */
+    TASK_SCALAR,          /* hands a number to the host: item, is_nonzero */
+    TASK_REDUCE,          /* to few numbers: norm, sum, mean, max */
+    TASK_FILL,            /* zero_, fill_ */
+    TASK_JOIN,            /* cat, stack */
+    TASK_FIXED,           /* turns a constant into another: triu, cos, outer, masked_fill, logical ops */
+    TASK_ELEMENTWISE,
+    TASK_UPDATE,          /* in place, as optimizers do tensor by tensor: addcdiv_, lerp_, addcmul_ */
+    TASK_MULTI,           /* over lists of tensors: _foreach_, _fused_ */
+    TASK_BACKWARD,        /* a node of the backward graph: evaluate_function: X */
+};
+
+enum { MOST_DIMS = 8 };
+struct dims {
+    int n;                                  /* -1: not a tensor, or not recorded */
+    int64_t size[MOST_DIMS];
+};
+
+/* ---- the study ---- */
+
+struct twin {                               /* a backward node and the op whose gradient it computes */
+    int64_t number;
+    int32_t step, node, op;                 /* op -1: not in the trace */
+};
+
+struct study {
+    const struct view *v;
+    struct replay *replay;
+    struct diagnosis *d;
+    uint8_t *tasks;                      /* by name */
+    int32_t *top;                           /* (n_top) host ops of the replayed steps with no op around them, by start: what the
+                                               user's code and the backward engine call, one after the other */
+    int32_t n_top;
+    struct twin *twins;                     /* (n_twins) backward nodes by step and sequence number; see study_twins */
+    int32_t n_twins;
+    double unit_ns;                         /* usual host time of one recorded op, without the profiler */
+    double base_ns;                         /* a step, replayed as it is */
+    double device_ns, host_ns;              /* of a step: device busy, host work */
+    bool trains;                            /* has backward nodes */
+    struct arena *arena;                    /* for texts */
+};
+
+enum status study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d, struct error *err);
+void study_release(struct study *s);
+
+enum task study_task(const struct study *s, int32_t host);   /* TASK_OTHER for what is not a host op */
+struct dims study_dims(const struct study *s, int32_t host, int input);
+const char *study_types(const struct study *s, int32_t host);   /* as written in the trace; "" when not recorded */
+int64_t dims_elements(struct dims d);
+bool dims_equal(struct dims a, struct dims b);
+bool study_in_backward(const struct study *s, int32_t host);    /* inside a backward node */
+int32_t study_annotation(const struct study *s, int32_t host, const char *prefix);      /* the enclosing one; -1 */
+int32_t study_top(const struct study *s, int32_t host);         /* the outermost op around; itself; -1 */
+double study_device_ns(const struct study *s, int32_t host);    /* of all that the op and its inside launched */
+int study_launches(const struct study *s, int32_t host);
+double per_step(const struct study *s, double total);           /* over the replayed steps */
+
+bool study_learns(const struct study *s, int32_t host);         /* a backward node belongs to it or an op inside */
+
+/* Inputs of the op that have a shape; a creating op has none. */
+int study_tensors(const struct study *s, int32_t host);
+
+/* In the replayed steps, on a thread that makes the step. */
+static inline bool study_has(const struct study *s, int32_t host)
+{
+    const struct event *e = view_event(s->v, host);
+    return e->start_ns >= s->replay->start_ns && e->start_ns < s->replay->end_ns && s->replay->training[e->track];
+}
+static inline bool study_calls(const struct study *s, int32_t host, enum call_kind kind)
+{
+    const struct event *e = view_event(s->v, host);
+    return e->kind == EVENT_RUNTIME && s->v->call_kinds[e->name] == kind;
+}
+int32_t study_index(const struct study *s, int32_t host);       /* of an outermost op in `top`; -1 */
+bool study_same(const struct study *s, int32_t a, int32_t b);   /* top[a] and top[b]: one op on equal shapes, by one thread */
+bool study_is_backward(const struct study *s, int32_t a);       /* top[a] */
+/* An op of this kind in the call, itself included; -1. */
+int32_t study_find(const struct study *s, int32_t host, enum task task);
+
+/* ---- loops of the user's code: the same ops with the same shapes again and again ---- */
+
+struct loop {
+    int32_t first;                          /* index into top */
+    int32_t period, ops;                    /* ops in the body; in all its turns, the last of which may be cut short */
+};
+/* The shortest body that starts at top[at] and follows itself at least `least` times; false: none. */
+bool study_loop(const struct study *s, int32_t at, int least, int longest, struct loop *out);
+
+/* ---- charges ---- */
+
+struct charge {
+    struct edit edit;                       /* what the fix takes away */
+    double involved_ns;                     /* time per step that the fault takes part in; 0: what the edit takes away */
+    double doubt;                           /* of what is won, relative; the interval's half width */
+    struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
+    bool memory_only;                       /* no time is won: the finding stands for itself */
+    double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
+};
+
+/* Takes a call with all inside out of the step: host time, waits and device work. `part` stays, 0 to 1. */
+void charge_call(const struct study *s, struct charge *c, int32_t host, double part);
+/* The same with the backward nodes that belong to the ops inside. */
+void charge_with_backward(const struct study *s, struct charge *c, int32_t host, double part);
+/* Only the host's side, or only the device's. */
+void charge_host(const struct study *s, struct charge *c, int32_t host, double part);
+void charge_device(const struct study *s, struct charge *c, int32_t host, double factor);
+void charge_host_with_backward(const struct study *s, struct charge *c, int32_t host, double part);
+/* Backward nodes of the op and the ops inside: calls `each` for every one. */
+void study_twins(const struct study *s, int32_t host, void (*each)(void *context, int32_t node), void *context);
+
+typedef bool trace_rule_fn(struct study *s, struct charge *c);  /* true: the fault is there */
+struct trace_rule {
+    const char *id;
+    trace_rule_fn *detect;
+};
+extern const struct trace_rule trace_rule_table[];      /* ends with a NULL id */
+
+bool study_found(const struct study *s, const char *rule);      /* an earlier rule of the table fired */
+
+/* Place in words: the Python frame of the user's code where stacks are there, else the op and the annotation around it. */
+const char *study_where(const struct study *s, int32_t host);
+const char *study_text(const struct study *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *study_us(const struct study *s, double ns);         /* "812 µs" of ns */
+const char *study_bytes(const struct study *s, double bytes);   /* "12.6 MB" */
+const char *study_kernel(const struct study *s, const char *name);      /* without return type, template and parameters */
+
+#endif

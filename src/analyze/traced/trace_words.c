@@ -1,0 +1,71 @@
+/* The answers in words: what bounds the step, the largest piece, what to do first, what gain is realistic. */
+#include <string.h>
+
+#include "analyze/traced/judge.h"
+
+static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
+
+static const char *largest_kind(const struct study *s)
+{
+    const struct diagnosis *d = s->d;
+    return d->n_kinds ? d->kinds[0].name : "kernels";
+}
+
+static const char *bound(const struct study *s)
+{
+    const struct diagnosis *d = s->d;
+    if (!s->v->n_device)
+        return "cpu";
+    if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
+        return "communication";
+    if (s->device_ns >= FULL * s->base_ns)
+        return "device";
+    if (d->mean.dataloader_us > 0.3 * d->mean.total_us)
+        return "data";
+    return "host";
+}
+
+static const char *headline(const struct study *s)
+{
+    const double idle = 100 * (1 - s->device_ns / s->base_ns);
+    const char *by = s->d->bound_by;
+    if (!strcmp(by, "cpu"))
+        return study_text(s, "A step takes %s on the CPU; no device took part.", study_us(s, s->base_ns));
+    if (!strcmp(by, "device"))
+        return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
+                          study_us(s, s->base_ns), largest_kind(s));
+    if (!strcmp(by, "communication"))
+        return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
+                          100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);
+    if (!strcmp(by, "data"))
+        return study_text(s, "The step waits for its data: %.0f %% of it is in the loader.",
+                          100 * s->d->mean.dataloader_us / s->d->mean.total_us);
+    return study_text(s, "The device waits for the host: it has work for %s of a step of %s and is idle %.0f %% of it.",
+                      study_us(s, s->device_ns), study_us(s, s->base_ns), idle);
+}
+
+void judge_words(struct study *s)
+{
+    struct diagnosis *d = s->d;
+    d->bound_by = bound(s);
+    d->headline = headline(s);
+    d->largest = d->n_kernels ? study_text(s, "%s: %.1f %% of all kernel time", study_kernel(s, d->kernels[0].name), 100 * d->kernels[0].share)
+                 : d->n_ops  ? study_text(s, "%.120s: %s on the host", d->ops[0].name, study_us(s, d->ops[0].self_us * 1e3))
+                             : "nothing that takes time was recorded";
+    const struct finding *first = NULL;
+    for (int i = 0; i < d->n_findings && !first; i++)
+        if (d->findings[i].speedup > 1.01 && !d->findings[i].after)
+            first = &d->findings[i];
+    if (first) {
+        const struct rule_text *text = rule_text_find(first->rule);
+        d->first_action = study_text(s, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
+                                     first->speedup_low, first->speedup_high);
+    } else
+        d->first_action = "Nothing that is worth changing was found in this trace.";
+    if (d->n_phases) {
+        const struct plan_phase *p = &d->phases[0], *all = &d->phases[d->n_phases - 1];
+        d->realistic_gain = study_text(s, "%s: %.2f× (%.2f to %.2f); everything together: %.2f× (%.2f to %.2f).", p->title, p->speedup,
+                                       p->low, p->high, all->speedup, all->low, all->high);
+    } else
+        d->realistic_gain = "None that this trace shows.";
+}

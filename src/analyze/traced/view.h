@@ -1,0 +1,77 @@
+/* A view: an imported trace put in order, with what the events of a trace leave implicit: which call is inside which,
+ * what launched what, and which step an event belongs to. Rules and numbers read traces through it. */
+#ifndef HONE_ANALYZE_TRACED_VIEW_H
+#define HONE_ANALYZE_TRACED_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "trace/trace.h"
+
+/* What a kernel does, by its name and the op that launched it. */
+enum kernel_kind {
+    KERNEL_OTHER, KERNEL_GEMM, KERNEL_ATTENTION, KERNEL_SOFTMAX, KERNEL_NORM, KERNEL_ELEMENTWISE, KERNEL_REDUCE,
+    KERNEL_CAST, KERNEL_COPY, KERNEL_FILL, KERNEL_INDEX, KERNEL_OPTIMIZER, KERNEL_DROPOUT, KERNEL_CONV, KERNEL_COMM,
+    KERNEL_KINDS
+};
+extern const char *const kernel_kind_names[KERNEL_KINDS];
+
+/* What a call of the runtime does to the host. Told by the name without its maker: cudaX, hipX, cuX, xpu, mtia. */
+enum call_kind {
+    CALL_OTHER, CALL_LAUNCH, CALL_GRAPH, CALL_COPY, CALL_FILL, CALL_SYNC_DEVICE, CALL_SYNC_STREAM, CALL_SYNC_EVENT, CALL_MALLOC,
+    CALL_FREE, CALL_HOST_ALLOC, CALL_EVENT_RECORD, CALL_STREAM_WAIT
+};
+
+struct step_window {
+    int64_t number;
+    int64_t start_ns, end_ns;               /* of the mark on the host */
+    int64_t device_end_ns;                  /* end of the last device event launched in it; start_ns when there is none */
+};
+
+/* Numbers of events are indices into trace->events everywhere; the arrays of device events are indexed by e - device. */
+struct view {
+    struct trace *trace;                    /* events sorted in place: host, python, device, others */
+    /* [0, n_host): host ops, annotations and runtime calls, by track, start, longest first: a call's descendants follow it */
+    int32_t n_host;
+    int32_t *parent;                        /* (n_host) the innermost call around it; -1 */
+    int32_t *end;                           /* (n_host) one after its last descendant */
+    int32_t *launched;                      /* (n_host) runtime calls: the first device event they launched; -1 */
+    /* [python, python + n_python): Python frames, in the same order, of the same tracks; event.step: the frame around it */
+    int32_t python, n_python;
+    /* [device, device + n_device): kernels, copies and fills, by start */
+    int32_t device, n_device;
+    int32_t *launch;                        /* (n_device) the host event that launched it; -1: not in the trace */
+    int32_t *next_launched;                 /* (n_device) the next device event of the same launch, by start; -1 */
+    /* the others follow by kind, then start */
+    /* steps, by start; event.step of all but Python frames and marks is an index into them (a device event's is its launch's);
+     * -1: none */
+    struct step_window *steps;
+    int n_steps;
+    bool no_step_marks;
+    /* by name (index into trace->names), meaningful for names that occur so */
+    uint8_t *kernel_kinds, *call_kinds;
+    int64_t first_ns, last_ns;              /* of the whole trace */
+    struct arena arena;
+};
+
+/* Sorts the trace's events in place and links them. Needs at least one host or device event. Memory: about 12 bytes an event
+ * besides the trace. Events with impossible times (negative duration) count as empty. */
+enum status view_init(struct view *v, struct trace *t, struct error *err);
+void view_release(struct view *v);
+
+static inline const struct event *view_event(const struct view *v, int32_t i) { return &v->trace->events[i]; }
+static inline const char *view_name(const struct view *v, int32_t i) { return v->trace->names[v->trace->events[i].name]; }
+static inline int64_t event_end(const struct event *e) { return e->start_ns + e->duration_ns; }
+
+/* The innermost Python frame of the user's own code around a moment of a host track, or of any code where `any`; -1: none. */
+int32_t view_python_at(const struct view *v, int track, int64_t at_ns, bool any);
+/* The host op around an event (itself if it is one); -1: none. */
+int32_t view_op_around(const struct view *v, int32_t host);
+/* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
+bool view_call_waits(const struct view *v, int32_t host);
+/* Kind of a device event: of kernels by name and launching op, copies KERNEL_COPY, fills KERNEL_FILL. */
+enum kernel_kind view_kernel_kind(const struct view *v, int32_t device_event);
+
+#endif

@@ -1,0 +1,21 @@
+/* The parts of a view, each in its own file: view_order.c, view_links.c, view_steps.c, view_python.c, kinds.c. */
+#ifndef HONE_ANALYZE_TRACED_VIEW_INT_H
+#define HONE_ANALYZE_TRACED_VIEW_INT_H
+
+#include "analyze/traced/view.h"
+
+/* Makes times possible, then sorts: fills n_host, python, n_python, device, n_device. */
+void view_order(struct view *v);
+void view_nest(struct view *v);             /* parent, end */
+void view_nest_python(struct view *v);      /* the frame around each Python frame, in its event.step */
+void view_name_kinds(struct view *v);       /* kernel_kinds, call_kinds */
+void view_link(struct view *v);             /* launched, launch, next_launched; needs the kinds */
+void view_mark_steps(struct view *v);       /* steps, event.step; needs the links */
+int64_t view_first_other(const struct view *v);     /* where the events begin that are neither host, Python nor device */
+
+enum kernel_kind kind_of_kernel(const char *name);      /* KERNEL_OTHER: the name does not say */
+enum kernel_kind kind_of_op(const char *name);          /* what the kernels of a host op do; KERNEL_OTHER: unknown */
+enum call_kind kind_of_call(const char *name);
+bool kind_is_work(enum call_kind kind);     /* the call starts work on a device: launch, graph, copy or fill */
+
+#endif

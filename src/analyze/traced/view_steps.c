@@ -1,0 +1,100 @@
+/* Steps: the marks on host threads (ProfilerStep#N) as windows, and which of them an event belongs to. A host event
+ * belongs to the window in which it starts, a device event to that of its launch. Where no launch is in the trace
+ * device events go by their own time. */
+#include <stdlib.h>
+
+#include "analyze/traced/view_int.h"
+#include "analyze/traced/view_sort.h"
+
+static inline bool window_before(const struct step_window *a, const struct step_window *b)
+{
+    return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->end_ns > b->end_ns;
+}
+
+SORT_DEFINE(sort_windows, struct step_window, window_before)
+
+static bool is_mark(const struct trace *t, const struct event *e)
+{
+    return e->kind == EVENT_STEP && e->duration_ns > 0 && e->track >= 0 && e->track < t->n_tracks &&
+           t->tracks[e->track].kind == TRACK_HOST_THREAD;
+}
+
+static void collect(struct view *v)
+{
+    const struct trace *t = v->trace;
+    const int64_t from = view_first_other(v);
+    int64_t n = 0;
+    for (int64_t i = from; i < t->n; i++)
+        n += is_mark(t, &t->events[i]);
+    v->steps = arena_alloc(&v->arena, (size_t)(n + 1) * sizeof *v->steps);
+    for (int64_t i = from; i < t->n; i++) {
+        const struct event *e = &t->events[i];
+        if (is_mark(t, e))
+            v->steps[v->n_steps++] = (struct step_window){e->step, e->start_ns, event_end(e), e->start_ns};
+    }
+    sort_windows(v->steps, v->n_steps);
+}
+
+/* The same step marked twice, as an annotation and an operator or by several processes, is one. */
+static void merge_alike(struct view *v)
+{
+    int n = 0;
+    for (int i = 0; i < v->n_steps; i++) {
+        const struct step_window w = v->steps[i];
+        struct step_window *last = n ? &v->steps[n - 1] : NULL;
+        if (last && last->number == w.number && w.start_ns < last->end_ns)
+            last->end_ns = w.end_ns > last->end_ns ? w.end_ns : last->end_ns;
+        else
+            v->steps[n++] = w;
+    }
+    v->n_steps = n;
+}
+
+/* The last window that starts no later, if the moment lies in it. */
+static int32_t step_at(const struct view *v, int64_t at_ns)
+{
+    int from = 0;
+    for (int to = v->n_steps; from < to;) {
+        const int middle = from + (to - from) / 2;
+        if (v->steps[middle].start_ns <= at_ns)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from && at_ns < v->steps[from - 1].end_ns ? from - 1 : -1;
+}
+
+static bool any_launch(const struct view *v)
+{
+    for (int32_t i = 0; i < v->n_device; i++)
+        if (v->launch[i] >= 0)
+            return true;
+    return false;
+}
+
+void view_mark_steps(struct view *v)
+{
+    struct event *events = v->trace->events;
+    collect(v);
+    merge_alike(v);
+    v->no_step_marks = !v->n_steps;
+    if (v->no_step_marks)
+        v->steps[v->n_steps++] = (struct step_window){0, v->first_ns, v->last_ns + 1, v->first_ns};
+
+    for (int32_t i = 0; i < v->n_host; i++)
+        events[i].step = step_at(v, events[i].start_ns);
+    const bool by_launch = any_launch(v);
+    for (int32_t i = 0; i < v->n_device; i++) {
+        struct event *e = &events[v->device + i];
+        if (by_launch)
+            e->step = v->launch[i] < 0 ? -1 : events[v->launch[i]].step;
+        else
+            e->step = step_at(v, e->start_ns);
+        struct step_window *w = e->step < 0 ? NULL : &v->steps[e->step];
+        if (w && event_end(e) > w->device_end_ns)
+            w->device_end_ns = event_end(e);
+    }
+    for (int64_t i = view_first_other(v); i < v->trace->n; i++)
+        if (events[i].kind != EVENT_STEP)
+            events[i].step = step_at(v, events[i].start_ns);
+}
