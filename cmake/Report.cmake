@@ -1,6 +1,11 @@
 # Puts the report's page into the program: src/report/page and d3 become C arrays, as report_int.h declares them. The same
 # file is the script that writes the arrays (cmake -P with PAGE, D3 and OUTPUT), so that only a changed page is made again.
-set(report_scripts base overview split operations roofline memory layers timeline findings machine main)     # in order
+
+# The scripts of each kind of page, in order.
+set(profile_scripts base kinds tiles bars table overview split operations roofline memory layers timeline profile_timeline
+                    findings machine main profile_main)
+set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_tables trace_over_time
+                  trace_ranks timeline trace_timeline findings trace_plan main trace_main)
 
 function(add_asset name)        # the files in ARGN, one after the other
   set(bytes "")
@@ -16,11 +21,15 @@ function(add_asset name)        # the files in ARGN, one after the other
 endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE)
-  list(TRANSFORM report_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
+  list(TRANSFORM profile_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
+  list(TRANSFORM trace_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
   file(WRITE "${OUTPUT}.new" "/* Made by cmake/Report.cmake. */\n#include \"report/report_int.h\"\n\n")
   add_asset(page.html "${PAGE}/page.html")
   add_asset(page.css "${PAGE}/page.css")
-  add_asset(page.js ${report_scripts})
+  add_asset(profile-sections.html "${PAGE}/profile_sections.html")
+  add_asset(trace-sections.html "${PAGE}/trace_sections.html")
+  add_asset(profile-script.js ${profile_scripts})
+  add_asset(trace-script.js ${trace_scripts})
   add_asset(d3.js "${D3}")
   file(APPEND "${OUTPUT}.new" "const struct asset report_assets[] = {\n${table}    {0},\n};\n")
   file(RENAME "${OUTPUT}.new" "${OUTPUT}")
@@ -40,12 +49,12 @@ endif()
 
 set(report_page "${PROJECT_SOURCE_DIR}/src/report/page")
 set(report_assets "${PROJECT_BINARY_DIR}/report_assets.c")
-list(TRANSFORM report_scripts REPLACE "(.+)" "${report_page}/\\1.js")
+file(GLOB report_parts CONFIGURE_DEPENDS "${report_page}/*")
 add_custom_command(
   OUTPUT "${report_assets}"
   COMMAND ${CMAKE_COMMAND} "-DPAGE=${report_page}" "-DD3=${HONE_D3}" "-DOUTPUT=${report_assets}"
           -P "${CMAKE_CURRENT_LIST_FILE}"
-  DEPENDS "${report_page}/page.html" "${report_page}/page.css" ${report_scripts} "${HONE_D3}" "${CMAKE_CURRENT_LIST_FILE}"
+  DEPENDS ${report_parts} "${HONE_D3}" "${CMAKE_CURRENT_LIST_FILE}"
   COMMENT "Embedding the report's page" VERBATIM)
 add_library(hone_report_assets OBJECT "${report_assets}")
 target_link_libraries(hone_report_assets PRIVATE hone_flags PkgConfig::JANSSON)

@@ -23,6 +23,7 @@ int cmd_generate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_analyze(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 
 /* ---- options ---- */
@@ -65,6 +66,16 @@ int report_error(const struct error *err);
 /* Set by Ctrl-C and SIGTERM once installed; a second signal ends the process at once. */
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
+
+/* ---- folders of reports ---- */
+
+/* The folder without slashes at its end: names beside it are made by appending to it. */
+enum status report_folder_name(char folder[CONFIG_PATH_MAX], const char *out, struct error *err);
+/* A folder that holds something else than a report of ours is not written over. */
+enum status report_folder_check(const char *folder, struct error *err);
+/* Writes into a new folder that takes the place of the named one only when all went well. */
+typedef enum status report_folder_write(const void *what, const char *folder, struct error *err);
+enum status report_folder_publish(const char *folder, report_folder_write *write, const void *what, struct error *err);
 
 /* ---- terminal ---- */
 

@@ -1,8 +1,6 @@
 /* hone profile: measures steps, says what bounds them, writes the reports. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyze/detect.h"
 #include "analyze/profile.h"
@@ -62,16 +60,6 @@ static enum status build_profile(struct profile *p, const struct measured *m, co
 
 /* ---- files ---- */
 
-/* A folder that holds something else than a report of ours is not written over. */
-static enum status check_folder(const char *out, struct error *err)
-{
-    char path[1200];
-    snprintf(path, sizeof path, "%s/report.json", out);
-    if (!fs_exists(out) || fs_exists(path) || rmdir(out) == 0)
-        return OK;
-    return error_set(err, BAD_INPUT, "'%s' exists and holds no report; give another --out", out);
-}
-
 static enum status write_tensorboard(const struct profile *p, const char *folder, struct error *err)
 {
     struct tensorboard *t;
@@ -107,34 +95,15 @@ static enum status write_tensorboard(const struct profile *p, const char *folder
     return st == OK ? closed : st;
 }
 
-static enum status write_all(const struct profile *p, const char *folder, struct error *err)
+static enum status write_all(const void *what, const char *folder, struct error *err)
 {
+    const struct profile *p = what;
     char path[1200];
-    enum status st = fs_make_dirs(folder, err);
-    if (st == OK)
-        st = report_write(p, folder, err);
+    enum status st = report_write(p, folder, err);
     snprintf(path, sizeof path, "%s/trace.json", folder);
     if (st == OK)
         st = trace_write_chrome(p->trace, path, p->name, err);
     return st == OK ? write_tensorboard(p, folder, err) : st;
-}
-
-/* Everything goes into a folder beside the target, which then takes its name: a report is whole or not there. */
-static enum status publish(const struct profile *p, const char *out, struct error *err)
-{
-    char fresh[1100], old[1100];
-    snprintf(fresh, sizeof fresh, "%s.tmp-%d", out, (int)getpid());
-    snprintf(old, sizeof old, "%s.old-%d", out, (int)getpid());
-    enum status st = write_all(p, fresh, err);
-    if (st == OK && fs_exists(out) && rename(out, old))
-        st = error_errno(err, "cannot replace '%s'", out);
-    if (st == OK && rename(fresh, out)) {
-        st = error_errno(err, "cannot name '%s'", out);
-        rename(old, out);                       /* the report that was there, if there was one */
-    }
-    struct error ignored;
-    fs_remove_tree(st == OK ? old : fresh, &ignored);
-    return st;
 }
 
 static int profile(const struct config *c, int steps, const char *out)
@@ -144,7 +113,7 @@ static int profile(const struct config *c, int steps, const char *out)
     struct peaks peaks;
     struct progress bar;
     struct error err;
-    enum status st = check_folder(out, &err);
+    enum status st = report_folder_check(out, &err);
     if (st == OK)
         st = known_peaks(c, &peaks, &err);
     if (st != OK)
@@ -158,7 +127,7 @@ static int profile(const struct config *c, int steps, const char *out)
         return report_error(&err);
     st = build_profile(&p, &m, &peaks, available, &err);
     if (st == OK)
-        st = publish(&p, out, &err);
+        st = report_folder_publish(out, write_all, &p, &err);
     if (st == OK) {
         report_print_terminal(&p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
         if (m.preemptions_per_s > BUSY_PREEMPTIONS_PER_S)
@@ -170,18 +139,6 @@ static int profile(const struct config *c, int steps, const char *out)
     profile_release(&p);
     measured_release(&m);
     return st == OK ? OK : report_error(&err);
-}
-
-/* The folder without slashes at its end: names beside it are made by appending to it. */
-static enum status set_folder(char folder[CONFIG_PATH_MAX], const char *out, const char *name, struct error *err)
-{
-    enum { ROOM = 64 };                         /* for what is appended */
-    const int n = out ? snprintf(folder, CONFIG_PATH_MAX, "%s", out) : snprintf(folder, CONFIG_PATH_MAX, "profiles/%s", name);
-    if (n < 1 || n > CONFIG_PATH_MAX - ROOM)
-        return error_set(err, BAD_INPUT, "--out has %d bytes; expected 1 to %d", n, CONFIG_PATH_MAX - ROOM);
-    for (int i = n; i > 1 && folder[i - 1] == '/'; i--)
-        folder[i - 1] = '\0';
-    return OK;
 }
 
 int cmd_profile(int argc, char **argv)
@@ -225,7 +182,9 @@ int cmd_profile(int argc, char **argv)
     }
     if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
         return report_error(&err);
-    if (set_folder(folder, out, c.name, &err) != OK)
+    char named[CONFIG_PATH_MAX + 16];
+    snprintf(named, sizeof named, "profiles/%s", c.name);
+    if (report_folder_name(folder, out ? out : named, &err) != OK)
         return report_error(&err);
     return profile(&c, (int)steps, folder);
 }

@@ -4,8 +4,6 @@
 
 #include "report/report_int.h"
 
-enum { SCHEMA_VERSION = 1 };
-
 #define N report_number
 #define W report_words
 
@@ -34,12 +32,6 @@ static json_t *machine(const struct profile *p)
                      "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(&p->peaks));
 }
 
-static json_t *answers(const struct profile *p)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "headline", W(p->headline), "bound_by", W(p->bound_by), "largest",
-                     W(p->largest), "first_action", W(p->first_action), "realistic_gain", W(p->realistic_gain));
-}
-
 static json_t *step(const struct profile *p)
 {
     return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "median_us", N(p->step_us), "p10_us",
@@ -57,20 +49,11 @@ static json_t *efficiency(const struct profile *p)
                      "arithmetic_intensity_flops_per_byte", N(report_ratio(p->hardware_flops, p->hardware_bytes)));
 }
 
-static json_t *parts(const struct profile_part *part, int n, double whole)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++)
-        list = report_array(list, json_pack("{s:o,s:o,s:o}", "name", W(part[i].name), "us", N(part[i].us), "share",
-                                            N(report_ratio(part[i].us, whole))));
-    return list;
-}
-
 static json_t *recorded(const struct profile *p)
 {
     return json_pack("{s:i,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->recorded_us), "op_self_us",
-                     N(report_op_work_us(p)), "split", parts(p->split, p->n_split, report_split_us(p)), "gaps",
-                     parts(p->gaps, p->n_gaps, p->recorded_us));
+                     N(report_op_work_us(p)), "split", report_parts(p->split, p->n_split, report_split_us(p)), "gaps",
+                     report_parts(p->gaps, p->n_gaps, p->recorded_us));
 }
 
 /* What a row of work reaches; the same fields for one op and for a kind. */
@@ -83,12 +66,7 @@ static json_t *with_rates(json_t *row, const struct profile *p, double self_us, 
                   N(report_ratio(flops, bytes)), "gflops_per_s", N(report_gflops(flops, self_us)), "gb_per_s",
                   N(report_gb_per_s(bytes, self_us)), "floor_us", N(floor_us), "efficiency",
                   N(report_ratio(floor_us, self_us)));
-    if (!row || !rates || json_object_update(row, rates) != 0) {
-        json_decref(row);
-        row = NULL;
-    }
-    json_decref(rates);
-    return row;
+    return report_merge(row, rates);
 }
 
 json_t *report_op(const struct profile *p, int i)
@@ -155,28 +133,15 @@ static json_t *counters(const struct profile *p)
                      N(p->cache_misses), "instructions_per_cycle", N(report_ratio(p->instructions, p->cycles)));
 }
 
-static json_t *findings(const struct profile *p)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < p->n_findings; i++) {
-        const struct finding *f = &p->findings[i];
-        list = report_array(
-            list, json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity",
-                            severity_name(f->severity), "effort", effort_name(f->effort), "share", N(f->share),
-                            "expected_speedup", N(f->speedup), "expected_speedup_low", N(f->speedup_low),
-                            "expected_speedup_high", N(f->speedup_high), "where", W(f->where), "cause", W(f->cause),
-                            "fix", W(f->fix), "evidence", W(f->evidence)));
-    }
-    return list;
-}
-
 json_t *report_document(const struct profile *p)
 {
-    return json_pack("{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "schema", "hone-report",
-                     "schema_version", SCHEMA_VERSION, "hone_version", W(p->version), "model", model(p), "machine",
-                     machine(p), "answers", answers(p), "step", step(p), "efficiency", efficiency(p), "recorded",
-                     recorded(p), "findings", findings(p), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
-                     "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml));
+    const struct answers answers = report_profile_answers(p);
+    json_t *head = report_head("profile", p->version, &answers);
+    return report_merge(
+        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "model", model(p), "machine", machine(p), "step",
+                        step(p), "efficiency", efficiency(p), "recorded", recorded(p), "findings",
+                        report_findings(p->findings, p->n_findings), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
+                        "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml)));
 }
 
 enum status report_write_json(const struct profile *p, FILE *to, struct error *err)

@@ -9,8 +9,12 @@
 
 enum { NONCE_BYTES = 18 };
 
+enum { TITLE_COLUMNS = 200, HEADLINE_COLUMNS = 1000 };
+
 struct page {
-    const struct profile *profile;
+    const char *kind;                   /* "profile" or "trace": which sections and scripts it has */
+    const char *title, *headline;
+    json_t *data;                       /* NULL: no memory */
     char nonce[2 * NONCE_BYTES + 1];
 };
 
@@ -41,9 +45,7 @@ static void put_json_in_script(FILE *to, const char *json)
 
 static enum status put_data(const struct page *page, FILE *to, struct error *err)
 {
-    json_t *document = report_document(page->profile);
-    char *json = document ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(document);
+    char *json = page->data ? json_dumps(page->data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12)) : NULL;
     if (!json)
         return error_set(err, CANNOT, "out of memory for the page's data");
     put_json_in_script(to, json);
@@ -51,27 +53,39 @@ static enum status put_data(const struct page *page, FILE *to, struct error *err
     return OK;
 }
 
-static const struct asset *find_asset(const char *name, size_t length)
+static const struct asset *find_asset(const char *name)
 {
     for (const struct asset *a = report_assets; a->name; a++)
-        if (strlen(a->name) == length && !memcmp(a->name, name, length))
+        if (!strcmp(a->name, name))
             return a;
     return NULL;
 }
 
-/* What stands for {{name}} in the template: a value of this page, or an asset of that name. */
-static enum status put_slot(const struct page *page, const char *name, size_t length, FILE *to, struct error *err)
+static void put_html_cut(FILE *to, const char *text, size_t columns)
 {
-    const struct asset *asset = find_asset(name, length);
+    char *t = report_cut(text, columns);
+    report_put_html(to, t);
+    free(t);
+}
+
+/* What stands for {{slot}} in the template: a value of this page, an asset of that name, or one of the page's kind:
+ * {{sections.html}} is profile-sections.html in the page of a profile. */
+static enum status put_slot(const struct page *page, const char *slot, FILE *to, struct error *err)
+{
+    char of_kind[64];
+    snprintf(of_kind, sizeof of_kind, "%s-%s", page->kind, slot);
+    const struct asset *asset = find_asset(slot) ? find_asset(slot) : find_asset(of_kind);
     if (asset)
         fwrite(asset->data, 1, asset->size, to);
-    else if (!strncmp(name, "nonce", length))
+    else if (!strcmp(slot, "nonce"))
         fputs(page->nonce, to);
-    else if (!strncmp(name, "title", length))
-        report_put_html(to, page->profile->name);
-    else if (!strncmp(name, "headline", length))
-        report_put_html(to, page->profile->headline);
-    else if (!strncmp(name, "data", length))
+    else if (!strcmp(slot, "kind"))
+        fputs(page->kind, to);
+    else if (!strcmp(slot, "title"))
+        put_html_cut(to, page->title, TITLE_COLUMNS);
+    else if (!strcmp(slot, "headline"))
+        put_html_cut(to, page->headline, HEADLINE_COLUMNS);
+    else if (!strcmp(slot, "data"))
         return put_data(page, to, err);
     return OK;
 }
@@ -84,16 +98,34 @@ static enum status fill(const struct page *page, const struct asset *template, F
         const char *open = memmem(at, (size_t)(end - at), "{{", 2);
         const char *close = open ? memmem(open, (size_t)(end - open), "}}", 2) : NULL;
         fwrite(at, 1, (size_t)((close ? open : end) - at), to);
-        if (close)
-            st = put_slot(page, open + 2, (size_t)(close - open - 2), to, err);
+        if (close) {
+            char slot[32];
+            snprintf(slot, sizeof slot, "%.*s", (int)(close - open - 2), open + 2);
+            st = put_slot(page, slot, to, err);
+        }
         at = close ? close + 2 : end;
     }
     return st;
 }
 
+/* Releases the page's data. */
+static enum status put_page(struct page *page, FILE *to, struct error *err)
+{
+    enum status st = make_nonce(page->nonce, err);
+    if (st == OK)
+        st = fill(page, find_asset("page.html"), to, err);
+    json_decref(page->data);
+    return st;
+}
+
 enum status report_write_html(const struct profile *p, FILE *to, struct error *err)
 {
-    struct page page = {.profile = p};
-    const enum status st = make_nonce(page.nonce, err);
-    return st == OK ? fill(&page, find_asset("page.html", strlen("page.html")), to, err) : st;
+    struct page page = {.kind = "profile", .title = p->name, .headline = p->headline, .data = report_document(p)};
+    return put_page(&page, to, err);
+}
+
+enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err)
+{
+    struct page page = {.kind = "trace", .title = d->name, .headline = d->headline, .data = report_trace_document(d)};
+    return put_page(&page, to, err);
 }

@@ -7,36 +7,12 @@
 #include "report/report_int.h"
 
 /* Together below 200 lines for any profile. */
-enum { BAR = 20, TOP_KINDS = 15, TOP_OPS = 20, TOP_FINDINGS = 12, TOP_DETAILS = 6, TOP_LAYERS = 16, LAYER_KINDS = 8,
-       CONFIG_LINES = 28, CURVE = 60 };
-
-static void put_bar(FILE *to, double part)
-{
-    const int n = isfinite(part) ? (int)lround(fmin(fmax(part, 0), 1) * BAR) : 0;
-    for (int i = 0; i < BAR; i++)
-        fputs(i < n ? "█" : "░", to);
-}
-
-static void put_row_text(FILE *to, const char *label, const char *text)
-{
-    if (!text || !*text)
-        return;
-    fprintf(to, "- **%s** ", label);
-    report_put_markdown(to, text);
-    fputc('\n', to);
-}
+enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 28 };
 
 static void put_top(FILE *to, const struct profile *p)
 {
-    fputs("# Profile of ", to);
-    report_put_markdown(to, p->name && *p->name ? p->name : "a step");
-    fputs("\n\n**", to);
-    report_put_markdown(to, p->headline && *p->headline ? p->headline : "No headline.");
-    fputs("**\n\n", to);
-    put_row_text(to, "Bound by:", p->bound_by);
-    put_row_text(to, "Largest bottleneck:", p->largest);
-    put_row_text(to, "Do first:", p->first_action);
-    put_row_text(to, "Realistic gain:", p->realistic_gain);
+    const struct answers answers = report_profile_answers(p);
+    report_markdown_top(to, "Profile of", p->name && *p->name ? p->name : "a step", &answers);
 }
 
 static void put_numbers(FILE *to, const struct profile *p)
@@ -61,16 +37,6 @@ static void put_numbers(FILE *to, const struct profile *p)
     fputs(" |\n", to);
 }
 
-static void put_part(FILE *to, const struct profile_part *part, double whole)
-{
-    number_text a, b;
-    fputs("| ", to);
-    report_put_markdown(to, part->name);
-    fprintf(to, " | %s | %s | ", report_show_us(part->us, a), report_show_percent(report_ratio(part->us, whole), b));
-    put_bar(to, report_ratio(part->us, whole));
-    fputs(" |\n", to);
-}
-
 static void put_split(FILE *to, const struct profile *p)
 {
     if (!p->n_split)
@@ -78,13 +44,13 @@ static void put_split(FILE *to, const struct profile *p)
     number_text a, b, c;
     fputs("\n## Iteration\n\n| part | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_split; i++)
-        put_part(to, &p->split[i], report_split_us(p));
+        report_markdown_part(to, &p->split[i], report_split_us(p));
     fprintf(to, "\nOf the recorded step (%s), ops work for %s; the rest (%s) is:\n\n",
             report_show_us(p->recorded_us, a), report_show_us(report_op_work_us(p), b),
             report_show_us(report_gaps_us(p), c));
     fputs("| not op work | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_gaps; i++)
-        put_part(to, &p->gaps[i], p->recorded_us);
+        report_markdown_part(to, &p->gaps[i], p->recorded_us);
 }
 
 /* The columns that ops and kinds share. */
@@ -136,23 +102,18 @@ static void put_ops(FILE *to, const struct profile *p)
         fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - TOP_OPS);
 }
 
-/* The memory over the step, one character per stretch of ops, its height the largest in it. */
 static void put_memory_curve(FILE *to, const struct profile *p)
 {
-    static const char *const height[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    const int columns = p->n_ops < CURVE ? p->n_ops : CURVE;
-    double top = 0;
-    for (int i = 0; i < p->n_ops; i++)
-        top = fmax(top, report_memory_total(&p->memory[i]));
-    fputs("    ", to);
-    for (int c = 0; c < columns; c++) {
-        double most = 0;
-        for (int i = (int)((int64_t)p->n_ops * c / columns); i < (int64_t)p->n_ops * (c + 1) / columns; i++)
-            most = fmax(most, report_memory_total(&p->memory[i]));
-        fputs(height[top > 0 ? (int)fmin(7, most / top * 8) : 0], to);
+    double *totals = xcalloc((size_t)p->n_ops + 1, sizeof *totals), top = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        totals[i] = report_memory_total(&p->memory[i]);
+        top = fmax(top, totals[i]);
     }
     number_text n;
-    fprintf(to, "  up to %s, ops in order\n\n", report_show_bytes(top, n));
+    char words[64];
+    snprintf(words, sizeof words, "up to %s, ops in order", report_show_bytes(top, n));
+    report_markdown_curve(to, totals, p->n_ops, words);
+    free(totals);
 }
 
 static void put_memory(FILE *to, const struct profile *p)
@@ -203,65 +164,14 @@ static void put_layers(FILE *to, const struct profile *p)
         fprintf(to, "\n%lld more layers are in report.json.\n", (long long)p->layers - TOP_LAYERS);
 }
 
-static void put_finding_row(FILE *to, const struct finding *f)
-{
-    number_text a, b, c, d;
-    fprintf(to, "| %s | ", severity_name(f->severity));
-    report_put_markdown(to, f->rule);
-    fprintf(to, " | %s | %s (%s–%s) | %s | ", report_show_percent(f->share, a), report_show_speedup(f->speedup, b),
-            report_show_speedup(f->speedup_low, c), report_show_speedup(f->speedup_high, d), effort_name(f->effort));
-    report_put_markdown(to, f->where);
-    fputs(" |\n", to);
-}
-
-static void put_sentence(FILE *to, const char *label, const char *text)
-{
-    if (!text || !*text)
-        return;
-    fprintf(to, " *%s* ", label);
-    report_put_markdown(to, text);
-}
-
-static void put_findings(FILE *to, const struct profile *p)
-{
-    fputs("\n## Findings\n\n", to);
-    if (!p->n_findings) {
-        fputs("No rule found time to win.\n", to);
-        return;
-    }
-    fputs("| severity | rule | share | expected | effort | where |\n|---|---|---:|---:|---|---|\n", to);
-    for (int i = 0; i < p->n_findings && i < TOP_FINDINGS; i++)
-        put_finding_row(to, &p->findings[i]);
-    fputc('\n', to);
-    for (int i = 0; i < p->n_findings && i < TOP_DETAILS; i++) {
-        const struct finding *f = &p->findings[i];
-        fprintf(to, "%d. **", i + 1);
-        report_put_markdown(to, f->rule);
-        fputs("**", to);
-        put_sentence(to, "Cause:", f->cause);
-        put_sentence(to, "Fix:", f->fix);
-        put_sentence(to, "Evidence:", f->evidence);
-        fputc('\n', to);
-    }
-    if (p->n_findings > TOP_DETAILS)
-        fprintf(to, "\nAll %d findings in full are in report.json.\n", p->n_findings);
-}
-
-static void put_fact(FILE *to, const char *label, const char *text)
-{
-    fprintf(to, "| %s | ", label);
-    report_put_markdown(to, text && *text ? text : "–");
-    fputs(" |\n", to);
-}
-
 static void put_machine(FILE *to, const struct profile *p)
 {
     number_text a, b, c;
     fputs("\n## Machine and model\n\n| | |\n|---|---|\n", to);
-    put_fact(to, "machine", p->peaks.machine);
-    put_fact(to, "device", p->device);
-    put_fact(to, "instruction set", p->isa);
-    put_fact(to, "BLAS", p->blas);
+    report_markdown_fact(to, "machine", p->peaks.machine);
+    report_markdown_fact(to, "device", p->device);
+    report_markdown_fact(to, "instruction set", p->isa);
+    report_markdown_fact(to, "BLAS", p->blas);
     fprintf(to, "| threads | %d |\n| peak | %s GFLOP/s (f32 matrix product)", p->threads,
             report_show_number(p->peaks.gemm_gflops, a));
     for (int i = 0; i < CACHE_LEVELS; i++)
@@ -277,7 +187,7 @@ static void put_machine(FILE *to, const struct profile *p)
         fprintf(to, "| counters per step | %s instructions, %s cycles, %s cache misses |\n",
                 report_show_count(p->instructions, a), report_show_count(p->cycles, b),
                 report_show_count(p->cache_misses, c));
-    put_fact(to, "hone", p->version);
+    report_markdown_fact(to, "hone", p->version);
 }
 
 /* As an indented block, which nothing in the text can end. */
@@ -304,7 +214,7 @@ enum status report_write_markdown(const struct profile *p, FILE *to, struct erro
     put_top(to, p);
     put_numbers(to, p);
     put_split(to, p);
-    put_findings(to, p);
+    report_markdown_findings(to, p->findings, p->n_findings, false);
     put_kinds(to, p);
     put_ops(to, p);
     put_memory(to, p);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analyze/analyze.h"
+#include "analyze/diagnosis.h"
 #include "core/error.h"
 
 /* Writes report.html, report.md, report.json, flops_profile.json, computational_intensity.json and roofline_data.json
@@ -26,5 +27,19 @@ enum status report_write_json(const struct profile *p, FILE *to, struct error *e
 enum status report_write_flops(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_intensity(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_roofline(const struct profile *p, FILE *to, struct error *err);
+
+/* ---- of an imported trace ---- */
+
+/* Writes report.html, report.md and report.json into a folder that exists; as report_write. */
+enum status report_trace_write(const struct diagnosis *d, const char *folder, struct error *err);
+void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color);
+enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err);
+enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, struct error *err);
+enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err);
+
+/* Two traces side by side. */
+void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);
+enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err);
+enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, struct error *err);
 
 #endif

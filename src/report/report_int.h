@@ -34,9 +34,11 @@ typedef char number_text[NUMBER_TEXT];
  * Owned by the caller. */
 char *report_clean(const char *text);
 char *report_utf8(const char *text);                    /* the same, but control characters stay */
+char *report_cut(const char *text, size_t columns);     /* cleaned, an ellipsis for what is beyond; owned by the caller */
 void report_put_text(FILE *to, const char *text);       /* cleaned */
 void report_put_html(FILE *to, const char *text);       /* cleaned, as HTML text or attribute */
 void report_put_markdown(FILE *to, const char *text);   /* cleaned, as Markdown that stays text, in tables too */
+void report_put_markdown_cut(FILE *to, const char *text, size_t columns);
 size_t report_columns(const char *clean);               /* code points */
 
 /* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. */
@@ -51,9 +53,34 @@ const char *report_show_speedup(double x, number_text out);     /* "1.25×" */
 
 json_t *report_number(double x);                              /* null when not finite */
 json_t *report_words(const char *text);                       /* null for NULL; never invalid UTF-8 */
+json_t *report_name(const char *text);                        /* the same, cut where it is longer than a name can be */
 enum status report_put_json(json_t *document, size_t flags, FILE *to, struct error *err);     /* releases the document */
 
 json_t *report_array(json_t *array, json_t *item);         /* appends and returns the array; NULL: no memory */
+json_t *report_merge(json_t *object, json_t *more);        /* puts more's fields in and returns the object; the same */
+
+/* ---- pieces.c: what report.json of a profile and of a trace have in common ---- */
+
+struct answers {
+    const char *headline, *bound_by, *largest, *first_action, *realistic_gain;
+};
+struct answers report_profile_answers(const struct profile *p);
+struct answers report_trace_answers(const struct diagnosis *d);
+
+json_t *report_head(const char *kind, const char *version, const struct answers *answers);     /* answers: may be NULL */
+json_t *report_parts(const struct profile_part *parts, int n, double whole);
+json_t *report_findings(const struct finding *findings, int n);
+
+/* ---- markdown_pieces.c: the same for report.md ---- */
+
+void report_markdown_top(FILE *to, const char *what, const char *name, const struct answers *answers);
+void report_markdown_bar(FILE *to, double part);           /* of 0 to 1 */
+void report_markdown_part(FILE *to, const struct profile_part *part, double whole);    /* a row: name, time, share, bar */
+void report_markdown_fact(FILE *to, const char *label, const char *text);              /* a row of two columns */
+void report_markdown_curve(FILE *to, const double *values, int n, const char *words);  /* a line of n blocks, then the words */
+void report_markdown_code(FILE *to, const char *code, int indent, int lines);          /* a block of at most so many lines */
+/* The table and the first ones in detail; their fixes are code or a sentence. */
+void report_markdown_findings(FILE *to, const struct finding *findings, int n, bool fix_is_code);
 
 /* ---- document.c, timeline.c: everything, as report.json has it ---- */
 
@@ -61,6 +88,15 @@ json_t *report_document(const struct profile *p);
 json_t *report_timeline(const struct profile *p);
 json_t *report_peaks(const struct peaks *peaks);
 json_t *report_op(const struct profile *p, int op);
+
+/* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */
+
+json_t *report_trace_document(const struct diagnosis *d);
+json_t *report_trace_timeline(const struct diagnosis *d);
+
+/* ---- trace_markdown_tables.c: the parts of its report.md that are long tables or measured over time ---- */
+
+void report_trace_markdown_tables(FILE *to, const struct diagnosis *d);
 
 /* ---- made by the build from src/report/page and d3 ---- */
 

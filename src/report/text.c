@@ -9,6 +9,7 @@
 #include "report/report_int.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
+#define ELLIPSIS "…"
 
 /* The length of the UTF-8 sequence at s, which ends with a NUL; 0 when it is overlong, a surrogate, cut off or beyond
  * U+10FFFF. */
@@ -58,6 +59,22 @@ static char *clean(const char *text, bool keep_control)
 char *report_clean(const char *text) { return clean(text, false); }
 char *report_utf8(const char *text) { return clean(text, true); }
 
+char *report_cut(const char *text, size_t columns)
+{
+    char *start = strndup(text ? text : "", 4 * (columns + 1));         /* no character has more than four bytes */
+    char *t = report_clean(start), *c = t;
+    free(start);
+    for (size_t n = 0; *c; c++)
+        if (((unsigned char)*c & 0xC0) != 0x80 && n++ == columns)
+            break;
+    if (!*c)
+        return t;
+    char *cut = xcalloc((size_t)(c - t) + sizeof ELLIPSIS, 1);
+    memcpy(mempcpy(cut, t, (size_t)(c - t)), ELLIPSIS, sizeof ELLIPSIS);
+    free(t);
+    return cut;
+}
+
 void report_put_text(FILE *to, const char *text)
 {
     char *t = report_clean(text);
@@ -96,6 +113,13 @@ void report_put_markdown(FILE *to, const char *text)
     char *t = report_clean(text);
     for (const char *c = t; *c; c++)
         put_markdown_char(to, c > t ? c[-1] : 0, c);
+    free(t);
+}
+
+void report_put_markdown_cut(FILE *to, const char *text, size_t columns)
+{
+    char *t = report_cut(text, columns);
+    report_put_markdown(to, t);
     free(t);
 }
 

@@ -6,4 +6,4 @@ writer=$(dirname "$HONE")/tests/test_report
 [ -x "$writer" ] || skip "there is no $writer"
 
 "$writer" --write reports || fail "the reports were not written"
-python3 "$HONE_SOURCE/tests/cli/report-chromium.py" "$browser" reports || fail "the page is not as expected"
+PYTHONDONTWRITEBYTECODE=1 python3 "$HONE_SOURCE/tests/cli/report-chromium.py" "$browser" reports || fail "the page is not as expected"

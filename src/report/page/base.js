@@ -28,21 +28,11 @@ const bytes = b => withUnit(b, ["B", "kB", "MB", "GB", "TB"]);
 const percent = share => known(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–";
 const times = x => known(x) ? x.toFixed(2) + "×" : "–";
 const count = n => withUnit(n, ["", "k", "M", "G", "T", "P"]);
+const across = x => Math.max(0, Math.min(100, 100 * x)) + "%";
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 /* ---- colours are CSS variables, so that dark mode and print need no second drawing ---- */
 
-/* An op and its gradient are of one family and share a colour; the families with the most time have colours of their own. */
-const FAMILY_COLORS = 8;
-const familyOf = kind => nameOf(kind).replace(/_grad$/, "");
-const families = d3.nest().key(k => familyOf(k.kind)).rollup(list => d3.sum(list, k => k.self_us)).entries(data.kinds)
-  .map(f => ({name: f.key, us: f.value})).sort((a, b) => d3.descending(a.us, b.us));
-const familyRank = new Map(families.map((f, i) => [f.name, i]));
-const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2",
-                     communicate: "--c3", evaluation: "--c7"};
-const hasColor = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS;
-const kindColor = kind => hasColor(kind) ? "--c" + familyRank.get(familyOf(kind)) : "--other";
-const kindGroup = kind => hasColor(kind) ? familyOf(kind) : "other ops";
-const phaseColor = phase => phaseColors[phase] || "--other";
 const paint = variable => "var(" + variable + ")";
 const resolved = variable => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
 
@@ -66,6 +56,15 @@ function legend(to, items) {
     .style("background-color", d => paint(d.color));
   li.append("span").text(d => d.name);
   li.filter(d => d.more).append("span").attr("class", "muted").text(d => d.more);
+}
+
+/* rows: [[label, text], ...] */
+function facts(to, rows) {
+  const list = to.append("dl").attr("class", "facts");
+  for (const [label, text] of rows) {
+    list.append("dt").text(label);
+    list.append("dd").text(text === null || text === "" ? "–" : text);
+  }
 }
 
 /* An empty chart that the keyboard can reach, in place of what was in the box. */
@@ -99,7 +98,7 @@ function whenSized(node, draw) {
 /* rows: [[label, text], ...]; at: {x, y} in the window */
 function showTip(title, rows, at) {
   const tip = part("tip").attr("hidden", null).text("");
-  tip.append("b").text(title);
+  tip.append("b").text(String(title).length > 300 ? String(title).slice(0, 300) + "…" : title);
   const list = tip.append("dl");
   for (const [label, text] of rows) {
     list.append("dt").text(label);
@@ -118,15 +117,6 @@ const pointer = () => ({x: d3.event.clientX, y: d3.event.clientY});
 function pointIn(node, x, y) {
   const box = node.getBoundingClientRect();
   return {x: box.left + x, y: box.top + y};
-}
-
-function opRows(op) {
-  return [["kind", nameOf(op.kind)], ["phase", op.phase], ["layer", op.layer === null ? "outside the blocks" : op.layer],
-          ["self time", time(op.self_us)], ["share of the step", percent(op.share)], ["roofline floor", time(op.floor_us)],
-          ["roofline efficiency", percent(op.efficiency)], ["bound by", op.memory_bound ? "memory" : "compute"],
-          ["FLOP", count(op.flops)], ["bytes", bytes(op.bytes)], ["FLOP/byte", plainNumber(op.intensity)],
-          ["GFLOP/s", plainNumber(op.gflops_per_s)], ["GB/s", plainNumber(op.gb_per_s)],
-          ["slowest thread adds", time(op.imbalance_us)], ["kernel", nameOf(op.kernel)], ["made by", nameOf(op.made_by)]];
 }
 
 /* Opens the tooltip of whatever in `selection` the mouse is over. content(d) is [title, rows]. */

@@ -17,8 +17,7 @@ function matrix(to) {
 }
 
 /* The expected speed-up with its interval; the left edge is "no faster". */
-function speedupRange(to, f, most) {
-  const low = f.expected_speedup_low, mid = f.expected_speedup, high = f.expected_speedup_high;
+function speedupRange(to, low, mid, high, most) {
   if (![low, mid, high].every(known)) return;
   const at = x => across((x - 1) / (most - 1));
   const box = to.append("span").attr("class", "range").attr("aria-hidden", "true");
@@ -33,13 +32,23 @@ function finding(to, f, i, most) {
   head.append("span").attr("class", "muted").text(`${percent(f.share)} of the step · ${f.effort} effort`);
   head.append("span").text(`expected ${times(f.expected_speedup)} ` +
     `(${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)})`);
-  speedupRange(head, f, most);
-  const list = box.append("dl");
-  for (const [label, text] of [["Where", f.where], ["Cause", f.cause], ["Fix", f.fix], ["Evidence", f.evidence]]) {
-    if (!text) continue;
+  speedupRange(head, f.expected_speedup_low, f.expected_speedup, f.expected_speedup_high, most);
+  const list = box.append("dl"), entry = label => {
     list.append("dt").text(label);
-    list.append("dd").text(text);
-  }
+    return list.append("dd");
+  };
+  if (f.after) payAfter(entry("Pays after"), f.after);
+  for (const [label, text] of [["Where", f.where], ["Cause", f.cause], ["Fix", f.fix], ["Evidence", f.evidence]])
+    if (text) (label === "Fix" && isCode(text) ? entry(label).append("pre") : entry(label)).text(text);
+}
+
+/* For a trace it is PyTorch code. */
+const isCode = fix => data.kind === "trace" || fix.includes("\n");
+
+/* The finding to fix first, as a link where it is in the list. */
+function payAfter(to, rule) {
+  const i = data.findings.findIndex(f => f.rule === rule);
+  (i < 0 ? to : to.append("a").attr("href", "#finding-" + i)).text(rule);
 }
 
 function findings() {

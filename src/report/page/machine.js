@@ -1,12 +1,4 @@
 /* The machine, the model, and the config as it was run. */
-function facts(to, rows) {
-  const list = to.append("dl").attr("class", "facts");
-  for (const [label, text] of rows) {
-    list.append("dt").text(label);
-    list.append("dd").text(text === null || text === "" ? "–" : text);
-  }
-}
-
 function peaksTable(to) {
   const peaks = data.machine.peaks;
   to.append("h3").text("Measured peaks");

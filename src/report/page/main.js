@@ -1,4 +1,5 @@
-/* Draws the page, part by part, and follows the theme: dark mode as the system says, light while printing. */
+/* Draws the page, part by part, and follows the theme: dark mode as the system says, light while printing. The lists of
+ * parts are in profile_main.js and trace_main.js. */
 const themeChanged = [];
 
 function followTheme() {
@@ -22,17 +23,12 @@ function navigation() {
   });
 }
 
-overview();
-navigation();
-split();
-operations();
-roofline();
-memory();
-layers();
-timeline();
-findings();
-machine();
-followTheme();
-addEventListener("scroll", hideTip, {passive: true});
-addEventListener("keydown", e => { if (e.key === "Escape") hideTip(); });
-part("footer").text(`hone ${data.hone_version || ""} · this file is complete and loads nothing`);
+/* A part may take its section away, so that the list of sections is made last. */
+function drawPage(parts) {
+  parts.forEach(draw => draw());
+  navigation();
+  followTheme();
+  addEventListener("scroll", hideTip, {passive: true});
+  addEventListener("keydown", e => { if (e.key === "Escape") hideTip(); });
+  part("footer").text(`hone ${data.hone_version || ""} · this file is complete and loads nothing`);
+}

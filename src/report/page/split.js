@@ -1,17 +1,4 @@
 /* The iteration as two bars: by part of the step, and by what was done in it. */
-function stackedBar(to, label, items) {
-  if (!items.some(d => d.us > 0)) return;
-  const whole = d3.sum(items, d => d.us), shown = items.filter(d => d.us > whole / 1000);
-  to.append("h3").text(label);
-  const bar = to.append("div").attr("class", "bar").attr("role", "img")
-    .attr("aria-label", `${label}: ` + shown.map(d => `${d.name} ${percent(d.us / whole)}`).join(", "));
-  const segment = bar.selectAll("span").data(shown).enter().append("span").classed("hatched", d => d.hatched)
-    .style("flex", d => `${d.us / whole} 1 0`).style("background-color", d => paint(d.color));
-  segment.filter(d => d.us / whole > 0.09).append("b").text(d => d.name);
-  withTip(segment, d => [d.name, [["time", time(d.us)], ["share", percent(d.us / whole)]]]);
-  legend(to, items.map(d => Object.assign({more: `${time(d.us)} · ${percent(d.us / whole)}`}, d)));
-}
-
 function familiesAndGaps() {
   const gaps = data.recorded.gaps.filter(g => g.us > 0)
     .map(g => ({name: nameOf(g.name), us: g.us, color: "--gap", hatched: true}));

@@ -1,42 +1,28 @@
-/* One step as it happened: a row per thread, a box per op. Drawn on a canvas, since a step can have tens of thousands. */
+/* One step as it happened: a row per thread or stream, a box per event. Drawn on a canvas, since a step can have tens of
+ * thousands. What the boxes mean is said by the caller:
+ * what: {events: [{track, start, us, kind, name, ...}], tracks, us, words, modes: [[mode, label], ...], color(event, mode),
+ *        strong(event): dark box, light text, legend(mode): items, tip(event): more rows} */
 const LANE = 19, ROW_GAP = 8, AXIS = 22;
-const timelineMinor = "--gap";
 
-/* Events as objects, each with its lane: one below whatever encloses it on its track. */
-function timelineRows() {
-  const t = data.timeline;
-  const events = t.events.map(e => ({track: e[0], start: e[1], us: e[2], end: e[1] + e[2], kind: e[3],
-                                     op: e[4] >= 0 ? data.ops[e[4]] : null, name: nameOf(t.names[e[5]])}));
-  return t.tracks.map(track => {
-    const own = events.filter(e => e.track === track.track).sort((a, b) => a.start - b.start || b.us - a.us), open = [];
+/* Each event gets its lane: one below whatever encloses it on its track. */
+function timelineRows(what) {
+  const byTrack = d3.nest().key(e => e.track).map(what.events);
+  return what.tracks.map(track => {
+    const own = (byTrack.get(track.track) || []).sort((a, b) => a.start - b.start || b.us - a.us), open = [];
     for (const e of own) {
+      e.end = e.start + e.us;
       while (open.length && open[open.length - 1].end <= e.start + 2e-3) open.pop();
       e.lane = open.length;
       open.push(e);
     }
-    return {name: track.name, events: own, lanes: 1 + (d3.max(own, e => e.lane) || 0)};
+    return {name: track.name, label: track.label, events: own, lanes: 1 + (d3.max(own, e => e.lane) || 0)};
   });
 }
 
-function timelineColor(event, mode) {
-  if (event.op) return mode === "phase" ? phaseColor(event.op.phase) : kindColor(event.op.kind);
-  if (event.kind === "phase") return phaseColor(event.name);
-  return event.kind === "loader" ? "--low" : timelineMinor;
-}
-
-function timelineLegend(to, mode) {
-  const items = mode === "phase"
-    ? Array.from(new Set(data.ops.map(op => op.phase))).map(p => ({name: p, color: phaseColor(p)}))
-    : families.slice(0, FAMILY_COLORS).map(f => ({name: f.name, color: kindColor(f.name)}))
-      .concat(families.length > FAMILY_COLORS ? [{name: "other ops", color: "--other"}] : []);
-  to.text("");
-  if (data.timeline.events.some(e => e[3] === "loader")) items.push({name: "loader", color: "--low"});
-  legend(to, items.concat([{name: "step, waiting", color: timelineMinor}]));
-}
-
 /* The state of the drawing; x maps µs to pixels at the present zoom. */
-function makeTimeline(canvas, rows) {
-  const view = {canvas, rows, mode: "phase", width: 0, height: 0, x: null, x0: null};
+function makeTimeline(canvas, what) {
+  const rows = timelineRows(what), letters = d3.max(rows, r => r.name.length) || 0;
+  const view = {canvas, rows, what, letters, mode: what.modes[0][0], width: 0, height: 0, x: null, x0: null};
   let top = AXIS;
   for (const row of rows) {
     row.top = top;
@@ -46,7 +32,7 @@ function makeTimeline(canvas, rows) {
   return view;
 }
 
-const labelWidth = view => view.width < 500 ? 58 : 76;
+const labelWidth = view => Math.min(view.width < 500 ? 84 : 130, Math.max(58, 14 + 6 * view.letters));
 
 function drawBoxes(view, ctx, row, paintOf) {
   const [left, right] = view.x.range(), drawn = new Map();        /* lane: right edge of what is drawn there */
@@ -55,10 +41,10 @@ function drawBoxes(view, ctx, row, paintOf) {
     if (b < left || a > right || b < (drawn.get(e.lane) || -1) + 0.4) continue;
     const y = row.top + e.lane * LANE, w = Math.max(0.7, b - a - (b - a > 3 ? 1 : 0));
     drawn.set(e.lane, b);
-    ctx.fillStyle = paintOf(timelineColor(e, view.mode));
+    ctx.fillStyle = paintOf(view.what.color(e, view.mode));
     ctx.fillRect(a, y, w, LANE - 2);
     if (w > 34) {
-      ctx.fillStyle = e.op || e.kind === "phase" || e.kind === "loader" ? paintOf("--on") : paintOf("--ink");
+      ctx.fillStyle = paintOf(view.what.strong(e, view.mode) ? "--on" : "--ink");
       ctx.fillText(e.name.slice(0, Math.floor((w - 6) / 6.2)), a + 4, y + LANE / 2, w - 6);
     }
   }
@@ -91,7 +77,7 @@ function drawTimeline(view) {
     ctx.fillStyle = paintOf("--card");
     ctx.fillRect(0, row.top, labelWidth(view) - 2, row.lanes * LANE);
     ctx.fillStyle = paintOf("--muted");
-    ctx.fillText(row.name, 6, row.top + LANE / 2);
+    ctx.fillText(row.name, 6, row.top + LANE / 2, labelWidth(view) - 12);
   }
 }
 
@@ -110,10 +96,7 @@ function timelineTip(view) {
     hideTip();
     return;
   }
-  const rows = [["starts at", time(e.start)], ["takes", time(e.us)]];
-  if (e.op) rows.push(["kind", nameOf(e.op.kind)], ["phase", e.op.phase], ["self time, all steps", time(e.op.self_us)],
-                      ["roofline efficiency", percent(e.op.efficiency)]);
-  showTip(e.name, rows, pointer());
+  showTip(e.name, [["starts at", time(e.start)], ["takes", time(e.us)]].concat(view.what.tip(e)), pointer());
 }
 
 /* Drag moves, the wheel with Ctrl zooms (alone it scrolls the page), keys and buttons do both. */
@@ -142,40 +125,37 @@ function timelineZoom(view, redraw) {
   };
 }
 
-function timeline() {
-  const to = part("timeline"), t = data.timeline;
-  if (!t.events.length) {
+function drawTimelinePart(to, what) {
+  if (!what.events.length) {
     note(to, "No events were recorded.");
     return;
   }
-  note(to, `Step ${t.step}, the one of median length: ${time(t.us)}. Drag to move; Ctrl and wheel, the buttons or + and − ` +
-    "zoom. trace.json has every recorded step and opens in Perfetto." +
-    (t.left_out ? ` The ${t.left_out} shortest events are left out here.` : ""));
+  note(to, what.words + " Drag to move; Ctrl and wheel, the buttons or + and − zoom.");
   const controls = to.append("div").attr("class", "controls"), legendBox = to.append("div"), box = to.append("div");
   const canvas = box.append("canvas").attr("tabindex", 0).attr("role", "img")
-    .attr("aria-label", `Timeline of ${t.events.length} events on ${t.tracks.length} rows; ` +
+    .attr("aria-label", `Timeline of ${what.events.length} events on ${what.tracks.length} rows; ` +
       "arrow keys move, plus and minus zoom, 0 shows all");
-  const view = makeTimeline(canvas.node(), timelineRows());
+  const view = makeTimeline(canvas.node(), what);
   canvas.style("height", view.height + "px");
   const redraw = () => {
     view.x = d3.zoomTransform(view.canvas).rescaleX(view.x0);
     drawTimeline(view);
   };
-  const zoom = timelineZoom(view, redraw);
-  choose(controls, "Colour", [["phase", "By phase"], ["kind", "By kind"]], view.mode, mode => {
+  const zoom = timelineZoom(view, redraw), drawLegend = () => legend(legendBox.text(""), what.legend(view.mode));
+  choose(controls, "Colour", what.modes, view.mode, mode => {
     view.mode = mode;
-    timelineLegend(legendBox, mode);
+    drawLegend();
     redraw();
   });
   const buttons = controls.append("span").attr("class", "buttons").attr("role", "group").attr("aria-label", "Zoom");
   for (const [text, label, act] of [["−", "Zoom out", () => zoom.by(1 / 2)], ["+", "Zoom in", () => zoom.by(2)],
                                     ["Whole step", "Whole step", zoom.all]])
     buttons.append("button").attr("type", "button").attr("aria-label", label).text(text).on("click", act);
-  timelineLegend(legendBox, view.mode);
+  drawLegend();
   canvas.on("mousemove", () => timelineTip(view)).on("mouseleave", hideTip);
   whenSized(box.node(), width => {
     view.width = width;
-    view.x0 = d3.scaleLinear().domain([0, t.us || 1]).range([labelWidth(view), width - 4]);
+    view.x0 = d3.scaleLinear().domain([0, what.us || 1]).range([labelWidth(view), width - 4]);
     zoom.size();
     zoom.all();
     redraw();

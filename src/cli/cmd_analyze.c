@@ -1,0 +1,284 @@
+/* hone analyze: what bounds the steps that the PyTorch profiler recorded, and what to do about it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/diagnosis.h"
+#include "cli/cli.h"
+#include "cli/read_traces.h"
+#include "core/fs.h"
+#include "core/suggest.h"
+#include "report/report.h"
+
+enum { NEVER = SEVERITY_CRITICAL + 1 };
+
+struct request {
+    struct text_list paths;
+    const char *out, *fail_on, *diff;
+    double step_ms;             /* NAN: not given */
+    bool json;
+    int fail_at;                /* enum severity, or NEVER */
+    char folder[CONFIG_PATH_MAX];       /* of --out */
+};
+
+/* A job's traces and what they say. */
+struct job {
+    struct trace_set set;
+    struct diagnosis diagnosis;
+    bool diagnosed;
+};
+
+struct answer {
+    struct job a, b;            /* b and diff: with --diff */
+    struct trace_diff diff;
+    bool compared;
+};
+
+/* ---- the request ---- */
+
+static enum status parse_severity(struct request *r, struct error *err)
+{
+    const char *names[SEVERITY_CRITICAL + 1];
+    r->fail_at = NEVER;
+    if (!r->fail_on)
+        return OK;
+    for (int i = SEVERITY_LOW; i <= SEVERITY_CRITICAL; i++) {
+        names[i] = severity_name((enum severity)i);
+        if (!strcmp(r->fail_on, names[i]))
+            r->fail_at = i;
+    }
+    if (r->fail_at != NEVER)
+        return OK;
+    const char *near = suggest_nearest(r->fail_on, names, SEVERITY_CRITICAL + 1);
+    return error_set(err, BAD_INPUT, "--fail-on is '%s'; %s%s%sit takes critical, high, medium or low", r->fail_on,
+                     near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+}
+
+static enum status check_request(struct request *r, struct error *err)
+{
+    const double longest_ms = 1e9;
+    int standard_input = r->diff && !strcmp(r->diff, "-");
+    for (int i = 0; i < r->paths.n; i++)
+        standard_input += !strcmp(r->paths.item[i], "-");
+    if (standard_input > 1)
+        return error_set(err, BAD_INPUT, "'-' is given %d times; the standard input can be read once", standard_input);
+    if (!isnan(r->step_ms) && !(r->step_ms > 0 && r->step_ms <= longest_ms))
+        return error_set(err, BAD_INPUT, "--step-ms is %g; it must be above 0 and at most 1e9: the milliseconds that a step "
+                         "takes without the profiler", r->step_ms);
+    enum status st = parse_severity(r, err);
+    if (st == OK && r->out)
+        st = report_folder_name(r->folder, r->out, err);
+    return st == OK && r->out ? report_folder_check(r->folder, err) : st;
+}
+
+/* ---- the work ---- */
+
+/* Names of files may hold anything; what would steer the terminal is shown as a question mark. */
+static void print_warning(const char *text)
+{
+    fprintf(stderr, "%shone: warning:%s ", style(stderr, "yellow"), style(stderr, "off"));
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        const bool c1 = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+        fputc(*c < 0x20 || *c == 0x7F || c1 ? '?' : *c, stderr);
+        c += c1;
+    }
+    fputc('\n', stderr);
+}
+
+static void print_warnings(char *const *warnings, int n)
+{
+    for (int i = 0; i < n; i++)
+        print_warning(warnings[i]);
+}
+
+/* What was odd about the files together is said with what was odd about each. */
+static void add_warnings(struct diagnosis *d, const struct trace_set *set)
+{
+    char **list = arena_alloc(&d->arena, (size_t)(d->n_warnings + set->n_warnings + 1) * sizeof *list);
+    for (int i = 0; i < d->n_warnings; i++)
+        list[i] = d->warnings[i];
+    for (int i = 0; i < set->n_warnings; i++)
+        list[d->n_warnings++] = set->warnings[i];
+    d->warnings = list;
+}
+
+/* Says what was odd also when the traces cannot be diagnosed. */
+static enum status job_make(struct job *j, const char *const *paths, int n, double step_us, struct error *err)
+{
+    const struct diagnose_options options = {.step_us = step_us};
+    struct diagnosis *d = &j->diagnosis;
+    enum status st = trace_set_read(&j->set, paths, n, err);
+    if (st != OK)
+        return st;
+    if (stream_is_terminal(stderr))
+        fputs("\ranalyzing", stderr);
+    st = diagnose(d, j->set.traces, j->set.n, &options, err);
+    if (stream_is_terminal(stderr))
+        fputs("\r\033[K", stderr);
+    if (st != OK) {
+        for (int i = 0; i < j->set.n; i++)
+            print_warnings(j->set.traces[i]->origin.warnings, j->set.traces[i]->origin.n_warnings);
+        print_warnings(j->set.warnings, j->set.n_warnings);
+        return st;
+    }
+    j->diagnosed = true;
+    add_warnings(d, &j->set);
+    if (n == 1 && j->set.n > 1)
+        d->name = paths[0];                     /* of the folder, not of its first file */
+    print_warnings(d->warnings, d->n_warnings);
+    return OK;
+}
+
+static void job_release(struct job *j)
+{
+    if (j->diagnosed)
+        diagnosis_release(&j->diagnosis);
+    trace_set_release(&j->set);
+}
+
+static enum status answer_make(struct answer *a, const struct request *r, struct error *err)
+{
+    const double step_us = isnan(r->step_ms) ? 0 : r->step_ms * 1e3;
+    enum status st = job_make(&a->a, r->paths.item, r->paths.n, step_us, err);
+    if (st != OK || !r->diff)
+        return st;
+    st = job_make(&a->b, &r->diff, 1, 0, err);
+    if (st == OK)
+        st = diagnosis_diff(&a->diff, &a->a.diagnosis, &a->b.diagnosis, err);
+    a->compared = st == OK;
+    return st;
+}
+
+static void answer_release(struct answer *a)
+{
+    if (a->compared)
+        trace_diff_release(&a->diff);
+    job_release(&a->a);
+    job_release(&a->b);
+}
+
+/* ---- files ---- */
+
+typedef enum status diff_writer(const struct trace_diff *d, FILE *to, struct error *err);
+
+static enum status write_diff(const struct trace_diff *d, const char *folder, const char *name, diff_writer *write,
+                              struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 128], *data = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *to = open_memstream(&data, &size);
+    if (!to)
+        return error_errno(err, "cannot prepare '%s'", path);
+    enum status st = write(d, to, err);
+    if (fclose(to) != 0 && st == OK)
+        st = error_set(err, CANNOT, "out of memory for '%s'", path);
+    if (st == OK)
+        st = fs_write_synced(path, data, size, err);
+    free(data);
+    return st;
+}
+
+static enum status write_files(const void *what, const char *folder, struct error *err)
+{
+    const struct answer *a = what;
+    enum status st = report_trace_write(&a->a.diagnosis, folder, err);
+    if (st == OK && a->compared)
+        st = write_diff(&a->diff, folder, "diff.md", report_diff_write_markdown, err);
+    if (st == OK && a->compared)
+        st = write_diff(&a->diff, folder, "diff.json", report_diff_write_json, err);
+    return st == OK ? fs_sync_dir(folder, err) : st;
+}
+
+/* ---- what is said ---- */
+
+static enum status print_json(const struct answer *a, struct error *err)
+{
+    return a->compared ? report_diff_write_json(&a->diff, stdout, err) : report_trace_write_json(&a->a.diagnosis, stdout, err);
+}
+
+static void print_screen(const struct answer *a)
+{
+    const bool color = stream_is_terminal(stdout) && !getenv("NO_COLOR");
+    if (a->compared)
+        report_diff_print_terminal(&a->diff, stdout, color);
+    else
+        report_trace_print_terminal(&a->a.diagnosis, stdout, color);
+}
+
+static void print_where(const struct answer *a, const struct request *r)
+{
+    FILE *to = r->json ? stderr : stdout;
+    if (r->out)
+        fprintf(to, "%sreport: %s/report.html   (also report.md, report.json%s)\n", r->json ? "" : "\n",
+                r->folder, a->compared ? ", diff.md, diff.json" : "");
+    else if (!r->json)
+        fputs("\n`--out DIR` writes the whole report: timeline, evidence, every fix as code.\n", to);
+}
+
+/* Exit code 1 when a finding is as severe as --fail-on says. */
+static int judge(const struct answer *a, const struct request *r)
+{
+    const struct diagnosis *d = &a->a.diagnosis;
+    int n = 0;
+    for (int i = 0; i < d->n_findings; i++)
+        n += (int)d->findings[i].severity >= r->fail_at;
+    if (!n)
+        return OK;
+    fprintf(stderr, "hone: %d finding%s at or above %s:", n, n == 1 ? "" : "s", r->fail_on);
+    for (int i = 0, said = 0; i < d->n_findings; i++)
+        if ((int)d->findings[i].severity >= r->fail_at)
+            fprintf(stderr, "%s %s", said++ ? "," : "", d->findings[i].rule);
+    fputc('\n', stderr);
+    return ANSWER_NO;
+}
+
+static int analyze(struct request *r)
+{
+    struct answer a = {0};
+    struct error err;
+    enum status st = check_request(r, &err);
+    if (st == OK)
+        st = answer_make(&a, r, &err);
+    if (st == OK && r->out) {
+        install_stop_handler();                 /* no half-written folder is left behind */
+        st = report_folder_publish(r->folder, write_files, &a, &err);
+    }
+    if (st == OK && r->json)
+        st = print_json(&a, &err);
+    else if (st == OK)
+        print_screen(&a);
+    if (st == OK)
+        print_where(&a, r);
+    const int code = st == OK ? judge(&a, r) : report_error(&err);
+    answer_release(&a);
+    return code;
+}
+
+int cmd_analyze(int argc, char **argv)
+{
+    struct request r = {.step_ms = NAN};
+    const struct option_def options[] = {
+        {"--step-ms", "X", OPTION_REAL, &r.step_ms, "milliseconds of a step of TRACE without the profiler, where known"},
+        {"--out", "DIR", OPTION_TEXT, &r.out, "write report.html, report.md and report.json into this folder"},
+        {"--diff", "OTHER", OPTION_TEXT, &r.diff, "compare with another trace or folder; also diff.md, diff.json in DIR"},
+        {"--fail-on", "SEVERITY", OPTION_TEXT, &r.fail_on, "exit 1 on a finding this severe: critical, high, medium or low"},
+        {"--json", NULL, OPTION_FLAG, &r.json, "print the diagnosis, or the comparison, as one JSON document"},
+        {0},
+    };
+    const struct usage usage = {
+        "analyze", "TRACE...",
+        "Says what bounds the steps that the PyTorch profiler recorded, where the time goes, and what would make\n"
+        "them faster by how much. TRACE is a file (.json or .json.gz), a folder with the ranks of a job, or - for\n"
+        "standard input; several are the ranks of one job. The profiler slows the host down: its cost is estimated\n"
+        "and taken out, best with --step-ms.", options,
+        "  hone analyze trace.json.gz\n"
+        "  hone analyze trace.json --step-ms 41.5 --out report\n"
+        "  hone analyze runs/profile/                 all ranks of a job\n"
+        "  hone analyze before.json --diff after.json\n"
+        "  zcat trace.json.gz | hone analyze - --json --fail-on high\n", 1, MAX_LIST};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &r.paths);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    return analyze(&r);
+}

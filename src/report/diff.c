@@ -1,0 +1,84 @@
+/* Two traces side by side, as JSON and as Markdown. */
+#include "report/report_int.h"
+
+enum { TOP_ROWS = 25, NAME_COLUMNS = 90, MAX_ROWS = 1000 };
+
+#define N report_number
+#define W report_name
+
+static json_t *rows(const struct diff_row *row, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n && i < MAX_ROWS; i++)
+        list = report_array(list, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(row[i].name), "a_us", N(row[i].a_us),
+                                            "b_us", N(row[i].b_us), "difference_us", N(row[i].b_us - row[i].a_us), "ratio",
+                                            N(report_ratio(row[i].b_us, row[i].a_us)), "a_count", N(row[i].a_count),
+                                            "b_count", N(row[i].b_count)));
+    return list;
+}
+
+enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err)
+{
+    json_t *sides = json_pack("{s:{s:o,s:o},s:{s:o,s:o},s:o,s:o}", "a", "name", W(d->a), "step_us", N(d->a_step_us), "b",
+                              "name", W(d->b), "step_us", N(d->b_step_us), "difference_us", N(d->b_step_us - d->a_step_us),
+                              "ratio", N(report_ratio(d->b_step_us, d->a_step_us)));
+    json_t *lists = json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
+                              "kernels", rows(d->kernels, d->n_kernels), "ops_equal", (json_int_t)d->ops_equal, "ops_added",
+                              (json_int_t)d->ops_added, "ops_removed", (json_int_t)d->ops_removed);
+    json_t *document = report_merge(report_merge(report_head("diff", HONE_VERSION, NULL), sides), lists);
+    const enum status st = report_put_json(document, JSON_INDENT(1), to, err);
+    fputc('\n', to);
+    return st;
+}
+
+/* "+1.25 ms", "-310 µs" */
+static void put_change(FILE *to, double us)
+{
+    number_text n;
+    fprintf(to, "%s%s", us > 0 ? "+" : "", report_show_us(us, n));
+}
+
+static void put_rows(FILE *to, const char *heading, const char *what, const struct diff_row *row, int n, int top)
+{
+    if (!n)
+        return;
+    number_text a, b, c;
+    fprintf(to, "\n## %s, per step\n\n| %s | A | B | difference | B / A | count A | count B |\n|---|---:|---:|---:|---:|---:|---:|\n",
+            heading, what);
+    for (int i = 0; i < n && i < top; i++) {
+        fputs("| ", to);
+        report_put_markdown_cut(to, row[i].name, NAME_COLUMNS);
+        fprintf(to, " | %s | %s | ", report_show_us(row[i].a_us, a), report_show_us(row[i].b_us, b));
+        put_change(to, row[i].b_us - row[i].a_us);
+        fprintf(to, " | %s | %s | %s |\n", report_show_speedup(report_ratio(row[i].b_us, row[i].a_us), a),
+                report_show_count(row[i].a_count, b), report_show_count(row[i].b_count, c));
+    }
+    if (n > top)
+        fprintf(to, "\n%d more change less.\n", n - top);
+}
+
+static void put_side(FILE *to, const char *label, const char *name, double step_us)
+{
+    number_text n;
+    fprintf(to, "| %s | ", label);
+    report_put_markdown_cut(to, name && *name ? name : "–", NAME_COLUMNS);
+    fprintf(to, " | %s |\n", report_show_us(step_us, n));
+}
+
+enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, struct error *err)
+{
+    (void)err;
+    number_text n;
+    fputs("# Two traces\n\n| | trace | step as recorded |\n|---|---|---:|\n", to);
+    put_side(to, "A", d->a, d->a_step_us);
+    put_side(to, "B", d->b, d->b_step_us);
+    fputs("\nFrom A to B the step changes by ", to);
+    put_change(to, d->b_step_us - d->a_step_us);
+    fprintf(to, " (B / A %s).\n", report_show_speedup(report_ratio(d->b_step_us, d->a_step_us), n));
+    put_rows(to, "Step split", "part", d->split, d->n_split, d->n_split);
+    put_rows(to, "Ops", "op", d->ops, d->n_ops, TOP_ROWS);
+    fprintf(to, "\nNames of ops: %lld in both with equal counts, %lld only in B, %lld only in A.\n", (long long)d->ops_equal,
+            (long long)d->ops_added, (long long)d->ops_removed);
+    put_rows(to, "Kernels", "kernel", d->kernels, d->n_kernels, TOP_ROWS);
+    return OK;
+}

@@ -1,0 +1,82 @@
+/* The screen of two traces side by side: the step, its split, and the ops and kernels that changed most. */
+#include <math.h>
+
+#include "report/terminal_int.h"
+
+enum { TOP = 8, NAME = 44 };
+
+/* "+1.20 ms", coloured when it is more than a hundredth of the step. */
+static void put_change(const struct screen *s, double a_us, double b_us, double step_us)
+{
+    number_text n, text;
+    const double change = b_us - a_us;
+    snprintf(text, sizeof text, "%s%s", change >= 0 ? "+" : "-", report_show_us(fabs(change), n));
+    const bool matters = fabs(change) > 0.01 * step_us;
+    fputs(screen_style(s, !matters ? DIM : change > 0 ? RED : GREEN), s->to);
+    screen_put_right(s, change == 0 ? "0" : text, 12);
+    fputs(screen_style(s, OFF), s->to);
+}
+
+static void put_row(const struct screen *s, const struct trace_diff *d, const struct diff_row *r, bool counts)
+{
+    number_text n;
+    fputs("  ", s->to);
+    screen_put_padded(s, screen_kernel_name(r->name), NAME);
+    screen_put_right(s, report_show_us(r->a_us, n), 11);
+    screen_put_right(s, report_show_us(r->b_us, n), 11);
+    put_change(s, r->a_us, r->b_us, d->a_step_us);
+    if (counts) {
+        screen_put_right(s, report_show_count(r->a_count, n), 9);
+        screen_put_right(s, report_show_count(r->b_count, n), 9);
+    }
+    fputc('\n', s->to);
+}
+
+static void put_head(const struct screen *s, const char *title, const char *more, bool counts)
+{
+    screen_put_heading(s, title, more);
+    fprintf(s->to, "  %s%-*s%11s%11s%12s", screen_style(s, DIM), NAME, "per step", "A", "B", "change");
+    fprintf(s->to, "%s%s\n", counts ? "  count A  count B" : "", screen_style(s, OFF));
+}
+
+static void put_table(const struct screen *s, const struct trace_diff *d, const char *title, const struct diff_row *rows, int n)
+{
+    if (!n)
+        return;
+    put_head(s, title, ", largest differences first", true);
+    for (int i = 0; i < n && i < TOP; i++)
+        put_row(s, d, &rows[i], true);
+    if (n > TOP)
+        fprintf(s->to, "  %sand %d more%s\n", screen_style(s, DIM), n - TOP, screen_style(s, OFF));
+}
+
+static void put_title(const struct screen *s, const struct trace_diff *d)
+{
+    number_text a, b, ratio;
+    screen_put_label(s, "A");
+    screen_put_cut(s, d->a, SCREEN_COLUMNS - SCREEN_INDENT);
+    fputc('\n', s->to);
+    screen_put_label(s, "B");
+    screen_put_cut(s, d->b, SCREEN_COLUMNS - SCREEN_INDENT);
+    const bool slower = d->b_step_us > d->a_step_us;
+    const double times = slower ? report_ratio(d->b_step_us, d->a_step_us) : report_ratio(d->a_step_us, d->b_step_us);
+    fprintf(s->to, "\n%sA step takes %s in A and %s in B", screen_style(s, BOLD), report_show_us(d->a_step_us, a),
+            report_show_us(d->b_step_us, b));
+    if (isfinite(times))
+        fprintf(s->to, ": B is %s %s", report_show_speedup(times, ratio), slower ? "slower" : "faster");
+    fprintf(s->to, ".%s\n", screen_style(s, OFF));
+}
+
+void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color)
+{
+    const struct screen s = {to, color};
+    put_title(&s, d);
+    put_head(&s, "Step split", ", as recorded", false);
+    for (int i = 0; i < d->n_split; i++)
+        if (d->split[i].a_us > 0 || d->split[i].b_us > 0)
+            put_row(&s, d, &d->split[i], false);
+    put_table(&s, d, "Ops", d->ops, d->n_ops);
+    fprintf(to, "  names on the host in the last step: %lld with equal counts, %lld only in B, %lld only in A\n",
+            (long long)d->ops_equal, (long long)d->ops_added, (long long)d->ops_removed);
+    put_table(&s, d, "Kernels", d->kernels, d->n_kernels);
+}

@@ -1,0 +1,20 @@
+/* The ranks of a job beside each other: who is slow, and who waits for whom. */
+function ranks() {
+  const to = part("ranks");
+  if (data.ranks.length < 2) {
+    absent("ranks");
+    return;
+  }
+  const least = d3.min(data.ranks, r => r.wait_us), most = d3.max(data.ranks, r => r.wait_us);
+  const straggler = most > 0 && data.ranks.find(r => r.wait_us === least);
+  note(to, "Per step. In collectives the fast ranks wait for the slow ones: who waits least holds the others up." +
+    (straggler ? ` Here that is rank ${straggler.rank}; the others wait up to ${time(most)} per step.` : ""));
+  sortableTable(to, {views: {all: {rows: data.ranks, columns: [
+    textColumn("rank", "rank", r => String(r.rank)), numberColumn("step_us", "step", time, {bar: true}),
+    numberColumn("kernel_us", "kernels", time), numberColumn("comm_us", "communication", time),
+    numberColumn("exposed_comm_us", "exposed", time), numberColumn("wait_us", "waits for others", time, {bar: true}),
+    numberColumn("idle_us", "GPU idle", time), numberColumn("host_us", "host work", time),
+    numberColumn("steps", "steps", String), textColumn("path", "file")]}},
+    sort: "step_us", search: r => [String(r.rank), r.path], placeholder: "filter: rank or file", label: "Filter the ranks",
+    summary: () => ""});
+}

@@ -1,0 +1,209 @@
+# hone analyze: traces from files, gzip, folders and standard input; its answers, files and exit codes.
+. "$(dirname "$0")/lib"
+
+# event CATEGORY NAME START LENGTH TID [ARGS]: one event; a device's events have pid 0.
+event() {
+    local pid=100
+    case $1 in kernel | gpu_memcpy) pid=0 ;; esac
+    printf '{"ph":"X","cat":"%s","name":"%s","pid":%d,"tid":%d,"ts":%d,"dur":%d,"args":{%s}},\n' "$1" "$2" $pid "$5" "$3" "$4" "${6-}"
+}
+
+# step N START: 1000 µs. Two kernels of 300 and 50 µs, a copy of 5 µs, and the host waits for it; then, where COMM says so, a
+# collective of so many µs.
+step() {
+    local t=$2 c=$(($1 * 10))
+    event user_annotation "ProfilerStep#$1" $t 1000 100
+    event cpu_op aten::linear $((t + 100)) 100 100
+    event cpu_op aten::mm $((t + 110)) 80 100
+    event cuda_runtime cudaLaunchKernel $((t + 150)) 10 100 "\"correlation\":$((c + 1))"
+    event kernel "${KERNEL-gemm_kernel}" $((t + 200)) 300 7 "\"correlation\":$((c + 1)),\"stream\":7,\"device\":0"
+    event cpu_op aten::add $((t + 220)) 40 100
+    event cuda_runtime cudaLaunchKernel $((t + 230)) 10 100 "\"correlation\":$((c + 2))"
+    event kernel add_kernel $((t + 510)) 50 7 "\"correlation\":$((c + 2)),\"stream\":7,\"device\":0"
+    event cpu_op aten::item $((t + 300)) 320 100
+    event cpu_op aten::_local_scalar_dense $((t + 305)) 310 100
+    event cuda_runtime cudaMemcpyAsync $((t + 310)) 10 100 "\"correlation\":$((c + 3))"
+    event gpu_memcpy "Memcpy DtoH (Device -> Pageable)" $((t + 570)) 5 7 "\"correlation\":$((c + 3)),\"stream\":7,\"device\":0,\"bytes\":4"
+    event cuda_runtime cudaStreamSynchronize $((t + 330)) 280 100 "\"correlation\":$((c + 4))"
+    [ "${COMM-}" ] || return 0
+    event cpu_op c10d::allreduce_ $((t + 630)) 40 100
+    event cuda_runtime cudaLaunchKernel $((t + 640)) 10 100 "\"correlation\":$((c + 5))"
+    event kernel ncclDevKernel_AllReduce_Sum_f32_RING_LL $((t + 700)) "$COMM" 20 "\"correlation\":$((c + 5)),\"stream\":20,\"device\":0"
+}
+
+# trace [RANK WORLD_SIZE]: the two steps above as a whole trace
+trace() {
+    cat <<JSON
+{"schemaVersion": 1,
+"deviceProperties": [{"id": 0, "name": "Test GPU", "totalGlobalMem": 8000000000, "computeMajor": 9, "computeMinor": 0,
+  "maxThreadsPerMultiprocessor": 2048, "warpSize": 32, "numSms": 4}],
+${1+"\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": $1, \"world_size\": $2},"}
+"traceEvents": [
+JSON
+    step 3 1000000
+    step 4 1001000
+    printf '{"ph":"i","name":"end","pid":1,"tid":1,"ts":1002000,"s":"g"}\n]}\n'
+}
+trace >small.json
+
+# ---- the answer
+ok analyze small.json
+[ ! -s err ] || fail "something was said: $(cat err)"
+grep -q '^small.json · Test GPU · 2 steps, 2 kernels each$' out || fail "the first line: $(head -1 out)"
+for part in 'Step split' 'GPU idle' 'Top kernels' 'Top ops' Findings '  host wait' '  launches ' gemm_kernel aten::item host-sync \
+    'as recorded' 'without profiler'; do
+    grep -qF -- "$part" out || fail "no '$part' in: $(cat out)"
+done
+[ "$(tail -1 out)" = '`--out DIR` writes the whole report: timeline, evidence, every fix as code.' ] || fail "the last line: $(tail -1 out)"
+! grep -q $'\033' out || fail "colours in a file"
+
+# by hand: the kernels, the copy, what the host did beside them
+ok analyze small.json --json
+cp out whole.json
+json whole.json 'j["device"] == "Test GPU" and [s["step"] for s in j["steps"]] == [3, 4]'
+json whole.json 'all((s["total_us"], s["kernel_us"], s["memcpy_us"], s["memset_us"], s["comm_us"], s["runtime_us"],
+    s["dataloader_us"], s["cpu_us"], s["other_us"]) == (1000, 350, 5, 0, 0, 65, 0, 100, 480) for s in j["steps"])'
+json whole.json '(j["gpu"]["busy_us"], j["gpu"]["idle_us"], j["gpu"]["total_us"]) == (710, 665, 1375)'
+json whole.json 'all(set(f) >= {"rule", "severity", "share", "expected_speedup", "where", "cause", "fix", "evidence"} for f in j["findings"])'
+json whole.json '"host-sync" in [f["rule"] for f in j["findings"]]'
+json whole.json '[f["expected_speedup"] for f in j["findings"]] == sorted([f["expected_speedup"] for f in j["findings"]])[::-1]'
+
+# the step time without the profiler
+ok analyze small.json --json --step-ms 0.8
+json out 'j["corrected"]["given"] and abs(j["corrected"]["step_us"] - 800) < 1e-6 and abs(j["corrected"]["recorded_us"] - 1000) < 1e-6'
+ok analyze small.json --step-ms 0.8
+grep -q '^  without profiler *800 µs .*  given$' out || fail "the given step time is not shown: $(cat out)"
+
+# ---- where traces come from
+# same_numbers: out says what whole.json says, but for names and sizes of files
+same_numbers() {
+    python3 - out whole.json <<'PY' || fail "other numbers from $1"
+import sys
+words = {"null": None, "true": True, "false": False, "__builtins__": {}}
+a, b = (eval(open(f).read(), dict(words)) for f in sys.argv[1:])
+sys.exit(any(a[k] != b[k] for k in ("device", "steps", "gpu", "findings", "kernels", "ops", "launches", "corrected")))
+PY
+}
+gzip -k small.json
+ok analyze small.json.gz --json && same_numbers gzip
+"$HONE" analyze - --json <small.json >out && same_numbers "standard input"
+"$HONE" analyze - --json <small.json.gz >out && same_numbers "gzip on standard input"
+cat small.json | "$HONE" analyze --json - >out && same_numbers "a pipe"
+json out 'j["name"] == "-"'
+tr -d '\n' <small.json >line.json
+ok analyze line.json --json && same_numbers "one line"
+
+mkdir ranks
+COMM=200 trace 0 2 >ranks/a.json
+COMM=20 trace 1 2 | gzip >ranks/b.json.gz
+echo 'not a trace' >ranks/notes.txt
+ok analyze ranks --json
+json out '[r["rank"] for r in j["ranks"]] == [0, 1] and [r["comm_us"] for r in j["ranks"]] == [200, 20] and j["name"] == "ranks"'
+ok analyze ranks/a.json ranks/b.json.gz
+grep -q '^Ranks' out || fail "no table of ranks: $(cat out)"
+grep -q '^       0 .*  a.json$' out || fail "rank 0 is missing: $(cat out)"
+grep -q '^       1 .*  b.json.gz  ← straggler$' out || fail "rank 1 comes last and is not marked: $(cat out)"
+[ ! -s err ] || fail "two ranks: said: $(cat err)"
+
+# ---- what is odd
+echo '{"some": "settings"}' >ranks/config.json
+ok analyze ranks
+grep -q "^hone: warning: passed over: 'ranks/config.json' is JSON without events" err || fail "config.json: $(cat err)"
+rm ranks/config.json
+trace 0 2 >twin.json
+ok analyze ranks/a.json twin.json
+grep -qx "hone: warning: 'ranks/a.json' and 'twin.json' both say that they are rank 0; give each rank of a job once" err ||
+    fail "two times rank 0: $(cat err)"
+trace 1 4 >four.json
+ok analyze ranks/a.json four.json
+grep -qx "hone: warning: 'ranks/a.json' is of a job of 2 ranks and 'four.json' of one of 4; give traces of one job" err ||
+    fail "two sizes of a job: $(cat err)"
+
+size=$(stat -c %s small.json)
+head -c $((size - 300)) small.json >cut.json
+ok analyze cut.json --json
+grep -q "^hone: warning: .*ends at byte $((size - 300)) " err || fail "a truncated file: $(cat err)"
+json out 'j["trace"]["truncated"] and len(j["steps"]) == 2 and len(j["warnings"]) == 1'
+head -c $(($(stat -c %s small.json.gz) - 20)) small.json.gz >cut.json.gz
+ok analyze cut.json.gz --json
+grep -q '^hone: warning: .* byte [0-9]' err || fail "a truncated .gz: $(cat err)"
+json out 'j["trace"]["truncated"]'
+
+KERNEL='evil \u001b[31m</script><img src=x>' trace >hostile.json
+ok analyze hostile.json --out hostile
+! grep -q $'\033' out || fail "a name steers the terminal"
+! grep -q '<img src=x' hostile/report.html || fail "a name became markup"
+
+# ---- what is wrong
+expected='a trace of the PyTorch profiler is JSON with "traceEvents": [{"ph": "X", "cat": "cpu_op", ...}, ...]'
+refused 2 "hone analyze: TRACE... is missing; \`hone analyze --help\` shows examples" analyze
+refused 2 "hone: cannot find 'nosuch.json': No such file or directory" analyze nosuch.json
+refused 2 "hone: cannot find 'nosuch.json': No such file or directory" analyze small.json nosuch.json
+refused 2 "hone: cannot find 'nosuch.json': No such file or directory" analyze small.json --diff nosuch.json
+mkdir bare
+refused 2 "hone: the folder 'bare' has no trace; expected files that end with .json or .json.gz" analyze bare
+: >empty.json
+refused 2 "hone: 'empty.json' is empty; $expected" analyze empty.json
+echo '{"some": "settings"}' >settings.json
+run analyze settings.json
+[ "$code" = 2 ] && grep -q "^hone: 'settings.json' is JSON without events" err || fail "settings.json: $code $(cat err)"
+head -c 5000 /dev/urandom >noise.json
+run analyze noise.json
+[ "$code" = 2 ] && grep -q "^hone: 'noise.json' " err && [ ! -s out ] || fail "noise.json: $code $(cat err)"
+refused 2 "hone: '-' is given 2 times; the standard input can be read once" analyze - --diff -
+for x in 0 -3 1e300; do
+    run analyze small.json --step-ms=$x
+    said=$(sed 's/e+/e/' err)
+    [ "$code" = 2 ] && [ "$said" = "hone: --step-ms is $x; it must be above 0 and at most 1e9: the milliseconds that a step takes without the profiler" ] ||
+        fail "--step-ms $x: $code $said"
+done
+for x in nan inf fast ''; do
+    refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"
+done
+refused 2 "hone: --fail-on is 'hihg'; did you mean 'high'? it takes critical, high, medium or low" analyze small.json --fail-on hihg
+refused 2 "hone: --fail-on is 'never'; it takes critical, high, medium or low" analyze small.json --fail-on never
+
+# ---- exit code for CI
+for severity in low medium high critical; do
+    run analyze small.json --json --fail-on $severity
+    echo "$code" >code
+    json out "len([f for f in j['findings'] if f['severity'] in ('low', 'medium', 'high', 'critical')[('low', 'medium', 'high', 'critical').index('$severity'):]]) > 0 or $code == 0"
+    json out "len([f for f in j['findings'] if f['severity'] in ('low', 'medium', 'high', 'critical')[('low', 'medium', 'high', 'critical').index('$severity'):]]) == 0 or $code == 1"
+done
+run analyze small.json --fail-on low
+[ "$code" = 1 ] && grep -q '^hone: [0-9]* findings* at or above low: .*host-sync' err || fail "--fail-on low: $code $(cat err)"
+grep -q '^Findings' out || fail "--fail-on low: nothing was printed"
+
+# ---- two traces
+sed 's/"dur":300,/"dur":200,/' small.json >after.json
+ok analyze small.json --diff after.json
+grep -q 'gemm_kernel' out || fail "the kernel that changed is missing: $(cat out)"
+ok analyze small.json --diff after.json --json
+json out '(j["a"]["name"], j["b"]["name"]) == ("small.json", "after.json")'
+json out 'any(k["name"] == "gemm_kernel" and k["a_us"] == 300 and k["b_us"] == 200 for k in j["kernels"])'
+# names of a step on the host: itself, five ops, three calls
+json out 'j["ops_equal"] == 9 and j["ops_added"] == 0 and j["ops_removed"] == 0'
+
+# ---- files
+ok analyze small.json --out report/
+for f in html md json; do [ -s report/report.$f ] || fail "there is no report.$f"; done
+[ "$(tail -1 out)" = "report: report/report.html   (also report.md, report.json)" ] || fail "it does not say where: $(tail -1 out)"
+cp report/report.json out && same_numbers report.json
+ok analyze small.json --diff after.json --out report --json
+json out '"kernels" in j and "a" in j'
+for f in report.html report.md report.json diff.md diff.json; do [ -s report/$f ] || fail "there is no $f"; done
+same "diff.json" report/diff.json out
+[ "$(cat err)" = "report: report/report.html   (also report.md, report.json, diff.md, diff.json)" ] || fail "it says: $(cat err)"
+ok analyze small.json --out report                  # replaces all of it
+[ ! -e report/diff.md ] || fail "a file of the report before is left"
+mkdir mine
+echo precious >mine/file
+refused 2 "hone: 'mine' exists and holds no report; give another --out" analyze small.json --out mine
+[ "$(cat mine/file)" = precious ] || fail "a file was lost"
+refused 2 "hone: cannot find 'nosuch.json': No such file or directory" analyze nosuch.json --out none
+[ ! -e none ] || fail "a folder was made for nothing"
+[ -z "$(ls -d *.tmp-* *.old-* 2>/dev/null)" ] || fail "temporary folders are left: $(ls)"
+if [ -c /dev/full ]; then
+    code=0; "$HONE" analyze small.json --json >/dev/full 2>err || code=$?
+    [ "$code" = 3 ] && [ "$(cat err)" = "hone: cannot write to the standard output" ] || fail "full: $code $(cat err)"
+fi
