@@ -78,15 +78,15 @@ static bool chain_at(const struct study *s, int32_t at, int32_t *first, int32_t 
     return *first >= 0 && *last >= 0;
 }
 
-/* The loop over heads around a softmax: the shortest body that repeats from one of the ops before it. Projections of
- * single heads may be inside. */
+/* Two turns of the loop over heads around a softmax: the shortest body that repeats from one of the ops before it, or is
+ * repeated there. Projections of single heads may be inside. */
 static bool loop_at(const struct study *s, int32_t at, struct loop *out)
 {
     for (int32_t start = at; start >= 0 && at - start <= LONGEST_BODY; start--) {
         if (study_is_backward(s, start))
             return false;
         struct loop l;
-        if (!study_loop(s, start, LEAST_HEADS, LONGEST_BODY, &l) || at - start >= l.period)
+        if (!study_loop(s, start, LEAST_HEADS, LONGEST_BODY, &l) || at - start >= l.ops)
             continue;
         int products = 0, norms = 0, chains = 0;
         for (int32_t k = start; k < start + l.period; k++) {
@@ -95,13 +95,18 @@ static bool loop_at(const struct study *s, int32_t at, struct loop *out)
             chains += is_scores(s, s->top[k]);
         }
         if (products >= 2 && !norms && chains == 1) {       /* a whole layer has norms */
-            while (l.first > 0 && study_same(s, l.first - 1, l.first - 1 + l.period) && !study_is_backward(s, l.first - 1))
-                l.first--, l.ops++;
             *out = l;
             return true;
         }
     }
     return false;
+}
+
+static void extend(const struct study *s, struct loop *l)
+{
+    while (l->first > 0 && study_same(s, l->first - 1, l->first - 1 + l->period) && !study_is_backward(s, l->first - 1))
+        l->first--, l->ops++;
+    study_loop_extend(s, l);
 }
 
 /* Where nothing is looped over, the same test says so for the chain: a body of one attention that follows itself. */
@@ -149,6 +154,7 @@ bool trace_rule_per_head_attention(struct study *s, struct charge *c)
         struct loop l;
         if (study_is_backward(s, k) || !is_scores(s, s->top[k]) || !loop_at(s, k, &l))
             continue;
+        extend(s, &l);
         int32_t end = l.first + l.ops;
         while (end < s->n_top && study_task(s, s->top[end]) == TASK_JOIN)
             end++;

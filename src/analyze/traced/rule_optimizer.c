@@ -27,8 +27,8 @@ static struct updates count_updates(const struct study *s)
         u.ops++;
         u.launches += study_launches(s, i);
         u.multi += study_task(s, i) == TASK_MULTI;
-        addcdiv += !strcmp(view_name(s->v, i), "aten::addcdiv_");
-        most += study_task(s, i) == TASK_UPDATE || !strcmp(view_name(s->v, i), "aten::add_");
+        addcdiv += strstr(view_name(s->v, i), "::addcdiv_") != NULL;
+        most += study_task(s, i) == TASK_UPDATE || strstr(view_name(s->v, i), "::add_");
         if (study_task(s, i) != TASK_MULTI && u.example < 0)
             u.example = i;
     }
@@ -84,9 +84,29 @@ static int charge_additions(const struct study *s, struct charge *c, int32_t nod
     return n;
 }
 
+/* Those of the first backward pass behind the fills: further passes accumulate what is meant to be added. A forward pass,
+ * with products, parts two of them. */
+static int charge_first_additions(const struct study *s, struct charge *c)
+{
+    int n = 0, passes = 0;
+    bool forward = true;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        if (study_annotation(s, s->top[k], "Optimizer") >= 0)
+            passes = 0;
+        else if (!study_is_backward(s, k))
+            forward |= study_find(s, s->top[k], TASK_LINEAR) >= 0 || study_find(s, s->top[k], TASK_CONVOLUTION) >= 0;
+        else if (is_accumulate(s, s->top[k])) {
+            passes += forward;
+            forward = false;
+            n += passes == 1 ? charge_additions(s, c, s->top[k]) : 0;
+        }
+    }
+    return n;
+}
+
 bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
 {
-    int fills = 0, nodes = 0, additions = 0;
+    int fills = 0, nodes = 0;
     int32_t example = -1;
     for (int32_t k = 0; k < s->n_top; k++) {
         nodes += is_accumulate(s, s->top[k]);
@@ -98,9 +118,7 @@ bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
     }
     if (example < 0 || !fills)
         return false;
-    for (int32_t k = 0; k < s->n_top; k++)
-        if (is_accumulate(s, s->top[k]))
-            additions += charge_additions(s, c, s->top[k]);
+    const int additions = charge_first_additions(s, c);
     c->doubt = 0.35;
     c->finding.where = study_where(s, example);
     c->finding.cause = "gradients are set to zero and then added to, where keeping the first gradient would do";

@@ -56,7 +56,8 @@ bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
                    study_find(s, s->top[k], TASK_BATCHED) < 0;
     c->edit.added_ns = per_step(s, weights) * (s->trains ? CAST_OPS : CAST_OPS / 2) * s->unit_ns;
     c->doubt = 0.4;
-    c->finding.where = study_where(s, view_op_around(v, example));
+    const int32_t op = view_op_around(v, example);
+    c->finding.where = study_where(s, op >= 0 ? op : example);
     c->finding.cause = "products run in f32 on a device whose 16-bit units are several times faster";
     c->finding.evidence = study_text(s, "%s of %s of products per step run in f32", study_us(s, per_step(s, f32_ns)),
                                      study_us(s, per_step(s, all_ns)));

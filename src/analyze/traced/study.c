@@ -55,16 +55,35 @@ bool study_in_backward(const struct study *s, int32_t host)
 int32_t study_annotation(const struct study *s, int32_t host, const char *prefix)
 {
     for (int32_t i = host; i >= 0; i = s->v->parent[i])
-        if (view_event(s->v, i)->kind == EVENT_ANNOTATION && !strncmp(view_name(s->v, i), prefix, strlen(prefix)))
+        if (view_event(s->v, i)->kind != EVENT_RUNTIME && !strncmp(view_name(s->v, i), prefix, strlen(prefix)))
             return i;
     return -1;
+}
+
+/* Old traces record the user's ranges as ops: one of them has ops inside, no namespace and no number. */
+static bool is_range(const struct study *s, int32_t host)
+{
+    const char *name = view_name(s->v, host);
+    if (view_event(s->v, host)->link >= 0 || strstr(name, "::"))
+        return false;
+    if (strchr(name, '#'))
+        return true;                        /* Optimizer.step#SGD.step */
+    for (int32_t i = host + 1; i < s->v->end[host]; i = s->v->end[i])
+        if (view_event(s->v, i)->kind == EVENT_HOST_OP)
+            return true;
+    return false;
+}
+
+static bool is_op(const struct study *s, int32_t host)
+{
+    return view_event(s->v, host)->kind == EVENT_HOST_OP && !is_range(s, host);
 }
 
 int32_t study_top(const struct study *s, int32_t host)
 {
     int32_t top = -1;
     for (int32_t i = host; i >= 0; i = s->v->parent[i])
-        if (view_event(s->v, i)->kind == EVENT_HOST_OP)
+        if (is_op(s, i))
             top = i;
     return top;
 }
@@ -227,14 +246,20 @@ bool study_loop(const struct study *s, int32_t at, int least, int longest, struc
 {
     for (int32_t period = 1; period <= longest && at + (int64_t)least * period <= s->n_top; period++) {
         int32_t same = 0;
-        while (at + same + period < s->n_top && study_same(s, at + same, at + same + period))
+        while (same < (least - 1) * period && study_same(s, at + same, at + same + period))
             same++;
-        if (same / period + 1 >= least) {
-            *out = (struct loop){at, period, same + period};
+        if (same == (least - 1) * period) {
+            *out = (struct loop){at, period, least * period};
             return true;
         }
     }
     return false;
+}
+
+void study_loop_extend(const struct study *s, struct loop *l)
+{
+    while (l->first + l->ops < s->n_top && study_same(s, l->first + l->ops - l->period, l->first + l->ops))
+        l->ops++;
 }
 
 /* ---- charges ---- */
@@ -373,10 +398,11 @@ static void collect_top(struct study *s)
     const struct replay *r = s->replay;
     s->top = xcalloc((size_t)r->n_ops + 1, sizeof *s->top);
     for (int32_t i = 0; i < s->v->n_host && s->n_top < r->n_ops; i++) {
-        const struct event *e = view_event(s->v, i);
-        if (e->kind == EVENT_HOST_OP && e->start_ns >= r->start_ns && e->start_ns < r->end_ns && r->training[e->track] &&
-            study_top(s, i) == i)
+        if (!is_op(s, i))
+            continue;
+        if (study_has(s, i))
             s->top[s->n_top++] = i;
+        i = s->v->end[i] - 1;               /* what is inside is not outermost */
     }
     qsort_r(s->top, (size_t)s->n_top, sizeof *s->top, by_start, s);
 }

@@ -106,8 +106,9 @@ struct loop {
     int32_t first;                          /* index into top */
     int32_t period, ops;                    /* ops in the body; in all its turns, the last of which may be cut short */
 };
-/* The shortest body that starts at top[at] and follows itself at least `least` times; false: none. */
+/* The shortest body that starts at top[at] and has at least `least` turns; *out gets so many. false: none. */
 bool study_loop(const struct study *s, int32_t at, int least, int longest, struct loop *out);
+void study_loop_extend(const struct study *s, struct loop *l);         /* to all its turns */
 
 /* ---- charges ---- */
 

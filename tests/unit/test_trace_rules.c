@@ -1,0 +1,773 @@
+/* Rules on traces about waiting, moving and making data, and about what bounds a step: each on a step that has the fault,
+ * with the gain that the planted time promises, and on near misses that must stay quiet. */
+#include "unit/trace_models.h"
+
+/* ---- nothing wrong ---- */
+
+static void a_step_with_nothing_wrong_has_no_finding_but_its_bound(void **state)
+{
+    (void)state;
+    for (int kind = HOST_BOUND; kind <= DEVICE_BOUND; kind++) {
+        struct model m = model_new((enum model_kind)kind);
+        struct judged j = model_judge(&m, 0);
+        for (int i = 0; i < j.d.n_findings; i++) {
+            const char *rule = j.d.findings[i].rule;
+            const bool bound = !strcmp(rule, "launch-bound") || !strcmp(rule, "host-bound") || !strcmp(rule, "small-batch");
+            if (!bound || kind == DEVICE_BOUND)
+                fail_msg("%s was found in a clean step: %s", rule, j.d.findings[i].evidence);
+        }
+        judged_release(&j);
+    }
+}
+
+/* ---- host-sync ---- */
+
+static void read_number(struct model *m, const char *sync)
+{
+    model_begin(m, "item", "[[]]");
+    model_begin(m, "_local_scalar_dense", "[[]]");
+    traced_idle(&m->t, 5);
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 4, 2);
+    traced_wait(&m->t, sync);
+    model_end(m);
+    model_end(m);
+}
+
+static void read_loss_and_log(struct model *m)
+{
+    m->t.launch_call = "hipLaunchKernel", m->t.copy_call = "hipMemcpyAsync";
+    read_number(m, "hipStreamSynchronize");
+    traced_idle(&m->t, 3000);               /* Python that the device could work beside */
+}
+
+static void read_norms(struct model *m)
+{
+    for (int i = 0; i < 20; i++) {
+        model_op(m, "linalg_vector_norm", "[[512, 512], []]", "reduce_kernel<norm>", 3, NULL);
+        read_number(m, "cudaStreamSynchronize");
+    }
+}
+
+static void a_read_in_a_step_that_the_device_could_fill_costs_the_hosts_work_behind_it(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.end = read_loss_and_log;
+    struct judged j = model_judge(&m, 0);
+    const double device = j.d.corrected.device_us;
+    assert_gain(&j, "host-sync", (device + 3000) / device, 0.08);
+    judged_release(&j);
+}
+
+static void reads_in_a_loop_cost_what_they_and_their_reductions_take(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = read_norms;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_gain(&j, "host-sync", model_gain(&m), 0.1);
+    assert_non_null(strstr(f->cause, "20 numbers"));
+    judged_release(&j);
+}
+
+static void read_in_the_loader(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    read_number(m, "cudaStreamSynchronize");
+    traced_end(&m->t);
+}
+
+static void reads_outside_of_steps_and_in_the_loader_are_not_the_steps(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    read_number(&m, "cudaStreamSynchronize");
+    m.data = read_in_the_loader;
+    model_train(&m);
+    read_number(&m, "cudaDeviceSynchronize");
+    traced_on_thread(&m.t, 9);              /* another thread's waits, such as a pinning thread's */
+    for (int i = 0; i < 10; i++)
+        traced_at(&m.t, EVENT_RUNTIME, "cudaEventSynchronize", 500 + 10 * i, 5);
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "host-sync");
+    assert_not_found(&j, "device-to-host-copy");
+    judged_release(&j);
+}
+
+/* ---- device-to-host-copy ---- */
+
+static void copy_activation(struct model *m)
+{
+    model_begin(m, "to", MODEL_X);
+    model_begin(m, "_to_copy", MODEL_X);
+    model_begin(m, "copy_", MODEL_X);
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 8 << 20, 2000);
+    traced_wait(&m->t, "cudaStreamSynchronize");
+    model_end(m);
+    model_end(m);
+    model_end(m);
+}
+
+static void copy_without_waiting(struct model *m)
+{
+    model_begin(m, "copy_", MODEL_X);
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pinned)", 8 << 20, 200);
+    model_end(m);
+}
+
+static void a_large_copy_to_the_host_costs_its_wait(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.after_forward = copy_activation;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_gain(&j, "device-to-host-copy", model_gain(&m), 0.1);
+    assert_non_null(strstr(f->evidence, "8.39 MB"));
+    assert_not_found(&j, "host-sync");
+    judged_release(&j);
+}
+
+static void a_copy_to_pinned_memory_does_not_wait(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.after_forward = copy_without_waiting;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "device-to-host-copy");
+    assert_not_found(&j, "host-sync");
+    judged_release(&j);
+}
+
+/* ---- constant-rebuilt ---- */
+
+static void build_mask(struct model *m)
+{
+    const bool no_grad = m->no_grad;
+    m->no_grad = true;
+    model_op(m, "ones", NULL, "vectorized_elementwise_kernel<Fill>", 5, NULL);
+    model_op(m, "triu", "[[256, 256], []]", "triu_tril_kernel", 5, NULL);
+    model_view(m, "unsqueeze", "[[256, 256], []]");
+    model_op(m, "logical_not", "[[1, 256, 256]]", "vectorized_elementwise_kernel<not>", 5, NULL);
+    m->no_grad = no_grad;
+}
+
+static void build_mask_of_another_namespace(struct model *m)
+{
+    const char *space = m->space;
+    m->space = "npu";
+    build_mask(m);
+    m->space = space;
+}
+
+static void fill_buffer(struct model *m) { model_op(m, "zeros", NULL, "vectorized_elementwise_kernel<Fill>", 5, NULL); }
+static void make_noise(struct model *m)
+{
+    model_op(m, "randn", NULL, "distribution_elementwise_grid_stride_kernel", 5, NULL);
+    model_op(m, "mul", "[[32, 256], []]", "vectorized_elementwise_kernel<mul>", 5, NULL);
+}
+static void build_mask_once(struct model *m)
+{
+    if (m->step == 1)
+        build_mask(m);
+}
+
+static void a_mask_built_in_every_step_costs_its_ops(void **state)
+{
+    (void)state;
+    model_part *const parts[] = {build_mask, build_mask_of_another_namespace};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.data = parts[i];
+        struct judged j = model_judge(&m, model_step_us(&m));
+        assert_gain(&j, "constant-rebuilt", model_gain(&m), 0.15);
+        judged_release(&j);
+    }
+}
+
+static void buffers_noise_and_single_masks_are_not_constants_rebuilt(void **state)
+{
+    (void)state;
+    model_part *const parts[] = {fill_buffer, make_noise, build_mask_once};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.data = parts[i];
+        struct judged j = model_judge(&m, 0);
+        assert_not_found(&j, "constant-rebuilt");
+        judged_release(&j);
+    }
+}
+
+/* ---- pageable-copies, tiny-host-tensors ---- */
+
+static void upload(struct model *m, const char *copy, int64_t bytes, double us, bool waits)
+{
+    model_begin(m, "to", "[[32, 256]]");
+    model_begin(m, "_to_copy", "[[32, 256]]");
+    model_begin(m, "copy_", "[[32, 256], [32, 256]]");
+    traced_idle(&m->t, 10);
+    traced_copy(&m->t, copy, bytes, us);
+    if (waits)
+        traced_wait(&m->t, m->t.copy_call[0] == 'h' ? "hipStreamSynchronize" : "cudaStreamSynchronize");
+    model_end(m);
+    model_end(m);
+    model_end(m);
+}
+
+static void upload_batch(struct model *m) { upload(m, "Memcpy HtoD (Pageable -> Device)", 1 << 22, 1000, true); }
+static void upload_batch_hip(struct model *m)
+{
+    m->t.copy_call = "hipMemcpyWithStream";
+    upload(m, "Memcpy HtoD (Host -> Device)", 1 << 22, 1000, true);
+}
+static void upload_pinned(struct model *m) { upload(m, "Memcpy HtoD (Pinned -> Device)", 1 << 22, 1000, false); }
+
+static void upload_rows(struct model *m)
+{
+    for (int i = 0; i < 16; i++) {
+        model_view(m, "select", "[[16, 4096], [], []]");
+        upload(m, "Memcpy HtoD (Pageable -> Device)", 32 << 10, 20, true);
+    }
+    model_op(m, "stack", "[[[4096]], []]", "CatArrayBatchedCopy", 10, NULL);
+}
+
+static void upload_numbers(struct model *m)
+{
+    for (int i = 0; i < 12; i++) {
+        model_view(m, "lift_fresh", "[[]]");
+        upload(m, "Memcpy HtoD (Pageable -> Device)", 8, 2, true);
+        model_op(m, "mul", "[[32, 256], []]", "vectorized_elementwise_kernel<mul>", 3, NULL);
+    }
+}
+
+static void upload_one_number_in_all(struct model *m)
+{
+    if (m->step == 1)
+        upload(m, "Memcpy HtoD (Pageable -> Device)", 8, 2, true);
+}
+
+static void a_batch_from_ordinary_memory_costs_the_wait_for_it(void **state)
+{
+    (void)state;
+    model_part *const parts[] = {upload_batch, upload_batch_hip};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.data = parts[i];
+        struct judged j = model_judge(&m, model_step_us(&m));
+        const double step = model_step_us(&m);
+        assert_gain(&j, "pageable-copies", step / (step - 500), 0.1);       /* pinned, a copy takes half of the time */
+        assert_not_found(&j, "host-sync");
+        assert_not_found(&j, "tiny-host-tensors");
+        judged_release(&j);
+    }
+}
+
+static void rows_copied_one_by_one_could_go_together(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.data = upload_rows;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const double step = model_step_us(&m);
+    assert_gain(&j, "pageable-copies", step / (step - m.planted_us * 15 / 16), 0.15);
+    judged_release(&j);
+}
+
+static void pinned_copies_are_well(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.data = upload_pinned;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "pageable-copies");
+    assert_not_found(&j, "tiny-host-tensors");
+    judged_release(&j);
+}
+
+static void numbers_made_on_the_host_in_a_loop_cost_the_loop(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.after_forward = upload_numbers;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const double step = model_step_us(&m);
+    assert_gain(&j, "tiny-host-tensors", step / (step - m.planted_us * 11 / 12), 0.2);
+    assert_not_found(&j, "pageable-copies");
+    judged_release(&j);
+}
+
+static void one_number_in_all_steps_is_nothing(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.after_forward = upload_one_number_in_all;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "tiny-host-tensors");
+    judged_release(&j);
+}
+
+/* ---- data-stall ---- */
+
+static void load_slowly(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    traced_idle(&m->t, 2500);
+    traced_end(&m->t);
+}
+
+static void load_in_the_process(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    for (int i = 0; i < 100; i++)
+        traced_op(&m->t, "aten::stack", 25);
+    traced_end(&m->t);
+}
+
+static void load_quickly(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    traced_idle(&m->t, 5);
+    traced_end(&m->t);
+}
+
+static void waiting_for_the_loader_costs_the_wait(void **state)
+{
+    (void)state;
+    static const struct { model_part *part; const char *says; } cases[] = {{load_slowly, "workers"}, {load_in_the_process, "process itself"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.data = cases[i].part;
+        struct judged j = model_judge(&m, model_step_us(&m));
+        const struct finding *f = assert_gain(&j, "data-stall", model_gain(&m), 0.06);
+        assert_non_null(strstr(f->cause, cases[i].says));
+        judged_release(&j);
+    }
+}
+
+static void a_batch_that_is_ready_is_no_stall(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.data = load_quickly;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "data-stall");
+    judged_release(&j);
+}
+
+/* ---- eval-share ---- */
+
+static void evaluate(struct model *m)
+{
+    m->no_grad = true;
+    model_forward(m);
+    read_number(m, "cudaStreamSynchronize");
+    m->no_grad = false;
+}
+
+static void use_the_average_weights(struct model *m)    /* a few ops without gradients are no evaluation */
+{
+    m->no_grad = true;
+    model_linear(m, MODEL_WIDTH, MODEL_WIDTH, "nvjet_gemm", 10);
+    m->no_grad = false;
+}
+
+static void checkpointed_mlp(struct model *m)           /* forward without gradients inside a function that has them */
+{
+    model_begin(m, "CheckpointFunction::apply", MODEL_X);
+    m->no_grad = true;
+    model_mlp(m);
+    model_norm(m);
+    model_norm(m);
+    m->no_grad = false;
+    model_end(m);
+    model_learn(m, "CheckpointFunctionBackward", m->kernel_us, 2);
+}
+
+static void evaluation_between_steps_costs_its_time(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = evaluate;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    assert_gain(&j, "eval-share", model_gain(&m), 0.1);
+    judged_release(&j);
+}
+
+static void few_ops_without_gradients_are_no_evaluation(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = use_the_average_weights;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "eval-share");
+    judged_release(&j);
+    struct model c = model_new(HOST_BOUND);
+    c.mlp = checkpointed_mlp;
+    struct judged k = model_judge(&c, 0);
+    assert_not_found(&k, "eval-share");
+    judged_release(&k);
+}
+
+static void nothing(struct model *m) { (void)m; }
+
+static void inference_alone_is_no_evaluation_between_steps(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.no_grad = true;
+    m.backward = nothing;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "eval-share");
+    assert_not_found(&j, "no-clipping");
+    judged_release(&j);
+}
+
+/* ---- what bounds the step ---- */
+
+static void think(struct model *m) { traced_idle(&m->t, 4000); }
+
+static void pythons_own_time_is_told_from_launching(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = think;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    assert_gain(&j, "host-bound", model_gain(&m), 0.05);
+    assert_string_equal(j.d.bound_by, "host");
+    judged_release(&j);
+}
+
+static void many_short_launches_bind_the_step_to_the_host(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_found(&j, "launch-bound");
+    /* no more than until the device is the bound */
+    assert_true(f->speedup > 1.5 && f->speedup < 1.01 * j.d.corrected.step_us / j.d.corrected.device_us);
+    judged_release(&j);
+}
+
+static void a_step_that_the_device_fills_is_not_bound_by_the_host(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.end = think;                          /* beside the device's work */
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "host-bound");
+    assert_not_found(&j, "launch-bound");
+    assert_not_found(&j, "small-batch");
+    assert_string_equal(j.d.bound_by, "device");
+    judged_release(&j);
+}
+
+static void few_long_launches_are_not_launch_bound(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        for (int k = 0; k < 10; k++)
+            traced_run(&m, "aten::mm", 500, "gemm", 20);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_not_found(&j, "launch-bound");
+    assert_found(&j, "host-bound");
+    judged_release(&j);
+}
+
+static void short_products_gain_by_a_larger_batch(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.kernel_us = 4;
+    struct judged j = model_judge(&m, 0);
+    const struct finding *f = assert_found(&j, "small-batch");
+    assert_true(f->speedup > 1.5 && f->speedup <= 32);
+    judged_release(&j);
+    struct model large = model_new(HOST_BOUND);
+    large.kernel_us = 25;                   /* products of 25 to 50 µs */
+    large.host_us = 60;
+    struct judged k = model_judge(&large, 0);
+    assert_not_found(&k, "small-batch");
+    judged_release(&k);
+}
+
+/* ---- allocator-churn ---- */
+
+static void take_and_give_back(struct model *m)
+{
+    for (int i = 0; i < 5; i++) {
+        traced_get(&m->t, traced_at(&m->t, EVENT_RUNTIME, i % 2 ? "cudaMalloc" : "hipMalloc", m->t.now_us, 150))->link = -1;
+        traced_idle(&m->t, 150);
+        traced_wait(&m->t, "cudaFree");
+        traced_idle(&m->t, 100);
+    }
+}
+
+static void take_once(struct model *m)
+{
+    if (m->step == 0)
+        for (int i = 0; i < 3; i++) {
+            traced_at(&m->t, EVENT_RUNTIME, "cudaMalloc", m->t.now_us, 150);
+            traced_idle(&m->t, 150);
+        }
+}
+
+static void memory_of_the_driver_in_every_step_costs_its_calls(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = take_and_give_back;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    assert_gain(&j, "allocator-churn", model_gain(&m), 0.12);
+    assert_not_found(&j, "host-sync");
+    judged_release(&j);
+}
+
+static void memory_that_is_taken_once_is_kept(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = take_once;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "allocator-churn");
+    judged_release(&j);
+}
+
+/* ---- exposed-comm ---- */
+
+/* A collective on a stream of its own; the optimizer's kernels start when it is done. */
+static void reduce_behind_backward(struct model *m)
+{
+    const double stream_free = m->t.free_us;
+    const double start = fmax(m->t.now_us + 6, stream_free) + 1;
+    traced_begin(&m->t, EVENT_HOST_OP, "c10d::allreduce_");
+    traced_on_stream(&m->t, 20);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us, 5, EVENT_KERNEL, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", start, 3000);
+    traced_on_stream(&m->t, 7);
+    traced_idle(&m->t, 10);
+    traced_end(&m->t);
+    m->t.free_us = start + 3001;
+    model_norm_of_gradients(m);
+}
+
+/* The same beside forward and backward. */
+static void reduce_beside(struct model *m)
+{
+    traced_on_stream(&m->t, 20);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us, 5, EVENT_KERNEL, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+                   fmax(m->t.now_us + 30, m->t.free_us), 3000);
+    traced_on_stream(&m->t, 7);
+    traced_idle(&m->t, 10);
+}
+
+static void collectives_that_nothing_hides_cost_their_time(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.after_backward = reduce_behind_backward;
+    struct judged j = model_judge(&m, 0);
+    const double step = j.d.corrected.step_us;
+    assert_gain(&j, "exposed-comm", step / (step - 3000), 0.15);
+    judged_release(&j);
+}
+
+static void collectives_beside_computation_are_hidden(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.data = reduce_beside;
+    struct judged j = model_judge(&m, 0);
+    assert_true(j.d.gpu.comm_us > 0);
+    assert_not_found(&j, "exposed-comm");
+    judged_release(&j);
+}
+
+/* ---- memory-limit ---- */
+
+static struct judged judge_memory(double bytes)
+{
+    struct model m = model_new(HOST_BOUND);
+    struct trace *t = m.t.trace;
+    model_train(&m);
+    t->devices = xrealloc(NULL, sizeof *t->devices);
+    t->n_devices = 1;
+    t->devices[0] = (struct trace_device){.id = 0, .name = trace_name(t, "AMD Instinct MI250"), .major = 9, .multiprocessors = 104,
+                                          .memory_bytes = (int64_t)64 << 30};
+    for (int i = 0; i < 10; i++)
+        traced_memory_at(&m.t, 100 * i, bytes * (i + 1) / 10);
+    return model_judge(&m, 0);
+}
+
+static void memory_that_is_nearly_full_is_said(void **state)
+{
+    (void)state;
+    struct judged j = judge_memory(0.97 * 64 * (1 << 30));
+    const struct finding *f = assert_found(&j, "memory-limit");
+    assert_near(f->speedup, 1, 0, "speed-up");
+    assert_int_equal(f->severity, SEVERITY_LOW);
+    assert_string_equal(j.d.device, "AMD Instinct MI250");
+    judged_release(&j);
+    struct judged k = judge_memory(0.6 * 64 * (1 << 30));
+    assert_not_found(&k, "memory-limit");
+    judged_release(&k);
+}
+
+/* ---- low-occupancy ---- */
+
+static void fill_arguments(struct trace *t, const char *kernel, float occupancy)
+{
+    struct traced m = {.trace = t};
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_KERNEL && !strcmp(t->names[t->events[i].name], kernel)) {
+            struct event_args *a = traced_args(&m, i);
+            a->occupancy = occupancy;
+            a->grid[0] = 4096, a->grid[1] = a->grid[2] = 1;
+        }
+}
+
+static void roll(struct model *m) { model_op(m, "roll", MODEL_X, "roll_cuda_kernel", 1000, "RollBackward0"); }
+
+static struct judged judge_occupancy(const char *kernel, float occupancy)
+{
+    struct model m = model_new(DEVICE_BOUND);
+    m.end = roll;
+    model_train(&m);
+    fill_arguments(m.t.trace, kernel, occupancy);
+    return model_judge(&m, 0);
+}
+
+static void kernels_of_few_warps_could_be_faster(void **state)
+{
+    (void)state;
+    struct judged j = judge_occupancy("roll_cuda_kernel", 6);
+    const double step = j.d.corrected.step_us;
+    assert_gain(&j, "low-occupancy", step / (step - 500), 0.1);
+    judged_release(&j);
+    struct judged high = judge_occupancy("roll_cuda_kernel", 80), gemm = judge_occupancy("nvjet_gemm", 6);
+    assert_not_found(&high, "low-occupancy");
+    assert_not_found(&gemm, "low-occupancy");
+    judged_release(&high);
+    judged_release(&gemm);
+}
+
+/* ---- layout-copies ---- */
+
+static void make_contiguous(struct model *m)
+{
+    model_attention(m);
+    model_begin(m, "contiguous", "[[32, 256, 512], []]");
+    model_begin(m, "clone", "[[32, 256, 512], []]");
+    model_op(m, "copy_", MODEL_X, "elementwise_kernel<direct_copy>", 300, NULL);
+    model_end(m);
+    model_end(m);
+    model_learn(m, "CloneBackward0", 0, 0);
+}
+
+static void be_contiguous(struct model *m)
+{
+    model_attention(m);
+    model_view(m, "contiguous", "[[32, 256, 512], []]");
+    model_begin(m, "reshape", "[[32, 256, 512], []]");
+    model_view(m, "view", "[[32, 256, 512], []]");
+    model_end(m);
+}
+
+static void copies_for_another_order_cost_their_time(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.attention = make_contiguous;
+    struct judged j = model_judge(&m, 0);
+    const double step = j.d.corrected.step_us;
+    assert_gain(&j, "layout-copies", step / (step - 3 * 300), 0.05);
+    judged_release(&j);
+}
+
+static void views_are_no_copies(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.attention = be_contiguous;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "layout-copies");
+    judged_release(&j);
+}
+
+/* ---- the profiler's words ---- */
+
+/* All that is planted above at once, as text with the names of both ages: the same findings. */
+static void plant_all(struct model *m)
+{
+    load_slowly(m);
+    upload_rows(m);
+    build_mask(m);
+}
+
+static void plant_all_behind(struct model *m)
+{
+    read_norms(m);
+    take_and_give_back(m);
+    evaluate(m);
+}
+
+static void old_and_new_names_of_categories_say_the_same(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"data-stall", "pageable-copies", "constant-rebuilt", "host-sync", "allocator-churn",
+                                        "eval-share", "launch-bound"};
+    struct model m = model_new(HOST_BOUND);
+    m.data = plant_all;
+    m.end = plant_all_behind;
+    const double step = model_step_us(&m);
+    struct judged now = trace_judge(model_as_text(m.t.trace, false), step), old = trace_judge(model_as_text(m.t.trace, true), step);
+    struct judged made = model_judge(&m, step);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const double gain = assert_found(&made, rules[i])->speedup;
+        assert_near(assert_found(&now, rules[i])->speedup, gain, 1e-3, rules[i]);
+        assert_near(assert_found(&old, rules[i])->speedup, gain, 0.05 * gain, rules[i]);
+    }
+    judged_release(&now);
+    judged_release(&old);
+    judged_release(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_with_nothing_wrong_has_no_finding_but_its_bound),
+        cmocka_unit_test(a_read_in_a_step_that_the_device_could_fill_costs_the_hosts_work_behind_it),
+        cmocka_unit_test(reads_in_a_loop_cost_what_they_and_their_reductions_take),
+        cmocka_unit_test(reads_outside_of_steps_and_in_the_loader_are_not_the_steps),
+        cmocka_unit_test(a_large_copy_to_the_host_costs_its_wait),
+        cmocka_unit_test(a_copy_to_pinned_memory_does_not_wait),
+        cmocka_unit_test(a_mask_built_in_every_step_costs_its_ops),
+        cmocka_unit_test(buffers_noise_and_single_masks_are_not_constants_rebuilt),
+        cmocka_unit_test(a_batch_from_ordinary_memory_costs_the_wait_for_it),
+        cmocka_unit_test(rows_copied_one_by_one_could_go_together),
+        cmocka_unit_test(pinned_copies_are_well),
+        cmocka_unit_test(numbers_made_on_the_host_in_a_loop_cost_the_loop),
+        cmocka_unit_test(one_number_in_all_steps_is_nothing),
+        cmocka_unit_test(waiting_for_the_loader_costs_the_wait),
+        cmocka_unit_test(a_batch_that_is_ready_is_no_stall),
+        cmocka_unit_test(evaluation_between_steps_costs_its_time),
+        cmocka_unit_test(few_ops_without_gradients_are_no_evaluation),
+        cmocka_unit_test(inference_alone_is_no_evaluation_between_steps),
+        cmocka_unit_test(pythons_own_time_is_told_from_launching),
+        cmocka_unit_test(many_short_launches_bind_the_step_to_the_host),
+        cmocka_unit_test(a_step_that_the_device_fills_is_not_bound_by_the_host),
+        cmocka_unit_test(few_long_launches_are_not_launch_bound),
+        cmocka_unit_test(short_products_gain_by_a_larger_batch),
+        cmocka_unit_test(memory_of_the_driver_in_every_step_costs_its_calls),
+        cmocka_unit_test(memory_that_is_taken_once_is_kept),
+        cmocka_unit_test(collectives_that_nothing_hides_cost_their_time),
+        cmocka_unit_test(collectives_beside_computation_are_hidden),
+        cmocka_unit_test(memory_that_is_nearly_full_is_said),
+        cmocka_unit_test(kernels_of_few_warps_could_be_faster),
+        cmocka_unit_test(copies_for_another_order_cost_their_time),
+        cmocka_unit_test(views_are_no_copies),
+        cmocka_unit_test(old_and_new_names_of_categories_say_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
