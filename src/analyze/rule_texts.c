@@ -95,8 +95,8 @@ const struct rule_text rule_texts[] = {
                     "x = x.to(device, non_blocking=True)"},
     {.id = "tiny-host-tensors", .effort = EFFORT_LOW,
      .summary = "Small tensors are created on the host and copied to the device one by one inside the step.",
-     .recognised = "In a trace: many host-to-device copies of a few bytes to a few kilobytes per step, each behind a "
-                   "creation op (torch.tensor, arange, full) on the CPU.",
+     .recognised = "In a trace: at least four host-to-device copies of up to 512 bytes per step from ordinary memory, "
+                   "such as torch.tensor(x).to(device); the loop around them counts too.",
      .costs = "Each copy costs a call and, from pageable memory, a wait, about 10 to 30 microseconds for bytes that "
               "take none.",
      .fix_hone = "Does not occur: learning rate and counters are values of the program and are computed by its ops.",
@@ -133,7 +133,8 @@ const struct rule_text rule_texts[] = {
      .recognised = "Each op's time is split by what it touches: ops that see nothing of the batch (optimizer, "
                    "constants) are fixed, ops bound by memory are fixed as the weights are of their bytes, ops bound "
                    "by arithmetic grow; dispatch and host work are fixed. Listed from 5 % fixed, if a doubled batch "
-                   "fits in memory.",
+                   "fits in memory. In a trace: most kernels of products, attention and norms are shorter than a "
+                   "launch, and the device is idle.",
      .costs = "With a fixed part F of step S, twice the batch takes 2S - F: a gain per sample of 2S / (2S - F). The "
               "optimistic end also counts half of the imbalance and of the time beyond the roofline as fixed.",
      .fix_hone = "train.batch_size. It changes training: updates get fewer per epoch, and train.lr may have to rise. "
@@ -195,8 +196,8 @@ const struct rule_text rule_texts[] = {
                     "x = self.down(F.silu(gate) * up)"},
     {.id = "zero-grad-fills", .effort = EFFORT_LOW,
      .summary = "Gradient buffers are filled with zeros in every step and then added to.",
-     .recognised = "In a program: fill and zero ops on more than one element. In a trace: a memset or fill kernel per "
-                   "parameter at the start or end of the step.",
+     .recognised = "In a program: fill and zero ops on more than one element. In a trace: fills inside Optimizer.zero_grad, "
+                   "and the additions to gradients that they make necessary.",
      .costs = "One write of every gradient, one read more when the first gradient is added instead of stored, and a "
               "launch or dispatch per tensor.",
      .fix_hone = "Occurs with train.accumulate above 1 only: accumulators are zeroed after each update. "
@@ -206,7 +207,7 @@ const struct rule_text rule_texts[] = {
                     "p.grad.zero_()"},
     {.id = "allocator-churn", .effort = EFFORT_MEDIUM,
      .summary = "Memory is taken from and given back to the device driver inside the step.",
-     .recognised = "In a trace: cudaMalloc, cudaFree or hipMalloc calls in steady-state steps, or allocator retries.",
+     .recognised = "In a trace: calls of the driver's malloc and free (cudaMalloc, hipFree, ...) in every step.",
      .costs = "cudaFree waits for the whole device; the calls take from tens of microseconds to milliseconds. Causes: "
               "empty_cache() in the loop, shapes that change from step to step, memory near its limit.",
      .fix_hone = "Does not occur: memory is planned and allocated before the first step.",
@@ -224,8 +225,8 @@ const struct rule_text rule_texts[] = {
                     "host.copy_(out, non_blocking=True)"},
     {.id = "misaligned-dims", .effort = EFFORT_LOW,
      .summary = "Dimensions of matrix products are no multiple of what the device's units work on.",
-     .recognised = "In a trace with shapes: M, N or K of large products not divisible by 8 (bf16, fp16) or 4 (TF32), "
-                   "most often the vocabulary; slower kernel variants than for the next multiple.",
+     .recognised = "In a trace with shapes: a width of forward products not divisible by 8 (bf16, fp16) or 16 (fp8), "
+                   "most often the vocabulary; all products with that width count, at the rate of the others.",
      .costs = "Tensor cores need aligned rows: else the product runs in a slower variant, or partly empty tiles are "
               "computed.",
      .fix_hone = "model.vocab, model.dim and model.ffn are free to choose: multiples of 64 suit every device. On the "
@@ -265,7 +266,7 @@ const struct rule_text rule_texts[] = {
     {.id = "memory-limit", .effort = EFFORT_MEDIUM,
      .summary = "The step needs most of the memory there is.",
      .recognised = "The larger of planned peak and resident memory is at least 80 % of what the process may use; in a "
-                   "trace: reserved memory near the device's size, or allocator retries.",
+                   "trace: reserved memory of at least 92 % of the device's.",
      .costs = "No time yet (expected gain 1), but there is no room for a larger batch or sequence, and a little more "
               "means swapping or the end of the process.",
      .fix_hone = "train.batch_size down and train.accumulate up by the same factor keep the update; model.seq, as "
@@ -275,8 +276,8 @@ const struct rule_text rule_texts[] = {
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)   # no stored scores"},
     {.id = "low-occupancy", .effort = EFFORT_HIGH,
      .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
-     .recognised = "In a trace: kernels with fewer blocks than multiprocessors, or low estimated occupancy, weighted "
-                   "by their time. High occupancy is no aim in itself: good products run at 25 %.",
+     .recognised = "In a trace: kernels other than products, attention and collectives with an estimated occupancy "
+                   "below 15 %, weighted by their time. High occupancy is no aim in itself: good products run at 25 %.",
      .costs = "Idle multiprocessors do nothing for the length of the kernel; too few warps leave memory latency "
               "uncovered.",
      .fix_hone = "Does not occur on the CPU: an op is divided among all threads.",
@@ -311,7 +312,7 @@ const struct rule_text rule_texts[] = {
      .summary = "Ops that only move data: transposes, contiguous copies, concatenations, casts back and forth.",
      .recognised = "In a program: ops without arithmetic whose output holds the elements of their input, and "
                    "arithmetic that changes nothing (a sum over no dimension, dropout with probability 0). In a "
-                   "trace: copy, contiguous and cat kernels.",
+                   "trace: contiguous, clone and reshape ops of the forward pass that launch a copy.",
      .costs = "A read and a write of the tensor at memory bandwidth, a dispatch, and often a second copy in backward. "
               "The pessimistic end wins half of their own time, as the consumer may run slower on the other layout.",
      .fix_hone = "Programs built by hone have none: heads are addressed inside (B, T, H x D) and transposes are "

@@ -47,7 +47,8 @@ static double all_host_ns(const struct replay *r)
 static void fill_corrected(struct study *s, const struct costs *costs, double given_ns)
 {
     const struct replay *r = s->replay;
-    const double recorded = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    /* a host that runs ahead of the device shortens the marks, not the steps */
+    const double recorded = fmax((double)(r->end_ns - r->start_ns) / r->n_steps, s->d->mean.total_us * 1e3);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
     const double step = given_ns > 0 ? given_ns : s->base_ns;
     s->d->corrected = (struct corrected_view){

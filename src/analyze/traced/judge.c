@@ -110,6 +110,17 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
         f->after = host_bound ? "launch-bound" : "device";
 }
 
+/* The roadmap names findings by their place. */
+static void make_room(struct diagnosis *d, int at)
+{
+    for (int p = 0; p < d->n_phases; p++) {
+        int *list = arena_copy(&d->arena, d->phases[p].findings, (size_t)d->phases[p].n * sizeof *list);
+        for (int i = 0; i < d->phases[p].n; i++)
+            list[i] += list[i] >= at;
+        d->phases[p].findings = list;
+    }
+}
+
 void finding_insert(struct diagnosis *d, struct finding f)
 {
     if (!d->findings)
@@ -120,6 +131,7 @@ void finding_insert(struct diagnosis *d, struct finding f)
     for (; at > 0 && d->findings[at - 1].speedup < f.speedup; at--)
         d->findings[at] = d->findings[at - 1];
     d->findings[at] = f;
+    make_room(d, at);
 }
 
 /* "device" stands for the finding that wins most on the device, where there is one. */

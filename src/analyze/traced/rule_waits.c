@@ -32,15 +32,21 @@ struct reads {
     double wait_ns;
 };
 
-/* A wait that is this rule's business: not inside the loader, not behind a copy to the device. */
-static bool takes(const struct study *s, int32_t i, bool large)
+struct outermost {                          /* the op around the latest wait, and what it copies */
+    int32_t top;
+    bool uploads, large;
+};
+
+/* A wait that is this rule's business: not inside the loader, not behind a copy to the device. Sets *o; waits of one op
+ * follow each other. */
+static bool takes(const struct study *s, int32_t i, bool large, struct outermost *o)
 {
     if (!study_has(s, i) || !is_sync(s, i) || study_annotation(s, i, "enumerate(DataLoader)") >= 0)
         return false;
     const int32_t top = study_top(s, i);
-    if (copy_in(s, top, "HtoD"))
-        return false;
-    return is_large(s, copy_in(s, top, "DtoH")) == large;
+    if (top < 0 || top != o->top)
+        *o = (struct outermost){top, copy_in(s, top, "HtoD"), is_large(s, copy_in(s, top, "DtoH"))};
+    return !o->uploads && o->large == large;
 }
 
 /* Numbers read in a loop over tensors were computed one by one for it: that goes too. */
@@ -54,16 +60,18 @@ static void charge_producer(const struct study *s, struct charge *c, int32_t top
 static struct reads charge_reads(const struct study *s, struct charge *c, bool large)
 {
     struct reads r = {.example = -1};
+    struct outermost o = {.top = -1};
     for (int32_t i = 0; i < s->v->n_host; i++)
-        if (takes(s, i, large)) {
+        if (takes(s, i, large, &o)) {
             r.n++;
             r.wait_ns += (double)view_event(s->v, i)->duration_ns;
         }
     const bool loop = per_step(s, r.n) >= MANY;
+    int32_t charged = -1;
     for (int32_t i = 0; i < s->v->n_host; i++) {
-        if (!takes(s, i, large))
+        if (!takes(s, i, large, &o) || (o.top >= 0 && o.top == charged))
             continue;
-        const int32_t top = study_top(s, i);
+        const int32_t top = charged = o.top;
         charge_call(s, c, top >= 0 ? top : i, 0);
         if (loop && top >= 0)
             charge_producer(s, c, top);

@@ -1,0 +1,563 @@
+/* The diagnosis as a whole: severity, order, what pays only later, the roadmap, the corrected view, several ranks, odd traces,
+ * and that its time grows with the trace and not with its square. */
+#include "unit/trace_models.h"
+
+#include <time.h>
+
+/* ---- faults ---- */
+
+static void copy_layout(struct model *m)
+{
+    model_attention(m);
+    model_begin(m, "contiguous", "[[32, 256, 512], []]");
+    model_op(m, "clone", MODEL_X, "elementwise_kernel<direct_copy>", 900, NULL);
+    model_end(m);
+}
+
+static void read_loss(struct model *m)
+{
+    model_begin(m, "item", "[[]]");
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 4, 2);
+    traced_wait(&m->t, "cudaStreamSynchronize");
+    model_end(m);
+}
+
+static void load_data(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    traced_idle(&m->t, 800);
+    traced_end(&m->t);
+}
+
+static void loop_over_tensors(struct model *m)
+{
+    for (int i = 0; i < 20; i++) {
+        model_op(m, "addcmul_", "[[512, 512], [512, 512]]", "vectorized_elementwise_kernel", 5, NULL);
+        model_op(m, "addcdiv_", "[[512, 512], [512, 512]]", "vectorized_elementwise_kernel", 5, NULL);
+    }
+}
+
+static struct model with_many_faults(enum model_kind kind)
+{
+    struct model m = model_new(kind);
+    m.types = F32;
+    m.attention = copy_layout;
+    m.after_forward = read_loss;
+    m.data = load_data;
+    m.optimizer = loop_over_tensors;
+    return m;
+}
+
+/* ---- findings ---- */
+
+static void severity_follows_the_gain_and_not_the_name(void **state)
+{
+    (void)state;
+    struct model host = model_new(HOST_BOUND), device = model_new(DEVICE_BOUND);
+    host.host_us = 600;                     /* beside it, the copies' 900 µs in each layer are nothing */
+    host.attention = device.attention = copy_layout;
+    struct judged slow = model_judge(&host, model_step_us(&host)), full = model_judge(&device, 0);
+    const struct finding *small = assert_found(&slow, "layout-copies"), *large = assert_found(&full, "layout-copies");
+    assert_int_equal(small->severity, SEVERITY_LOW);
+    assert_true(large->severity >= SEVERITY_HIGH);
+    for (int i = 0; i < slow.d.n_findings; i++)
+        assert_int_equal(slow.d.findings[i].severity, severity_of(slow.d.findings[i].speedup));
+    judged_release(&slow);
+    judged_release(&full);
+}
+
+static void findings_are_ranked_by_their_gain(void **state)
+{
+    (void)state;
+    for (int kind = HOST_BOUND; kind <= DEVICE_BOUND; kind++) {
+        struct model m = with_many_faults((enum model_kind)kind);
+        struct judged j = model_judge(&m, 0);
+        assert_true(j.d.n_findings >= 5);
+        for (int i = 0; i < j.d.n_findings; i++) {
+            const struct finding *f = &j.d.findings[i];
+            assert_found(&j, f->rule);
+            assert_non_null(rule_text_find(f->rule));
+            for (int k = 0; k < i; k++) {
+                assert_true(j.d.findings[k].speedup >= f->speedup);
+                assert_string_not_equal(j.d.findings[k].rule, f->rule);
+            }
+            if (f->after)
+                assert_found(&j, f->after);
+        }
+        judged_release(&j);
+    }
+}
+
+static void a_fault_of_the_device_pays_after_the_hosts_in_a_step_bound_by_the_host(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.types = F32;
+    m.kernel_us = 20;
+    m.host_us = 60;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_found(&j, "no-mixed-precision");
+    assert_int_equal(f->severity, SEVERITY_LOW);
+    assert_non_null(f->after);
+    assert_string_equal(f->after, "launch-bound");
+    assert_null(assert_found(&j, "launch-bound")->after);
+    judged_release(&j);
+    struct model full = model_new(DEVICE_BOUND);
+    full.types = F32;
+    struct judged k = model_judge(&full, 0);
+    assert_null(assert_found(&k, "no-mixed-precision")->after);
+    judged_release(&k);
+}
+
+static void a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device_fills(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.types = F32;
+    m.optimizer = loop_over_tensors;
+    m.data = load_data;
+    struct judged j = model_judge(&m, 0);
+    const struct finding *f = assert_found(&j, "data-stall");
+    assert_int_equal(f->severity, SEVERITY_LOW);
+    assert_string_equal(f->after, "no-mixed-precision");
+    judged_release(&j);
+}
+
+/* ---- the roadmap ---- */
+
+static void assert_phases(const struct diagnosis *d)
+{
+    bool seen[64] = {0};
+    double before = 1;
+    for (int p = 0; p < d->n_phases; p++) {
+        const struct plan_phase *phase = &d->phases[p];
+        assert_true(phase->n > 0);
+        if (!(phase->speedup >= 0.995 * before && phase->low <= phase->speedup && phase->speedup <= phase->high))
+            fail_msg("phase '%s' gives %.3f (%.3f to %.3f) behind %.3f", phase->title, phase->speedup, phase->low, phase->high, before);
+        before = phase->speedup;
+        for (int i = 0; i < phase->n; i++) {
+            const int at = phase->findings[i];
+            assert_in_range(at, 0, d->n_findings - 1);
+            assert_false(seen[at]);
+            seen[at] = true;
+            const bool later = !strcmp(phase->title, "Once the step has another bound");
+            assert_int_equal(later, d->findings[at].after != NULL);
+            if (!strcmp(phase->title, "Quick wins"))
+                assert_int_equal(d->findings[at].effort, EFFORT_LOW);
+        }
+    }
+}
+
+static void phases_are_cumulative(void **state)
+{
+    (void)state;
+    for (int kind = HOST_BOUND; kind <= DEVICE_BOUND; kind++)
+        for (int given = 0; given < 2; given++) {
+            struct model m = with_many_faults((enum model_kind)kind);
+            struct judged j = model_judge(&m, given ? model_step_us(&m) : 0);
+            assert_true(j.d.n_phases >= 1);
+            assert_phases(&j.d);
+            /* together they give no less than the best alone */
+            double best = 1;
+            for (int i = 0; i < j.d.n_findings; i++)
+                best = fmax(best, j.d.findings[i].speedup);
+            assert_true(j.d.phases[j.d.n_phases - 1].speedup >= 0.995 * best);
+            assert_non_null(j.d.first_action);
+            assert_non_null(j.d.realistic_gain);
+            judged_release(&j);
+        }
+}
+
+/* ---- without the profiler ---- */
+
+static void the_corrected_view_is_consistent(void **state)
+{
+    (void)state;
+    for (int kind = HOST_BOUND; kind <= DEVICE_BOUND; kind++) {
+        struct model m = with_many_faults((enum model_kind)kind);
+        struct judged j = model_judge(&m, 0);
+        const struct corrected_view *c = &j.d.corrected;
+        assert_false(c->given);
+        assert_true(c->low_us <= c->step_us && c->step_us <= c->high_us);
+        assert_true(c->step_us <= 1.001 * c->recorded_us);
+        assert_true(c->device_us <= 1.001 * c->step_us);
+        assert_true(c->host_us <= 1.001 * c->step_us);
+        assert_near(c->idle_us, c->step_us - c->device_us, 1, "idle");
+        assert_near(c->recorded_idle_us, c->recorded_us - c->device_us, 1, "recorded idle");
+        assert_true(c->cost_per_event_us > 0 && c->cost_per_event_us < 15);
+        assert_true(c->events_per_step > 300 && c->events_per_step < 1000);
+        judged_release(&j);
+    }
+}
+
+static void a_given_step_is_taken(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    const double given = 0.6 * model_step_us(&m);
+    struct judged j = model_judge(&m, given);
+    const struct corrected_view *c = &j.d.corrected;
+    assert_true(c->given);
+    assert_near(c->step_us, given, 1e-6, "step");
+    assert_near(c->low_us, given, 1e-6, "low");
+    assert_near(c->high_us, given, 1e-6, "high");
+    assert_near(c->host_us, given, 0.01 * given, "host");
+    assert_int_equal(j.d.n_warnings, 0);
+    judged_release(&j);
+}
+
+static bool warns(const struct diagnosis *d, const char *words)
+{
+    for (int i = 0; i < d->n_warnings; i++)
+        if (strstr(d->warnings[i], words))
+            return true;
+    return false;
+}
+
+static void an_absurd_step_is_doubted(void **state)
+{
+    (void)state;
+    struct model quick = model_new(DEVICE_BOUND);
+    struct judged j = model_judge(&quick, 50);
+    assert_true(warns(&j.d, "shorter than the device's own work"));
+    for (int i = 0; i < j.d.n_findings; i++)
+        assert_true(isfinite(j.d.findings[i].speedup) && isfinite(j.d.findings[i].speedup_high));
+    judged_release(&j);
+    struct model slow = model_new(HOST_BOUND);
+    struct judged k = model_judge(&slow, 1e9);
+    assert_true(warns(&k.d, "longer than the recorded one"));
+    judged_release(&k);
+}
+
+/* A host that runs ahead of the device shortens the marks on the host, not the step. */
+static void a_host_that_runs_ahead_does_not_make_the_given_step_absurd(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    model_train(&m);
+    const double device = m.t.free_us / m.steps;
+    assert_true(device > 1.5 * model_step_us(&m));
+    struct judged j = model_judge(&m, device);
+    assert_false(warns(&j.d, "longer than"));
+    assert_false(warns(&j.d, "shorter than"));
+    assert_true(j.d.corrected.recorded_us >= 0.95 * device);
+    judged_release(&j);
+}
+
+/* ---- odd traces ---- */
+
+static void without_marks_the_trace_is_one_step_and_says_so(void **state)
+{
+    (void)state;
+    struct model m = with_many_faults(HOST_BOUND);
+    model_train(&m);
+    struct trace *t = m.t.trace;
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_STEP)
+            t->events[i].kind = EVENT_OVERHEAD;
+    struct judged j = model_judge(&m, 0);
+    assert_true(j.d.no_step_marks);
+    assert_true(warns(&j.d, "ProfilerStep"));
+    assert_found(&j, "data-stall");
+    assert_found(&j, "host-sync");
+    judged_release(&j);
+}
+
+static void keep_only(struct trace *t, bool device)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        if (traced_on_device((enum event_kind)t->events[i].kind) == device)
+            t->events[n++] = t->events[i];
+    t->n = n;
+}
+
+static void a_trace_of_the_host_alone_is_bound_by_the_cpu(void **state)
+{
+    (void)state;
+    struct model m = with_many_faults(HOST_BOUND);
+    model_train(&m);
+    keep_only(m.t.trace, false);
+    struct judged j = model_judge(&m, 0);
+    assert_string_equal(j.d.bound_by, "cpu");
+    assert_not_found(&j, "host-bound");
+    assert_not_found(&j, "launch-bound");
+    assert_not_found(&j, "small-batch");
+    assert_found(&j, "data-stall");
+    judged_release(&j);
+}
+
+static void a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen(void **state)
+{
+    (void)state;
+    struct model m = with_many_faults(DEVICE_BOUND);
+    model_train(&m);
+    keep_only(m.t.trace, true);
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "host-bound");
+    assert_not_found(&j, "launch-bound");
+    assert_string_equal(j.d.bound_by, "device");
+    assert_true(j.d.corrected.device_us > 0.9 * j.d.corrected.step_us);
+    judged_release(&j);
+}
+
+/* Old versions and some devices record no correlation. */
+static void without_correlations_the_device_is_not_idle(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    model_train(&m);
+    struct trace *t = m.t.trace;
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_RUNTIME)
+            t->events[i].link = -1;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "host-bound");
+    assert_not_found(&j, "launch-bound");
+    judged_release(&j);
+}
+
+static void hostile_names_change_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "%s%n%99999d", "\"</script><script>", "\\", "::", "aten::", "::::item", "\x01\x1b[2J", "\xff\xfe\x80",
+                                        "enumerate(DataLoader)", "Optimizer", "autograd::engine::evaluate_function", "ProfilerStep#x", "[[[[[["};
+    enum { N = sizeof names / sizeof *names };
+    struct model m = with_many_faults(HOST_BOUND);
+    char *longest = malloc(200001);
+    memset(longest, 'x', 200000);
+    longest[200000] = 0;
+    model_train(&m);
+    struct trace *t = m.t.trace;
+    uint64_t random = 5;
+    for (int64_t i = 0; i < t->n; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        if (t->events[i].kind == EVENT_STEP || (random >> 60) > 7)
+            continue;
+        const unsigned pick = (unsigned)(random >> 33) % (N + 1);
+        t->events[i].name = trace_name(t, pick < N ? names[pick] : longest);
+        if (t->events[i].kind == EVENT_HOST_OP)
+            traced_inputs(&m.t, i, pick < N ? names[pick] : longest, pick < N ? names[N - 1 - pick] : longest);
+    }
+    struct judged j = model_judge(&m, 0);
+    for (int i = 0; i < j.d.n_findings; i++) {
+        assert_found(&j, j.d.findings[i].rule);
+        assert_true(strlen(j.d.findings[i].evidence) < 300000);
+    }
+    assert_non_null(j.d.headline);
+    judged_release(&j);
+    free(longest);
+}
+
+/* ---- ranks ---- */
+
+static double comm_us;                      /* of the collective */
+
+static void reduce(struct model *m)
+{
+    traced_begin(&m->t, EVENT_HOST_OP, "c10d::allreduce_");
+    traced_launch(&m->t, "rcclDevKernel_AllReduce", comm_us);
+    traced_end(&m->t);
+    model_norm_of_gradients(m);
+}
+
+static struct trace *rank_trace(int rank, double collective_us)
+{
+    struct model m = with_many_faults(DEVICE_BOUND);
+    comm_us = collective_us;
+    m.after_backward = reduce;
+    model_train(&m);
+    m.t.trace->origin.rank = rank;
+    m.t.trace->origin.path = rank ? "one" : "zero";
+    return m.t.trace;
+}
+
+static void judge_two(struct judged *j, struct trace **traces)
+{
+    struct error err;
+    *j = (struct judged){0};
+    assert_ok(diagnose(&j->d, traces, 2, NULL, &err), err);
+}
+
+/* The one that spends the least time in collectives is who the others wait for. */
+static void a_straggler_is_named(void **state)
+{
+    (void)state;
+    struct trace *traces[] = {rank_trace(1, 200), rank_trace(0, 6200)};
+    struct judged j;
+    judge_two(&j, traces);
+    assert_int_equal(j.d.n_ranks, 2);
+    assert_int_equal(j.d.ranks[0].rank, 0);
+    assert_int_equal(j.d.ranks[1].rank, 1);
+    assert_near(j.d.ranks[0].wait_us, 6000, 1, "wait of rank 0");
+    assert_near(j.d.ranks[1].wait_us, 0, 1e-6, "wait of rank 1");
+    const struct finding *f = assert_found(&j, "straggler");
+    assert_string_equal(f->where, "rank 1");
+    assert_true(f->speedup > 1.1 && f->speedup_high < 2);
+    for (int i = 1; i < j.d.n_findings; i++)
+        assert_true(j.d.findings[i - 1].speedup >= j.d.findings[i].speedup);
+    assert_phases(&j.d);                    /* which still name the findings that they named before it came */
+    diagnosis_release(&j.d);
+    trace_free(traces[0]);
+    trace_free(traces[1]);
+}
+
+static void ranks_that_keep_pace_have_no_straggler(void **state)
+{
+    (void)state;
+    struct trace *traces[] = {rank_trace(0, 400), rank_trace(1, 420)};
+    struct judged j;
+    judge_two(&j, traces);
+    assert_not_found(&j, "straggler");
+    diagnosis_release(&j.d);
+    trace_free(traces[0]);
+    trace_free(traces[1]);
+}
+
+/* ---- time ---- */
+
+enum { MANY = 200000 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Judges a trace of very many ops and fails when that takes as long as looking at pairs of them would. */
+static void assert_quick(struct traced *m, const char *what)
+{
+    const double from = seconds();
+    struct judged j = trace_judge(m->trace, 0);
+    const double took = seconds() - from;
+    if (took > 10)                          /* the sanitizers slow it by 5; pairs take minutes */
+        fail_msg("%s takes %.1f s", what, took);
+    judged_release(&j);
+}
+
+static struct traced one_step(void)
+{
+    struct traced m = traced_new();
+    traced_step_begin(&m, 1);
+    return m;
+}
+
+static void many_ops_one_behind_the_other(void **state)
+{
+    (void)state;
+    static const char *const names[][4] = {
+        {"aten::softmax", "aten::softmax", "aten::softmax", "aten::softmax"},   /* a loop over heads, as long as the trace */
+        {"aten::bmm", "aten::softmax", "aten::bmm", "aten::select"},
+        {"aten::linear", "aten::view", "aten::add", "aten::linear"},
+        {"aten::ones", "aten::triu", "aten::view", "aten::ones"},
+        {"aten::addcdiv_", "aten::zero_", "aten::norm", "aten::item"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct traced m = one_step();
+        for (int k = 0; k < MANY; k++)
+            traced_op(&m, names[i][k % 4], 1);
+        traced_step_end(&m);
+        assert_quick(&m, names[i][1]);
+    }
+}
+
+static void many_launches_waits_and_copies(void **state)
+{
+    (void)state;
+    struct traced m = one_step();
+    for (int k = 0; k < MANY / 8; k++) {
+        traced_begin(&m, EVENT_HOST_OP, "aten::to");
+        traced_copy(&m, k % 2 ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy DtoH (Device -> Pageable)", k % 3 ? 8 : 8192, 1);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_end(&m);
+        traced_run(&m, "aten::mm", 5, "gemm", 1);
+    }
+    traced_step_end(&m);
+    assert_quick(&m, "a trace of copies");
+}
+
+static void many_waits_in_one_op(void **state)
+{
+    (void)state;
+    struct traced m = one_step();
+    traced_begin(&m, EVENT_HOST_OP, "my::loop");
+    for (int k = 0; k < MANY / 4; k++) {
+        traced_launch(&m, "gemm", 1);
+        traced_wait(&m, "cudaStreamSynchronize");
+    }
+    traced_end(&m);
+    traced_step_end(&m);
+    assert_quick(&m, "an op with many waits");
+}
+
+static void many_nodes(void **state)
+{
+    (void)state;
+    struct traced m = one_step();
+    for (int k = 0; k < MANY / 4; k++)
+        traced_get(&m, traced_op(&m, "aten::mm", 1))->link = k;
+    traced_on_thread(&m, 2);
+    for (int k = 0; k < MANY / 4; k++) {
+        traced_get(&m, traced_op(&m, "autograd::engine::evaluate_function: MmBackward0", 1))->link = MANY / 4 - k;
+        traced_op(&m, "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1);
+    }
+    traced_on_thread(&m, 1);
+    traced_step_end(&m);
+    assert_quick(&m, "a long backward pass");
+}
+
+/* Deeper than any program calls; the one-in-another of Python generators comes near. */
+static void many_ops_inside_each_other(void **state)
+{
+    (void)state;
+    enum { DEPTH = 20000 };
+    struct traced m = traced_new();
+    traced_step_at(&m, 1, 0, 3 * DEPTH);
+    for (int k = 0; k < DEPTH; k++)
+        traced_get(&m, traced_at(&m, EVENT_HOST_OP, "aten::add", k, 3 * DEPTH - 2 * k))->link = k;
+    assert_quick(&m, "a deep nest");
+}
+
+static void many_streams(void **state)
+{
+    (void)state;
+    struct traced m = one_step();
+    for (int k = 0; k < MANY / 8; k++) {
+        traced_on_stream(&m, k % 500);
+        traced_idle(&m, 30);
+        m.free_us = m.now_us + 40;
+        traced_launch(&m, "gemm", 10);
+    }
+    traced_step_end(&m);
+    assert_quick(&m, "many streams");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(severity_follows_the_gain_and_not_the_name),
+        cmocka_unit_test(findings_are_ranked_by_their_gain),
+        cmocka_unit_test(a_fault_of_the_device_pays_after_the_hosts_in_a_step_bound_by_the_host),
+        cmocka_unit_test(a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device_fills),
+        cmocka_unit_test(phases_are_cumulative),
+        cmocka_unit_test(the_corrected_view_is_consistent),
+        cmocka_unit_test(a_given_step_is_taken),
+        cmocka_unit_test(an_absurd_step_is_doubted),
+        cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
+        cmocka_unit_test(without_marks_the_trace_is_one_step_and_says_so),
+        cmocka_unit_test(a_trace_of_the_host_alone_is_bound_by_the_cpu),
+        cmocka_unit_test(a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen),
+        cmocka_unit_test(without_correlations_the_device_is_not_idle),
+        cmocka_unit_test(hostile_names_change_nothing),
+        cmocka_unit_test(a_straggler_is_named),
+        cmocka_unit_test(ranks_that_keep_pace_have_no_straggler),
+        cmocka_unit_test(many_ops_one_behind_the_other),
+        cmocka_unit_test(many_launches_waits_and_copies),
+        cmocka_unit_test(many_waits_in_one_op),
+        cmocka_unit_test(many_nodes),
+        cmocka_unit_test(many_ops_inside_each_other),
+        cmocka_unit_test(many_streams),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
