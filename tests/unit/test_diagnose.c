@@ -511,7 +511,7 @@ static void many_nodes(void **state)
 static void many_ops_inside_each_other(void **state)
 {
     (void)state;
-    enum { DEPTH = 20000 };
+    enum { DEPTH = 5000 };
     struct traced m = traced_new();
     traced_step_at(&m, 1, 0, 3 * DEPTH);
     for (int k = 0; k < DEPTH; k++)

@@ -112,12 +112,13 @@ static int32_t around(const struct view *v, int32_t i)
     return i;
 }
 
-static bool is_in_loader(const struct view *v, int32_t i)
+/* (n_host) whether each call waits for data or is inside one that does. The caller frees. */
+static bool *find_loading(const struct view *v)
 {
-    for (; i >= 0; i = v->parent[i])
-        if (strstr(view_name(v, i), "DataLoader"))
-            return true;
-    return false;
+    bool *loads = xcalloc((size_t)v->n_host + 1, sizeof *loads);
+    for (int32_t i = 0; i < v->n_host; i++)         /* parents come first */
+        loads[i] = (v->parent[i] >= 0 && loads[v->parent[i]]) || strstr(view_name(v, i), "DataLoader");
+    return loads;
 }
 
 static bool is_wait(const struct view *v, int32_t i)
@@ -199,6 +200,7 @@ static void make_items(struct replay *r)
     const struct view *v = r->v;
     int64_t n;
     struct cut *cuts = make_cuts(r, &n);
+    bool *loads = find_loading(v);
     r->items = xcalloc((size_t)n + 1, sizeof *r->items);
     int64_t at = r->start_ns, launched_end = INT64_MIN / 2;
     for (int64_t k = 0; k < n; k++) {
@@ -207,7 +209,7 @@ static void make_items(struct replay *r)
         const bool begins = cuts[k].order > 0 && (cuts[k].order & 1), call = e->kind == EVENT_RUNTIME;
         struct replay_item *item = &r->items[k];
         *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
-        item->loader = is_in_loader(v, item->owner);
+        item->loader = item->owner >= 0 && loads[item->owner];
         item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
         if (!begins)
             item->effect = is_wait(v, i) ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
@@ -226,6 +228,7 @@ static void make_items(struct replay *r)
         count_frames(r, cuts);
     r->items[r->n_items++] = (struct replay_item){.ns = r->end_ns > at ? r->end_ns - at : 0, .event = -1, .owner = -1};
     r->events /= r->n_steps;
+    free(loads);
     free(cuts);
 }
 
