@@ -101,7 +101,8 @@ static void ranges_of_old_traces_are_seen(void **state)
     m.optimizer = loop_adam;
     const double step = model_step_us(&m);
     struct judged old = trace_judge(model_as_text(m.t.trace, true), step), made = model_judge(&m, step);
-    assert_near(assert_found(&old, "unfused-optimizer")->speedup, assert_found(&made, "unfused-optimizer")->speedup, 0.05, "speed-up");
+    const double gain = assert_found(&made, "unfused-optimizer")->speedup;
+    assert_near(assert_found(&old, "unfused-optimizer")->speedup, gain, 0.1 * gain, "speed-up");
     assert_not_found(&old, "no-clipping");
     judged_release(&old);
     judged_release(&made);
