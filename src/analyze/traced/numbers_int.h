@@ -1,4 +1,4 @@
-/* What the numbers of a diagnosis share: sets of time spans, and series thinned for drawing. */
+/* What the numbers of a diagnosis share: events in order of time, and series thinned for drawing. */
 #ifndef HONE_ANALYZE_TRACED_NUMBERS_INT_H
 #define HONE_ANALYZE_TRACED_NUMBERS_INT_H
 
@@ -6,19 +6,23 @@
 
 static inline double us_of(double ns) { return ns / 1000; }
 
-/* ---- numbers_spans.c ---- */
+/* ---- numbers_sweep.c ---- */
 
-struct span_ns { int64_t start, end; };
-
-struct spans {                              /* a zeroed one is empty */
-    struct span_ns *at;
-    int64_t n, cap;
+struct sweep_row {                          /* events [at, end) are by start */
+    int64_t start_ns;                       /* of `at` */
+    int32_t at, end;
 };
 
-/* Adds an event's time; one that touches the span added last is joined to it, so that nested events take no room. */
-void spans_add(struct spans *s, const struct event *e);
-void spans_join(struct spans *s);           /* sorts; overlapping ones become one */
-void spans_release(struct spans *s);
+/* The host and device events of a view one after the other by their starts, whatever thread they are of. */
+struct sweep {
+    const struct view *v;
+    struct sweep_row *rows;                 /* (n) a heap: the one whose next event starts first is on top */
+    int n;
+};
+
+struct sweep sweep_start(const struct view *v);
+int32_t sweep_next(struct sweep *s);        /* -1: there are no more */
+void sweep_release(struct sweep *s);
 
 /* ---- numbers_thin.c ---- */
 

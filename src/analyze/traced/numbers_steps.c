@@ -9,28 +9,7 @@
 #include "analyze/traced/view_int.h"
 #include "core/stats.h"
 
-enum role { ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, N_ROLES };
-
-struct piece {                              /* time of a step that no role has taken yet */
-    int64_t start, end;
-    int32_t step;
-};
-
-struct pieces {
-    struct piece *at;
-    int64_t n, cap;
-};
-
-static void add_piece(struct pieces *p, int64_t start, int64_t end, int32_t step)
-{
-    if (start >= end)
-        return;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? p->cap + p->cap / 2 : 256;
-        p->at = xrealloc(p->at, (size_t)p->cap * sizeof *p->at);
-    }
-    p->at[p->n++] = (struct piece){start, end, step};
-}
+enum role { ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER, N_ROLES };
 
 static enum role device_role(const struct view *v, int32_t event)
 {
@@ -57,69 +36,93 @@ static enum role host_role(const struct view *v, int32_t event)
         return ROLE_RUNTIME;
     if (is_loader(view_name(v, event)))
         return ROLE_DATALOADER;
-    return kind == EVENT_HOST_OP ? ROLE_CPU : N_ROLES;
+    return kind == EVENT_HOST_OP ? ROLE_CPU : ROLE_OTHER;
 }
 
-/* One role at a time, as their spans can be many. */
-static struct spans collect(const struct view *v, enum role role)
+static enum role role_of(const struct view *v, int32_t event)
 {
-    struct spans s = {0};
-    for (int32_t i = v->device; role <= ROLE_COMM && i < v->device + v->n_device; i++)
-        if (view_event(v, i)->step >= 0 && device_role(v, i) == role)
-            spans_add(&s, view_event(v, i));
-    for (int32_t i = 0; role > ROLE_COMM && i < v->n_host; i++)
-        if (host_role(v, i) == role)
-            spans_add(&s, view_event(v, i));
-    spans_join(&s);
-    return s;
+    if (event < v->n_host)
+        return host_role(v, event);
+    return view_event(v, event)->step >= 0 ? device_role(v, event) : ROLE_OTHER;
 }
 
-static struct pieces step_windows(struct diagnosis *d, const struct view *v)
+struct window {                             /* a step; they follow each other and do not overlap */
+    int64_t start_ns, end_ns;
+    int64_t part_ns[N_ROLES];
+};
+
+static struct window *make_windows(const struct view *v)
 {
-    struct pieces p = {0};
+    struct window *windows = xcalloc((size_t)v->n_steps, sizeof *windows);
     int64_t before = INT64_MIN;
     for (int i = 0; i < v->n_steps; i++) {
         const struct step_window *w = &v->steps[i];
         const int64_t start = w->start_ns > before ? w->start_ns : before;
-        int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
-        end = end > start ? end : start;
-        d->steps[i].number = w->number;
-        d->steps[i].start_us = us_of((double)(start - v->first_ns));
-        d->steps[i].total_us = us_of((double)(end - start));
-        add_piece(&p, start, end, i);
-        before = end;
+        const int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
+        windows[i].start_ns = start;
+        windows[i].end_ns = before = end > start ? end : start;
     }
-    return p;
+    return windows;
 }
 
-static double *part_of(struct trace_step *s, enum role role)
+struct split {
+    struct window *windows;
+    int n, at;                              /* at: windows before it are over */
+    int64_t now_ns;                         /* time up to here is given away */
+    int64_t until_ns[N_ROLES];              /* a role is active until then, by the events that have started */
+};
+
+/* Gives the time from now on to a role, where it lies in steps. */
+static void give(struct split *s, enum role role, int64_t to_ns)
+{
+    for (; s->at < s->n && s->windows[s->at].start_ns < to_ns; s->at++) {
+        struct window *w = &s->windows[s->at];
+        const int64_t from = s->now_ns > w->start_ns ? s->now_ns : w->start_ns, to = to_ns < w->end_ns ? to_ns : w->end_ns;
+        w->part_ns[role] += to > from ? to - from : 0;
+        if (w->end_ns > to_ns)
+            break;
+    }
+    s->now_ns = to_ns;
+}
+
+/* No event starts before to_ns: roles only end until there. */
+static void advance(struct split *s, int64_t to_ns)
+{
+    while (s->now_ns < to_ns) {
+        enum role role = 0;
+        while (role < ROLE_OTHER && s->until_ns[role] <= s->now_ns)
+            role++;
+        give(s, role, role < ROLE_OTHER && s->until_ns[role] < to_ns ? s->until_ns[role] : to_ns);
+    }
+}
+
+static void split_windows(struct window *windows, const struct view *v)
+{
+    struct split s = {.windows = windows, .n = v->n_steps, .now_ns = windows[0].start_ns};
+    struct sweep sweep = sweep_start(v);
+    for (int role = 0; role < N_ROLES; role++)
+        s.until_ns[role] = INT64_MIN;
+    for (int32_t i; (i = sweep_next(&sweep)) >= 0;) {
+        const struct event *e = view_event(v, i);
+        const enum role role = role_of(v, i);
+        if (role == ROLE_OTHER || e->duration_ns <= 0)
+            continue;
+        advance(&s, e->start_ns);
+        s.until_ns[role] = event_end(e) > s.until_ns[role] ? event_end(e) : s.until_ns[role];
+    }
+    advance(&s, windows[v->n_steps - 1].end_ns);
+    sweep_release(&sweep);
+}
+
+static void fill_step(struct trace_step *s, const struct window *w, int64_t number, int64_t first_ns)
 {
     double *const parts[N_ROLES] = {&s->kernel_us, &s->memcpy_us, &s->memset_us, &s->comm_us, &s->runtime_us,
-                                     &s->dataloader_us, &s->cpu_us};
-    return parts[role];
-}
-
-/* Gives the role what it covers of the pieces and leaves the rest of them. */
-static void take(struct diagnosis *d, struct pieces *p, const struct spans *spans, enum role role)
-{
-    struct pieces rest = {0};
-    int64_t j = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        struct piece x = p->at[i];
-        double *part = part_of(&d->steps[x.step], role);
-        while (j < spans->n && spans->at[j].end <= x.start)
-            j++;
-        for (int64_t k = j; k < spans->n && spans->at[k].start < x.end; k++) {
-            const int64_t start = spans->at[k].start > x.start ? spans->at[k].start : x.start;
-            const int64_t end = spans->at[k].end < x.end ? spans->at[k].end : x.end;
-            add_piece(&rest, x.start, start, x.step);
-            *part += us_of((double)(end - start));
-            x.start = end;
-        }
-        add_piece(&rest, x.start, x.end, x.step);
-    }
-    free(p->at);
-    *p = rest;
+                                    &s->dataloader_us, &s->cpu_us, &s->other_us};
+    s->number = number;
+    s->start_us = us_of((double)(w->start_ns - first_ns));
+    s->total_us = us_of((double)(w->end_ns - w->start_ns));
+    for (int role = 0; role < N_ROLES; role++)
+        *parts[role] = us_of((double)w->part_ns[role]);
 }
 
 static void count_events(struct diagnosis *d, const struct view *v)
@@ -194,15 +197,11 @@ void numbers_steps(struct diagnosis *d, const struct view *v)
     d->no_step_marks = v->no_step_marks;
     d->steps = arena_alloc(&d->arena, (size_t)v->n_steps * sizeof *d->steps);
 
-    struct pieces rest = step_windows(d, v);
-    for (enum role role = 0; role < N_ROLES; role++) {
-        struct spans spans = collect(v, role);
-        take(d, &rest, &spans, role);
-        spans_release(&spans);
-    }
-    for (int64_t i = 0; i < rest.n; i++)
-        d->steps[rest.at[i].step].other_us += us_of((double)(rest.at[i].end - rest.at[i].start));
-    free(rest.at);
+    struct window *windows = make_windows(v);
+    split_windows(windows, v);
+    for (int i = 0; i < v->n_steps; i++)
+        fill_step(&d->steps[i], &windows[i], v->steps[i].number, v->first_ns);
+    free(windows);
     count_events(d, v);
     d->mean = mean_of(d->steps, d->n_steps);
     d->timeline_step = median_step(d->steps, d->n_steps);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HOST_EVENTS = 200000 };
+enum { MOST_HOST_EVENTS = 100000 };
 /* The profiler's cost lies before an event begins (it collects the inputs first) and less of it behind its end. Calls of the
  * runtime are recorded more cheaply, Python frames cheaper still. */
 static const float OP_BEGIN = 1.0f, OP_END = 0.5f, CALL_BEGIN = 0.2f, CALL_END = 0.2f, FRAME = 0.1f;
@@ -41,6 +41,15 @@ static int64_t *count_events(const struct view *v)
     return count;
 }
 
+/* Of one step that is too long, as a trace without marks is: its middle, as a part of a step. */
+static void take_middle(struct replay *r, double part)
+{
+    const double length = (double)(r->end_ns - r->start_ns);
+    r->start_ns += (int64_t)(length * (1 - part) / 2);
+    r->end_ns = r->start_ns + (int64_t)(length * part) + 1;
+    r->n_steps = part;
+}
+
 /* All steps, or as many consecutive ones around the middle as the bound allows; at least one. */
 static void pick_steps(struct replay *r)
 {
@@ -56,9 +65,12 @@ static void pick_steps(struct replay *r)
     }
     free(count);
     r->first_step = first;
+    r->end_step = end;
     r->n_steps = end - first;
     r->start_ns = v->steps[first].start_ns;
     r->end_ns = v->steps[end - 1].end_ns;
+    if (sum > 2 * MOST_HOST_EVENTS)
+        take_middle(r, (double)MOST_HOST_EVENTS / (double)sum);
 }
 
 static bool is_backward(const char *name) { return strstr(name, "autograd::engine::evaluate_function") != NULL; }

@@ -44,7 +44,8 @@ struct replay {
     int32_t *waits_for;     /* (n_device) a device event of another stream that this one waited for; -1 */
     int16_t *device_of;     /* (n_tracks) streams: the first stream of the same device */
     bool linked;            /* some device event's launch is in the trace */
-    int first_step, n_steps;        /* of the view, that are replayed */
+    int first_step, end_step;       /* of the view, that are replayed */
+    double n_steps;                 /* how many those are; below 1 where one is so long that only its middle is replayed */
     int64_t start_ns, end_ns;       /* of those steps */
     bool *training;         /* (n_tracks) host threads whose calls make the step */
     int32_t n_ops;          /* host ops in the replayed steps, of those threads */

@@ -131,7 +131,8 @@ static struct replay_result run_unlinked(struct run *x)
             const struct event *e = view_event(v, v->device + d);
             const double factor = x->e && kept_part ? (double)x->e->device[d] * x->e->device_factor : 1;
             const double start = (double)(e->start_ns - r->start_ns);
-            if (e->step >= r->first_step && e->step < r->first_step + r->n_steps)
+            const bool in_part = r->n_steps >= 1 || (e->start_ns >= r->start_ns && e->start_ns < r->end_ns);
+            if (e->step >= r->first_step && e->step < r->end_step && in_part)
                 add_busy(x, e->track, start, start + (double)e->duration_ns * factor);
         }
     }
