@@ -22,16 +22,18 @@ static const char *looks_like(const char *head)
 }
 
 /* The file has text, but nothing of it is an event that can be used. */
-static enum status no_trace(const struct kineto *k, const char *name, struct error *err)
+static enum status no_trace(const struct kineto *k, const struct source *src, const char *name, struct error *err)
 {
     static const char expected[] = "a trace of the PyTorch profiler is JSON with "
                                    "\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", ...}, ...]";
     const struct trace_origin *o = &k->trace->origin;
+    if (o->json_bytes == 0 && source_problem(src))
+        return error_set(err, BAD_INPUT, "'%s' holds nothing that can be read: %s; %s", name, source_problem(src), expected);
     if (o->json_bytes == 0)
         return error_set(err, BAD_INPUT, "'%s' is empty; %s", name, expected);
     if (o->other_events > 0)
-        return error_set(err, BAD_INPUT, "'%s' has %lld events, but no operator, kernel, runtime call or step; %s", name,
-                         (long long)o->other_events, expected);
+        return error_set(err, BAD_INPUT, "'%s' has %lld event%s, but no operator, kernel, runtime call or step; %s", name,
+                         (long long)o->other_events, o->other_events == 1 ? "" : "s", expected);
     if (o->events_skipped > 0)
         return error_set(err, BAD_INPUT, "'%s' has no event that can be read; the first starts at byte %lld; %s", name,
                          (long long)k->first_skipped, expected);
@@ -63,8 +65,8 @@ static void warn_of_the_rest(struct kineto *k)
 {
     const struct trace_origin *o = &k->trace->origin;
     if (o->events_skipped > 0)
-        kineto_warn(k, "%lld malformed events were skipped, the first at byte %lld", (long long)o->events_skipped,
-                    (long long)k->first_skipped);
+        kineto_warn(k, "%lld malformed event%s skipped, the first at byte %lld", (long long)o->events_skipped,
+                    o->events_skipped == 1 ? " was" : "s were", (long long)k->first_skipped);
     if (k->keeper.texts.other >= 0)
         kineto_warn(k, "there are too many different names; those after the first %d are given as '(other)'",
                     k->trace->n_names);
@@ -104,7 +106,7 @@ enum status kineto_read(struct trace **out, const char *name, const struct sourc
     st = kineto_read_text(k, src, from->total, progress, context, err);
     if (st == OK) {
         finish(k, src, name);
-        st = k->trace->n > 0 ? OK : no_trace(k, name, err);
+        st = k->trace->n > 0 ? OK : no_trace(k, src, name, err);
     }
     if (st == OK) {
         *out = k->trace;

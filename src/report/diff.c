@@ -38,20 +38,22 @@ static void put_change(FILE *to, double us)
     fprintf(to, "%s%s", us > 0 ? "+" : "", report_show_us(us, n));
 }
 
-static void put_rows(FILE *to, const char *heading, const char *what, const struct diff_row *row, int n, int top)
+static void put_rows(FILE *to, const char *heading, const char *what, const struct diff_row *row, int n, int top, bool counts)
 {
     if (!n)
         return;
-    number_text a, b, c;
-    fprintf(to, "\n## %s, per step\n\n| %s | A | B | difference | B / A | count A | count B |\n|---|---:|---:|---:|---:|---:|---:|\n",
-            heading, what);
+    number_text a, b;
+    fprintf(to, "\n## %s, per step\n\n| %s | A | B | difference | B / A |%s\n|---|---:|---:|---:|---:|%s\n", heading, what,
+            counts ? " count A | count B |" : "", counts ? "---:|---:|" : "");
     for (int i = 0; i < n && i < top; i++) {
         fputs("| ", to);
         report_put_markdown_cut(to, row[i].name, NAME_COLUMNS);
         fprintf(to, " | %s | %s | ", report_show_us(row[i].a_us, a), report_show_us(row[i].b_us, b));
         put_change(to, row[i].b_us - row[i].a_us);
-        fprintf(to, " | %s | %s | %s |\n", report_show_speedup(report_ratio(row[i].b_us, row[i].a_us), a),
-                report_show_count(row[i].a_count, b), report_show_count(row[i].b_count, c));
+        fprintf(to, " | %s |", report_show_speedup(report_ratio(row[i].b_us, row[i].a_us), a));
+        if (counts)
+            fprintf(to, " %s | %s |", report_show_count(row[i].a_count, a), report_show_count(row[i].b_count, b));
+        fputc('\n', to);
     }
     if (n > top)
         fprintf(to, "\n%d more change less.\n", n - top);
@@ -75,10 +77,10 @@ enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, str
     fputs("\nFrom A to B the step changes by ", to);
     put_change(to, d->b_step_us - d->a_step_us);
     fprintf(to, " (B / A %s).\n", report_show_speedup(report_ratio(d->b_step_us, d->a_step_us), n));
-    put_rows(to, "Step split", "part", d->split, d->n_split, d->n_split);
-    put_rows(to, "Ops", "op", d->ops, d->n_ops, TOP_ROWS);
-    fprintf(to, "\nNames of ops: %lld in both with equal counts, %lld only in B, %lld only in A.\n", (long long)d->ops_equal,
+    put_rows(to, "Step split", "part", d->split, d->n_split, d->n_split, false);
+    put_rows(to, "Ops", "op", d->ops, d->n_ops, TOP_ROWS, true);
+    fprintf(to, "\nNames on the host in the last step: %lld with equal counts, %lld only in B, %lld only in A.\n", (long long)d->ops_equal,
             (long long)d->ops_added, (long long)d->ops_removed);
-    put_rows(to, "Kernels", "kernel", d->kernels, d->n_kernels, TOP_ROWS);
+    put_rows(to, "Kernels", "kernel", d->kernels, d->n_kernels, TOP_ROWS, true);
     return OK;
 }

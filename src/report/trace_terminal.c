@@ -28,7 +28,7 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
         fputs(" · one step (no step marks)", s->to);
     else
         fprintf(s->to, " · %d step%s", d->n_steps, d->n_steps == 1 ? "" : "s");
-    fprintf(s->to, ", %s kernels%s%s\n%s", report_show_count((double)d->mean.kernels, n),
+    fprintf(s->to, ", %s kernel%s%s%s\n%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s",
             d->n_steps > 1 ? " each" : "", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);
     fputs(screen_style(s, OFF), s->to);
@@ -55,7 +55,7 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
     number_text a, b;
     fprintf(s->to, "\n%sStep%s%s%*s%s%s\n", screen_style(s, BOLD), screen_style(s, OFF), screen_style(s, DIM),
             SCREEN_NAME + 7, "time", device ? "              GPU busy              GPU idle" : "", screen_style(s, OFF));
-    put_view(s, "as recorded", c->recorded_us, d->mean.busy_us, c->recorded_idle_us, device);
+    put_view(s, "as recorded", c->recorded_us, c->device_us, c->recorded_idle_us, device);
     fputc('\n', s->to);
     put_view(s, "without profiler", c->step_us, c->device_us, c->idle_us, device);
     if (c->given)
@@ -93,7 +93,7 @@ static void put_idle(const struct screen *s, const struct diagnosis *d)
                                       "waiting for another stream"};
     if (!(g->idle_us > 0))
         return;
-    screen_put_heading(s, "GPU idle", ", as recorded; shares of the time from the first device event to the last");
+    screen_put_heading(s, "GPU idle", ", as recorded, of all steps together: from the first device event to the last");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         screen_put_part(s, parts[i].name, parts[i].us, g->total_us, YELLOW);
         fprintf(s->to, "  %s%s%s\n", screen_style(s, DIM), why[i], screen_style(s, OFF));
@@ -115,12 +115,12 @@ static void put_launches(const struct screen *s, const struct trace_launches *l)
             report_show_count((double)l->queue_max, b));
     if (l->syncs) {
         screen_put_label(s, "waits");
-        fprintf(s->to, "%s calls in which the host waits for the device, %s in all\n",
-                report_show_count((double)l->syncs, a), report_show_us(l->sync_us, b));
+        fprintf(s->to, "%s call%s in which the host waits for the device, %s in all\n",
+                report_show_count((double)l->syncs, a), l->syncs == 1 ? "" : "s", report_show_us(l->sync_us, b));
     }
     if (l->graphs) {
         screen_put_label(s, "graphs");
-        fprintf(s->to, "%s launches of whole graphs\n", report_show_count((double)l->graphs, a));
+        fprintf(s->to, "%s launch%s of whole graphs\n", report_show_count((double)l->graphs, a), l->graphs == 1 ? "" : "es");
     }
 }
 
@@ -180,7 +180,7 @@ static void put_kernels(const struct screen *s, const struct diagnosis *d)
 {
     if (!d->n_kernels)
         return;
-    screen_put_heading(s, "Top kernels", "");
+    screen_put_heading(s, "Top kernels", ", over the whole trace");
     fprintf(s->to, "  %s%-*s %-*s%9s%8s%7s%9s%s\n", screen_style(s, DIM), LONG_NAME, "name", SHORT_NAME, "launched by",
             "total", "share", "count", "mean", screen_style(s, OFF));
     for (int i = 0; i < d->n_kernels && i < TOP; i++) {
@@ -201,7 +201,7 @@ static void put_ops(const struct screen *s, const struct diagnosis *d)
 {
     if (!d->n_ops)
         return;
-    screen_put_heading(s, "Top ops", ", by self time on the device, then on the host");
+    screen_put_heading(s, "Top ops", ", of all steps together; by self time on the device, then on the host");
     fprintf(s->to, "  %s%-*s%11s%11s%9s%9s%11s%s\n", screen_style(s, DIM), LONG_NAME, "name", "GPU self", "host self",
             "share", "count", "launches", screen_style(s, OFF));
     for (int i = 0; i < d->n_ops && i < TOP; i++) {

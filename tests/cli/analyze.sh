@@ -144,6 +144,9 @@ mkdir bare
 refused 2 "hone: the folder 'bare' has no trace; expected files that end with .json or .json.gz" analyze bare
 : >empty.json
 refused 2 "hone: 'empty.json' is empty; $expected" analyze empty.json
+gzip -c small.json | head -c 20 >short.json.gz
+run analyze short.json.gz
+[ "$code" = 2 ] && grep -q "^hone: 'short.json.gz' holds nothing that can be read: .*the end is missing at its byte 20 " err || fail "short.json.gz: $(cat err)"
 echo '{"some": "settings"}' >settings.json
 run analyze settings.json
 [ "$code" = 2 ] && grep -q "^hone: 'settings.json' is JSON without events" err || fail "settings.json: $code $(cat err)"
@@ -156,6 +159,11 @@ for x in 0 -3 1e300; do
     said=$(sed 's/e+/e/' err)
     [ "$code" = 2 ] && [ "$said" = "hone: --step-ms is $x; it must be above 0 and at most 1e9: the milliseconds that a step takes without the profiler" ] ||
         fail "--step-ms $x: $code $said"
+done
+for x in 1e6 1e-6; do
+    ok analyze small.json --json --step-ms=$x
+    grep -q "^hone: warning: the given step of .*; it is not taken; is it the time of one step, in ms?$" err || fail "--step-ms $x: $(cat err)"
+    json out 'not j["corrected"]["given"] and j["corrected"]["step_us"] <= j["corrected"]["recorded_us"]'
 done
 for x in nan inf fast ''; do
     refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"

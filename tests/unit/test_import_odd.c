@@ -146,7 +146,7 @@ static void test_garbage(void **state)
             fail_msg("'%s': %lld events, %lld skipped", cases[i].middle, (long long)t->n,
                      (long long)t->origin.events_skipped);
         if (cases[i].skipped)
-            assert_warned(t, "malformed events were skipped, the first at byte");
+            assert_warned(t, "skipped, the first at byte");
         trace_free(t);
     }
 }
@@ -156,7 +156,7 @@ static void test_position_of_the_first(void **state)
     (void)state;
     struct trace *t = read_text("[" OP("a") ", {\"ph\": oops!}, " OP("b") "]");
     char words[64];
-    snprintf(words, sizeof words, "1 malformed events were skipped, the first at byte %zu", strlen("[" OP("a") ", "));
+    snprintf(words, sizeof words, "1 malformed event was skipped, the first at byte %zu", strlen("[" OP("a") ", "));
     assert_warned(t, words);
     trace_free(t);
 }
@@ -211,9 +211,9 @@ static void test_not_a_trace(void **state)
     assert_refused("<html>", 6, "HTML");
     assert_refused("PK\3\4zipped", 10, "zip archive");
     assert_refused("\x28\xb5\x2f\xfd....", 8, "zstd");
-    assert_refused("[{\"ph\": \"M\", \"name\": \"x\"}]", 26, "1 events, but no operator");
+    assert_refused("[{\"ph\": \"M\", \"name\": \"x\"}]", 26, "1 event, but no operator");
     assert_refused("[{\"ph\": !oops}, {\"ph\": !oops}]", 30, "no event that can be read");
-    assert_refused("\x1f\x8b", 2, "is empty");
+    assert_refused("\x1f\x8b", 2, "the end is missing at its byte 2");
 }
 
 /* Brackets a million deep are walked without a stack. */

@@ -102,6 +102,28 @@ static void nested_calls_know_their_parent_and_end(void **state)
     trace_free(m.trace);
 }
 
+/* Walks up and down the nesting stay short in a file whose calls are all inside each other. */
+static void nesting_has_a_bound(void **state)
+{
+    (void)state;
+    enum { CALLS = 3000 };
+    struct traced m = traced_new();
+    for (int i = 0; i < CALLS; i++)
+        traced_at(&m, EVENT_HOST_OP, "op", i, 3 * CALLS - 2 * i);
+    struct view v = traced_view(m.trace);
+    int32_t deepest = 0, depth[CALLS];
+    for (int32_t i = 0; i < v.n_host; i++) {
+        depth[i] = v.parent[i] < 0 ? 1 : depth[v.parent[i]] + 1;
+        deepest = depth[i] > deepest ? depth[i] : deepest;
+        assert_true(v.parent[i] < i && v.end[i] > i);
+        assert_true(v.parent[i] < 0 || v.end[i] <= v.end[v.parent[i]]);
+    }
+    assert_int_equal(v.n_host, CALLS);
+    assert_in_range(deepest, 200, 300);
+    view_release(&v);
+    trace_free(m.trace);
+}
+
 static void equal_times_nest_as_written_and_calls_inside_ops(void **state)
 {
     (void)state;
@@ -477,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_are_sorted_by_group_track_and_start),
         cmocka_unit_test(nested_calls_know_their_parent_and_end),
+        cmocka_unit_test(nesting_has_a_bound),
         cmocka_unit_test(equal_times_nest_as_written_and_calls_inside_ops),
         cmocka_unit_test(jitter_and_late_annotations_do_not_adopt),
         cmocka_unit_test(work_is_linked_to_its_call),

@@ -43,12 +43,40 @@ static double all_host_ns(const struct replay *r)
     return ns / r->n_steps;
 }
 
+/* A host that runs ahead of the device shortens the marks, not the steps: from the end of the first step to the end of the last,
+ * as the first may hold what the device still had to do of steps before. */
+static double recorded_ns(const struct diagnosis *d, const struct replay *r)
+{
+    const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    if (d->n_steps < 2)
+        return fmax(marks, d->mean.total_us * 1e3);
+    const struct trace_step *first = &d->steps[0], *last = &d->steps[d->n_steps - 1];
+    const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
+    return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
+}
+
+/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. */
+static double check_given(struct diagnosis *d, const struct replay *r, double given_ns)
+{
+    const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r);
+    if (!(given_ns > 0))
+        return 0;
+    const bool taken = given_ns > 0.5 * device && given_ns < 3 * recorded;
+    const char *what = taken ? "is it the time of one step?" : "it is not taken; is it the time of one step, in ms?";
+    if (given_ns < 0.9 * device)
+        warn(d, arena_printf(&d->arena, "the given step of %.3f ms is shorter than the device's own work of %.3f ms per step; %s",
+                             given_ns / 1e6, device / 1e6, what));
+    if (given_ns > 1.3 * recorded)
+        warn(d, arena_printf(&d->arena, "the given step of %.3f ms is longer than the recorded one of %.3f ms; %s", given_ns / 1e6,
+                             recorded / 1e6, what));
+    return taken ? given_ns : 0;
+}
+
 /* The step without the profiler, and the device in both views. */
 static void fill_corrected(struct study *s, const struct costs *costs, double given_ns)
 {
     const struct replay *r = s->replay;
-    /* a host that runs ahead of the device shortens the marks, not the steps */
-    const double recorded = fmax((double)(r->end_ns - r->start_ns) / r->n_steps, s->d->mean.total_us * 1e3);
+    const double recorded = recorded_ns(s->d, r);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
     const double step = given_ns > 0 ? given_ns : s->base_ns;
     s->d->corrected = (struct corrected_view){
@@ -57,12 +85,6 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         .cost_per_event_us = r->events > 0 ? fmax(all_host_ns(r) - s->host_ns, 0) / r->events / 1e3 : 0, .events_per_step = r->events,
         .idle_us = (step > s->device_ns ? step - s->device_ns : 0) / 1e3,
         .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
-    if (given_ns > 0 && given_ns < 0.9 * s->device_ns)
-        warn(s->d, arena_printf(&s->d->arena, "the given step of %.3f ms is shorter than the device's own work of %.3f ms per step; "
-                                "is it the time of one step?", given_ns / 1e6, s->device_ns / 1e6));
-    if (given_ns > 1.3 * recorded)
-        warn(s->d, arena_printf(&s->d->arena, "the given step of %.3f ms is longer than the recorded one of %.3f ms; "
-                                "is it the time of one step?", given_ns / 1e6, recorded / 1e6));
 }
 
 static enum status judge(struct diagnosis *d, const struct view *v, double given_ns, struct error *err)
@@ -73,6 +95,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     if (st != OK)
         return st;
     struct costs costs;
+    given_ns = check_given(d, &r, given_ns);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     st = study_init(&s, v, &r, d, err);

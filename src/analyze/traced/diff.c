@@ -85,11 +85,24 @@ static void add_ops(struct rows *r, const struct diagnosis *d, bool is_b)
         add_side(r, d->ops[i].name, d->ops[i].self_us / steps, (double)d->ops[i].count / steps, is_b);
 }
 
+/* Those of recorded steps only: the list of the diagnosis has what earlier steps left behind, too. */
 static void add_kernels(struct rows *r, const struct diagnosis *d, bool is_b)
 {
+    const struct trace *t = d->trace;
     const double steps = d->n_steps > 0 ? d->n_steps : 1;
-    for (int i = 0; i < d->n_kernels; i++)
-        add_side(r, d->kernels[i].name, d->kernels[i].total_us / steps, (double)d->kernels[i].count / steps, is_b);
+    const size_t n = t ? (size_t)t->n_names + 1 : 1;
+    int64_t *count = xcalloc(n, sizeof *count);
+    double *ns = xcalloc(n, sizeof *ns);
+    for (int64_t i = 0; t && i < t->n; i++)
+        if (t->events[i].kind == EVENT_KERNEL && t->events[i].step >= 0) {
+            count[t->events[i].name]++;
+            ns[t->events[i].name] += (double)t->events[i].duration_ns;
+        }
+    for (int32_t i = 0; t && i < t->n_names; i++)
+        if (count[i])
+            add_side(r, t->names[i], ns[i] / 1e3 / steps, (double)count[i] / steps, is_b);
+    free(count);
+    free(ns);
 }
 
 typedef void add_fn(struct rows *r, const struct diagnosis *d, bool is_b);

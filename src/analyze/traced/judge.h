@@ -10,6 +10,7 @@ struct costs { struct replay_cost usual, low, high; };
 void judge_findings(struct study *s, const struct costs *costs);        /* findings of the diagnosis, ranked */
 void judge_plan(struct study *s, const struct costs *costs);            /* phases */
 void judge_words(struct study *s);                                      /* headline and answers */
+void judge_answers(struct diagnosis *d);                                /* of these: what to do first, what gain is realistic */
 /* Compares ranks: fills wait_us, adds a finding for a straggler. */
 void judge_ranks(struct diagnosis *d);
 void finding_insert(struct diagnosis *d, struct finding f);             /* by expected gain */

@@ -33,9 +33,10 @@ void judge_ranks(struct diagnosis *d)
         .speedup = step / (step - won), .speedup_low = step / (step - 0.5 * won), .speedup_high = step / (step - fmin(lost, 0.9 * step)),
         .severity = severity_of(step / (step - won)),
         .where = arena_printf(&d->arena, "rank %d", d->ranks[last].rank),
-        .cause = arena_printf(&d->arena, "rank %d arrives last at collectives, and %d others wait for it", d->ranks[last].rank,
-                              d->n_ranks - 1),
-        .evidence = arena_printf(&d->arena, "per step, rank %d is in collectives for %.3g ms, rank %d for %.3g ms",
+        .cause = arena_printf(&d->arena, "rank %d arrives last at collectives, and %d other%s wait%s for it", d->ranks[last].rank,
+                              d->n_ranks - 1, d->n_ranks > 2 ? "s" : "", d->n_ranks > 2 ? "" : "s"),
+        .evidence = arena_printf(&d->arena, "per step, rank %d is in collectives for %.2f ms, rank %d for %.2f ms",
                                  d->ranks[last].rank, d->ranks[last].comm_us / 1e3, d->ranks[quickest].rank,
                                  d->ranks[quickest].comm_us / 1e3)});
+    judge_answers(d);           /* it may be what to do first */
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HOST_EVENTS = 100000 };
+enum { MOST_HOST_EVENTS = 100000, MOST_STREAMS = 512 };
 /* The profiler's cost lies before an event begins (it collects the inputs first) and less of it behind its end. Calls of the
  * runtime are recorded more cheaply, Python frames cheaper still. */
 static const float OP_BEGIN = 1.0f, OP_END = 0.5f, CALL_BEGIN = 0.2f, CALL_END = 0.2f, FRAME = 0.1f;
@@ -291,11 +291,27 @@ static void take_out_blocked(struct replay *r)
 
 /* ---- streams ---- */
 
+/* The rows of devices; 0 where there are so many that looking at each for every event takes too long. */
+static int list_streams(const struct trace *t, int streams[MOST_STREAMS])
+{
+    int n = 0;
+    for (int i = 0; i < t->n_tracks; i++) {
+        if (t->tracks[i].kind != TRACK_DEVICE_STREAM)
+            continue;
+        if (n == MOST_STREAMS)
+            return 0;
+        streams[n++] = i;
+    }
+    return n;
+}
+
 /* A device event that was launched long ago, whose stream was free, and that started right behind the end of an event of
  * another stream, waited for it: a collective for its gradients, the optimizer for the collective. */
 static void find_stream_waits(struct replay *r)
 {
     const struct view *v = r->v;
+    int streams[MOST_STREAMS];
+    const int n_streams = list_streams(v->trace, streams);
     int64_t *stream_end = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_end);
     int32_t *stream_last = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_last);
     r->waits_for = malloc(((size_t)v->n_device + 1) * sizeof *r->waits_for);
@@ -309,10 +325,12 @@ static void find_stream_waits(struct replay *r)
         const int64_t launched = launch >= 0 ? view_event(v, launch)->start_ns : e->start_ns;
         r->waits_for[d] = -1;
         if (e->start_ns - launched > LATE_NS && (stream_last[e->track] < 0 || e->start_ns - stream_end[e->track] > NEAR_NS))
-            for (int t = 0; t < v->trace->n_tracks; t++)
+            for (int k = 0; k < n_streams; k++) {
+                const int t = streams[k];
                 if (t != e->track && stream_last[t] >= 0 && stream_end[t] <= e->start_ns &&
                     e->start_ns - stream_end[t] < NEAR_NS)
                     r->waits_for[d] = stream_last[t];
+            }
         stream_end[e->track] = event_end(e);
         stream_last[e->track] = d;
     }

@@ -20,7 +20,7 @@ bool trace_rule_allocator_churn(struct study *s, struct charge *c)
     c->doubt = 0.3;
     c->finding.where = study_where(s, example);
     c->finding.cause = "the caching allocator is emptied or too small, so that every step asks the driver for memory again";
-    c->finding.evidence = study_text(s, "%.3g calls of malloc and free per step, %s per step as recorded", per_step(s, n),
-                                     study_us(s, per_step(s, ns)));
+    c->finding.evidence = study_text(s, "%s calls of malloc and free per step, %s per step as recorded",
+                                     study_number(s, per_step(s, n)), study_us(s, per_step(s, ns)));
     return true;
 }

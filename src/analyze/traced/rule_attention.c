@@ -140,9 +140,11 @@ bool trace_rule_no_flash_attention(struct study *s, struct charge *c)
     const struct dims d = study_dims(s, example, 0);
     c->finding.where = study_where(s, example);
     c->finding.cause = "the scores of all pairs of tokens are written to memory and read back op by op";
-    c->finding.evidence = study_text(s, "%.3g chains of product, softmax, product per step, %s of the device in their forward; "
-                                     "scores of %.3g M elements each",
-                                     per_step(s, chains), study_us(s, per_step(s, device)), (double)dims_elements(d) / 1e6);
+    c->finding.evidence = study_text(s, "%s chains of product, softmax, product per step, %s of the device in their forward",
+                                     study_number(s, per_step(s, chains)), study_us(s, per_step(s, device)));
+    if (dims_elements(d) > 0)
+        c->finding.evidence = study_text(s, "%s; scores of %.2f M elements each", c->finding.evidence,
+                                         (double)dims_elements(d) / 1e6);
     return true;
 }
 
@@ -176,6 +178,6 @@ bool trace_rule_per_head_attention(struct study *s, struct charge *c)
     c->doubt = 0.3;
     c->finding.where = study_where(s, example);
     c->finding.cause = "attention runs head by head, with small kernels and their calls for each head";
-    c->finding.evidence = study_text(s, "%.3g loops per step over %d heads", per_step(s, loops), heads);
+    c->finding.evidence = study_text(s, "%s loops per step over %d heads", study_number(s, per_step(s, loops)), heads);
     return true;
 }

@@ -22,7 +22,7 @@ bool trace_rule_exposed_comm(struct study *s, struct charge *c)
     c->doubt = 0.5;
     c->finding.where = longest >= 0 ? study_kernel(s, view_name(v, longest)) : "collectives";
     c->finding.cause = "the device waits in collectives while no computation runs beside them";
-    c->finding.evidence = study_text(s, "%.3g ms of collectives in the trace, %.0f %% of it exposed", g->comm_us / 1e3,
+    c->finding.evidence = study_text(s, "%s of collectives in the trace, %.0f %% of it exposed", study_us(s, g->comm_us * 1e3),
                                      100 * g->exposed_comm_us / g->comm_us);
     return true;
 }

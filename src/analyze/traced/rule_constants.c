@@ -71,8 +71,8 @@ bool trace_rule_constant_rebuilt(struct study *s, struct charge *c)
     c->doubt = 0.35;
     c->finding.where = study_where(s, example);
     c->finding.cause = "a tensor that does not depend on the data is built again in every step";
-    c->finding.evidence = study_text(s, "%.3g times per step, %.3g ops, %s of the device per step; it starts with %s",
-                                     per_step(s, chains), per_step(s, ops), study_us(s, per_step(s, device)),
-                                     view_name(s->v, example));
+    c->finding.evidence = study_text(s, "%s times per step, %s ops, %s of the device per step; it starts with %.200s",
+                                     study_number(s, per_step(s, chains)), study_number(s, per_step(s, ops)),
+                                     study_us(s, per_step(s, device)), view_name(s->v, example));
     return true;
 }

@@ -69,7 +69,7 @@ bool trace_rule_eval_share(struct study *s, struct charge *c)
     c->doubt = 0.25;
     c->finding.where = study_where(s, example);
     c->finding.cause = "the model runs forward without gradients between training steps; that time trains nothing";
-    c->finding.evidence = study_text(s, "%d stretches of evaluation in %.3g steps, %d products, norms and attentions in them",
-                                     passes, s->replay->n_steps, of_work);
+    c->finding.evidence = study_text(s, "%d stretches of evaluation in %s steps, %d products, norms and attentions in them",
+                                     passes, study_number(s, s->replay->n_steps), of_work);
     return true;
 }

@@ -28,16 +28,19 @@ bool trace_rule_host_bound(struct study *s, struct charge *c)
         if (r->items[k].owner < 0 && (double)r->items[k].ns > c->edit.gap_limit_ns) {
             n++;
             ns += (double)r->items[k].ns - c->edit.gap_limit_ns;
-            if (r->items[k].ns > most && r->items[k].event >= 0)
+            if (r->items[k].ns > most)
                 most = r->items[k].ns, longest = r->items[k].event;
         }
     c->doubt = 0.25;
-    c->finding.where = longest >= 0 ? study_text(s, "before %s", study_where(s, longest)) : "between ops";
+    c->finding.where = longest >= 0 ? study_text(s, "before %s", study_where(s, longest))
+                       : most       ? "behind the last op"
+                                    : "between ops";
     c->finding.cause = "the device waits for the host, which spends time outside of PyTorch's ops";
-    c->finding.evidence = study_text(s, "the device is idle %.0f %% of the step; %.3g stretches per step without any op, "
-                                     "the longest %s, take %s per step beyond what is usual",
-                                     100 * (1 - s->device_ns / s->base_ns), per_step(s, n), study_us(s, (double)most),
-                                     study_us(s, per_step(s, ns)));
+    c->finding.evidence = study_text(s, "the device is idle %.0f %% of the step", 100 * (1 - s->device_ns / s->base_ns));
+    if (n)
+        c->finding.evidence = study_text(s, "%s; long stretches without any op per step: %s, the longest %s, which take %s per "
+                                         "step beyond what is usual, as recorded", c->finding.evidence,
+                                         study_number(s, per_step(s, n)), study_us(s, (double)most), study_us(s, per_step(s, ns)));
     return true;
 }
 

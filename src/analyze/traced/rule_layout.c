@@ -32,7 +32,7 @@ bool trace_rule_layout_copies(struct study *s, struct charge *c)
     c->doubt = 0.5;
     c->finding.where = study_where(s, example);
     c->finding.cause = "tensors are copied to another order of dimensions; nothing is computed";
-    c->finding.evidence = study_text(s, "%.3g such copies per step in forward, %s of the device per step", per_step(s, n),
-                                     study_us(s, per_step(s, ns)));
+    c->finding.evidence = study_text(s, "such copies per step in forward: %s, %s of the device per step",
+                                     study_number(s, per_step(s, n)), study_us(s, per_step(s, ns)));
     return true;
 }

@@ -87,7 +87,7 @@ bool trace_rule_unfused_projections(struct study *s, struct charge *c)
     c->doubt = 0.35;
     c->finding.where = study_where(s, example);
     c->finding.cause = "products with the same input run one after the other instead of as one wider product";
-    c->finding.evidence = study_text(s, "%.3g groups per step, %.3g products in them", per_step(s, groups),
-                                     per_step(s, products));
+    c->finding.evidence = study_text(s, "%s groups per step, %s products in them", study_number(s, per_step(s, groups)),
+                                     study_number(s, per_step(s, products)));
     return true;
 }

@@ -120,8 +120,8 @@ static bool detect(struct study *s, struct charge *c, bool tiny)
         charge_uploads(s, c, &u, tiny);
         c->doubt = 0.3;
         c->finding.where = study_where(s, s->top[u.at[0]]);
-        c->finding.evidence = study_text(s, "copies per step from ordinary memory: %.3g, of %s on average; %s per step in them", n,
-                                         study_bytes(s, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
+        c->finding.evidence = study_text(s, "copies per step from ordinary memory: %s, of %s on average; %s per step in them",
+                                         study_number(s, n), study_bytes(s, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
     }
     free(u.at);
     return u.n > 0;

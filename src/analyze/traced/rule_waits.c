@@ -91,7 +91,7 @@ bool trace_rule_host_sync(struct study *s, struct charge *c)
     c->finding.where = study_where(s, r.example);
     c->finding.cause = n >= MANY ? study_text(s, "the host reads %.0f numbers from the device in every step and waits for each", n)
                                  : "the host waits for the device in the step, and the queue of launches drains";
-    c->finding.evidence = study_text(s, "%.3g waits per step (%s), %s in them per step as recorded", n,
+    c->finding.evidence = study_text(s, "waits per step: %s (%.200s), %s in them per step as recorded", study_number(s, n),
                                      view_name(s->v, r.example), study_us(s, wait));
     return true;
 }
@@ -105,8 +105,8 @@ bool trace_rule_device_to_host_copy(struct study *s, struct charge *c)
     c->doubt = 0.3;
     c->finding.where = study_where(s, r.example);
     c->finding.cause = "a tensor of the step is copied to the host, which waits for it";
-    c->finding.evidence = study_text(s, "%.3g copies per step, for example %.3g MB in %s; %s of waiting per step as recorded",
-                                     per_step(s, r.n), (double)s->v->trace->args[copy->args].bytes / 1e6,
+    c->finding.evidence = study_text(s, "copies per step: %s, for example %s in %s; %s of waiting per step as recorded",
+                                     study_number(s, per_step(s, r.n)), study_bytes(s, (double)s->v->trace->args[copy->args].bytes),
                                      study_us(s, (double)copy->duration_ns), study_us(s, per_step(s, r.wait_ns)));
     return true;
 }

@@ -159,9 +159,12 @@ static int32_t first_twin(const struct study *s, int32_t step, int64_t number)
     return low;
 }
 
-static bool is_twin(const struct study *s, int32_t t, const struct event *e)
+/* A number has one node, or a few where one is used again; a damaged file may give all of them the same. */
+enum { MOST_TWINS = 64 };
+
+static bool is_twin(const struct study *s, int32_t first, int32_t t, const struct event *e)
 {
-    return t < s->n_twins && s->twins[t].step == e->step && s->twins[t].number == e->link;
+    return t < s->n_twins && t - first < MOST_TWINS && s->twins[t].step == e->step && s->twins[t].number == e->link;
 }
 
 /* An op carries the number that the next node will get, whether it makes one or not: the last op with a number made it. */
@@ -171,7 +174,8 @@ static void find_ops(struct study *s)
         const struct event *e = view_event(s->v, i);
         if (e->kind != EVENT_HOST_OP || e->link < 0 || study_task(s, i) == TASK_BACKWARD || study_in_backward(s, i))
             continue;
-        for (int32_t t = first_twin(s, e->step, e->link); is_twin(s, t, e); t++)
+        const int32_t first = first_twin(s, e->step, e->link);
+        for (int32_t t = first; is_twin(s, first, t, e); t++)
             if (s->twins[t].op < 0 || view_event(s->v, s->twins[t].op)->start_ns <= e->start_ns)
                 s->twins[t].op = i;
     }
@@ -211,7 +215,8 @@ void study_twins(const struct study *s, int32_t host, void (*each)(void *context
         const struct event *e = view_event(s->v, i);
         if (e->kind != EVENT_HOST_OP || e->link < 0)
             continue;
-        for (int32_t t = first_twin(s, e->step, e->link); is_twin(s, t, e); t++)
+        const int32_t first = first_twin(s, e->step, e->link);
+        for (int32_t t = first; is_twin(s, first, t, e); t++)
             if (s->twins[t].op == i)
                 visit_node(s, s->twins[t].node, each, context);
     }
@@ -352,6 +357,11 @@ const char *study_us(const struct study *s, double ns)
     return us < 1000 ? study_text(s, "%.*f µs", us < 10, us) : study_text(s, "%.*f ms", us < 1e5, us / 1e3);
 }
 
+const char *study_number(const struct study *s, double number)
+{
+    return study_text(s, number < 100 ? "%.3g" : "%.0f", number);
+}
+
 const char *study_bytes(const struct study *s, double bytes)
 {
     return bytes < 1e3 ? study_text(s, "%.0f bytes", bytes)
@@ -364,7 +374,7 @@ const char *study_kernel(const struct study *s, const char *name)
 {
     if (!strncmp(name, "void ", 5))
         name += 5;
-    const size_t n = strcspn(name, name[0] == '(' ? "<" : "<(");
+    const size_t base = strcspn(name, name[0] == '(' ? "<" : "<("), n = base ? base : strlen(name);
     return study_text(s, "%.*s%s", n < 80 ? (int)n : 80, name, n > 80 ? "…" : "");
 }
 
@@ -373,15 +383,15 @@ const char *study_where(const struct study *s, int32_t host)
     const struct event *e = view_event(s->v, host);
     const int32_t frame = view_python_at(s->v, e->track, e->start_ns, false);
     if (frame >= 0)
-        return study_text(s, "%s, in %.200s", view_name(s->v, host), view_name(s->v, frame));
+        return study_text(s, "%.200s, in %.200s", view_name(s->v, host), view_name(s->v, frame));
     if (e->args >= 0 && s->v->trace->args[e->args].stack >= 0) {
         const char *stack = arg_text(s, s->v->trace->args[e->args].stack);
-        return study_text(s, "%s, in %.*s", view_name(s->v, host), (int)strcspn(stack, ";"), stack);
+        return study_text(s, "%.200s, in %.*s", view_name(s->v, host), (int)strcspn(stack, ";"), stack);
     }
     const int32_t top = study_top(s, host);
     if (top >= 0 && top != host)
-        return study_text(s, "%s, inside %s", view_name(s->v, host), view_name(s->v, top));
-    return study_text(s, "%s", view_name(s->v, host));
+        return study_text(s, "%.200s, inside %.200s", view_name(s->v, host), view_name(s->v, top));
+    return study_text(s, "%.200s", view_name(s->v, host));
 }
 
 /* ---- preparation ---- */

@@ -145,6 +145,7 @@ bool study_found(const struct study *s, const char *rule);      /* an earlier ru
 const char *study_where(const struct study *s, int32_t host);
 const char *study_text(const struct study *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *study_us(const struct study *s, double ns);         /* "812 µs" of ns */
+const char *study_number(const struct study *s, double number);        /* a count, or a mean of counts: "2.5", "1532" */
 const char *study_bytes(const struct study *s, double bytes);   /* "12.6 MB" */
 const char *study_kernel(const struct study *s, const char *name);      /* without return type, template and parameters */
 

@@ -1,4 +1,5 @@
 /* The answers in words: what bounds the step, the largest piece, what to do first, what gain is realistic. */
+#include <math.h>
 #include <string.h>
 
 #include "analyze/traced/judge.h"
@@ -27,13 +28,14 @@ static const char *bound(const struct study *s)
 
 static const char *headline(const struct study *s)
 {
-    const double idle = 100 * (1 - s->device_ns / s->base_ns);
+    const double step_ns = s->d->corrected.step_us * 1e3;       /* the one given, where it is */
+    const double idle = 100 * fmax(1 - s->device_ns / step_ns, 0);
     const char *by = s->d->bound_by;
     if (!strcmp(by, "cpu"))
-        return study_text(s, "A step takes %s on the CPU; no device took part.", study_us(s, s->base_ns));
+        return study_text(s, "A step takes %s on the CPU; the trace has no work of a device.", study_us(s, step_ns));
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
-                          study_us(s, s->base_ns), largest_kind(s));
+                          study_us(s, step_ns), largest_kind(s));
     if (!strcmp(by, "communication"))
         return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
                           100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);
@@ -41,7 +43,29 @@ static const char *headline(const struct study *s)
         return study_text(s, "The step waits for its data: %.0f %% of it is in the loader.",
                           100 * s->d->mean.dataloader_us / s->d->mean.total_us);
     return study_text(s, "The device waits for the host: it has work for %s of a step of %s and is idle %.0f %% of it.",
-                      study_us(s, s->device_ns), study_us(s, s->base_ns), idle);
+                      study_us(s, s->device_ns), study_us(s, step_ns), idle);
+}
+
+void judge_answers(struct diagnosis *d)
+{
+    const struct finding *first = NULL;
+    for (int i = 0; i < d->n_findings && !first; i++)
+        if (d->findings[i].speedup > 1.01 && !d->findings[i].after)
+            first = &d->findings[i];
+    d->first_action = "Nothing that is worth changing was found in this trace.";
+    d->realistic_gain = "None that this trace shows.";
+    if (first) {
+        const struct rule_text *text = rule_text_find(first->rule);
+        d->first_action = arena_printf(&d->arena, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
+                                       first->speedup_low, first->speedup_high);
+        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f to %.2f).", first->rule, first->speedup, first->speedup_low,
+                                         first->speedup_high);
+    }
+    if (d->n_phases) {
+        const struct plan_phase *p = &d->phases[0], *all = &d->phases[d->n_phases - 1];
+        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f to %.2f); everything together: %.2f× (%.2f to %.2f).", p->title,
+                                         p->speedup, p->low, p->high, all->speedup, all->low, all->high);
+    }
 }
 
 void judge_words(struct study *s)
@@ -52,20 +76,5 @@ void judge_words(struct study *s)
     d->largest = d->n_kernels ? study_text(s, "%s: %.1f %% of all kernel time", study_kernel(s, d->kernels[0].name), 100 * d->kernels[0].share)
                  : d->n_ops  ? study_text(s, "%.120s: %s on the host", d->ops[0].name, study_us(s, d->ops[0].self_us * 1e3))
                              : "nothing that takes time was recorded";
-    const struct finding *first = NULL;
-    for (int i = 0; i < d->n_findings && !first; i++)
-        if (d->findings[i].speedup > 1.01 && !d->findings[i].after)
-            first = &d->findings[i];
-    if (first) {
-        const struct rule_text *text = rule_text_find(first->rule);
-        d->first_action = study_text(s, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
-                                     first->speedup_low, first->speedup_high);
-    } else
-        d->first_action = "Nothing that is worth changing was found in this trace.";
-    if (d->n_phases) {
-        const struct plan_phase *p = &d->phases[0], *all = &d->phases[d->n_phases - 1];
-        d->realistic_gain = study_text(s, "%s: %.2f× (%.2f to %.2f); everything together: %.2f× (%.2f to %.2f).", p->title, p->speedup,
-                                       p->low, p->high, all->speedup, all->low, all->high);
-    } else
-        d->realistic_gain = "None that this trace shows.";
+    judge_answers(d);
 }

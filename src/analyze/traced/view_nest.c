@@ -7,6 +7,10 @@
 
 static const int64_t jitter_ns = 2000;      /* times in whole µs are off by up to one at both ends */
 
+/* Ops of PyTorch nest some tens deep. Many go up or down the nesting for each call: what is deeper counts as a call of the
+ * one at this depth, so that a damaged file does not take the square of its events. */
+enum { DEEPEST = 256 };
+
 struct open_calls {                         /* from the outermost inwards */
     int32_t *call;
     int64_t *end_ns;                        /* no later than the one around it */
@@ -43,7 +47,9 @@ void view_nest(struct view *v)
         if (i == v->n_host)
             break;
         v->parent[i] = s.n ? s.call[s.n - 1] : -1;
-        push(&s, i, event_end(view_event(v, i)));
+        v->end[i] = i + 1;
+        if (s.n < DEEPEST)
+            push(&s, i, event_end(view_event(v, i)));
     }
     free(s.call);
     free(s.end_ns);
