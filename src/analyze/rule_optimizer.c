@@ -28,12 +28,12 @@ static double family_swept_us(const struct family *f)
     return f->largest_bytes > 0 ? fmin(f->bytes * f->largest_us / f->largest_bytes, f->self_us) : f->self_us;
 }
 
-static bool updates_parameter(const struct scene *s, const struct op *op)
+static int updated_parameters(const struct scene *s, const struct op *op)
 {
+    int n = 0;
     for (int i = 0; i < op->n_out; i++)
-        if (s->program->values[op->out[i]].kind == VALUE_PARAMETER)
-            return true;
-    return false;
+        n += s->program->values[op->out[i]].kind == VALUE_PARAMETER;
+    return n;
 }
 
 /* A scalar from the gradient of one parameter: a part of the global norm. */
@@ -61,7 +61,7 @@ bool rule_unfused_optimizer(struct scene *s, struct claim *c)
     struct family update = {0}, norm = {0};
     for (int i = 0; i < s->p->n_ops; i++) {
         const struct op *op = scene_op(s, i);
-        struct family *f = updates_parameter(s, op) ? &update : reduces_gradient(s, op, is_gradient) ? &norm : NULL;
+        struct family *f = updated_parameters(s, op) == 1 ? &update : reduces_gradient(s, op, is_gradient) ? &norm : NULL;
         if (!f)
             continue;
         family_add(f, positive(op_bytes(s->program, op)), scene_self_us(s, i));
@@ -80,7 +80,7 @@ bool rule_unfused_optimizer(struct scene *s, struct claim *c)
                                     "%d updates and %d norms run one per tensor: each pays its dispatch, and small "
                                     "ones never reach the memory's bandwidth",
                                     update.n, norm.n);
-    c->finding.fix = arena_printf(a, "Update all tensors in one sweep, and reduce the norm in one");
+    c->finding.fix = arena_printf(a, "--set optimize.fused-optimizer=on: all tensors in one sweep, and the norm in one");
     c->finding.evidence = arena_printf(
         a, "%d ops take %s for %s of traffic; one sweep takes %s by bandwidth and %s at the rate of the largest tensor",
         c->n_ops, text_us(a, c->involved_us), text_bytes(a, update.bytes + norm.bytes), text_us(a, floor_us),
@@ -98,7 +98,7 @@ bool rule_no_clipping(struct scene *s, struct claim *c)
         if (op->kind == OP_CLIP && op->attrs.max_norm > 0)
             return false;
         measured |= op->kind == OP_CLIP;
-        if (update < 0 && updates_parameter(s, op))
+        if (update < 0 && updated_parameters(s, op))
             update = i;
     }
     if (update < 0 || s->facts.clip > 0)

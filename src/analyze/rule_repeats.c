@@ -24,7 +24,7 @@ static int distinct_constants(const struct scene *s, const struct claim *c)
     return n;
 }
 
-static bool is_constant(const struct op *op) { return op->n_in == 0 && op->n_out > 0; }
+static bool is_constant(const struct op *op) { return op->n_in == 0 && op->n_out > 0 && op->phase != PHASE_SETUP; }
 
 bool rule_constant_rebuilt(struct scene *s, struct claim *c)
 {
@@ -43,7 +43,7 @@ bool rule_constant_rebuilt(struct scene *s, struct claim *c)
         arena_printf(a, "%d op%s nothing that changes and still run%s in every step; %d distinct value%s", c->n_ops,
                      c->n_ops == 1 ? " reads" : "s read", c->n_ops == 1 ? "s" : "", distinct,
                      distinct == 1 ? " would do" : "s would do");
-    c->finding.fix = arena_printf(a, "Build each mask and table once before the first step and keep it");
+    c->finding.fix = arena_printf(a, "--set optimize.hoist-constants=on: each mask and table is built once and kept");
     c->finding.evidence =
         arena_printf(a, "%d constants (%d distinct) take %s of the recorded %s step, dispatch included", c->n_ops,
                      distinct, text_us(a, c->involved_us), text_us(a, s->step_us));
@@ -71,7 +71,7 @@ static uint64_t hash_op(const struct op *op, const int *version)
 /* Constants have a rule of their own; ops that write in place, and reads by the host, have effects. */
 static bool is_pure(const struct op *op)
 {
-    return op->n_in > 0 && op_info(op->kind)->n_updated == 0 && op->kind != OP_HOST_READ;
+    return op->n_in > 0 && op_updated(op->kind, &op->attrs) == 0 && op->kind != OP_HOST_READ;
 }
 
 static int by_hash(const void *a, const void *b)
@@ -89,7 +89,7 @@ static struct key *sorted_keys(const struct scene *s, int *n)
         const struct op *op = scene_op(s, i);
         if (is_pure(op))
             keys[(*n)++] = (struct key){hash_op(op, version), i};
-        for (int k = 0; k < op_info(op->kind)->n_updated && k < op->n_in; k++)
+        for (int k = 0; k < op_updated(op->kind, &op->attrs) && k < op->n_in; k++)
             version[op->in[k]]++;
     }
     free(version);

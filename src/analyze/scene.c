@@ -71,6 +71,8 @@ double scene_op_us(const struct scene *s, int op)
 
 int scene_runs(const struct scene *s, int op)
 {
+    if (scene_op(s, op)->phase == PHASE_SETUP)
+        return 0;
     const bool once = scene_op(s, op)->phase >= PHASE_COMMUNICATE || s->program->micro_batches < 1;
     return once ? 1 : s->program->micro_batches;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "passes/passes.h"
+#include "program/rewrite.h"
 
 struct tape {
     struct program *p;
@@ -137,7 +138,110 @@ static void d_nll(struct tape *t, const struct op *op)
         contribute(t, op->in[0], t->p->ops[at].out[0]);
 }
 
+/* ---- ops that passes make ---- */
+
+/* y_i = x w_i^T + b_i: dx is one sum over all, weights and biases as for single products. */
+static void d_project(struct tape *t, const struct op *op)
+{
+    const int n = op->attrs.parts;
+    value_id in[2 * OP_MAX_OUT];
+    for (int i = 0; i < n; i++) {
+        in[i] = t->grad[op->out[i]];
+        in[n + i] = op->in[1 + i];
+    }
+    if (wants(t, op->in[0])) {
+        const int at = program_add_op(t->p, OP_PROJECT_GRAD, (struct op_attrs){.parts = n}, grad_name(t, op->in[0]), 2 * n, in);
+        if (at >= 0)
+            contribute(t, op->in[0], t->p->ops[at].out[0]);
+    }
+    for (int i = 0; i < n; i++) {
+        emit_for(t, op->in[1 + i], OP_MATMUL, (struct op_attrs){.trans_a = true}, 2, in[i], op->in[0], NO_VALUE);
+        if (op->n_in > 1 + n)
+            emit_for(t, op->in[1 + n + i], OP_SUM_LEADING, (struct op_attrs){0}, 2, in[i], op->in[1 + n + i], NO_VALUE);
+    }
+}
+
+static void d_swiglu(struct tape *t, const struct op *op)
+{
+    const value_id in[] = {op->in[0], op->in[1], dy_of(t, op)};
+    const int at = program_add_op(t->p, OP_SWIGLU_GRAD, (struct op_attrs){0}, grad_name(t, op->in[0]), 3, in);
+    for (int i = 0; at >= 0 && i < 2; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], t->p->ops[at].out[i]);
+}
+
+static void d_attention(struct tape *t, const struct op *op)
+{
+    const value_id in[] = {dy_of(t, op), op->in[0], op->in[1], op->in[2], op->out[0], op->out[1],
+                           op->n_in > 3 ? op->in[3] : NO_VALUE};     /* the last: the tick of dropout */
+    const int at = program_add_op(t->p, OP_ATTENTION_GRAD, op->attrs, grad_name(t, op->in[0]), 3 + op->n_in, in);
+    for (int i = 0; at >= 0 && i < 3; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], t->p->ops[at].out[i]);
+}
+
+/* y = norm(s), s = x + r; s is read elsewhere too, and what comes from there goes into the same op. */
+static void d_add_norm(struct tape *t, const struct op *op)
+{
+    const bool layer = op->kind == OP_ADD_LAYERNORM;
+    const value_id sum = t->grad[op->out[1]];
+    value_id in[6] = {dy_of(t, op), op->out[1], op->in[2], op->out[2]};
+    int n = 4;
+    if (layer)
+        in[n++] = op->out[3];
+    if (sum != NO_VALUE)
+        in[n++] = sum;
+    const int at = program_add_op(t->p, layer ? OP_LAYERNORM_GRAD : OP_RMSNORM_GRAD, (struct op_attrs){0},
+                                  grad_name(t, op->out[1]), n, in);
+    if (at < 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], t->p->ops[at].out[0]);
+    for (int i = 2; i < op->n_in; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], t->p->ops[at].out[i - 1]);
+}
+
+static void d_linear_gelu(struct tape *t, const struct op *op)
+{
+    const value_id du = program_emit(t->p, OP_GELU_GRAD, (struct op_attrs){0}, grad_name(t, op->out[1]), 2, op->out[1],
+                                     dy_of(t, op));
+    emit_for(t, op->in[0], OP_MATMUL, (struct op_attrs){0}, 2, du, op->in[1], NO_VALUE);
+    emit_for(t, op->in[1], OP_MATMUL, (struct op_attrs){.trans_a = true}, 2, du, op->in[0], NO_VALUE);
+    emit_for(t, op->in[2], OP_SUM_LEADING, (struct op_attrs){0}, 2, du, op->in[2], NO_VALUE);
+}
+
+/* The op itself gives the gradients of its loss while it has the logits, so the forward op gets two more outputs. They are
+ * right only where the loss is the one that differentiation starts from. */
+static void d_linear_loss(struct tape *t, const struct op *op)
+{
+    struct program *p = t->p;
+    if (op->out[0] != p->loss) {
+        error_set(&p->error, BAD_INPUT, "'%s' is not the loss of the program", p->values[op->out[0]].name);
+        return;
+    }
+    value_id out[4];
+    memcpy(out, op->out, (size_t)op->n_out * sizeof *out);
+    for (int i = op->n_out; i < 4; i++) {
+        const value_id of = op->in[i - 2];
+        out[i] = program_add_value(p, grad_name(t, of), VALUE_GRADIENT, F32, p->values[of].shape);
+    }
+    struct op *forward = &p->ops[program_writer(p, op->out[0])];
+    forward->attrs.parts = forward->n_out = 4;
+    forward->out = arena_copy(&p->arena, out, sizeof out);
+    for (int i = 0; i < 2; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], out[2 + i]);
+}
+
+/* Ops whose later outputs may be read by ops that learn: their rule looks at the gradients of all of them. */
+static const bool takes_all[OP_KINDS] = {[OP_PROJECT] = true, [OP_ADD_LAYERNORM] = true, [OP_ADD_RMSNORM] = true};
+
 static rule_fn *const rules[OP_KINDS] = {
+    [OP_PROJECT] = d_project,     [OP_SWIGLU] = d_swiglu,         [OP_ATTENTION] = d_attention,
+    [OP_ADD_LAYERNORM] = d_add_norm, [OP_ADD_RMSNORM] = d_add_norm, [OP_LINEAR_GELU] = d_linear_gelu,
+    [OP_LINEAR_LOSS] = d_linear_loss,
     [OP_EMBED] = d_embed,         [OP_MATMUL] = d_matmul,         [OP_ADD] = d_add,
     [OP_MUL] = d_mul,             [OP_GELU] = d_gelu,             [OP_SILU] = d_silu,
     [OP_LAYERNORM] = d_norm,      [OP_RMSNORM] = d_norm,          [OP_ROPE] = d_rope,
@@ -165,7 +269,7 @@ static enum status walk_back(struct tape *t, int n_ops, struct error *err)
     for (int i = n_ops - 1; i >= 0; i--) {
         const struct op op = p->ops[i];         /* a copy: the list moves as it grows */
         for (int k = 1; k < op.n_out; k++)      /* statistics for the backward: rules know nothing of their gradients */
-            if (t->grad[op.out[k]] != NO_VALUE && t->needed[op.out[k]])
+            if (!takes_all[op.kind] && t->grad[op.out[k]] != NO_VALUE && t->needed[op.out[k]])
                 return error_set(err, BAD_INPUT, "op %d %s (layer %d) has no gradient rule for '%s'", i,
                                  op_info(op.kind)->name, op.layer, p->values[op.out[k]].name);
         if (op.n_out == 0 || t->grad[op.out[0]] == NO_VALUE || !t->needed[op.out[0]])
@@ -206,8 +310,11 @@ enum status pass_autodiff(struct program *p, struct error *err)
     p->made_by = "autodiff";
     p->phase = PHASE_BACKWARD;
     program_scope(p, NO_LAYER, "%s", "");
-    t.grad[p->loss] = program_emit(p, OP_FILL, (struct op_attrs){.value = 1}, "d.loss", 1, p->loss);
+    const value_id seed = program_emit(p, OP_FILL, (struct op_attrs){.value = 1}, "d.loss", 1, p->loss);
+    t.grad[p->loss] = seed;
     enum status st = walk_back(&t, n_ops, err);
+    if (st == OK && program_readers(p, seed, NULL) == 0)
+        program_remove_op(p, n_ops);            /* the rule of the loss had no use for it */
     if (st == OK)
         st = hand_to_parameters(&t, n_values, err);
     p->layer = NO_LAYER;

@@ -192,6 +192,7 @@ static void count_persistent(const struct program *p, struct memory_point *point
         case VALUE_PARAMETER: point->parameters += bytes; break;
         case VALUE_STATE: point->state += bytes; break;
         case VALUE_INPUT: case VALUE_HOST: point->inputs += bytes; break;
+        case VALUE_TABLE: point->activations += bytes; break;
         default: break;
         }
     }

@@ -30,7 +30,11 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
 /* Appends step counter, learning rate and one AdamW op per parameter. */
 enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct error *err);
 
-/* Appends host reads of loss, gradient norm and learning rate in every step. */
+/* Appends host reads of loss, gradient norm and learning rate in every step: host.loss, host.norm, host.lr. The pass
+ * async-metrics puts a ring (METRICS_KEPT, METRICS) in their place; row s mod METRICS_KEPT is of step s. */
+enum metric { METRIC_LOSS, METRIC_NORM, METRIC_LR, METRICS };
+enum { METRICS_KEPT = 64 };
+#define METRICS_RING "metrics"
 enum status pass_read_metrics(struct program *p, struct error *err);
 
 /* All of the above in order, then validation: a forward program becomes a training step. */
@@ -47,7 +51,7 @@ struct memory_plan {
 void pass_memory_plan(const struct program *p, struct memory_plan *plan);
 void memory_plan_release(struct memory_plan *plan);
 
-/* Bytes alive while each op runs, by kind; `points` has one entry per op. Constants count as activations. */
+/* Bytes alive while each op runs, by kind; `points` has one entry per op. Constants and tables count as activations. */
 struct memory_point {
     double parameters, state, inputs, gradients, activations;
 };

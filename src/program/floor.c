@@ -13,5 +13,7 @@ double op_floor_us(const struct program *p, const struct op *op, const struct pe
 
 double op_runs_per_step(const struct program *p, const struct op *op)
 {
+    if (op->phase == PHASE_SETUP)
+        return 0;
     return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
 }

@@ -42,7 +42,7 @@ static enum status all_alike(const struct program *p, const struct op *op, struc
 static enum status scalar(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)p, (void)err;
-    for (int i = 0; i < op_info(op->kind)->n_out; i++)
+    for (int i = 0; i < op_outputs(op->kind, &op->attrs); i++)
         out[i] = shape_of(0);
     return OK;
 }
@@ -124,6 +124,9 @@ static enum status norm_grad(const struct program *p, const struct op *op, struc
 {
     if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)))
         return misfit(p, op, "dy and x must have one shape", err);
+    const int more = op->kind == OP_LAYERNORM_GRAD ? 5 : 4;
+    if (op->n_in > more && !shape_equal(in_shape(p, op, more), in_shape(p, op, 1)))
+        return misfit(p, op, "what is added to dx must have its shape", err);
     out[0] = in_shape(p, op, 1);
     out[1] = out[2] = in_shape(p, op, 2);
     return OK;
@@ -211,6 +214,143 @@ static enum status accumulate(const struct program *p, const struct op *op, stru
     return shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)) ? OK : misfit(p, op, "shapes must be equal", err);
 }
 
+/* ---- ops over several values ---- */
+
+static int parts(const struct op *op) { return op->attrs.parts; }
+
+/* x, weights, biases: each pair is a product of its own. */
+static enum status project(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op);
+    const struct shape x = in_shape(p, op, 0);
+    if (n < 2 || n > OP_MAX_OUT || (op->n_in != 1 + n && op->n_in != 1 + 2 * n) || x.rank < 2)
+        return misfit(p, op, "wants an input, as many weights as parts, and as many biases or none", err);
+    for (int i = 0; i < n; i++) {
+        const struct shape w = in_shape(p, op, 1 + i);
+        if (w.rank != 2 || w.dim[1] != shape_last(x))
+            return misfit(p, op, "a weight must be (out, in) with the width of the input", err);
+        if (op->n_in > 1 + n && in_count(p, op, 1 + n + i) != w.dim[0])
+            return misfit(p, op, "a bias must have as many elements as its weight has rows", err);
+        out[i] = x;
+        out[i].dim[x.rank - 1] = w.dim[0];
+    }
+    return OK;
+}
+
+static enum status project_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op);
+    if (n < 2 || op->n_in != 2 * n)
+        return misfit(p, op, "wants as many gradients and weights as parts", err);
+    for (int i = 0; i < n; i++)
+        if (shape_last(in_shape(p, op, i)) != in_shape(p, op, n + i).dim[0] ||
+            shape_rows(in_shape(p, op, i)) != shape_rows(in_shape(p, op, 0)) ||
+            shape_last(in_shape(p, op, n + i)) != shape_last(in_shape(p, op, n)))
+            return misfit(p, op, "a gradient does not fit its weight", err);
+    out[0] = in_shape(p, op, 0);
+    out[0].dim[out[0].rank - 1] = shape_last(in_shape(p, op, n));
+    return OK;
+}
+
+static enum status swiglu_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const enum status st = all_alike(p, op, out, err);
+    out[1] = out[0];
+    return st;
+}
+
+static enum status attention(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
+    if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] || !shape_equal(k, in_shape(p, op, 2)) ||
+        !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || (op->n_in > 3) != (op->attrs.prob > 0))
+        return misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, and a tick with dropout", err);
+    out[0] = q;
+    out[1] = shape_of(3, q.dim[0], (int64_t)op->attrs.heads, q.dim[1]);
+    return OK;
+}
+
+static enum status attention_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    for (int i = 0; i < 3; i++)
+        out[i] = in_shape(p, op, 1 + i);
+    return shape_equal(in_shape(p, op, 0), out[0]) && shape_equal(in_shape(p, op, 4), out[0])
+               ? OK : misfit(p, op, "dy, q and y must have one shape", err);
+}
+
+static enum status add_norm(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape x = in_shape(p, op, 0);
+    if (!shape_equal(x, in_shape(p, op, 1)))
+        return misfit(p, op, "both terms must have one shape", err);
+    for (int i = 2; i < op->n_in; i++)
+        if (in_count(p, op, i) != shape_last(x))
+            return misfit(p, op, "gain and shift must have the width of the input", err);
+    out[0] = out[1] = x;
+    out[2] = out[3] = shape_of(1, shape_rows(x));
+    return OK;
+}
+
+static enum status linear_gelu(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
+    if (x.rank < 2 || w.rank != 2 || w.dim[1] != shape_last(x) || in_count(p, op, 2) != w.dim[0])
+        return misfit(p, op, "wants x (N.., in), a weight (out, in) and a bias (out)", err);
+    out[0] = x;
+    out[0].dim[x.rank - 1] = w.dim[0];
+    out[1] = out[0];
+    return OK;
+}
+
+static enum status linear_loss(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
+    if (w.rank != 2 || w.dim[1] != shape_last(x) || shape_rows(x) != in_count(p, op, 2) || input(p, op, 2)->dtype != I32 ||
+        (parts(op) != 2 && parts(op) != 4))
+        return misfit(p, op, "wants x (N.., D), a weight (V, D) and one i32 target per row", err);
+    out[0] = out[1] = shape_of(0);
+    out[2] = x;
+    out[3] = w;
+    return OK;
+}
+
+static enum status adamw_all(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op);
+    (void)out;
+    if (n < 1 || op->n_in != 4 * n + 3)
+        return misfit(p, op, "wants parameters, moments and gradients in equal number, and three scalars", err);
+    for (int i = 0; i < n; i++)
+        for (int k = 1; k < 4; k++)
+            if (!shape_equal(in_shape(p, op, i), in_shape(p, op, k * n + i)))
+                return misfit(p, op, "parameter, moments and gradient must have one shape", err);
+    return OK;
+}
+
+static enum status keep(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct shape ring = in_shape(p, op, 0);
+    (void)out;
+    if (ring.rank != 2 || ring.dim[1] != op->n_in - 2 || input(p, op, 1)->dtype != I32)
+        return misfit(p, op, "wants a ring (R, n), the step and n scalars", err);
+    for (int i = 1; i < op->n_in; i++)
+        if (in_count(p, op, i) != 1)
+            return misfit(p, op, "wants a ring (R, n), the step and n scalars", err);
+    return OK;
+}
+
+int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
+{
+    const int n = op_info(kind)->n_out;
+    return n != OP_PARTS ? n : kind == OP_ADAMW_ALL ? 3 * attrs->parts : attrs->parts;
+}
+
+int op_updated(enum op_kind kind, const struct op_attrs *attrs)
+{
+    const int n = op_info(kind)->n_updated;
+    return n != OP_PARTS ? n : 3 * attrs->parts;
+}
+
 /* ---- FLOPs ---- */
 
 static double none(const struct program *p, const struct op *op) { (void)p, (void)op; return 0; }
@@ -240,6 +380,52 @@ static double attn_flops(const struct program *p, const struct op *op)
     return 2.0 * (double)shape_count(w) * head;
 }
 
+/* Two FLOPs per element of a weight and row of the input or gradient. */
+static double project_flops(const struct program *p, const struct op *op)
+{
+    const int n = parts(op), first = op->kind == OP_PROJECT ? 1 : n;
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += 2 * (double)in_count(p, op, first + i);
+    return sum * (double)shape_rows(in_shape(p, op, 0));
+}
+
+/* The two products forward, five backward (scores again); half of them under a causal mask. */
+static double attention_flops(const struct program *p, const struct op *op)
+{
+    const bool back = op->kind == OP_ATTENTION_GRAD;
+    const struct shape q = in_shape(p, op, back);
+    return (back ? 10.0 : 4.0) * (double)shape_count(q) * (double)q.dim[1] * (op->attrs.causal ? 0.5 : 1);
+}
+
+static double linear_gelu_flops(const struct program *p, const struct op *op)
+{
+    return per_output(p, op) * (2.0 * (double)shape_last(in_shape(p, op, 0)) + 9);
+}
+
+static double linear_loss_flops(const struct program *p, const struct op *op)
+{
+    const double rows = (double)shape_rows(in_shape(p, op, 0)), weights = (double)in_count(p, op, 1);
+    const double logits = rows * (double)in_shape(p, op, 1).dim[0];
+    return 2 * rows * weights * (parts(op) == 4 ? 3 : 1) + 8 * logits;
+}
+
+static double all_squares(const struct program *p, const struct op *op)
+{
+    double sum = 0;
+    for (int i = 0; i < op->n_in; i++)
+        sum += (double)in_count(p, op, i);
+    return sum;
+}
+
+static double adamw_all_flops(const struct program *p, const struct op *op)
+{
+    double sum = 0;
+    for (int i = 0; i < parts(op); i++)
+        sum += 8 * (double)in_count(p, op, i);
+    return sum;
+}
+
 /* ---- bytes where "every value once" is wrong ---- */
 
 static double value_traffic(const struct program *p, value_id id) { return (double)value_bytes(&p->values[id]); }
@@ -266,6 +452,11 @@ static double sum_leading_bytes(const struct program *p, const struct op *op)
     return value_traffic(p, op->in[0]) + value_traffic(p, op->out[0]);
 }
 
+static double keep_bytes(const struct program *p, const struct op *op)      /* one row */
+{
+    return 2 * (double)shape_last(in_shape(p, op, 0)) * 4 + value_traffic(p, op->in[1]);
+}
+
 enum { FIRST = 1, SECOND = 2 };             /* bits of `reuse` */
 
 const struct op_info op_table[OP_KINDS] = {
@@ -281,9 +472,9 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_SILU]             = {"silu",             1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
     [OP_SILU_GRAD]        = {"silu_grad",        2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
     [OP_LAYERNORM]        = {"layernorm",        3, 3, 3, layernorm,   many_per_element, NULL,              0, 0},
-    [OP_LAYERNORM_GRAD]   = {"layernorm_grad",   5, 5, 3, norm_grad,   many_per_element, NULL,              FIRST, 0},
+    [OP_LAYERNORM_GRAD]   = {"layernorm_grad",   5, 6, 3, norm_grad,   many_per_element, NULL,              FIRST, 0},
     [OP_RMSNORM]          = {"rmsnorm",          2, 2, 2, layernorm,   few_per_element,  NULL,              0, 0},
-    [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 4, 2, norm_grad,   many_per_element, NULL,              FIRST, 0},
+    [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 5, 2, norm_grad,   many_per_element, NULL,              FIRST, 0},
     [OP_ROPE_TABLE]       = {"rope_table",       0, 0, 2, rope_table,  per_output,       NULL,              0, 0},
     [OP_ROPE]             = {"rope",             3, 3, 1, rope,        few_per_element,  NULL,              FIRST, 0},
     [OP_CAUSAL_MASK]      = {"causal_mask",      0, 0, 1, causal_mask, none,             NULL,              0, 0},
@@ -303,10 +494,22 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_ACCUMULATE]       = {"accumulate",       2, 3, 1, accumulate,  per_element,      NULL,              0, 1},
     [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
     [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
-    [OP_SUM_SQUARES]      = {"sum_squares",      1, 1, 1, scalar,      per_element,      NULL,              0, 0},
+    [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, scalar, all_squares,     NULL,              0, 0},
     [OP_CLIP]             = {"clip",             2, INT_MAX, 2, scalar, none,            NULL,              0, 0},
     [OP_ADAMW]            = {"adamw",            7, 7, 3, adamw,       many_per_element, NULL,              0, 3},
     [OP_HOST_READ]        = {"host_read",        1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
+    [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0},
+    [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0},
+    [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
+    [OP_SWIGLU_GRAD]      = {"swiglu_grad",      3, 3, 2, swiglu_grad, many_per_element, NULL,              FIRST, 0},
+    [OP_ATTENTION]        = {"attention",        3, 4, 2, attention,   attention_flops,  NULL,              0, 0},
+    [OP_ATTENTION_GRAD]   = {"attention_grad",   6, 7, 3, attention_grad, attention_flops, NULL,            0, 0},
+    [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    many_per_element, NULL,              FIRST | SECOND, 0},
+    [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    few_per_element,  NULL,              FIRST | SECOND, 0},
+    [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, 2, linear_gelu, linear_gelu_flops, NULL,             0, 0},
+    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 3, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0},
+    [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_all_flops, NULL,    0, OP_PARTS},
+    [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
 };
 
 double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op); }

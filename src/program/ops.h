@@ -22,9 +22,9 @@ enum op_kind {
     OP_GELU, OP_GELU_GRAD,              /* tanh form; x, dy -> dx */
     OP_SILU, OP_SILU_GRAD,
     OP_LAYERNORM,       /* x, gain, shift -> y, mean (N), rstd (N) */
-    OP_LAYERNORM_GRAD,  /* dy, x, gain, mean, rstd -> dx, dgain, dshift */
+    OP_LAYERNORM_GRAD,  /* dy, x, gain, mean, rstd[, more] -> dx (+ more), dgain, dshift */
     OP_RMSNORM,         /* x, gain -> y, rstd (N) */
-    OP_RMSNORM_GRAD,    /* dy, x, gain, rstd -> dx, dgain */
+    OP_RMSNORM_GRAD,    /* dy, x, gain, rstd[, more] -> dx (+ more), dgain */
     OP_ROPE_TABLE,      /* -> cos, sin (T, D/2): rows, cols, base */
     OP_ROPE,            /* x (B,T,H*D), cos, sin -> rotated pairs; inverse: rotated back */
     OP_CAUSAL_MASK,     /* -> (T,T): 0 on and below the diagonal, -inf above */
@@ -42,16 +42,32 @@ enum op_kind {
     OP_ACCUMULATE,      /* acc in place, x[, weight]: acc += x * weight */
     OP_DIVIDE,          /* x, by (scalar) -> x / by */
     OP_ZERO,            /* x in place */
-    OP_SUM_SQUARES,     /* x -> sum of squares */
+    OP_SUM_SQUARES,     /* x... -> sum of squares of all */
     OP_CLIP,            /* loss, sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite */
     OP_ADAMW,           /* param, m, v in place; grad, lr, step, factor; nothing changes when factor is NaN */
     OP_HOST_READ,       /* scalar -> host scalar */
+    /* what passes put in the place of several ops above */
+    OP_PROJECT,         /* x, n weights[, n biases] -> n products x w^T + bias: attrs.parts is n */
+    OP_PROJECT_GRAD,    /* n dy, n weights -> dx = sum of dy w */
+    OP_SWIGLU,          /* gate, up -> silu(gate) * up */
+    OP_SWIGLU_GRAD,     /* gate, up, dy -> dgate, dup */
+    OP_ATTENTION,       /* q (B,T,H*D), k, v (B,T,K*D)[, tick] -> y (B,T,H*D), log of the row sums (B,H,T); causal, dropout
+                           by prob, seed and stream as OP_DROPOUT would on the weights (B,H,T,T) */
+    OP_ATTENTION_GRAD,  /* dy, q, k, v, y, log sums[, tick] -> dq, dk, dv */
+    OP_ADD_LAYERNORM,   /* x, r, gain, shift -> norm of x + r, x + r, mean (N), rstd (N) */
+    OP_ADD_RMSNORM,     /* x, r, gain -> norm of x + r, x + r, rstd (N) */
+    OP_LINEAR_GELU,     /* x, w, bias -> gelu(u), u = x w^T + bias */
+    OP_LINEAR_LOSS,     /* x (N..,D), w (V,D), targets -> mean loss, count[, dx, dw]: attrs.parts is 2 or 4. The
+                           logits are never whole in memory; gradients are of the mean loss */
+    OP_ADAMW_ALL,       /* n params, n m, n v in place; n grads, lr, step, factor: attrs.parts is n */
+    OP_KEEP,            /* ring (R,n) in place, step, n scalars: row step mod R gets them */
     OP_KINDS
 };
 
 struct op_attrs {
-    bool trans_a, trans_b, inverse;
+    bool trans_a, trans_b, inverse, causal;
     int32_t heads, kv_heads;
+    int32_t parts;                          /* ops over several values at once: how many */
     int64_t rows, cols;                     /* constants: their shape */
     float scale;                            /* attention: factor on the product */
     float eps, value, prob;
@@ -62,7 +78,7 @@ struct op_attrs {
     int64_t warmup, total;
 };
 
-enum { OP_MAX_OUT = 3 };
+enum { OP_MAX_OUT = 4, OP_PARTS = -1 };     /* OP_PARTS in n_out or n_updated: it depends on attrs.parts */
 
 /* Output shapes from the inputs' shapes and the attributes; fails when the inputs do not fit. */
 typedef enum status op_shape_fn(const struct program *p, const struct op *op, struct shape *out, struct error *err);
@@ -79,6 +95,8 @@ struct op_info {
 };
 
 extern const struct op_info op_table[OP_KINDS];
+int op_outputs(enum op_kind kind, const struct op_attrs *attrs);        /* n_out, or what attrs.parts makes it */
+int op_updated(enum op_kind kind, const struct op_attrs *attrs);        /* n_updated, likewise */
 
 static inline const struct op_info *op_info(enum op_kind kind) { return &op_table[kind]; }
 

@@ -81,6 +81,7 @@ void program_print(const struct program *p, FILE *to)
     print_values(p, VALUE_PARAMETER, to);
     print_values(p, VALUE_STATE, to);
     print_values(p, VALUE_HOST, to);
+    print_values(p, VALUE_TABLE, to);
     for (enum phase ph = 0; ph < PHASES; ph++) {
         const struct program_cost c = program_cost(p, ph);
         if (!c.ops)

@@ -128,14 +128,15 @@ int program_add_op(struct program *p, enum op_kind kind, struct op_attrs attrs, 
         return -1;
     const struct op_info *info = op_info(kind);
     struct op op = {.kind = kind, .phase = p->phase, .layer = p->layer, .made_by = p->made_by, .n_in = n_in,
-                    .n_out = info->n_out, .attrs = attrs};
+                    .n_out = op_outputs(kind, &attrs), .attrs = attrs};
+    const int updated = op_updated(kind, &attrs);
     op.in = arena_copy(&p->arena, in, (size_t)n_in * sizeof *in);
-    op.out = arena_alloc(&p->arena, (size_t)info->n_out * sizeof *op.out);
+    op.out = arena_alloc(&p->arena, (size_t)op.n_out * sizeof *op.out);
     struct shape shapes[OP_MAX_OUT] = {{0}};
     if (!inputs_exist(p, &op) || info->shapes(p, &op, shapes, &p->error))
         return -1;
-    for (int i = 0; i < info->n_out; i++)
-        op.out[i] = i < info->n_updated ? op.in[i] : add_output(p, &op, name, i, shapes[i]);
+    for (int i = 0; i < op.n_out; i++)
+        op.out[i] = i < updated ? op.in[i] : add_output(p, &op, name, i, shapes[i]);
     append(p, op);
     return p->n_ops - 1;
 }

@@ -1,8 +1,9 @@
 /* A step as plain data: values and a flat list of ops over them. Models build the forward part, passes rewrite it, the
  * executor runs it, the printer and the cost model read it. There is no pointer to device memory in here.
  *
- * Activations, gradients and constants are written by exactly one op, before they are read. Parameters and states
- * persist between steps and may be updated in place: the op then has the value among its inputs and its outputs. */
+ * Activations, gradients and constants are written by exactly one op, before they are read. Parameters, states and tables
+ * persist between steps and may be updated in place: the op then has the value among its inputs and its outputs. A table
+ * may instead be written whole by one op of the setup, which the executor runs once, when it is made. */
 #ifndef HONE_PROGRAM_PROGRAM_H
 #define HONE_PROGRAM_PROGRAM_H
 
@@ -24,8 +25,10 @@ enum value_kind {
     VALUE_INPUT,        /* filled by the host before a step */
     VALUE_CONSTANT,     /* made by an op from attributes alone: masks, tables */
     VALUE_HOST,         /* a scalar the host reads after the step */
+    VALUE_TABLE,        /* kept between steps, but neither trained nor saved: constants made once, recent metrics */
 };
-enum phase { PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_COMMUNICATE, PHASE_OPTIMIZE, PHASES };
+/* The setup runs once, before the first step; a step is the phases from data on. */
+enum phase { PHASE_SETUP, PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_COMMUNICATE, PHASE_OPTIMIZE, PHASES };
 enum param_init { INIT_ZEROS, INIT_ONES, INIT_NORMAL };
 enum param_role { ROLE_MATRIX, ROLE_EMBEDDING, ROLE_NORM, ROLE_BIAS };
 
@@ -121,7 +124,7 @@ double op_bytes(const struct program *p, const struct op *op);
 /* The larger of FLOPs over the measured peak and bytes over the bandwidth of the level that holds them; *memory_bound (may be
  * NULL) says which it is. */
 double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
-double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer */
+double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
 int64_t program_parameters(const struct program *p);        /* trained numbers */
 
 struct shape shape_of(int rank, ...);                       /* dims as int64_t */
@@ -135,6 +138,6 @@ const char *dtype_name(enum dtype t);
 const char *value_kind_name(enum value_kind k);
 const char *phase_name(enum phase p);
 size_t value_bytes(const struct value *v);
-bool value_is_persistent(const struct value *v);            /* parameter, state, input or host */
+bool value_is_persistent(const struct value *v);            /* parameter, state, input, host or table */
 
 #endif

@@ -51,17 +51,18 @@ const char *dtype_name(enum dtype t) { return (const char *[]){"f32", "bf16", "i
 
 const char *value_kind_name(enum value_kind k)
 {
-    return (const char *[]){"parameter", "activation", "gradient", "state", "input", "constant", "host"}[k];
+    return (const char *[]){"parameter", "activation", "gradient", "state", "input", "constant", "host", "table"}[k];
 }
 
 const char *phase_name(enum phase p)
 {
-    return (const char *[]){"data", "forward", "backward", "communicate", "optimize"}[p];
+    return (const char *[]){"setup", "data", "forward", "backward", "communicate", "optimize"}[p];
 }
 
 size_t value_bytes(const struct value *v) { return (size_t)shape_count(v->shape) * dtype_size(v->dtype); }
 
 bool value_is_persistent(const struct value *v)
 {
-    return v->kind == VALUE_PARAMETER || v->kind == VALUE_STATE || v->kind == VALUE_INPUT || v->kind == VALUE_HOST;
+    return v->kind == VALUE_PARAMETER || v->kind == VALUE_STATE || v->kind == VALUE_INPUT || v->kind == VALUE_HOST ||
+           v->kind == VALUE_TABLE;
 }

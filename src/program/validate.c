@@ -38,21 +38,27 @@ static enum status check_phase(const struct program *p, int at, struct error *er
                      phase_name(p->ops[at - 1].phase));
 }
 
-static bool is_update(const struct op *op, int i) { return i < op_info(op->kind)->n_updated && op->out[i] == op->in[i]; }
+static bool is_update(const struct op *op, int i)
+{
+    return i < op_updated(op->kind, &op->attrs) && op->out[i] == op->in[i];
+}
 
 static enum status check_inputs(const struct program *p, int at, const bool *written, struct error *err)
 {
     const struct op *op = &p->ops[at];
     const struct op_info *info = op_info(op->kind);
-    if (op->n_in < info->min_in || op->n_in > info->max_in || op->n_out != info->n_out)
+    const int outputs = op_outputs(op->kind, &op->attrs);
+    if (op->n_in < info->min_in || op->n_in > info->max_in || op->n_out != outputs)
         return error_set(err, BAD_INPUT, "op %d %s has %d inputs and %d outputs; it takes %d to %d and gives %d", at,
-                         info->name, op->n_in, op->n_out, info->min_in, info->max_in, info->n_out);
+                         info->name, op->n_in, op->n_out, info->min_in, info->max_in, outputs);
     for (int i = 0; i < op->n_in; i++) {
         const value_id v = op->in[i];
         if (check_exists(p, at, v, err))
             return BAD_INPUT;
         if (!written[v])
             return op_error(p, at, v, "is read before it is written", err);
+        if (op->phase == PHASE_SETUP && p->values[v].kind != VALUE_TABLE)
+            return op_error(p, at, v, "is read by the setup, which has only tables", err);
     }
     return OK;
 }
@@ -69,10 +75,13 @@ static enum status check_outputs(const struct program *p, int at, bool *written,
         if (check_exists(p, at, v, err))
             return BAD_INPUT;
         if (is_update(op, i)) {
-            if (p->values[v].kind != VALUE_PARAMETER && p->values[v].kind != VALUE_STATE)
+            if (!value_is_persistent(&p->values[v]) || p->values[v].kind == VALUE_INPUT || p->values[v].kind == VALUE_HOST)
                 return op_error(p, at, v, "is updated in place but does not persist", err);
             continue;
         }
+        if ((p->values[v].kind == VALUE_TABLE) != (op->phase == PHASE_SETUP))
+            return op_error(p, at, v, op->phase == PHASE_SETUP ? "is written by the setup but is no table"
+                                                               : "is a table; only the setup writes one whole", err);
         if (written[v] && p->values[v].kind != VALUE_HOST)
             return op_error(p, at, v, "is written twice", err);
         if (!shape_equal(p->values[v].shape, shapes[i]))
@@ -92,6 +101,10 @@ static enum status check_values(const struct program *p, bool *written, struct e
                                  (long long)v->shape.dim[d]);
         written[i] = value_is_persistent(v) && v->kind != VALUE_HOST;
     }
+    for (int i = 0; i < p->n_ops && p->ops[i].phase == PHASE_SETUP; i++)
+        for (int k = op_updated(p->ops[i].kind, &p->ops[i].attrs); k < p->ops[i].n_out; k++)
+            if (p->ops[i].out[k] >= 0 && p->ops[i].out[k] < p->n_values)
+                written[p->ops[i].out[k]] = false;      /* by the setup; a table that it leaves alone is zero */
     return OK;
 }
 

@@ -27,10 +27,12 @@ struct case_input {
     struct shape shape;
 };
 
+enum { CASE_INPUTS = 24 };
+
 struct op_case {
     enum op_kind kind;
     struct op_attrs attrs;
-    struct case_input in[8];
+    struct case_input in[CASE_INPUTS];
 };
 
 #define SHAPE(...) {(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
@@ -40,10 +42,26 @@ struct op_case {
 #define ONE(c)     {c, {0}}
 
 #define HEADS(h, k, s) {.heads = h, .kv_heads = k, .scale = s}
+#define CAUSAL(h, k, s) {.heads = h, .kv_heads = k, .scale = s, .causal = true}
+#define DROPPED(h, k, s, c, p) {.heads = h, .kv_heads = k, .scale = s, .causal = c, .prob = p, .seed = 7, .stream = 5}
+#define QKV(b, t, h, k, d)      X(b, t, (h) * (d)), X(b, t, (k) * (d)), X(b, t, (k) * (d))
+#define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), X(b, h, t)
 #define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
 #define ADAMW_OF(...)                                                                                                 \
     {OP_ADAMW, ADAMW, {X(__VA_ARGS__), X(__VA_ARGS__), OF(POSITIVE, __VA_ARGS__), X(__VA_ARGS__), ONE(POSITIVE),       \
                        ONE(COUNTER), ONE(POSITIVE)}}
+
+/* Parameters, moments and gradients of several tensors, their shapes in parentheses; then lr, step and factor. */
+#define MANY(n)        {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .parts = n}
+#define SCALARS        ONE(POSITIVE), ONE(COUNTER), ONE(POSITIVE)
+#define ROLE_1(c, a)          {c, SHAPE a}
+#define ROLE_2(c, a, b)       ROLE_1(c, a), ROLE_1(c, b)
+#define ROLE_5(c, a, b, d, e, f) ROLE_2(c, a, b), ROLE_2(c, d, e), ROLE_1(c, f)
+#define SETS_1(a)             ROLE_1(NORMAL, a), ROLE_1(NORMAL, a), ROLE_1(POSITIVE, a), ROLE_1(NORMAL, a), SCALARS
+#define SETS_2(...)           ROLE_2(NORMAL, __VA_ARGS__), ROLE_2(NORMAL, __VA_ARGS__), ROLE_2(POSITIVE, __VA_ARGS__), \
+                              ROLE_2(NORMAL, __VA_ARGS__), SCALARS
+#define SETS_5(...)           ROLE_5(NORMAL, __VA_ARGS__), ROLE_5(NORMAL, __VA_ARGS__), ROLE_5(POSITIVE, __VA_ARGS__), \
+                              ROLE_5(NORMAL, __VA_ARGS__), SCALARS
 
 static const struct op_case op_cases[] = {
     {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
@@ -107,12 +125,18 @@ static const struct op_case op_cases[] = {
     {OP_LAYERNORM_GRAD, {0}, {X(1, 3), X(1, 3), X(3), X(1), OF(POSITIVE, 1)}},
     {OP_LAYERNORM_GRAD, {0}, {X(5, 17), X(5, 17), X(17), X(5), OF(POSITIVE, 5)}},
     {OP_LAYERNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), X(66), OF(POSITIVE, 66)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(1, 1), X(1, 1), X(1), X(1), OF(POSITIVE, 1), X(1, 1)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(1, 67), X(1, 67), X(67), X(1), OF(POSITIVE, 1), X(1, 67)}},
+    {OP_LAYERNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), X(66), OF(POSITIVE, 66), X(2, 33, 130)}},
     {OP_RMSNORM, {.eps = 1e-6f}, {X(1, 3), X(3)}},
     {OP_RMSNORM, {.eps = 1e-6f}, {X(5, 17), X(17)}},
     {OP_RMSNORM, {.eps = 1e-6f}, {X(2, 3, 130), X(130)}},
     {OP_RMSNORM_GRAD, {0}, {X(1, 3), X(1, 3), X(3), OF(POSITIVE, 1)}},
     {OP_RMSNORM_GRAD, {0}, {X(5, 17), X(5, 17), X(17), OF(POSITIVE, 5)}},
     {OP_RMSNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), OF(POSITIVE, 66)}},
+    {OP_RMSNORM_GRAD, {0}, {X(1, 1), X(1, 1), X(1), OF(POSITIVE, 1), X(1, 1)}},
+    {OP_RMSNORM_GRAD, {0}, {X(1, 67), X(1, 67), X(67), OF(POSITIVE, 1), X(1, 67)}},
+    {OP_RMSNORM_GRAD, {0}, {X(2, 33, 130), X(2, 33, 130), X(130), OF(POSITIVE, 66), X(2, 33, 130)}},
 
     {OP_ROPE_TABLE, {.rows = 1, .cols = 1, .base = 10000}, {{0}}},
     {OP_ROPE_TABLE, {.rows = 33, .cols = 5, .base = 10000}, {{0}}},
@@ -139,6 +163,32 @@ static const struct op_case op_cases[] = {
     {OP_ATTN_MIX_T, HEADS(4, 2, 1), {X(3, 4, 17, 17), X(3, 17, 20)}},
     {OP_ATTN_MIX_T, HEADS(6, 1, 0.1f), {X(1, 6, 33, 33), X(1, 33, 102)}},
     {OP_ATTN_MIX_T, HEADS(2, 1, 0.5f), {X(1, 2, 131, 131), X(1, 131, 130)}},
+
+    /* attention as one op: shorter than a vector, a block of queries or keys more or less one, wide and narrow heads */
+    {OP_ATTENTION, CAUSAL(1, 1, 1), {QKV(1, 1, 1, 1, 1)}},
+    {OP_ATTENTION, CAUSAL(4, 4, 0.35f), {QKV(2, 5, 4, 4, 8)}},
+    {OP_ATTENTION, HEADS(4, 2, 0.35f), {QKV(2, 5, 4, 2, 8)}},
+    {OP_ATTENTION, CAUSAL(4, 1, 0.2f), {QKV(1, 17, 4, 1, 33)}},
+    {OP_ATTENTION, CAUSAL(4, 2, 0.25f), {QKV(1, 63, 4, 2, 16)}},
+    {OP_ATTENTION, HEADS(4, 4, 0.125f), {QKV(1, 64, 4, 4, 64)}},
+    {OP_ATTENTION, CAUSAL(2, 2, 0.2f), {QKV(1, 65, 2, 2, 33)}},
+    {OP_ATTENTION, HEADS(2, 1, 0.2f), {QKV(1, 130, 2, 1, 33)}},
+    {OP_ATTENTION, CAUSAL(4, 2, 0.125f), {QKV(1, 200, 4, 2, 64)}},
+    {OP_ATTENTION, DROPPED(2, 2, 0.5f, true, 0.5f), {QKV(2, 7, 2, 2, 8), ONE(COUNTER)}},
+    {OP_ATTENTION, DROPPED(2, 1, 0.5f, false, 0.3f), {QKV(2, 6, 2, 1, 5), ONE(COUNTER)}},
+    {OP_ATTENTION, DROPPED(2, 1, 0.25f, true, 0.1f), {QKV(1, 131, 2, 1, 16), ONE(COUNTER)}},
+    {OP_ATTENTION_GRAD, CAUSAL(1, 1, 1), {QKV_GRAD(1, 1, 1, 1, 1)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 4, 0.35f), {QKV_GRAD(2, 5, 4, 4, 8)}},
+    {OP_ATTENTION_GRAD, HEADS(4, 2, 0.35f), {QKV_GRAD(2, 5, 4, 2, 8)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 1, 0.2f), {QKV_GRAD(1, 17, 4, 1, 33)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 2, 0.25f), {QKV_GRAD(1, 63, 4, 2, 16)}},
+    {OP_ATTENTION_GRAD, HEADS(4, 4, 0.125f), {QKV_GRAD(1, 64, 4, 4, 64)}},
+    {OP_ATTENTION_GRAD, CAUSAL(2, 2, 0.2f), {QKV_GRAD(1, 65, 2, 2, 33)}},
+    {OP_ATTENTION_GRAD, HEADS(2, 1, 0.2f), {QKV_GRAD(1, 130, 2, 1, 33)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 2, 0.125f), {QKV_GRAD(1, 200, 4, 2, 64)}},
+    {OP_ATTENTION_GRAD, DROPPED(2, 2, 0.5f, true, 0.5f), {QKV_GRAD(2, 7, 2, 2, 8), ONE(COUNTER)}},
+    {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.5f, false, 0.3f), {QKV_GRAD(2, 6, 2, 1, 5), ONE(COUNTER)}},
+    {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.25f, true, 0.1f), {QKV_GRAD(1, 131, 2, 1, 16), ONE(COUNTER)}},
 
     {OP_SOFTMAX, {0}, {X(3, 1)}},
     {OP_SOFTMAX, {0}, {X(5, 17)}},
@@ -196,6 +246,68 @@ static const struct op_case op_cases[] = {
     {OP_ADAMW, ADAMW, {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), X(5, 33), ONE(POSITIVE), ONE(COUNTER),
                        ONE(NOT_A_NUMBER)}},
     {OP_HOST_READ, {0}, {SCALAR}},
+
+    {OP_ADD_LAYERNORM, {.eps = 1e-5f}, {X(1, 3), X(1, 3), X(3), X(3)}},
+    {OP_ADD_LAYERNORM, {.eps = 1e-5f}, {X(1, 67), X(1, 67), X(67), X(67)}},
+    {OP_ADD_LAYERNORM, {.eps = 1e-5f}, {X(5, 17), X(5, 17), X(17), X(17)}},
+    {OP_ADD_LAYERNORM, {.eps = 1e-5f}, {X(2, 3, 130), X(2, 3, 130), X(130), X(130)}},
+    {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(1, 3), X(1, 3), X(3)}},
+    {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(1, 67), X(1, 67), X(67)}},
+    {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(5, 17), X(5, 17), X(17)}},
+    {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(2, 3, 130), X(2, 3, 130), X(130)}},
+    /* one number, one row, less than a unit of rows and columns, several leading dimensions; with BLAS; many rows */
+    {OP_LINEAR_GELU, {0}, {X(1, 1), X(1, 1), X(1)}},
+    {OP_LINEAR_GELU, {0}, {X(1, 33), X(70, 33), X(70)}},
+    {OP_LINEAR_GELU, {0}, {X(3, 5), X(17, 5), X(17)}},
+    {OP_LINEAR_GELU, {0}, {X(2, 9, 33), X(7, 33), X(7)}},
+    {OP_LINEAR_GELU, {0}, {X(203, 131), X(151, 131), X(151)}},
+    {OP_LINEAR_GELU, {0}, {X(517, 3), X(130, 3), X(130)}},
+
+    /* widths alike, as with grouped heads, below and beside the width of a block; one row; more than BLAS takes over */
+    {OP_PROJECT, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1)}},
+    {OP_PROJECT, {.parts = 3}, {X(3, 5), X(17, 5), X(7, 5), X(7, 5)}},
+    {OP_PROJECT, {.parts = 3}, {X(2, 9, 33), X(34, 33), X(17, 33), X(17, 33), X(34), X(17), X(17)}},
+    {OP_PROJECT, {.parts = 2}, {X(1, 64), X(130, 64), X(3, 64)}},
+    {OP_PROJECT, {.parts = 2}, {X(1, 64), X(64, 64), X(64, 64), X(64), X(64)}},
+    {OP_PROJECT, {.parts = 4}, {X(5, 3), X(1, 3), X(16, 3), X(17, 3), X(31, 3)}},
+    {OP_PROJECT, {.parts = 2}, {X(3, 11, 17), X(48, 17), X(48, 17)}},
+    {OP_PROJECT, {.parts = 3}, {X(203, 131), X(151, 131), X(75, 131), X(75, 131), X(151), X(75), X(75)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1), X(1, 1)}},
+    {OP_PROJECT_GRAD, {.parts = 3}, {X(3, 17), X(3, 7), X(3, 7), X(17, 5), X(7, 5), X(7, 5)}},
+    {OP_PROJECT_GRAD, {.parts = 3}, {X(2, 9, 34), X(2, 9, 17), X(2, 9, 17), X(34, 33), X(17, 33), X(17, 33)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(1, 130), X(1, 3), X(130, 64), X(3, 64)}},
+    {OP_PROJECT_GRAD, {.parts = 4}, {X(5, 1), X(5, 16), X(5, 17), X(5, 31), X(1, 3), X(16, 3), X(17, 3), X(31, 3)}},
+    {OP_PROJECT_GRAD, {.parts = 3}, {X(203, 151), X(203, 75), X(203, 75), X(151, 131), X(75, 131), X(75, 131)}},
+    {OP_SWIGLU, {0}, {X(1, 1), X(1, 1)}},
+    {OP_SWIGLU, {0}, {X(5, 33), X(5, 33)}},
+    {OP_SWIGLU, {0}, {X(3, 5, 130), X(3, 5, 130)}},
+    {OP_SWIGLU_GRAD, {0}, {X(3), X(3), X(3)}},
+    {OP_SWIGLU_GRAD, {0}, {X(17, 33), X(17, 33), X(17, 33)}},
+    {OP_SWIGLU_GRAD, {0}, {X(3, 5, 130), X(3, 5, 130), X(3, 5, 130)}},
+
+    {OP_LINEAR_LOSS, {.parts = 2}, {X(1, 3), X(5, 3), OF(TARGETS, 1)}},
+    {OP_LINEAR_LOSS, {.parts = 2}, {X(3, 11, 33), X(131, 33), OF(TARGETS, 3, 11)}},
+    {OP_LINEAR_LOSS, {.parts = 2}, {X(3, 5), X(7, 5), OF(PADDING, 3)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(1, 3), X(5, 3), OF(TARGETS, 1)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(1, 64), X(130, 64), OF(TARGETS, 1)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(5, 1), X(17, 1), OF(TARGETS, 5)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(7, 17), X(9, 17), OF(TARGETS, 7)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(3, 11, 33), X(131, 33), OF(TARGETS, 3, 11)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(3, 5), X(7, 5), OF(PADDING, 3)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(97, 5), X(6, 5), OF(IDS, 97)}},                  /* no padding: read in place */
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(203, 131), X(151, 131), OF(TARGETS, 203)}},
+
+    /* many tensors in one sweep: below, at and above the unit that threads divide them by */
+    {OP_SUM_SQUARES, {0}, {X(1), X(63), X(64), X(65), X(1, 1)}},
+    {OP_SUM_SQUARES, {0}, {X(97, 101), X(3), X(33, 17), X(130)}},
+    {OP_SUM_SQUARES, {0}, {X(5), X(97, 101)}},
+    {OP_ADAMW_ALL, MANY(1), {SETS_1((5, 33))}},
+    {OP_ADAMW_ALL, MANY(2), {SETS_2((1), (97, 101))}},
+    {OP_ADAMW_ALL, MANY(5), {SETS_5((64), (65), (1), (3, 130), (63))}},
+    {OP_ADAMW_ALL, MANY(1), {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), X(5, 33), ONE(POSITIVE), ONE(COUNTER), ONE(NOT_A_NUMBER)}},
+    {OP_KEEP, {0}, {X(1, 1), ONE(COUNTER), SCALAR}},
+    {OP_KEEP, {0}, {X(3, 2), ONE(COUNTER), SCALAR, SCALAR}},
+    {OP_KEEP, {0}, {X(64, 3), ONE(COUNTER), SCALAR, SCALAR, SCALAR}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
@@ -206,7 +318,19 @@ enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
 #undef SCALAR
 #undef SHAPE
 #undef HEADS
+#undef CAUSAL
+#undef DROPPED
+#undef QKV
+#undef QKV_GRAD
 #undef ADAMW
 #undef ADAMW_OF
+#undef MANY
+#undef SCALARS
+#undef ROLE_1
+#undef ROLE_2
+#undef ROLE_5
+#undef SETS_1
+#undef SETS_2
+#undef SETS_5
 
 #endif

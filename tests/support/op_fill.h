@@ -12,7 +12,7 @@ static inline bool content_has_gradient(enum content c) { return c == NORMAL || 
 static inline int case_inputs(const struct op_case *c)
 {
     int n = 0;
-    while (n < 8 && c->in[n].content != NOTHING)
+    while (n < CASE_INPUTS && c->in[n].content != NOTHING)
         n++;
     return n;
 }

@@ -54,8 +54,8 @@ static inline void plain_write(struct plain *x, value_id v, const void *host)
 
 static inline void plain_run_op(struct plain *x, struct op *op)
 {
-    void *in[64], *out[OP_MAX_OUT];
-    assert_true(op->n_in <= 64);
+    void *in[256], *out[256];
+    assert_true(op->n_in <= 256 && op->n_out <= 256);
     for (int i = 0; i < op->n_in; i++)
         in[i] = x->memory[op->in[i]];
     for (int i = 0; i < op->n_out; i++)

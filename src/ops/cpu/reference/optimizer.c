@@ -1,4 +1,4 @@
-/* Reference: counters, learning rate, clipping, AdamW. */
+/* Reference: counters, learning rate, clipping, AdamW, metrics. */
 #include <math.h>
 
 #include "ops/cpu/reference/reference.h"
@@ -31,10 +31,12 @@ void ref_lr(const struct kernel_call *c, const struct kernel_thread *t)
 void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    const float *x = c->in[0];
     double sum = 0;
-    for (int64_t i = 0; i < in_count(c, 0); i++)
-        sum += (double)x[i] * x[i];
+    for (int k = 0; k < c->op->n_in; k++) {
+        const float *x = c->in[k];
+        for (int64_t i = 0; i < in_count(c, k); i++)
+            sum += (double)x[i] * x[i];
+    }
     *(float *)c->out[0] = (float)sum;
 }
 
@@ -53,22 +55,45 @@ void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
     *(float *)c->out[1] = factor;
 }
 
-/* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). */
-void ref_adamw(const struct kernel_call *c, const struct kernel_thread *t)
+/* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). Tensor `at` of n; the scalars lr, step
+ * and factor follow the gradients. */
+static void adamw_tensor(const struct kernel_call *c, int at, int n)
 {
-    (void)t;
     const struct op_attrs *a = &c->op->attrs;
-    const float *grad = c->in[3], lr = *(const float *)c->in[4], factor = *(const float *)c->in[6];
-    const int32_t step = *(const int32_t *)c->in[5];
-    float *p = c->out[0], *m = c->out[1], *v = c->out[2];
+    const float *grad = c->in[3 * n + at], lr = *(const float *)c->in[4 * n], factor = *(const float *)c->in[4 * n + 2];
+    const int32_t step = *(const int32_t *)c->in[4 * n + 1];
+    float *p = c->out[at], *m = c->out[n + at], *v = c->out[2 * n + at];
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
     const double correct1 = 1 - pow(a->beta1, step), correct2 = 1 - pow(a->beta2, step);
-    for (int64_t i = 0; i < in_count(c, 0); i++) {
+    for (int64_t i = 0; i < in_count(c, at); i++) {
         const double g = (double)grad[i] * factor;
         m[i] = (float)(a->beta1 * m[i] + (1 - (double)a->beta1) * g);
         v[i] = (float)(a->beta2 * v[i] + (1 - (double)a->beta2) * g * g);
         const double update = m[i] / correct1 / (sqrt(v[i] / correct2) + a->eps);
         p[i] = (float)(p[i] - lr * a->weight_decay * (double)p[i] - lr * update);
     }
+}
+
+void ref_adamw(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    adamw_tensor(c, 0, 1);
+}
+
+void ref_adamw_all(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    for (int i = 0; i < c->op->attrs.parts; i++)
+        adamw_tensor(c, i, c->op->attrs.parts);
+}
+
+void ref_keep(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const int64_t rows = call_in(c, 0)->shape.dim[0], n = call_in(c, 0)->shape.dim[1];
+    const uint32_t step = *(const uint32_t *)c->in[1];      /* unsigned: it may have wrapped */
+    float *row = (float *)c->out[0] + step % rows * n;      /* (n) */
+    for (int i = 0; i < n; i++)
+        row[i] = *(const float *)c->in[2 + i];
 }

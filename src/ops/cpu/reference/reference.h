@@ -24,6 +24,9 @@ kernel_fn ref_causal_mask;
 kernel_fn ref_attn_scores;
 kernel_fn ref_attn_mix;
 kernel_fn ref_attn_mix_t;
+kernel_fn ref_attention;
+kernel_fn ref_attention_grad;
+size_t ref_attention_scratch(const struct program *p, const struct op *op, int threads);
 kernel_fn ref_softmax;
 kernel_fn ref_softmax_grad;
 kernel_fn ref_log_softmax;
@@ -40,6 +43,16 @@ kernel_fn ref_zero;
 kernel_fn ref_sum_squares;
 kernel_fn ref_clip;
 kernel_fn ref_adamw;
+kernel_fn ref_adamw_all;
+kernel_fn ref_keep;
 kernel_fn ref_host_read;
+kernel_fn ref_linear_loss;
+kernel_fn ref_project;
+kernel_fn ref_project_grad;
+kernel_fn ref_swiglu;
+kernel_fn ref_swiglu_grad;
+kernel_fn ref_add_layernorm;
+kernel_fn ref_add_rmsnorm;
+kernel_fn ref_linear_gelu;
 
 #endif

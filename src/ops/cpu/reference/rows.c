@@ -27,13 +27,13 @@ void ref_layernorm(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
-/* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - mean(g) - z mean(g z)). */
+/* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - mean(g) - z mean(g z)), plus `more` where it is given. */
 void ref_layernorm_grad(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const struct shape s = call_in(c, 1)->shape;
     const int64_t n = shape_last(s);
-    const float *gain = c->in[2], *mean = c->in[3], *rstd = c->in[4];
+    const float *gain = c->in[2], *mean = c->in[3], *rstd = c->in[4], *more = c->op->n_in > 5 ? c->in[5] : NULL;
     float *d_gain = c->out[1], *d_shift = c->out[2];
     for (int64_t i = 0; i < n; i++)
         d_gain[i] = d_shift[i] = 0;
@@ -50,7 +50,8 @@ void ref_layernorm_grad(const struct kernel_call *c, const struct kernel_thread 
             const float z = (x[i] - mean[r]) * rstd[r], g = dy[i];
             d_gain[i] += g * z;
             d_shift[i] += g;
-            dx[i] = (float)(rstd[r] * (g * gain[i] - sum_g / (double)n - z * sum_gz / (double)n));
+            const double d = rstd[r] * (g * gain[i] - sum_g / (double)n - z * sum_gz / (double)n);
+            dx[i] = (float)(more ? d + more[r * n + i] : d);
         }
     }
 }
@@ -75,13 +76,13 @@ void ref_rmsnorm(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
-/* With z = x rstd and g = dy gain: dx = rstd (g - z mean(g z)). */
+/* With z = x rstd and g = dy gain: dx = rstd (g - z mean(g z)), plus `more` where it is given. */
 void ref_rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const struct shape s = call_in(c, 1)->shape;
     const int64_t n = shape_last(s);
-    const float *gain = c->in[2], *rstd = c->in[3];
+    const float *gain = c->in[2], *rstd = c->in[3], *more = c->op->n_in > 4 ? c->in[4] : NULL;
     float *d_gain = c->out[1];
     for (int64_t i = 0; i < n; i++)
         d_gain[i] = 0;
@@ -94,7 +95,8 @@ void ref_rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t
         for (int64_t i = 0; i < n; i++) {
             const float z = x[i] * rstd[r], g = dy[i];
             d_gain[i] += g * z;
-            dx[i] = (float)(rstd[r] * (g * gain[i] - z * sum_gz / (double)n));
+            const double d = rstd[r] * (g * gain[i] - z * sum_gz / (double)n);
+            dx[i] = (float)(more ? d + more[r * n + i] : d);
         }
     }
 }

@@ -39,7 +39,20 @@ const struct kernel cpu_reference_kernels[] = {
     KERNEL(OP_SUM_SQUARES, ref_sum_squares)
     KERNEL(OP_CLIP, ref_clip)
     KERNEL(OP_ADAMW, ref_adamw)
+    KERNEL(OP_ADAMW_ALL, ref_adamw_all)
+    KERNEL(OP_KEEP, ref_keep)
     KERNEL(OP_HOST_READ, ref_host_read)
+    KERNEL(OP_LINEAR_LOSS, ref_linear_loss)
+    KERNEL(OP_PROJECT, ref_project)
+    KERNEL(OP_PROJECT_GRAD, ref_project_grad)
+    KERNEL(OP_SWIGLU, ref_swiglu)
+    KERNEL(OP_SWIGLU_GRAD, ref_swiglu_grad)
+    KERNEL(OP_ADD_LAYERNORM, ref_add_layernorm)
+    KERNEL(OP_ADD_RMSNORM, ref_add_rmsnorm)
+    KERNEL(OP_LINEAR_GELU, ref_linear_gelu)
 #undef KERNEL
+    {.op = OP_ATTENTION, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
+    {.op = OP_ATTENTION_GRAD, .name = "reference", .run = ref_attention_grad, .serial = true,
+     .scratch = ref_attention_scratch},
     {.run = NULL},
 };

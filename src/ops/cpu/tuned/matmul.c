@@ -2,32 +2,14 @@
  * results depend on the number of threads and nothing else. */
 #include <string.h>
 
+#include "ops/cpu/tuned/grid.h"
 #include "ops/cpu/tuned/tuned.h"
-
-/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. */
-struct grid { int rows, columns; };
-
-static struct grid choose_grid(int64_t m, int64_t n, int threads)
-{
-    struct grid best = {threads, 1};
-    double least = 1e300;
-    for (int r = 1; r <= threads; r++) {
-        if (threads % r)
-            continue;
-        const double border = (double)m / r + (double)n / (threads / r);
-        if (border < least) {
-            least = border;
-            best = (struct grid){r, threads / r};
-        }
-    }
-    return best;
-}
 
 static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
-    const struct grid g = choose_grid(d.m, d.n, t->count);
+    const struct grid g = grid_choose(d.m, d.n, t->count);
     const struct span rows = team_span(d.m, 8, t->index % g.rows, g.rows);
     const struct span cols = team_span(d.n, 16, t->index / g.rows, g.columns);
     if (rows.lo == rows.hi || cols.lo == cols.hi)

@@ -1,75 +1,218 @@
-/* Tuned: LayerNorm and RMSNorm, split over the threads by row. The gradients of gain and shift are summed per thread in
- * scratch and then over the threads, in their order. */
+/* Tuned: LayerNorm and RMSNorm, of a value or of a sum of two, split over the threads by row. The gradients of gain and
+ * shift are summed per thread in scratch and then over the threads, in their order.
+ *
+ * Sums over a row are taken in two strands of vectors: in one, every addition would wait for the one before it. */
 #include <math.h>
 #include <string.h>
 
 #include "ops/cpu/tuned/tuned.h"
 
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+
+static inline vec load(const float *x) { return *(const vec *)x; }
+static inline void store(float *x, vec v) { *(vec *)x = v; }
+
+static inline float lanes_sum(vec x)
+{
+    float sum = 0;
+    UNROLL(16)
+    for (int i = 0; i < LANES; i++)
+        sum += x[i];
+    return sum;
+}
+
+static inline float row_sum(const float *x, int64_t n)
+{
+    vec a = {0}, b = {0};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        a += load(x + i);
+        b += load(x + i + LANES);
+    }
+    float sum = lanes_sum(a + b);
+    for (; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* The sum of (x - mean)^2. */
+static inline float row_squares(const float *x, float mean, int64_t n)
+{
+    vec a = {0}, b = {0};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const vec u = load(x + i) - mean, v = load(x + i + LANES) - mean;
+        a += u * u;
+        b += v * v;
+    }
+    float squares = lanes_sum(a + b);
+    for (; i < n; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    return squares;
+}
+
+/* sum = x + r, and once more in `near`; returns the row's sum, or its sum of squares. */
+static inline float add_row(float *restrict sum, float *restrict near, const float *x, const float *r, int64_t n,
+                            bool squares)
+{
+    vec a = {0}, b = {0};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const vec u = load(x + i) + load(r + i), v = load(x + i + LANES) + load(r + i + LANES);
+        store(sum + i, u);
+        store(sum + i + LANES, v);
+        store(near + i, u);
+        store(near + i + LANES, v);
+        a += squares ? (vec)(u * u) : u;
+        b += squares ? (vec)(v * v) : v;
+    }
+    float total = lanes_sum(a + b);
+    for (; i < n; i++) {
+        near[i] = sum[i] = x[i] + r[i];
+        total += squares ? near[i] * near[i] : near[i];
+    }
+    return total;
+}
+
+enum { TOGETHER = 8 };              /* rows of a block: their divisions and roots need not wait for each other's sums */
+
+struct norm {
+    const float *gain, *shift;      /* (n); no shift: an RMSNorm, which takes no mean off */
+    float *mean, *rstd;             /* per row */
+    const float *x, *r;             /* (rows, n); r NULL: the norm of x alone */
+    float *y, *sum;                 /* (rows, n); y may be the memory of x or r where both are given */
+    float *near;                    /* (TOGETHER, n), for a sum: stays in the first-level cache, where the lines of `sum`,
+                                       written whole, need not */
+    int64_t n;
+    float eps;
+};
+
+/* Mean and reciprocal deviation of a block; returns what was measured. */
+static inline const float *find_statistics(const struct norm *w, int64_t first, int64_t rows)
+{
+    const float *x = w->r ? w->near : w->x + first * w->n, share = 1 / (float)w->n;
+    float *restrict mean = w->shift ? w->mean + first : NULL, *restrict rstd = w->rstd + first;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t at = (first + i) * w->n;
+        const float total = w->r ? add_row(w->sum + at, w->near + i * w->n, w->x + at, w->r + at, w->n, !w->shift)
+                          : w->shift ? row_sum(w->x + at, w->n) : row_squares(w->x + at, 0, w->n);
+        *(w->shift ? &mean[i] : &rstd[i]) = total * share;
+    }
+    for (int64_t i = 0; w->shift && i < rows; i++)
+        rstd[i] = row_squares(x + i * w->n, mean[i], w->n) * share;
+    for (int64_t i = 0; i < rows; i++)
+        rstd[i] = 1 / sqrtf(rstd[i] + w->eps);
+    return x;
+}
+
+static inline void write_row(const struct norm *w, int64_t row, const float *restrict x)
+{
+    const float *restrict gain = w->gain, *restrict shift = w->shift;
+    const float mean = shift ? w->mean[row] : 0, rstd = w->rstd[row];
+    float *restrict y = w->y + row * w->n;
+    for (int64_t i = 0; i < w->n; i++)
+        y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
+}
+
+static int64_t near_stride(int64_t n) { return (TOGETHER * n + 31) / 32 * 32; }        /* floats per thread */
+
+static size_t near_scratch(const struct program *p, const struct op *op, int threads)
+{
+    return (size_t)near_stride(shape_last(p->values[op->in[0]].shape)) * sizeof(float) * (size_t)threads;
+}
+
+/* The rows of a thread. Inline, because r and shift are constants NULL or not in every caller. */
+static inline __attribute__((always_inline)) void norm_rows(const struct kernel_call *c, const struct kernel_thread *t,
+                                                            struct norm w)
+{
+    const struct span rows = my_rows(t, shape_rows(call_in(c, 0)->shape));
+    w.x = c->in[0];
+    w.y = c->out[0];
+    w.n = shape_last(call_in(c, 0)->shape);
+    w.eps = c->op->attrs.eps;
+    w.near = w.r ? (float *)c->scratch + t->index * near_stride(w.n) : NULL;
+    for (int64_t first = rows.lo; first < rows.hi; first += TOGETHER) {
+        const int64_t count = rows.hi - first < TOGETHER ? rows.hi - first : TOGETHER;
+        const float *x = find_statistics(&w, first, count);
+        for (int64_t i = 0; i < count; i++)
+            write_row(&w, first + i, x + i * w.n);
+    }
+}
+
 static void layernorm(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    const struct shape shape = call_in(c, 0)->shape;
-    const int64_t n = shape_last(shape);
-    const float *restrict gain = c->in[1], *restrict shift = c->in[2];
-    const struct span rows = my_rows(t, shape_rows(shape));
-    for (int64_t r = rows.lo; r < rows.hi; r++) {
-        const float *restrict x = (const float *)c->in[0] + r * n;
-        float *restrict y = (float *)c->out[0] + r * n;
-        float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++)
-            sum += x[i];
-        const float mean = sum / (float)n;
-#pragma omp simd reduction(+ : squares)
-        for (int64_t i = 0; i < n; i++)
-            squares += (x[i] - mean) * (x[i] - mean);
-        const float rstd = 1 / sqrtf(squares / (float)n + c->op->attrs.eps);
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (x[i] - mean) * rstd * gain[i] + shift[i];
-        ((float *)c->out[1])[r] = mean;
-        ((float *)c->out[2])[r] = rstd;
-    }
+    norm_rows(c, t, (struct norm){.gain = c->in[1], .shift = c->in[2], .mean = c->out[1], .rstd = c->out[2]});
 }
 
 static void rmsnorm(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    const struct shape shape = call_in(c, 0)->shape;
-    const int64_t n = shape_last(shape);
-    const float *restrict gain = c->in[1];
-    const struct span rows = my_rows(t, shape_rows(shape));
-    for (int64_t r = rows.lo; r < rows.hi; r++) {
-        const float *restrict x = (const float *)c->in[0] + r * n;
-        float *restrict y = (float *)c->out[0] + r * n;
-        float squares = 0;
-#pragma omp simd reduction(+ : squares)
-        for (int64_t i = 0; i < n; i++)
-            squares += x[i] * x[i];
-        const float rstd = 1 / sqrtf(squares / (float)n + c->op->attrs.eps);
-        for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] * rstd * gain[i];
-        ((float *)c->out[1])[r] = rstd;
+    norm_rows(c, t, (struct norm){.gain = c->in[1], .rstd = c->out[1]});
+}
+
+static void add_layernorm(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    norm_rows(c, t, (struct norm){.gain = c->in[2], .shift = c->in[3], .mean = c->out[2], .rstd = c->out[3], .r = c->in[1],
+                                  .sum = c->out[1]});
+}
+
+static void add_rmsnorm(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    norm_rows(c, t, (struct norm){.gain = c->in[2], .rstd = c->out[2], .r = c->in[1], .sum = c->out[1]});
+}
+
+/* A row of a norm's gradient. */
+struct grad_row {
+    float *dx;                      /* may be the memory of dy */
+    const float *dy, *x, *gain;
+    const float *more;              /* is added to dx; NULL: nothing */
+    float mean, rstd;               /* mean 0 for an RMSNorm */
+    int64_t n;
+};
+
+/* The sums of g and g z, with g = dy gain and z the normalised x. */
+static inline void grad_sums(const struct grad_row *w, float *sum_g, float *sum_gz)
+{
+    vec g0 = {0}, g1 = {0}, z0 = {0}, z1 = {0};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= w->n; i += 2 * LANES) {
+        const vec a = load(w->dy + i) * load(w->gain + i), b = load(w->dy + i + LANES) * load(w->gain + i + LANES);
+        g0 += a;
+        g1 += b;
+        z0 += a * ((load(w->x + i) - w->mean) * w->rstd);
+        z1 += b * ((load(w->x + i + LANES) - w->mean) * w->rstd);
+    }
+    *sum_g = lanes_sum(g0 + g1);
+    *sum_gz = lanes_sum(z0 + z1);
+    for (; i < w->n; i++) {
+        const float g = w->dy[i] * w->gain[i];
+        *sum_g += g;
+        *sum_gz += g * ((w->x[i] - w->mean) * w->rstd);
     }
 }
 
-/* One row of either norm: dx = rstd (g - mean(g) - z mean(g z)) with z the normalised x and g = dy gain; an RMSNorm has
- * no mean(g). dx may be the memory of dy. Adds to the sums of gain and shift. */
-static inline void row_grad(float *dx, const float *dy, const float *restrict x, const float *restrict gain, float mean,
-                            float rstd, bool centred, float *restrict d_gain, float *restrict d_shift, int64_t n)
+/* dx = rstd (g - mean(g) - z mean(g z)); an RMSNorm has no mean(g). Adds to the sums of gain and shift. */
+static inline void row_grad(const struct grad_row *w, bool centred, float *restrict d_gain, float *restrict d_shift)
 {
-    float sum_g = 0, sum_gz = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gz)
-    for (int64_t i = 0; i < n; i++) {
-        const float g = dy[i] * gain[i];
-        sum_g += g;
-        sum_gz += g * ((x[i] - mean) * rstd);
-    }
-    const float mean_g = centred ? sum_g / (float)n : 0, mean_gz = sum_gz / (float)n;
+    float *dx = w->dx, sum_g, sum_gz;
+    const float *dy = w->dy, *restrict x = w->x, *restrict gain = w->gain, *more = w->more;
+    const float mean = w->mean, rstd = w->rstd;
+    grad_sums(w, &sum_g, &sum_gz);
+    const float share = 1 / (float)w->n, mean_g = centred ? sum_g * share : 0, mean_gz = sum_gz * share;
     INDEPENDENT
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < w->n; i++) {
         const float z = (x[i] - mean) * rstd, d = dy[i];
         d_gain[i] += d * z;
         if (centred)
             d_shift[i] += d;
-        dx[i] = rstd * (d * gain[i] - mean_g - z * mean_gz);
+        const float own = rstd * (d * gain[i] - mean_g - z * mean_gz);
+        dx[i] = more ? own + more[i] : own;
     }
 }
 
@@ -97,12 +240,16 @@ static void norm_grad(const struct kernel_call *c, const struct kernel_thread *t
     const struct shape shape = call_in(c, 1)->shape;
     const int64_t n = shape_last(shape), stride = (int64_t)grad_stride(n);
     const float *mean = centred ? c->in[3] : NULL, *rstd = c->in[centred ? 4 : 3];
+    const float *more = c->op->n_in > (centred ? 5 : 4) ? c->in[centred ? 5 : 4] : NULL;
     float *parts = c->scratch, *d_gain = parts + t->index * stride, *d_shift = d_gain + n;
     memset(d_gain, 0, (size_t)stride * sizeof *d_gain);
     const struct span rows = my_rows(t, shape_rows(shape));
-    for (int64_t r = rows.lo; r < rows.hi; r++)
-        row_grad((float *)c->out[0] + r * n, (const float *)c->in[0] + r * n, (const float *)c->in[1] + r * n, c->in[2],
-                 centred ? mean[r] : 0, rstd[r], centred, d_gain, d_shift, n);
+    for (int64_t r = rows.lo; r < rows.hi; r++) {
+        const struct grad_row w = {
+            .dx = (float *)c->out[0] + r * n, .dy = (const float *)c->in[0] + r * n, .x = (const float *)c->in[1] + r * n,
+            .gain = c->in[2], .more = more ? more + r * n : NULL, .mean = centred ? mean[r] : 0, .rstd = rstd[r], .n = n};
+        row_grad(&w, centred, d_gain, d_shift);
+    }
     team_barrier(t->team);
     combine(c->out[1], parts, stride, n, t);
     if (centred)
@@ -116,6 +263,8 @@ const struct kernel TUNED(norm)[] = {
     {.op = OP_LAYERNORM, .name = "simd", .run = layernorm},
     {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch},
     {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm},
+    {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .scratch = near_scratch},
+    {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .scratch = near_scratch},
     {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch},
     {.run = NULL},
 };

@@ -11,7 +11,8 @@
 #define TUNED(name) TUNED_PASTE(name, HONE_ISA)
 
 extern const struct kernel TUNED(elementwise)[], TUNED(optimizer)[], TUNED(norm)[], TUNED(softmax)[], TUNED(loss)[],
-    TUNED(embed)[], TUNED(rope)[], TUNED(matmul)[], TUNED(attention)[];
+    TUNED(embed)[], TUNED(rope)[], TUNED(matmul)[], TUNED(attention)[], TUNED(flash)[],
+    TUNED(linear_gelu)[], TUNED(project)[], TUNED(swiglu)[], TUNED(linear_loss)[];
 extern const struct kernel *const TUNED(kernels)[];
 gemm_fn TUNED(gemm);
 

@@ -1,0 +1,152 @@
+/* Reference: attention as one op, row by row; a row of weights exists only while it is used. */
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "ops/cpu/reference/reference.h"
+
+/* The sizes and operands of a call; query i of head h sees keys [0, visible(i)). */
+struct attention {
+    int64_t batch, heads, kv_heads, seq, size;
+    const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
+    const int32_t *tick;        /* NULL: no dropout */
+    const struct op_attrs *attrs;
+};
+
+static struct attention attention_of(const struct kernel_call *c)
+{
+    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 6 : 3;
+    const struct op_attrs *a = &c->op->attrs;
+    const struct shape q = call_in(c, first)->shape;
+    return (struct attention){q.dim[0], a->heads, a->kv_heads, q.dim[1], q.dim[2] / a->heads, c->in[first],
+                              c->in[first + 1], c->in[first + 2], c->op->n_in > tick ? c->in[tick] : NULL, a};
+}
+
+static int64_t visible(const struct attention *x, int64_t i) { return x->attrs->causal ? i + 1 : x->seq; }
+static int64_t group(const struct attention *x) { return x->heads / x->kv_heads; }
+
+/* Where query (b, i, h) starts, and key or value (b, j) of the head's group. */
+static int64_t query_at(const struct attention *x, int64_t b, int64_t i, int64_t h)
+{
+    return ((b * x->seq + i) * x->heads + h) * x->size;
+}
+static int64_t key_at(const struct attention *x, int64_t b, int64_t j, int64_t h)
+{
+    return ((b * x->seq + j) * x->kv_heads + h / group(x)) * x->size;
+}
+
+static double dot(const float *a, const float *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t e = 0; e < n; e++)
+        sum += (double)a[e] * b[e];
+    return sum;
+}
+
+static double score(const struct attention *x, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    return dot(x->q + query_at(x, b, i, h), x->k + key_at(x, b, j, h), x->size) * x->attrs->scale;
+}
+
+/* What dropout multiplies weight (b, h, i, j) by: 0 or 1 / (1 - prob), as ref_dropout on the weights (B, H, T, T). */
+static double kept(const struct attention *x, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    if (!x->tick)
+        return 1;
+    const struct op_attrs *a = x->attrs;
+    const int64_t at = ((b * x->heads + h) * x->seq + i) * x->seq + j;
+    const struct rng_block block = rng_block(a->seed, a->stream << 32 | (uint32_t)*x->tick, (uint64_t)at / 4);
+    return rng_unit(block.x[at % 4]) < a->prob ? 0 : (double)(1 / (1 - a->prob));
+}
+
+/* w (seq) gets e^(score - largest); returns the log of the sum of e^score, and that sum over e^largest in *sum. A row without a
+ * finite score has no weights that sum to one: what is divided by *sum is then not a number. */
+static double row_weights(const struct attention *x, int64_t b, int64_t h, int64_t i, double *w, double *sum)
+{
+    double largest = -INFINITY;
+    for (int64_t j = 0; j < visible(x, i); j++) {
+        w[j] = score(x, b, h, i, j);
+        largest = w[j] > largest ? w[j] : largest;
+    }
+    if (largest == -INFINITY)
+        largest = 0;
+    *sum = 0;
+    for (int64_t j = 0; j < visible(x, i); j++) {
+        w[j] = exp(w[j] - largest);
+        *sum += w[j];
+    }
+    return largest + log(*sum);
+}
+
+size_t ref_attention_scratch(const struct program *p, const struct op *op, int threads)
+{
+    (void)threads;
+    const int64_t seq = p->values[op->in[0]].shape.dim[1], size = p->values[op->in[0]].shape.dim[2] / op->attrs.heads;
+    return (size_t)(seq + 2 * seq * size) * sizeof(double);     /* one row; dk and dv of one head */
+}
+
+void ref_attention(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const struct attention x = attention_of(c);
+    float *y = c->out[0], *log_sums = c->out[1];        /* (B, T, H * D), (B, H, T) */
+    double *w = c->scratch, total;
+    for (int64_t b = 0; b < x.batch; b++)
+        for (int64_t h = 0; h < x.heads; h++)
+            for (int64_t i = 0; i < x.seq; i++) {
+                log_sums[(b * x.heads + h) * x.seq + i] = (float)row_weights(&x, b, h, i, w, &total);
+                for (int64_t j = 0; j < visible(&x, i); j++)
+                    w[j] *= kept(&x, b, h, i, j) / total;
+                for (int64_t e = 0; e < x.size; e++) {
+                    double sum = 0;
+                    for (int64_t j = 0; j < visible(&x, i); j++)
+                        sum += w[j] * x.v[key_at(&x, b, j, h) + e];
+                    y[query_at(&x, b, i, h) + e] = (float)sum;
+                }
+            }
+}
+
+/* One query's part: with w the weight and m what dropout makes of it, y = sum of w m v, so
+ * dv = w m dy, ds = w (m dy v - sum over all keys of the same), where that sum is dy y. */
+static void row_grad(const struct attention *x, const struct kernel_call *c, int64_t b, int64_t h, int64_t i, double *dk,
+                     double *dv)
+{
+    const int64_t at = query_at(x, b, i, h);
+    const float *dy = (const float *)c->in[0] + at, *y = (const float *)c->in[4] + at;
+    const double log_sum = ((const float *)c->in[5])[(b * x->heads + h) * x->seq + i], all = dot(dy, y, x->size);
+    double *ds = c->scratch;
+    for (int64_t j = 0; j < visible(x, i); j++) {
+        const double w = exp(score(x, b, h, i, j) - log_sum), m = kept(x, b, h, i, j);
+        ds[j] = w * (m * dot(dy, x->v + key_at(x, b, j, h), x->size) - all) * x->attrs->scale;
+        for (int64_t e = 0; e < x->size; e++) {
+            dv[j * x->size + e] += w * m * dy[e];
+            dk[j * x->size + e] += ds[j] * x->q[at + e];
+        }
+    }
+    for (int64_t e = 0; e < x->size; e++) {
+        double sum = 0;
+        for (int64_t j = 0; j < visible(x, i); j++)
+            sum += ds[j] * x->k[key_at(x, b, j, h) + e];
+        ((float *)c->out[0])[at + e] = (float)sum;
+    }
+}
+
+void ref_attention_grad(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const struct attention x = attention_of(c);
+    double *dk = (double *)c->scratch + x.seq, *dv = dk + x.seq * x.size;       /* (T, D) of one batch and kv head */
+    for (int64_t b = 0; b < x.batch; b++)
+        for (int64_t kv = 0; kv < x.kv_heads; kv++) {
+            memset(dk, 0, (size_t)(2 * x.seq * x.size) * sizeof *dk);
+            for (int64_t h = kv * group(&x); h < (kv + 1) * group(&x); h++)
+                for (int64_t i = 0; i < x.seq; i++)
+                    row_grad(&x, c, b, h, i, dk, dv);
+            for (int64_t j = 0; j < x.seq; j++)
+                for (int64_t e = 0; e < x.size; e++) {
+                    const int64_t to = ((b * x.seq + j) * x.kv_heads + kv) * x.size + e;
+                    ((float *)c->out[1])[to] = (float)dk[j * x.size + e];
+                    ((float *)c->out[2])[to] = (float)dv[j * x.size + e];
+                }
+        }
+}

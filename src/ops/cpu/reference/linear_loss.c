@@ -1,0 +1,68 @@
+/* Reference: the loss of a linear head without its logits: row by row, with the gradients of the mean loss where the op
+ * asks for them. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/reference/reference.h"
+
+static double dot(const float *a, const float *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)a[i] * b[i];
+    return sum;
+}
+
+/* dz = (softmax(z) - onehot) / count; dx = dz w, dw += dz^T x. */
+static void row_gradients(const struct kernel_call *c, int64_t r, double log_sum, double count)
+{
+    const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape);
+    const float *x = (const float *)c->in[0] + r * n, *w = c->in[1];        /* (D), (V, D) */
+    const int32_t *targets = c->in[2];
+    float *dx = (float *)c->out[2] + r * n, *dw = c->out[3];                /* (D), (V, D) */
+    for (int64_t v = 0; v < vocab; v++) {
+        const double dz = (exp(dot(x, w + v * n, n) - log_sum) - (v == targets[r])) / count;
+        for (int64_t i = 0; i < n; i++) {
+            dx[i] += (float)(dz * w[v * n + i]);
+            dw[v * n + i] += (float)(dz * x[i]);
+        }
+    }
+}
+
+/* The logarithm of the sum of all exponentials. */
+static double row_log_sum(const float *x, const float *w, int64_t vocab, int64_t n)
+{
+    double most = dot(x, w, n), sum = 0;
+    for (int64_t v = 1; v < vocab; v++) {
+        const double z = dot(x, w + v * n, n);
+        most = z > most ? z : most;
+    }
+    for (int64_t v = 0; v < vocab; v++)
+        sum += exp(dot(x, w + v * n, n) - most);
+    return most + log(sum);
+}
+
+void ref_linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape), rows = in_count(c, 2);
+    const float *w = c->in[1];
+    const int32_t *targets = c->in[2];
+    const bool gradients = c->op->attrs.parts == 4;
+    double sum = 0, count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        count += targets[r] >= 0;
+    for (int i = 2; gradients && i < 4; i++)
+        memset(c->out[i], 0, value_bytes(call_out(c, i)));
+    for (int64_t r = 0; r < rows; r++) {
+        if (targets[r] < 0)
+            continue;
+        const float *x = (const float *)c->in[0] + r * n;
+        const double log_sum = row_log_sum(x, w, vocab, n);
+        sum += log_sum - dot(x, w + targets[r] * n, n);
+        if (gradients)
+            row_gradients(c, r, log_sum, count);
+    }
+    *(float *)c->out[0] = (float)(sum / (count > 0 ? count : 1));
+    *(float *)c->out[1] = (float)count;
+}

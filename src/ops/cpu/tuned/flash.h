@@ -1,0 +1,217 @@
+/* Attention in blocks: what its forward (flash.c) and backward (flash_grad.c) share.
+ *
+ * Blocks of scores are kept transposed, (keys, queries): queries lie along the lanes of vectors. The running maximum and sum
+ * of a row are then lanes too, no step needs a sum across a vector, and all seven products take one operand as it lies in
+ * memory, element by element, and one as rows of vectors. Only queries (and the gradient of the output) are transposed, once
+ * per block of queries. A panel is two vectors of queries; under a causal mask it sees no key past its last query, so the
+ * work above the diagonal is at most a triangle of one panel. */
+#ifndef HONE_OPS_CPU_TUNED_FLASH_H
+#define HONE_OPS_CPU_TUNED_FLASH_H
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/tuned/tuned.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512F__)
+enum { LANES = 16, TILE = 8 };
+#elif defined(__AVX2__)
+enum { LANES = 8, TILE = 4 };
+#elif defined(__aarch64__)
+enum { LANES = 4, TILE = 8 };
+#else
+enum { LANES = 4, TILE = 4 };
+#endif
+enum { PANEL = 2 * LANES, QUERIES = 32, KEYS = 64 };    /* a block: QUERIES x KEYS; TILE divides PANEL, PANEL both */
+
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+#define KERNEL static __attribute__((noinline, unused))     /* not inlined: alone it gets all registers */
+
+INLINE vec load(const float *p) { return *(const vec *)p; }
+INLINE void store(float *p, vec x) { *(vec *)p = x; }
+INLINE vec choose(ivec mask, vec yes, vec no) { return (vec)((mask & (ivec)yes) | (~mask & (ivec)no)); }
+INLINE vec all(float x) { return (vec){0} + x; }
+
+/* One call: sizes, operands, what dropout needs. */
+struct flash {
+    int64_t batch, heads, kv_heads, group, seq, size;
+    int64_t width;              /* size up to whole panels: row stride of copies */
+    int64_t rows;               /* seq up to whole tiles: rows of copies */
+    bool causal;
+    float scale;
+    const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
+    float prob;                 /* 0: no dropout */
+    uint64_t seed, stream;
+};
+
+struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in);
+
+/* A key block as one panel of queries sees it: queries first_query.. and keys first_key.. of head (b, h). */
+struct sight {
+    int64_t head;               /* b * heads + h */
+    int64_t query, key;         /* the first ones */
+    int64_t keys;               /* how many are visible to any query of the panel; 0 or less: none */
+};
+
+static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t blocks_of(const struct flash *f) { return up_to(f->seq, QUERIES) / QUERIES; }
+
+static inline struct sight sight_of(const struct flash *f, int64_t head, int64_t query, int64_t key)
+{
+    const int64_t keys = least(KEYS, f->seq - key);
+    return (struct sight){head, query, key, f->causal ? least(keys, query + PANEL - key) : keys};
+}
+
+/* One step of a product: TILE elements of a, one row of a panel. */
+#define STEP(element, row)                                                                                            \
+    do {                                                                                                              \
+        const vec u = load(row), v = load((row) + LANES);                                                             \
+        UNROLL(8)                                                                                                     \
+        for (int i = 0; i < TILE; i++) {                                                                              \
+            x[i] += (element) * u;                                                                                    \
+            y[i] += (element) * v;                                                                                    \
+        }                                                                                                             \
+    } while (0)
+
+/* x, y (TILE rows, two vectors) = sum over p < depth of a (TILE, depth) times b (depth, PANEL); one stride of a is 1. Elements
+ * of a are loaded by fours where an instruction can multiply by one lane, else one by one. */
+INLINE void product(vec x[TILE], vec y[TILE], int64_t depth, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                    int64_t b_row)
+{
+    int64_t p = 0;
+    UNROLL(8)
+    for (int i = 0; i < TILE; i++)
+        x[i] = y[i] = (vec){0};
+#if defined(__aarch64__)
+    if (a_col == 1)
+        for (; p + 4 <= depth; p += 4) {
+            quad s[TILE];
+            UNROLL(8)
+            for (int i = 0; i < TILE; i++)
+                s[i] = *(const quad *)(a + i * a_row + p);
+            UNROLL(4)
+            for (int e = 0; e < 4; e++)
+                STEP(s[i][e], b + (p + e) * b_row);
+        }
+    else
+        UNROLL(4)
+        for (; p < depth; p++) {
+            const quad s[TILE / 4] = {*(const quad *)(a + p * a_col), *(const quad *)(a + p * a_col + 4)};
+            STEP(s[i / 4][i % 4], b + p * b_row);
+        }
+#endif
+    UNROLL(4)
+    for (; p < depth; p++)
+        STEP(a[i * a_row + p * a_col], b + p * b_row);
+}
+
+/* c (rows, PANEL) = a (rows, depth) b (depth, PANEL), a by rows. */
+KERNEL void rows_times_panel(float *c, int64_t c_row, int64_t rows, int64_t depth, const float *a, int64_t a_row,
+                             const float *b, int64_t b_row)
+{
+    for (int64_t j = 0; j < rows; j += TILE) {
+        vec x[TILE], y[TILE];
+        product(x, y, depth, a + j * a_row, a_row, 1, b, b_row);
+        UNROLL(8)
+        for (int i = 0; i < TILE; i++) {
+            store(c + (j + i) * c_row, x[i]);
+            store(c + (j + i) * c_row + LANES, y[i]);
+        }
+    }
+}
+
+/* c (rows, PANEL) = c * factor + a^T b, a (depth, rows): factor is one number per column, two vectors. */
+KERNEL void columns_times_panel(float *c, int64_t c_row, vec factor0, vec factor1, int64_t rows, int64_t depth,
+                                const float *a, int64_t a_row, const float *b, int64_t b_row)
+{
+    for (int64_t j = 0; j < rows; j += TILE) {
+        vec x[TILE], y[TILE];
+        product(x, y, depth, a + j, 1, a_row, b, b_row);
+        UNROLL(8)
+        for (int i = 0; i < TILE; i++) {
+            float *to = c + (j + i) * c_row;
+            store(to, load(to) * factor0 + x[i]);
+            store(to + LANES, load(to + LANES) * factor1 + y[i]);
+        }
+    }
+}
+
+#if defined(__aarch64__)
+INLINE vec larger(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
+#else
+INLINE vec larger(vec a, vec b) { return choose(a < b, b, a); }     /* a where one is NaN: no step loses it, see soften */
+#endif
+
+/* 2^x for x up to 127, within 3 ulp; 0 below the normal numbers, NaN for NaN. Scores are kept times log2(e), which saves the
+ * reduction of e^x to a power of two: adding 1.5 * 2^23 rounds to a whole number that stands in the low bits, here already with
+ * the bias of an exponent; the polynomial is the best of its degree on [-1/2, 1/2] that gives 1 at 0. */
+INLINE vec exp2_low(vec x)
+{
+    const vec round = all(12582912.0f + 127);
+    x = larger(x, all(-127));
+    const vec shifted = x + round, f = x - (shifted - round), f2 = f * f;
+    const vec low = f * 6.9314697759e-1f + 1.0f, middle = f * 5.5507337507e-2f + 2.4022242065e-1f;
+    const vec high = f * 1.3264729144e-3f + 9.6715139664e-3f;
+    return ((high * f2 + middle) * f2 + low) * (vec)((ivec)shifted << 23);
+}
+static const float LOG2_E = 1.4426950409f, LN_2 = 0.6931471806f;
+
+INLINE ivec lane_numbers(void)
+{
+    ivec n;
+    for (int i = 0; i < LANES; i++)
+        n[i] = i;
+    return n;
+}
+
+/* Scores of keys past their query become -inf, and so do rows after the last key, to whole tiles. */
+static inline void mask_scores(float *s, int64_t row, const struct flash *f, const struct sight *g)
+{
+    const ivec lane = lane_numbers();
+    int64_t j = g->query + 1 > g->key ? g->query + 1 - g->key : 0;
+    for (j = f->causal ? j : g->keys; j < g->keys; j++) {
+        const int32_t ahead = (int32_t)(g->key + j - g->query);     /* lanes below it do not see the key */
+        store(s + j * row, choose(lane < ahead, all(-INFINITY), load(s + j * row)));
+        store(s + j * row + LANES, choose(lane + LANES < ahead, all(-INFINITY), load(s + j * row + LANES)));
+    }
+    for (j = g->keys; j % TILE; j++) {
+        store(s + j * row, all(-INFINITY));
+        store(s + j * row + LANES, all(-INFINITY));
+    }
+}
+
+/* Rows of a head lie apart by the width of all heads, too far for the CPU to foresee: they are asked for before they are read
+ * or written. */
+enum { AHEAD = 12 };            /* so many rows, in loops over rows */
+static inline void expect_rows(const float *from, int64_t from_row, int64_t rows, int64_t size)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < size; e += 16)
+            __builtin_prefetch(from + i * from_row + e);
+}
+
+/* to (columns, rows) = the transpose of from (rows, columns), times scale. */
+void TUNED(flash_transpose)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t columns,
+                            float scale);
+/* The same, and copy (rows, width) = from, zeros after its columns, in one sweep. */
+void TUNED(flash_take)(float *to, int64_t to_row, float *copy, int64_t width, const float *from, int64_t from_row, int64_t rows,
+                       int64_t columns, float scale);
+/* to (padded, width) = from (rows, size), zeros around it. */
+void TUNED(flash_copy)(float *to, int64_t width, int64_t padded, const float *from, int64_t from_row, int64_t rows,
+                       int64_t size);
+/* keep (keys, PANEL): 0, or 1 / (1 - prob), as OP_DROPOUT would multiply the weights (B, H, T, T); 0 where nothing is seen. */
+void TUNED(flash_keep)(float *keep, const struct flash *f, const struct sight *g);
+
+kernel_fn TUNED(flash_grad);
+size_t TUNED(flash_grad_scratch)(const struct program *p, const struct op *op, int threads);
+
+#endif

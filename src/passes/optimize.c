@@ -1,0 +1,63 @@
+/* The table of passes, and running them. */
+#include "passes/optimize.h"
+
+#include <string.h>
+
+const struct pass pass_table[] = {
+    /* name                 answers                 effort       stage          run */
+    {"flash-attention",     "no-flash-attention",   PASS_MEDIUM, STAGE_FORWARD, pass_flash_attention,
+     "attention in blocks with a running softmax; the scores are never whole in memory"},
+    {"fuse-qkv",            "unfused-projections",  PASS_LOW,    STAGE_FORWARD, pass_fuse_qkv,
+     "query, key and value in one op; their gradients to the input in one sum"},
+    {"fuse-gate-up",        "unfused-projections",  PASS_LOW,    STAGE_FORWARD, pass_fuse_gate_up,
+     "gate and up in one op, SiLU and product in one sweep"},
+    {"fuse-residual-norm",  "layout-copies",        PASS_LOW,    STAGE_FORWARD, pass_fuse_residual_norm,
+     "the residual sum and the norm behind it in one sweep, forward and backward"},
+    {"fuse-bias-gelu",      "layout-copies",        PASS_LOW,    STAGE_FORWARD, pass_fuse_bias_gelu,
+     "bias and GELU on the product's result while it is in cache"},
+    {"fuse-loss",           "memory-limit",         PASS_MEDIUM, STAGE_FORWARD, pass_fuse_loss,
+     "logits, loss and their gradients in blocks of rows; the logits are never whole in memory"},
+    {"hoist-constants",     "constant-rebuilt",     PASS_LOW,    STAGE_FORWARD, pass_hoist_constants,
+     "masks and tables are made once, and equal ones are shared"},
+    {"fused-optimizer",     "unfused-optimizer",    PASS_LOW,    STAGE_STEP,    pass_fused_optimizer,
+     "gradient norm in one op and AdamW over all tensors in one sweep"},
+    {"async-metrics",       "host-sync",            PASS_LOW,    STAGE_STEP,    pass_async_metrics,
+     "loss, norm and learning rate are read when they are shown, not in every step"},
+    {0},
+};
+
+int pass_find(const char *name)
+{
+    for (int i = 0; pass_table[i].name; i++)
+        if (!strcmp(pass_table[i].name, name))
+            return i;
+    return -1;
+}
+
+static enum status run_one(struct program *p, int i, int *places, struct error *err)
+{
+    const char *made_by = p->made_by;
+    p->made_by = pass_table[i].name;
+    const int n = pass_table[i].run(p);
+    p->made_by = made_by;
+    if (places)
+        places[i] += n;
+    struct error why;
+    if (program_validate(p, &why))
+        return error_set(err, why.status, "pass %s: %s", pass_table[i].name, why.text);
+    return OK;
+}
+
+enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set, const int *order, int *places,
+                          struct error *err)
+{
+    enum status st = OK;
+    for (int k = 0; st == OK; k++) {
+        const int i = order ? order[k] : k;
+        if (i < 0 || !pass_table[i].name)
+            break;
+        if (pass_table[i].stage == stage && (set >> i & 1))
+            st = run_one(p, i, places, err);
+    }
+    return st;
+}

@@ -1,0 +1,45 @@
+/* Every optimization is a pass: program -> program. One table; one file per pass; nothing about an optimization lives
+ * anywhere else. A pass looks for its pattern, puts other ops in its place, and says in how many places it did. */
+#ifndef HONE_PASSES_OPTIMIZE_H
+#define HONE_PASSES_OPTIMIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "program/program.h"
+
+enum pass_effort { PASS_LOW, PASS_MEDIUM, PASS_HIGH };
+enum pass_stage {
+    STAGE_FORWARD,          /* rewrites the forward program, before autodiff: training, evaluation and generation alike */
+    STAGE_STEP,             /* rewrites the whole training step */
+};
+
+/* Returns the number of places changed; 0: the pattern is not there. A mistake is left in p->error. */
+typedef int pass_fn(struct program *p);
+
+struct pass {
+    const char *name;       /* as in config: optimize.NAME */
+    const char *answers;    /* the rule whose finding it fixes */
+    enum pass_effort effort;
+    enum pass_stage stage;
+    pass_fn *run;
+    const char *what;       /* one line for people */
+};
+extern const struct pass pass_table[];      /* ends with a NULL name; run in this order */
+enum { PASSES_MAX = 32 };
+
+/* Which passes are on: bit i for pass_table[i]. */
+typedef uint32_t pass_set;
+#define PASS_SET_ALL UINT32_MAX
+int pass_find(const char *name);            /* index in pass_table; -1: none */
+
+/* Runs the passes of a stage that are in the set, in the order of the table (or of `order`, indices ending with -1, where it is
+ * given), and validates after each. places[i], where it is given, gets how often pass i changed something. */
+enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set, const int *order, int *places,
+                          struct error *err);
+
+pass_fn pass_fuse_qkv, pass_fuse_gate_up, pass_flash_attention, pass_fuse_residual_norm, pass_fuse_loss, pass_fuse_bias_gelu,
+    pass_hoist_constants, pass_fused_optimizer, pass_async_metrics;
+
+#endif
