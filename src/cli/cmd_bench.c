@@ -9,19 +9,23 @@
 static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
-    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "case", json_text(name), "device", "cpu",
+    char passes[PASSES_TEXT_MAX];
+    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:i, s:s}", "case", json_text(name), "device", "cpu",
                      "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread, "samples_per_s",
                      r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
-                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "loss", loss, "steps", (json_int_t)r->steps);
+                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
+                     "passes", train_passes_text(r->places, passes));
 }
 
 static void print_result(const char *name, const struct bench_result *r, bool first)
 {
+    char passes[PASSES_TEXT_MAX];
     if (first)
-        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s\n", "case", "threads", "ms/step", "spread", "samples/s",
-               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %");
-    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f\n", name, r->threads, r->ms_per_step, r->ms_spread,
-           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent);
+        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
+               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "ops", "passes");
+    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %6d  %s\n", name, r->threads, r->ms_per_step, r->ms_spread,
+           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, r->ops,
+           train_passes_text(r->places, passes));
     fflush(stdout);
 }
 

@@ -134,16 +134,15 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
 
 static enum status check_config(struct check *k, struct config *c, const struct machine *m, struct error *err)
 {
-    struct program *p;
-    enum status st = model_build(&p, &c->model, (struct model_options){.batch = c->train.batch_size, .loss = true, .dropout = true}, err);
-    if (st != OK)
-        return st;
-    const struct optimizer_settings s = {.accumulate = (int)c->train.accumulate, .max_norm = 1};
-    st = pass_training_step(p, &s, err);
+    struct program *p = NULL;
+    int places[PASSES_MAX] = {0};
+    const enum status st = train_step_program(&p, c, c->train.steps, places, err);
     if (st == OK) {
+        char passes[PASSES_TEXT_MAX];
         char params[32];
         human_count((double)program_parameters(p), params);
         add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
+        add(k, false, "passes: %s", train_passes_text(places, passes));
         check_memory(k, p, m);
         check_time(k, c, p, m);
         check_settings(k, c, m);

@@ -134,7 +134,8 @@ static int profile(const struct config *c, int steps, const char *out)
             fprintf(stderr, "%swarning:%s other work took the cores away %.0f times a second while this was measured: times "
                     "are too long, and imbalance is not hone's; measure again on a quiet machine\n",
                     style(stderr, "yellow"), style(stderr, "off"), m.preemptions_per_s);
-        printf("\nreport: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
+        printf("\npasses: %s\n", m.passes);
+        printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
     }
     profile_release(&p);
     measured_release(&m);

@@ -34,6 +34,7 @@ static void on_start(void *context, const struct train_info *i)
             i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", i->data);
     fprintf(v->to, "memory  parameters %s, optimizer state %s, workspace %s planned (%s without the plan)\n", a, b, c, d);
+    fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->first_step)
         fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
@@ -48,7 +49,9 @@ static void on_step(void *context, int64_t step, double loss)
 {
     struct view *v = context;
     char text[96];
-    snprintf(text, sizeof text, "step %lld/%lld loss %.4f", (long long)step, (long long)v->bar.total, loss);
+    const int n = snprintf(text, sizeof text, "step %lld/%lld", (long long)step, (long long)v->bar.total);
+    if (isfinite(loss))
+        snprintf(text + n, sizeof text - (size_t)n, " loss %.4f", loss);
     progress_show(&v->bar, step, text);
 }
 

@@ -17,7 +17,8 @@ enum data_samples { SAMPLES_WINDOWS, SAMPLES_LINES };   /* windows of seq tokens
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
 enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norms, biases and embeddings */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
-enum pass_choice { PASSES_ALL, PASSES_NONE };
+enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
+enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
 enum precision { PRECISION_F32 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
@@ -28,7 +29,13 @@ struct interval {
     bool epochs;
 };
 
-enum { CONFIG_PATH_MAX = 1024 };
+/* optimize.passes: `all`, `none`, or exactly those that are listed. */
+struct pass_list {
+    enum pass_choice choice;
+    uint32_t listed;                        /* bit i: the pass config_pass_name(i); 0 unless choice is PASSES_LISTED */
+};
+
+enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 9 };
 
 struct config_model {
     enum arch arch;
@@ -77,7 +84,8 @@ struct config {
     struct { struct interval every; int64_t batches, batch_size; } eval;
     struct { struct interval every; int64_t keep; } checkpoint;
     struct { int64_t every; } log;
-    struct { enum pass_choice passes; enum precision precision; } optimize;
+    struct { struct pass_list passes; enum pass_switch pass[CONFIG_PASSES]; enum precision precision; } optimize;
+    struct { int64_t steps; double seconds, gradients, loss, validation, memory, min_gain, regression; } verify;
     struct { enum kernel_choice kernels; } backend;
     enum device_choice device;
     int64_t threads;                        /* 0: all cores */
@@ -102,5 +110,10 @@ void config_print_reference(FILE *to);
 
 /* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
 const char *config_word(const char *key, int value);
+
+/* The passes that can be switched, 0 .. CONFIG_PASSES, in the order of pass_table (src/passes/optimize.c). */
+const char *config_pass_name(int pass);
+/* What optimize.passes and the pass's own switch say together. */
+bool config_pass_is_on(const struct config *c, int pass);
 
 #endif

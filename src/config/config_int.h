@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "core/suggest.h"
 
-enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL };
+enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL, KEY_PASSES };
 
 struct config_choice {
     const char *word;       /* NULL ends a list */
@@ -33,7 +33,7 @@ struct config_section {
     const char *help;
 };
 
-enum { CONFIG_KEYS_MAX = 64, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
+enum { CONFIG_KEYS_MAX = 96, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
 
 extern const struct config_key config_keys[];
 extern const int config_key_count;
@@ -75,6 +75,11 @@ bool config_text_is_null(const char *text);                     /* "", "~", "nul
 void config_value_print(const struct config *c, int key, FILE *to);
 void config_value_wanted(int key, char *out, size_t size);      /* "a whole number", "one of a, b or c" */
 void config_real_format(double value, char out[40]);            /* the shortest text that reads back equal */
+
+/* The passes of optimize.passes (passes.c). A list is read name by name: `first` starts it. */
+enum status config_passes_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted);
+enum status config_passes_add(struct config_reader *r, int key, struct config_place at, const char *name, bool first);
+void config_passes_print(const struct pass_list *list, FILE *to);
 
 enum status config_read_yaml(struct config_reader *r, const char *text, size_t length);
 enum status config_read_set(struct config_reader *r, const char *set, int rank);

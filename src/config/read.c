@@ -49,15 +49,27 @@ static enum status check_node(struct config_reader *r, const yaml_node_t *node, 
 
 static bool is_quoted(const yaml_node_t *node) { return node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE; }
 
-static enum status read_passes_list(struct config_reader *r, int key, const yaml_node_t *node, struct config_place at)
+static enum status read_passes_list(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
+                                    struct config_place at)
 {
-    if (node->data.sequence.items.start == node->data.sequence.items.top)
-        return config_value_read(r, key, at, "none", false);
-    return config_refuse(r, at, "%s is a list of names, and there are no single passes to name; choose all, none or []",
-                         config_keys[key].name);
+    const yaml_node_item_t *start = node->data.sequence.items.start, *top = node->data.sequence.items.top;
+    enum status st = start == top ? config_value_read(r, key, at, "none", false) : OK;
+    for (const yaml_node_item_t *i = start; i < top && st == OK; i++) {
+        yaml_node_t *item = yaml_document_get_node(doc, *i);
+        st = check_node(r, item, line_of(item), config_keys[key].name);
+        if (st == OK && item->type != YAML_SCALAR_NODE)
+            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_keys[key].name,
+                               kind_of(item));
+        if (st == OK)
+            st = config_passes_add(r, key, line_of(item), (const char *)item->data.scalar.value, i == start);
+    }
+    if (st == OK)
+        r->places[key] = at;
+    return st;
 }
 
-static enum status read_value(struct config_reader *r, int key, const yaml_node_t *node, struct config_place at)
+static enum status read_value(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
+                              struct config_place at)
 {
     const char *name = config_keys[key].name;
     if (r->places[key].line)
@@ -65,8 +77,8 @@ static enum status read_value(struct config_reader *r, int key, const yaml_node_
     const enum status st = check_node(r, node, at, name);
     if (st != OK)
         return st;
-    if (node->type == YAML_SEQUENCE_NODE && key == config_key_find("optimize.passes"))
-        return read_passes_list(r, key, node, at);
+    if (node->type == YAML_SEQUENCE_NODE && config_keys[key].type == KEY_PASSES)
+        return read_passes_list(r, key, doc, node, at);
     if (node->type != YAML_SCALAR_NODE)
         return config_value_wrong_kind(r, key, at, kind_of(node));
     return config_value_read(r, key, at, (const char *)node->data.scalar.value, is_quoted(node));
@@ -93,7 +105,7 @@ static enum status read_section_key(struct config_reader *r, int section, yaml_d
     const int key = config_key_find(name);
     if (key < 0)
         return config_refuse_unknown(r, line_of(key_node), name);
-    return read_value(r, key, yaml_document_get_node(doc, pair->value), line_of(key_node));
+    return read_value(r, key, doc, yaml_document_get_node(doc, pair->value), line_of(key_node));
 }
 
 /* A section with nothing in it is fine: all of it may be commented out. */
@@ -134,7 +146,7 @@ static enum status read_top_key(struct config_reader *r, yaml_document_t *doc, y
     if (strchr(name, '.'))
         return config_refuse(r, line_of(key_node), "%s stands outside of its section; write %s below %s:", name,
                              config_key_leaf(key), config_sections[config_key_section(key)].name);
-    return read_value(r, key, value, line_of(key_node));
+    return read_value(r, key, doc, value, line_of(key_node));
 }
 
 static enum status read_root(struct config_reader *r, yaml_document_t *doc)

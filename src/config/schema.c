@@ -16,7 +16,7 @@ static const struct config_choice schedules[] = {
     {"cosine", SCHEDULE_COSINE}, {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT}, {0}};
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
 static const struct config_choice on_nans[] = {{"stop", ON_NAN_STOP}, {"skip", ON_NAN_SKIP}, {0}};
-static const struct config_choice passes[] = {{"all", PASSES_ALL}, {"none", PASSES_NONE}, {0}};
+static const struct config_choice switches[] = {{"auto", PASS_AUTO}, {"on", PASS_ON}, {"off", PASS_OFF}, {0}};
 static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {0}};
 static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
 static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
@@ -29,6 +29,10 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 #define EVERY(field, init, hi, text)     { ROW(field, KEY_INTERVAL, init), .min = 0, .max = hi, .help = text }
 #define WORD(field, init, list, text)    { ROW(field, KEY_WORD, init), .choices = list, .help = text }
 #define PATH(field, text)                { ROW(field, KEY_PATH, ""), .help = text }
+#define PASSES(field, init, text)        { ROW(field, KEY_PASSES, init), .help = text }
+#define PASS(i, word, text) \
+    { .name = "optimize." word, .type = KEY_WORD, .offset = offsetof(struct config, optimize.pass[i]), .initial = "auto", \
+      .choices = switches, .help = text }
 
 /* clang-format off */
 const struct config_key config_keys[] = {
@@ -85,8 +89,26 @@ const struct config_key config_keys[] = {
 
     INT(log.every,               "50",       1, 1e12,      "steps between two log lines"),
 
-    WORD(optimize.passes,        "all",      passes,       "optimization passes: there are none to run yet"),
+    PASSES(optimize.passes,      "all",                    "which of the passes below run where their own key is auto"),
+    PASS(0, "flash-attention",    "attention in blocks with a running softmax; the scores are never whole in memory"),
+    PASS(1, "fuse-qkv",           "query, key and value in one op; their gradients to the input in one sum"),
+    PASS(2, "fuse-gate-up",       "gate and up in one op, SiLU and product in one sweep"),
+    PASS(3, "fuse-residual-norm", "the residual sum and the norm behind it in one sweep, forward and backward"),
+    PASS(4, "fuse-bias-gelu",     "bias and GELU on the product's result while it is in cache"),
+    PASS(5, "fuse-loss",          "logits, loss and their gradients in blocks of rows; the logits are never whole in memory"),
+    PASS(6, "hoist-constants",    "masks and tables are made once, and equal ones are shared"),
+    PASS(7, "fused-optimizer",    "gradient norm in one op and AdamW over all tensors in one sweep"),
+    PASS(8, "async-metrics",      "loss, norm and learning rate are read when they are shown, not in every step"),
     WORD(optimize.precision,     "f32",      precisions,   "number type of the matrix products"),
+
+    INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
+    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, 10 turns at least"),
+    REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
+    REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
+    REAL(verify.validation,      "0.005",    0, 1,         "by how much the validation loss may be higher"),
+    REAL(verify.memory,          "1",        0, 1000,      "largest memory of the second over that of the first"),
+    REAL(verify.min_gain,        "0.3",      -1, 1000,     "what the second must win in speed; 0.3: 1.3 times as fast"),
+    REAL(verify.regression,      "0.05",     0, 1000,      "by how much a report may be worse than the one before"),
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
 
@@ -105,7 +127,10 @@ const struct config_section config_sections[] = {
     {"eval", "Validation inside the training loop. `every` is a number of steps, or of epochs as in `2 epochs`."},
     {"checkpoint", "Saving. `every` is a number of steps, or of epochs as in `2 epochs`."},
     {"log", "Progress lines."},
-    {"optimize", "What is done to the program before it runs."},
+    {"optimize", "What is done to the program before it runs. A pass that finds nothing to do changes nothing; what changed is "
+                 "said when\na run starts. `passes: [fuse-qkv, fuse-loss]` runs exactly those; a pass's own key wins over "
+                 "`passes`."},
+    {"verify", "What `hone verify` asks for before the second config may take the place of the first, whose limits count."},
     {"backend", "Which kernels run it."},
     {"", "These two stand outside of any section."},
 };

@@ -28,8 +28,6 @@ static enum status set_value(struct config_reader *r, int key, struct config_pla
                              CONFIG_PATH_MAX - 1);
     memcpy(text, value, length);
     text[length] = '\0';
-    if (!strcmp(text, "[]") && !quoted && key == config_key_find("optimize.passes"))
-        strcpy(text, "none");
     return config_value_read(r, key, at, text, quoted);
 }
 

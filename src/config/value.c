@@ -45,6 +45,7 @@ void config_value_wanted(int key, char *out, size_t size)
     case KEY_REAL: snprintf(out, size, "a number"); break;
     case KEY_PATH: snprintf(out, size, "a file name"); break;
     case KEY_INTERVAL: snprintf(out, size, "a number of steps, or of epochs as in '2 epochs',"); break;
+    case KEY_PASSES: snprintf(out, size, "all, none or a list of passes"); break;
     case KEY_WORD:
         config_join(list, sizeof list, words, list_choices(&config_keys[key], words), ", ", " or ");
         snprintf(out, size, "%s", list);
@@ -240,6 +241,8 @@ static enum status read_by_type(struct config_reader *r, int key, struct config_
         return read_path(r, key, at, null ? "" : text);
     if (null)
         return wrong_text(r, key, at, text, false);
+    if (type == KEY_PASSES)
+        return config_passes_read(r, key, at, text, quoted);
     if (quoted && (type == KEY_INT || type == KEY_REAL))
         return config_refuse(r, at, "%s is the text \"%s\"; write a number, without quotes", config_keys[key].name,
                              config_shown(shown, text));
@@ -283,6 +286,7 @@ void config_value_print(const struct config *c, int key, FILE *to)
         break;
     case KEY_WORD: fputs(config_word(config_keys[key].name, *(const int *)field), to); break;
     case KEY_PATH: print_quoted(field, to); break;
+    case KEY_PASSES: config_passes_print(field, to); break;
     case KEY_INTERVAL:
         fprintf(to, "%lld%s", (long long)every->n, !every->epochs ? "" : every->n == 1 ? " epoch" : " epochs");
         break;

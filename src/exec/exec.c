@@ -41,7 +41,7 @@ static void count_memory(struct exec_memory *m, const struct value *v)
     switch (v->kind) {
     case VALUE_PARAMETER: m->parameters += value_bytes(v); break;
     case VALUE_STATE: m->state += value_bytes(v); break;
-    case VALUE_INPUT: case VALUE_HOST: m->inputs += value_bytes(v); break;
+    case VALUE_INPUT: case VALUE_HOST: case VALUE_TABLE: m->inputs += value_bytes(v); break;
     default: break;
     }
 }
@@ -153,6 +153,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     if (st == OK)
         st = bind_ops(e, err);
     if (st == OK) {
+        exec_run(e, PHASE_SETUP, PHASE_SETUP);
         *out = e;
         return OK;
     }

@@ -11,12 +11,12 @@
 struct exec;
 
 struct exec_memory {
-    size_t parameters, state, inputs, workspace, scratch;
+    size_t parameters, state, inputs, workspace, scratch;     /* inputs: tables and what the host reads too */
     size_t gradients;           /* of the parameters, where they live in the workspace at the end of backward */
     size_t naive_workspace;     /* without the plan */
 };
 
-/* Takes the program over (frees it with itself) on success. Values of `shared` (may be NULL) that persist and have the
+/* Takes the program over (frees it with itself) on success, and runs its setup. Values of `shared` (may be NULL) that persist and have the
  * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
  * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one
  * first. */
@@ -26,7 +26,7 @@ void exec_free(struct exec *e);
 const struct program *exec_program(const struct exec *e);
 struct exec_memory exec_memory(const struct exec *e);
 
-/* Runs the ops of one phase after another. */
+/* Runs the ops of one phase after another. A step starts at PHASE_DATA. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
 
 /* When on, every run records when each thread worked on each op and adds to the ops' profile counters. */

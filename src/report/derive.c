@@ -51,6 +51,8 @@ double report_memory_total(const struct profile_memory_point *m)
 
 int report_op_runs(const struct profile *p, const struct profile_op *op)
 {
+    if (op->phase == PHASE_SETUP)
+        return 0;
     return op->phase <= PHASE_BACKWARD && p->accumulate > 1 ? (int)p->accumulate : 1;
 }
 
@@ -75,7 +77,7 @@ const char *report_level_name(int level) { return (const char *[CACHE_LEVELS]){"
 
 const char *report_op_phase(const struct profile_op *op)
 {
-    return op->phase >= PHASE_DATA && op->phase < PHASES ? phase_name(op->phase) : "other";
+    return op->phase >= PHASE_SETUP && op->phase < PHASES ? phase_name(op->phase) : "other";
 }
 
 struct memory_part {

@@ -33,6 +33,9 @@ static void summarize(struct model_run *r, double *times, int64_t n, const struc
 {
     const int64_t batch = r->config.train.batch_size * r->config.train.accumulate;
     const struct exec_memory m = exec_memory(r->train);
+    int ops = 0;
+    for (int i = 0; i < exec_program(r->train)->n_ops; i++)
+        ops += op_runs_per_step(exec_program(r->train), &exec_program(r->train)->ops[i]) > 0;
     stats_sort(times, (int)n);
     const double median = stats_percentile(times, (int)n, 0.5);
     const double flops = model_step_flops(exec_program(r->train), &r->config.model, batch);
@@ -41,8 +44,9 @@ static void summarize(struct model_run *r, double *times, int64_t n, const struc
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
         .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
         .mfu_percent = peaks->gemm_gflops > 0 ? flops / median / 1e9 / peaks->gemm_gflops * 100 : 0,
-        .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n,
+        .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n, .ops = ops,
         .planned_mb = (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch) / 1e6};
+    memcpy(out->places, r->places, sizeof out->places);
 }
 
 enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,

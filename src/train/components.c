@@ -11,7 +11,7 @@ static bool in_forward(const struct op *op) { return op->phase == PHASE_FORWARD;
 static bool in_loss(const struct program *p, const struct op *op)
 {
     (void)p;
-    return in_forward(op) && (op->kind == OP_LOG_SOFTMAX || op->kind == OP_NLL);
+    return in_forward(op) && (op->kind == OP_LOG_SOFTMAX || op->kind == OP_NLL || op->kind == OP_LINEAR_LOSS);
 }
 static bool in_first_block(const struct op *op) { return in_forward(op) && op->layer == 0; }
 static bool in_attention(const struct program *p, const struct op *op)
@@ -20,7 +20,8 @@ static bool in_attention(const struct program *p, const struct op *op)
 }
 static bool in_norm_or_add(const struct op *op)
 {
-    return op->kind == OP_LAYERNORM || op->kind == OP_RMSNORM || op->kind == OP_ADD;
+    return op->kind == OP_LAYERNORM || op->kind == OP_RMSNORM || op->kind == OP_ADD || op->kind == OP_ADD_LAYERNORM ||
+           op->kind == OP_ADD_RMSNORM;
 }
 
 static bool forward_only(const struct program *p, const struct op *op) { return in_forward(op) && !in_loss(p, op); }

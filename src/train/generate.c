@@ -5,7 +5,6 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
-#include "model/model.h"
 #include "train/train_int.h"
 
 typedef void emit_fn(void *context, const char *text, size_t length);
@@ -51,7 +50,7 @@ static enum status build(struct generator *g, struct error *err)
     struct program *p;
     enum status st = train_open_backend(&g->backend, &g->config, err);
     if (st == OK)
-        st = model_build(&p, &g->config.model, (struct model_options){.batch = 1}, err);
+        st = forward_program(&p, &g->config, (struct model_options){.batch = 1}, NULL, err);
     if (st != OK)
         return st;
     st = exec_new(&g->exec, p, g->backend, NULL, err);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "passes/passes.h"
 #include "train/train_int.h"
 
 enum { MOST_SKIPS_IN_A_ROW = 100 };
@@ -26,6 +27,8 @@ struct loop {
     int64_t evaluated, saved;           /* the step of the last one; -1: none yet */
     struct recording recording;
     struct window since_log, since_epoch;
+    int unread;                         /* steps whose metrics the host has not read yet */
+    struct step_metrics newest;         /* of those it has */
     double seconds, last_loss, val_loss;
     int64_t skipped, skipped_in_a_row, wait_ns;
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
@@ -39,12 +42,13 @@ static void tell_start(struct loop *l)
 {
     const struct model_run *r = &l->run;
     const struct config_train *t = &r->config.train;
+    char passes[PASSES_TEXT_MAX];
     const struct train_info info = {
         .data = dataset_describe(r->dataset), .device = r->backend->name,
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .threads = r->backend->threads, .memory = exec_memory(r->train)};
+        .threads = r->backend->threads, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }
@@ -72,7 +76,7 @@ static void log_step(struct loop *l)
     const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
     const struct train_log log = {
         .step = l->step, .epoch = epoch_of(l, l->step), .loss = mean_loss(w),
-        .lr = model_run_host(&l->run, "host.lr"), .grad_norm = model_run_host(&l->run, "host.norm"),
+        .lr = l->newest.lr, .grad_norm = l->newest.norm,
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
@@ -141,33 +145,71 @@ static void save_or_warn(struct loop *l)
 
 /* ---- steps ---- */
 
+static enum status refuse_step(const struct loop *l, int64_t step, struct step_metrics m, struct error *err)
+{
+    char after[96] = "the weights are kept as they were before it";
+    if (step < l->step)
+        snprintf(after, sizeof after, "its update was left out, and the run ends after step %lld, where this was read",
+                 (long long)l->step);
+    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; %s. Try a lower train.lr (now %g), a "
+                     "longer train.warmup, train.clip: 1.0%s", (long long)step, m.loss, m.norm, after, l->run.config.train.lr,
+                     l->run.config.train.on_nan == ON_NAN_STOP ? ", or train.on_nan: skip" : "");
+}
+
 /* The program itself keeps weights as they were when loss or gradient is not finite; here the config decides whether
  * to go on. */
-static enum status check_finite(struct loop *l, double loss, struct error *err)
+static enum status check_finite(struct loop *l, int64_t step, struct step_metrics m, struct error *err)
 {
-    const double norm = model_run_host(&l->run, "host.norm");
-    if (isfinite(loss) && isfinite(norm)) {
+    if (isfinite(m.loss) && isfinite(m.norm)) {
         l->skipped_in_a_row = 0;
         return OK;
     }
     l->skipped++;
     if (l->run.config.train.on_nan == ON_NAN_SKIP && ++l->skipped_in_a_row < MOST_SKIPS_IN_A_ROW)
         return OK;
-    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; the weights are kept as they were "
-                     "before it. Try a lower train.lr (now %g), a longer train.warmup, train.clip: 1.0%s",
-                     (long long)l->step, loss, norm, l->run.config.train.lr,
-                     l->run.config.train.on_nan == ON_NAN_STOP ? ", or train.on_nan: skip" : "");
+    return refuse_step(l, step, m, err);
 }
 
-static void add_to(struct window *w, double loss, double seconds, int64_t wait_ns)
+static void add_loss(struct window *w, double loss)
 {
     if (isfinite(loss)) {
         w->loss += loss;
         w->finite_steps++;
     }
+}
+
+static void add_time(struct window *w, double seconds, int64_t wait_ns)
+{
     w->steps++;
     w->seconds += seconds;
     w->wait_ns += wait_ns;
+}
+
+/* Is this a step after which the metrics are shown, written or decide something? */
+static bool is_milestone(const struct loop *l)
+{
+    const struct config *c = &l->run.config;
+    return l->step % c->log.every == 0 || l->step == l->run.total_steps || stopped(l) || due(l, c->eval.every) ||
+           due(l, c->checkpoint.every) || (c->train.epochs && l->step % l->run.steps_per_epoch == 0);
+}
+
+/* Reads the metrics of all steps since the last time, and looks at each as if it had been read after its step. */
+static enum status report(struct loop *l, struct error *err)
+{
+    struct step_metrics steps[METRICS_KEPT];
+    const int n = l->unread;
+    enum status st = OK;
+    if (!n)
+        return OK;
+    model_run_metrics(&l->run, steps, n);
+    l->unread = 0;
+    for (int i = 0; i < n && st == OK; i++) {
+        l->newest = steps[i];
+        add_loss(&l->since_log, steps[i].loss);
+        add_loss(&l->since_epoch, steps[i].loss);
+        st = check_finite(l, l->step - (n - 1 - i), steps[i], err);
+    }
+    return st;
 }
 
 static enum status one_step(struct loop *l, struct error *err)
@@ -179,18 +221,19 @@ static enum status one_step(struct loop *l, struct error *err)
     if (st != OK || !whole)
         return st;
     l->step++;
-    const double loss = model_run_host(&l->run, "host.loss"), seconds = clock_s() - start;
+    if (++l->unread == model_run_kept(&l->run) || is_milestone(l))
+        st = report(l, err);
+    const double seconds = clock_s() - start;
     const int64_t wait = loader_wait_ns(l->loader) - l->wait_ns;
     l->wait_ns += wait;
     l->seconds += seconds;
-    add_to(&l->since_log, loss, seconds, wait);
-    add_to(&l->since_epoch, loss, seconds, wait);
-    st = check_finite(l, loss, err);
+    add_time(&l->since_log, seconds, wait);
+    add_time(&l->since_epoch, seconds, wait);
     struct error why;               /* a trace that cannot be written is no reason to stop training */
     if (st == OK && recording_after(&l->recording, &l->run, l->step, l->options->out, &why) != OK)
         warn(l, why.text);
     if (st == OK && l->watch->on_step)
-        l->watch->on_step(l->watch->context, l->step, loss);
+        l->watch->on_step(l->watch->context, l->step, l->newest.loss);
     return st;
 }
 
@@ -215,20 +258,6 @@ static enum status run_steps(struct loop *l, struct error *err)
 }
 
 /* ---- a whole run ---- */
-
-static enum status load_initial_weights(struct loop *l, struct error *err)
-{
-    const char *path = l->run.config.train.init;
-    struct safetensors file;
-    if (!*path || l->options->resume)
-        return OK;
-    enum status st = safetensors_read(&file, path, err);
-    if (st != OK)
-        return st;
-    st = state_load_tensors(l->run.train, &file, VALUE_PARAMETER, path, err);
-    safetensors_release(&file);
-    return st;
-}
 
 /* The folder last, and in it the files of a new run last: what fails before leaves nothing behind. */
 static enum status open_folder(struct loop *l, struct error *err)
@@ -259,8 +288,8 @@ static enum status open_loop(struct loop *l, const struct config *c, struct erro
         st = dataset_open(&dataset, c, err);
     if (st == OK)
         st = model_run_open(&l->run, c, dataset, err);
-    if (st == OK)
-        st = load_initial_weights(l, err);
+    if (st == OK && !l->options->resume)
+        st = model_run_load_init(&l->run, err);
     return st == OK ? open_folder(l, err) : st;
 }
 
@@ -276,6 +305,8 @@ static void close_loop(struct loop *l)
 static enum status run_and_save(struct loop *l, struct error *err)
 {
     enum status st = run_steps(l, err);
+    if (st == OK)
+        st = report(l, err);
     if (st == OK)
         log_step(l);
     if (st == OK && !stopped(l))
@@ -301,7 +332,7 @@ enum status train_run(const struct config *c, const struct train_options *option
                       struct train_result *result, struct error *err)
 {
     struct loop l = {.options = options, .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
-                     .recording = {.first = options->record_first, .last = options->record_last}};
+                     .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
     enum status st = open_loop(&l, c, err);
     if (st == OK) {
         tell_start(&l);

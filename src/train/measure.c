@@ -94,6 +94,7 @@ static void fill_facts(struct measured *m)
     m->program = exec_program(r->train);
     m->config = r->config;
     m->threads = exec_threads(r->train);
+    train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);
     m->loss = model_run_host(r, "host.loss");
     m->rss_peak_bytes = process_peak_bytes();

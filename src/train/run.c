@@ -1,9 +1,8 @@
-/* A model with its data on a device: building the programs, running a step, evaluating. */
+/* A model with its data on a device: opening it, running a step, evaluating. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
-#include "model/model.h"
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
@@ -13,32 +12,6 @@ enum status train_open_backend(struct backend **out, const struct config *c, str
     if (c->device == DEVICE_CUDA)
         return error_set(err, CANNOT, "device is cuda, and this build of hone has no CUDA backend; try device: cpu");
     return cpu_backend_new(out, (int)c->threads, c->backend.kernels == KERNELS_REFERENCE, err);
-}
-
-static struct optimizer_settings settings_of(const struct config *c, int64_t total_steps)
-{
-    const struct config_train *t = &c->train;
-    return (struct optimizer_settings){
-        .lr = (float)t->lr, .min_lr = (float)t->min_lr, .weight_decay = (float)t->weight_decay,
-        .beta1 = (float)t->beta1, .beta2 = (float)t->beta2, .eps = (float)t->eps, .schedule = (int)t->schedule,
-        .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
-        .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate};
-}
-
-enum status step_program(struct program **out, const struct config *c, int64_t total_steps, struct error *err)
-{
-    const struct model_options options = {.batch = c->train.batch_size, .loss = true, .dropout = true,
-                                          .seed = (uint64_t)c->train.seed};
-    const struct optimizer_settings settings = settings_of(c, total_steps);
-    struct program *p = NULL;
-    enum status st = model_build(&p, &c->model, options, err);
-    if (st == OK)
-        st = pass_training_step(p, &settings, err);
-    if (st == OK)
-        *out = p;
-    else
-        program_free(p);
-    return st;
 }
 
 /* Hands the program to a new executor, or frees it. */
@@ -51,10 +24,12 @@ static enum status open_exec(struct exec **out, struct program *p, struct backen
     return st;
 }
 
-static enum status open_train(struct model_run *r, struct error *err)
+static enum status open_train(struct model_run *r, program_change_fn *change, void *context, struct error *err)
 {
     struct program *p;
-    enum status st = step_program(&p, &r->config, r->total_steps, err);
+    enum status st = train_step_program(&p, &r->config, r->total_steps, r->places, err);
+    if (st == OK && change)
+        change(p, context);
     if (st == OK)
         st = open_exec(&r->train, p, r->backend, NULL, err);
     return st;
@@ -65,14 +40,14 @@ static enum status open_eval(struct model_run *r, struct error *err)
     struct program *p;
     if (!r->config.eval.every.n || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
         return OK;
-    enum status st = model_build(&p, &r->config.model,
-                                 (struct model_options){.batch = r->config.eval.batch_size, .loss = true}, err);
+    enum status st = forward_program(&p, &r->config, (struct model_options){.batch = r->config.eval.batch_size, .loss = true},
+                                     NULL, err);
     if (st == OK)
         st = open_exec(&r->eval, p, r->backend, r->train, err);
     return st;
 }
 
-static int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t)
+int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t)
 {
     const int64_t per_step = t->batch_size * t->accumulate;
     return (dataset_samples(d, SPLIT_TRAIN) + per_step - 1) / per_step;
@@ -92,6 +67,12 @@ static enum status count_steps(struct model_run *r, struct error *err)
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
 {
+    return model_run_open_changed(r, c, dataset, NULL, NULL, err);
+}
+
+enum status model_run_open_changed(struct model_run *r, const struct config *c, struct dataset *dataset,
+                                   program_change_fn *change, void *context, struct error *err)
+{
     *r = (struct model_run){.config = *c, .dataset = dataset};
     if (!r->config.model.vocab)
         r->config.model.vocab = dataset_vocab(dataset);
@@ -99,11 +80,25 @@ enum status model_run_open(struct model_run *r, const struct config *c, struct d
     if (st == OK)
         st = train_open_backend(&r->backend, c, err);
     if (st == OK)
-        st = open_train(r, err);
+        st = open_train(r, change, context, err);
     if (st == OK)
         st = open_eval(r, err);
     if (st == OK)
         st = exec_init_parameters(r->train, (uint64_t)c->train.seed, err);
+    return st;
+}
+
+enum status model_run_load_init(struct model_run *r, struct error *err)
+{
+    const char *path = r->config.train.init;
+    struct safetensors file;
+    if (!*path)
+        return OK;
+    enum status st = safetensors_read(&file, path, err);
+    if (st != OK)
+        return st;
+    st = state_load_tensors(r->train, &file, VALUE_PARAMETER, path, err);
+    safetensors_release(&file);
     return st;
 }
 
@@ -171,9 +166,51 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     return OK;
 }
 
-float model_run_host(struct model_run *r, const char *name)
+enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err)
+{
+    for (int64_t i = 0; i < r->config.train.accumulate; i++) {
+        const struct batch *b = loader_next(loader, err);
+        if (!b)
+            return err->status;
+        upload(r->train, b);
+        exec_run(r->train, PHASE_DATA, PHASE_BACKWARD);
+    }
+    return OK;
+}
+
+int model_run_kept(const struct model_run *r)
+{
+    return program_find(exec_program(r->train), METRICS_RING) == NO_VALUE ? 1 : METRICS_KEPT;
+}
+
+static float host_value(struct model_run *r, const char *name)
 {
     return exec_scalar(r->train, program_find(exec_program(r->train), name));
+}
+
+void model_run_metrics(struct model_run *r, struct step_metrics *out, int n)
+{
+    const struct program *p = exec_program(r->train);
+    const value_id ring = program_find(p, METRICS_RING);
+    float kept[METRICS_KEPT][METRICS];
+    uint32_t step;
+    if (ring == NO_VALUE) {
+        *out = (struct step_metrics){host_value(r, "host.loss"), host_value(r, "host.norm"), host_value(r, "host.lr")};
+        return;
+    }
+    exec_read(r->train, ring, kept);
+    exec_read(r->train, p->step, &step);
+    for (int i = 0; i < n; i++) {
+        const float *row = kept[(step - (uint32_t)(n - 1 - i)) % METRICS_KEPT];
+        out[i] = (struct step_metrics){row[METRIC_LOSS], row[METRIC_NORM], row[METRIC_LR]};
+    }
+}
+
+float model_run_host(struct model_run *r, const char *name)
+{
+    struct step_metrics last;
+    model_run_metrics(r, &last, 1);
+    return !strcmp(name, "host.loss") ? last.loss : !strcmp(name, "host.norm") ? last.norm : last.lr;
 }
 
 enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err)
@@ -202,33 +239,5 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
     }
     loader_free(l);
     *loss = sum / (count > 0 ? count : 1);
-    return st;
-}
-
-enum status train_print_program(const struct config *c, FILE *to, struct error *err)
-{
-    struct config known = *c;
-    struct dataset *d = NULL;
-    struct program *p = NULL;
-    int64_t steps = c->train.steps;
-    enum status st = OK;
-    if (!c->model.vocab || c->train.epochs)
-        st = dataset_open(&d, c, err);
-    if (st == OK && !c->model.vocab)
-        known.model.vocab = dataset_vocab(d);
-    if (st == OK && c->train.epochs)
-        steps = c->train.epochs * steps_per_epoch(d, &c->train);
-    if (st == OK)
-        st = step_program(&p, &known, steps, err);
-    if (st == OK) {
-        struct memory_plan plan;
-        program_print(p, to);
-        pass_memory_plan(p, &plan);
-        fprintf(to, "workspace: %.3f MB planned, %.3f MB without the plan\n", (double)plan.workspace_bytes / 1e6,
-                (double)plan.naive_bytes / 1e6);
-        memory_plan_release(&plan);
-    }
-    program_free(p);
-    dataset_free(d);
     return st;
 }

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "exec/exec.h"
+#include "passes/optimize.h"
 #include "trace/trace.h"
 
 struct train_info {                     /* known before the first step */
@@ -20,6 +21,7 @@ struct train_info {                     /* known before the first step */
     double entropy;                     /* the best possible loss; NAN if unknown */
     int threads;
     struct exec_memory memory;
+    const char *passes;                 /* what they changed, as train_passes_text says it */
 };
 
 struct train_log {
@@ -41,7 +43,7 @@ struct train_epoch {
 struct train_observer {
     void *context;
     void (*on_start)(void *context, const struct train_info *info);
-    void (*on_step)(void *context, int64_t step, double loss);          /* after every step */
+    void (*on_step)(void *context, int64_t step, double loss);          /* after every step; loss: the newest known, or NAN */
     void (*on_log)(void *context, const struct train_log *log);
     void (*on_eval)(void *context, int64_t step, double val_loss);
     void (*on_epoch)(void *context, const struct train_epoch *epoch);
@@ -68,7 +70,19 @@ struct train_result {
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err);
 
-/* Prints the training program of a configuration. */
+/* The passes that a configuration asks for. */
+pass_set train_pass_set(const struct config *c);
+
+/* The program of a training step of a configuration whose vocabulary is known, after its passes. places[PASSES_MAX] (may be
+ * NULL) gets in how many places each pass changed something. The caller frees the program. */
+enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
+                               struct error *err);
+
+/* "flash-attention x4, fuse-qkv x4", or "none". Returns `out`. */
+enum { PASSES_TEXT_MAX = 512 };
+const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX]);
+
+/* Prints the training program of a configuration, after its passes; before them with optimize.passes: none. */
 enum status train_print_program(const struct config *c, FILE *to, struct error *err);
 
 struct generate_options {
@@ -92,6 +106,8 @@ struct bench_result {
     double unrecorded_ms;
     int threads;
     int64_t steps;
+    int ops;                            /* that run in a step */
+    int places[PASSES_MAX];             /* what the passes changed */
 };
 
 /* A part of the step, from the ops that belong to it: forward, one block, attention, ... */
@@ -127,6 +143,7 @@ struct measured {
     const struct program *program;      /* lives as long as this struct */
     const char **kernels;               /* per op */
     struct config config;               /* with the vocabulary resolved */
+    char passes[PASSES_TEXT_MAX];       /* what they changed */
     struct model_run *run;
 };
 

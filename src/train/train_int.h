@@ -3,6 +3,7 @@
 #define HONE_TRAIN_TRAIN_INT_H
 
 #include "data/data.h"
+#include "model/model.h"
 #include "train/record.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
@@ -15,9 +16,16 @@ struct model_run {
     struct exec *train, *eval;      /* eval may be NULL: no validation */
     int64_t total_steps, steps_per_epoch;
     struct recorder *recorder;      /* NULL: steps are not recorded */
+    int places[PASSES_MAX];         /* what the passes changed in the training program */
 };
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err);
+/* The same with a training program that `change` (NULL: nothing) has changed after all passes. */
+typedef void program_change_fn(struct program *p, void *context);
+enum status model_run_open_changed(struct model_run *r, const struct config *c, struct dataset *dataset,
+                                   program_change_fn *change, void *context, struct error *err);
+/* The weights of config.train.init, where it names a file. */
+enum status model_run_load_init(struct model_run *r, struct error *err);
 void model_run_close(struct model_run *r);
 
 /* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader.
@@ -25,13 +33,25 @@ void model_run_close(struct model_run *r);
  * begun; *whole says whether the step was made. */
 enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
                            struct error *err);
-float model_run_host(struct model_run *r, const char *name);       /* "host.loss", "host.norm", "host.lr" */
+/* The same up to the gradients: no update. */
+enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err);
+
+/* What a step left behind. The last model_run_kept() steps can be asked for; 1 where the host reads in every step. */
+struct step_metrics {
+    float loss, norm, lr;
+};
+int model_run_kept(const struct model_run *r);
+/* Fills out[0 .. n) with the last n steps, the newest last. */
+void model_run_metrics(struct model_run *r, struct step_metrics *out, int n);
+float model_run_host(struct model_run *r, const char *name);       /* of the last step: "host.loss", "host.norm", "host.lr" */
 
 /* Mean loss over config.eval.batches batches of the validation data, or fewer when *stop is set on the way. */
 enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err);
 
-/* The training program of a configuration whose vocabulary is known. */
-enum status step_program(struct program **out, const struct config *c, int64_t total_steps, struct error *err);
+/* The forward program after the passes that the configuration asks for; the vocabulary is known. `places` may be NULL. */
+enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
+                            struct error *err);
+int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t);
 
 /* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or
  * nothing to resume. folder_lock makes the folder and holds it until *lock is closed. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "config/config_int.h"
+#include "passes/optimize.h"
 #include "core/fs.h"
 
 static const char *const shipped[] = {
@@ -56,7 +57,7 @@ static void test_defaults(void **state)
     assert_int_equal(c.eval.batch_size, 8);
     assert_true(c.eval.every.n == 200 && !c.eval.every.epochs);
     assert_int_equal(c.checkpoint.keep, 3);
-    assert_int_equal(c.optimize.passes, PASSES_ALL);
+    assert_int_equal(c.optimize.passes.choice, PASSES_ALL);
     assert_int_equal(c.device, DEVICE_AUTO);
 }
 
@@ -85,7 +86,7 @@ static void test_values(void **state)
     assert_true(c.train.weight_decay == 0 && !__builtin_signbit(c.train.weight_decay));
     assert_true(c.eval.every.n == 2 && c.eval.every.epochs);
     assert_true(c.checkpoint.every.n == 300 && !c.checkpoint.every.epochs);
-    assert_int_equal(c.optimize.passes, PASSES_NONE);
+    assert_int_equal(c.optimize.passes.choice, PASSES_NONE);
     assert_int_equal(c.device, DEVICE_CUDA);
     assert_int_equal(c.threads, 3);
 
@@ -114,9 +115,64 @@ static void test_set_order(void **state)
     assert_int_equal(c.model.heads, 16);
     assert_true(c.train.lr == 1e-3);
     assert_string_equal(c.data.path, "a b=c.txt");
-    assert_int_equal(c.optimize.passes, PASSES_NONE);
+    assert_int_equal(c.optimize.passes.choice, PASSES_NONE);
     assert_true(c.eval.every.epochs && c.eval.every.n == 2);
     assert_int_equal(c.threads, 2);
+}
+
+static uint32_t passes_on(const char *text, const char *set)
+{
+    struct config c;
+    struct error err = {0};
+    uint32_t on = 0;
+    if (config_parse(&c, "t.yaml", text, strlen(text), &set, set ? 1 : 0, &err) != OK)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < CONFIG_PASSES; i++)
+        on |= (uint32_t)config_pass_is_on(&c, i) << i;
+    return on;
+}
+
+static uint32_t bit_of(const char *name) { return 1u << pass_find(name); }
+
+/* The config knows the passes by name only: they are those of the table, in its order, with the same words. */
+static void test_passes_are_those_of_the_table(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CONFIG_PASSES; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "optimize.%s", pass_table[i].name);
+        assert_string_equal(config_pass_name(i), pass_table[i].name);
+        assert_string_equal(config_keys[config_key_find(key)].help, pass_table[i].what);
+    }
+    assert_null(pass_table[CONFIG_PASSES].name);
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    const uint32_t all = (1u << CONFIG_PASSES) - 1, qkv = bit_of("fuse-qkv"), loss = bit_of("fuse-loss");
+    const struct { const char *text, *set; uint32_t on; } cases[] = {
+        {GPT, NULL, all},
+        {GPT "optimize: {passes: all}", NULL, all},
+        {GPT "optimize: {passes: none}", NULL, 0},
+        {GPT "optimize: {passes: []}", NULL, 0},
+        {GPT "optimize: {passes: [fuse-qkv]}", NULL, qkv},
+        {GPT "optimize:\n  passes:\n    - fuse-loss\n    - 'fuse-qkv'\n    - fuse-loss\n", NULL, qkv | loss},
+        {GPT "optimize: {passes: fuse-qkv}", NULL, qkv},
+        {GPT "optimize: {passes: none, fuse-qkv: on}", NULL, qkv},
+        {GPT "optimize: {passes: [fuse-loss], fuse-qkv: on, fuse-loss: off}", NULL, qkv},
+        {GPT "optimize: {fuse-qkv: off}", NULL, all & ~qkv},
+        {GPT "optimize: {fuse-qkv: off}", "optimize.fuse-qkv=auto", all},
+        {GPT, "optimize.fuse-qkv=off", all & ~qkv},
+        {GPT, "optimize.passes=none", 0},
+        {GPT, "optimize.passes=[]", 0},
+        {GPT, "optimize.passes=[ ]", 0},
+        {GPT, "optimize.passes=fuse-qkv,fuse-loss", qkv | loss},
+        {GPT "optimize: {passes: [async-metrics]}", "optimize.passes=[fuse-qkv, fuse-loss]", qkv | loss},
+        {GPT "optimize: {passes: [async-metrics]}", "optimize.passes=all", all},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(passes_on(cases[i].text, cases[i].set), cases[i].on);
 }
 
 static void check_round_trip(const struct config *c)
@@ -132,6 +188,17 @@ static void check_round_trip(const struct config *c)
         fail_msg("%s\n%s", err.text, text);
     assert_memory_equal(&again, c, sizeof again);
     free(text);
+}
+
+static void test_passes_are_printed(void **state)
+{
+    (void)state;
+    const struct config c = parse_ok(GPT "optimize: {passes: [fuse-loss, fuse-qkv], hoist-constants: off}");
+    char *text = config_text(&c);
+    assert_non_null(strstr(text, "\n  passes: [fuse-qkv, fuse-loss]\n  flash-attention: auto\n"));
+    assert_non_null(strstr(text, "\n  hoist-constants: off\n"));
+    free(text);
+    check_round_trip(&c);
 }
 
 static void test_round_trip_shipped(void **state)
@@ -159,7 +226,8 @@ static void test_round_trip_odd(void **state)
         "data: {source: bin, path: \"\\\"q\\\" \\\\ # : {x} \\u00e9\\u4e16\\U0001F600*.bin\", val_path: ' ~ ', domain: "
         "code}\n"
         "train: {lr: 1.0e-300, init: 'null', seed: 9007199254740992, schedule: linear, on_nan: skip, decay: all}\n"
-        "eval: {every: 1 epoch, batch_size: 1}\ncheckpoint: {every: 3 epochs}\noptimize: {passes: none}\n"
+        "eval: {every: 1 epoch, batch_size: 1}\ncheckpoint: {every: 3 epochs}\n"
+        "optimize: {passes: [fuse-loss, fuse-qkv], fuse-qkv: off, async-metrics: on}\n"
         "backend: {kernels: reference}\ndevice: cpu\n");
     check_round_trip(&c);
     assert_string_equal(c.train.init, "null");
@@ -196,7 +264,7 @@ static void test_schema(void **state)
         assert_int_equal(config_key_find(k->name), i);
         assert_true(config_key_section(i) >= 0 && strlen(k->help) > 5);
         assert_true((k->type == KEY_WORD) == (k->choices != NULL));
-        assert_true(k->type == KEY_WORD || k->type == KEY_PATH || k->min < k->max);
+        assert_true(k->type == KEY_WORD || k->type == KEY_PATH || k->type == KEY_PASSES || k->min < k->max);
         assert_true(k->type == KEY_REAL || k->max <= 0x1p53);
         if (k->initial && config_value_read(&r, i, (struct config_place){0}, k->initial, false) != OK)
             fail_msg("%s", err.text);
@@ -360,6 +428,9 @@ int main(void)
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_set_order),
+        cmocka_unit_test(test_passes_are_those_of_the_table),
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_passes_are_printed),
         cmocka_unit_test(test_round_trip_shipped),
         cmocka_unit_test(test_round_trip_odd),
         cmocka_unit_test(test_print),

@@ -12,6 +12,9 @@
 #include "config/config_int.h"
 
 #define GPT "model: {arch: gpt}\n"
+#define PASSES                                                                                                         \
+    "flash-attention, fuse-qkv, fuse-gate-up, fuse-residual-norm, fuse-bias-gelu, fuse-loss, hoist-constants, "        \
+    "fused-optimizer and async-metrics"
 
 /* A text with an optional override, and the error that it must give. */
 struct refusal {
@@ -74,9 +77,14 @@ static void test_refuses_types(void **state)
          "'t.yaml' line 2: data.path is 'a?b', with a control character or a byte that is not UTF-8 at position 2"},
         {GPT "data: 3", NULL, "'t.yaml' line 2: data is text; a section is wanted, with keys below it"},
         {GPT "data: [a]", NULL, "'t.yaml' line 2: data is a list; a section is wanted, with keys below it"},
-        {GPT "optimize: {passes: [fuse-qkv]}", NULL,
-         "'t.yaml' line 2: optimize.passes is a list of names, and there are no single passes to name; choose all, "
-         "none or []"},
+        {GPT "optimize: {passes: {a: 1}}", NULL,
+         "'t.yaml' line 2: optimize.passes is a section; all, none or a list of passes is wanted"},
+        {GPT "optimize: {passes: }", NULL,
+         "'t.yaml' line 2: optimize.passes has no value; all, none or a list of passes is wanted"},
+        {GPT "optimize:\n  passes:\n  - fuse-qkv\n  - [fuse-loss]", NULL,
+         "'t.yaml' line 5: optimize.passes holds what is a list; write the names of passes"},
+        {GPT "optimize: {passes: [!env x]}", NULL,
+         "'t.yaml' line 2: optimize.passes has the YAML tag '!env'; write it without a tag"},
         {GPT "train: {lr: !env LR}", NULL, "'t.yaml' line 2: train.lr has the YAML tag '!env'; write it without a tag"},
         {"model: !!set {arch: gpt}", NULL,
          "'t.yaml' line 1: model has the YAML tag 'tag:yaml.org,2002:set'; write it without a tag"},
@@ -119,7 +127,15 @@ static void test_refuses_ranges(void **state)
         {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama or postln"},
         {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama or postln"},
         {GPT "optimize: {precision: bf16}", NULL, "'t.yaml' line 2: optimize.precision is 'bf16'; choose f32"},
-        {GPT "optimize: {passes: some}", NULL, "'t.yaml' line 2: optimize.passes is 'some'; choose all or none"},
+        {GPT "optimize: {passes: some}", NULL,
+         "'t.yaml' line 2: optimize.passes: there is no pass 'some'; choose all, none or from " PASSES},
+        {GPT "optimize:\n  passes:\n  - fuse-qkv\n  - fuse-los\n", NULL,
+         "'t.yaml' line 5: optimize.passes: there is no pass 'fuse-los'; did you mean 'fuse-loss'?"},
+        {GPT "optimize: {passes: [all]}", NULL,
+         "'t.yaml' line 2: optimize.passes: there is no pass 'all'; choose all, none or from " PASSES},
+        {GPT "optimize: {passes: ['']}", NULL,
+         "'t.yaml' line 2: optimize.passes: there is no pass ''; choose all, none or from " PASSES},
+        {GPT "optimize: {fuse-qkv: yes}", NULL, "'t.yaml' line 2: optimize.fuse-qkv is 'yes'; choose auto, on or off"},
         {GPT "device: gpu", NULL, "'t.yaml' line 2: device is 'gpu'; choose auto, cpu or cuda; did you mean 'cpu'?"},
     };
     EXPECT_REFUSALS(table);
@@ -141,11 +157,11 @@ static void test_refuses_keys(void **state)
          "'t.yaml' line 2: there is no key 'eval.foo'; section eval has every, batches and batch_size"},
         {GPT "foo: 3", NULL,
          "'t.yaml' line 2: there is no key 'foo'; a file has model, data, train, eval, checkpoint, log, optimize, "
-         "backend, "
+         "verify, backend, "
          "device and threads"},
         {GPT "'': 3", NULL,
          "'t.yaml' line 2: there is no key ''; a file has model, data, train, eval, checkpoint, log, optimize, "
-         "backend, "
+         "verify, backend, "
          "device and threads"},
         {GPT "log:\n  an-extremely-long-key-that-nobody-would-ever-think-of-writing-in-a-file: 3", NULL,
          "'t.yaml' line 3: there is no key 'log.an-extremely-long-key-that-nobody-would-ever-think-of-wr...'; section "
@@ -289,8 +305,13 @@ static void test_refuses_sets(void **state)
         {GPT, "data.path=a\xED\xA0\x80",
          "--set data.path=a\xED\xA0\x80: data.path is 'a\xED\xA0\x80', with a control character "
          "or a byte that is not UTF-8 at position 2"},
-        {GPT, "optimize.fuse-qkv=off",
-         "--set optimize.fuse-qkv=off: there is no key 'optimize.fuse-qkv'; section optimize has passes and precision"},
+        {GPT, "optimize.fuse-qvk=off",
+         "--set optimize.fuse-qvk=off: there is no key 'optimize.fuse-qvk'; did you mean 'optimize.fuse-qkv'?"},
+        {GPT, "optimize.passes=fuse-qkv,,",
+         "--set optimize.passes=fuse-qkv,,: optimize.passes: there is no pass ''; choose all, none or from " PASSES},
+        {GPT, "optimize.passes=[fuse-qkv,flash-atention]",
+         "--set optimize.passes=[fuse-qkv,flash-atention]: optimize.passes: there is no pass 'flash-atention'; did you "
+         "mean 'flash-attention'?"},
         {"model:\n  arch: gpt\n  heads: 6", "model.dim=100",
          "--set model.dim=100: model.heads is 6, and 6 does not divide model.dim 100; try 5 or 10"},
     };

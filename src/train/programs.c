@@ -1,0 +1,108 @@
+/* The programs of a run: the model, the passes that the config asks for, the training step around it. */
+#include "model/model.h"
+#include "passes/passes.h"
+#include "train/train_int.h"
+
+pass_set train_pass_set(const struct config *c)
+{
+    pass_set set = 0;
+    for (int i = 0; i < CONFIG_PASSES; i++) {
+        const int pass = config_pass_is_on(c, i) ? pass_find(config_pass_name(i)) : -1;
+        if (pass >= 0)
+            set |= (pass_set)1 << pass;
+    }
+    return set;
+}
+
+const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX])
+{
+    size_t used = (size_t)snprintf(out, PASSES_TEXT_MAX, "none");
+    const char *before = "";
+    for (int i = 0; pass_table[i].name; i++) {
+        if (!places[i])
+            continue;
+        used = *before ? used : 0;
+        used += (size_t)snprintf(out + used, used < PASSES_TEXT_MAX ? PASSES_TEXT_MAX - used : 0, "%s%s x%d", before,
+                                 pass_table[i].name, places[i]);
+        before = ", ";
+    }
+    return out;
+}
+
+enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
+                            struct error *err)
+{
+    struct program *p = NULL;
+    enum status st = model_build(&p, &c->model, options, err);
+    if (st == OK)
+        st = pass_optimize(p, STAGE_FORWARD, train_pass_set(c), NULL, places, err);
+    if (st == OK)
+        *out = p;
+    else
+        program_free(p);
+    return st;
+}
+
+static struct optimizer_settings settings_of(const struct config *c, int64_t total_steps)
+{
+    const struct config_train *t = &c->train;
+    return (struct optimizer_settings){
+        .lr = (float)t->lr, .min_lr = (float)t->min_lr, .weight_decay = (float)t->weight_decay,
+        .beta1 = (float)t->beta1, .beta2 = (float)t->beta2, .eps = (float)t->eps, .schedule = (int)t->schedule,
+        .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
+        .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate};
+}
+
+enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
+                               struct error *err)
+{
+    const struct model_options options = {.batch = c->train.batch_size, .loss = true, .dropout = true,
+                                          .seed = (uint64_t)c->train.seed};
+    const struct optimizer_settings settings = settings_of(c, total_steps);
+    struct program *p = NULL;
+    enum status st = forward_program(&p, c, options, places, err);
+    if (st == OK)
+        st = pass_training_step(p, &settings, err);
+    if (st == OK)
+        st = pass_optimize(p, STAGE_STEP, train_pass_set(c), NULL, places, err);
+    if (st == OK)
+        *out = p;
+    else
+        program_free(p);
+    return st;
+}
+
+static void print_program(const struct program *p, const int *places, FILE *to)
+{
+    struct memory_plan plan;
+    char text[PASSES_TEXT_MAX];
+    program_print(p, to);
+    fprintf(to, "passes: %s\n", train_passes_text(places, text));
+    pass_memory_plan(p, &plan);
+    fprintf(to, "workspace: %.3f MB planned, %.3f MB without the plan\n", (double)plan.workspace_bytes / 1e6,
+            (double)plan.naive_bytes / 1e6);
+    memory_plan_release(&plan);
+}
+
+enum status train_print_program(const struct config *c, FILE *to, struct error *err)
+{
+    struct config known = *c;
+    struct dataset *d = NULL;
+    struct program *p = NULL;
+    int64_t steps = c->train.steps;
+    int places[PASSES_MAX] = {0};
+    enum status st = OK;
+    if (!c->model.vocab || c->train.epochs)
+        st = dataset_open(&d, c, err);
+    if (st == OK && !c->model.vocab)
+        known.model.vocab = dataset_vocab(d);
+    if (st == OK && c->train.epochs)
+        steps = c->train.epochs * steps_per_epoch(d, &c->train);
+    if (st == OK)
+        st = train_step_program(&p, &known, steps, places, err);
+    if (st == OK)
+        print_program(p, places, to);
+    program_free(p);
+    dataset_free(d);
+    return st;
+}
