@@ -104,8 +104,8 @@ static void describe(const struct search *w, struct claim *c)
         a, "Scores of all %lld x %lld pairs are written to memory and read back between scores, %ssoftmax and mix%s",
         (long long)w->seq, (long long)w->seq, w->causal ? "mask, " : "", w->backward ? ", and again in backward" : "");
     c->finding.fix =
-        arena_printf(a, "Compute attention in blocks with a running softmax%s; keep one number per row for backward",
-                     w->causal ? ", skip blocks above the diagonal" : "");
+        arena_printf(a, "--set optimize.flash-attention=on: blocks with a running softmax%s, one number per row kept for backward",
+                     w->causal ? ", blocks above the diagonal skipped" : "");
     c->finding.evidence =
         arena_printf(a, "%d ops take %s of the recorded %s step and move %s of scores; products %s, softmax %s",
                      c->n_ops, text_us(a, c->involved_us), text_us(a, w->s->step_us), text_bytes(a, w->score_bytes),

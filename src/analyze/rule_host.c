@@ -20,7 +20,7 @@ bool rule_host_sync(struct scene *s, struct claim *c)
         arena_printf(a, "%d scalar%s read by the host in every step, although they are needed at log intervals only",
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
-        a, "Keep loss, norm and learning rate where they are and add them up there; read them every log.every steps");
+        a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
     c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the recorded %s step, dispatch included",
                                        c->n_ops, text_us(a, c->involved_us), text_us(a, s->step_us));
     return true;

@@ -132,8 +132,8 @@ static void describe(struct search *w, struct claim *c)
                                     "%d input%s multiplied with several weights one after the other, forward and "
                                     "backward, and read again each time",
                                     w->groups, w->groups == 1 ? " is" : "s are");
-    c->finding.fix = arena_printf(a, "Keep the weights that share an input side by side in one matrix and multiply "
-                                     "once; split the result by columns");
+    c->finding.fix = arena_printf(a, "--set optimize.fuse-qkv=on --set optimize.fuse-gate-up=on: the products of one "
+                                     "input in one op");
     c->finding.evidence =
         arena_printf(a,
                      "%d products take %s and %d sums of input gradients %s of the recorded %s step; one product at "

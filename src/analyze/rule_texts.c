@@ -13,9 +13,8 @@ const struct rule_text rule_texts[] = {
               "idles until the host has launched again. The wait itself is not the loss (the device works meanwhile); "
               "the gap behind it is. In a step bound by the host the gain is therefore small. On a CPU it costs the "
               "read and its dispatch, a few microseconds.",
-     .fix_hone = "log.every decides how often metrics are shown; the training program reads loss, gradient norm and "
-                 "learning rate in every step whatever it says, and no config key changes that. The change: "
-                 "accumulate the three scalars in state values and read those at log intervals.",
+     .fix_hone = "The pass async-metrics (on with optimize.passes: all) keeps loss, gradient norm and learning rate on the "
+                 "device; they are read when they are shown, at log.every.",
      .fix_pytorch = "total = torch.zeros((), device=device)\n"
                     "for step, batch in enumerate(loader):\n"
                     "    loss = train_step(batch)\n"
@@ -32,8 +31,8 @@ const struct rule_text rule_texts[] = {
      .costs = "T x T writes per layer for a mask, T x D/2 sines and cosines for a table, and a dispatch or launch for "
               "each; on a GPU also a copy when the constant is made on the host. It scales with layers although one "
               "copy serves all.",
-     .fix_hone = "No config key changes this. The change: run ops without inputs once after the parameters are set, "
-                 "share equal ones between layers, and keep their outputs like parameters.",
+     .fix_hone = "The pass hoist-constants (on with optimize.passes: all) makes masks and tables once and shares equal "
+                 "ones; flash-attention needs no mask at all.",
      .fix_pytorch = "class Attention(nn.Module):\n"
                     "    def __init__(self, max_len, ...):\n"
                     "        mask = torch.ones(max_len, max_len, dtype=torch.bool).tril()\n"
@@ -50,8 +49,8 @@ const struct rule_text rule_texts[] = {
               "bandwidth. Per-tensor ops add a dispatch each, and biases and norms are too small to reach that "
               "bandwidth or to occupy all threads. The expected gain keeps the rate measured on the largest tensor; "
               "the optimistic end is the bandwidth itself.",
-     .fix_hone = "No config key changes this. train.accumulate above 1 runs the optimizer less often per sample. The "
-                 "change: one op over the list of all tensors for the norm, and one for the update.",
+     .fix_hone = "The pass fused-optimizer (on with optimize.passes: all): one op for the norm of all gradients, one "
+                 "sweep of AdamW over all tensors. train.accumulate above 1 runs it less often per sample.",
      .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)   # or foreach=True\n"
                     "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
     {.id = "no-mixed-precision", .effort = EFFORT_LOW,
@@ -76,9 +75,9 @@ const struct rule_text rule_texts[] = {
               "between the two, so that time and memory grow with the square of T. Under a causal mask half of the "
               "products are thrown away. What remains in blocks: the products, once more for the scores in backward, "
               "and softmax, over the blocks that the mask leaves.",
-     .fix_hone = "No config key changes this; a smaller model.seq or train.batch_size shrinks the scores. The change: "
-                 "one attention op with a running maximum and sum per row, blocks of keys that stay in cache, blocks "
-                 "above the diagonal skipped, and only the logarithm of the row sum kept for backward.",
+     .fix_hone = "The pass flash-attention (on with optimize.passes: all): one op with a running maximum and sum per row, "
+                 "blocks of keys that stay in cache, blocks above the diagonal skipped, and only the logarithm of the "
+                 "row sum kept for backward.",
      .fix_pytorch = "p = self.dropout if self.training else 0.0\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)   # (B, H, T, D)\n"
                     "# grouped heads: enable_gqa=True; an explicit attn_mask rules the flash kernel out"},
@@ -187,8 +186,8 @@ const struct rule_text rule_texts[] = {
               "wide ones, each pays its dispatch, and backward adds up as many input gradients, a pass over memory "
               "each. Arithmetic stays the same. The expected gain runs all at the rate of the group's widest product, "
               "without the adds.",
-     .fix_hone = "No config key changes this. The change: one parameter (Nq + Nk + Nv, D) whose row ranges are the "
-                 "old weights, so that checkpoints keep their names; one product forward and two backward.",
+     .fix_hone = "The passes fuse-qkv and fuse-gate-up (on with optimize.passes: all): all products of one input in one "
+                 "op, their gradients to it in one sum. The weights stay separate, so checkpoints keep their names.",
      .fix_pytorch = "self.qkv = nn.Linear(dim, (heads + 2 * kv_heads) * head_dim, bias=False)\n"
                     "q, k, v = self.qkv(x).split([heads * head_dim] + 2 * [kv_heads * head_dim], dim=-1)\n"
                     "self.gate_up = nn.Linear(dim, 2 * ffn, bias=False)\n"

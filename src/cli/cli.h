@@ -23,6 +23,8 @@ int cmd_generate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_analyze(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 

@@ -12,6 +12,8 @@ const struct command commands[] = {
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
+    {"tune", "CONFIG", "apply the passes that win, prove each, write the config that has them", cmd_tune},
+    {"verify", "A B", "may config B take the place of A? gradients, losses, memory, speed", cmd_verify},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
     {"explain", "[RULE]", "what a finding means and how to mend it", cmd_explain},
@@ -28,6 +30,7 @@ static void print_help(FILE *to)
           "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
           "  hone profile quickstart                    what bounds a step, and what to do about it\n"
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
+          "  hone tune quickstart                       make the step faster, with proof\n"
           "  hone bench lecture-gpt-b4 --threads 2      time a step\n"
           "  hone doctor quickstart                     is this machine and this config all right?\n\n"
           "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot\n", to);

@@ -8,7 +8,7 @@ cp out help
 ok -h && same "hone -h" out help
 ok help && same "hone help" out help
 
-for command in train generate profile analyze bench doctor explain; do
+for command in train generate profile analyze tune verify bench doctor explain; do
     grep -q "^  $command " help || fail "hone --help does not list $command"
     ok $command --help
     same "hone $command --help" out "$EXPECTED/help-$command.txt"

@@ -134,8 +134,8 @@ static void test_first_action_is_the_best_finding(void **state)
     struct profiled x = mixed(70, 20, 10);
     answer(&x);
     assert_string_equal(x.profile.findings[0].rule, "constant-rebuilt");
-    assert_string_equal(x.profile.first_action, "constant-rebuilt (mask): Build each mask and table once before the "
-                                                "first step and keep it. Expected 1.25x, 1.25x to 1.25x");
+    assert_string_equal(x.profile.first_action, "constant-rebuilt (mask): --set optimize.hoist-constants=on: each mask and "
+                        "table is built once and kept. Expected 1.25x, 1.25x to 1.25x");
     profiled_release(&x);
 }
 

@@ -1,0 +1,113 @@
+/* Which two configs can be held against each other: the same model on the same data from the same seed. How it is computed,
+ * and what is logged and saved, may differ. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prove/prove_int.h"
+
+/* Keys, or beginnings of keys, that may differ. The batch is looked at on its own, and evaluation is that of the first. */
+static const char *const FREE[] = {"optimize.", "backend.", "device", "threads", "eval.", "checkpoint.", "log.", "verify.",
+                                   "data.workers", "data.prefetch", "train.batch_size", "train.accumulate", "train.on_nan"};
+
+static bool is_free(const char *key)
+{
+    for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++)
+        if (!strncmp(key, FREE[i], strlen(FREE[i])))
+            return true;
+    return false;
+}
+
+static const char *kind_of_difference(const char *key)
+{
+    return !strncmp(key, "model.", 6)      ? "are of different models"
+           : !strncmp(key, "data.", 5)     ? "learn from different data"
+           : !strcmp(key, "train.seed")    ? "start from different seeds"
+                                           : "are trained in different ways";
+}
+
+/* The next line of a printed config: fills key ("section.leaf") and value; a line that opens a section has no value. */
+static bool next_key(const char **text, char section[64], char key[160], char value[CONFIG_PATH_MAX + 16])
+{
+    const char *line = *text, *end = strchr(line, '\n');
+    if (!end)
+        return false;
+    *text = end + 1;
+    const char *colon = memchr(line, ':', (size_t)(end - line));
+    const bool inside = *line == ' ';
+    line += strspn(line, " ");
+    if (!inside)
+        *section = '\0';
+    *value = '\0';
+    if (colon + 1 == end)
+        snprintf(section, 64, "%.*s", (int)(colon - line), line);
+    else
+        snprintf(value, CONFIG_PATH_MAX + 16, "%.*s", (int)(end - colon - 2), colon + 2);
+    snprintf(key, 160, "%s%s%.*s", inside ? section : "", inside ? "." : "", (int)(colon - line), line);
+    return true;
+}
+
+/* 0 is "as many as the data has": the parameters will tell. */
+static bool open_vocabulary(const char *key, const char *a, const char *b)
+{
+    return !strcmp(key, "model.vocab") && (!strcmp(a, "0") || !strcmp(b, "0"));
+}
+
+/* Both texts are of the same schema, so their lines stand side by side. */
+static enum status compare_texts(const char *a, const char *b, const struct config *config_a, const struct config *config_b,
+                                 struct error *err)
+{
+    char section_a[64] = "", section_b[64] = "", key[160], value_a[CONFIG_PATH_MAX + 16], value_b[CONFIG_PATH_MAX + 16];
+    while (next_key(&a, section_a, key, value_a) && next_key(&b, section_b, key, value_b))
+        if (strcmp(value_a, value_b) && !is_free(key) && !open_vocabulary(key, value_a, value_b))
+            return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' %s: %s is %.150s and %.150s", config_a->file,
+                             config_b->file, kind_of_difference(key), key, value_a, value_b);
+    return OK;
+}
+
+static enum status compare_batches(const struct config *a, const struct config *b, struct error *err)
+{
+    const struct config_train *x = &a->train, *y = &b->train;
+    if (x->batch_size * x->accumulate != y->batch_size * y->accumulate)
+        return error_set(err, BAD_INPUT, "train.batch_size x train.accumulate is %lld x %lld in '%.200s' and %lld x %lld in "
+                         "'%.200s'; the samples of one update must be as many in both",
+                         (long long)x->batch_size, (long long)x->accumulate, a->file, (long long)y->batch_size,
+                         (long long)y->accumulate, b->file);
+    if (x->batch_size != y->batch_size && a->model.dropout > 0)
+        return error_set(err, BAD_INPUT, "train.batch_size is %lld and %lld, and dropout falls on other samples in other "
+                         "batches; compare with --set model.dropout=0", (long long)x->batch_size, (long long)y->batch_size);
+    return OK;
+}
+
+enum status comparable_configs(const struct config *a, const struct config *b, struct error *err)
+{
+    char *text_a = config_text(a), *text_b = config_text(b);
+    enum status st = text_a && text_b ? compare_texts(text_a, text_b, a, b, err)
+                                      : error_no_memory(err, "the text of a config", sizeof *a);
+    free(text_a);
+    free(text_b);
+    return st == OK ? compare_batches(a, b, err) : st;
+}
+
+/* Every parameter of p is in q, with the same shape. */
+static enum status has_parameters(const struct program *p, const struct program *q, struct error *err)
+{
+    for (int i = 0; i < p->n_values; i++) {
+        const struct value *v = &p->values[i];
+        if (v->kind != VALUE_PARAMETER)
+            continue;
+        const value_id other = program_find(q, v->name);
+        char mine[64], theirs[64];
+        if (other == NO_VALUE || q->values[other].kind != VALUE_PARAMETER)
+            return error_set(err, BAD_INPUT, "different models: only one of them has the parameter '%s'", v->name);
+        if (!shape_equal(v->shape, q->values[other].shape))
+            return error_set(err, BAD_INPUT, "different models: the parameter '%s' is %s and %s", v->name,
+                             shape_text(v->shape, mine), shape_text(q->values[other].shape, theirs));
+    }
+    return OK;
+}
+
+enum status comparable_programs(const struct program *a, const struct program *b, struct error *err)
+{
+    const enum status st = has_parameters(a, b, err);
+    return st == OK ? has_parameters(b, a, err) : st;
+}

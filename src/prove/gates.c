@@ -1,0 +1,185 @@
+/* The gates between two configs: one table. Each holds a value against its limit and says in a sentence what it saw; a value
+ * that is not a number never passes, because every comparison with it is false. */
+#include <math.h>
+#include <string.h>
+
+#include "prove/prove_int.h"
+
+static const double CONFIDENCE = 0.9;
+
+double prove_largest(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
+
+const char *prove_show_bytes(double bytes, char out[GATE_TEXT])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    int i = 0;
+    for (; bytes >= 999.5 && i < 4; i++)
+        bytes /= 1000;
+    snprintf(out, GATE_TEXT, "%.*f %s", i && bytes < 99.5 ? 2 : 0, bytes, units[i]);
+    return out;
+}
+
+const char *prove_show_change(double part, char out[GATE_TEXT])
+{
+    snprintf(out, GATE_TEXT, "%+.*f %%", fabs(part) < 0.001 ? 4 : fabs(part) < 0.1 ? 2 : 1, part * 100);
+    return out;
+}
+
+#define SHOW(field, ...) snprintf(g->field, sizeof g->field, __VA_ARGS__)
+
+static void gradients(const struct evidence *e, struct gate *g)
+{
+    g->a = e->gradients.a_norm;
+    g->b = e->gradients.b_norm;
+    g->value = e->gradients.error;
+    g->limit = e->limits->verify.gradients;
+    g->pass = g->value <= g->limit;
+    SHOW(a_text, "norm %.4g", g->a);
+    SHOW(b_text, "norm %.4g", g->b);
+    SHOW(value_text, "error %.2g", g->value);
+    SHOW(limit_text, "at most %.2g", g->limit);
+    if (g->pass)
+        SHOW(words, "the first gradients of all %d parameters agree; the largest relative error is %.2g, in %s",
+             e->gradients.parameters, g->value, e->gradients.worst);
+    else
+        SHOW(words, "the first gradient of %s is off by a relative error of %.2g", e->gradients.worst, g->value);
+}
+
+/* NAN when one of them is not finite: such losses are equal to nothing. */
+static double relative(double a, double b)
+{
+    if (!isfinite(a) || !isfinite(b))
+        return NAN;
+    return a == b ? 0 : fabs(a - b) / fabs(a);
+}
+
+static void loss_curve(const struct evidence *e, struct gate *g)
+{
+    int64_t worst = 0;
+    for (int64_t i = 0; i < e->steps && !isnan(g->value); i++) {
+        const double now = relative(e->a.losses[i], e->b.losses[i]);
+        if (now <= g->value)
+            continue;
+        g->value = now;
+        worst = i;
+    }
+    g->a = e->a.losses[worst];
+    g->b = e->b.losses[worst];
+    g->limit = e->limits->verify.loss;
+    g->pass = g->value <= g->limit;
+    SHOW(a_text, "loss %.5g", g->a);
+    SHOW(b_text, "loss %.5g", g->b);
+    SHOW(value_text, "difference %.2g", g->value);
+    SHOW(limit_text, "at most %.2g", g->limit);
+    if (g->value == 0)
+        SHOW(words, "the losses of %lld steps are equal", (long long)e->steps);
+    else
+        SHOW(words, "over %lld steps the losses differ most at step %lld: %.7g in a and %.7g in b", (long long)e->steps,
+             (long long)worst + 1, g->a, g->b);
+}
+
+static void validation(const struct evidence *e, struct gate *g)
+{
+    g->a = e->a.validation;
+    g->b = e->b.validation;
+    g->value = g->b / g->a - 1;
+    g->limit = e->limits->verify.validation;
+    g->judged = e->a.has_validation && e->b.has_validation;
+    g->pass = !g->judged || g->value <= g->limit;
+    SHOW(limit_text, "at most %+.2g %%", g->limit * 100);
+    if (!g->judged) {
+        SHOW(words, "the data has no part for validation, so there is nothing to judge");
+        return;
+    }
+    SHOW(a_text, "loss %.5g", g->a);
+    SHOW(b_text, "loss %.5g", g->b);
+    prove_show_change(g->value, g->value_text);
+    SHOW(words, "after %lld steps the validation loss is %.6g in a and %.6g in b", (long long)e->steps, g->a, g->b);
+}
+
+/* a and b are here the last losses of the two runs of b. */
+static void determinism(const struct evidence *e, struct gate *g)
+{
+    int64_t first = -1;
+    for (int64_t i = 0; i < e->steps && first < 0; i++)
+        if (memcmp(&e->b.losses[i], &e->again[i], sizeof e->again[i]) || !isfinite(e->again[i]))
+            first = i;
+    const bool weights = e->b.fingerprint == e->again_fingerprint;
+    g->a = e->b.losses[e->steps - 1];
+    g->b = e->again[e->steps - 1];
+    g->value = (first >= 0) + !weights;
+    g->limit = 0;
+    g->pass = g->value <= g->limit;
+    SHOW(a_text, "%016llx", (unsigned long long)e->b.fingerprint);
+    SHOW(b_text, "%016llx", (unsigned long long)e->again_fingerprint);
+    SHOW(value_text, "%s", g->pass ? "equal" : "different");
+    SHOW(limit_text, "equal");
+    if (g->pass)
+        SHOW(words, "two runs of b have the same losses and the same weights after %lld steps, bit for bit", (long long)e->steps);
+    else if (first >= 0)
+        SHOW(words, "two runs of b from the same seed part at step %lld: loss %.9g and %.9g", (long long)first + 1,
+             e->b.losses[first], e->again[first]);
+    else
+        SHOW(words, "two runs of b from the same seed end with different weights, though their losses are equal");
+}
+
+static void memory(const struct evidence *e, struct gate *g)
+{
+    g->a = e->a.planned_bytes;
+    g->b = e->b.planned_bytes;
+    g->value = g->b / g->a;
+    g->limit = e->limits->verify.memory;
+    g->pass = g->value <= g->limit;
+    prove_show_bytes(g->a, g->a_text);
+    prove_show_bytes(g->b, g->b_text);
+    SHOW(value_text, "x %.6g", g->value);
+    SHOW(limit_text, "at most x %.4g", g->limit);
+    SHOW(words, "training needs %.0f bytes in a and %.0f in b, which may have %.0f: weights, state, inputs and planned workspace",
+         g->a, g->b, floor(g->limit * g->a));
+}
+
+/* The lower end of the interval decides: the gain must be there, not only be possible. */
+static void throughput(const struct evidence *e, struct gate *g)
+{
+    const struct ratio r = bootstrap_ratio(e->a.turn_us, e->b.turn_us, e->turns, CONFIDENCE, (uint64_t)e->limits->train.seed);
+    g->a = e->a.tokens_per_step / r.a * 1e6;
+    g->b = e->b.tokens_per_step / r.b * 1e6;
+    g->value = r.value;
+    g->low = r.low;
+    g->high = r.high;
+    g->limit = 1 + e->limits->verify.min_gain;
+    g->pass = g->low > g->limit;
+    SHOW(a_text, "%.0f tokens/s", g->a);
+    SHOW(b_text, "%.0f tokens/s", g->b);
+    SHOW(value_text, "x %.3f (%.3f to %.3f)", g->value, g->low, g->high);
+    SHOW(limit_text, "above x %.4g", g->limit);
+    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; %.0f %% interval %.3f to %.3f from %d turns of each",
+         r.a / 1e3, r.b / 1e3, g->value, CONFIDENCE * 100, g->low, g->high, e->turns);
+}
+
+static const struct {
+    const char *name;
+    void (*judge)(const struct evidence *e, struct gate *g);
+} table[] = {
+    {"gradients", gradients},
+    {"loss-curve", loss_curve},
+    {"validation", validation},
+    {"determinism", determinism},
+    {"memory", memory},
+    {"throughput", throughput},
+};
+
+void verdict_add(struct verdict *v, const struct gate *g)
+{
+    v->gates[v->n++] = *g;
+    v->pass &= g->pass;
+}
+
+void gates_judge(const struct evidence *e, struct verdict *v)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct gate g = {.name = table[i].name, .judged = true, .low = NAN, .high = NAN};
+        table[i].judge(e, &g);
+        verdict_add(v, &g);
+    }
+}

@@ -1,0 +1,61 @@
+/* Proof that one config may take the place of another: both are trained from the same seed on the same data, and gates say
+ * whether the second is still the same model, the same run every time, no larger, and faster. Nothing here prints.
+ *
+ * Also a guard against regressions: two report.json files of `hone profile`, before and after. */
+#ifndef HONE_PROVE_PROVE_H
+#define HONE_PROVE_PROVE_H
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "train/trial.h"
+
+enum { GATES_MAX = 8, GATE_TEXT = 40, GATE_WORDS = 320 };
+
+struct gate {
+    const char *name;
+    bool pass;
+    bool judged;                    /* false: there was nothing to judge, and the gate does not stand in the way */
+    double a, b;                    /* as measured on each side; words say what of */
+    double value, limit;            /* what is held against what */
+    double low, high;               /* the interval of value; NAN: it has none */
+    char a_text[GATE_TEXT], b_text[GATE_TEXT], value_text[GATE_TEXT], limit_text[GATE_TEXT];        /* for people */
+    char words[GATE_WORDS];         /* one sentence */
+};
+
+struct verdict {
+    char a[CONFIG_PATH_MAX], b[CONFIG_PATH_MAX];        /* the files */
+    struct gate gates[GATES_MAX];
+    int n;
+    bool pass;                      /* every gate holds */
+    double ops_a, ops_b;            /* per step; NAN: not known */
+};
+
+struct verify_options {
+    int64_t steps;                  /* 0: verify.steps of the first config */
+    double seconds;                 /* 0: verify.seconds of the first config */
+    const volatile sig_atomic_t *stop;                                          /* set: ends with an error; may be NULL */
+    void (*progress)(void *context, const char *what, double part);             /* part of 0 to 1; may be NULL */
+    void *context;
+    trial_change_fn *change;        /* done to the second one's program; may be NULL */
+    void *change_context;
+};
+
+/* Judges b against a. The limits are those of a: a candidate does not set its own. Configs of different models, data, seeds or
+ * training are refused. A verdict that fails is OK too: only what could not be compared is an error. */
+enum status verify_configs(struct verdict *out, const struct config *a, const struct config *b,
+                           const struct verify_options *options, struct error *err);
+
+/* Judges the report.json at path b against the one at path a; b may be worse by `limit` (0.05: 5 %). */
+enum status verify_reports(struct verdict *out, const char *path_a, const char *path_b, double limit, struct error *err);
+
+const struct gate *verdict_gate(const struct verdict *v, const char *name);     /* NULL: there is none */
+json_t *verdict_json(const struct verdict *v);                                  /* the caller's; NULL: no memory */
+void verdict_markdown(const struct verdict *v, FILE *to);
+
+#endif

@@ -1,0 +1,66 @@
+/* What the files of a proof share. */
+#ifndef HONE_PROVE_PROVE_INT_H
+#define HONE_PROVE_PROVE_INT_H
+
+#include "prove/prove.h"
+
+enum { TURNS_FEWEST = 10, TURNS_MOST = 4096 };
+
+/* ---- evidence: everything that was measured, before anybody judges it ---- */
+
+struct evidence_side {
+    double *losses;                 /* (steps) */
+    double validation;              /* NAN: no validation data */
+    bool has_validation;
+    double planned_bytes, ops;
+    uint64_t fingerprint;           /* of the parameters after `steps` steps */
+    double *turn_us;                /* (turns): the median step of each turn */
+    double tokens_per_step;
+};
+
+struct evidence {
+    const struct config *limits;
+    int64_t steps;
+    int turns;
+    struct evidence_side a, b;
+    double *again;                  /* (steps): the losses of b in a second run */
+    uint64_t again_fingerprint;
+    struct {
+        int parameters;
+        char worst[128];            /* the parameter with the largest error */
+        double error, a_norm, b_norm;
+    } gradients;
+};
+
+/* Refuses what cannot be compared: by the keys of the configs, then by the parameters of the programs. */
+enum status comparable_configs(const struct config *a, const struct config *b, struct error *err);
+enum status comparable_programs(const struct program *a, const struct program *b, struct error *err);
+
+/* Fills e->gradients. Both trials are at their start, and are again after it. */
+enum status gradients_compare(struct evidence *e, struct trial *a, struct trial *b, struct error *err);
+
+/* Fills turns and turn_us of both sides: turns of steps of a and of b, one after the other, for about `seconds` each. */
+enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, double seconds,
+                          const struct verify_options *options, struct error *err);
+
+/* ---- gates ---- */
+
+/* The gates on two configs, in order; results go to v->gates. */
+void gates_judge(const struct evidence *e, struct verdict *v);
+void verdict_add(struct verdict *v, const struct gate *g);
+
+double prove_largest(double a, double b);                                     /* NAN when one is */
+const char *prove_show_bytes(double bytes, char out[GATE_TEXT]);              /* "12.3 MB" */
+const char *prove_show_change(double part, char out[GATE_TEXT]);              /* 0.05: "+5.0 %" */
+
+/* ---- bootstrap ---- */
+
+struct ratio {
+    double a, b;                    /* the medians */
+    double value, low, high;
+};
+/* The ratio of the medians of pairs (n) that were measured one after the other, and the interval that holds `confidence` of its
+ * resamples. Whole blocks of neighbouring pairs are drawn, as what disturbs one disturbs the next. */
+struct ratio bootstrap_ratio(const double *a, const double *b, int n, double confidence, uint64_t seed);
+
+#endif

@@ -1,0 +1,148 @@
+/* Two report.json files of `hone profile`, before and after: is a step slower, does it need more memory? */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fs.h"
+#include "prove/prove_int.h"
+
+enum { REPORT_BYTES_MOST = 1 << 28 };
+
+struct facts {
+    const char *path, *arch, *machine;          /* the texts live in `document` */
+    double parameters, layers, seq, samples;    /* samples of one update */
+    double step_us, p10_us, p90_us, tokens_per_s, mfu_percent, planned_bytes, rss_bytes;
+    json_t *document;
+};
+
+static enum status read_number(double *out, const struct facts *f, const char *section, const char *key, struct error *err)
+{
+    const json_t *j = json_object_get(json_object_get(f->document, section), key);
+    *out = json_number_value(j);
+    return json_is_number(j) ? OK : error_set(err, BAD_INPUT, "'%.300s' has no number %s.%s", f->path, section, key);
+}
+
+static enum status read_text(const char **out, const struct facts *f, const char *section, const char *key, struct error *err)
+{
+    const json_t *j = json_object_get(json_object_get(f->document, section), key);
+    *out = json_string_value(j);
+    return *out ? OK : error_set(err, BAD_INPUT, "'%.300s' has no text %s.%s", f->path, section, key);
+}
+
+static enum status read_facts(struct facts *f, struct error *err)
+{
+    double batch, accumulate;
+    const struct { double *to; const char *section, *key; } numbers[] = {
+        {&f->parameters, "model", "parameters"}, {&f->layers, "model", "layers"}, {&f->seq, "model", "seq"},
+        {&batch, "model", "batch"}, {&accumulate, "model", "accumulate"}, {&f->step_us, "step", "median_us"},
+        {&f->p10_us, "step", "p10_us"}, {&f->p90_us, "step", "p90_us"}, {&f->tokens_per_s, "step", "tokens_per_s"},
+        {&f->mfu_percent, "efficiency", "mfu_percent"}, {&f->planned_bytes, "memory", "planned_bytes"},
+        {&f->rss_bytes, "memory", "rss_peak_bytes"},
+    };
+    enum status st = read_text(&f->arch, f, "model", "arch", err);
+    if (st == OK)
+        st = read_text(&f->machine, f, "machine", "fingerprint", err);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == OK; i++)
+        st = read_number(numbers[i].to, f, numbers[i].section, numbers[i].key, err);
+    if (st == OK)
+        f->samples = batch * accumulate;
+    return st;
+}
+
+static bool is_word(const json_t *document, const char *key, const char *word)
+{
+    const char *text = json_string_value(json_object_get(document, key));
+    return text && !strcmp(text, word);
+}
+
+static enum status read_report(struct facts *f, const char *path, struct error *err)
+{
+    char *text;
+    size_t size;
+    json_error_t why;
+    *f = (struct facts){.path = path};
+    const enum status st = fs_read(path, &text, &size, REPORT_BYTES_MOST, err);
+    if (st != OK)
+        return st;
+    f->document = json_loadb(text, size, 0, &why);
+    free(text);
+    if (!f->document)
+        return error_set(err, BAD_INPUT, "'%.300s' line %d: not JSON: %s", path, why.line, why.text);
+    if (!is_word(f->document, "schema", "hone-report") || !is_word(f->document, "kind", "profile"))
+        return error_set(err, BAD_INPUT, "'%.300s' is no report of `hone profile`", path);
+    return read_facts(f, err);
+}
+
+static enum status check_comparable(const struct facts *a, const struct facts *b, struct error *err)
+{
+    const struct { const char *what; double a, b; } same[] = {
+        {"parameters", a->parameters, b->parameters}, {"layers", a->layers, b->layers},
+        {"tokens per sample", a->seq, b->seq}, {"samples per update", a->samples, b->samples},
+    };
+    if (strcmp(a->arch, b->arch))
+        return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' are of different models: %.60s and %.60s", a->path, b->path,
+                         a->arch, b->arch);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (same[i].a != same[i].b)
+            return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' are of different models or batches: %.0f %s and %.0f", a->path,
+                             b->path, same[i].a, same[i].what, same[i].b);
+    if (strcmp(a->machine, b->machine))
+        return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' are of different machines: %.120s and %.120s", a->path, b->path,
+                         a->machine, b->machine);
+    return OK;
+}
+
+#define SHOW(field, ...) snprintf(g.field, sizeof g.field, __VA_ARGS__)
+
+static struct gate gate_of(const char *name, double a, double b, double limit)
+{
+    struct gate g = {.name = name, .judged = true, .a = a, .b = b, .value = b / a - 1, .limit = limit, .low = NAN, .high = NAN};
+    g.pass = g.value <= g.limit;
+    prove_show_change(g.value, g.value_text);
+    SHOW(limit_text, "at most %+.3g %%", limit * 100);
+    return g;
+}
+
+static struct gate step_time(const struct facts *a, const struct facts *b, double limit)
+{
+    struct gate g = gate_of("step-time", a->step_us, b->step_us, limit);
+    SHOW(a_text, "%.4g ms", a->step_us / 1e3);
+    SHOW(b_text, "%.4g ms", b->step_us / 1e3);
+    SHOW(words, "a step takes %.4g ms (most of them %.4g to %.4g), and %.4g ms (%.4g to %.4g) before; %.0f tokens/s after %.0f, "
+         "MFU %.1f %% after %.1f %%", b->step_us / 1e3, b->p10_us / 1e3, b->p90_us / 1e3, a->step_us / 1e3, a->p10_us / 1e3,
+         a->p90_us / 1e3, b->tokens_per_s, a->tokens_per_s, b->mfu_percent, a->mfu_percent);
+    return g;
+}
+
+static struct gate peak_memory(const struct facts *a, const struct facts *b, double limit)
+{
+    struct gate g = gate_of("peak-memory", a->planned_bytes, b->planned_bytes, limit);
+    char before[GATE_TEXT], after[GATE_TEXT];
+    prove_show_bytes(g.a, g.a_text);
+    prove_show_bytes(g.b, g.b_text);
+    SHOW(words, "training needs %s, and %s before; the whole process had %s, and %s before", g.b_text, g.a_text,
+         prove_show_bytes(b->rss_bytes, after), prove_show_bytes(a->rss_bytes, before));
+    return g;
+}
+
+enum status verify_reports(struct verdict *out, const char *path_a, const char *path_b, double limit, struct error *err)
+{
+    struct facts a = {0}, b = {0};
+    enum status st = read_report(&a, path_a, err);
+    if (st == OK)
+        st = read_report(&b, path_b, err);
+    if (st == OK)
+        st = check_comparable(&a, &b, err);
+    if (st == OK) {
+        *out = (struct verdict){.pass = true, .ops_a = NAN, .ops_b = NAN};
+        snprintf(out->a, sizeof out->a, "%s", path_a);
+        snprintf(out->b, sizeof out->b, "%s", path_b);
+        const struct gate gates[] = {step_time(&a, &b, limit), peak_memory(&a, &b, limit)};
+        for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
+            verdict_add(out, &gates[i]);
+    }
+    json_decref(a.document);
+    json_decref(b.document);
+    return st;
+}

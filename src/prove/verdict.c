@@ -1,0 +1,77 @@
+/* A verdict as JSON and as Markdown. */
+#include <math.h>
+#include <string.h>
+
+#include "prove/prove_int.h"
+#include "train/train.h"
+
+const struct gate *verdict_gate(const struct verdict *v, const char *name)
+{
+    for (int i = 0; i < v->n; i++)
+        if (!strcmp(v->gates[i].name, name))
+            return &v->gates[i];
+    return NULL;
+}
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *gate_json(const struct gate *g)
+{
+    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gate", g->name, "pass", g->pass, "judged", g->judged,
+                     "a", number(g->a), "b", number(g->b), "limit", number(g->limit), "value", number(g->value), "low",
+                     number(g->low), "high", number(g->high), "words", json_text(g->words));
+}
+
+json_t *verdict_json(const struct verdict *v)
+{
+    json_t *gates = json_array();
+    for (int i = 0; i < v->n; i++)
+        json_array_append_new(gates, gate_json(&v->gates[i]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "a", json_text(v->a), "b", json_text(v->b), "ops_a", number(v->ops_a),
+                     "ops_b", number(v->ops_b), "gates", gates, "pass", v->pass);
+}
+
+/* Text that stays text: what Markdown could read as its own is escaped. */
+static void put(FILE *to, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("\\`*_{}[]<>#|!~&", *text))
+            putc('\\', to);
+        putc((unsigned char)*text < ' ' ? ' ' : *text, to);
+    }
+}
+
+static void put_row(FILE *to, const struct gate *g)
+{
+    const char *cells[] = {g->a_text, g->b_text, g->value_text, g->limit_text};
+    fprintf(to, "| %s | %s |", g->name, !g->judged ? "not judged" : g->pass ? "pass" : "**FAIL**");
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        putc(' ', to);
+        put(to, cells[i]);
+        fputs(" |", to);
+    }
+    putc('\n', to);
+}
+
+void verdict_markdown(const struct verdict *v, FILE *to)
+{
+    fputs("# ", to);
+    put(to, v->b);
+    fprintf(to, v->pass ? " may take the place of " : " may not take the place of ");
+    put(to, v->a);
+    fputs("\n\n| gate | verdict | a | b | measured | limit |\n|---|---|---|---|---|---|\n", to);
+    for (int i = 0; i < v->n; i++)
+        put_row(to, &v->gates[i]);
+    fputs("\na: ", to);
+    put(to, v->a);
+    fputs("  \nb: ", to);
+    put(to, v->b);
+    if (isfinite(v->ops_a))
+        fprintf(to, "  \nops per step: %.0f in a, %.0f in b", v->ops_a, v->ops_b);
+    fputs("\n\n", to);
+    for (int i = 0; i < v->n; i++) {
+        fprintf(to, "- %s: ", v->gates[i].name);
+        put(to, v->gates[i].words);
+        fputs(".\n", to);
+    }
+}

@@ -1,0 +1,136 @@
+/* Two configs side by side: collects the evidence, then has the gates judge it. At most two runs are in memory at a time. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/arena.h"
+#include "prove/prove_int.h"
+
+/* Where in the whole each part ends, for the progress. */
+static const double GRADIENTS_END = 0.05, A_END = 0.25, B_END = 0.4, TURNS_END = 0.85;
+
+/* Progress of one part as progress of the whole. */
+struct part {
+    const struct verify_options *options;
+    double from, to;
+};
+
+static void tell(const struct part *p, const char *what, double done)
+{
+    if (p->options->progress)
+        p->options->progress(p->options->context, what, p->from + (p->to - p->from) * done);
+}
+
+static void tell_turns(void *context, const char *what, double done) { tell(context, what, done); }
+
+static enum status train(struct trial *t, double *losses, int64_t steps, const struct part *part, const char *what,
+                         struct error *err)
+{
+    enum status st = OK;
+    for (int64_t i = 0; i < steps && st == OK; i++) {
+        struct trial_step s;
+        if (part->options->stop && *part->options->stop)
+            return error_set(err, BAD_INPUT, "stopped before the loss curves were compared");
+        tell(part, what, (double)i / (double)steps);
+        st = trial_step(t, &s, err);
+        losses[i] = s.loss;
+    }
+    return st;
+}
+
+static void fill_facts(struct evidence_side *s, const struct trial *t, int64_t steps)
+{
+    s->losses = xcalloc((size_t)steps, sizeof *s->losses);
+    s->planned_bytes = trial_planned_bytes(t);
+    s->ops = trial_ops_per_step(t);
+    s->tokens_per_step = (double)trial_tokens_per_step(t);
+}
+
+/* The loss curve, what it leads to on the validation data, and the weights it ends with. */
+static enum status run_side(struct evidence_side *s, struct trial *t, int64_t steps, const struct part *part, const char *what,
+                            struct error *err)
+{
+    enum status st = train(t, s->losses, steps, part, what, err);
+    if (st == OK)
+        st = trial_validate(t, &s->has_validation, &s->validation, err);
+    if (st == OK)
+        s->fingerprint = trial_fingerprint(t);
+    return st;
+}
+
+static enum status compare_runs(struct evidence *e, struct trial *a, struct trial *b, double seconds,
+                                const struct verify_options *o, struct error *err)
+{
+    struct part turns = {o, B_END, TURNS_END};
+    struct verify_options inner = *o;
+    inner.progress = tell_turns;
+    inner.context = &turns;
+    fill_facts(&e->a, a, e->steps);
+    fill_facts(&e->b, b, e->steps);
+    enum status st = comparable_programs(trial_program(a), trial_program(b), err);
+    tell(&(struct part){o, 0, GRADIENTS_END}, "first gradients", 0);
+    if (st == OK)
+        st = gradients_compare(e, a, b, err);
+    if (st == OK)
+        st = run_side(&e->a, a, e->steps, &(struct part){o, GRADIENTS_END, A_END}, "loss curve of a", err);
+    if (st == OK)
+        st = run_side(&e->b, b, e->steps, &(struct part){o, A_END, B_END}, "loss curve of b", err);
+    if (st == OK)
+        st = turns_measure(e, a, b, seconds, &inner, err);
+    return st;
+}
+
+/* b from the start once more. */
+static enum status run_again(struct evidence *e, const struct config *b, const struct verify_options *o, struct error *err)
+{
+    struct trial *t = NULL;
+    e->again = xcalloc((size_t)e->steps, sizeof *e->again);
+    enum status st = trial_open(&t, b, o->change, o->change_context, err);
+    if (st == OK)
+        st = train(t, e->again, e->steps, &(struct part){o, TURNS_END, 1}, "b once more", err);
+    if (st == OK)
+        e->again_fingerprint = trial_fingerprint(t);
+    trial_free(t);
+    return st;
+}
+
+static enum status collect(struct evidence *e, const struct config *a, const struct config *b, double seconds,
+                           const struct verify_options *o, struct error *err)
+{
+    struct trial *run_a = NULL, *run_b = NULL;
+    enum status st = trial_open(&run_a, a, NULL, NULL, err);
+    if (st == OK)
+        st = trial_open(&run_b, b, o->change, o->change_context, err);
+    if (st == OK)
+        st = compare_runs(e, run_a, run_b, seconds, o, err);
+    trial_free(run_a);
+    trial_free(run_b);
+    return st == OK ? run_again(e, b, o, err) : st;
+}
+
+static void release(struct evidence *e)
+{
+    free(e->a.losses);
+    free(e->b.losses);
+    free(e->a.turn_us);
+    free(e->b.turn_us);
+    free(e->again);
+}
+
+enum status verify_configs(struct verdict *out, const struct config *a, const struct config *b,
+                           const struct verify_options *options, struct error *err)
+{
+    struct evidence e = {.limits = a, .steps = options->steps ? options->steps : a->verify.steps};
+    struct config other = *b;
+    other.eval = a->eval;                   /* the same validation batches for both */
+    enum status st = comparable_configs(a, b, err);
+    if (st == OK)
+        st = collect(&e, a, &other, options->seconds > 0 ? options->seconds : a->verify.seconds, options, err);
+    if (st == OK) {
+        *out = (struct verdict){.pass = true, .ops_a = e.a.ops, .ops_b = e.b.ops};
+        snprintf(out->a, sizeof out->a, "%s", a->file);
+        snprintf(out->b, sizeof out->b, "%s", b->file);
+        gates_judge(&e, out);
+    }
+    release(&e);
+    return st;
+}

@@ -1,0 +1,160 @@
+/* A run under test; see trial.h. */
+#include "train/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "program/rewrite.h"
+#include "train/train_int.h"
+
+struct trial {
+    struct model_run run;
+    struct loader *loader;
+};
+
+/* ---- opening ---- */
+
+static enum status open_loader(struct trial *t, struct error *err)
+{
+    const struct config *c = &t->run.config;
+    loader_free(t->loader);
+    t->loader = NULL;
+    return loader_new(&t->loader, t->run.dataset, SPLIT_TRAIN, c->train.batch_size, 0, (int)c->data.workers,
+                      (int)c->data.prefetch, err);
+}
+
+enum status trial_open(struct trial **out, const struct config *c, trial_change_fn *change, void *context, struct error *err)
+{
+    struct trial *t = xcalloc(1, sizeof *t);
+    struct config known = *c;
+    struct dataset *d;
+    if (!known.eval.every.n)
+        known.eval.every.n = 1;         /* validation is asked for here, not by the loop */
+    enum status st = dataset_open(&d, c, err);
+    if (st == OK)
+        st = model_run_open_changed(&t->run, &known, d, change, context, err);
+    if (st == OK)
+        st = model_run_load_init(&t->run, err);
+    if (st == OK)
+        st = open_loader(t, err);
+    if (st == OK)
+        *out = t;
+    else
+        trial_free(t);
+    return st;
+}
+
+void trial_free(struct trial *t)
+{
+    if (!t)
+        return;
+    loader_free(t->loader);
+    model_run_close(&t->run);
+    free(t);
+}
+
+enum status trial_restart(struct trial *t, struct error *err)
+{
+    enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
+    if (st == OK)
+        st = model_run_load_init(&t->run, err);
+    return st == OK ? open_loader(t, err) : st;
+}
+
+/* ---- facts ---- */
+
+const struct program *trial_program(const struct trial *t) { return exec_program(t->run.train); }
+
+int64_t trial_tokens_per_step(const struct trial *t)
+{
+    const struct config *c = &t->run.config;
+    return c->train.batch_size * c->train.accumulate * c->model.seq;
+}
+
+double trial_planned_bytes(const struct trial *t)
+{
+    const struct exec_memory m = exec_memory(t->run.train);
+    return (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch);
+}
+
+double trial_ops_per_step(const struct trial *t)
+{
+    const struct program *p = trial_program(t);
+    double n = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        n += op_runs_per_step(p, &p->ops[i]);
+    return n;
+}
+
+/* ---- gradients ---- */
+
+enum status trial_backward(struct trial *t, struct error *err) { return model_run_backward(&t->run, t->loader, err); }
+
+/* acc / total: what the optimize phase would make of an accumulator. */
+static void read_mean(struct exec *e, const struct op *divide, float *out)
+{
+    const int64_t n = shape_count(exec_program(e)->values[divide->out[0]].shape);
+    const float total = exec_scalar(e, divide->in[1]);
+    exec_read(e, divide->in[0], out);
+    for (int64_t i = 0; i < n; i++)
+        out[i] /= total;
+}
+
+enum status trial_gradient(struct trial *t, value_id parameter, float *out, struct error *err)
+{
+    struct exec *e = t->run.train;
+    const struct program *p = trial_program(t);
+    const value_id grad = p->values[parameter].grad;
+    const int writer = grad == NO_VALUE ? -1 : program_writer(p, grad);
+    if (writer < 0 || p->values[grad].dtype != F32)
+        return error_set(err, CANNOT, "the program has no f32 gradient of '%s'", p->values[parameter].name);
+    if (p->ops[writer].phase <= PHASE_BACKWARD)
+        exec_read(e, grad, out);
+    else if (p->ops[writer].kind == OP_DIVIDE)
+        read_mean(e, &p->ops[writer], out);
+    else
+        return error_set(err, CANNOT, "the gradient of '%s' is made by op %s, after backward, and cannot be read before the update",
+                         p->values[parameter].name, op_info(p->ops[writer].kind)->name);
+    return OK;
+}
+
+/* ---- steps ---- */
+
+enum status trial_step(struct trial *t, struct trial_step *out, struct error *err)
+{
+    bool whole;
+    const int64_t start = clock_ns();
+    const enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
+    out->us = (double)(clock_ns() - start) / 1e3;
+    if (st == OK) {
+        out->loss = model_run_host(&t->run, "host.loss");
+        out->norm = model_run_host(&t->run, "host.norm");
+    }
+    return st;
+}
+
+enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct error *err)
+{
+    *has_data = t->run.eval;
+    *loss = NAN;
+    return *has_data ? model_run_evaluate(&t->run, NULL, loss, err) : OK;
+}
+
+uint64_t trial_fingerprint(struct trial *t)
+{
+    const struct program *p = trial_program(t);
+    uint64_t hash = 0;
+    for (int i = 0; i < p->n_values; i++) {
+        if (p->values[i].kind != VALUE_PARAMETER)
+            continue;
+        const size_t bytes = value_bytes(&p->values[i]);
+        void *host = xcalloc(1, bytes);
+        exec_read(t->run.train, i, host);
+        hash = XXH3_64bits_withSeed(host, bytes, hash);
+        free(host);
+    }
+    return hash;
+}

@@ -1,0 +1,48 @@
+/* A run under test: a model on its own data, from the seed on, whose gradients, steps, weights and memory can be looked at one
+ * by one. Nothing is written to disk. */
+#ifndef HONE_TRAIN_TRIAL_H
+#define HONE_TRAIN_TRIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "program/program.h"
+
+struct trial;
+
+/* Changes the training program after all passes of the config, before it is bound to memory: a pass on probation. */
+typedef void trial_change_fn(struct program *p, void *context);
+
+/* Opens the dataset, the programs and the loader of a config; `change` may be NULL. */
+enum status trial_open(struct trial **out, const struct config *c, trial_change_fn *change, void *context, struct error *err);
+void trial_free(struct trial *t);                       /* NULL is fine */
+
+const struct program *trial_program(const struct trial *t);
+int64_t trial_tokens_per_step(const struct trial *t);
+double trial_planned_bytes(const struct trial *t);      /* parameters, state, inputs, workspace and scratch of training */
+double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
+
+/* Back to the seed: weights as at the start, states zero, the first batch next. */
+enum status trial_restart(struct trial *t, struct error *err);
+
+/* Forward and backward over the batches of one step, without an update. Then the gradient that the optimizer would use can be
+ * read, parameter by parameter, as f32; then trial_restart. */
+enum status trial_backward(struct trial *t, struct error *err);
+enum status trial_gradient(struct trial *t, value_id parameter, float *out, struct error *err);
+
+struct trial_step {
+    double loss, norm;              /* norm: of the gradient, before clipping */
+    double us;                      /* of the step alone, without reading these */
+};
+enum status trial_step(struct trial *t, struct trial_step *out, struct error *err);
+
+/* The mean loss of config.eval.batches batches of the validation data, also where eval.every is 0. *has_data false: there is
+ * none. */
+enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct error *err);
+
+/* A hash of the bits of all parameters. */
+uint64_t trial_fingerprint(struct trial *t);
+
+#endif

@@ -1,0 +1,55 @@
+# hone verify: exit codes, the JSON document, the files, and what is refused.
+. "$(dirname "$0")/lib"
+tiny
+fast="--steps 4 --seconds 0.02"
+
+run verify tiny.yaml tiny.yaml $fast --set verify.min_gain=3 --json
+[ "$code" = 1 ] || { cat err >&2; fail "a gain that is not there: exit code $code"; }
+json out '([g["gate"] for g in j["gates"]] == ["gradients", "loss-curve", "validation", "determinism", "memory", "throughput"]
+    and j["pass"] == false and [g["pass"] for g in j["gates"]] == [true, true, true, true, true, false]
+    and all(type(g[k]) == float for g in j["gates"] for k in ("a", "b", "limit", "value"))
+    and j["gates"][5]["limit"] == 4 and j["gates"][5]["low"] <= j["gates"][5]["value"] <= j["gates"][5]["high"])'
+[ ! -s err ] || fail "something was written to stderr: $(cat err)"
+
+ok verify tiny.yaml tiny.yaml --steps 4 --seconds 0.3 --set verify.min_gain=-0.9 --out made/here/
+grep -q '^gradients    pass ' out || fail "no row of the gradients: $(cat out)"
+grep -q 'every gate holds' out || fail "$(cat out)"
+! grep -q "$(printf '\033')" out || fail "colours in a file"
+json made/here/verify.json 'j["pass"] == true and len(j["gates"]) == 6'
+grep -q '^| determinism | pass |' made/here/verify.md || fail "$(cat made/here/verify.md)"
+ok verify tiny.yaml tiny.yaml $fast --set verify.min_gain=-1 --set threads=1 --out made/here
+
+# how a step is computed may differ; limits are those of A
+sed 's/^threads: 2/threads: 1\nbackend: {kernels: reference}\nverify: {memory: 1000, min_gain: -1}/' tiny.yaml >plain.yaml
+ok verify plain.yaml tiny.yaml $fast
+run verify tiny.yaml plain.yaml $fast
+[ "$code" = 1 ] || fail "the plain kernels are not faster: exit code $code"
+
+# what cannot be compared
+sed 's/dim: 32/dim: 64/' tiny.yaml >wide.yaml
+refused 2 "hone: 'tiny.yaml' and 'wide.yaml' are of different models: model.dim is 32 and 64" verify tiny.yaml wide.yaml
+sed 's/steps: 20/seed: 7/' tiny.yaml >seed.yaml
+refused 2 "hone: 'tiny.yaml' and 'seed.yaml' are trained in different ways: train.steps is 20 and 2000" verify tiny.yaml seed.yaml
+refused 2 "hone: 'tiny.yaml' and 'seed.yaml' start from different seeds: train.seed is 42 and 7" \
+    verify tiny.yaml seed.yaml --set train.steps=20
+refused 2 "hone: --steps is 0; it must be 1 to 1000000" verify tiny.yaml tiny.yaml --steps 0
+refused 2 "hone: --seconds is 0; it must be above 0 and at most 3600" verify tiny.yaml tiny.yaml --seconds 0
+refused 2 "hone verify: A B is missing; \`hone verify --help\` shows examples" verify tiny.yaml
+mkdir -p taken
+touch taken/file
+refused 2 "hone: cannot make the folder 'taken/file': a file of that name is there" verify tiny.yaml tiny.yaml --out taken/file
+
+# two reports
+ok profile tiny.yaml --steps 3 --out before
+ok verify before before/report.json --set verify.regression=0 --json
+json out '([g["gate"] for g in j["gates"]] == ["step-time", "peak-memory"] and j["pass"] == true)'
+sed -E 's/("median_us": )[0-9.]+/\11e9/' before/report.json >slow.json
+run verify before/report.json slow.json --json
+[ "$code" = 1 ] || fail "a slower report: exit code $code"
+json out '[g["pass"] for g in j["gates"]] == [false, true] and j["gates"][0]["limit"] == 0.05'
+ok profile tiny.yaml --steps 2 --out other --seq-len 8
+refused 2 "hone: 'before/report.json' and 'other/report.json' are of different models or batches: 14848 parameters and 14592" \
+    verify before other
+refused 2 "hone: 'before' is a report and 'tiny.yaml' is not; give two configs or two reports" verify tiny.yaml before
+refused 2 "hone: --set train.lr=1: with two reports only the keys of verify can be set" verify before before --set train.lr=1
+refused 2 "hone: cannot open 'none.json': No such file or directory" verify before none.json
