@@ -133,6 +133,8 @@ const char *text_us(struct arena *a, double us)
 
 const char *text_bytes(struct arena *a, double bytes)
 {
+    if (bytes < 1e3)
+        return arena_printf(a, "%.0f bytes", bytes);
     if (bytes < 1e6)
         return arena_printf(a, "%.1f kB", bytes / 1e3);
     return bytes < 1e9 ? arena_printf(a, "%.1f MB", bytes / 1e6) : arena_printf(a, "%.2f GB", bytes / 1e9);

@@ -2,6 +2,7 @@
 #ifndef HONE_CLI_CLI_H
 #define HONE_CLI_CLI_H
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,7 +78,12 @@ enum status report_folder_name(char folder[CONFIG_PATH_MAX], const char *out, st
 enum status report_folder_check(const char *folder, struct error *err);
 /* Writes into a new folder that takes the place of the named one only when all went well. */
 typedef enum status report_folder_write(const void *what, const char *folder, struct error *err);
+/* A file of a folder that is there; text NULL: there was no memory to make it. */
+enum status report_folder_add(const char *folder, const char *name, const char *text, struct error *err);
 enum status report_folder_publish(const char *folder, report_folder_write *write, const void *what, struct error *err);
+
+/* A document in lines, with an end of line; the caller frees it. Releases the document. NULL: no memory. */
+char *json_lines(json_t *document);
 
 /* ---- terminal ---- */
 

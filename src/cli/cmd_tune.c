@@ -68,24 +68,6 @@ static void print_result(const struct tune_result *r, const char *folder)
 
 /* ---- files ---- */
 
-static enum status write_text(const char *folder, const char *name, const char *text, struct error *err)
-{
-    char path[CONFIG_PATH_MAX + 96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return text ? fs_write_synced(path, text, strlen(text), err) : error_no_memory(err, name, 1 << 16);
-}
-
-static char *json_lines(const struct tune_result *r)
-{
-    json_t *j = tune_json(r);
-    char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL, *whole = NULL;
-    if (text && asprintf(&whole, "%s\n", text) < 0)
-        whole = NULL;
-    free(text);
-    json_decref(j);
-    return whole;
-}
-
 static char *markdown_text(const struct tune_result *r)
 {
     char *text = NULL;
@@ -101,12 +83,12 @@ static char *markdown_text(const struct tune_result *r)
 static enum status write_files(const void *what, const char *folder, struct error *err)
 {
     const struct tune_result *r = what;
-    char *texts[] = {config_text(&r->base), config_text(&r->tuned), markdown_text(r), json_lines(r)};
+    char *texts[] = {config_text(&r->base), config_text(&r->tuned), markdown_text(r), json_lines(tune_json(r))};
     static const char *const names[] = {"base.yaml", "tuned.yaml", "report.md", "report.json"};
     enum status st = OK;
     for (int i = 0; i < 4; i++) {
         if (st == OK)
-            st = write_text(folder, names[i], texts[i], err);
+            st = report_folder_add(folder, names[i], texts[i], err);
         free(texts[i]);
     }
     return st;
@@ -178,7 +160,7 @@ int cmd_tune(int argc, char **argv)
     if (st == OK)
         st = report_folder_publish(folder, write_files, r, &err);
     if (st == OK && json) {
-        char *text = json_lines(r);
+        char *text = json_lines(tune_json(r));
         fputs(text ? text : "", stdout);
         free(text);
     } else if (st == OK)

@@ -39,13 +39,6 @@ static void print_verdict(const struct verdict *v)
                style(stdout, "off"));
 }
 
-static enum status write_text(const char *folder, const char *name, const char *text, struct error *err)
-{
-    char path[CONFIG_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return text ? fs_write_synced(path, text, strlen(text), err) : error_no_memory(err, name, 1 << 16);
-}
-
 static char *markdown_text(const struct verdict *v)
 {
     char *text = NULL;
@@ -58,24 +51,13 @@ static char *markdown_text(const struct verdict *v)
     return text;
 }
 
-static char *json_lines(const struct verdict *v)
-{
-    json_t *j = verdict_json(v);
-    char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL, *whole = NULL;
-    if (text && asprintf(&whole, "%s\n", text) < 0)
-        whole = NULL;
-    free(text);
-    json_decref(j);
-    return whole;
-}
-
 /* verify.md and verify.json into a folder that may hold anything else. */
 static enum status write_files(const struct verdict *v, const char *folder, struct error *err)
 {
-    char *markdown = markdown_text(v), *json = json_lines(v);
-    enum status st = write_text(folder, "verify.md", markdown, err);
+    char *markdown = markdown_text(v), *json = json_lines(verdict_json(v));
+    enum status st = report_folder_add(folder, "verify.md", markdown, err);
     if (st == OK)
-        st = write_text(folder, "verify.json", json, err);
+        st = report_folder_add(folder, "verify.json", json, err);
     free(markdown);
     free(json);
     return st;
@@ -85,7 +67,7 @@ static enum status show(const struct verdict *v, const char *out, bool json, str
 {
     enum status st = out ? write_files(v, out, err) : OK;
     if (st == OK && json) {
-        char *text = json_lines(v);
+        char *text = json_lines(verdict_json(v));
         fputs(text ? text : "", stdout);
         st = text ? OK : error_no_memory(err, "the JSON", 1 << 16);
         free(text);

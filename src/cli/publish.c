@@ -1,5 +1,7 @@
 /* Folders of reports: whole or not there. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -43,4 +45,21 @@ enum status report_folder_publish(const char *folder, report_folder_write *write
     struct error ignored;
     fs_remove_tree(st == OK ? old : fresh, &ignored);
     return st;
+}
+
+enum status report_folder_add(const char *folder, const char *name, const char *text, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 96];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return text ? fs_write_synced(path, text, strlen(text), err) : error_no_memory(err, name, 1 << 16);
+}
+
+char *json_lines(json_t *document)
+{
+    char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL, *whole = NULL;
+    if (text && asprintf(&whole, "%s\n", text) < 0)
+        whole = NULL;
+    free(text);
+    json_decref(document);
+    return whole;
 }

@@ -7,6 +7,7 @@
 
 #include "analyze/profile.h"
 #include "core/clock.h"
+#include "core/stats.h"
 #include "prove/prove.h"
 #include "train/train.h"
 #include "train/trial.h"
@@ -71,20 +72,19 @@ static enum status profile_now(const struct tuner *t, struct measured *m, struct
 }
 
 /* The expected speed-up of one more pass on what is kept, and in how many places it changes the program. */
-static enum status predict_pass(const struct tuner *t, const struct measured *m, const struct profile *p, int pass,
-                                struct tune_stage *s, struct error *err)
+static enum status predict_pass(const struct measured *m, const struct profile *p, int pass, struct tune_stage *s,
+                                struct error *err)
 {
     struct config next = with_passes(&m->config, (pass_set)1 << pass);
     struct program *then;
     int places[PASSES_MAX] = {0};
     const enum status st = train_step_program(&then, &next, next.train.steps, places, err);
-    (void)t;
     if (st != OK)
         return st;
     *s = (struct tune_stage){.answers = pass_table[pass].answers, .effort = pass_table[pass].effort, .places = places[pass],
                              .measured = NAN, .low = NAN, .high = NAN};
     snprintf(s->pass, sizeof s->pass, "%s", pass_table[pass].name);
-    s->predicted = p->step_us / predict_step_us(p, then);
+    s->predicted = predict_step_us(p, m->program) / predict_step_us(p, then);
     program_free(then);
     return OK;
 }
@@ -115,7 +115,7 @@ static enum status best_passes(const struct tuner *t, pass_set *best, struct tun
         struct tune_stage s;
         if (t->tried >> i & 1)
             continue;
-        st = predict_pass(t, &m, &p, i, &s, err);
+        st = predict_pass(&m, &p, i, &s, err);
         if (st != OK || !s.places)
             continue;
         add_to(&all, &s);
@@ -219,13 +219,8 @@ static double median_step_us(struct trial *t, struct error *err)
         if (i)
             us[i - 1] = step.us;
     }
-    for (int i = 1; i < TURNS; i++)
-        for (int k = i; k > 0 && us[k] < us[k - 1]; k--) {
-            const double swap = us[k];
-            us[k] = us[k - 1];
-            us[k - 1] = swap;
-        }
-    return us[TURNS / 2];
+    stats_sort(us, TURNS);
+    return stats_percentile(us, TURNS, 0.5);
 }
 
 /* Measures a config, or only plans its memory. */

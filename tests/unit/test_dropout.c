@@ -1,25 +1,8 @@
 /* Dropout: the mask is a function of seed, stream and tick alone, whoever computes it. */
+#include "support/backends.h"
 #include "support/models.h"
 #include "support/plain.h"
 #include "support/table.h"
-
-static struct backend *reference, *tuned;
-
-static int make_backends(void **state)
-{
-    (void)state;
-    reference = new_backend(1, true);
-    tuned = new_backend(2, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    reference->free(reference);
-    tuned->free(tuned);
-    return 0;
-}
 
 enum { MANY = 20011 };
 

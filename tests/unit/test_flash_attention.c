@@ -2,31 +2,13 @@
  * and gradients of whole models stay what they were, dropout included, and the memory that it saves. */
 #include "passes/optimize.h"
 #include "program/rewrite.h"
+#include "support/all_backends.h"
 #include "support/models.h"
 #include "support/plain.h"
 #include "support/table.h"
 
 static const double FORWARD = 2e-6, BACKWARD = 5e-6;    /* tuned against reference: share of the largest number */
 static const double GRADIENTS = 2e-5, LOSS = 2e-6;      /* pass against naive: share of the largest number */
-
-enum { BACKENDS = 4 };
-static struct backend *backends[BACKENDS];              /* reference, tuned on 1, 2 and 3 threads */
-
-static int make_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < BACKENDS; i++)
-        backends[i] = new_backend(i ? i : 1, i == 0);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < BACKENDS; i++)
-        backends[i]->free(backends[i]);
-    return 0;
-}
 
 /* --- the op ------------------------------------------------------------------------------------------------------ */
 

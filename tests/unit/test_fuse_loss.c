@@ -2,30 +2,12 @@
  * and accumulation, evaluation, heads of many chunks, and the memory that it saves. */
 #include "passes/optimize.h"
 #include "program/rewrite.h"
+#include "support/all_backends.h"
 #include "support/models.h"
 #include "support/table.h"
 
 /* Share of a gradient's length, and of the loss. */
 static const double GRADIENTS = 2e-5, LOSS = 2e-6;
-
-enum { BACKENDS = 4 };
-static struct backend *backends[BACKENDS];      /* reference, tuned on 1, 2 and 3 threads */
-
-static int make_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < BACKENDS; i++)
-        backends[i] = new_backend(i ? i : 1, i == 0);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < BACKENDS; i++)
-        backends[i]->free(backends[i]);
-    return 0;
-}
 
 static int fuse(struct program *p)
 {

@@ -1,26 +1,9 @@
 /* fuse-residual-norm and fuse-bias-gelu: where they apply, and that loss and every gradient stay what they were. */
 #include "passes/optimize.h"
+#include "support/backends.h"
 #include "support/models.h"
 #include "support/plain.h"
 #include "support/table.h"
-
-static struct backend *reference, *tuned;
-
-static int make_backends(void **state)
-{
-    (void)state;
-    reference = new_backend(1, true);
-    tuned = new_backend(2, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    reference->free(reference);
-    tuned->free(tuned);
-    return 0;
-}
 
 /* Runs the named passes in this order, up to NULL; returns the places changed. */
 static int fuse(struct program *p, const char *first, const char *second)

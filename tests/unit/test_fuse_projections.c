@@ -1,30 +1,11 @@
 /* fuse-qkv and fuse-gate-up: a step with them equals the step without, on every architecture, with dropout and
  * accumulation, and with attention fused before or after. What they find is in test_find_projections.c. */
 #include "passes/optimize.h"
+#include "support/all_backends.h"
 #include "support/models.h"
 
 /* Per parameter: length of the gradients' difference over the gradient's length. */
 static const double GRADIENTS = 2e-5, LOSS = 2e-6;
-
-enum { BACKENDS = 3 };
-static struct backend *backends[BACKENDS];      /* reference, tuned on 1 and on 3 threads */
-
-static int make_backends(void **state)
-{
-    (void)state;
-    backends[0] = new_backend(1, true);
-    backends[1] = new_backend(1, false);
-    backends[2] = new_backend(3, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < BACKENDS; i++)
-        backends[i]->free(backends[i]);
-    return 0;
-}
 
 /* Runs the named passes in their order. */
 static void run_passes(struct program *p, const char *const *names)
@@ -151,7 +132,7 @@ static void test_logits_are_equal(void **state)
             const struct model_options options = {.batch = small_models[m].batch};
             assert_ok(model_build(&p, &small_models[m].config, options, &err), err);
             run_passes(p, k ? PASSES("fuse-qkv", "fuse-gate-up") : NO_PASSES);
-            struct exec *e = new_exec(p, backends[2]);
+            struct exec *e = new_exec(p, backends[3]);
             const struct small_batch batch = random_batch(&small_models[m], 4);
             exec_write(e, p->tokens, batch.tokens);
             if (p->segments != NO_VALUE)

@@ -1,5 +1,6 @@
 /* Passes together: each switched alone, every pair in both orders, all at once; constants that are made once; metrics that
  * wait on the device. */
+#include "support/backends.h"
 #include "support/optimized.h"
 #include "support/table.h"
 
@@ -7,24 +8,6 @@
 static const double LOSS = 2e-5, NORM = 2e-4;
 static const char *const exact[] = {"hoist-constants", "async-metrics"};
 enum { EXACT = sizeof exact / sizeof *exact, STEPS = 5 };
-
-static struct backend *reference, *tuned;
-
-static int make_backends(void **state)
-{
-    (void)state;
-    reference = new_backend(1, true);
-    tuned = new_backend(2, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    reference->free(reference);
-    tuned->free(tuned);
-    return 0;
-}
 
 /* The small models, with what passes could trip over: dropout, and several batches per step. */
 static struct small_model odd_model(int model)

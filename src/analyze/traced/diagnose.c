@@ -15,9 +15,8 @@ static void fill_numbers(struct diagnosis *d, const struct view *v)
     numbers_memory(d, v);
 }
 
-static const char *device_name(const struct diagnosis *d, const struct view *v)
+static const char *device_name(const struct view *v)
 {
-    (void)d;
     const struct trace *t = v->trace;
     for (int i = 0; i < t->n_devices; i++)
         if (t->devices[i].name >= 0 && *t->names[t->devices[i].name])
@@ -98,13 +97,11 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     given_ns = check_given(d, &r, given_ns);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
-    st = study_init(&s, v, &r, d, err);
-    if (st == OK) {
-        fill_corrected(&s, &costs, given_ns);
-        judge_findings(&s, &costs);
-        judge_plan(&s, &costs);
-        judge_words(&s);
-    }
+    study_init(&s, v, &r, d);
+    fill_corrected(&s, &costs, given_ns);
+    judge_findings(&s, &costs);
+    judge_plan(&s, &costs);
+    judge_words(&s);
     study_release(&s);
     replay_release(&r);
     return st;
@@ -153,7 +150,7 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
     d.ranks = arena_alloc(&d.arena, (size_t)n * sizeof *d.ranks);
     for (int i = 0; i < n; i++)
         take_warnings(&d, traces[i], n > 1);
-    d.device = arena_printf(&d.arena, "%s", device_name(&d, &v));
+    d.device = arena_printf(&d.arena, "%s", device_name(&v));
     fill_numbers(&d, &v);
     if (d.no_step_marks)
         warn(&d, arena_printf(&d.arena, "no ProfilerStep marks: the whole trace is taken as one step (call prof.step() after each)"));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stats.h"
+
 enum { MOST_HOST_EVENTS = 100000, MOST_STREAMS = 512 };
 /* The profiler's cost lies before an event begins (it collects the inputs first) and less of it behind its end. Calls of the
  * runtime are recorded more cheaply, Python frames cheaper still. */
@@ -244,22 +246,16 @@ static void make_items(struct replay *r)
     free(cuts);
 }
 
-static int by_value(const void *a, const void *b)
+static double median(double *values, int n)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int64_t n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return n ? values[n / 2] : 0;
+    stats_sort(values, n);
+    return n ? stats_percentile(values, n, 0.5) : 0;
 }
 
 static void find_usual(struct replay *r)
 {
     double *gaps = xcalloc((size_t)r->n_items, sizeof *gaps), *calls = xcalloc((size_t)r->n_items, sizeof *calls);
-    int64_t n_gaps = 0, n_calls = 0;
+    int n_gaps = 0, n_calls = 0;
     for (int32_t k = 0; k < r->n_items; k++) {
         const struct replay_item *item = &r->items[k];
         if (item->owner < 0 && item->event >= 0)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/rules.h"
 
 static const int64_t TINY_BYTES = 512;      /* a few numbers: made on the host for one op */
@@ -110,7 +111,7 @@ static void charge_uploads(const struct study *s, struct charge *c, const struct
     }
 }
 
-static bool detect(struct study *s, struct charge *c, bool tiny)
+static bool find_and_charge(struct study *s, struct charge *c, bool tiny)
 {
     if (tiny && !has_tiny(s))
         return false;
@@ -121,7 +122,7 @@ static bool detect(struct study *s, struct charge *c, bool tiny)
         c->doubt = 0.3;
         c->finding.where = study_where(s, s->top[u.at[0]]);
         c->finding.evidence = study_text(s, "copies per step from ordinary memory: %s, of %s on average; %s per step in them",
-                                         study_number(s, n), study_bytes(s, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
+                                         study_number(s, n), text_bytes(s->arena, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
     }
     free(u.at);
     return u.n > 0;
@@ -129,7 +130,7 @@ static bool detect(struct study *s, struct charge *c, bool tiny)
 
 bool trace_rule_pageable_copies(struct study *s, struct charge *c)
 {
-    if (!detect(s, c, false))
+    if (!find_and_charge(s, c, false))
         return false;
     c->finding.cause = "batches are copied from memory that is not pinned: the driver copies twice and the host waits";
     return true;
@@ -137,7 +138,7 @@ bool trace_rule_pageable_copies(struct study *s, struct charge *c)
 
 bool trace_rule_tiny_host_tensors(struct study *s, struct charge *c)
 {
-    if (!detect(s, c, true))
+    if (!find_and_charge(s, c, true))
         return false;
     c->finding.cause = "small tensors are made on the host and copied one by one, each with calls and a wait of its own";
     return true;

@@ -1,6 +1,7 @@
 /* host-sync, device-to-host-copy: the host asks the device for a result in the middle of a step. */
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/rules.h"
 
 static const int64_t SMALL_BYTES = 4096;    /* what is larger is moved for its content, not for a number */
@@ -106,7 +107,7 @@ bool trace_rule_device_to_host_copy(struct study *s, struct charge *c)
     c->finding.where = study_where(s, r.example);
     c->finding.cause = "a tensor of the step is copied to the host, which waits for it";
     c->finding.evidence = study_text(s, "copies per step: %s, for example %s in %s; %s of waiting per step as recorded",
-                                     study_number(s, per_step(s, r.n)), study_bytes(s, (double)s->v->trace->args[copy->args].bytes),
+                                     study_number(s, per_step(s, r.n)), text_bytes(s->arena, (double)s->v->trace->args[copy->args].bytes),
                                      study_us(s, (double)copy->duration_ns), study_us(s, per_step(s, r.wait_ns)));
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/study_int.h"
 
 enum task study_task(const struct study *s, int32_t host)
@@ -351,23 +352,11 @@ const char *study_text(const struct study *s, const char *format, ...)
     return kept;
 }
 
-const char *study_us(const struct study *s, double ns)
-{
-    const double us = ns / 1e3;
-    return us < 1000 ? study_text(s, "%.*f µs", us < 10, us) : study_text(s, "%.*f ms", us < 1e5, us / 1e3);
-}
+const char *study_us(const struct study *s, double ns) { return text_us(s->arena, ns / 1e3); }
 
 const char *study_number(const struct study *s, double number)
 {
     return study_text(s, number < 100 ? "%.3g" : "%.0f", number);
-}
-
-const char *study_bytes(const struct study *s, double bytes)
-{
-    return bytes < 1e3 ? study_text(s, "%.0f bytes", bytes)
-           : bytes < 1e6 ? study_text(s, "%.3g kB", bytes / 1e3)
-           : bytes < 1e9 ? study_text(s, "%.3g MB", bytes / 1e6)
-                         : study_text(s, "%.3g GB", bytes / 1e9);
 }
 
 const char *study_kernel(const struct study *s, const char *name)
@@ -417,9 +406,8 @@ static void collect_top(struct study *s)
     qsort_r(s->top, (size_t)s->n_top, sizeof *s->top, by_start, s);
 }
 
-enum status study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d, struct error *err)
+void study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d)
 {
-    (void)err;
     *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena};
     s->tasks = xcalloc((size_t)v->trace->n_names + 1, 1);
     for (int32_t i = 0; i < v->trace->n_names; i++)
@@ -432,7 +420,6 @@ enum status study_init(struct study *s, const struct view *v, struct replay *r, 
     s->host_ns = base.host_ns;
     s->device_ns = base.device_ns;
     s->unit_ns = r->n_ops ? base.host_ns * r->n_steps / r->n_ops : 0;
-    return OK;
 }
 
 void study_release(struct study *s)

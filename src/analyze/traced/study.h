@@ -63,7 +63,7 @@ struct study {
     struct arena *arena;                    /* for texts */
 };
 
-enum status study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d, struct error *err);
+void study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d);
 void study_release(struct study *s);
 
 enum task study_task(const struct study *s, int32_t host);   /* TASK_OTHER for what is not a host op */
