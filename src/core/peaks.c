@@ -1,19 +1,19 @@
 /* The bandwidth of a working set, and the cache file of peaks: {"version": 1, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/fs.h"
+#include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 1, ENTRIES_MOST = 64, FILE_BYTES_MOST = 1 << 20, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 1, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+
+static const char file_name[] = "peaks.json";
 
 double peaks_bandwidth(const struct peaks *p, double bytes)
 {
@@ -27,7 +27,8 @@ double peaks_bandwidth(const struct peaks *p, double bytes)
 
 static bool sound(const struct peaks *p)
 {
-    bool good = p->threads >= 1 && isfinite(p->gemm_gflops) && p->gemm_gflops > 0 && p->copy_gb_per_s[MEMORY] > 0;
+    bool good = p->threads >= 1 && isfinite(p->gemm_gflops) && p->gemm_gflops > 0 && p->copy_gb_per_s[MEMORY] > 0 &&
+                isfinite(p->bf16_gflops) && p->bf16_gflops >= 0;
     for (int level = 0; level < CACHE_LEVELS; level++)
         good = good && isfinite(p->copy_gb_per_s[level]) && p->copy_gb_per_s[level] >= 0 &&
                isfinite(p->cache_bytes[level]) && p->cache_bytes[level] >= 0;
@@ -44,6 +45,15 @@ static bool read_levels(double to[CACHE_LEVELS], const json_t *list)
     return good;
 }
 
+/* Entries from before there was such a peak have none, and are of machines without bf16 products: others have another
+ * fingerprint since. */
+static bool read_bf16(struct peaks *p, const json_t *j)
+{
+    const json_t *bf16 = json_object_get(j, "bf16_gflops");
+    p->bf16_gflops = json_number_value(bf16);
+    return !bf16 || json_is_number(bf16);
+}
+
 static bool read_entry(struct peaks *p, const json_t *j)
 {
     const json_t *threads = json_object_get(j, "threads"), *gemm = json_object_get(j, "gemm_gflops");
@@ -53,7 +63,7 @@ static bool read_entry(struct peaks *p, const json_t *j)
     if (!machine || strlen(machine) >= sizeof p->machine)
         return false;
     strcpy(p->machine, machine);
-    return read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
+    return read_bf16(p, j) && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
            read_levels(p->cache_bytes, json_object_get(j, "cache_bytes")) && sound(p);
 }
 
@@ -62,19 +72,8 @@ static json_t *levels(const double x[CACHE_LEVELS]) { return json_pack("[f, f, f
 
 static json_t *entry(const struct peaks *p)
 {
-    return json_pack("{s:s, s:i, s:f, s:o, s:o}", "machine", p->machine, "threads", p->threads, "gemm_gflops",
-                     p->gemm_gflops, "copy_gb_per_s", levels(p->copy_gb_per_s), "cache_bytes", levels(p->cache_bytes));
-}
-
-/* The document, if it is a cache of our version; for json_decref. */
-static json_t *load(const char *text, size_t size)
-{
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *version = json_object_get(root, "version");
-    if (json_is_integer(version) && json_integer_value(version) == VERSION)
-        return root;
-    json_decref(root);
-    return NULL;
+    return json_pack("{s:s, s:i, s:f, s:f, s:o, s:o}", "machine", p->machine, "threads", p->threads, "gemm_gflops",
+                     p->gemm_gflops, "bf16_gflops", p->bf16_gflops, "copy_gb_per_s", levels(p->copy_gb_per_s), "cache_bytes", levels(p->cache_bytes));
 }
 
 static bool same_key(const struct peaks *p, const char *machine, int threads)
@@ -84,7 +83,7 @@ static bool same_key(const struct peaks *p, const char *machine, int threads)
 
 bool peaks_parse(struct peaks *out, const char *text, size_t size, const char *machine, int threads)
 {
-    json_t *root = load(text, size);
+    json_t *root = cache_parse(text, size, VERSION);
     const json_t *entries = json_object_get(root, "entries");
     bool found = false;
     for (size_t i = 0; !found && i < json_array_size(entries); i++) {
@@ -103,7 +102,7 @@ char *peaks_print(const struct peaks *p, const char *text, size_t size)
     json_t *mine = sound(p) ? entry(p) : NULL;
     if (!mine)
         return NULL;
-    json_t *root = load(text, size), *kept = json_array();
+    json_t *root = cache_parse(text, size, VERSION), *kept = json_array();
     const json_t *entries = json_object_get(root, "entries");
     json_array_append_new(kept, mine);
     for (size_t i = 0; i < json_array_size(entries) && json_array_size(kept) < ENTRIES_MOST; i++) {
@@ -118,67 +117,38 @@ char *peaks_print(const struct peaks *p, const char *text, size_t size)
     return out;
 }
 
-/* hone's folder below the user's cache folder; a path that is not absolute does not count, as in the XDG rules. */
-static bool cache_folder(char folder[PATH_MAX])
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = PATH_MAX;
-    if (xdg && xdg[0] == '/')
-        n = snprintf(folder, PATH_MAX, "%s/hone", xdg);
-    else if (home && home[0] == '/')
-        n = snprintf(folder, PATH_MAX, "%s/.cache/hone", home);
-    return n < PATH_MAX - 64;                           /* room for the names of the files in it */
-}
-
-static bool read_cache(const char *folder, char **text, size_t *size)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.*s/peaks.json", PATH_MAX - 64, folder);
-    return fs_read(path, text, size, FILE_BYTES_MOST, NULL) == OK;
-}
-
 bool peaks_recall(struct peaks *out, const char *machine, int threads)
 {
-    char folder[PATH_MAX], *text;
+    char *text;
     size_t size;
-    if (!cache_folder(folder) || !read_cache(folder, &text, &size))
+    if (!cache_read(file_name, &text, &size))
         return false;
     const bool found = peaks_parse(out, text, size, machine, threads);
     free(text);
     return found;
 }
 
-/* Whole or not at all: readers see the old file or the new one. */
-static enum status replace(const char *folder, const char *text, struct error *err)
+static enum status merge(const struct peaks *p, struct error *err)
 {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    snprintf(path, sizeof path, "%.*s/peaks.json", PATH_MAX - 64, folder);
-    snprintf(temporary, sizeof temporary, "%.*s/.peaks.json.%ld", PATH_MAX - 64, folder, (long)getpid());
-    enum status st = fs_make_dirs(folder, err);
-    if (st == OK)
-        st = fs_write_synced(temporary, text, strlen(text), err);
-    if (st != OK || rename(temporary, path) == 0)
-        return st;
-    st = error_errno(err, "cannot replace '%s'", path);
-    unlink(temporary);
-    return st;
-}
-
-enum status peaks_remember(const struct peaks *p, struct error *err)
-{
-    char folder[PATH_MAX], *old = NULL;
+    char *old = NULL;
     size_t size = 0;
-    if (!cache_folder(folder))
-        return error_set(err, BAD_INPUT, "there is no folder to remember peaks in; set HOME or XDG_CACHE_HOME to an "
-                                         "absolute path");
-    read_cache(folder, &old, &size);
+    cache_read(file_name, &old, &size);
     char *text = peaks_print(p, old ? old : "", size);
     free(old);
     if (!text)
         return error_set(err, BAD_INPUT, "the peaks of '%.159s' are not remembered: they must be above 0 and finite, "
                                          "and the machine's name UTF-8", p->machine);
-    const enum status st = replace(folder, text, err);
+    const enum status st = cache_replace(file_name, text, err);
     free(text);
+    return st;
+}
+
+enum status peaks_remember(const struct peaks *p, struct error *err)
+{
+    const int lock = cache_lock();
+    const enum status st = merge(p, err);
+    if (lock >= 0)
+        close(lock);
     return st;
 }
 
@@ -186,6 +156,8 @@ void peaks_keep_best(struct peaks *p, const struct peaks *other)
 {
     if (other->gemm_gflops > p->gemm_gflops)
         p->gemm_gflops = other->gemm_gflops;
+    if (other->bf16_gflops > p->bf16_gflops)
+        p->bf16_gflops = other->bf16_gflops;
     for (int i = 0; i < CACHE_LEVELS; i++)
         if (other->copy_gb_per_s[i] > p->copy_gb_per_s[i])
             p->copy_gb_per_s[i] = other->copy_gb_per_s[i];

@@ -11,9 +11,10 @@ enum { CACHE_LEVELS = 4 };                  /* L1, L2, L3, memory */
 struct peaks {
     int threads;
     double gemm_gflops;                     /* f32 */
+    double bf16_gflops;                     /* operands in bf16, sums in f32; 0: the CPU has no such products */
     double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level */
     double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */
-    char machine[160];                      /* fingerprint: CPU, cores, instruction set, BLAS */
+    char machine[160];                      /* fingerprint: CPU, cores, instruction set with bf16 where it has it, BLAS */
 };
 
 /* The bandwidth at which `bytes` of data can be worked on, by the smallest level that holds them. */

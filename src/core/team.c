@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "core/clock.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, SHORT_NS = 50000 };
 
 struct member {
     struct team *team;
@@ -60,7 +61,8 @@ static void change(struct team *t, _Atomic uint32_t *word)
 
 /* Returns once *word differs from `seen`. Spinning pays while the others run; where they do not, because other work has
  * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
- * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. */
+ * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. A sleep that
+ * was short says that spinning would have been enough: without that, threads that wake each other late would never spin again. */
 static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
 {
     static _Thread_local int spins = MOST_SPINS;
@@ -71,9 +73,12 @@ static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
         }
         pause_cpu();
     }
-    spins = spins / 2 > FEWEST_SPINS ? spins / 2 : FEWEST_SPINS;
+    const int64_t start = clock_ns();
     while (atomic_load_explicit(word, memory_order_acquire) == seen)
         sleep_while(t, word, seen);
+    const bool short_sleep = clock_ns() - start < SHORT_NS;
+    const int next = short_sleep ? 2 * spins : spins / 2;
+    spins = next < FEWEST_SPINS ? FEWEST_SPINS : next < MOST_SPINS ? next : MOST_SPINS;
 }
 
 void team_barrier(struct team *t)

@@ -18,7 +18,7 @@ static void require(int condition)
 static void require_sound(const struct peaks *p)
 {
     require(p->threads == 4 && strcmp(p->machine, "machine") == 0);
-    require(isfinite(p->gemm_gflops) && p->gemm_gflops > 0);
+    require(isfinite(p->gemm_gflops) && p->gemm_gflops > 0 && isfinite(p->bf16_gflops) && p->bf16_gflops >= 0);
     for (double bytes = 1; bytes < 1e12; bytes *= 8) {
         const double gb_per_s = peaks_bandwidth(p, bytes);
         require(isfinite(gb_per_s) && gb_per_s > 0);
@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(text != NULL);
     require(peaks_parse(&again, text, strlen(text), "machine", 2) && again.gemm_gflops == 1.5);
     if (believed && peaks_parse(&again, text, strlen(text), "machine", 4))
-        require(again.gemm_gflops == found.gemm_gflops && again.copy_gb_per_s[3] == found.copy_gb_per_s[3]);
+        require(again.gemm_gflops == found.gemm_gflops && again.bf16_gflops == found.bf16_gflops &&
+                again.copy_gb_per_s[3] == found.copy_gb_per_s[3]);
     free(text);
     return 0;
 }

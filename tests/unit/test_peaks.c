@@ -41,7 +41,7 @@ static const char *at(const char *name)
 
 static struct peaks sample(const char *machine, int threads)
 {
-    struct peaks p = {.threads = threads, .gemm_gflops = 41.7 * threads, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
+    struct peaks p = {.threads = threads, .gemm_gflops = 41.7 * threads, .bf16_gflops = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
                       .cache_bytes = {65536, 1 << 20, 0, 1.6e10}};
     snprintf(p.machine, sizeof p.machine, "%s", machine);
     return p;
@@ -50,7 +50,7 @@ static struct peaks sample(const char *machine, int threads)
 static void assert_same(const struct peaks *a, const struct peaks *b)
 {
     assert_int_equal(a->threads, b->threads);
-    assert_true(a->gemm_gflops == b->gemm_gflops);
+    assert_true(a->gemm_gflops == b->gemm_gflops && a->bf16_gflops == b->bf16_gflops);
     assert_memory_equal(a->copy_gb_per_s, b->copy_gb_per_s, sizeof a->copy_gb_per_s);
     assert_memory_equal(a->cache_bytes, b->cache_bytes, sizeof a->cache_bytes);
     assert_string_equal(a->machine, b->machine);
@@ -105,6 +105,7 @@ static void test_remember_and_recall(void **state)
 
     struct peaks newer = b;
     newer.gemm_gflops = 5;
+    newer.bf16_gflops = 0;                              /* no such products */
     remember(&newer);
     assert_recalled(&newer);
     assert_recalled(&a);
@@ -185,28 +186,43 @@ static void test_damaged_is_absent(void **state)
 static void test_hostile_fields(void **state)
 {
     (void)state;
-    static const char good[] = "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
+    static const char good[] = "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,\"bf16_gflops\":7.5,"
                                "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
     static const char *const changes[][2] = {
         {"\"version\":1", "\"version\":2"}, {"\"version\":1", "\"version\":\"1\""},
         {"\"version\":1", "\"version\":1.0"},
         {"\"m\"", "5"}, {"\"m\"", "\"\""}, {":2,", ":0,"}, {":2,", ":-2,"}, {":2,", ":4294967298,"}, {":2,", ":\"2\","},
-        {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"[1,2,3,4]", "[1,2,3]"},
+        {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"7.5", "-1"}, {"7.5", "null"}, {"7.5", "\"7.5\""}, {"7.5", "1e999"}, {"[1,2,3,4]", "[1,2,3]"},
         {"[1,2,3,4]", "[1,2,3,4,5]"}, {"[1,2,3,4]", "[1,2,3,0]"}, {"[1,2,3,4]", "[1,-2,3,4]"},
         {"[1,2,3,4]", "[1,\"2\",3,4]"}, {"[5,6,7,8]", "{}"}, {"[5,6,7,8]", "[5,6,-7,8]"},
         {"\"threads\":2", "\"threads\":2,\"threads\":2"},
     };
     struct peaks back;
     assert_true(peaks_parse(&back, good, sizeof good - 1, "m", 2));
-    assert_true(back.gemm_gflops == 3.5 && back.copy_gb_per_s[3] == 4 && back.cache_bytes[0] == 5);
+    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 7.5 && back.copy_gb_per_s[3] == 4 && back.cache_bytes[0] == 5);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        char text[256];
+        char text[320];
         const char *found = strstr(good, changes[i][0]);
         snprintf(text, sizeof text, "%.*s%s%s", (int)(found - good), good, changes[i][1],
                  found + strlen(changes[i][0]));
         if (peaks_parse(&back, text, strlen(text), "m", 2))
             fail_msg("believed: %s", text);
     }
+}
+
+/* A cache from before there were peaks of bf16 is still good; and the larger of two is kept. */
+static void test_without_bf16(void **state)
+{
+    (void)state;
+    static const char old[] = "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
+                              "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
+    struct peaks back = {.bf16_gflops = 9};
+    assert_true(peaks_parse(&back, old, sizeof old - 1, "m", 2));
+    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 0);
+    peaks_keep_best(&back, &(struct peaks){.gemm_gflops = 3, .bf16_gflops = 6});
+    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 6);
+    peaks_keep_best(&back, &(struct peaks){.gemm_gflops = 4, .bf16_gflops = 5});
+    assert_true(back.gemm_gflops == 4 && back.bf16_gflops == 6);
 }
 
 static void test_long_machine(void **state)
@@ -227,7 +243,7 @@ static void test_refuses_nonsense(void **state)
 {
     (void)state;
     const struct peaks good = sample("m", 1);
-    struct peaks bad[6] = {good, good, good, good, good, good};
+    struct peaks bad[8] = {good, good, good, good, good, good, good, good};
     struct error err;
     bad[0].gemm_gflops = NAN;
     bad[1].copy_gb_per_s[3] = INFINITY;
@@ -235,7 +251,9 @@ static void test_refuses_nonsense(void **state)
     bad[3].threads = 0;
     strcpy(bad[4].machine, "\xFF");
     bad[5].cache_bytes[1] = -1;
-    for (int i = 0; i < 6; i++) {
+    bad[6].bf16_gflops = -1;
+    bad[7].bf16_gflops = NAN;
+    for (int i = 0; i < 8; i++) {
         assert_int_equal(peaks_remember(&bad[i], &err), BAD_INPUT);
         assert_says(&err, "not remembered", NULL);
     }
@@ -283,8 +301,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_no_leftovers), TEST(test_where),
-        TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_long_machine), TEST(test_refuses_nonsense),
-        TEST(test_bounded), TEST(test_cannot_write),
+        TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_long_machine),
+        TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

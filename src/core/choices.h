@@ -1,0 +1,27 @@
+/* Choices among ways to do a piece of work, as they were timed once: kept for the life of the process, and between processes in
+ * $XDG_CACHE_HOME/hone/choices.json or ~/.cache/hone/choices.json.
+ *
+ * Ways differ in their last bits, so a choice must not change from one run to the next: what is remembered is used and never
+ * timed again, and what cannot be remembered must not be used. */
+#ifndef HONE_CORE_CHOICES_H
+#define HONE_CORE_CHOICES_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+struct choice {
+    const char *key;                    /* the work, the machine and all else that the times depend on */
+    const char *const *variants;        /* the ways' names, NULL at the end; the first is what is done without a choice */
+    int variant;                        /* the one that was chosen; -1: not known */
+    double us, first_us;                /* one run of that one, and of the first, when they were timed; us <= first_us */
+};
+
+/* Fills in those of list[0 .. n) that are remembered. Returns how many are not: their variant is -1. */
+int choices_recall(struct choice *list, int n);
+
+/* Remembers list[0 .. n), each with a variant and times above 0. One that another thread or process has remembered meanwhile
+ * stays, and is put into the list. Fails where the file cannot be written; with n 0 that is all that is tried. */
+enum status choices_remember(struct choice *list, int n, struct error *err);
+
+#endif
