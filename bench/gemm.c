@@ -1,13 +1,11 @@
 /* Times our own matrix product beside BLAS over the shapes of small models and attention heads: one thread, best of many.
  *   cmake --build --preset release --target bench-gemm && build/release/bench-gemm */
-#define HONE_ISA bench
-#include "../src/ops/cpu/tuned/gemm.c"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "ops/cpu/gemm.h"
 
 static const struct { int m, n, k; bool ta, tb; } shapes[] = {
     {32, 32, 16, 0, 1},   {32, 16, 32, 0, 0},    {32, 16, 32, 1, 0},   {64, 64, 64, 0, 1},    {128, 128, 64, 0, 1},
@@ -15,8 +13,10 @@ static const struct { int m, n, k; bool ta, tb; } shapes[] = {
     {512, 256, 512, 0, 0}, {128, 256, 1024, 1, 0}, {1024, 1000, 256, 0, 1}, {1000, 128, 1024, 1, 0}, {13, 29, 37, 0, 1},
 };
 
-static double best_gflops(void (*run)(const struct gemm *), const struct gemm *g)
+static double best_gflops(enum gemm_kernel kernel, struct gemm *g)
 {
+    gemm_fn *run = cpu_gemm();
+    g->kernel = kernel;
     const double flops = 2.0 * (double)(g->m * g->n * g->k);
     const int repeats = 1 + (int)(2e7 / flops);
     double best = 0;
@@ -45,9 +45,9 @@ int main(void)
         const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         const bool ta = shapes[i].ta, tb = shapes[i].tb;
         float *a = filled(m * k), *b = filled(n * k), *c = filled(m * n);
-        const struct gemm g = {.m = m, .n = n, .k = k, .a = a, .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b = b,
-                               .ldb = tb ? k : n, .b_transposed = tb, .c = c, .ldc = n, .scale = 1};
-        const double blas = best_gflops(gemm_blas, &g), own = best_gflops(gemm_own, &g);
+        struct gemm g = {.m = m, .n = n, .k = k, .a = a, .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b = b,
+                         .ldb = tb ? k : n, .b_transposed = tb, .c = c, .ldc = n, .scale = 1};
+        const double blas = best_gflops(GEMM_BLAS, &g), own = best_gflops(GEMM_OWN, &g);
         char text[64];
         snprintf(text, sizeof text, "%ld x %ld x %ld %c%c", (long)m, (long)n, (long)k, ta ? 'T' : 'N', tb ? 'T' : 'N');
         printf("%-22s %8.1f %8.1f %6.2f\n", text, blas, own, own / blas);

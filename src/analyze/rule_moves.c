@@ -61,7 +61,7 @@ bool rule_zero_grad_fills(struct scene *s, struct claim *c)
     c->finding.where = claim_where(s, c);
     c->finding.cause = arena_printf(a, "%d buffer%s filled in every step, and then added to", c->n_ops,
                                     c->n_ops == 1 ? " is" : "s are");
-    c->finding.fix = arena_printf(a, "Let the first op that adds to a buffer write it instead");
+    c->finding.fix = arena_printf(a, "--set optimize.no-zero-fill=on: the first op that adds to a buffer writes it instead");
     c->finding.evidence = arena_printf(a, "%s filled in %s of the recorded %s step", text_bytes(a, bytes),
                                        text_us(a, c->involved_us), text_us(a, s->step_us));
     return true;

@@ -1,6 +1,7 @@
 /* Work that is done again. constant-rebuilt: ops without inputs give the same result in every step. recompute: an op
  * with the inputs, attributes and kind of an earlier one. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/rules.h"
 
@@ -68,10 +69,11 @@ static uint64_t hash_op(const struct op *op, const int *version)
     return hash;
 }
 
-/* Constants have a rule of their own; ops that write in place, and reads by the host, have effects. */
+/* Constants have a rule of their own; ops that write in place, and reads by the host, have effects; and what the pass recompute
+ * repeats was dropped on purpose. */
 static bool is_pure(const struct op *op)
 {
-    return op->n_in > 0 && op_updated(op->kind, &op->attrs) == 0 && op->kind != OP_HOST_READ;
+    return op->n_in > 0 && op_updated(op->kind, &op->attrs) == 0 && op->kind != OP_HOST_READ && strcmp(op->made_by, "recompute");
 }
 
 static int by_hash(const void *a, const void *b)

@@ -56,12 +56,12 @@ const struct rule_text rule_texts[] = {
     {.id = "no-mixed-precision", .effort = EFFORT_LOW,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
      .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "
-                   "types) on a device with tensor cores. CPU programs of hone are f32 and raise no finding.",
+                   "types) on a device with tensor cores. CPU programs of hone raise no finding.",
      .costs = "f32 products use a fraction of the arithmetic peak and twice the bytes. The gain reaches only the time "
               "in products and in memory-bound ops; casts are added, and in a step bound by the host autocast can "
               "lose.",
-     .fix_hone = "optimize.precision knows f32 only: there is nothing to switch. The change: products in bf16 "
-                 "with f32 master weights, reductions and optimizer state.",
+     .fix_hone = "optimize.precision: bf16 rounds the operands of products to bf16; sums, weights, gradients and optimizer state "
+                 "stay f32. It wins on CPUs with AVX512-BF16 or BFMMLA (hone doctor says so).",
      .fix_pytorch = "torch.set_float32_matmul_precision('high')            # TF32, one line\n"
                     "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
                     "    loss = model(x, y)\n"
@@ -199,9 +199,8 @@ const struct rule_text rule_texts[] = {
                    "and the additions to gradients that they make necessary.",
      .costs = "One write of every gradient, one read more when the first gradient is added instead of stored, and a "
               "launch or dispatch per tensor.",
-     .fix_hone = "Occurs with train.accumulate above 1 only: accumulators are zeroed after each update. "
-                 "train.accumulate: 1 with a larger train.batch_size needs none where memory allows. The change: the "
-                 "first micro-batch stores, the others add.",
+     .fix_hone = "optimize.no-zero-fill: on. Occurs with train.accumulate above 1 only: accumulators are zeroed after "
+                 "each update. With the pass the first micro-batch stores, the others add.",
      .fix_pytorch = "optimizer.zero_grad(set_to_none=True)    # the default since 2.0; do not pass False, do not loop "
                     "p.grad.zero_()"},
     {.id = "allocator-churn", .effort = EFFORT_MEDIUM,
@@ -268,8 +267,9 @@ const struct rule_text rule_texts[] = {
                    "trace: reserved memory of at least 92 % of the device's.",
      .costs = "No time yet (expected gain 1), but there is no room for a larger batch or sequence, and a little more "
               "means swapping or the end of the process.",
-     .fix_hone = "train.batch_size down and train.accumulate up by the same factor keep the update; model.seq, as "
-                 "stored scores grow with its square; eval.batch_size if evaluation is the peak.",
+     .fix_hone = "optimize.recompute: on computes activations again in the backward as far as optimize.memory asks for; "
+                 "train.batch_size down and train.accumulate up by the same factor keep the update; "
+                 "optimize.flash-attention: on stores no scores; eval.batch_size if evaluation is the peak.",
      .fix_pytorch = "loss = model(x, y) / accumulate; loss.backward()        # smaller micro-batches\n"
                     "x = checkpoint(block, x, use_reentrant=False)            # memory for time\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)   # no stored scores"},
@@ -279,7 +279,8 @@ const struct rule_text rule_texts[] = {
                    "below 15 %, weighted by their time. High occupancy is no aim in itself: good products run at 25 %.",
      .costs = "Idle multiprocessors do nothing for the length of the kernel; too few warps leave memory latency "
               "uncovered.",
-     .fix_hone = "Does not occur on the CPU: an op is divided among all threads.",
+     .fix_hone = "On the CPU an op is divided among all threads; what is left is the kernel's own rate. The pass autotune "
+                 "(optimize.autotune) times the kernels of products on this machine and takes the fastest per shape.",
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel\n"
                     "model = torch.compile(model)                        # fused kernels over larger grids"},
     {.id = "no-clipping", .effort = EFFORT_LOW,

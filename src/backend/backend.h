@@ -17,6 +17,8 @@ struct kernel_call {
     struct op *op;
     void **in, **out;               /* device memory, in the order of op->in and op->out */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
+    int variant;                    /* of kernel->variants */
+    double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
 };
 
 /* What a kernel sees of the thread that runs it. */
@@ -39,6 +41,7 @@ struct kernel {
     bool serial;                    /* called by thread 0 alone */
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
+    const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
 };
 
 struct backend {
@@ -50,6 +53,9 @@ struct backend {
     void (*upload)(struct backend *b, void *to, const void *host, size_t bytes);
     void (*download)(struct backend *b, void *host, const void *from, size_t bytes);
     const struct kernel *(*choose)(struct backend *b, const struct program *p, const struct op *op);
+    /* Sets the variant of every call whose op is `timed` to the one that is fastest here, by a remembered or a new measurement, which
+     * overwrites the outputs. NULL: the backend has no variants. */
+    void (*tune)(struct backend *b, struct kernel_call *calls, int n);
     /* Runs calls[0 .. n) in order. `times` (n, threads) gets when each thread worked on each call; NULL: not measured. */
     void (*run)(struct backend *b, struct kernel_call *calls, int n, struct kernel_time *times);
     void (*free)(struct backend *b);

@@ -196,6 +196,7 @@ static enum status check_parameters(struct config_reader *r)
 struct tensor_size {
     const char *what;
     const char *keys[4];
+    const char *unless;         /* a pass that never has it whole in memory; NULL: there is none */
 };
 
 static int64_t int_at(const struct config *c, const char *name)
@@ -207,7 +208,7 @@ static int64_t int_at(const struct config *c, const char *name)
 
 static enum status check_tensor(struct config_reader *r, const struct tensor_size *t)
 {
-    char list[256];
+    char list[256], remedy[64] = "";
     size_t used = 0;
     double numbers = 1;
     int n = 0;
@@ -218,24 +219,26 @@ static enum status check_tensor(struct config_reader *r, const struct tensor_siz
                                  (long long)value);
         assert(used < sizeof list);
     }
-    if (numbers < NUMBERS_MAX)
+    if (numbers < NUMBERS_MAX || (t->unless && config_pass_is_on(r->c, config_pass_find(t->unless))))
         return OK;
+    if (t->unless)
+        snprintf(remedy, sizeof remedy, ", or set optimize.%s to on", t->unless);
     return config_refuse(r, blame(r, t->keys, n),
-                         "%s would hold %s = %.2g numbers, and the most is %.2g; make one of them smaller", t->what,
-                         list, numbers, NUMBERS_MAX);
+                         "%s would hold %s = %.2g numbers, and the most is %.2g; make one of them smaller%s", t->what,
+                         list, numbers, NUMBERS_MAX, remedy);
 }
 
 static enum status check_tensors(struct config_reader *r)
 {
     static const struct tensor_size table[] = {
-        {"the attention scores", {"train.batch_size", "model.heads", "model.seq", "model.seq"}},
-        {"the attention scores", {"eval.batch_size", "model.heads", "model.seq", "model.seq"}},
-        {"the logits", {"train.batch_size", "model.seq", "model.vocab"}},
-        {"the logits", {"eval.batch_size", "model.seq", "model.vocab"}},
-        {"the feed-forward layer", {"train.batch_size", "model.seq", "model.ffn"}},
-        {"the feed-forward layer", {"eval.batch_size", "model.seq", "model.ffn"}},
-        {"the residual stream", {"train.batch_size", "model.seq", "model.dim"}},
-        {"the residual stream", {"eval.batch_size", "model.seq", "model.dim"}},
+        {"the attention scores", {"train.batch_size", "model.heads", "model.seq", "model.seq"}, "flash-attention"},
+        {"the attention scores", {"eval.batch_size", "model.heads", "model.seq", "model.seq"}, "flash-attention"},
+        {"the logits", {"train.batch_size", "model.seq", "model.vocab"}, "fuse-loss"},
+        {"the logits", {"eval.batch_size", "model.seq", "model.vocab"}, "fuse-loss"},
+        {"the feed-forward layer", {"train.batch_size", "model.seq", "model.ffn"}, NULL},
+        {"the feed-forward layer", {"eval.batch_size", "model.seq", "model.ffn"}, NULL},
+        {"the residual stream", {"train.batch_size", "model.seq", "model.dim"}, NULL},
+        {"the residual stream", {"eval.batch_size", "model.seq", "model.dim"}, NULL},
     };
     enum status st = OK;
     for (size_t i = 0; st == OK && i < sizeof table / sizeof table[0]; i++)

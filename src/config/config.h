@@ -19,7 +19,7 @@ enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norm
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
 enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
-enum precision { PRECISION_F32 };
+enum precision { PRECISION_F32, PRECISION_BF16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
@@ -35,7 +35,7 @@ struct pass_list {
     uint32_t listed;                        /* bit i: the pass config_pass_name(i); 0 unless choice is PASSES_LISTED */
 };
 
-enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 9 };
+enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 12 };
 
 struct config_model {
     enum arch arch;
@@ -84,8 +84,11 @@ struct config {
     struct { struct interval every; int64_t batches, batch_size; } eval;
     struct { struct interval every; int64_t keep; } checkpoint;
     struct { int64_t every; } log;
-    struct { struct pass_list passes; enum pass_switch pass[CONFIG_PASSES]; enum precision precision; } optimize;
-    struct { int64_t steps; double seconds, gradients, loss, validation, memory, min_gain, regression; } verify;
+    struct { struct pass_list passes; enum pass_switch pass[CONFIG_PASSES]; enum precision precision; int64_t memory; } optimize;
+    struct {
+        int64_t steps;
+        double seconds, gradients, gradients_bf16, loss, validation, memory, min_gain, regression;
+    } verify;
     struct { enum kernel_choice kernels; } backend;
     enum device_choice device;
     int64_t threads;                        /* 0: all cores */
@@ -111,8 +114,10 @@ void config_print_reference(FILE *to);
 /* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
 const char *config_word(const char *key, int value);
 
-/* The passes that can be switched, 0 .. CONFIG_PASSES, in the order of pass_table (src/passes/optimize.c). */
+/* The passes that can be switched, 0 .. CONFIG_PASSES, in the order of pass_table (src/passes/optimize.c), which ends with
+ * mixed-precision, switched by optimize.precision. */
 const char *config_pass_name(int pass);
+int config_pass_find(const char *name);     /* a name that there is */
 /* What optimize.passes and the pass's own switch say together. */
 bool config_pass_is_on(const struct config *c, int pass);
 

@@ -20,6 +20,15 @@ const char *config_pass_name(int pass)
     return config_key_leaf(first_row() + pass);
 }
 
+int config_pass_find(const char *name)
+{
+    int i = 0;
+    while (i < CONFIG_PASSES && strcmp(config_pass_name(i), name))
+        i++;
+    assert(i < CONFIG_PASSES);
+    return i;
+}
+
 bool config_pass_is_on(const struct config *c, int pass)
 {
     const struct pass_list *list = &c->optimize.passes;

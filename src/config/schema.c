@@ -17,7 +17,7 @@ static const struct config_choice schedules[] = {
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
 static const struct config_choice on_nans[] = {{"stop", ON_NAN_STOP}, {"skip", ON_NAN_SKIP}, {0}};
 static const struct config_choice switches[] = {{"auto", PASS_AUTO}, {"on", PASS_ON}, {"off", PASS_OFF}, {0}};
-static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {0}};
+static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"bf16", PRECISION_BF16}, {0}};
 static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
 static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
 
@@ -99,11 +99,16 @@ const struct config_key config_keys[] = {
     PASS(6, "hoist-constants",    "masks and tables are made once, and equal ones are shared"),
     PASS(7, "fused-optimizer",    "gradient norm in one op and AdamW over all tensors in one sweep"),
     PASS(8, "async-metrics",      "loss, norm and learning rate are read when they are shown, not in every step"),
-    WORD(optimize.precision,     "f32",      precisions,   "number type of the matrix products"),
+    PASS(9, "no-zero-fill",       "the first micro-batch writes the sums of gradients, so that nothing fills them with zeros"),
+    PASS(10, "recompute",         "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"),
+    PASS(11, "autotune",          "kernels of products are chosen by timing them on this machine, once per shape"),
+    INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan before recompute begins; 0: what is free"),
+    WORD(optimize.precision,     "f32",      precisions,   "number type of the operands of products: bf16 is the pass mixed-precision"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
     REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, 10 turns at least"),
     REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
+    REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is bf16 in one or both"),
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
     REAL(verify.validation,      "0.005",    0, 1,         "by how much the validation loss may be higher"),
     REAL(verify.memory,          "1",        0, 1000,      "largest memory of the second over that of the first"),

@@ -15,6 +15,7 @@ struct exec {
     struct backend *backend;
     void **memory;                  /* per value */
     struct kernel_call *calls;      /* per op, in order of phases */
+    const char **names;             /* of their kernels, in the program's arena where a variant was chosen */
     int phase_start[PHASES + 1];    /* calls of phase i: [phase_start[i], phase_start[i + 1]) */
     void *persistent, *workspace, *scratch;
     bool borrows_workspace;         /* of the executor that values are shared with */
@@ -114,6 +115,15 @@ static enum status bind_op(struct exec *e, struct op *op, struct kernel_call *ca
     return OK;
 }
 
+static void name_kernels(struct exec *e, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct kernel *k = e->calls[i].kernel;
+        const int variant = e->calls[i].variant;
+        e->names[i] = variant ? arena_printf(&e->program->arena, "%s/%s", k->name, k->variants[variant]) : k->name;
+    }
+}
+
 static enum status bind_ops(struct exec *e, struct error *err)
 {
     struct program *p = e->program;
@@ -134,6 +144,9 @@ static enum status bind_ops(struct exec *e, struct error *err)
         return error_no_memory(err, "kernel scratch", e->sizes.scratch);
     for (int i = 0; i < n; i++)
         e->calls[i].scratch = e->scratch;
+    if (e->backend->tune)
+        e->backend->tune(e->backend, e->calls, n);
+    name_kernels(e, n);
     return OK;
 }
 
@@ -144,6 +157,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     e->backend = b;
     e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
     e->calls = xcalloc((size_t)p->n_ops, sizeof *e->calls);
+    e->names = xcalloc((size_t)p->n_ops, sizeof *e->names);
     e->call_of = xcalloc((size_t)p->n_ops, sizeof *e->call_of);
     enum status st = program_validate(p, err);
     if (st == OK)
@@ -173,6 +187,7 @@ void exec_free(struct exec *e)
     program_free(e->program);
     free(e->memory);
     free(e->calls);
+    free(e->names);
     free(e->call_of);
     free(e->times);
     free(e);
@@ -181,7 +196,15 @@ void exec_free(struct exec *e)
 const struct program *exec_program(const struct exec *e) { return e->program; }
 struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
 int exec_threads(const struct exec *e) { return e->backend->threads; }
-const char *exec_kernel_name(const struct exec *e, int op) { return e->calls[e->call_of[op]].kernel->name; }
+const char *exec_kernel_name(const struct exec *e, int op) { return e->names[e->call_of[op]]; }
+
+double exec_choice_gain_us(const struct exec *e)
+{
+    double us = 0;
+    for (int i = 0; i < e->phase_start[PHASES]; i++)
+        us += e->calls[i].saves_us * op_runs_per_step(e->program, e->calls[i].op);
+    return us;
+}
 
 void exec_measure(struct exec *e, bool on)
 {

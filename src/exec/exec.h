@@ -33,7 +33,9 @@ void exec_run(struct exec *e, enum phase first, enum phase last);
 void exec_measure(struct exec *e, bool on);
 /* Of the last measured run: (threads) times of the op with this index in the program. NULL when nothing was measured. */
 const struct kernel_time *exec_times(const struct exec *e, int op);
-const char *exec_kernel_name(const struct exec *e, int op);
+const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */
+/* What a step saves by the variants that were chosen, as they were timed: what the pass autotune predicts. */
+double exec_choice_gain_us(const struct exec *e);
 int exec_threads(const struct exec *e);
 
 void exec_write(struct exec *e, value_id v, const void *host);

@@ -172,9 +172,9 @@ static void d_swiglu(struct tape *t, const struct op *op)
 
 static void d_attention(struct tape *t, const struct op *op)
 {
-    const value_id in[] = {dy_of(t, op), op->in[0], op->in[1], op->in[2], op->out[0], op->out[1],
+    const value_id in[] = {dy_of(t, op), op->in[0], op->in[1], op->in[2], op->out[0], op->out[1], op->out[2],
                            op->n_in > 3 ? op->in[3] : NO_VALUE};     /* the last: the tick of dropout */
-    const int at = program_add_op(t->p, OP_ATTENTION_GRAD, op->attrs, grad_name(t, op->in[0]), 3 + op->n_in, in);
+    const int at = program_add_op(t->p, OP_ATTENTION_GRAD, op->attrs, grad_name(t, op->in[0]), 4 + op->n_in, in);
     for (int i = 0; at >= 0 && i < 3; i++)
         if (wants(t, op->in[i]))
             contribute(t, op->in[i], t->p->ops[at].out[i]);
@@ -203,10 +203,21 @@ static void d_add_norm(struct tape *t, const struct op *op)
             contribute(t, op->in[i], t->p->ops[at].out[i - 1]);
 }
 
+/* The forward op gets a second output, the slope of the GELU, which it has nearly for nothing: du = dy times the slope. */
 static void d_linear_gelu(struct tape *t, const struct op *op)
 {
-    const value_id du = program_emit(t->p, OP_GELU_GRAD, (struct op_attrs){0}, grad_name(t, op->out[1]), 2, op->out[1],
-                                     dy_of(t, op));
+    struct program *p = t->p;
+    const value_id y = op->out[0];
+    value_id slope = op->n_out > 1 ? op->out[1] : NO_VALUE;
+    if (slope == NO_VALUE) {
+        const char *name = arena_printf(&p->arena, "%s.slope", p->values[y].name);
+        slope = program_add_value(p, name, VALUE_ACTIVATION, F32, p->values[y].shape);
+        struct op *forward = &p->ops[program_writer(p, y)];
+        forward->attrs.parts = forward->n_out = 2;
+        forward->out = arena_copy(&p->arena, (value_id[]){y, slope}, 2 * sizeof slope);
+    }
+    const value_id du = program_emit(p, OP_MUL, (struct op_attrs){0}, arena_printf(&p->arena, "%s.in", grad_name(t, y)), 2,
+                                     dy_of(t, op), slope);
     emit_for(t, op->in[0], OP_MATMUL, (struct op_attrs){0}, 2, du, op->in[1], NO_VALUE);
     emit_for(t, op->in[1], OP_MATMUL, (struct op_attrs){.trans_a = true}, 2, du, op->in[0], NO_VALUE);
     emit_for(t, op->in[2], OP_SUM_LEADING, (struct op_attrs){0}, 2, du, op->in[2], NO_VALUE);

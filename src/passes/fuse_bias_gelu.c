@@ -1,5 +1,6 @@
 /* fuse-bias-gelu: a product with bias and the GELU that alone reads it become one op in the GELU's place. What goes into the
- * GELU stays a value, because the backward reads it. */
+ * GELU is no value any more: where there are gradients, differentiation has the op keep the GELU's slope instead, and the
+ * backward is one multiplication. */
 #include "passes/optimize.h"
 #include "program/rewrite.h"
 
@@ -20,7 +21,7 @@ static int find_linear(const struct program *p, int gelu)
 static bool fuse(struct program *p, int linear, int gelu)
 {
     const struct op product = p->ops[linear], old = p->ops[gelu];
-    if (program_insert_op(p, gelu, OP_LINEAR_GELU, (struct op_attrs){0}, p->values[old.out[0]].name, product.n_in,
+    if (program_insert_op(p, gelu, OP_LINEAR_GELU, (struct op_attrs){.parts = 1}, p->values[old.out[0]].name, product.n_in,
                           product.in) < 0)
         return false;
     program_replace_value(p, old.out[0], p->ops[gelu].out[0]);

@@ -1,7 +1,7 @@
 /* fused-optimizer: the squares of all gradients in one op, and AdamW over all tensors with equal settings in one sweep.
  *
- * An update has the same bits as before. The norm may differ in its last bits, because its sum is taken in another order, and
- * with it the factor of a step that is clipped. */
+ * Training has the same bits as before: an update is made the same way wherever its tensor stands, and a tensor's squares are
+ * still summed for themselves, so that the norm is the sum of the same numbers in the same order. */
 #include <stdlib.h>
 
 #include "passes/optimize.h"
@@ -15,7 +15,7 @@ static bool is_part_of_norm(const struct program *p, value_id v)
     return writer >= 0 && p->ops[writer].kind == OP_SUM_SQUARES && program_readers(p, v, NULL) == 1;
 }
 
-/* Takes the parts of the norm away and lists what they read. */
+/* Takes the parts of the norm away and lists what they read, in the order of the norm's sum. */
 static int take_gradients(struct program *p, const struct op *clip, value_id *grads)
 {
     int n = 0;

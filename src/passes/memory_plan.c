@@ -105,42 +105,42 @@ static int larger_first(const void *a, const void *b)
     return x->owner - y->owner;
 }
 
-static int lower_first(const void *a, const void *b)
-{
-    const struct buffer *x = *(struct buffer *const *)a, *y = *(struct buffer *const *)b;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-/* The lowest offset at which `b` collides with none of the placed buffers that live at the same time. */
-static size_t lowest_gap(const struct buffer *b, struct buffer **neighbours, int n)
+/* The lowest offset at which `b` collides with none of the placed buffers that live at the same time; those are listed from
+ * the lowest on. */
+static size_t lowest_gap(const struct buffer *b, struct buffer *const *placed, int n)
 {
     size_t at = 0;
-    qsort(neighbours, (size_t)n, sizeof *neighbours, lower_first);
-    for (int i = 0; i < n; i++) {
-        if (neighbours[i]->offset >= at + b->bytes)
-            break;
-        if (neighbours[i]->offset + neighbours[i]->bytes > at)
-            at = neighbours[i]->offset + neighbours[i]->bytes;
+    for (int i = 0; i < n && placed[i]->offset < at + b->bytes; i++) {
+        const struct buffer *other = placed[i];
+        const bool together = other->first <= b->last && b->first <= other->last;
+        if (together && other->offset + other->bytes > at)
+            at = other->offset + other->bytes;
     }
     return at;
 }
 
+/* Keeps the list of placed buffers in the order of their offsets. */
+static void insert_placed(struct buffer **placed, int n, struct buffer *b)
+{
+    int i = n;
+    for (; i > 0 && placed[i - 1]->offset > b->offset; i--)
+        placed[i] = placed[i - 1];
+    placed[i] = b;
+}
+
 static size_t place(struct planner *w)
 {
-    struct buffer **neighbours = xcalloc((size_t)w->n, sizeof *neighbours);
+    struct buffer **placed = xcalloc((size_t)w->n, sizeof *placed);
     size_t top = 0;
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
-        int n = 0;
-        for (int j = 0; j < i; j++)
-            if (w->buffers[j].first <= b->last && b->first <= w->buffers[j].last)
-                neighbours[n++] = &w->buffers[j];
-        b->offset = lowest_gap(b, neighbours, n);
+        b->offset = lowest_gap(b, placed, i);
+        insert_placed(placed, i, b);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
     }
-    free(neighbours);
+    free(placed);
     return top;
 }
 
@@ -182,6 +182,17 @@ void pass_memory_plan(const struct program *p, struct memory_plan *plan)
     plan->workspace_bytes = place(&w);
     fill_plan(&w, plan);
     planner_release(&w);
+}
+
+double pass_planned_bytes(const struct program *p)
+{
+    struct planner w = planner_make(p);
+    double bytes = (double)place(&w);
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]))
+            bytes += (double)aligned(value_bytes(&p->values[i]));
+    planner_release(&w);
+    return bytes;
 }
 
 static void count_persistent(const struct program *p, struct memory_point *point)

@@ -23,6 +23,14 @@ const struct pass pass_table[] = {
      "gradient norm in one op and AdamW over all tensors in one sweep"},
     {"async-metrics",       "host-sync",            PASS_LOW,    STAGE_STEP,    pass_async_metrics,
      "loss, norm and learning rate are read when they are shown, not in every step"},
+    {"no-zero-fill",        "zero-grad-fills",      PASS_LOW,    STAGE_STEP,    pass_no_zero_fill,
+     "the first micro-batch writes the sums of gradients, so that nothing fills them with zeros"},
+    {"recompute",           "memory-limit",         PASS_MEDIUM, STAGE_STEP,    pass_recompute,
+     "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"},
+    {"autotune",            "low-occupancy",        PASS_LOW,    STAGE_STEP,    pass_autotune,
+     "kernels of products are chosen by timing them on this machine, once per shape"},
+    {"mixed-precision",     "no-mixed-precision",   PASS_MEDIUM, STAGE_STEP,    pass_mixed_precision,
+     "operands of products in bf16, sums, weights and all else in f32; switched by optimize.precision"},
     {0},
 };
 

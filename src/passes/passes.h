@@ -50,6 +50,7 @@ struct memory_plan {
 /* Plans by liveness: values whose lifetimes do not overlap share memory, and an op may write over an input that dies. */
 void pass_memory_plan(const struct program *p, struct memory_plan *plan);
 void memory_plan_release(struct memory_plan *plan);
+double pass_planned_bytes(const struct program *p);     /* of values that persist and of the workspace */
 
 /* Bytes alive while each op runs, by kind; `points` has one entry per op. Constants and tables count as activations. */
 struct memory_point {

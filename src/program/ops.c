@@ -47,6 +47,13 @@ static enum status scalar(const struct program *p, const struct op *op, struct s
     return OK;
 }
 
+static enum status squares(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)p, (void)err;
+    out[0] = op->n_in == 1 ? shape_of(0) : shape_of(1, (int64_t)op->n_in);
+    return OK;
+}
+
 static enum status scalar_from_scalar(const struct program *p, const struct op *op, struct shape *out,
                                       struct error *err)
 {
@@ -211,6 +218,9 @@ static enum status adamw(const struct program *p, const struct op *op, struct sh
 static enum status accumulate(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)out;
+    for (int i = 2; i < op->n_in; i++)
+        if (in_count(p, op, i) != 1 || input(p, op, i)->dtype != (i == 2 ? F32 : I32))
+            return misfit(p, op, "weight and batch must be scalars, the batch of i32", err);
     return shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)) ? OK : misfit(p, op, "shapes must be equal", err);
 }
 
@@ -266,7 +276,7 @@ static enum status attention(const struct program *p, const struct op *op, struc
         !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || (op->n_in > 3) != (op->attrs.prob > 0))
         return misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, and a tick with dropout", err);
     out[0] = q;
-    out[1] = shape_of(3, q.dim[0], (int64_t)op->attrs.heads, q.dim[1]);
+    out[1] = out[2] = shape_of(3, q.dim[0], (int64_t)op->attrs.heads, q.dim[1]);
     return OK;
 }
 
@@ -294,7 +304,8 @@ static enum status add_norm(const struct program *p, const struct op *op, struct
 static enum status linear_gelu(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
-    if (x.rank < 2 || w.rank != 2 || w.dim[1] != shape_last(x) || in_count(p, op, 2) != w.dim[0])
+    if (x.rank < 2 || w.rank != 2 || w.dim[1] != shape_last(x) || in_count(p, op, 2) != w.dim[0] ||
+        (parts(op) != 1 && parts(op) != 2))
         return misfit(p, op, "wants x (N.., in), a weight (out, in) and a bias (out)", err);
     out[0] = x;
     out[0].dim[x.rank - 1] = w.dim[0];
@@ -400,7 +411,7 @@ static double attention_flops(const struct program *p, const struct op *op)
 
 static double linear_gelu_flops(const struct program *p, const struct op *op)
 {
-    return per_output(p, op) * (2.0 * (double)shape_last(in_shape(p, op, 0)) + 9);
+    return per_output(p, op) * (2.0 * (double)shape_last(in_shape(p, op, 0)) + (parts(op) == 2 ? 16 : 9));
 }
 
 static double linear_loss_flops(const struct program *p, const struct op *op)
@@ -463,7 +474,7 @@ const struct op_info op_table[OP_KINDS] = {
     /*                       name                in (min max) out  shapes       flops             bytes              reuse updated */
     [OP_EMBED]            = {"embed",            2, 2, 1, embed,       none,             embed_bytes,       0, 0},
     [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  per_third,        NULL,              0, 0},
-    [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      matmul_flops,     NULL,              0, 0},
+    [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      matmul_flops,     NULL,              0, 0, true},
     [OP_SUM_LEADING]      = {"sum_leading",      2, 2, 1, sum_leading, per_element,      sum_leading_bytes, 0, 0},
     [OP_ADD]              = {"add",              2, 2, 1, add,         per_element,      NULL,              FIRST, 0},
     [OP_MUL]              = {"mul",              2, 2, 1, all_alike,   per_element,      NULL,              FIRST | SECOND, 0},
@@ -491,23 +502,23 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_FILL]             = {"fill",             1, 1, 1, like_first,  none,             output_bytes,      FIRST, 0},
     [OP_ADVANCE]          = {"advance",          1, 1, 1, nothing,     none,             NULL,              0, 1},
     [OP_LR]               = {"lr",               1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
-    [OP_ACCUMULATE]       = {"accumulate",       2, 3, 1, accumulate,  per_element,      NULL,              0, 1},
+    [OP_ACCUMULATE]       = {"accumulate",       2, 4, 1, accumulate,  per_element,      NULL,              0, 1},
     [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
     [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
-    [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, scalar, all_squares,     NULL,              0, 0},
+    [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, squares, all_squares,    NULL,              0, 0},
     [OP_CLIP]             = {"clip",             2, INT_MAX, 2, scalar, none,            NULL,              0, 0},
     [OP_ADAMW]            = {"adamw",            7, 7, 3, adamw,       many_per_element, NULL,              0, 3},
     [OP_HOST_READ]        = {"host_read",        1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
-    [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0},
-    [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0},
+    [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0, true},
+    [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0, true},
     [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
     [OP_SWIGLU_GRAD]      = {"swiglu_grad",      3, 3, 2, swiglu_grad, many_per_element, NULL,              FIRST, 0},
-    [OP_ATTENTION]        = {"attention",        3, 4, 2, attention,   attention_flops,  NULL,              0, 0},
-    [OP_ATTENTION_GRAD]   = {"attention_grad",   6, 7, 3, attention_grad, attention_flops, NULL,            0, 0},
+    [OP_ATTENTION]        = {"attention",        3, 4, 3, attention,   attention_flops,  NULL,              0, 0},
+    [OP_ATTENTION_GRAD]   = {"attention_grad",   7, 8, 3, attention_grad, attention_flops, NULL,            0, 0},
     [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    many_per_element, NULL,              FIRST | SECOND, 0},
     [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    few_per_element,  NULL,              FIRST | SECOND, 0},
-    [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, 2, linear_gelu, linear_gelu_flops, NULL,             0, 0},
-    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 3, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0},
+    [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, linear_gelu_flops, NULL,      0, 0, true},
+    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 3, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0, true},
     [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_all_flops, NULL,    0, OP_PARTS},
     [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
 };

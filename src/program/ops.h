@@ -39,10 +39,10 @@ enum op_kind {
     OP_FILL,            /* like -> value everywhere */
     OP_ADVANCE,         /* counter i32, in place: + 1 */
     OP_LR,              /* step -> learning rate by the schedule in the attributes */
-    OP_ACCUMULATE,      /* acc in place, x[, weight]: acc += x * weight */
+    OP_ACCUMULATE,      /* acc in place, x[, weight[, batch]]: acc += x * weight; acc = x * weight where batch, i32, is 1 */
     OP_DIVIDE,          /* x, by (scalar) -> x / by */
     OP_ZERO,            /* x in place */
-    OP_SUM_SQUARES,     /* x... -> sum of squares of all */
+    OP_SUM_SQUARES,     /* x, or n of them -> sum of squares, or one of each (n) */
     OP_CLIP,            /* loss, sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite */
     OP_ADAMW,           /* param, m, v in place; grad, lr, step, factor; nothing changes when factor is NaN */
     OP_HOST_READ,       /* scalar -> host scalar */
@@ -51,12 +51,13 @@ enum op_kind {
     OP_PROJECT_GRAD,    /* n dy, n weights -> dx = sum of dy w */
     OP_SWIGLU,          /* gate, up -> silu(gate) * up */
     OP_SWIGLU_GRAD,     /* gate, up, dy -> dgate, dup */
-    OP_ATTENTION,       /* q (B,T,H*D), k, v (B,T,K*D)[, tick] -> y (B,T,H*D), log of the row sums (B,H,T); causal, dropout
-                           by prob, seed and stream as OP_DROPOUT would on the weights (B,H,T,T) */
-    OP_ATTENTION_GRAD,  /* dy, q, k, v, y, log sums[, tick] -> dq, dk, dv */
+    OP_ATTENTION,       /* q (B,T,H*D), k, v (B,T,K*D)[, tick] -> y (B,T,H*D), largest score of every row (B,H,T), sum of
+                           e^(score - largest) (B,H,T); causal, dropout by prob, seed and stream as OP_DROPOUT would on the
+                           weights (B,H,T,T) */
+    OP_ATTENTION_GRAD,  /* dy, q, k, v, y, largest, sums[, tick] -> dq, dk, dv */
     OP_ADD_LAYERNORM,   /* x, r, gain, shift -> norm of x + r, x + r, mean (N), rstd (N) */
     OP_ADD_RMSNORM,     /* x, r, gain -> norm of x + r, x + r, rstd (N) */
-    OP_LINEAR_GELU,     /* x, w, bias -> gelu(u), u = x w^T + bias */
+    OP_LINEAR_GELU,     /* x, w, bias -> gelu(u)[, its slope gelu'(u)], u = x w^T + bias: attrs.parts is 1 or 2 */
     OP_LINEAR_LOSS,     /* x (N..,D), w (V,D), targets -> mean loss, count[, dx, dw]: attrs.parts is 2 or 4. The
                            logits are never whole in memory; gradients are of the mean loss */
     OP_ADAMW_ALL,       /* n params, n m, n v in place; n grads, lr, step, factor: attrs.parts is n */
@@ -66,6 +67,7 @@ enum op_kind {
 
 struct op_attrs {
     bool trans_a, trans_b, inverse, causal;
+    bool bf16;                              /* products: operands are rounded to bf16, sums are f32 */
     int32_t heads, kv_heads;
     int32_t parts;                          /* ops over several values at once: how many */
     int64_t rows, cols;                     /* constants: their shape */
@@ -92,6 +94,7 @@ struct op_info {
     op_cost_fn *bytes;                      /* NULL: every input and output once */
     unsigned reuse;                         /* bit i: output 0 may take the memory of input i when it dies here */
     int n_updated;                          /* the first so many inputs are updated in place and are the outputs */
+    bool product;                           /* of matrices, outside of attention: its operands may be bf16, its kernel timed */
 };
 
 extern const struct op_info op_table[OP_KINDS];

@@ -24,6 +24,8 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
         fprintf(to, " %c%c", a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
     if (a->inverse)
         fputs(" inverse", to);
+    if (a->bf16)
+        fputs(" bf16", to);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].value != 0)
             fprintf(to, " %s=%.6g", list[i].name, list[i].value);
@@ -48,8 +50,8 @@ static void print_op(const struct program *p, int at, FILE *to)
     for (int i = 0; i < op->n_out; i++)
         fprintf(to, " %%%d", op->out[i]);
     const struct value *v = &p->values[op->out[0]];
-    fprintf(to, "  %s %s  %.4g MFLOP %.4g MB  [%s]\n", v->name, shape_text(v->shape, shape), op_flops(p, op) / 1e6,
-            op_bytes(p, op) / 1e6, op->made_by);
+    fprintf(to, "  %s %s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, shape_text(v->shape, shape), op_flops(p, op) / 1e6,
+            op_bytes(p, op) / 1e6, op->made_by, op->timed ? " timed" : "");
 }
 
 struct program_cost program_cost(const struct program *p, enum phase phase)

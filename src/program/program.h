@@ -67,6 +67,7 @@ struct op {
     int n_in, n_out;
     value_id *in, *out;
     struct op_attrs attrs;
+    bool timed;                     /* the kernel's variant is chosen by timing: pass autotune */
     struct op_profile profile;
 };
 
@@ -80,6 +81,7 @@ struct program {
     value_id logits, loss, count;           /* loss: mean over `count` targets that are not padding */
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
+    double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */
     enum phase phase;
@@ -121,8 +123,10 @@ struct program_cost {
 struct program_cost program_cost(const struct program *p, enum phase phase);
 double op_flops(const struct program *p, const struct op *op);
 double op_bytes(const struct program *p, const struct op *op);
-/* The larger of FLOPs over the measured peak and bytes over the bandwidth of the level that holds them; *memory_bound (may be
- * NULL) says which it is. */
+/* FLOPs over the measured peak, and bytes over the bandwidth of the level that holds them. */
+struct op_roof { double arithmetic_us, traffic_us; };
+struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks);
+/* The larger of the two; *memory_bound (may be NULL) says which it is. */
 double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
 double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
 int64_t program_parameters(const struct program *p);        /* trained numbers */

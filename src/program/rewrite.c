@@ -1,6 +1,7 @@
 /* Insertion, removal and substitution in the list of ops. */
 #include "program/rewrite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int program_writer(const struct program *p, value_id v)
@@ -61,6 +62,32 @@ int program_insert_op(struct program *p, int at, enum op_kind kind, struct op_at
     memmove(&p->ops[at + 1], &p->ops[at], (size_t)(last - at) * sizeof op);
     p->ops[at] = op;
     return at;
+}
+
+int program_insert_copy(struct program *p, int at, const struct op *op, const char *prefix, const value_id *in)
+{
+    const struct op old = *op;                  /* the list of ops may move */
+    if (program_insert_op(p, at, old.kind, old.attrs, prefix, old.n_in, in) < 0)
+        return -1;
+    p->ops[at].timed = old.timed;
+    for (int i = op_updated(old.kind, &old.attrs); i < old.n_out; i++) {
+        const struct value *from = &p->values[old.out[i]];
+        struct value *to = &p->values[p->ops[at].out[i]];
+        to->name = arena_printf(&p->arena, "%s.%s", prefix, from->name);
+        to->kind = from->kind;
+        to->dtype = from->dtype;
+        to->layer = from->layer;
+    }
+    return at;
+}
+
+void program_move_ops(struct program *p, int from, int n, int to)
+{
+    struct op *moved = xcalloc((size_t)n, sizeof *moved);
+    memcpy(moved, &p->ops[from], (size_t)n * sizeof *moved);
+    memmove(&p->ops[to + n], &p->ops[to], (size_t)(from - to) * sizeof *moved);
+    memcpy(&p->ops[to], moved, (size_t)n * sizeof *moved);
+    free(moved);
 }
 
 void program_remove_op(struct program *p, int at)

@@ -15,6 +15,11 @@ bool program_is_root(const struct program *p, value_id v);
  * from there on move up by one. Returns `at`, or -1 after a mistake. */
 int program_insert_op(struct program *p, int at, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in,
                       const value_id *in);
+/* Adds a copy of `op`, which reads `in` instead, at position `at` as above: attributes and choices are the same, and its outputs
+ * are new values of the kinds of the old ones, named PREFIX.NAME. */
+int program_insert_copy(struct program *p, int at, const struct op *op, const char *prefix, const value_id *in);
+/* Moves the n ops from `from` on to position `to`, before it. */
+void program_move_ops(struct program *p, int from, int n, int to);
 void program_remove_op(struct program *p, int at);      /* its outputs must have no readers left; they stay as dead values */
 
 /* Whoever read `from` reads `to` from now on; roots too. Values of one shape. */

@@ -51,7 +51,7 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     enum status st = OK;
     bool whole;
     const double start = clock_s(), switches = process_preemptions();
-    for (int i = 0; i < WARM_UP && st == OK; i++)
+    for (int i = 0; i < WARM_UP && st == OK && !(stop && *stop); i++)
         st = model_run_step(m->run, l, NULL, &whole, err);
     for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
         st = plain_step(m, l, c, err);
@@ -67,8 +67,8 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     return st;
 }
 
-/* The median of up to three evaluations, fewer when they are long. */
-static enum status time_evaluation(struct measured *m, struct error *err)
+/* The median of up to three evaluations, fewer when they are long; not known when it was stopped. */
+static enum status time_evaluation(struct measured *m, const volatile sig_atomic_t *stop, struct error *err)
 {
     const struct interval every = m->run->config.eval.every;
     double us[3], loss;
@@ -77,8 +77,8 @@ static enum status time_evaluation(struct measured *m, struct error *err)
         return OK;
     for (double total = 0; n < 3 && total < 2e6; total += us[n++]) {
         const int64_t start = clock_ns();
-        const enum status st = model_run_evaluate(m->run, NULL, &loss, err);
-        if (st != OK)
+        const enum status st = model_run_evaluate(m->run, stop, &loss, err);
+        if (st != OK || (stop && *stop))
             return st;
         us[n] = (double)(clock_ns() - start) / 1e3;
     }
@@ -126,7 +126,7 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
     if (st == OK)
         st = run_all(&m, l, &counters, steps, stop, progress, context, err);
     if (st == OK)
-        st = time_evaluation(&m, err);
+        st = time_evaluation(&m, stop, err);
     if (st == OK)
         fill_facts(&m);
     loader_free(l);

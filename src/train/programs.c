@@ -1,5 +1,6 @@
 /* The programs of a run: the model, the passes that the config asks for, the training step around it. */
 #include "model/model.h"
+#include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -11,6 +12,8 @@ pass_set train_pass_set(const struct config *c)
         if (pass >= 0)
             set |= (pass_set)1 << pass;
     }
+    if (c->optimize.precision == PRECISION_BF16)
+        set |= (pass_set)1 << pass_find("mixed-precision");
     return set;
 }
 
@@ -53,6 +56,17 @@ static struct optimizer_settings settings_of(const struct config *c, int64_t tot
         .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate};
 }
 
+/* Kernels need scratch memory and the host buffers, too: not all that is free is for the program. */
+static const double SHARE_OF_FREE = 0.9;
+
+double step_memory_limit(const struct config *c)
+{
+    const size_t available = cpu_available_bytes();
+    if (c->optimize.memory)
+        return (double)c->optimize.memory * 1e6;
+    return available == SIZE_MAX ? 0 : SHARE_OF_FREE * (double)available;
+}
+
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err)
 {
@@ -63,6 +77,8 @@ enum status train_step_program(struct program **out, const struct config *c, int
     enum status st = forward_program(&p, c, options, places, err);
     if (st == OK)
         st = pass_training_step(p, &settings, err);
+    if (st == OK)
+        p->memory_limit = step_memory_limit(c);
     if (st == OK)
         st = pass_optimize(p, STAGE_STEP, train_pass_set(c), NULL, places, err);
     if (st == OK)

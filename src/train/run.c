@@ -30,8 +30,8 @@ static enum status open_train(struct model_run *r, program_change_fn *change, vo
     enum status st = train_step_program(&p, &r->config, r->total_steps, r->places, err);
     if (st == OK && change)
         change(p, context);
-    if (st == OK)
-        st = open_exec(&r->train, p, r->backend, NULL, err);
+    if (st == OK && open_exec(&r->train, p, r->backend, NULL, err) != OK)
+        st = step_refuse(&r->config, r->total_steps, err);
     return st;
 }
 
@@ -42,8 +42,8 @@ static enum status open_eval(struct model_run *r, struct error *err)
         return OK;
     enum status st = forward_program(&p, &r->config, (struct model_options){.batch = r->config.eval.batch_size, .loss = true},
                                      NULL, err);
-    if (st == OK)
-        st = open_exec(&r->eval, p, r->backend, r->train, err);
+    if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
+        st = evaluation_refuse(&r->config, err);
     return st;
 }
 

@@ -27,6 +27,16 @@ static struct tensor tensor_of(const struct value *v)
     return t;
 }
 
+/* Sums of gradients over micro-batches are empty between two steps. The pass no-zero-fill leaves what they held in memory, but a
+ * run that is continued without it must find zeros. */
+static bool is_empty_between_steps(const struct program *p, value_id v)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_ACCUMULATE && p->ops[i].in[0] == v)
+            return true;
+    return false;
+}
+
 static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_kind kind, struct error *err)
 {
     const struct program *p = exec_program(e);
@@ -40,7 +50,10 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
         if (!t->data)
             return error_no_memory(err, "a copy of the weights for the checkpoint", value_bytes(&p->values[i]));
         l->n++;
-        exec_read(e, i, t->data);
+        if (is_empty_between_steps(p, i))
+            memset(t->data, 0, value_bytes(&p->values[i]));
+        else
+            exec_read(e, i, t->data);
     }
     return OK;
 }

@@ -51,6 +51,12 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
 /* The forward program after the passes that the configuration asks for; the vocabulary is known. `places` may be NULL. */
 enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
                             struct error *err);
+/* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
+double step_memory_limit(const struct config *c);
+/* Programs that could not be bound to memory: the error gets what would make them fit, found with the planner, in the place of
+ * general advice. Both return its status. */
+enum status step_refuse(const struct config *c, int64_t total_steps, struct error *err);
+enum status evaluation_refuse(const struct config *c, struct error *err);
 int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t);
 
 /* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or

@@ -7,6 +7,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "model/model.h"
 #include "program/rewrite.h"
 #include "train/train_int.h"
 
@@ -80,6 +81,17 @@ double trial_planned_bytes(const struct trial *t)
     return (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch);
 }
 
+int64_t trial_steps_between(const struct trial *t, struct interval every)
+{
+    return every.epochs ? every.n * t->run.steps_per_epoch : every.n;
+}
+
+double trial_model_flops(const struct trial *t)
+{
+    const struct config *c = &t->run.config;
+    return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate);
+}
+
 double trial_ops_per_step(const struct trial *t)
 {
     const struct program *p = trial_program(t);
@@ -88,6 +100,8 @@ double trial_ops_per_step(const struct trial *t)
         n += op_runs_per_step(p, &p->ops[i]);
     return n;
 }
+
+double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(t->run.train); }
 
 /* ---- gradients ---- */
 

@@ -22,7 +22,10 @@ void trial_free(struct trial *t);                       /* NULL is fine */
 const struct program *trial_program(const struct trial *t);
 int64_t trial_tokens_per_step(const struct trial *t);
 double trial_planned_bytes(const struct trial *t);      /* parameters, state, inputs, workspace and scratch of training */
+int64_t trial_steps_between(const struct trial *t, struct interval every);     /* in steps, also where it is given in epochs */
+double trial_model_flops(const struct trial *t);         /* of one step by the usual count */
 double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
+double trial_choice_gain_us(const struct trial *t);     /* see exec_choice_gain_us */
 
 /* Back to the seed: weights as at the start, states zero, the first batch next. */
 enum status trial_restart(struct trial *t, struct error *err);

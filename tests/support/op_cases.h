@@ -18,6 +18,7 @@ enum content {
     IDS,                /* i32 below 5: tables of the cases have at least five rows */
     TARGETS,            /* i32 below 5, about every third is padding */
     PADDING,            /* i32, all padding */
+    FIRST,              /* one i32: 1 */
     COUNTER,            /* one i32 */
     NOT_A_NUMBER,       /* one NaN */
 };
@@ -45,7 +46,7 @@ struct op_case {
 #define CAUSAL(h, k, s) {.heads = h, .kv_heads = k, .scale = s, .causal = true}
 #define DROPPED(h, k, s, c, p) {.heads = h, .kv_heads = k, .scale = s, .causal = c, .prob = p, .seed = 7, .stream = 5}
 #define QKV(b, t, h, k, d)      X(b, t, (h) * (d)), X(b, t, (k) * (d)), X(b, t, (k) * (d))
-#define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), X(b, h, t)
+#define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), X(b, h, t), OF(POSITIVE, b, h, t)
 #define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
 #define ADAMW_OF(...)                                                                                                 \
     {OP_ADAMW, ADAMW, {X(__VA_ARGS__), X(__VA_ARGS__), OF(POSITIVE, __VA_ARGS__), X(__VA_ARGS__), ONE(POSITIVE),       \
@@ -228,6 +229,9 @@ static const struct op_case op_cases[] = {
     {OP_ACCUMULATE, {0}, {SCALAR, SCALAR}},
     {OP_ACCUMULATE, {0}, {X(17, 33), X(17, 33)}},
     {OP_ACCUMULATE, {0}, {X(5, 130), X(5, 130), ONE(POSITIVE)}},
+    {OP_ACCUMULATE, {0}, {X(5, 130), X(5, 130), ONE(POSITIVE), ONE(COUNTER)}},
+    {OP_ACCUMULATE, {0}, {X(5, 130), X(5, 130), ONE(POSITIVE), ONE(FIRST)}},
+    {OP_ACCUMULATE, {0}, {SCALAR, SCALAR, ONE(POSITIVE), ONE(FIRST)}},
     {OP_DIVIDE, {0}, {SCALAR, ONE(POSITIVE)}},
     {OP_DIVIDE, {0}, {X(5, 33), ONE(POSITIVE)}},
     {OP_ZERO, {0}, {SCALAR}},
@@ -256,12 +260,14 @@ static const struct op_case op_cases[] = {
     {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(5, 17), X(5, 17), X(17)}},
     {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(2, 3, 130), X(2, 3, 130), X(130)}},
     /* one number, one row, less than a unit of rows and columns, several leading dimensions; with BLAS; many rows */
-    {OP_LINEAR_GELU, {0}, {X(1, 1), X(1, 1), X(1)}},
-    {OP_LINEAR_GELU, {0}, {X(1, 33), X(70, 33), X(70)}},
-    {OP_LINEAR_GELU, {0}, {X(3, 5), X(17, 5), X(17)}},
-    {OP_LINEAR_GELU, {0}, {X(2, 9, 33), X(7, 33), X(7)}},
-    {OP_LINEAR_GELU, {0}, {X(203, 131), X(151, 131), X(151)}},
-    {OP_LINEAR_GELU, {0}, {X(517, 3), X(130, 3), X(130)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(1, 1), X(1, 1), X(1)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(1, 33), X(70, 33), X(70)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(3, 5), X(17, 5), X(17)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(2, 9, 33), X(7, 33), X(7)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(203, 131), X(151, 131), X(151)}},
+    {OP_LINEAR_GELU, {.parts = 2}, {X(517, 3), X(130, 3), X(130)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(3, 5), X(17, 5), X(17)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(203, 131), X(151, 131), X(151)}},
 
     /* widths alike, as with grouped heads, below and beside the width of a block; one row; more than BLAS takes over */
     {OP_PROJECT, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1)}},

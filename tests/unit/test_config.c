@@ -144,7 +144,8 @@ static void test_passes_are_those_of_the_table(void **state)
         assert_string_equal(config_pass_name(i), pass_table[i].name);
         assert_string_equal(config_keys[config_key_find(key)].help, pass_table[i].what);
     }
-    assert_null(pass_table[CONFIG_PASSES].name);
+    assert_string_equal(pass_table[CONFIG_PASSES].name, "mixed-precision");      /* switched by optimize.precision */
+    assert_null(pass_table[CONFIG_PASSES + 1].name);
 }
 
 static void test_passes(void **state)
@@ -421,9 +422,19 @@ static void test_short_runs(void **state)
     assert_int_equal(config_parse(&c, "t.yaml", text, sizeof text - 1, both, 2, &err), BAD_INPUT);
 }
 
+/* What a pass never has whole in memory may be of any size. */
+static void test_sizes_that_passes_allow(void **state)
+{
+    (void)state;
+    assert_int_equal(parse_ok("model: {arch: gpt, seq: 1000000}").model.seq, 1000000);
+    assert_int_equal(parse_ok("model: {arch: gpt, vocab: 16777216}\ntrain: {batch_size: 1024}").train.batch_size, 1024);
+    assert_int_equal(parse_ok("model: {arch: gpt, seq: 1000000}\noptimize: {passes: [flash-attention]}").model.heads, 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes_that_passes_allow),
         cmocka_unit_test(test_short_runs), cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_values),

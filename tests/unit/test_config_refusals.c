@@ -14,7 +14,7 @@
 #define GPT "model: {arch: gpt}\n"
 #define PASSES                                                                                                         \
     "flash-attention, fuse-qkv, fuse-gate-up, fuse-residual-norm, fuse-bias-gelu, fuse-loss, hoist-constants, "        \
-    "fused-optimizer and async-metrics"
+    "fused-optimizer, async-metrics, no-zero-fill, recompute and autotune"
 
 /* A text with an optional override, and the error that it must give. */
 struct refusal {
@@ -126,7 +126,7 @@ static void test_refuses_ranges(void **state)
         {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama or postln"},
         {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama or postln"},
         {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama or postln"},
-        {GPT "optimize: {precision: bf16}", NULL, "'t.yaml' line 2: optimize.precision is 'bf16'; choose f32"},
+        {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32 or bf16"},
         {GPT "optimize: {passes: some}", NULL,
          "'t.yaml' line 2: optimize.passes: there is no pass 'some'; choose all, none or from " PASSES},
         {GPT "optimize:\n  passes:\n  - fuse-qkv\n  - fuse-los\n", NULL,
@@ -259,14 +259,15 @@ static void test_refuses_contradictions(void **state)
         {GPT "train: {min_lr: 0.001}", NULL,
          "'t.yaml' line 2: train.min_lr is 0.001, and the schedule falls from train.lr 0.0003; it must be at most "
          "that"},
-        {"model:\n  arch: gpt\n  seq: 1000000\n", NULL,
+        {"model:\n  arch: gpt\n  seq: 1000000\noptimize: {flash-attention: off}", NULL,
          "'t.yaml' line 3: the attention scores would hold train.batch_size 8 x model.heads 8 x model.seq 1000000 x "
          "model.seq "
-         "1000000 = 6.4e+13 numbers, and the most is 1.1e+12; make one of them smaller"},
-        {"model: {arch: gpt, vocab: 16777216}\ntrain: {batch_size: 1024}", NULL,
+         "1000000 = 6.4e+13 numbers, and the most is 1.1e+12; make one of them smaller, or set "
+         "optimize.flash-attention to on"},
+        {"model: {arch: gpt, vocab: 16777216}\ntrain: {batch_size: 1024}\noptimize: {passes: none}", NULL,
          "'t.yaml' line 2: the logits would hold train.batch_size 1024 x model.seq 128 x model.vocab 16777216 = "
          "2.2e+12 "
-         "numbers, and the most is 1.1e+12; make one of them smaller"},
+         "numbers, and the most is 1.1e+12; make one of them smaller, or set optimize.fuse-loss to on"},
         {GPT "eval: {batch_size: 1048576}\n", "model.ffn=65536",
          "--set model.ffn=65536: the feed-forward layer would hold eval.batch_size 1048576 x model.seq 128 x model.ffn "
          "65536 = "

@@ -161,7 +161,7 @@ static void assert_same_bits(struct exec *a, struct exec *b)
 static void test_heads_are_equal(void **state)
 {
     (void)state;
-    static const struct head heads[] = {{5, 3, 2}, {1, 7, 2}, {16, 64, 65}, {130, 20, 999}, {140, 2, 99991}};
+    static const struct head heads[] = {{5, 3, 2}, {1, 7, 2}, {16, 64, 65}, {33, 9, 7}, {41, 17, 320}, {130, 20, 999}, {140, 2, 99991}};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         for (int b = 1; b < BACKENDS; b++)
             for (int padding = 0; padding < 2; padding++) {
@@ -177,6 +177,66 @@ static void test_heads_are_equal(void **state)
                 exec_free(again);
                 exec_free(should);
             }
+}
+
+/* Multiplies x from a row on, and runs again. */
+static void run_scaled(struct exec *e, struct head h, int64_t row, float factor)
+{
+    const struct program *p = exec_program(e);
+    float *x = read_value(e, program_find(p, "x"));
+    for (int64_t i = row * h.width; i < h.rows * h.width; i++)
+        x[i] *= factor;
+    exec_write(e, program_find(p, "x"), x);
+    free(x);
+    exec_run(e, PHASE_FORWARD, PHASE_BACKWARD);
+}
+
+/* Losses from those that are usual to those that leave the range of powers relative to the target: in all rows, in the last
+ * row alone, and from the second chunk on. */
+static void test_losses_of_all_sizes(void **state)
+{
+    (void)state;
+    static const struct { struct head h; int64_t row; } cases[] = {
+        {{33, 20, 131}, 0}, {{33, 20, 131}, 32}, {{16, 64, 65}, 0}, {{16, 20, 2}, 0}, {{140, 2, 99991}, 100}};
+    static const float factors[] = {1e-3f, 3, 6, 9, 12, 30, 200};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int b = 1; b < BACKENDS; b++) {
+            const struct head h = cases[i].h;
+            const size_t n = h.vocab > 1000 ? 1 : sizeof factors / sizeof *factors;
+            for (size_t k = 0; k < n; k++) {
+                struct exec *is = run_head(h, true, false, backends[b]), *should = run_head(h, false, false, backends[b]);
+                run_scaled(is, h, cases[i].row, n > 1 ? factors[k] : 100);
+                run_scaled(should, h, cases[i].row, n > 1 ? factors[k] : 100);
+                assert_same_loss(is, should);
+                assert_same_gradients(is, should);
+                exec_free(is);
+                exec_free(should);
+            }
+        }
+}
+
+/* A number that is not finite makes the loss NaN, and the gradient of its own row, but no other's. */
+static void test_what_is_not_finite(void **state)
+{
+    (void)state;
+    const struct head h = {33, 20, 131};
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int b = 0; b < BACKENDS; b++)
+        for (int i = 0; i < 3; i++) {
+            struct exec *e = run_head(h, true, false, backends[b]);
+            const value_id x = program_find(exec_program(e), "x");
+            float *numbers = read_value(e, x);
+            numbers[17 * h.width + 3] = bad[i];
+            exec_write(e, x, numbers);
+            exec_run(e, PHASE_FORWARD, PHASE_BACKWARD);
+            free(numbers);
+            assert_true(isnan(exec_scalar(e, exec_program(e)->loss)));
+            float *dx = read_value(e, exec_program(e)->values[x].grad);
+            for (int64_t k = 0; k < h.rows * h.width; k++)
+                assert_true(isfinite(dx[k]) == (k / h.width != 17));
+            free(dx);
+            exec_free(e);
+        }
 }
 
 /* Large logits: no exponential overflows, and probabilities of 0 and 1 give a loss and gradients that are finite. */
@@ -322,6 +382,8 @@ int main(void)
         cmocka_unit_test(test_steps_are_equal),
         cmocka_unit_test(test_evaluation_is_equal),
         cmocka_unit_test(test_heads_are_equal),
+        cmocka_unit_test(test_losses_of_all_sizes),
+        cmocka_unit_test(test_what_is_not_finite),
         cmocka_unit_test(test_large_logits),
         cmocka_unit_test(test_what_is_left_alone),
         cmocka_unit_test(test_a_second_run_changes_nothing),

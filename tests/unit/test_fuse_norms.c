@@ -1,5 +1,6 @@
 /* fuse-residual-norm and fuse-bias-gelu: where they apply, and that loss and every gradient stay what they were. */
 #include "passes/optimize.h"
+#include "program/rewrite.h"
 #include "support/backends.h"
 #include "support/models.h"
 #include "support/plain.h"
@@ -62,6 +63,25 @@ static void test_residuals_of_models(void **state)
     }
 }
 
+/* The slope is kept where there are gradients, and only there; the backward multiplies by it. */
+static void check_slopes(struct program *p)
+{
+    const struct optimizer_settings s = small_settings();
+    struct error err;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_LINEAR_GELU)
+            assert_int_equal(p->ops[i].n_out, 1);
+    assert_ok(pass_training_step(p, &s, &err), err);
+    assert_int_equal(count_all(p, OP_GELU_GRAD), 0);
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_LINEAR_GELU) {
+            int reader;
+            assert_int_equal(p->ops[i].n_out, 2);
+            assert_int_equal(program_readers(p, p->ops[i].out[1], &reader), 1);
+            assert_int_equal(p->ops[reader].kind, OP_MUL);
+        }
+}
+
 static void test_gelus_of_models(void **state)
 {
     (void)state;
@@ -75,6 +95,7 @@ static void test_gelus_of_models(void **state)
         assert_int_equal(p->n_ops, ops - places[m]);
         assert_int_equal(fuse(p, GELU, NULL), 0);
         assert_int_equal(p->n_ops, ops - places[m]);
+        check_slopes(p);
         program_free(p);
     }
 }

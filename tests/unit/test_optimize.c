@@ -6,14 +6,16 @@
 
 /* A pass may change the order of sums. Losses then differ by this share; those of the passes in `exact` not at all. */
 static const double LOSS = 2e-5, NORM = 2e-4;
-static const char *const exact[] = {"hoist-constants", "async-metrics"};
-enum { EXACT = sizeof exact / sizeof *exact, STEPS = 5 };
+static const double BF16_LOSS = 2e-3, BF16_NORM = 2e-2;         /* with mixed-precision among them */
+static const char *const exact[] = {"hoist-constants", "async-metrics", "recompute", "no-zero-fill"};
+enum { EXACT = sizeof exact / sizeof *exact, STEPS = 3 };
 
 /* The small models, with what passes could trip over: dropout, and several batches per step. */
 static struct small_model odd_model(int model)
 {
     struct small_model m = small_models[model];
     m.config.dropout = model == SMALL_GPT ? 0.2 : 0;
+    m.batch *= 2;                       /* enough activations for recompute */
     return m;
 }
 
@@ -31,12 +33,13 @@ static struct trained train_with(int model, struct backend *b, pass_set set, con
     return train_small(optimized_training(m, &s, set, order, places), &m, b, STEPS);
 }
 
-static void assert_same_training(const struct trained *is, const struct trained *was, const char *what)
+static void assert_same_training(const struct trained *is, const struct trained *was, bool bf16, const char *what)
 {
+    const double loss = bf16 ? BF16_LOSS : LOSS, norm = bf16 ? BF16_NORM : NORM;
     for (int i = 0; i < STEPS; i++) {
         const float *a = is->metrics[i], *b = was->metrics[i];
-        assert_near(a[METRIC_LOSS], b[METRIC_LOSS], LOSS * b[METRIC_LOSS], what);
-        assert_near(a[METRIC_NORM], b[METRIC_NORM], NORM * b[METRIC_NORM], what);
+        assert_near(a[METRIC_LOSS], b[METRIC_LOSS], loss * b[METRIC_LOSS], what);
+        assert_near(a[METRIC_NORM], b[METRIC_NORM], norm * b[METRIC_NORM], what);
         assert_true(a[METRIC_LR] == b[METRIC_LR]);
     }
     assert_int_equal(count_saved(exec_program(is->exec)), count_saved(exec_program(was->exec)));
@@ -47,7 +50,7 @@ static void assert_equal_training(const struct trained *is, const struct trained
     if (memcmp(is->metrics, was->metrics, sizeof was->metrics))
         fail_msg("%s: the metrics are not the same to the last bit", what);
     assert_same_weights(was->exec, is->exec, 0, what);
-    assert_same_training(is, was, what);
+    assert_same_training(is, was, false, what);
 }
 
 /* ---- the table ---- */
@@ -82,22 +85,31 @@ static void test_set_and_stage(void **state)
 
 /* ---- alone, in pairs, all ---- */
 
+/* There are sums to write where there are several batches per step. */
+static bool has_work(const char *pass, int model)
+{
+    return strcmp(pass, "no-zero-fill") || odd_settings(model).accumulate > 1;
+}
+
 static void test_exact_passes(void **state)
 {
     (void)state;
     struct backend *const both[] = {reference, tuned};
+    pass_set all = 0;
+    for (int i = 0; i < EXACT; i++)
+        all |= one_pass(exact[i]);
     for (int b = 0; b < 2; b++)
         for (int model = 0; model < SMALL_MODELS; model++) {
             struct trained was = train_with(model, both[b], 0, NULL, NULL);
             for (int i = 0; i < EXACT; i++) {
                 int places[PASSES_MAX] = {0};
                 struct trained is = train_with(model, both[b], one_pass(exact[i]), NULL, places);
-                assert_true(places[pass_find(exact[i])] > 0);
+                assert_true(places[pass_find(exact[i])] > 0 || !has_work(exact[i], model));
                 assert_equal_training(&is, &was, exact[i]);
                 exec_free(is.exec);
             }
-            struct trained is = train_with(model, both[b], one_pass(exact[0]) | one_pass(exact[1]), NULL, NULL);
-            assert_equal_training(&is, &was, "both");
+            struct trained is = train_with(model, both[b], all, NULL, NULL);
+            assert_equal_training(&is, &was, "all of them");
             exec_free(is.exec);
             exec_free(was.exec);
         }
@@ -109,7 +121,8 @@ static void check_pair(int model, int first, int second, const struct trained *w
     char what[128];
     snprintf(what, sizeof what, "%s, then %s on %s", pass_table[first].name, pass_table[second].name, small_models[model].name);
     struct trained is = train_with(model, tuned, PASS_SET_ALL, order, NULL);
-    assert_same_training(&is, was, what);
+    const int rounds = pass_find("mixed-precision");
+    assert_same_training(&is, was, first == rounds || second == rounds, what);
     exec_free(is.exec);
 }
 
@@ -155,9 +168,9 @@ static void test_all(void **state)
         struct trained all = train_with(model, tuned, PASS_SET_ALL, NULL, NULL);
         struct trained again = train_with(model, tuned, PASS_SET_ALL, NULL, NULL);
         struct trained other = train_with(model, tuned, PASS_SET_ALL, backwards, NULL);
-        assert_same_training(&all, &was, "all passes");
+        assert_same_training(&all, &was, true, "all passes");
         assert_equal_training(&again, &all, "all passes, a second time");
-        assert_same_training(&other, &was, "all passes, the last one first");
+        assert_same_training(&other, &was, true, "all passes, the last one first");
         exec_free(was.exec);
         exec_free(all.exec);
         exec_free(again.exec);

@@ -263,6 +263,8 @@ static const struct misfit misfits[] = {
     {OP_LR, {0}, 1, {{1, {2}}}, false, "must be a scalar"},
     {OP_HOST_READ, {0}, 1, {{1, {2}}}, false, "must be a scalar"},
     {OP_ACCUMULATE, {0}, 2, {{1, {2}}, {1, {3}}}, false, "shapes must be equal"},
+    {OP_ACCUMULATE, {0}, 3, {{1, {2}}, {1, {2}}, {1, {2}}}, false, "weight and batch must be scalars"},
+    {OP_ACCUMULATE, {0}, 4, {{1, {2}}, {1, {2}}, {0}, {0}}, false, "weight and batch must be scalars, the batch of i32"},
     {OP_ADAMW, {0}, 7, {{1, {2}}, {1, {2}}, {1, {2}}, {1, {3}}, {0}, {0}, {0}}, false, "one shape"},
 };
 

@@ -47,6 +47,23 @@ static void test_recompute(void **state)
     profiled_release(&x);
 }
 
+/* The pass that trades time for memory does it on purpose. */
+static void test_the_pass_recompute_is_no_recompute(void **state)
+{
+    (void)state;
+    struct program *p = program_new("again");
+    const value_id e = embedded(p), w = matrix(p, "w", 4, 4);
+    product(p, "a", e, w);
+    p->made_by = "recompute";
+    product(p, "again.a", e, w);
+    struct profiled x = profiled_new(p);
+    set_us(&x, OP_MATMUL, 50);
+    add_up(&x);
+    run_detect(&x);
+    assert_null(find(&x, "recompute"));
+    profiled_release(&x);
+}
+
 /* The tick moves on between the two: other random numbers, other work. */
 static void test_updated_input_is_not_recompute(void **state)
 {
@@ -574,6 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant_rebuilt),
         cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_the_pass_recompute_is_no_recompute),
         cmocka_unit_test(test_updated_input_is_not_recompute),
         cmocka_unit_test(test_unfused_optimizer),
         cmocka_unit_test(test_one_update_is_fused),

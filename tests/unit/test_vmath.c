@@ -1,10 +1,10 @@
-/* fast_exp of the tuned kernels against the exact exponential, over the whole range of floats. */
+/* Exponentials of the tuned kernels against the exact ones, over the whole range of floats. */
 #include "support/check.h"
 
 #include <float.h>
 
 #define HONE_ISA baseline
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/vec.h"
 
 /* The limits that tuned.h promises. */
 static const double ULP = 2;
@@ -97,11 +97,24 @@ static void test_sigmoid(void **state)
     assert_true(fast_sigmoid(FLT_MAX) == 1.0f && fast_sigmoid(-FLT_MAX) < 1e-38f);
 }
 
+/* Every lane is computed alike: one is looked at. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    for (float x = -87; x < 88; x += 1.7e-3f)
+        assert_near(exp_low(all(x))[LANES - 1] / exp(x), 1, 4e-7 + 1e-7 * fabsf(x), "exp_low");
+    for (float x = -126; x <= 127; x += 1.7e-3f)
+        assert_near(exp2_near(all(x))[0] / exp2(x), 1, 4e-7, "exp2_near");
+    assert_true(exp_low(all(0))[0] == 1 && exp_low(all(-88.4f))[0] == 0 && exp_low(all(-INFINITY))[0] == 0);
+    assert_true(isnan(exp_low(all(NAN))[0]) && isnan(exp2_near(all(NAN))[0]) && exp2_near(all(-127))[0] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_range),   cmocka_unit_test(test_common_range), cmocka_unit_test(test_edges),
         cmocka_unit_test(test_special_values), cmocka_unit_test(test_sigmoid),
+        cmocka_unit_test(test_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,17 @@
 
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
+#include "ops/cpu/gemm.h"
+
+const char *const gemm_variants[] = {"by size", "own", "blas", NULL};
+
+bool gemm_fits(const struct program *p, const struct op *op)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (shape_rows(p->values[op->in[i]].shape) >= INT32_MAX || shape_last(p->values[op->in[i]].shape) >= INT32_MAX)
+            return false;
+    return true;
+}
 
 const char *cpu_blas_name(void)
 {

@@ -151,8 +151,8 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     struct cpu_backend *b = xcalloc(1, sizeof *b);
     b->base = (struct backend){
         .name = "cpu", .threads = threads > 0 ? threads : cpu_usable_cores(), .alloc = cpu_alloc,
-        .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .run = cpu_run,
-        .free = cpu_free};
+        .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .tune = cpu_tune,
+        .run = cpu_run, .free = cpu_free};
     b->most = cpu_available_bytes();
     b->tuned = reference_only ? NULL : best_variant().kernels;
     const enum status st = team_new(&b->team, b->base.threads, err);

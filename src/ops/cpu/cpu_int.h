@@ -40,6 +40,9 @@ static inline struct attn_dims attn_dims(const struct kernel_call *c)
 
 bool cpu_blas_is_lost(void);
 
+/* backend.tune: chooses the variants of calls whose op is timed. */
+void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
+
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);
 

@@ -1,10 +1,13 @@
-/* A serial single-precision matrix product: by BLAS, or by a kernel of our own for sizes where BLAS spends more on set-up
- * and packing than on the work. */
+/* A serial single-precision matrix product: by BLAS, or by a kernel of our own. */
 #ifndef HONE_OPS_CPU_GEMM_H
 #define HONE_OPS_CPU_GEMM_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "program/program.h"
+
+enum gemm_kernel { GEMM_BY_SIZE, GEMM_OWN, GEMM_BLAS, GEMM_KERNELS };     /* by size: the rule that docs/performance.md explains */
 
 struct gemm {
     int64_t m, n, k;
@@ -16,10 +19,18 @@ struct gemm {
     float *c;                   /* (m, n) with row stride ldc */
     int64_t ldc;
     float scale;
-    bool accumulate;            /* c += scale a b, else c = scale a b */
+    const float *bias;          /* (n), added to every row; NULL: none */
+    bool accumulate;            /* c += scale a b + bias, else c = scale a b + bias */
+    enum gemm_kernel kernel;
+    bool bf16;                  /* a and b are rounded to bf16 first; `kernel` counts only where the CPU does not multiply bf16 */
 };
 
+extern const char *const gemm_variants[];       /* names of enum gemm_kernel, for kernels whose variants are these */
+
 typedef void gemm_fn(const struct gemm *g);
+
+/* Whether all sizes of an op can be counted in int, as CBLAS does. */
+bool gemm_fits(const struct program *p, const struct op *op);
 
 /* The one for the instruction set in use. */
 gemm_fn *cpu_gemm(void);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 
 int cpu_usable_cores(void)
@@ -84,6 +85,6 @@ void cpu_machine_read(struct cpu_machine *m)
     if (m->cores < 1)
         m->cores = m->usable;
     m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %d cores, %s, %s", m->model, m->cores, cpu_isa_name(),
-             cpu_blas_name());
+    snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %d cores, %s%s, %s", m->model, m->cores, cpu_isa_name(),
+             cpu_has_bf16() ? "+bf16" : "", cpu_blas_name());
 }

@@ -1,9 +1,11 @@
 /* What this CPU reaches on the two things that bound every op: multiply-add and memory traffic. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
@@ -17,6 +19,8 @@ struct work {
     size_t room;                /* bytes of each of a, b, c */
     size_t bytes;               /* per thread and copy */
     int repeats;                /* copies per run */
+    bool bf16;                  /* products */
+    enum gemm_kernel kernel;
     double *best;               /* per thread, a cache line apart: seconds of its fastest run */
 };
 
@@ -35,7 +39,7 @@ static void multiply(void *argument, int member)
     const double start = clock_s();
     cpu_gemm()(&(struct gemm){.m = GEMM_ROWS, .n = GEMM_SIZE, .k = GEMM_SIZE, .a = w->a + rows * GEMM_SIZE,
                               .a_row = GEMM_SIZE, .a_col = 1, .b = w->b, .ldb = GEMM_SIZE, .c = w->c + rows * GEMM_SIZE,
-                              .ldc = GEMM_SIZE, .scale = 1});
+                              .ldc = GEMM_SIZE, .scale = 1, .bf16 = w->bf16, .kernel = w->kernel});
     keep_best(w, member, start);
 }
 
@@ -81,7 +85,15 @@ static double rate_each(struct work *w, team_fn *fn, double work_per_thread)
     return sum;
 }
 
-static double measure_gemm(struct work *w) { return rate_each(w, multiply, 2.0 * GEMM_ROWS * GEMM_SIZE * GEMM_SIZE) / 1e9; }
+/* The faster of our own kernel and BLAS. */
+static double measure_gemm(struct work *w, bool bf16)
+{
+    double best = 0;
+    w->bf16 = bf16;
+    for (w->kernel = GEMM_OWN; w->kernel <= (bf16 ? GEMM_OWN : GEMM_BLAS); w->kernel++)
+        best = fmax(best, rate_each(w, multiply, 2.0 * GEMM_ROWS * GEMM_SIZE * GEMM_SIZE) / 1e9);
+    return best;
+}
 
 /* A level that the threads share is measured by the time until all are done. */
 static double measure_copy(struct work *w, double bytes_per_thread, bool shared)
@@ -115,7 +127,8 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
         memset(w.a, 0, bytes);
         memset(w.b, 0, bytes);
         memset(w.c, 0, bytes);
-        out->gemm_gflops = measure_gemm(&w);
+        out->gemm_gflops = measure_gemm(&w, false);
+        out->bf16_gflops = cpu_has_bf16() ? measure_gemm(&w, true) : 0;
         /* source and target together fill half of a level: of a core's own, or its share of the common one */
         out->copy_gb_per_s[0] = measure_copy(&w, m->cache_bytes[0] / 4, false);
         out->copy_gb_per_s[1] = measure_copy(&w, m->cache_bytes[1] / 4, false);

@@ -15,7 +15,7 @@ struct attention {
 
 static struct attention attention_of(const struct kernel_call *c)
 {
-    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 6 : 3;
+    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
     const struct op_attrs *a = &c->op->attrs;
     const struct shape q = call_in(c, first)->shape;
     return (struct attention){q.dim[0], a->heads, a->kv_heads, q.dim[1], q.dim[2] / a->heads, c->in[first],
@@ -59,8 +59,8 @@ static double kept(const struct attention *x, int64_t b, int64_t h, int64_t i, i
     return rng_unit(block.x[at % 4]) < a->prob ? 0 : (double)(1 / (1 - a->prob));
 }
 
-/* w (seq) gets e^(score - largest); returns the log of the sum of e^score, and that sum over e^largest in *sum. A row without a
- * finite score has no weights that sum to one: what is divided by *sum is then not a number. */
+/* w (seq) gets e^(score - largest), *sum what they sum to; returns the largest score. A row without a finite score has no
+ * weights that sum to one: what is divided by *sum is then not a number. */
 static double row_weights(const struct attention *x, int64_t b, int64_t h, int64_t i, double *w, double *sum)
 {
     double largest = -INFINITY;
@@ -75,7 +75,7 @@ static double row_weights(const struct attention *x, int64_t b, int64_t h, int64
         w[j] = exp(w[j] - largest);
         *sum += w[j];
     }
-    return largest + log(*sum);
+    return largest;
 }
 
 size_t ref_attention_scratch(const struct program *p, const struct op *op, int threads)
@@ -89,12 +89,14 @@ void ref_attention(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const struct attention x = attention_of(c);
-    float *y = c->out[0], *log_sums = c->out[1];        /* (B, T, H * D), (B, H, T) */
+    float *y = c->out[0], *largest = c->out[1], *sums = c->out[2];      /* (B, T, H * D), (B, H, T), (B, H, T) */
     double *w = c->scratch, total;
     for (int64_t b = 0; b < x.batch; b++)
         for (int64_t h = 0; h < x.heads; h++)
             for (int64_t i = 0; i < x.seq; i++) {
-                log_sums[(b * x.heads + h) * x.seq + i] = (float)row_weights(&x, b, h, i, w, &total);
+                const int64_t row = (b * x.heads + h) * x.seq + i;
+                largest[row] = (float)row_weights(&x, b, h, i, w, &total);
+                sums[row] = (float)total;
                 for (int64_t j = 0; j < visible(&x, i); j++)
                     w[j] *= kept(&x, b, h, i, j) / total;
                 for (int64_t e = 0; e < x.size; e++) {
@@ -111,12 +113,12 @@ void ref_attention(const struct kernel_call *c, const struct kernel_thread *t)
 static void row_grad(const struct attention *x, const struct kernel_call *c, int64_t b, int64_t h, int64_t i, double *dk,
                      double *dv)
 {
-    const int64_t at = query_at(x, b, i, h);
+    const int64_t at = query_at(x, b, i, h), row = (b * x->heads + h) * x->seq + i;
     const float *dy = (const float *)c->in[0] + at, *y = (const float *)c->in[4] + at;
-    const double log_sum = ((const float *)c->in[5])[(b * x->heads + h) * x->seq + i], all = dot(dy, y, x->size);
+    const double largest = ((const float *)c->in[5])[row], sum = ((const float *)c->in[6])[row], all = dot(dy, y, x->size);
     double *ds = c->scratch;
     for (int64_t j = 0; j < visible(x, i); j++) {
-        const double w = exp(score(x, b, h, i, j) - log_sum), m = kept(x, b, h, i, j);
+        const double w = exp(score(x, b, h, i, j) - largest) / sum, m = kept(x, b, h, i, j);
         ds[j] = w * (m * dot(dy, x->v + key_at(x, b, j, h), x->size) - all) * x->attrs->scale;
         for (int64_t e = 0; e < x->size; e++) {
             dv[j * x->size + e] += w * m * dy[e];
@@ -124,10 +126,10 @@ static void row_grad(const struct attention *x, const struct kernel_call *c, int
         }
     }
     for (int64_t e = 0; e < x->size; e++) {
-        double sum = 0;
+        double dq = 0;
         for (int64_t j = 0; j < visible(x, i); j++)
-            sum += ds[j] * x->k[key_at(x, b, j, h) + e];
-        ((float *)c->out[0])[at + e] = (float)sum;
+            dq += ds[j] * x->k[key_at(x, b, j, h) + e];
+        ((float *)c->out[0])[at + e] = (float)dq;
     }
 }
 

@@ -109,9 +109,10 @@ void ref_accumulate(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const float *x = c->in[1], weight = c->op->n_in > 2 ? *(const float *)c->in[2] : 1;
+    const bool first = c->op->n_in > 3 && *(const int32_t *)c->in[3] == 1;
     float *acc = c->out[0];
     for (int64_t i = 0; i < in_count(c, 1); i++)
-        acc[i] += x[i] * weight;
+        acc[i] = (first ? 0 : acc[i]) + x[i] * weight;
 }
 
 void ref_divide(const struct kernel_call *c, const struct kernel_thread *t)

@@ -3,13 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/reference/reference.h"
 
-static double dot(const float *a, const float *b, int64_t n)
+static double dot(const float *a, const float *b, int64_t n, bool bf16)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += (double)a[i] * b[i];
+        sum += (double)bf16_operand(a[i], bf16) * bf16_operand(b[i], bf16);
     return sum;
 }
 
@@ -19,26 +20,28 @@ static void row_gradients(const struct kernel_call *c, int64_t r, double log_sum
     const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape);
     const float *x = (const float *)c->in[0] + r * n, *w = c->in[1];        /* (D), (V, D) */
     const int32_t *targets = c->in[2];
+    const bool bf16 = c->op->attrs.bf16;
     float *dx = (float *)c->out[2] + r * n, *dw = c->out[3];                /* (D), (V, D) */
     for (int64_t v = 0; v < vocab; v++) {
-        const double dz = (exp(dot(x, w + v * n, n) - log_sum) - (v == targets[r])) / count;
+        double dz = (exp(dot(x, w + v * n, n, bf16) - log_sum) - (v == targets[r])) / count;
+        dz = bf16 ? bf16_round((float)dz) : dz;
         for (int64_t i = 0; i < n; i++) {
-            dx[i] += (float)(dz * w[v * n + i]);
-            dw[v * n + i] += (float)(dz * x[i]);
+            dx[i] += (float)(dz * bf16_operand(w[v * n + i], bf16));
+            dw[v * n + i] += (float)(dz * bf16_operand(x[i], bf16));
         }
     }
 }
 
 /* The logarithm of the sum of all exponentials. */
-static double row_log_sum(const float *x, const float *w, int64_t vocab, int64_t n)
+static double row_log_sum(const float *x, const float *w, int64_t vocab, int64_t n, bool bf16)
 {
-    double most = dot(x, w, n), sum = 0;
+    double most = dot(x, w, n, bf16), sum = 0;
     for (int64_t v = 1; v < vocab; v++) {
-        const double z = dot(x, w + v * n, n);
+        const double z = dot(x, w + v * n, n, bf16);
         most = z > most ? z : most;
     }
     for (int64_t v = 0; v < vocab; v++)
-        sum += exp(dot(x, w + v * n, n) - most);
+        sum += exp(dot(x, w + v * n, n, bf16) - most);
     return most + log(sum);
 }
 
@@ -48,7 +51,7 @@ void ref_linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape), rows = in_count(c, 2);
     const float *w = c->in[1];
     const int32_t *targets = c->in[2];
-    const bool gradients = c->op->attrs.parts == 4;
+    const bool gradients = c->op->attrs.parts == 4, bf16 = c->op->attrs.bf16;
     double sum = 0, count = 0;
     for (int64_t r = 0; r < rows; r++)
         count += targets[r] >= 0;
@@ -58,8 +61,8 @@ void ref_linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
         if (targets[r] < 0)
             continue;
         const float *x = (const float *)c->in[0] + r * n;
-        const double log_sum = row_log_sum(x, w, vocab, n);
-        sum += log_sum - dot(x, w + targets[r] * n, n);
+        const double log_sum = row_log_sum(x, w, vocab, n, bf16);
+        sum += log_sum - dot(x, w + targets[r] * n, n, bf16);
         if (gradients)
             row_gradients(c, r, log_sum, count);
     }

@@ -2,20 +2,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/reference/reference.h"
 
 void ref_matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const struct matmul_dims d = matmul_dims(c->program, c->op);
-    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
+    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.bf16;
     const float *a = c->in[0], *b = c->in[1], *bias = c->op->n_in > 2 ? c->in[2] : NULL;
     float *y = c->out[0];           /* (m, n) */
     for (int64_t i = 0; i < d.m; i++)
         for (int64_t j = 0; j < d.n; j++) {
             double sum = bias ? bias[j] : 0;
             for (int64_t k = 0; k < d.k; k++)
-                sum += (double)a[ta ? k * d.m + i : i * d.k + k] * b[tb ? j * d.k + k : k * d.n + j];
+                sum += (double)bf16_operand(a[ta ? k * d.m + i : i * d.k + k], bf16) *
+                       bf16_operand(b[tb ? j * d.k + k : k * d.n + j], bf16);
             y[i * d.n + j] = (float)sum;
         }
 }

@@ -31,13 +31,13 @@ void ref_lr(const struct kernel_call *c, const struct kernel_thread *t)
 void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    double sum = 0;
     for (int k = 0; k < c->op->n_in; k++) {
         const float *x = c->in[k];
+        double sum = 0;
         for (int64_t i = 0; i < in_count(c, k); i++)
             sum += (double)x[i] * x[i];
+        ((float *)c->out[0])[k] = (float)sum;
     }
-    *(float *)c->out[0] = (float)sum;
 }
 
 void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
@@ -46,7 +46,8 @@ void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
     const float max_norm = c->op->attrs.max_norm;
     double sum = 0;
     for (int i = 1; i < c->op->n_in; i++)
-        sum += *(const float *)c->in[i];
+        for (int64_t k = 0; k < in_count(c, i); k++)
+            sum += ((const float *)c->in[i])[k];
     const float norm = (float)sqrt(sum), loss = *(const float *)c->in[0];
     float factor = max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6f) : 1;
     if (!isfinite(norm) || !isfinite(loss))

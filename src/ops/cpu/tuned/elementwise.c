@@ -106,11 +106,18 @@ static void fill(const struct kernel_call *c, const struct kernel_thread *t)
 static void accumulate(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const float *x = c->in[1], weight = c->op->n_in > 2 ? *(const float *)c->in[2] : 1;
+    const bool first = c->op->n_in > 3 && *(const int32_t *)c->in[3] == 1;
     float *acc = c->out[0];
     const struct span s = my_elements(t, in_count(c, 1));
-    INDEPENDENT
-    for (int64_t i = s.lo; i < s.hi; i++)
-        acc[i] += x[i] * weight;
+    if (first) {
+        INDEPENDENT
+        for (int64_t i = s.lo; i < s.hi; i++)
+            acc[i] = 0 + x[i] * weight;         /* as if acc had been zero: -0 becomes 0 */
+    } else {
+        INDEPENDENT
+        for (int64_t i = s.lo; i < s.hi; i++)
+            acc[i] += x[i] * weight;
+    }
 }
 
 static void divide(const struct kernel_call *c, const struct kernel_thread *t)

@@ -2,7 +2,7 @@
  * thread in one order whatever the number of threads. */
 #include <string.h>
 
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/vec.h"
 
 static void embed(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -31,17 +31,32 @@ static void embed_grad(const struct kernel_call *c, const struct kernel_thread *
     }
 }
 
+/* y (columns) += x (rows, columns), row by row; sums of many columns stay in registers meanwhile. */
+static void add_rows(float *restrict y, const float *restrict x, int64_t rows, int64_t columns, int64_t width)
+{
+    int64_t j = 0;
+    for (; j + STRIDE <= columns; j += STRIDE) {
+        vec sum[STRANDS];
+        EACH_STRAND(k) sum[k] = load(y + j + k * LANES);
+        for (int64_t i = 0; i < rows; i++)
+            EACH_STRAND(k) sum[k] += load(x + i * width + j + k * LANES);
+        EACH_STRAND(k) store(y + j + k * LANES, sum[k]);
+    }
+    for (; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            y[j] += x[i * width + j];
+}
+
 static void sum_leading(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    const float *restrict x = c->in[0];
-    float *restrict y = c->out[0];
+    enum { ROWS = 32 };             /* at a time: few pages, however wide they are */
+    const float *x = c->in[0];
+    float *y = c->out[0];
     const int64_t width = out_count(c, 0), rows = in_count(c, 0) / width;
-    const struct span columns = my_columns(t, width);
-    for (int64_t j = columns.lo; j < columns.hi; j++)
-        y[j] = 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = columns.lo; j < columns.hi; j++)
-            y[j] += x[i * width + j];
+    const struct span s = my_columns(t, width);
+    memset(y + s.lo, 0, (size_t)(s.hi - s.lo) * sizeof *y);
+    for (int64_t i = 0; i < rows; i += ROWS)
+        add_rows(y + s.lo, x + i * width + s.lo, rows - i < ROWS ? rows - i : ROWS, s.hi - s.lo, width);
 }
 
 const struct kernel TUNED(embed)[] = {

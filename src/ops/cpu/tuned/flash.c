@@ -4,30 +4,33 @@
 
 /* A thread's own memory. */
 struct forward {
-    float *k, *v;               /* (rows, width): one batch and kv head */
-    float *q;                   /* (size, QUERIES): a block of queries, times scale and log2(e) */
-    float *y;                   /* (width, QUERIES): its result, not yet divided by the sums */
+    float *copy;                /* (2, rows, width): where k and v are copied to */
+    const float *k, *v;         /* (rows, width) with row stride key_row: one batch and kv head */
+    int64_t key_row;
+    float *q;                   /* (size, QUERIES): a block of queries, times scale */
+    float *y;                   /* (QUERIES, width): its result, not yet divided by the sums */
     float *s, *keep;            /* (KEYS, PANEL): scores, then weights */
     float *largest, *sum;       /* (QUERIES) */
+    float *factor;              /* (QUERIES): by which what was summed before must shrink; one over the sum */
     int64_t loaded;             /* whose k and v: b * kv_heads + kv */
 };
 
 static int64_t forward_floats(const struct flash *f)
 {
-    return 2 * f->rows * f->width + 2 * f->width * QUERIES + 2 * KEYS * PANEL + 2 * QUERIES;
+    return 2 * f->rows * f->width + 2 * f->width * QUERIES + 2 * KEYS * PANEL + 3 * QUERIES;
 }
 
 static struct forward forward_of(const struct flash *f, float *m)
 {
     struct forward w = {.loaded = -1};
-    w.k = m;
-    w.v = w.k + f->rows * f->width;
-    w.q = w.v + f->rows * f->width;
+    w.copy = m;
+    w.q = w.copy + 2 * f->rows * f->width;
     w.y = w.q + f->width * QUERIES;
     w.s = w.y + f->width * QUERIES;
     w.keep = w.s + KEYS * PANEL;
     w.largest = w.keep + KEYS * PANEL;
     w.sum = w.largest + QUERIES;
+    w.factor = w.sum + QUERIES;
     return w;
 }
 
@@ -37,78 +40,103 @@ static void load_keys(const struct flash *f, struct forward *w, int64_t b, int64
     if (w->loaded == b * f->kv_heads + kv)
         return;
     w->loaded = b * f->kv_heads + kv;
-    TUNED(flash_copy)(w->k, f->width, f->rows, f->k + at, stride, f->seq, f->size);
-    TUNED(flash_copy)(w->v, f->width, f->rows, f->v + at, stride, f->seq, f->size);
+    w->k = f->k + at;
+    w->v = f->v + at;
+    w->key_row = stride;
+    if (f->in_place)
+        return;
+    float *k = w->copy, *v = k + f->rows * f->width;
+    TUNED(flash_copy)(k, f->width, f->rows, w->k, stride, f->seq, f->size);
+    TUNED(flash_copy)(v, f->width, f->rows, w->v, stride, f->seq, f->size);
+    w->k = k;
+    w->v = v;
+    w->key_row = f->width;
 }
 
 /* Turns scores (keys, PANEL) into weights over the largest score so far, brings largest and sum of the panel up to date, and
  * gives the factor by which what was summed before must shrink. A score that is not a number reaches the sum in any case. */
-KERNEL void soften(float *s, int64_t keys, float *largest, float *sum, vec factor[2])
+KERNEL void soften(float *s, int64_t keys, float *largest, float *sum, float *factor)
 {
-    const vec before0 = load(largest), before1 = load(largest + LANES), none = all(-INFINITY);
-    vec now0 = before0, now1 = before1, added[4] = {0};
+    const vec none = all(-INFINITY), before[2] = {load(largest), load(largest + LANES)};
+    vec now[2] = {before[0], before[1]}, shift[2], added[4] = {0};
     for (int64_t j = 0; j < keys; j++) {
-        now0 = larger(now0, load(s + j * PANEL));
-        now1 = larger(now1, load(s + j * PANEL + LANES));
+        now[0] = larger(now[0], load(s + j * PANEL));
+        now[1] = larger(now[1], load(s + j * PANEL + LANES));
     }
-    const vec shift[2] = {choose(now0 == none, all(0), now0), choose(now1 == none, all(0), now1)};  /* -inf less -inf is NaN */
+    UNROLL(2)
+    for (int i = 0; i < 2; i++)
+        shift[i] = choose(now[i] == none, all(0), now[i]);          /* -inf less -inf is NaN */
     for (int64_t j = 0; j < keys; j += 2) {             /* TILE is even, and rows are whole tiles; see mask_scores */
         vec e[4];
         UNROLL(4)
         for (int i = 0; i < 4; i++)
-            e[i] = exp2_low(load(s + j * PANEL + i * LANES) - shift[i % 2]);
+            e[i] = exp_low(load(s + j * PANEL + i * LANES) - shift[i % 2]);
         UNROLL(4)
         for (int i = 0; i < 4; i++) {
             store(s + j * PANEL + i * LANES, e[i]);
             added[i] += e[i];
         }
     }
-    factor[0] = exp2_low(before0 - shift[0]);
-    factor[1] = exp2_low(before1 - shift[1]);
-    store(sum, load(sum) * factor[0] + (added[0] + added[2]));
-    store(sum + LANES, load(sum + LANES) * factor[1] + (added[1] + added[3]));
-    store(largest, now0);
-    store(largest + LANES, now1);
+    UNROLL(2)
+    for (int i = 0; i < 2; i++) {
+        const vec less = exp_low(before[i] - shift[i]);
+        store(sum + i * LANES, load(sum + i * LANES) * less + (added[i] + added[i + 2]));
+        store(factor + i * LANES, less);
+        store(largest + i * LANES, now[i]);
+    }
 }
 
-static void attend(const struct flash *f, struct forward *w, const struct sight *g, int64_t at)
+/* One panel and one block of keys; y has rows of all heads. */
+static void attend(const struct flash *f, struct forward *w, const struct sight *g, int64_t at, float *y)
 {
-    vec factor[2];
-    rows_times_panel(w->s, PANEL, g->keys, f->size, w->k + g->key * f->width, f->width, w->q + at, QUERIES);
+    const int64_t key = g->key * w->key_row;
+    rows_times_panel(w->s, PANEL, g->keys, f->size, w->k + key, w->key_row, w->q + at, QUERIES);
     mask_scores(w->s, PANEL, f, g);
-    soften(w->s, g->keys, w->largest + at, w->sum + at, factor);
+    soften(w->s, g->keys, w->largest + at, w->sum + at, w->factor);
     if (f->prob > 0) {
         TUNED(flash_keep)(w->keep, f, g);
         for (int64_t i = 0; i < g->keys * PANEL; i++)
             w->s[i] *= w->keep[i];
     }
-    columns_times_panel(w->y + at, QUERIES, factor[0], factor[1], f->size, g->keys, w->v + g->key * f->width, f->width, w->s,
-                        PANEL);
-}
-
-/* Divides by the sums and writes y and the logs of the sums. */
-static void finish(const struct flash *f, struct forward *w, int64_t rows, float *y, float *log_sums)
-{
-    for (int64_t i = 0; i < rows; i += LANES) {
-        const vec share = 1 / load(w->sum + i);
-        for (int64_t e = 0; e < f->size; e++)
-            store(w->y + e * QUERIES + i, load(w->y + e * QUERIES + i) * share);
+    if (!f->direct) {
+        add_panel_times_rows(w->y + at * f->width, f->width, w->factor, g->keys, w->s, PANEL, w->v + key, w->key_row);
+        return;
     }
-    TUNED(flash_transpose)(y, f->heads * f->size, w->y, QUERIES, f->size, rows, 1);
-    for (int64_t i = 0; i < rows; i++)
-        log_sums[i] = (w->largest[i] == -INFINITY ? 0 : w->largest[i] * LN_2) + logf(w->sum[i]);
+    store(w->factor, 1 / load(w->sum + at));
+    store(w->factor + LANES, 1 / load(w->sum + at + LANES));
+    panel_times_rows(y + at * f->heads * f->size, f->heads * f->size, f->width, w->factor, g->keys, w->s, PANEL, w->v + key,
+                     w->key_row);
 }
 
-static void attend_block(const struct flash *f, struct forward *w, int64_t head, int64_t first, float *y, float *log_sums)
+/* Divides by the sums. */
+static void write_block(const struct flash *f, const struct forward *w, int64_t rows, float *y)
+{
+    for (int64_t i = 0; i < rows; i += LANES)
+        store(w->factor + i, 1 / load(w->sum + i));
+    for (int64_t i = 0; i < rows; i++)
+        scale_row(y + i * f->heads * f->size, w->y + i * f->width, f->size, w->factor[i]);
+}
+
+static void write_sums(const struct forward *w, int64_t rows, float *largest, float *sums)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        largest[i] = w->largest[i] == -INFINITY ? 0 : w->largest[i];
+        sums[i] = w->sum[i];
+    }
+}
+
+static void attend_block(const struct flash *f, struct forward *w, int64_t head, int64_t first, void *const *out)
 {
     const int64_t rows = least(QUERIES, f->seq - first), lanes = up_to(rows, PANEL), stride = f->heads * f->size;
-    const int64_t at = (head / f->heads * f->seq + first) * stride + head % f->heads * f->size;
+    const int64_t at = (head / f->heads * f->seq + first) * stride + head % f->heads * f->size, row = head * f->seq + first;
+    float *y = (float *)out[0] + at;
     load_keys(f, w, head / f->heads, head % f->heads / f->group);
-    expect_rows(y + at, stride, rows, f->size);
+    expect_rows(y, stride, rows, f->size);
     if (rows < lanes)
         memset(w->q, 0, (size_t)(f->size * QUERIES) * sizeof *w->q);
-    TUNED(flash_transpose)(w->q, QUERIES, f->q + at, stride, rows, f->size, f->scale * LOG2_E);
-    memset(w->y, 0, (size_t)(f->width * QUERIES) * sizeof *w->y);
+    TUNED(flash_transpose)(w->q, QUERIES, f->q + at, stride, rows, f->size, f->scale);
+    if (!f->direct)
+        memset(w->y, 0, (size_t)(f->width * QUERIES) * sizeof *w->y);
     for (int64_t i = 0; i < lanes; i++) {
         w->largest[i] = -INFINITY;
         w->sum[i] = 0;
@@ -117,9 +145,11 @@ static void attend_block(const struct flash *f, struct forward *w, int64_t head,
         for (int64_t i = 0; i < lanes; i += PANEL) {
             const struct sight g = sight_of(f, head, first + i, key);
             if (g.keys > 0)
-                attend(f, w, &g, i);
+                attend(f, w, &g, i, y);
         }
-    finish(f, w, rows, y + at, log_sums + head * f->seq + first);
+    if (!f->direct)
+        write_block(f, w, rows, y);
+    write_sums(w, rows, (float *)out[1] + row, (float *)out[2] + row);
 }
 
 /* Where a share of the blocks (head by head) begins: under a causal mask block n of a head costs n + 1. */
@@ -139,7 +169,7 @@ static void attention(const struct kernel_call *c, const struct kernel_thread *t
     struct forward w = forward_of(&f, (float *)c->scratch + t->index * up_to(forward_floats(&f), 16));
     const int64_t blocks = blocks_of(&f), end = share_start(&f, t->index + 1, t->count);
     for (int64_t n = share_start(&f, t->index, t->count); n < end; n++)
-        attend_block(&f, &w, n / blocks, n % blocks * QUERIES, c->out[0], c->out[1]);
+        attend_block(&f, &w, n / blocks, n % blocks * QUERIES, c->out);
 }
 
 static size_t attention_scratch(const struct program *p, const struct op *op, int threads)

@@ -4,47 +4,34 @@
  * of a row are then lanes too, no step needs a sum across a vector, and all seven products take one operand as it lies in
  * memory, element by element, and one as rows of vectors. Only queries (and the gradient of the output) are transposed, once
  * per block of queries. A panel is two vectors of queries; under a causal mask it sees no key past its last query, so the
- * work above the diagonal is at most a triangle of one panel. */
+ * work above the diagonal is at most a triangle of one panel.
+ *
+ * A weight is e^(score - largest) over the row's sum, from the same scores forward and backward: the log of the sum, which would
+ * be one number instead of two, has too few digits where scores are large. */
 #ifndef HONE_OPS_CPU_TUNED_FLASH_H
 #define HONE_OPS_CPU_TUNED_FLASH_H
 
 #include <math.h>
 #include <string.h>
 
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/vec.h"
 
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#if defined(__AVX512F__)
-enum { LANES = 16, TILE = 8 };
-#elif defined(__AVX2__)
-enum { LANES = 8, TILE = 4 };
-#elif defined(__aarch64__)
-enum { LANES = 4, TILE = 8 };
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { TILE = 8 };
 #else
-enum { LANES = 4, TILE = 4 };
+enum { TILE = 4 };
 #endif
 enum { PANEL = 2 * LANES, QUERIES = 32, KEYS = 64 };    /* a block: QUERIES x KEYS; TILE divides PANEL, PANEL both */
 
-typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-
-#define INLINE static inline __attribute__((always_inline))
 #define KERNEL static __attribute__((noinline, unused))     /* not inlined: alone it gets all registers */
-
-INLINE vec load(const float *p) { return *(const vec *)p; }
-INLINE void store(float *p, vec x) { *(vec *)p = x; }
-INLINE vec choose(ivec mask, vec yes, vec no) { return (vec)((mask & (ivec)yes) | (~mask & (ivec)no)); }
-INLINE vec all(float x) { return (vec){0} + x; }
 
 /* One call: sizes, operands, what dropout needs. */
 struct flash {
     int64_t batch, heads, kv_heads, group, seq, size;
     int64_t width;              /* size up to whole panels: row stride of copies */
     int64_t rows;               /* seq up to whole tiles: rows of copies */
+    bool in_place;              /* all is whole panels, and rows so near to each other that copies gain nothing */
+    bool direct;                /* and one block of keys is all: what a panel gives to its queries is written at once */
     bool causal;
     float scale;
     const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
@@ -129,41 +116,48 @@ KERNEL void rows_times_panel(float *c, int64_t c_row, int64_t rows, int64_t dept
     }
 }
 
-/* c (rows, PANEL) = c * factor + a^T b, a (depth, rows): factor is one number per column, two vectors. */
-KERNEL void columns_times_panel(float *c, int64_t c_row, vec factor0, vec factor1, int64_t rows, int64_t depth,
-                                const float *a, int64_t a_row, const float *b, int64_t b_row)
+/* c (PANEL, width) = c * factor + a^T b, with a (depth, PANEL), b (depth, width) and a factor per row of c. */
+KERNEL void add_panel_times_rows(float *c, int64_t width, const float *factor, int64_t depth, const float *a, int64_t a_row,
+                                 const float *b, int64_t b_row)
 {
-    for (int64_t j = 0; j < rows; j += TILE) {
-        vec x[TILE], y[TILE];
-        product(x, y, depth, a + j, 1, a_row, b, b_row);
-        UNROLL(8)
-        for (int i = 0; i < TILE; i++) {
-            float *to = c + (j + i) * c_row;
-            store(to, load(to) * factor0 + x[i]);
-            store(to + LANES, load(to + LANES) * factor1 + y[i]);
+    for (int64_t j = 0; j < PANEL; j += TILE)
+        for (int64_t e = 0; e < width; e += PANEL) {
+            vec x[TILE], y[TILE];
+            product(x, y, depth, a + j, 1, a_row, b + e, b_row);
+            UNROLL(8)
+            for (int i = 0; i < TILE; i++) {
+                float *to = c + (j + i) * width + e;
+                store(to, load(to) * factor[j + i] + x[i]);
+                store(to + LANES, load(to + LANES) * factor[j + i] + y[i]);
+            }
         }
-    }
 }
 
-#if defined(__aarch64__)
-INLINE vec larger(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
-#else
-INLINE vec larger(vec a, vec b) { return choose(a < b, b, a); }     /* a where one is NaN: no step loses it, see soften */
-#endif
-
-/* 2^x for x up to 127, within 3 ulp; 0 below the normal numbers, NaN for NaN. Scores are kept times log2(e), which saves the
- * reduction of e^x to a power of two: adding 1.5 * 2^23 rounds to a whole number that stands in the low bits, here already with
- * the bias of an exponent; the polynomial is the best of its degree on [-1/2, 1/2] that gives 1 at 0. */
-INLINE vec exp2_low(vec x)
+/* c (PANEL, width) = a^T b * factor, the same way. */
+KERNEL void panel_times_rows(float *c, int64_t c_row, int64_t width, const float *factor, int64_t depth, const float *a,
+                             int64_t a_row, const float *b, int64_t b_row)
 {
-    const vec round = all(12582912.0f + 127);
-    x = larger(x, all(-127));
-    const vec shifted = x + round, f = x - (shifted - round), f2 = f * f;
-    const vec low = f * 6.9314697759e-1f + 1.0f, middle = f * 5.5507337507e-2f + 2.4022242065e-1f;
-    const vec high = f * 1.3264729144e-3f + 9.6715139664e-3f;
-    return ((high * f2 + middle) * f2 + low) * (vec)((ivec)shifted << 23);
+    for (int64_t j = 0; j < PANEL; j += TILE)
+        for (int64_t e = 0; e < width; e += PANEL) {
+            vec x[TILE], y[TILE];
+            product(x, y, depth, a + j, 1, a_row, b + e, b_row);
+            UNROLL(8)
+            for (int i = 0; i < TILE; i++) {
+                store(c + (j + i) * c_row + e, x[i] * factor[j + i]);
+                store(c + (j + i) * c_row + e + LANES, y[i] * factor[j + i]);
+            }
+        }
 }
-static const float LOG2_E = 1.4426950409f, LN_2 = 0.6931471806f;
+
+/* to (size) = from * factor. */
+INLINE void scale_row(float *to, const float *from, int64_t size, float factor)
+{
+    int64_t e = 0;
+    for (; e + LANES <= size; e += LANES)
+        store(to + e, load(from + e) * factor);
+    for (; e < size; e++)
+        to[e] = from[e] * factor;
+}
 
 INLINE ivec lane_numbers(void)
 {

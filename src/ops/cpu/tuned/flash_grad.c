@@ -1,16 +1,28 @@
-/* Tuned: the backward of attention in blocks. Weights are made again from q, k and the logs of the sums. Every task adds to
- * the gradients of one kv head's keys and values, in memory of its own and in a fixed order; where there are fewer kv heads
- * than threads can share, a kv head is split into several tasks, whose sums are added at the end. */
+/* Tuned: the backward of attention in blocks. Weights are made again from q, k, the largest scores and the sums. Every task
+ * adds to the gradients of one kv head's keys and values, in memory of its own and in a fixed order; where there are fewer kv
+ * heads than threads can share, a kv head is split into several tasks, whose sums are added at the end. */
 #include "ops/cpu/tuned/flash.h"
 
 /* A thread's own memory. */
 struct backward {
-    float *k, *v;               /* (rows, width): one batch and kv head */
-    float *q, *dy;              /* (QUERIES, width): a block of queries */
-    float *q_t, *dy_t, *dq_t;   /* (width, QUERIES): the same transposed, q times scale and log2(e); the gradient of q */
-    float *w, *ds;              /* (KEYS, QUERIES): weights, gradient of the scores */
+    float *key_copy;            /* (2, rows, width): where k and v are copied to */
+    const float *k, *v;         /* (rows, width) with row stride key_row: one batch and kv head */
+    float *query_copy;          /* (2, QUERIES, width): where q and dy are copied to */
+    const float *q, *dy;        /* (QUERIES, width) with row stride query_row: a block of queries */
+    int64_t key_row, query_row;
+    float *q_t, *dy_t;          /* (width, QUERIES): the same transposed, times scale */
+    float *dq;                  /* (QUERIES, width): the gradient of q */
+    float *w, *ds;              /* (KEYS, QUERIES): weights, gradient of the scores times scale */
     float *keep;                /* (KEYS, PANEL) */
-    float *log_sum, *all;       /* (QUERIES); all: dy y, what the gradients of a row's weights sum to */
+    float *largest, *share;     /* (QUERIES): the largest score, one over the sum */
+    float *all;                 /* (QUERIES): dy y, what the gradients of a row's weights sum to, times scale */
+};
+
+/* Where a task sums the gradients of k and v. */
+struct key_sums {
+    float *dk, *dv;             /* (rows, width) with row stride row */
+    int64_t row;
+    bool empty;                 /* nothing is there yet: write, do not add */
 };
 
 /* The tasks of a call: task n is part n % parts of kv head n / parts. */
@@ -23,24 +35,23 @@ static int64_t slot_floats(const struct flash *f) { return 2 * f->rows * f->widt
 
 static int64_t backward_floats(const struct flash *f)
 {
-    return up_to(2 * f->rows * f->width + 5 * f->width * QUERIES + 2 * KEYS * QUERIES + KEYS * PANEL + 2 * QUERIES, 16);
+    return up_to(2 * f->rows * f->width + 5 * f->width * QUERIES + 2 * KEYS * QUERIES + KEYS * PANEL + 3 * QUERIES, 16);
 }
 
 static struct backward backward_of(const struct flash *f, float *m)
 {
-    struct backward w;
-    w.k = m;
-    w.v = w.k + f->rows * f->width;
-    w.q = w.v + f->rows * f->width;
-    w.dy = w.q + f->width * QUERIES;
-    w.q_t = w.dy + f->width * QUERIES;
+    struct backward w = {0};
+    w.key_copy = m;
+    w.query_copy = w.key_copy + 2 * f->rows * f->width;
+    w.q_t = w.query_copy + 2 * f->width * QUERIES;
     w.dy_t = w.q_t + f->width * QUERIES;
-    w.dq_t = w.dy_t + f->width * QUERIES;
-    w.w = w.dq_t + f->width * QUERIES;
+    w.dq = w.dy_t + f->width * QUERIES;
+    w.w = w.dq + f->width * QUERIES;
     w.ds = w.w + KEYS * QUERIES;
     w.keep = w.ds + KEYS * QUERIES;
-    w.log_sum = w.keep + KEYS * PANEL;
-    w.all = w.log_sum + QUERIES;
+    w.largest = w.keep + KEYS * PANEL;
+    w.share = w.largest + QUERIES;
+    w.all = w.share + QUERIES;
     return w;
 }
 
@@ -54,119 +65,189 @@ static struct tasks tasks_of(const struct flash *f, int threads)
     return (struct tasks){heads * parts, parts, parts > 1 ? heads * parts : threads};
 }
 
+/* to (rows) = the sums of the products of rows of a and b, times scale; by fours, for a sum across a vector is dear. */
+static void row_products(float *to, const float *a, const float *b, int64_t row, int64_t rows, int64_t size, float scale)
+{
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4, a += 4 * row, b += 4 * row) {
+        vec x[4] = {0};
+        float rest[4] = {0};
+        int64_t e = 0;
+        for (; e + LANES <= size; e += LANES)
+            UNROLL(4)
+            for (int k = 0; k < 4; k++)
+                x[k] += load(a + k * row + e) * load(b + k * row + e);
+        for (; e < size; e++)
+            for (int k = 0; k < 4; k++)
+                rest[k] += a[k * row + e] * b[k * row + e];
+        *(quad *)(to + i) = (lanes_sums(x) + *(quad *)rest) * scale;
+    }
+    for (; i < rows; i++, a += row, b += row) {
+        float sum = 0;
+        for (int64_t e = 0; e < size; e++)
+            sum += a[e] * b[e];
+        to[i] = sum * scale;
+    }
+}
+
+/* Points k and v at one kv head, whose first element is at `at`. */
+static void load_keys(const struct flash *f, struct backward *w, int64_t at)
+{
+    w->k = f->k + at;
+    w->v = f->v + at;
+    w->key_row = f->kv_heads * f->size;
+    if (f->in_place)
+        return;
+    float *k = w->key_copy, *v = k + f->rows * f->width;
+    TUNED(flash_copy)(k, f->width, f->rows, w->k, w->key_row, f->seq, f->size);
+    TUNED(flash_copy)(v, f->width, f->rows, w->v, w->key_row, f->seq, f->size);
+    w->k = k;
+    w->v = v;
+    w->key_row = f->width;
+}
+
+/* q and dy of a block of queries, and their transposes. */
+static void load_rows(const struct flash *f, struct backward *w, const float *q, const float *dy, int64_t rows)
+{
+    const int64_t stride = f->heads * f->size;
+    if (f->in_place) {
+        TUNED(flash_transpose)(w->q_t, QUERIES, q, stride, rows, f->size, f->scale);
+        TUNED(flash_transpose)(w->dy_t, QUERIES, dy, stride, rows, f->size, f->scale);
+        w->q = q;
+        w->dy = dy;
+        w->query_row = stride;
+        return;
+    }
+    float *q_copy = w->query_copy, *dy_copy = q_copy + f->width * QUERIES;
+    TUNED(flash_take)(w->q_t, QUERIES, q_copy, f->width, q, stride, rows, f->size, f->scale);
+    TUNED(flash_take)(w->dy_t, QUERIES, dy_copy, f->width, dy, stride, rows, f->size, f->scale);
+    w->q = q_copy;
+    w->dy = dy_copy;
+    w->query_row = f->width;
+}
+
 /* Fills the block of queries [first, first + rows) of a head. */
 static void load_queries(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t head, int64_t first,
                          int64_t rows)
 {
-    const int64_t stride = f->heads * f->size;
+    const int64_t stride = f->heads * f->size, row = head * f->seq + first;
     const int64_t at = (head / f->heads * f->seq + first) * stride + head % f->heads * f->size;
     const float *dy = (const float *)c->in[0] + at, *y = (const float *)c->in[4] + at;
-    const float *log_sums = (const float *)c->in[5] + head * f->seq + first;
+    const float *largest = (const float *)c->in[5] + row, *sums = (const float *)c->in[6] + row;
+    expect_rows(y, stride, rows, f->size);
     if (rows % PANEL) {
         memset(w->q_t, 0, (size_t)(f->width * QUERIES) * sizeof *w->q_t);
         memset(w->dy_t, 0, (size_t)(f->width * QUERIES) * sizeof *w->dy_t);
-        memset(w->log_sum, 0, QUERIES * sizeof *w->log_sum);
-        memset(w->all, 0, QUERIES * sizeof *w->all);
+        memset(w->largest, 0, 3 * QUERIES * sizeof *w->largest);    /* share and all too */
     }
-    expect_rows(y, stride, rows, f->size);
-    TUNED(flash_take)(w->q_t, QUERIES, w->q, f->width, f->q + at, stride, rows, f->size, f->scale * LOG2_E);
-    TUNED(flash_take)(w->dy_t, QUERIES, w->dy, f->width, dy, stride, rows, f->size, 1);
-    memset(w->dq_t, 0, (size_t)(f->width * QUERIES) * sizeof *w->dq_t);
-    for (int64_t i = 0; i < rows; i++) {
-        w->log_sum[i] = log_sums[i] * LOG2_E;
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t e = 0; e < f->size; e++)
-            sum += dy[i * stride + e] * y[i * stride + e];
-        w->all[i] = sum;
-    }
+    load_rows(f, w, f->q + at, dy, rows);
+    memcpy(w->largest, largest, (size_t)rows * sizeof *largest);
+    INDEPENDENT
+    for (int64_t i = 0; i < rows; i++)
+        w->share[i] = 1 / sums[i];
+    row_products(w->all, dy, y, stride, rows, f->size, f->scale);
 }
 
-/* Scores become weights, the gradients of weights those of scores: (keys, PANEL) of rows of QUERIES. With dropout, weights
- * that were dropped have no gradient and gave nothing; keep is NULL without. */
-KERNEL void grad_of_scores(float *w, float *ds, int64_t keys, const float *log_sum, const float *all_of, const float *keep)
+/* Scores become weights, the gradients of weights those of scores: (keys, PANEL) of rows of QUERIES, the panel's first query
+ * at `at`. With dropout, weights that were dropped have no gradient and gave nothing; keep is NULL without. */
+KERNEL void grad_of_scores(const struct backward *b, int64_t at, int64_t keys, const float *keep)
 {
-    const vec shift[2] = {load(log_sum), load(log_sum + LANES)}, whole[2] = {load(all_of), load(all_of + LANES)};
+    float *w = b->w + at, *ds = b->ds + at;
+    const vec largest[2] = {load(b->largest + at), load(b->largest + at + LANES)};
+    const vec share[2] = {load(b->share + at), load(b->share + at + LANES)};
+    const vec whole[2] = {load(b->all + at), load(b->all + at + LANES)};
     for (int64_t j = 0; j < keys; j += 2) {             /* TILE is even, and rows are whole tiles; see mask_scores */
         vec e[4];
         UNROLL(4)
         for (int i = 0; i < 4; i++)
-            e[i] = exp2_low(load(w + (j + i / 2) * QUERIES + i % 2 * LANES) - shift[i % 2]);
+            e[i] = exp_low(load(w + (j + i / 2) * QUERIES + i % 2 * LANES) - largest[i % 2]) * share[i % 2];
         UNROLL(4)
         for (int i = 0; i < 4; i++) {
-            const int64_t at = (j + i / 2) * QUERIES + i % 2 * LANES;
-            vec given = e[i], dw = load(ds + at);
+            const int64_t to = (j + i / 2) * QUERIES + i % 2 * LANES;
+            vec given = e[i], dw = load(ds + to);
             if (keep) {
                 const vec m = load(keep + j * PANEL + i * LANES);
                 given *= m;
                 dw *= m;
             }
-            store(w + at, given);
-            store(ds + at, e[i] * (dw - whole[i % 2]));
+            store(w + to, given);
+            store(ds + to, e[i] * (dw - whole[i % 2]));
         }
     }
 }
 
-/* Weights and gradients of scores for one panel, and its part of dq. */
-static void panel_grad(const struct flash *f, struct backward *w, const struct sight *g, int64_t at)
+/* Weights and gradients of scores for one panel, and its part of dq, which has rows of all heads. */
+static void panel_grad(const struct flash *f, struct backward *w, const struct sight *g, int64_t at, float *dq)
 {
-    const float *k = w->k + g->key * f->width, *v = w->v + g->key * f->width;
-    rows_times_panel(w->w + at, QUERIES, g->keys, f->size, k, f->width, w->q_t + at, QUERIES);
-    rows_times_panel(w->ds + at, QUERIES, g->keys, f->size, v, f->width, w->dy_t + at, QUERIES);
+    static const float one[PANEL] = {[0 ... PANEL - 1] = 1};
+    const int64_t row = w->key_row, stride = f->heads * f->size;
+    const float *k = w->k + g->key * row, *v = w->v + g->key * row;
+    rows_times_panel(w->w + at, QUERIES, g->keys, f->size, k, row, w->q_t + at, QUERIES);
+    rows_times_panel(w->ds + at, QUERIES, g->keys, f->size, v, row, w->dy_t + at, QUERIES);
     mask_scores(w->w + at, QUERIES, f, g);
-    if (f->prob > 0) {
+    if (f->prob > 0)
         TUNED(flash_keep)(w->keep, f, g);
-        grad_of_scores(w->w + at, w->ds + at, g->keys, w->log_sum + at, w->all + at, w->keep);
-    } else {
-        grad_of_scores(w->w + at, w->ds + at, g->keys, w->log_sum + at, w->all + at, NULL);
-    }
-    columns_times_panel(w->dq_t + at, QUERIES, all(1), all(1), f->size, g->keys, k, f->width, w->ds + at, QUERIES);
+    grad_of_scores(w, at, g->keys, f->prob > 0 ? w->keep : NULL);
+    if (f->direct)
+        panel_times_rows(dq + at * stride, stride, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
+    else
+        add_panel_times_rows(w->dq + at * f->width, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
 }
 
-/* c (TILE, width) += a (TILE, depth) b (depth, width), panel by panel. */
-KERNEL void add_rows(float *c, const struct flash *f, int64_t depth, const float *a, const float *b)
+/* c (TILE, size) = a (TILE, depth) b (depth, size), panel by panel; or c += it. */
+KERNEL void sum_rows(float *c, int64_t c_row, bool empty, int64_t size, int64_t depth, const float *a, const float *b,
+                     int64_t b_row)
 {
-    for (int64_t e = 0; e < f->size; e += PANEL) {
+    for (int64_t e = 0; e < size; e += PANEL) {
         vec x[TILE], y[TILE];
-        product(x, y, depth, a, QUERIES, 1, b + e, f->width);
+        product(x, y, depth, a, QUERIES, 1, b + e, b_row);
         UNROLL(8)
         for (int i = 0; i < TILE; i++) {
-            float *to = c + i * f->width + e;
-            store(to, load(to) + x[i]);
-            store(to + LANES, load(to + LANES) + y[i]);
+            float *to = c + i * c_row + e;
+            if (!empty) {
+                x[i] += load(to);
+                y[i] += load(to + LANES);
+            }
+            store(to, x[i]);
+            store(to + LANES, y[i]);
         }
     }
 }
 
 /* What a block of queries gives to a block of keys: dv += w^T dy, dk += ds^T q, from the first panel that sees the keys. */
-static void keys_grad(const struct flash *f, struct backward *w, int64_t first, int64_t rows, int64_t key, float *dk, float *dv)
+static void keys_grad(const struct flash *f, struct backward *w, int64_t first, int64_t rows, int64_t key,
+                      const struct key_sums *s)
 {
     for (int64_t j = 0; j < least(KEYS, f->seq - key); j += TILE) {
         const int64_t ahead = key + j - first;
-        const int64_t from = f->causal && ahead > 0 ? ahead / PANEL * PANEL : 0, to = (key + j) * f->width;
+        const int64_t from = f->causal && ahead > 0 ? ahead / PANEL * PANEL : 0, to = (key + j) * s->row;
+        const float *dy = w->dy + from * w->query_row, *q = w->q + from * w->query_row;
         if (from >= rows)
             break;
-        add_rows(dv + to, f, rows - from, w->w + j * QUERIES + from, w->dy + from * f->width);
-        add_rows(dk + to, f, rows - from, w->ds + j * QUERIES + from, w->q + from * f->width);
+        sum_rows(s->dv + to, s->row, s->empty, f->size, rows - from, w->w + j * QUERIES + from, dy, w->query_row);
+        sum_rows(s->dk + to, s->row, s->empty, f->size, rows - from, w->ds + j * QUERIES + from, q, w->query_row);
     }
 }
 
 static void block_grad(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t head, int64_t first,
-                       float *dk, float *dv)
+                       const struct key_sums *s)
 {
     const int64_t rows = least(QUERIES, f->seq - first), stride = f->heads * f->size;
     float *dq = (float *)c->out[0] + (head / f->heads * f->seq + first) * stride + head % f->heads * f->size;
     load_queries(f, w, c, head, first, rows);
     expect_rows(dq, stride, rows, f->size);
+    if (!f->direct)
+        memset(w->dq, 0, (size_t)(f->width * QUERIES) * sizeof *w->dq);
     for (int64_t key = 0; key < (f->causal ? first + rows : f->seq); key += KEYS) {
         for (int64_t i = 0; i < rows; i += PANEL) {
             const struct sight g = sight_of(f, head, first + i, key);
             if (g.keys > 0)
-                panel_grad(f, w, &g, i);
+                panel_grad(f, w, &g, i, dq);
         }
-        keys_grad(f, w, first, rows, key, dk, dv);
+        keys_grad(f, w, first, rows, key, s);
     }
-    TUNED(flash_transpose)(dq, stride, w->dq_t, QUERIES, f->size, rows, f->scale);
+    for (int64_t i = 0; i < rows && !f->direct; i++)
+        scale_row(dq + i * stride, w->dq + i * f->width, f->size, 1);
 }
 
 /* Blocks of the group's queries go to the parts there and back, so that dear and cheap ones mix. */
@@ -176,18 +257,28 @@ static bool is_mine(int64_t block, int64_t part, int64_t parts)
     return (block / parts % 2 ? parts - 1 - place : place) == part;
 }
 
+/* The last block of queries comes first: it sees all keys. */
 static void run_task(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t kv_head, int64_t part,
-                     int64_t parts, float *slot)
+                     int64_t parts, struct key_sums s)
 {
     const int64_t b = kv_head / f->kv_heads, kv = kv_head % f->kv_heads, blocks = blocks_of(f);
-    const int64_t stride = f->kv_heads * f->size, at = b * f->seq * stride + kv * f->size;
-    TUNED(flash_copy)(w->k, f->width, f->rows, f->k + at, stride, f->seq, f->size);
-    TUNED(flash_copy)(w->v, f->width, f->rows, f->v + at, stride, f->seq, f->size);
-    memset(slot, 0, (size_t)slot_floats(f) * sizeof *slot);
-    for (int64_t n = 0; n < f->group * blocks; n++)
-        if (is_mine(n, part, parts))
-            block_grad(f, w, c, b * f->heads + kv * f->group + n / blocks, n % blocks * QUERIES, slot,
-                       slot + f->rows * f->width);
+    load_keys(f, w, (b * f->seq * f->kv_heads + kv) * f->size);
+    for (int64_t n = f->group * blocks - 1; n >= 0; n--)
+        if (is_mine(n, part, parts)) {
+            block_grad(f, w, c, b * f->heads + kv * f->group + n / blocks, n % blocks * QUERIES, &s);
+            s.empty = false;
+        }
+}
+
+/* A kv head that is one task is summed where its gradients belong, if rows are near. */
+static struct key_sums sums_of(const struct flash *f, const struct kernel_call *c, int64_t n, int64_t parts, float *slot)
+{
+    const int64_t stride = f->kv_heads * f->size, at = (n / f->kv_heads * f->seq * f->kv_heads + n % f->kv_heads) * f->size;
+    if (parts == 1 && f->in_place)
+        return (struct key_sums){(float *)c->out[1] + at, (float *)c->out[2] + at, stride, true};
+    if (parts > 1)                                  /* what a part's queries do not see stays 0 */
+        memset(slot, 0, (size_t)slot_floats(f) * sizeof *slot);
+    return (struct key_sums){slot, slot + f->rows * f->width, f->width, parts == 1};
 }
 
 /* Writes rows [lo, hi) of dk and dv of a kv head from the sums of its parts. */
@@ -200,11 +291,15 @@ static void write_rows(const struct flash *f, const struct kernel_call *c, int64
         float *dk = (float *)c->out[1] + at, *dv = (float *)c->out[2] + at;
         expect_rows(dk + AHEAD * f->kv_heads * f->size, 0, 1, f->size);
         expect_rows(dv + AHEAD * f->kv_heads * f->size, 0, 1, f->size);
-        for (int64_t part = 0; part < parts; part++) {
-            const float *k = slot + part * slot_floats(f) + j * f->width, *v = k + f->rows * f->width;
+        const float *k = slot + j * f->width, *v = k + f->rows * f->width;
+        scale_row(dk, k, f->size, 1);
+        scale_row(dv, v, f->size, 1);
+        for (int64_t part = 1; part < parts; part++) {
+            k += slot_floats(f);
+            v += slot_floats(f);
             for (int64_t e = 0; e < f->size; e++) {
-                dk[e] = (part ? dk[e] : 0) + k[e] * f->scale;
-                dv[e] = (part ? dv[e] : 0) + v[e];
+                dk[e] += k[e];
+                dv[e] += v[e];
             }
         }
     }
@@ -219,8 +314,8 @@ void TUNED(flash_grad)(const struct kernel_call *c, const struct kernel_thread *
     const struct span mine = my_rows(t, tasks.n);
     for (int64_t n = mine.lo; n < mine.hi; n++) {
         float *slot = slots + (tasks.parts > 1 ? n : t->index) * slot_floats(&f);
-        run_task(&f, &w, c, n / tasks.parts, n % tasks.parts, tasks.parts, slot);
-        if (tasks.parts == 1)
+        run_task(&f, &w, c, n / tasks.parts, n % tasks.parts, tasks.parts, sums_of(&f, c, n, tasks.parts, slot));
+        if (tasks.parts == 1 && !f.in_place)
             write_rows(&f, c, n, 0, f.seq, slot, 1);
     }
     if (tasks.parts == 1)

@@ -2,15 +2,19 @@
 #include "core/rng.h"
 #include "ops/cpu/tuned/flash.h"
 
+enum { NEAR = 8192 };           /* floats: half of a first-level cache holds the queries, or keys, of all heads of a sequence */
+
 struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in)
 {
-    const int first = op->kind == OP_ATTENTION_GRAD, tick = first ? 6 : 3;
+    const int first = op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
     const struct op_attrs *a = &op->attrs;
     const struct shape q = p->values[op->in[first]].shape;
     struct flash f = {.batch = q.dim[0], .heads = a->heads, .kv_heads = a->kv_heads, .group = a->heads / a->kv_heads,
                       .seq = q.dim[1], .size = q.dim[2] / a->heads, .causal = a->causal, .scale = a->scale};
     f.width = up_to(f.size, PANEL);
     f.rows = up_to(f.seq, TILE);
+    f.in_place = f.width == f.size && f.seq % PANEL == 0 && f.seq * f.heads * f.size <= NEAR;
+    f.direct = f.in_place && f.seq <= KEYS;
     if (!in)
         return f;
     f.q = in[first];
@@ -41,7 +45,7 @@ INLINE void transpose(float *to, int64_t to_row, float *copy, int64_t width, con
 {
     const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
     for (int64_t i = 0; i < whole_rows; i += 4) {
-            expect_rows(from + (i + AHEAD) * from_row, from_row, 4, columns);
+        expect_rows(from + (i + AHEAD) * from_row, from_row, 4, columns);
         for (int64_t e = 0; e < whole_columns; e += 4) {
             quad x[4];
             UNROLL(4)
@@ -53,13 +57,13 @@ INLINE void transpose(float *to, int64_t to_row, float *copy, int64_t width, con
             transpose_quad(to + e * to_row + i, to_row, x[0] * scale, x[1] * scale, x[2] * scale, x[3] * scale);
         }
     }
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = whole_columns < columns ? 0 : whole_rows; i < rows; i++)
         for (int64_t e = i < whole_rows ? whole_columns : 0; e < columns; e++) {
             to[e * to_row + i] = from[i * from_row + e] * scale;
             if (copy)
                 copy[i * width + e] = from[i * from_row + e];
         }
-    for (int64_t i = 0; copy && i < rows; i++)
+    for (int64_t i = 0; copy && columns < width && i < rows; i++)
         for (int64_t e = columns; e < width; e++)
             copy[i * width + e] = 0;
 }

@@ -1,20 +1,82 @@
-/* Tuned: a matrix product with bias, and GELU of it. Every thread computes its block of the product, then bias and GELU in
- * one sweep over it, without waiting for the others. Smaller pieces of rows, which would still be in the second-level cache
- * for the sweep, cost more than they save: every call of a product packs the weights again. */
+/* Tuned: a matrix product with bias, GELU of it, and the slope of GELU there, which shares its sigmoid. Every thread computes
+ * its block of the product, then the rest in one sweep over it, without waiting for the others. Smaller pieces of rows, which
+ * would still be in the second-level cache for the sweep, cost more than they save: every call of a product packs the weights
+ * again. */
+#include <string.h>
+
 #include "ops/cpu/tuned/grid.h"
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/vec.h"
 
-/* As in elementwise.c: 0.5 (1 + tanh(u)) is sigmoid(2u). */
-static const float GELU_2A = 1.5957691216057308f, GELU_B = 0.044715f;
+/* GELU in its tanh form is v s, with s the sigmoid of z(v) = A v + B v^3; its slope is s + s (1 - s) v z'(v), and v z'(v) is
+ * 3 z(v) - 2 A v. */
+#define A 1.5957691216057308f
+#define B 0.0713548162726f
+#define LOG2_E 1.4426950409f
 
-/* A row of n: u += bias, y = gelu(u). */
-static void finish_row(float *restrict y, float *restrict u, const float *restrict bias, int64_t n)
+/* How many vectors side by side: the chain is long, and a division waits for it. */
+#if defined(__aarch64__)
+enum { SIDE = 8 };
+#else
+enum { SIDE = STRANDS };
+#endif
+enum { GROUP = SIDE * LANES };
+#define EACH(k) UNROLL(8) for (int k = 0; k < SIDE; k++)
+
+/* GROUP elements. What is past 10 is taken as 10 in all but v itself: s is 0 or 1 there in single precision, and 2^(-z log2(e))
+ * is just a normal number. Without slope (NULL) y and u may be one memory, else slope and u. */
+INLINE void finish(float *y, float *slope, const float *u, const float *bias)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const float v = u[i] + bias[i];
-        u[i] = v;
-        y[i] = v * fast_sigmoid(GELU_2A * (v + GELU_B * v * v * v));
+    vec v[SIDE], w[SIDE], z[SIDE], e[SIDE], s[SIDE];     /* z: v z'(v) */
+    EACH(k) {
+        v[k] = larger(load(u + k * LANES) + load(bias + k * LANES), all(-10));
+        w[k] = smaller(v[k], all(10));
+        e[k] = w[k] * (w[k] * w[k] * (-B * LOG2_E) + CONSTANT(-A * LOG2_E, w[k]));
+        z[k] = w[k] * (-2 * A) + e[k] * (-3 / LOG2_E);
     }
+    EACH(k) e[k] = exp2_near(e[k]);
+    EACH(k) s[k] = 1 / (1 + e[k]);
+    EACH(k) {
+        store(y + k * LANES, v[k] * s[k]);
+        if (slope)                              /* 1 - s is e s, without the loss of digits */
+            store(slope + k * LANES, s[k] + ((e[k] * s[k]) * s[k]) * z[k]);
+    }
+}
+
+/* The last elements of a row, fewer than GROUP. */
+static void finish_rest(float *y, float *slope, const float *u, const float *bias, int64_t n)
+{
+    float part[4][GROUP] = {{0}};
+    const size_t bytes = (size_t)n * sizeof *y;
+    memcpy(part[0], u, bytes);
+    memcpy(part[1], bias, bytes);
+    finish(part[2], part[3], part[0], part[1]);
+    memcpy(y, part[2], bytes);
+    if (slope)
+        memcpy(slope, part[3], bytes);
+}
+
+/* Whole groups of a row; the number of elements done. Not inlined: alone they get all registers. */
+#define ALONE static __attribute__((noinline))
+ALONE int64_t finish_both(float *y, float *slope, const float *u, const float *bias, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP)
+        finish(y + i, slope + i, u + i, bias + i);
+    return i;
+}
+ALONE int64_t finish_value(float *y, const float *u, const float *bias, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP)
+        finish(y + i, NULL, u + i, bias + i);
+    return i;
+}
+
+static void finish_row(float *y, float *slope, const float *u, const float *bias, int64_t n)
+{
+    const int64_t i = slope ? finish_both(y, slope, u, bias, n) : finish_value(y, u, bias, n);
+    if (i < n)
+        finish_rest(y + i, slope ? slope + i : NULL, u + i, bias + i, n - i);
 }
 
 static void linear_gelu(const struct kernel_call *c, const struct kernel_thread *t)
@@ -26,22 +88,17 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
     if (rows == 0 || cols == 0)
         return;
     const float *bias = (const float *)c->in[2] + b.cols.lo;
-    float *y = (float *)c->out[0] + at, *u = (float *)c->out[1] + at;      /* (rows, cols) with row stride n */
+    float *y = (float *)c->out[0] + at, *slope = c->op->n_out > 1 ? (float *)c->out[1] + at : NULL;
+    float *u = slope ? slope : y;                                   /* all (rows, cols) with row stride n */
     TUNED(gemm)(&(struct gemm){
         .m = rows, .n = cols, .k = k, .a = (const float *)c->in[0] + b.rows.lo * k, .a_row = k, .a_col = 1,
-        .b = (const float *)c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true, .c = u, .ldc = n, .scale = 1});
+        .b = (const float *)c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true, .c = u, .ldc = n, .scale = 1,
+        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
     for (int64_t i = 0; i < rows; i++)
-        finish_row(y + i * n, u + i * n, bias, cols);
-}
-
-/* CBLAS counts in int. */
-static bool fits_int(const struct program *p, const struct op *op)
-{
-    const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
-    return shape_rows(x) < INT32_MAX && shape_last(x) < INT32_MAX && shape_rows(w) < INT32_MAX;
+        finish_row(y + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
 }
 
 const struct kernel TUNED(linear_gelu)[] = {
-    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .supports = fits_int},
+    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

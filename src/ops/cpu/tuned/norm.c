@@ -5,28 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/cpu/tuned/tuned.h"
-
-#if defined(__AVX512F__)
-enum { LANES = 16 };
-#elif defined(__AVX2__)
-enum { LANES = 8 };
-#else
-enum { LANES = 4 };
-#endif
-typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-
-static inline vec load(const float *x) { return *(const vec *)x; }
-static inline void store(float *x, vec v) { *(vec *)x = v; }
-
-static inline float lanes_sum(vec x)
-{
-    float sum = 0;
-    UNROLL(16)
-    for (int i = 0; i < LANES; i++)
-        sum += x[i];
-    return sum;
-}
+#include "ops/cpu/tuned/vec.h"
 
 static inline float row_sum(const float *x, int64_t n)
 {

@@ -1,91 +1,102 @@
 /* Tuned: gradient norm and AdamW, over one tensor or over many in one sweep. Threads divide the tensors as if they stood one
- * after the other, in units of whole cache lines, so that small tensors cost no more than their bytes. */
+ * after the other, in units of whole cache lines, so that small tensors cost no more than their bytes.
+ *
+ * A tensor's squares are summed in blocks that begin with it, and the blocks' sums in their order: the result is the same to
+ * the bit on any number of threads, and whether the tensor is summed alone or among others. */
 #include <math.h>
 
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/vec.h"
 
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
 enum { UNIT = 64 };                 /* floats: as my_elements */
+enum { BLOCK = 1024 };              /* floats: short sums in single precision, added up in double */
 
-static int64_t units_of(int64_t n) { return (n + UNIT - 1) / UNIT; }
+static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 /* The thread's share of the first n inputs, in units of their concatenation. */
-static struct span my_units(const struct kernel_call *c, const struct kernel_thread *t, int n)
+static struct span my_units(const struct kernel_call *c, const struct kernel_thread *t, int n, int64_t unit)
 {
     int64_t total = 0;
     for (int i = 0; i < n; i++)
-        total += units_of(in_count(c, i));
+        total += units_of(in_count(c, i), unit);
     return my_rows(t, total);
 }
 
 /* What the share holds of a tensor of `count` numbers that begins at unit `first`: [lo, hi) within the tensor. */
-static struct span share_of(struct span mine, int64_t first, int64_t count)
+static struct span share_of(struct span mine, int64_t first, int64_t count, int64_t unit)
 {
-    const int64_t lo = mine.lo > first ? (mine.lo - first) * UNIT : 0, hi = (mine.hi - first) * UNIT;
+    const int64_t lo = mine.lo > first ? (mine.lo - first) * unit : 0, hi = (mine.hi - first) * unit;
     return (struct span){lo < count ? lo : count, hi < count ? hi : count};
 }
 
-static double squares(const float *x, int64_t lo, int64_t hi)
+static float squares(const float *x, int64_t n)
 {
-    double total = 0;
-    for (int64_t i = lo; i < hi; i += 1024) {       /* short float sums, added up in double */
-        const int64_t end = i + 1024 < hi ? i + 1024 : hi;
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t j = i; j < end; j++)
-            sum += x[j] * x[j];
-        total += sum;
-    }
-    return total;
+    vec strand[STRANDS] = {0};
+    float sum = 0;
+    int64_t i = 0;
+    for (; i + STRIDE <= n; i += STRIDE)
+        EACH_STRAND(k) strand[k] += load(x + i + k * LANES) * load(x + i + k * LANES);
+    for (; i < n; i++)
+        sum += x[i] * x[i];
+    return sum + lanes_sum((strand[0] + strand[1]) + (strand[2] + strand[3]));
 }
 
-static double squares_of_share(const struct kernel_call *c, struct span mine)
+/* sums: one per block. */
+static void squares_of_blocks(const float *x, struct span s, float *sums)
+{
+    for (int64_t i = s.lo; i < s.hi; i += BLOCK)
+        sums[i / BLOCK] = squares(x + i, i + BLOCK < s.hi ? BLOCK : s.hi - i);
+}
+
+static float sum_of_blocks(const float *sums, int64_t n)
 {
     double total = 0;
-    int64_t first = 0;
-    for (int i = 0; i < c->op->n_in && first < mine.hi; i++) {
-        const int64_t count = in_count(c, i);
-        const struct span s = share_of(mine, first, count);
-        total += squares(c->in[i], s.lo, s.hi);
-        first += units_of(count);
-    }
-    return total;
+    for (int64_t i = 0; i < n; i++)
+        total += sums[i];
+    return (float)total;
 }
 
 static void sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    if (c->op->n_in == 1 && in_count(c, 0) < SMALL) {
-        if (t->index == 0)
-            *(float *)c->out[0] = (float)squares(c->in[0], 0, in_count(c, 0));
-        return;
+    float *sums = c->scratch;                       /* one per block of all tensors */
+    const bool alone = c->op->n_in == 1 && in_count(c, 0) < SMALL;
+    const struct span mine = alone ? (struct span){0, t->index ? 0 : units_of(in_count(c, 0), BLOCK)}
+                                   : my_units(c, t, c->op->n_in, BLOCK);
+    int64_t first = 0;
+    for (int i = 0; i < c->op->n_in && first < mine.hi; i++) {
+        squares_of_blocks(c->in[i], share_of(mine, first, in_count(c, i), BLOCK), sums + first);
+        first += units_of(in_count(c, i), BLOCK);
     }
-    double *parts = c->scratch;                     /* one per thread, two cache lines apart */
-    parts[t->index * 16] = squares_of_share(c, my_units(c, t, c->op->n_in));
-    team_barrier(t->team);
-    if (t->index == 0) {
-        double total = 0;
-        for (int i = 0; i < t->count; i++)
-            total += parts[i * 16];
-        *(float *)c->out[0] = (float)total;
+    if (!alone)
+        team_barrier(t->team);
+    first = 0;
+    for (int i = 0; i < c->op->n_in; i++) {
+        const int64_t blocks = units_of(in_count(c, i), BLOCK);
+        if (i % t->count == t->index)
+            ((float *)c->out[0])[i] = sum_of_blocks(sums + first, blocks);
+        first += blocks;
     }
 }
 
 static size_t sum_scratch(const struct program *p, const struct op *op, int threads)
 {
-    (void)p, (void)op;
-    return (size_t)threads * 16 * sizeof(double);
+    (void)threads;
+    int64_t blocks = 0;
+    for (int i = 0; i < op->n_in; i++)
+        blocks += units_of(shape_count(p->values[op->in[i]].shape), BLOCK);
+    return (size_t)blocks * sizeof(float);
 }
 
-/* What all elements of a step share. */
+/* What all elements of a step share. The correction of v stands in rate and eps, not under every root. */
 struct adamw_step {
-    float b1, b2, eps, keep, rate, root, factor;
+    float b1, b2, eps, keep, rate, factor;
 };
 
 static struct adamw_step step_of(const struct op_attrs *a, float lr, int32_t step, float factor)
 {
-    return (struct adamw_step){.b1 = a->beta1, .b2 = a->beta2, .eps = a->eps, .keep = 1 - lr * a->weight_decay,
-                               .rate = (float)(lr / (1 - pow(a->beta1, step))),
-                               .root = (float)(1 / sqrt(1 - pow(a->beta2, step))), .factor = factor};
+    const double root = sqrt(1 - pow(a->beta2, step));
+    return (struct adamw_step){.b1 = a->beta1, .b2 = a->beta2, .eps = (float)(a->eps * root), .keep = 1 - lr * a->weight_decay,
+                               .rate = (float)(lr * root / (1 - pow(a->beta1, step))), .factor = factor};
 }
 
 /* Every element the same way, wherever it stands: one function, so that one op and many give equal bits. */
@@ -96,7 +107,7 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *restric
         const float g = grad[i] * a.factor;
         m[i] = a.b1 * m[i] + (1 - a.b1) * g;
         v[i] = a.b2 * v[i] + (1 - a.b2) * g * g;
-        p[i] = p[i] * a.keep - a.rate * m[i] / (sqrtf(v[i]) * a.root + a.eps);
+        p[i] = p[i] * a.keep - a.rate * m[i] / (sqrtf(v[i]) + a.eps);
     }
 }
 
@@ -106,12 +117,12 @@ static void sweep(const struct kernel_call *c, const struct kernel_thread *t, in
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
     const struct adamw_step a = step_of(&c->op->attrs, lr, *(const int32_t *)c->in[4 * n + 1], factor);
-    const struct span mine = my_units(c, t, n);
+    const struct span mine = my_units(c, t, n, UNIT);
     int64_t first = 0;
     for (int i = 0; i < n && first < mine.hi; i++) {
         const int64_t count = in_count(c, i);
-        update(a, c->out[i], c->out[n + i], c->out[2 * n + i], c->in[3 * n + i], share_of(mine, first, count));
-        first += units_of(count);
+        update(a, c->out[i], c->out[n + i], c->out[2 * n + i], c->in[3 * n + i], share_of(mine, first, count, UNIT));
+        first += units_of(count, UNIT);
     }
 }
 

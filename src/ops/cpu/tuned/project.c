@@ -10,30 +10,18 @@ enum { ROW_UNIT = 8, COLUMN_UNIT = 16 };        /* blocks begin at multiples of 
 static int64_t units(int64_t columns) { return (columns + COLUMN_UNIT - 1) / COLUMN_UNIT; }
 static int64_t part_width(const struct kernel_call *c, int part) { return shape_last(call_out(c, part)->shape); }
 
-/* The bias comes after the product: a result that is filled with it first must be fetched again to be added to, which took
- * a tenth of the time of a (2048, 128) input. */
-static void add_bias(float *y, int64_t ld, const float *bias, int64_t rows, int64_t columns)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        INDEPENDENT
-        for (int64_t j = 0; j < columns; j++)
-            y[i * ld + j] += bias[j];
-    }
-}
-
 /* Rows and columns of one part: y = x w^T + bias. */
 static void part_block(const struct kernel_call *c, int part, struct span rows, struct span cols)
 {
     const int parts = c->op->attrs.parts;
     const int64_t k = shape_last(call_in(c, 0)->shape), n = part_width(c, part);
-    const struct gemm g = {
+    TUNED(gemm)(&(struct gemm){
         .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k,
         .a = (const float *)c->in[0] + rows.lo * k, .a_row = k, .a_col = 1,
         .b = (const float *)c->in[1 + part] + cols.lo * k, .ldb = k, .b_transposed = true,
-        .c = (float *)c->out[part] + rows.lo * n + cols.lo, .ldc = n, .scale = 1};
-    TUNED(gemm)(&g);
-    if (c->op->n_in > 1 + parts)
-        add_bias(g.c, n, (const float *)c->in[1 + parts + part] + cols.lo, g.m, g.n);
+        .c = (float *)c->out[part] + rows.lo * n + cols.lo, .ldc = n, .scale = 1,
+        .bias = c->op->n_in > 1 + parts ? (const float *)c->in[1 + parts + part] + cols.lo : NULL,
+        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
 }
 
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
@@ -60,30 +48,21 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
 {
     const int parts = c->op->attrs.parts;
     const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
-    const struct grid g = grid_choose(m, n, t->count);
-    const struct span rows = team_span(m, ROW_UNIT, t->index % g.rows, g.rows);
-    const struct span cols = team_span(n, COLUMN_UNIT, t->index / g.rows, g.columns);
+    const struct block b = my_block(t, m, n);
+    const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);
         TUNED(gemm)(&(struct gemm){
             .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k,
             .a = (const float *)c->in[i] + rows.lo * k, .a_row = k, .a_col = 1,
             .b = (const float *)c->in[parts + i] + cols.lo, .ldb = n, .b_transposed = false,
-            .c = (float *)c->out[0] + rows.lo * n + cols.lo, .ldc = n, .scale = 1, .accumulate = i > 0});
+            .c = (float *)c->out[0] + rows.lo * n + cols.lo, .ldc = n, .scale = 1, .accumulate = i > 0,
+            .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
     }
 }
 
-/* CBLAS counts in int. */
-static bool fits_int(const struct program *p, const struct op *op)
-{
-    for (int i = 0; i < op->n_in; i++)
-        if (shape_rows(p->values[op->in[i]].shape) >= INT32_MAX || shape_last(p->values[op->in[i]].shape) >= INT32_MAX)
-            return false;
-    return true;
-}
-
 const struct kernel TUNED(project)[] = {
-    {.op = OP_PROJECT, .name = "blocks", .run = project, .supports = fits_int},
-    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .supports = fits_int},
+    {.op = OP_PROJECT, .name = "blocks", .run = project, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

@@ -1,0 +1,287 @@
+/* Choosing kernels' variants by timing them: every piece of work of a program once, in the program's own memory, before its first
+ * step. Choices are remembered by machine, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
+ * where the choice could not be remembered: every run would choose anew, and two runs would differ.
+ *
+ * Nothing has been computed yet: inputs are zeros, or what the programs that share them left there, and every product of them is
+ * right. Only what runs alone like this is timed. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/choices.h"
+#include "core/clock.h"
+#include "ops/cpu/cpu.h"
+#include "ops/cpu/cpu_int.h"
+
+enum {
+    VARIANTS_MOST = 8, KEY_MOST = 480,
+    REPEATS_MOST = 256,         /* runs of a small op in one reading */
+    SERIES = 2,                 /* readings go into these in turns */
+    ROUNDS = 6,                 /* readings of every variant, more until they took VARIANT_US, fewer beyond VARIANT_MOST_US */
+    PAGE = 4096,
+};
+static const double READING_US = 400, VARIANT_US = 20e3, VARIANT_MOST_US = 200e3;
+static const double WINS = 0.98;        /* of the first variant's time: less would let noise choose */
+static const double LOST = 1.25;        /* times the first variant's time: read no more */
+
+/* ---- the key ---- */
+
+static char machine[160];
+
+static void read_machine(void)
+{
+    struct cpu_machine m;
+    cpu_machine_read(&m);
+    memcpy(machine, m.fingerprint, sizeof machine);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+static const char build[] = HONE_VERSION " for debugging";
+#else
+static const char build[] = HONE_VERSION;
+#endif
+
+/* "implementer 0x41 part 0xd0c, 2 cores, neon, blis, hone 0.1.0, 2 threads: matmul blocks NT f32 (64, 24) f32 (72, 24)".
+ * False: it would be too long. */
+static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOST])
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct op_attrs *a = &c->op->attrs;
+    char shape[64];
+    pthread_once(&once, read_machine);
+    int n = snprintf(key, KEY_MOST, "%s, hone %s, %d threads: %s %s %c%c", machine, build, threads, op_info(c->op->kind)->name,
+                     c->kernel->name, a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
+    if (a->parts && n < KEY_MOST)
+        n += snprintf(key + n, (size_t)(KEY_MOST - n), " parts=%d", a->parts);
+    if (a->bf16 && n < KEY_MOST)
+        n += snprintf(key + n, (size_t)(KEY_MOST - n), " bf16");
+    for (int i = 0; i < c->op->n_in && n < KEY_MOST; i++)
+        n += snprintf(key + n, (size_t)(KEY_MOST - n), " %s %s", dtype_name(call_in(c, i)->dtype),
+                      shape_text(call_in(c, i)->shape, shape));
+    return n < KEY_MOST;
+}
+
+/* ---- timing ---- */
+
+/* Memory that nobody wrote is one page of zeros, wherever it is read: every thread writes its part of the inputs back as it is. */
+static void touch_inputs(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    for (int i = 0; i < c->op->n_in; i++) {
+        volatile char *bytes = c->in[i];
+        const struct span mine = team_span((int64_t)value_bytes(call_in(c, i)), PAGE, t->index, t->count);
+        for (int64_t at = mine.lo; at < mine.hi; at += PAGE)
+            bytes[at] = bytes[at];
+    }
+}
+
+static const struct kernel touch = {.name = "touch", .run = touch_inputs};
+
+/* A call that runs another one several times, and how long. */
+struct repeated {
+    struct kernel_call call;        /* what the backend runs; its kernel is `repeat` */
+    const struct kernel *kernel;
+    int repeats;
+    int64_t *thread_ns;             /* (threads) */
+};
+
+/* What a thread has worked, without what others got of its core meanwhile: a choice that lasts must not depend on them. */
+static int64_t thread_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void run_repeated(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct repeated *r = (const struct repeated *)c;
+    int64_t ns = 0;
+    for (int i = 0; i < r->repeats; i++) {
+        const int64_t start = thread_clock_ns();
+        if (!r->kernel->serial || t->index == 0)
+            r->kernel->run(c, t);
+        ns += thread_clock_ns() - start;
+        team_barrier(t->team);
+    }
+    r->thread_ns[t->index] = ns;
+}
+
+static const struct kernel repeat = {.name = "repeat", .run = run_repeated};
+
+struct bout {
+    struct backend *backend;
+    struct repeated run;
+    int variants;
+    double us[VARIANTS_MOST][SERIES];       /* the least reading */
+    bool lost[VARIANTS_MOST];
+};
+
+/* One run on the thread that works longest, of so many in a row. */
+static double reading_us(struct bout *b, int variant, int repeats)
+{
+    int64_t ns = 1;
+    b->run.call.variant = variant;
+    b->run.repeats = repeats;
+    b->backend->run(b->backend, &b->run.call, 1, NULL);
+    for (int i = 0; i < b->backend->threads; i++)
+        ns = b->run.thread_ns[i] > ns ? b->run.thread_ns[i] : ns;
+    return (double)ns / 1e3 / repeats;
+}
+
+/* Runs each variant once or twice, so that its code and buffers are there; where that takes long, the first once, so that its
+ * memory is. Returns how often a reading should repeat them. */
+static int warm_up(struct bout *b)
+{
+    struct kernel_call touching = b->run.call;
+    touching.kernel = &touch;
+    b->backend->run(b->backend, &touching, 1, NULL);
+    double us = 1e30;
+    for (int round = 0; round < 2 && (round == 0 || us < READING_US); round++)
+        for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US); v++) {
+            const double this_us = reading_us(b, v, 1);
+            us = this_us < us ? this_us : us;
+        }
+    const double repeats = READING_US / us;
+    return repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int)repeats;
+}
+
+static double least_us(const struct bout *b, int v) { return b->us[v][0] < b->us[v][1] ? b->us[v][0] : b->us[v][1]; }
+static double most_us(const struct bout *b, int v) { return b->us[v][0] > b->us[v][1] ? b->us[v][0] : b->us[v][1]; }
+
+/* In turns, so that what disturbs the machine disturbs all of them. */
+static void read_round(struct bout *b, int series, int repeats)
+{
+    for (int v = 0; v < b->variants; v++) {
+        const double us = b->lost[v] ? 0 : reading_us(b, v, repeats);
+        double *least = &b->us[v][series];
+        if (!b->lost[v] && (*least == 0 || us < *least))
+            *least = us;
+    }
+}
+
+/* How many are left besides the first. */
+static int drop_lost(struct bout *b)
+{
+    int left = 0;
+    for (int v = 1; v < b->variants; v++) {
+        b->lost[v] = b->lost[v] || least_us(b, v) > LOST * most_us(b, 0);
+        left += !b->lost[v];
+    }
+    return left;
+}
+
+static bool goes_on(int rounds, double us_each)
+{
+    return rounds < SERIES || (us_each < VARIANT_MOST_US && (rounds < ROUNDS || us_each < VARIANT_US));
+}
+
+static void read_all(struct bout *b)
+{
+    const int repeats = warm_up(b);
+    const int64_t start = clock_ns();
+    int left = b->variants - 1;
+    for (int rounds = 0; left > 0 && goes_on(rounds, (double)(clock_ns() - start) / 1e3 / (left + 1)); rounds++) {
+        read_round(b, rounds % SERIES, repeats);
+        if (rounds % SERIES == SERIES - 1)
+            left = drop_lost(b);
+    }
+}
+
+/* The worse series of a variant that is taken is better than the better one of the first. */
+static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
+{
+    struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel}};
+    b.run.call.kernel = &repeat;
+    b.run.thread_ns = xcalloc((size_t)backend->threads, sizeof *b.run.thread_ns);
+    while (b.variants < VARIANTS_MOST && c->variants[b.variants])
+        b.variants++;
+    read_all(&b);
+    c->variant = 0;
+    for (int v = 1; v < b.variants; v++)
+        if (!b.lost[v] && most_us(&b, v) < WINS * least_us(&b, 0) && least_us(&b, v) < least_us(&b, c->variant))
+            c->variant = v;
+    c->first_us = least_us(&b, 0);
+    c->us = least_us(&b, c->variant);
+    free(b.run.thread_ns);
+}
+
+/* ---- the calls of a program ---- */
+
+static bool has_variants(const struct kernel *k) { return k->variants && k->variants[0] && k->variants[1]; }
+
+/* Whether it can run before anything else has: it changes nothing that it reads, and where it reads numbers of tokens or classes,
+ * they are inputs, which are zero until the first batch. */
+static bool runs_alone(const struct kernel_call *c)
+{
+    bool good = op_updated(c->op->kind, &c->op->attrs) == 0;
+    for (int i = 0; i < c->op->n_in; i++)
+        good = good && (call_in(c, i)->dtype != I32 || call_in(c, i)->kind == VALUE_INPUT);
+    for (int i = 0; i < c->op->n_out; i++)
+        good = good && !value_is_persistent(call_out(c, i));
+    return good;
+}
+
+/* Work that is done by one or more calls of a program. */
+struct job {
+    char key[KEY_MOST];
+    const struct kernel_call *call;         /* the first */
+};
+
+static int job_with_key(const struct job *jobs, int n, const char *key)
+{
+    int i = 0;
+    while (i < n && strcmp(jobs[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+/* The different pieces of work; job_of[i] is that of calls[i], or -1. */
+static int find_jobs(const struct kernel_call *calls, int n, int threads, struct job *jobs, int *job_of)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        const struct kernel_call *c = &calls[i];
+        job_of[i] = -1;
+        if (!c->op->timed || !has_variants(c->kernel) || !runs_alone(c) || !write_key(c, threads, jobs[found].key))
+            continue;
+        jobs[found].call = c;
+        job_of[i] = job_with_key(jobs, found, jobs[found].key);
+        found += job_of[i] == found;
+    }
+    return found;
+}
+
+static void choose(struct backend *b, const struct job *jobs, struct choice *choices, int n)
+{
+    if (choices_recall(choices, n) == 0 || choices_remember(NULL, 0, NULL) != OK)
+        return;
+    for (int i = 0; i < n; i++)
+        if (choices[i].variant < 0)
+            time_variants(b, jobs[i].call, &choices[i]);
+    if (choices_remember(choices, n, NULL) != OK)
+        choices_recall(choices, n);         /* without the new ones */
+}
+
+void cpu_tune(struct backend *b, struct kernel_call *calls, int n)
+{
+    struct job *jobs = xcalloc((size_t)n + 1, sizeof *jobs);
+    int *job_of = xcalloc((size_t)n + 1, sizeof *job_of);
+    const int found = find_jobs(calls, n, b->threads, jobs, job_of);
+    struct choice *choices = xcalloc((size_t)found + 1, sizeof *choices);
+    for (int i = 0; i < found; i++)
+        choices[i] = (struct choice){.key = jobs[i].key, .variants = jobs[i].call->kernel->variants};
+    if (found)
+        choose(b, jobs, choices, found);
+    for (int i = 0; i < n; i++) {
+        const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
+        if (c && c->variant > 0) {
+            calls[i].variant = c->variant;
+            calls[i].saves_us = c->first_us - c->us;
+        }
+    }
+    free(jobs);
+    free(job_of);
+    free(choices);
+}

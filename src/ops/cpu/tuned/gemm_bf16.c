@@ -1,0 +1,217 @@
+/* Matrix products of operands that are rounded to bf16, with f32 sums.
+ *
+ * Where the CPU multiplies bf16 (bf16_tile.h), blocks of both operands are packed as bf16: a block of b stays in the second
+ * level cache while blocks of a pass by, and a strip of b in the first while the strips of a block of a pass by. Elsewhere
+ * the rounded blocks stay f32 and go to the f32 product: as right, and a little slower than without rounding. */
+#include <assert.h>
+#include <string.h>
+
+#include "ops/cpu/bf16.h"
+#include "ops/cpu/tuned/bf16_tile.h"
+#include "ops/cpu/tuned/tuned.h"
+
+enum { DEPTH = 256 };           /* of all blocks */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+#if defined(HONE_BF16_TILE)
+
+enum { A_ROWS = 128, B_COLUMNS = 1024, UNIT = SQUARE * GROUP };          /* packed depths are whole UNITs, zeros at the end */
+static_assert(A_ROWS % ROWS == 0 && B_COLUMNS % COLUMNS == 0 && DEPTH % UNIT == 0 && ROWS % SQUARE == 0 && COLUMNS % SQUARE == 0,
+              "blocks are whole strips, strips whole squares");
+
+static int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Rows that are contiguous along k: they are rounded, then squares of groups are transposed. */
+INLINE void pack_along(uint16_t *restrict to, const int strip, const float *restrict x, int64_t row, int64_t n, int64_t depth)
+{
+    _Alignas(64) uint16_t rows[COLUMNS > ROWS ? COLUMNS : ROWS][DEPTH];
+    const int64_t whole = up_to(depth, UNIT);
+    for (int i = 0; i < strip; i++) {
+        const int64_t known = i < n ? depth : 0;
+        for (int64_t p = 0; p < known; p++)
+            rows[i][p] = bf16_bits(x[i * row + p]);
+        memset(rows[i] + known, 0, (size_t)(whole - known) * sizeof **rows);
+    }
+    for (int i = 0; i < strip; i += SQUARE)
+        for (int64_t p = 0; p < whole; p += UNIT)
+            bf16_transpose(to + p * strip + i * GROUP, strip * GROUP, rows[i] + p, DEPTH);
+}
+
+/* GROUP elements of each row of a strip, side by side at x and its next columns. Whole strips and groups have constant counts,
+ * so that they become vectors. */
+INLINE void interleave(uint16_t *restrict to, const int strip, const float *restrict x, int64_t column, int64_t n, int64_t depth)
+{
+    if (n >= strip && depth >= GROUP)
+        for (int i = 0; i < strip; i++)
+            for (int e = 0; e < GROUP; e++)
+                to[i * GROUP + e] = bf16_bits(x[e * column + i]);
+    else
+        for (int i = 0; i < strip; i++)
+            for (int e = 0; e < GROUP; e++)
+                to[i * GROUP + e] = i < n && e < depth ? bf16_bits(x[e * column + i]) : 0;
+}
+
+enum { WIDE = 32 };             /* rows that are read together: two cache lines */
+static_assert(WIDE % ROWS == 0 && WIDE % COLUMNS == 0, "whole strips");
+
+/* Rows that lie side by side, WIDE of them at most: a narrow strip alone would fetch every cache line twice. */
+INLINE void pack_across(uint16_t *to, const int strip, const float *x, int64_t column, int64_t n, int64_t depth)
+{
+    const int64_t whole = up_to(depth, UNIT);
+    for (int64_t p = 0; p < whole; p += GROUP)
+        for (int64_t i = 0; i < n; i += strip)
+            interleave(to + i * whole + p * strip, strip, x + p * column + i, column, n - i, depth - p);
+}
+
+/* n rows, element (i, p) at x[i * row + p * column], as strips that follow each other; what is missing to whole strips and
+ * UNITs is zero. */
+INLINE void pack(uint16_t *to, const int strip, const float *x, int64_t row, int64_t column, int64_t n, int64_t depth)
+{
+    const int64_t whole = up_to(depth, UNIT);
+    if (column == 1)
+        for (int64_t i = 0; i < n; i += strip)
+            pack_along(to + i * whole, strip, x + i * row, row, n - i, depth);
+    else
+        for (int64_t i = 0; i < n; i += WIDE)
+            pack_across(to + i * whole, strip, x + i * row, column, least(WIDE, n - i), depth);
+}
+
+static void pack_a(uint16_t *to, const struct gemm *g, int64_t row, int64_t rows, int64_t first, int64_t depth)
+{
+    pack(to, ROWS, g->a + row * g->a_row + first * g->a_col, g->a_row, g->a_col, rows, depth);
+}
+
+static void pack_b(uint16_t *to, const struct gemm *g, int64_t column, int64_t columns, int64_t first, int64_t depth)
+{
+    const int64_t along = g->b_transposed ? g->ldb : 1, down = g->b_transposed ? 1 : g->ldb;
+    pack(to, COLUMNS, g->b + column * along + first * down, along, down, columns, depth);
+}
+
+/* Where sums go: c = scale sums + bias, or added to it. */
+struct target {
+    float *c;
+    int64_t ldc;
+    const float *bias;          /* of the columns; NULL: none */
+    float scale;
+    bool accumulate;
+};
+
+static void finish(const struct target *t, const float *sums, int64_t rows, int64_t columns)
+{
+    float base[COLUMNS] = {0};
+    if (t->bias)
+        memcpy(base, t->bias, (size_t)columns * sizeof *base);
+    for (int64_t i = 0; i < rows; i++, sums += COLUMNS) {
+        float *c = t->c + i * t->ldc;
+        if (t->accumulate)
+            for (int64_t j = 0; j < columns; j++)
+                c[j] += t->scale * sums[j] + base[j];
+        else
+            for (int64_t j = 0; j < columns; j++)
+                c[j] = t->scale * sums[j] + base[j];
+    }
+}
+
+/* A packed block of a times one of b; depth in whole UNITs. */
+struct packed {
+    const uint16_t *a, *b;
+    int64_t rows, columns, depth;
+};
+
+static void run_blocks(const struct packed *k, const struct target *t)
+{
+    for (int64_t j = 0; j < k->columns; j += COLUMNS)
+        for (int64_t i = 0; i < k->rows; i += ROWS) {
+            _Alignas(64) float sums[ROWS * COLUMNS];
+            struct target tile = *t;
+            tile.c += i * t->ldc + j;
+            tile.bias = t->bias ? t->bias + j : NULL;
+            bf16_tile(sums, k->depth / GROUP, k->a + i * k->depth, k->b + j * k->depth);
+            finish(&tile, sums, least(ROWS, k->rows - i), least(COLUMNS, k->columns - j));
+        }
+}
+
+static void gemm_tiles(const struct gemm *g)
+{
+    _Alignas(64) uint16_t a[A_ROWS * DEPTH], b[B_COLUMNS * DEPTH];
+    struct packed k = {.a = a, .b = b};
+    for (int64_t j = 0; j < g->n; j += B_COLUMNS)
+        for (int64_t first = 0; first == 0 || first < g->k; first += DEPTH) {       /* once even where k is 0 */
+            const int64_t depth = least(DEPTH, g->k - first);
+            struct target t = {.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
+                               .scale = g->scale, .accumulate = g->accumulate || first > 0};
+            k.columns = least(B_COLUMNS, g->n - j);
+            k.depth = up_to(depth, UNIT);
+            pack_b(b, g, j, k.columns, first, depth);
+            for (int64_t i = 0; i < g->m; i += A_ROWS, t.c += A_ROWS * g->ldc) {
+                k.rows = least(A_ROWS, g->m - i);
+                pack_a(a, g, i, k.rows, first, depth);
+                run_blocks(&k, &t);
+            }
+        }
+}
+
+#endif
+
+/* ---- without instructions for it ---- */
+
+enum { PLAIN_ROWS = 256, PLAIN_COLUMNS = 512 };
+
+/* to (rows, columns) = from, rounded. */
+static void round_block(float *to, const float *from, int64_t stride, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            to[i * columns + j] = bf16_round(from[i * stride + j]);
+}
+
+/* Rows of a times the rounded block b; blocks keep the orientation of the operands. */
+static void plain_rows(const struct gemm *g, const struct gemm *block, int64_t first)
+{
+    float a[PLAIN_ROWS * DEPTH];
+    const bool ta = g->a_col != 1;
+    for (int64_t i = 0; i < g->m; i += PLAIN_ROWS) {
+        struct gemm now = *block;
+        now.m = least(PLAIN_ROWS, g->m - i);
+        round_block(a, g->a + i * g->a_row + first * g->a_col, ta ? g->a_col : g->a_row, ta ? now.k : now.m, ta ? now.m : now.k);
+        now.a = a;
+        now.a_row = ta ? 1 : now.k;
+        now.a_col = ta ? now.m : 1;
+        now.c += i * g->ldc;
+        TUNED(gemm)(&now);
+    }
+}
+
+static void gemm_plain(const struct gemm *g)
+{
+    float b[PLAIN_COLUMNS * DEPTH];
+    const bool tb = g->b_transposed;
+    for (int64_t j = 0; j < g->n; j += PLAIN_COLUMNS)
+        for (int64_t first = 0; first == 0 || first < g->k; first += DEPTH) {
+            struct gemm now = *g;
+            now.n = least(PLAIN_COLUMNS, g->n - j);
+            now.k = least(DEPTH, g->k - first);
+            now.b = b;
+            now.ldb = tb ? now.k : now.n;
+            now.c = g->c + j;
+            now.bias = g->bias && first == 0 ? g->bias + j : NULL;
+            now.accumulate = g->accumulate || first > 0;
+            now.bf16 = false;
+            round_block(b, g->b + (tb ? j * g->ldb + first : first * g->ldb + j), g->ldb, tb ? now.n : now.k, now.ldb);
+            plain_rows(g, &now, first);
+        }
+}
+
+void TUNED(gemm_bf16)(const struct gemm *g)
+{
+#if defined(HONE_BF16_TILE)
+    if (cpu_has_bf16()) {
+        gemm_tiles(g);
+        return;
+    }
+#endif
+    gemm_plain(g);
+}

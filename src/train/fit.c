@@ -1,0 +1,117 @@
+/* A step that does not fit into memory: which settings would make it fit, found with the planner. */
+#include <string.h>
+
+#include "ops/cpu/cpu.h"
+#include "passes/passes.h"
+#include "train/train_int.h"
+
+static double planned_bytes(const struct config *c, int64_t total_steps)
+{
+    struct program *p;
+    struct error err;
+    if (train_step_program(&p, c, total_steps, NULL, &err) != OK)
+        return -1;
+    const double bytes = pass_planned_bytes(p);
+    program_free(p);
+    return bytes;
+}
+
+static bool fits(const struct config *c, int64_t total_steps, double limit, double *bytes)
+{
+    *bytes = planned_bytes(c, total_steps);
+    return *bytes >= 0 && *bytes <= limit;
+}
+
+/* The same samples per step in batches of about `most`: an even split, without a rest if there is one near. */
+static void split_batch(struct config_train *t, int64_t most)
+{
+    const int64_t samples = t->batch_size * t->accumulate;
+    t->batch_size = most;
+    for (int64_t b = most; b > most / 2; b--)
+        if (samples % b == 0) {
+            t->batch_size = b;
+            break;
+        }
+    t->accumulate = (samples + t->batch_size - 1) / t->batch_size;
+    t->batch_size = (samples + t->accumulate - 1) / t->accumulate;
+}
+
+/* About the largest batch that fits with accumulation, by bisection; false: not even one sample does. *bytes gets its plan, or
+ * that of one sample. Plans of many layers take a second each: one sample is asked for first, and the last sixteenth is not. */
+static bool find_batch(struct config *c, int64_t total_steps, double limit, double *bytes)
+{
+    struct config next = *c;
+    int64_t low = 1, high = c->train.batch_size;        /* low fits, high does not */
+    next.train.accumulate = 2;
+    next.train.batch_size = 1;
+    if (!fits(&next, total_steps, limit, bytes) || c->train.batch_size == 1)
+        return false;
+    while (high - low > 1 + low / 16) {
+        next.train.batch_size = low + (high - low) / 2;
+        *(fits(&next, total_steps, limit, bytes) ? &low : &high) = next.train.batch_size;
+    }
+    split_batch(&c->train, low);
+    *bytes = planned_bytes(c, total_steps);
+    return true;
+}
+
+/* "; try" and what stands behind it is replaced. */
+static char *advice_of(struct error *err, size_t *size)
+{
+    char *at = strstr(err->text, "; try");
+    at = at ? at : err->text + strlen(err->text);
+    *size = sizeof err->text - (size_t)(at - err->text);
+    return at;
+}
+
+/* Settings that fit, each with its plan. */
+static void step_remedy(const struct config *c, int64_t total_steps, double limit, char *out, size_t size)
+{
+    struct config other = *c;
+    const int recompute = config_pass_find("recompute");
+    double bytes;
+    int used = 0;
+    if (c->optimize.memory && (double)c->optimize.memory * 1e6 > limit) {
+        other.optimize.memory = 0;
+        if (fits(&other, total_steps, limit, &bytes))
+            used = snprintf(out, size, "optimize.memory: 0 (%.0f MB)", bytes / 1e6);
+        other.optimize.memory = c->optimize.memory;
+    }
+    if (!config_pass_is_on(c, recompute)) {
+        other.optimize.pass[recompute] = PASS_ON;
+        if (fits(&other, total_steps, limit, &bytes))
+            used = snprintf(out, size, "optimize.recompute: on (%.0f MB)", bytes / 1e6);
+        other.optimize.pass[recompute] = c->optimize.pass[recompute];
+    }
+    const char *before = used ? " or " : "";
+    if (find_batch(&other, total_steps, limit, &bytes))
+        snprintf(out + used, size - (size_t)used, "%strain.batch_size: %lld with train.accumulate: %lld (%.0f MB)", before,
+                 (long long)other.train.batch_size, (long long)other.train.accumulate, bytes / 1e6);
+    else if (!used)
+        snprintf(out, size, "a smaller model.seq, model.dim or model.layers: not even a train.batch_size of 1 fits (%.0f MB)",
+                 bytes / 1e6);
+}
+
+enum status step_refuse(const struct config *c, int64_t total_steps, struct error *err)
+{
+    struct config free_only = *c;
+    free_only.optimize.memory = 0;
+    const double limit = step_memory_limit(&free_only);
+    char remedy[256];
+    size_t size;
+    char *at = advice_of(err, &size);
+    if (limit == 0 || strncmp(err->text, "out of memory", 13))
+        return err->status;
+    step_remedy(c, total_steps, limit, remedy, sizeof remedy);
+    snprintf(at, size, ", and %.0f MB are free; try %s", (double)cpu_available_bytes() / 1e6, remedy);
+    return err->status;
+}
+
+enum status evaluation_refuse(const struct config *c, struct error *err)
+{
+    size_t size;
+    char *at = advice_of(err, &size);
+    if (!strncmp(err->text, "out of memory", 13))
+        snprintf(at, size, " for evaluation; try a smaller eval.batch_size than %lld", (long long)c->eval.batch_size);
+    return err->status;
+}

@@ -1,0 +1,149 @@
+/* A step that does not fit into memory is refused with settings that would fit: the advice is taken at its word here. Nothing
+ * is allocated, only planned. */
+#include <string.h>
+
+#include "core/arena.h"
+#include "ops/cpu/cpu.h"
+#include "passes/passes.h"
+#include "support/check.h"
+#include "train/train_int.h"
+
+static struct config config_of(const char *optimize)
+{
+    char text[256];
+    struct config c;
+    struct error err;
+    snprintf(text, sizeof text, "model: {arch: llama, vocab: 100, dim: 64, layers: 4, heads: 4, seq: 256}\noptimize: {%s}\n",
+             optimize);
+    assert_ok(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), err);
+    return c;
+}
+
+static double planned(struct config c, int64_t batch, int64_t accumulate)
+{
+    struct program *p;
+    struct error err;
+    c.train.batch_size = batch;
+    c.train.accumulate = accumulate;
+    assert_ok(train_step_program(&p, &c, 10, NULL, &err), err);
+    const double bytes = pass_planned_bytes(p);
+    program_free(p);
+    return bytes;
+}
+
+/* A batch whose step, without recompute, needs so many times what is free. */
+static int64_t batch_of(struct config c, double times)
+{
+    c.optimize.memory = 1000000000;
+    const double two = planned(c, 16, 1), one = planned(c, 8, 1);
+    return (int64_t)(times * (double)cpu_available_bytes() / ((two - one) / 8));
+}
+
+static struct error refusal(const struct config *c)
+{
+    struct error err;
+    error_no_memory(&err, "the workspace", 123456789);
+    assert_int_equal(step_refuse(c, 10, &err), CANNOT);
+    assert_memory_equal(err.text, "out of memory: the workspace needs 123.5 MB, and ", 49);
+    assert_null(strstr(err.text, "smaller batch_size"));
+    return err;
+}
+
+/* The same samples per step, in the largest batches that fit but for the even split. */
+static void check_batch(const struct config *c, const struct error *err)
+{
+    const double limit = 0.9 * (double)cpu_available_bytes();
+    const char *at = strstr(err->text, "train.batch_size: ");
+    long long batch, accumulate;
+    double mb;
+    if (!at || sscanf(at, "train.batch_size: %lld with train.accumulate: %lld (%lf MB)", &batch, &accumulate, &mb) != 3)
+        fail_msg("no batch in: %s", err->text);
+    const int64_t samples = c->train.batch_size * c->train.accumulate;
+    assert_true(accumulate > c->train.accumulate && batch * accumulate >= samples && batch * accumulate < samples + accumulate);
+    const double bytes = planned(*c, batch, accumulate);
+    assert_near(mb, bytes / 1e6, 0.01 * mb, "the plan");
+    assert_true(bytes < 1.05 * limit);
+    assert_true(planned(*c, 2 * batch + 2, 2) > 0.95 * limit);
+}
+
+static void test_recompute_or_a_smaller_batch(void **state)
+{
+    (void)state;
+    static const char *const optimize[] = {"recompute: off", "passes: none, flash-attention: on"};
+    for (int i = 0; i < 2; i++)
+        for (int accumulate = 1; accumulate <= 3; accumulate += 2) {
+            struct config c = config_of(optimize[i]);
+            c.train.batch_size = batch_of(c, 1.4);
+            c.train.accumulate = accumulate;
+            const struct error err = refusal(&c);
+            assert_says(&err, "try optimize.recompute: on (", " or train.batch_size: ", NULL);
+            check_batch(&c, &err);
+        }
+}
+
+static void test_only_a_smaller_batch(void **state)
+{
+    (void)state;
+    struct config c = config_of("");
+    c.train.batch_size = batch_of(c, 40);
+    const struct error err = refusal(&c);
+    assert_says(&err, "are free; try train.batch_size: ", NULL);
+    check_batch(&c, &err);
+}
+
+static void test_a_limit_above_what_is_free(void **state)
+{
+    (void)state;
+    struct config c = config_of("memory: 1000000000");
+    c.train.batch_size = batch_of(c, 1.4);
+    const struct error err = refusal(&c);
+    assert_says(&err, "try optimize.memory: 0 (", " or train.batch_size: ", NULL);
+    check_batch(&c, &err);
+}
+
+static void test_a_model_that_is_too_large(void **state)
+{
+    (void)state;
+    struct config c = config_of("");
+    c.model.dim = 65536;
+    c.model.ffn = 262144;
+    c.model.layers = 20;
+    const struct error err = refusal(&c);
+    assert_says(&err, "try a smaller model.seq, model.dim or model.layers: not even a train.batch_size of 1 fits (", NULL);
+}
+
+static void test_other_errors_stay(void **state)
+{
+    (void)state;
+    const struct config c = config_of("");
+    struct error err;
+    error_set(&err, CANNOT, "no kernel; try another backend");
+    assert_int_equal(step_refuse(&c, 10, &err), CANNOT);
+    assert_string_equal(err.text, "no kernel; try another backend");
+    assert_int_equal(evaluation_refuse(&c, &err), CANNOT);
+    assert_string_equal(err.text, "no kernel; try another backend");
+}
+
+static void test_evaluation(void **state)
+{
+    (void)state;
+    const struct config c = config_of("");
+    struct error err;
+    error_no_memory(&err, "the workspace", 5000000);
+    assert_int_equal(evaluation_refuse(&c, &err), CANNOT);
+    assert_string_equal(err.text,
+                        "out of memory: the workspace needs 5.0 MB for evaluation; try a smaller eval.batch_size than 8");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recompute_or_a_smaller_batch),
+        cmocka_unit_test(test_only_a_smaller_batch),
+        cmocka_unit_test(test_a_limit_above_what_is_free),
+        cmocka_unit_test(test_a_model_that_is_too_large),
+        cmocka_unit_test(test_other_errors_stay),
+        cmocka_unit_test(test_evaluation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/* What tune did, as JSON, as Markdown and as a page: of results made by hand, with numbers that are missing and names that are markup.
+ * `test_tune_report --write DIR` instead writes report.html and report.json of each result into DIR/NAME, for
+ * tests/cli/tune-report-chromium.sh. */
+#include <string.h>
+
+#include "core/fs.h"
+#include "report_check.h"
+#include "tune_results.h"
+
+typedef enum status tune_writer(const json_t *tune, FILE *to, struct error *err);
+
+/* What a writer makes of a document; the caller frees it. */
+static __attribute__((noinline)) char *text_of(tune_writer *write, const json_t *document)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct error err;
+    FILE *to = open_memstream(&text, &size);
+    assert_non_null(to);
+    assert_ok(write(document, to, &err), err);
+    assert_int_equal(fclose(to), 0);
+    assert_int_equal(strlen(text), size);
+    return text;
+}
+
+/* The document as it is after a round through a file. Releases the result. */
+static json_t *document_of(struct tune_result *r)
+{
+    json_t *j = tune_json(r);
+    assert_non_null(j);
+    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    assert_non_null(text);
+    json_decref(j);
+    j = parsed(text);
+    free(text);
+    free(r);
+    return j;
+}
+
+static void assert_null_at(json_t *j, const char *path)
+{
+    if (!json_is_null(at(j, path)))
+        fail_msg("'%s' is not null", path);
+}
+
+/* ---- JSON ---- */
+
+static void the_document_says_what_the_result_says(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    assert_string_equal(words(j, "schema"), "hone-report");
+    assert_string_equal(words(j, "kind"), "tune");
+    assert_string_equal(words(j, "headline"), "A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB");
+    assert_int_equal(json_array_size(at(j, "stages")), 5);
+    assert_string_equal(words(j, "stages.0.pass"), "flash-attention");
+    assert_number(j, "stages.0.predicted_speedup", 1.30);
+    assert_number(j, "stages.0.measured_speedup", 1.25);
+    assert_number(j, "stages.0.prediction_error", 1.30 / 1.25 - 1);
+    assert_true(json_is_true(at(j, "stages.0.kept")));
+    assert_string_equal(words(j, "stages.2.why"), "not faster beyond the noise of the measurement: x 0.970 (0.930 to 1.010)");
+    assert_string_equal(words(j, "stages.1.change"), "train.batch_size: 16, train.accumulate: 1");
+    assert_number(j, "stages.1.phase", 1);
+    assert_number(j, "before.mfu_percent", 30);
+    assert_number(j, "after.planned_bytes", 124e6);
+    assert_number(j, "model.seq", 256);
+    assert_string_equal(words(j, "bound"), "This step is bound by memory: attention takes 41 % of its 40.0 ms");
+    json_decref(j);
+}
+
+/* 40 ms; kept are 1.25, 1.10 and 1.00; what was dropped leaves the step as it was. */
+static void stages_go_on_from_what_was_kept(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    assert_number(j, "stages.0.step_before_us", 40000);
+    assert_number(j, "stages.0.step_after_us", 32000);
+    assert_number(j, "stages.1.step_before_us", 32000);
+    assert_number(j, "stages.2.step_before_us", 32000 / 1.1);
+    assert_number(j, "stages.2.step_after_us", 32000 / 1.1 / 0.97);
+    assert_number(j, "stages.2.cumulative_speedup", 1.375);
+    assert_number(j, "stages.3.step_before_us", 32000 / 1.1);
+    assert_number(j, "stages.4.cumulative_speedup", 1.375);
+    assert_null_at(j, "stages.4.measured_speedup");
+    assert_null_at(j, "stages.4.step_after_us");
+    /* errors of what was kept: 4 %, 5 %, 1 % */
+    assert_near(number(j, "median_prediction_error"), 0.04, 1e-9, "median error");
+    json_decref(j);
+}
+
+static void ideas_know_what_became_of_them(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    const char *const outcomes[] = {"kept", "dropped", "not tried", "kept", "kept", "not tried"};
+    for (int i = 0; i < 6; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "roadmap.%d.outcome", i);
+        assert_string_equal(words(j, path), outcomes[i]);
+    }
+    assert_string_equal(words(j, "roadmap.3.effort"), "medium");
+    assert_number(j, "roadmap.5.phase", 3);
+    json_decref(j);
+}
+
+static void changes_are_the_keys_that_differ(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    assert_int_equal(json_array_size(at(j, "changes")), 3);     /* the batch of the evaluation follows that of the training */
+    assert_string_equal(words(j, "changes.0.key"), "train.batch_size");
+    assert_string_equal(words(j, "changes.0.before"), "8");
+    assert_string_equal(words(j, "changes.0.after"), "16");
+    assert_string_equal(words(j, "changes.1.key"), "eval.batch_size");
+    assert_string_equal(words(j, "changes.2.key"), "optimize.passes");
+    assert_string_equal(words(j, "changes.2.before"), "none");
+    assert_string_equal(words(j, "changes.2.after"), "[flash-attention, fuse-loss]");
+    json_decref(j);
+
+    struct tune_result *r = empty_result();
+    r->tuned = tune_config("empty", "threads=1", NULL);         /* a key outside the sections */
+    j = document_of(r);
+    assert_int_equal(json_array_size(at(j, "changes")), 1);
+    assert_string_equal(words(j, "changes.0.key"), "threads");
+    json_decref(j);
+}
+
+static void what_was_not_measured_is_null(void **state)
+{
+    (void)state;
+    json_t *j = document_of(empty_result());
+    assert_string_equal(words(j, "headline"), "Nothing to try: no pass and no setting changes this program");
+    assert_int_equal(json_array_size(at(j, "stages")) + json_array_size(at(j, "sizes")) + json_array_size(at(j, "roadmap")) +
+                     json_array_size(at(j, "changes")), 0);
+    assert_null_at(j, "before.step_us");
+    assert_null_at(j, "after.mfu_percent");
+    assert_null_at(j, "median_prediction_error");
+    json_decref(j);
+
+    j = document_of(hostile_result());
+    assert_null_at(j, "stages.0.predicted_speedup");
+    assert_null_at(j, "stages.1.measured_low");
+    assert_null_at(j, "stages.2.step_after_us");
+    assert_null_at(j, "speedup");
+    assert_null_at(j, "seconds");
+    assert_null_at(j, "sizes.0.before.planned_bytes");
+    assert_null_at(j, "roadmap.1.what");
+    assert_has(words(j, "name"), "(javascript:1)?\"'&<!--");                /* the byte that is no UTF-8 */
+    json_decref(j);
+}
+
+static void the_headline_fits_what_happened(void **state)
+{
+    (void)state;
+    json_t *j = document_of(vain_result());
+    assert_string_equal(words(j, "headline"), "Nothing made this step faster: the config stays as it was");
+    json_decref(j);
+    j = document_of(interrupted_result());
+    assert_has(words(j, "headline"), "Interrupted: with what was proved by then, a step is 1.38 times as fast");      /* 1.375 */
+    assert_true(json_is_true(at(j, "interrupted")));
+    json_decref(j);
+    struct tune_result *r = interrupted_result();
+    r->n_stages = 0;
+    j = document_of(r);
+    assert_string_equal(words(j, "headline"), "Interrupted before anything was proved to be faster");
+    json_decref(j);
+    r = vain_result();                                          /* as with --budget 0 */
+    for (int i = 0; i < r->n_stages; i++)
+        r->stages[i].measured = NAN;
+    j = document_of(r);
+    assert_string_equal(words(j, "headline"), "Nothing was tried: these are predictions only");
+    json_decref(j);
+}
+
+/* ---- Markdown ---- */
+
+static void the_text_has_every_part(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    json_object_set_new(j, "tuned_config", json_string("runs/a b/tuned.yaml"));
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "# sample, tuned\n\n**A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB.**\n");
+    assert_has(text, "The time was spent before everything was tried");
+    assert_has(text, "| flash-attention | `███████████████████▒▒▒▒▒` | 1.25× | 32.0 ms |\n");
+    assert_has(text, "| tuned, all together | `██████████████████······` | 1.37× | 29.2 ms |\n");
+    assert_has(text, "One by one, what was kept multiplies to 1.38×; all together, measured in turns with the program without passes, it is 1.37×.");
+    assert_has(text, "| flash-attention | medium | 1.30× | 1.25× (1.22 to 1.29) | +4.0 % | kept | 1.25× | optimize.passes: + flash-attention |\n");
+    assert_has(text, "| fuse-qkv + fuse-residual-norm + hoist-constants | low | 1.03× | – | – | not tried | – |");
+    assert_has(text, "off by 4.0 % in the median");
+    assert_has(text, "| MFU | 30.0 % | 41.1 % | +37.0 % |\n");
+    assert_has(text, "| peak memory | 262 MB | 124 MB | -52.7 % |\n");
+    assert_has(text, "| 8 × 128 | 18.0 ms | 14.4 ms | 1.25× | 90.0 MB | 60.0 MB | -33.3 % |\n");
+    assert_has(text, "| 16 × 256 | – | – | – | 500 MB | 240 MB | -52.0 % |\n");
+    assert_has(text, "| 3 trades | mixed-precision | high | 1.21× | not tried | operands of products in bf16 |\n");
+    assert_has(text, "- **fused-optimizer**: not faster beyond the noise");
+    assert_has(text, "| optimize.passes | none | \\[flash-attention, fuse-loss\\] |\n");
+    assert_has(text, "Use it: hone train runs/a b/tuned.yaml\n");
+    free(text);
+    json_decref(j);
+}
+
+static void the_text_leaves_out_what_there_is_not(void **state)
+{
+    (void)state;
+    json_t *j = document_of(empty_result());
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "There was nothing to try");
+    assert_has(text, "tuned.yaml is base.yaml: nothing was changed.");
+    assert_null(strstr(text, "## Before and after"));
+    assert_null(strstr(text, "## Roadmap"));
+    assert_null(strstr(text, "nan"));
+    free(text);
+    json_decref(j);
+
+    j = document_of(interrupted_result());
+    text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "It was interrupted: this is what had been proved by then.");
+    assert_has(text, "| flash-attention | `███████████████████▒▒▒▒▒` | 1.25× | – |\n");
+    free(text);
+    json_decref(j);
+
+    j = json_object();                                          /* a document that lost its fields */
+    text = text_of(report_tune_write_markdown, j);
+    assert_null(strstr(text, "nan"));
+    free(text);
+    json_decref(j);
+}
+
+static void names_stay_text(void **state)
+{
+    (void)state;
+    json_t *j = document_of(hostile_result());
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_null(strstr(text, "<img"));
+    assert_null(strstr(text, "[a]("));
+    assert_null(strstr(text, "nan"));
+    free(text);
+    text = text_of(report_tune_write_html, j);
+    assert_null(strstr(text, "<img"));
+    assert_null(strstr(text, "</script><"));
+    assert_has(text, "\\u003c/script\\u003e");
+    free(text);
+    json_decref(j);
+}
+
+/* ---- the page ---- */
+
+static void the_page_is_one_file_with_the_data(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    char *text = text_of(report_tune_write_html, j);
+    assert_has(text, "<title>sample · hone tune</title>");
+    assert_has(text, "<h1 id=\"headline\">A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB</h1>");
+    assert_has(text, "\"pass\":\"fuse-qkv+fuse-residual-norm+hoist-constants\"");
+    assert_has(text, "<section id=\"waterfall\">");
+    assert_null(strstr(text, "{{"));
+    assert_null(strstr(text, " src="));
+    assert_null(strstr(text, "<link rel=\"stylesheet\""));
+    assert_has(text, "default-src 'none'");
+    assert_non_null(at(j, "stages"));                           /* the document is still the caller's */
+    free(text);
+    json_decref(j);
+}
+
+static const struct { const char *name; struct tune_result *(*make)(void); } results[] = {
+    {"sample", sample_result}, {"empty", empty_result}, {"vain", vain_result}, {"interrupted", interrupted_result},
+    {"hostile", hostile_result}};
+
+static int write_one(const char *folder, const char *name, const json_t *j)
+{
+    char path[512], file[600];
+    struct error err;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char *html = text_of(report_tune_write_html, j), *json = json_dumps(j, JSON_REAL_PRECISION(12));
+    enum status st = fs_make_dirs(path, &err);
+    snprintf(file, sizeof file, "%s/report.html", path);
+    if (st == OK)
+        st = fs_write_synced(file, html, strlen(html), &err);
+    snprintf(file, sizeof file, "%s/report.json", path);
+    if (st == OK)
+        st = fs_write_synced(file, json, strlen(json), &err);
+    free(html);
+    free(json);
+    return st == OK ? 0 : fprintf(stderr, "%s\n", err.text);
+}
+
+static int write_all(const char *folder)
+{
+    int failed = 0;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        json_t *j = document_of(results[i].make());
+        failed += write_one(folder, results[i].name, j) != 0;
+        json_decref(j);
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "--write"))
+        return write_all(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_document_says_what_the_result_says),
+        cmocka_unit_test(stages_go_on_from_what_was_kept),
+        cmocka_unit_test(ideas_know_what_became_of_them),
+        cmocka_unit_test(changes_are_the_keys_that_differ),
+        cmocka_unit_test(what_was_not_measured_is_null),
+        cmocka_unit_test(the_headline_fits_what_happened),
+        cmocka_unit_test(the_text_has_every_part),
+        cmocka_unit_test(the_text_leaves_out_what_there_is_not),
+        cmocka_unit_test(names_stay_text),
+        cmocka_unit_test(the_page_is_one_file_with_the_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
