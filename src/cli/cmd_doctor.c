@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "data/data.h"
 #include "model/model.h"
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train.h"
@@ -89,7 +90,8 @@ static void check_time(struct check *k, const struct config *c, const struct pro
 {
     char floor[32];
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
-    const double ms = flops / m->peaks.gemm_gflops / 1e6;
+    const bool bf16 = c->optimize.precision == PRECISION_BF16 && m->peaks.bf16_gflops > m->peaks.gemm_gflops;
+    const double ms = flops / (bf16 ? m->peaks.bf16_gflops : m->peaks.gemm_gflops) / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
     add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured peak; %lld steps take at least %s",
         flops / 1e9, ms, (long long)c->train.steps, floor);
@@ -107,6 +109,9 @@ static void check_settings(struct check *k, const struct config *c, const struct
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
         add(k, true, "evaluation runs %lld batches every %lld steps: a large share of the time (eval-share)",
             (long long)c->eval.batches, (long long)c->eval.every.n);
+    if (c->optimize.precision == PRECISION_BF16 && !cpu_has_bf16())
+        add(k, true, "optimize.precision is bf16, and this CPU has no bf16 products: operands are rounded and nothing is gained; "
+                     "try f32");
     if (c->device == DEVICE_CUDA)
         add(k, true, "device is cuda, and this build of hone has no CUDA backend; try device: cpu");
 }
@@ -167,17 +172,22 @@ static void print_text(const struct machine *m, const struct check *k, const str
     for (int i = 0; i < 3; i++)
         if (m->cpu.caches[i])
             printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
+    printf(", bf16 products: %s", cpu_has_bf16() ? "yes" : "no");
     printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
-    printf("peaks      %7s %14s", "threads", "GEMM GFLOP/s");
+    printf("peaks      %7s %14s %14s", "threads", "GEMM GFLOP/s", "bf16 GFLOP/s");
     for (int i = 0; i < CACHE_LEVELS; i++)
         printf(" %8s GB/s", levels[i]);
     for (int one = 0; one < 2; one++) {
         const struct peaks *p = one ? &m->one : &m->peaks;
-        printf("\n           %7d %14.1f", p->threads, p->gemm_gflops);
+        printf("\n           %7d %14.1f ", p->threads, p->gemm_gflops);
+        if (p->bf16_gflops > 0)
+            printf("%14.1f", p->bf16_gflops);
+        else
+            printf("%14s", "-");
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (f32, 384x768x768 per thread; copies count bytes read and written)");
+    puts("\n           (384x768x768 per thread, f32 and with operands in bf16; copies count bytes read and written)");
     if (!c)
         return;
     int problems = 0;
@@ -195,11 +205,12 @@ static void print_json(const struct machine *m, const struct check *k, const str
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o}", "version",
-                          HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
-                          m->cpu.cores, "usable_cores", m->cpu.usable, "memory_bytes", m->cpu.memory_bytes,
-                          "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gemm_gflops,
-                          "f32_gflops_1_thread", m->one.gemm_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o}",
+                          "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
+                          m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(),
+                          "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gemm_gflops,
+                          "f32_gflops_1_thread", m->one.gemm_gflops, "bf16_gflops", m->peaks.bf16_gflops,
+                          "bf16_gflops_1_thread", m->one.bf16_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "config", c ? json_text(c->name) : json_null(), "checks", checks);
     json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));

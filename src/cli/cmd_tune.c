@@ -6,6 +6,13 @@
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "prove/tune.h"
+#include "report/report.h"
+
+struct tuned {
+    struct tune_result r;
+    struct peaks peaks;
+    json_t *document;                       /* report.json */
+};
 
 static void on_progress(void *context, const char *what, double part)
 {
@@ -24,7 +31,7 @@ static void put_times(double x, const char *after)
 
 static void print_stage(const struct tune_stage *s, double *cumulative)
 {
-    if (s->kept)
+    if (s->kept && !s->around)
         *cumulative *= s->measured;
     printf("%-20s ", s->pass);
     if (strlen(s->pass) > 20)
@@ -32,7 +39,7 @@ static void print_stage(const struct tune_stage *s, double *cumulative)
     put_times(s->predicted, "  ");
     put_times(s->measured, "  ");
     printf("%s%-8s%s", style(stdout, s->kept ? "green" : "dim"), s->kept ? "kept" : "dropped", style(stdout, "off"));
-    put_times(s->kept ? *cumulative : NAN, "  ");
+    put_times(s->kept && !s->around ? *cumulative : NAN, "  ");
     printf("%s%s%s\n", style(stdout, "dim"), s->why, style(stdout, "off"));
 }
 
@@ -42,51 +49,83 @@ static void print_change(const char *what, double before, double after, const ch
         printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
 }
 
-static void print_result(const struct tune_result *r, const char *folder)
+static void print_stages(const struct tune_result *r)
 {
     double cumulative = 1;
-    printf("%s%-20s %7s  %7s  %-8s%7s%s\n", style(stdout, "bold"), "pass", "expected", "measured", "", "so far",
-           style(stdout, "off"));
+    if (r->n_stages)
+        printf("%s%-20s %8s %8s  %-8s%8s%s\n", style(stdout, "bold"), "move", "expected", "measured", "", "so far ",
+               style(stdout, "off"));
     for (int i = 0; i < r->n_stages; i++)
         print_stage(&r->stages[i], &cumulative);
-    bool any = false;
-    for (int i = 0; i < r->n_stages; i++)
-        any |= r->stages[i].kept;
-    if (!any)
-        printf("\nno pass made this step faster: tuned.yaml is as it was without passes\n");
-    else
-        printf("\na step is %s%.2f times as fast%s (%.2f to %.2f, base and tuned in turns)\n", style(stdout, "bold"), r->speedup,
-               style(stdout, "off"), r->speedup_low, r->speedup_high);
+}
+
+static void print_result(const struct tuned *t, const char *folder)
+{
+    const struct tune_result *r = &t->r;
+    printf("report: %s/report.html   (also report.md, report.json)\n\n", folder);
+    print_stages(r);
+    printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
+    print_change("MFU", r->before.mfu_percent, r->after.mfu_percent, "%");
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
     if (r->out_of_time)
-        printf("the time was spent before every pass was tried; --budget gives more\n");
-    printf("\nwritten: %s/tuned.yaml, base.yaml, report.md, report.json\n", folder);
+        printf("the time was spent before everything was tried; --budget gives more\n");
+    printf("\nconfig: %s/tuned.yaml   (base.yaml is the one without passes)\n", folder);
 }
 
 /* ---- files ---- */
 
-static char *markdown_text(const struct tune_result *r)
+static bool is_utf8(const char *text)
+{
+    json_t *j = json_string(text);
+    const bool valid = j != NULL;
+    json_decref(j);
+    return valid;
+}
+
+/* What tune did, on which machine, and where its config will be. */
+static json_t *make_document(const struct tuned *t, const char *folder)
+{
+    json_t *j = tune_json(&t->r);
+    char path[CONFIG_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/tuned.yaml", folder);
+    json_t *about = json_pack("{s:{s:s,s:i,s:f},s:s}", "machine", "fingerprint", t->peaks.machine, "threads", t->peaks.threads,
+                              "gemm_gflops", t->peaks.gemm_gflops, "tuned_config", is_utf8(path) ? path : "tuned.yaml");
+    if (!j || !about || json_object_update(j, about)) {
+        json_decref(j);
+        j = NULL;
+    }
+    json_decref(about);
+    return j;
+}
+
+typedef enum status writer(const json_t *tune, FILE *to, struct error *err);
+
+static char *written(writer *write, const json_t *document)
 {
     char *text = NULL;
     size_t size = 0;
+    struct error ignored;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    tune_markdown(r, f);
-    fclose(f);
-    return text;
+    const enum status st = write(document, f, &ignored);
+    if (fclose(f) == 0 && st == OK)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static enum status write_files(const void *what, const char *folder, struct error *err)
 {
-    const struct tune_result *r = what;
-    char *texts[] = {config_text(&r->base), config_text(&r->tuned), markdown_text(r), json_lines(tune_json(r))};
-    static const char *const names[] = {"base.yaml", "tuned.yaml", "report.md", "report.json"};
+    const struct tuned *t = what;
+    char *texts[] = {config_text(&t->r.base), config_text(&t->r.tuned), written(report_tune_write_html, t->document),
+                     written(report_tune_write_markdown, t->document), json_lines(json_incref(t->document))};
+    static const char *const names[] = {"base.yaml", "tuned.yaml", "report.html", "report.md", "report.json"};
     enum status st = OK;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (st == OK)
             st = report_folder_add(folder, names[i], texts[i], err);
         free(texts[i]);
@@ -96,19 +135,18 @@ static enum status write_files(const void *what, const char *folder, struct erro
 
 /* ---- the command ---- */
 
-static enum status tune(struct tune_result *r, const char *path, const struct text_list *sets, double budget, struct error *err)
+static enum status tune(struct tuned *t, const char *path, const struct text_list *sets, double budget, struct error *err)
 {
     struct config c;
-    struct peaks peaks;
     struct progress bar;
     enum status st = config_load(&c, path, sets->item, sets->n, err);
     if (st == OK)
-        st = known_peaks(&c, &peaks, err);
+        st = known_peaks(&c, &t->peaks, err);
     if (st != OK)
         return st;
     install_stop_handler();
     progress_start(&bar, 0, 1000);
-    st = tune_run(r, &c, &(struct tune_options){.budget_s = budget, .peaks = &peaks, .stop = &stop_requested,
+    st = tune_run(&t->r, &c, &(struct tune_options){.budget_s = budget, .peaks = &t->peaks, .stop = &stop_requested,
                                                 .progress = on_progress, .context = &bar}, err);
     progress_clear(&bar);
     return st;
@@ -123,14 +161,15 @@ int cmd_tune(int argc, char **argv)
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key of the config; may be given several times"},
         {"--out", "DIR", OPTION_TEXT, &out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
-        {"--budget", "SECONDS", OPTION_REAL, &budget, "time to try passes in (default 300); 0: predictions only"},
+        {"--budget", "SECONDS", OPTION_REAL, &budget, "time to try changes in (default 300); 0: predictions only"},
         {"--json", NULL, OPTION_FLAG, &json, "print the report as one JSON document"},
         {0},
     };
     const struct usage usage = {
         .command = "tune", .arguments = "CONFIG", .options = options, .min_positional = 1, .max_positional = 1,
-        .summary = "Profiles a step, applies the optimization pass that is expected to win most, proves that the model\n"
-                   "still learns the same and is faster, keeps or drops it, and goes on until nothing is left to win.",
+        .summary = "Profiles a step, makes the change that is expected to win most (a pass over the program, or a setting\n"
+                   "such as the batch size), proves that the model still learns the same and is faster, keeps or drops\n"
+                   "it, and goes on until nothing above 2 % is left to win.",
         .examples = "  hone tune tinyllama-ex3\n"
                     "  hone tune my.yaml --set train.batch_size=16 --budget 60 --out runs/fast\n"
                     "  hone train runs/fast/tuned.yaml\n",
@@ -141,10 +180,10 @@ int cmd_tune(int argc, char **argv)
     case PARSED_GO: break;
     }
     struct error err;
-    struct tune_result *r = calloc(1, sizeof *r);
+    struct tuned *t = calloc(1, sizeof *t);
     char folder[CONFIG_PATH_MAX], fallback[256];
     struct config named;
-    enum status st = r ? OK : error_no_memory(&err, "the result", sizeof *r);
+    enum status st = t ? OK : error_no_memory(&err, "the result", sizeof *t);
     if (st == OK && !(budget >= 0 && budget < 1e7))
         st = error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", budget);
     if (st == OK)
@@ -156,15 +195,19 @@ int cmd_tune(int argc, char **argv)
     if (st == OK)
         st = report_folder_check(folder, &err);
     if (st == OK)
-        st = tune(r, given.item[0], &sets, budget, &err);
+        st = tune(t, given.item[0], &sets, budget, &err);
+    if (st == OK && !(t->document = make_document(t, folder)))
+        st = error_no_memory(&err, "the report", 1 << 16);
     if (st == OK)
-        st = report_folder_publish(folder, write_files, r, &err);
+        st = report_folder_publish(folder, write_files, t, &err);
     if (st == OK && json) {
-        char *text = json_lines(tune_json(r));
+        char *text = json_lines(json_incref(t->document));
         fputs(text ? text : "", stdout);
         free(text);
     } else if (st == OK)
-        print_result(r, folder);
-    free(r);
+        print_result(t, folder);
+    if (t)
+        json_decref(t->document);
+    free(t);
     return st == OK ? OK : report_error(&err);
 }

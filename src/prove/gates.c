@@ -27,12 +27,14 @@ const char *prove_show_change(double part, char out[GATE_TEXT])
 
 #define SHOW(field, ...) snprintf(g->field, sizeof g->field, __VA_ARGS__)
 
+/* bf16 has a limit of its own: rounding operands to 8 bits puts gradients off by 0.3 % to 1.8 %, the more the deeper the model,
+ * and losses by less than 0.01 % over 20 steps, for which the limit of f32 is wide enough. */
 static void gradients(const struct evidence *e, struct gate *g)
 {
     g->a = e->gradients.a_norm;
     g->b = e->gradients.b_norm;
     g->value = e->gradients.error;
-    g->limit = e->limits->verify.gradients;
+    g->limit = e->bf16 ? e->limits->verify.gradients_bf16 : e->limits->verify.gradients;
     g->pass = g->value <= g->limit;
     SHOW(a_text, "norm %.4g", g->a);
     SHOW(b_text, "norm %.4g", g->b);

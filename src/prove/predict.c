@@ -1,51 +1,73 @@
-/* The cost model: what a rewritten program would take, from what the present one was measured to take. */
+/* The cost model: what a changed program would take, from what the present one was measured to take. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "prove/tune.h"
-
-/* The measured op with the same name and kind. */
-static const struct profile_op *find(const struct profile *p, const char *kind, const char *name)
-{
-    for (int i = 0; i < p->n_ops; i++)
-        if (!strcmp(p->ops[i].name, name) && !strcmp(p->ops[i].kind, kind))
-            return &p->ops[i];
-    return NULL;
-}
+#include "core/arena.h"
+#include "passes/passes.h"
+#include "prove/moves.h"
 
 static const char *op_label(const struct program *p, const struct op *op)
 {
     return op->n_out > 0 ? p->values[op->out[0]].name : op_info(op->kind)->name;
 }
 
-static bool has(const struct program *p, const char *kind, const char *name)
+/* The op of the same kind that makes the value of the same name, or -1. */
+static int find(const struct program *p, const char *label, enum op_kind kind)
 {
     for (int i = 0; i < p->n_ops; i++)
-        if (!strcmp(op_label(p, &p->ops[i]), name) && !strcmp(op_info(p->ops[i].kind)->name, kind))
-            return true;
-    return false;
+        if (p->ops[i].kind == kind && !strcmp(op_label(p, &p->ops[i]), label))
+            return i;
+    return -1;
 }
 
-double predict_step_us(const struct profile *measured, const struct program *then)
+/* What ops are weighed with. Arithmetic and traffic stand one after the other: unlike in the roofline, where the longer hides the
+ * shorter, what a fusion saves in traffic shows also where arithmetic is the longer. All traffic goes at the bandwidth of the level
+ * that holds the whole step, so that one op over many tensors weighs as much as many ops over one. */
+struct scale {
+    const struct program *p;
+    const struct peaks *peaks;
+    double gb_per_s;
+};
+
+static struct scale scale_of(const struct program *p, const struct peaks *peaks)
 {
-    double kept_us = 0, gone_us = 0, gone_floor_us = 0, new_floor_us = 0;
-    for (int i = 0; i < measured->n_ops; i++) {
-        const struct profile_op *op = &measured->ops[i];
-        const double us = op->self_us + op->imbalance_us;
-        if (has(then, op->kind, op->name))
-            kept_us += us;
-        else {
-            gone_us += us;
-            gone_floor_us += op->floor_us;
-        }
-    }
+    return (struct scale){p, peaks, peaks_bandwidth(peaks, pass_planned_bytes(p))};
+}
+
+static double cost_us(const struct scale *s, const struct op *op)
+{
+    const double traffic_us = s->gb_per_s > 0 ? op_bytes(s->p, op) / s->gb_per_s / 1e3 : 0;
+    return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us) * op_runs_per_step(s->p, op);
+}
+
+double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then)
+{
+    const struct scale old = scale_of(now, &measured->peaks), new = scale_of(then, &measured->peaks);
+    bool *stays = xcalloc((size_t)now->n_ops, sizeof *stays);
+    double kept_us = 0, gone_us = 0, gone_cost = 0, new_cost = 0, runs_now = 0, runs_then = 0, work_us = 0;
     for (int i = 0; i < then->n_ops; i++) {
         const struct op *op = &then->ops[i];
-        if (!find(measured, op_info(op->kind)->name, op_label(then, op)))
-            new_floor_us += op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
+        const int at = find(now, op_label(then, op), op->kind);
+        const double cost = cost_us(&new, op);
+        runs_then += op_runs_per_step(then, op);
+        if (at < 0 || stays[at]) {
+            new_cost += cost;
+            continue;
+        }
+        const double before = cost_us(&old, &now->ops[at]);
+        stays[at] = true;
+        kept_us += (measured->ops[at].self_us + measured->ops[at].imbalance_us) * (before > 0 ? cost / before : 1);
     }
-    const double new_us = gone_us * (gone_floor_us > 0 ? fmin(new_floor_us / gone_floor_us, 1) : 1);
-    /* what is not work of ops goes with their number: dispatch */
-    const double rest = fmax(measured->step_us - kept_us - gone_us, 0), per_op = measured->n_ops ? rest / measured->n_ops : 0;
-    return kept_us + new_us + per_op * then->n_ops;
+    for (int i = 0; i < now->n_ops; i++) {
+        const double us = measured->ops[i].self_us + measured->ops[i].imbalance_us;
+        runs_now += op_runs_per_step(now, &now->ops[i]);
+        work_us += us;
+        gone_us += stays[i] ? 0 : us;
+        gone_cost += stays[i] ? 0 : cost_us(&old, &now->ops[i]);
+    }
+    free(stays);
+    const double new_us = new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
+    const double rest_us = fmax(measured->step_us - work_us, 0);
+    return kept_us + new_us + (runs_now > 0 ? rest_us * runs_then / runs_now : rest_us);
 }

@@ -20,6 +20,7 @@ struct evidence_side {
 
 struct evidence {
     const struct config *limits;
+    bool bf16;                      /* products of one side, or both, are of bf16: rounding counts for more */
     int64_t steps;
     int turns;
     struct evidence_side a, b;

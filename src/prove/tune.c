@@ -5,133 +5,160 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/profile.h"
-#include "core/clock.h"
-#include "core/stats.h"
+#include "core/arena.h"
+#include "prove/moves.h"
 #include "prove/prove.h"
-#include "train/train.h"
-#include "train/trial.h"
+#include "prove/tune_int.h"
 
-static const double WORTH = 1.02;           /* predictions below are not tried */
+static const double WORTH = 1.02;           /* predictions below are not tried alone */
 static const double NOT_SLOWER = 0.995;     /* a pass that saves memory may cost so much */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
-enum { STEPS = 6, STAGE_STEPS = 5, TURNS = 5 };     /* profiled; of a stage's loss curve; of a point */
+static const double SCRATCH = 1.02, SCRATCH_BYTES = 1e6;    /* memory that a kernel's scratch may add: the larger of the two */
+static const double KEPT_OPEN = 1e9;         /* a larger run is closed while the two of a proof are open */
+enum { STEPS = 6, STAGE_STEPS = 5 };        /* profiled; of a stage's loss curve */
 
-struct tuner {
-    struct tune_result *r;
-    const struct tune_options *o;
-    struct config now;                      /* what has been kept */
-    pass_set tried;
-    double start_s;
-};
+bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
 
-static bool is_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
-static double spent_s(const struct tuner *t) { return clock_s() - t->start_s; }
-
-static void tell(const struct tuner *t, const char *what)
+void tuner_tell(const struct tuner *t, const char *what)
 {
     if (t->o->progress)
-        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(spent_s(t) / t->o->budget_s, 1) : 1);
+        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, 1) : 1);
 }
 
-/* ---- configs ---- */
-
+/* What was switched off stays off, and is not proposed. Recompute stays on: it does nothing but where a step would need more memory
+ * than it may, and there the base must have it, too. */
 static struct config without_passes(const struct config *c)
 {
+    const int recompute = config_pass_find("recompute");
     struct config base = *c;
     base.optimize.passes = (struct pass_list){.choice = PASSES_NONE};
     for (int i = 0; i < CONFIG_PASSES; i++)
-        base.optimize.pass[i] = PASS_AUTO;
+        base.optimize.pass[i] = c->optimize.pass[i] == PASS_OFF ? PASS_OFF : PASS_AUTO;
+    if (config_pass_is_on(c, recompute))
+        base.optimize.pass[recompute] = PASS_ON;
     return base;
 }
 
-static struct config with_passes(const struct config *c, pass_set set)
+/* ---- what could be done ---- */
+
+static struct tune_stage stage_of(const struct move *m, const struct proposal *p)
 {
-    struct config next = *c;
-    next.optimize.passes.choice = PASSES_LISTED;
-    next.optimize.passes.listed |= set;
-    return next;
+    struct tune_stage s = {.answers = m->answers, .what = m->what, .effort = m->effort, .phase = move_phase(m), .places = p->places,
+                           .around = m->gain == GAIN_AROUND_STEP,
+                           .predicted = p->predicted, .measured = NAN, .low = NAN, .high = NAN};
+    snprintf(s.pass, sizeof s.pass, "%s", m->name);
+    snprintf(s.change, sizeof s.change, "%s", p->change);
+    return s;
 }
 
-/* ---- predictions ---- */
-
-static enum status profile_now(const struct tuner *t, struct measured *m, struct profile *p, struct error *err)
+/* Passes that change nothing but speed and memory and are too small to be worth a try alone are tried together: small gains add up. */
+static void join(struct tune_stage *all, const struct tune_stage *s)
 {
-    enum status st = measure_steps(m, &t->now, STEPS, t->o->stop, NULL, NULL, err);
-    if (st != OK)
-        return st;
-    const struct config *c = &m->config;
-    const struct profile_input in = {
-        .program = m->program, .trace = m->trace, .peaks = *t->o->peaks, .threads = m->threads, .step_us = m->step_us,
-        .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
-        .layers = c->model.layers, .model_flops = m->model_flops, .kernels = m->kernels, .name = c->name};
-    st = profile_build(p, &in, err);
-    if (st != OK)
-        measured_release(m);
-    return st;
-}
-
-/* The expected speed-up of one more pass on what is kept, and in how many places it changes the program. */
-static enum status predict_pass(const struct measured *m, const struct profile *p, int pass, struct tune_stage *s,
-                                struct error *err)
-{
-    struct config next = with_passes(&m->config, (pass_set)1 << pass);
-    struct program *then;
-    int places[PASSES_MAX] = {0};
-    const enum status st = train_step_program(&then, &next, next.train.steps, places, err);
-    if (st != OK)
-        return st;
-    *s = (struct tune_stage){.answers = pass_table[pass].answers, .effort = pass_table[pass].effort, .places = places[pass],
-                             .measured = NAN, .low = NAN, .high = NAN};
-    snprintf(s->pass, sizeof s->pass, "%s", pass_table[pass].name);
-    s->predicted = predict_step_us(p, m->program) / predict_step_us(p, then);
-    program_free(then);
-    return OK;
-}
-
-static void add_to(struct tune_stage *all, const struct tune_stage *s)
-{
-    const size_t n = strlen(all->pass);
+    const size_t n = strlen(all->pass), m = strlen(all->change);
     snprintf(all->pass + n, sizeof all->pass - n, "%s%s", n ? "+" : "", s->pass);
+    snprintf(all->change + m, sizeof all->change - m, "%s%s", m ? " + " : "", m ? s->pass : s->change);
     all->answers = n ? "several" : s->answers;
+    all->what = n ? "the rest of the passes together, each of which wins little" : s->what;
     all->places += s->places;
     all->predicted *= s->predicted;
     all->effort = s->effort > all->effort ? s->effort : all->effort;
+    all->phase = s->phase > all->phase ? s->phase : all->phase;
 }
 
-/* The untried pass that is expected to win most, as a set of one; when none is expected to be worth a try alone, all that are left
- * together, as small gains add up. Empty: none changes the program. */
-static enum status best_passes(const struct tuner *t, pass_set *best, struct tune_stage *stage, struct error *err)
+/* What is tried next. */
+struct choice {
+    uint64_t moves;                         /* bit i: move i; 0: nothing is left that changes anything */
+    struct tune_stage stage;
+    struct config next;
+    enum move_gain gain;
+    bool grows;                             /* may take more memory */
+};
+
+static void add_idea(struct tune_result *r, const struct move *m, const struct proposal *p)
 {
-    struct measured m;
-    struct profile p = {0};
-    struct tune_stage all = {.predicted = 1, .measured = NAN, .low = NAN, .high = NAN};
-    pass_set rest = 0;
-    *best = 0;
-    enum status st = profile_now(t, &m, &p, err);
-    if (st != OK)
-        return st;
-    for (int i = 0; pass_table[i].name && st == OK; i++) {
-        struct tune_stage s;
+    if (r->n_roadmap < TUNE_IDEAS)
+        r->roadmap[r->n_roadmap++] = (struct tune_idea){.name = m->name, .what = m->what, .answers = m->answers,
+                                                        .effort = m->effort, .places = p->places, .phase = move_phase(m),
+                                                        .predicted = p->predicted};
+}
+
+static int by_phase_and_gain(const void *a, const void *b)
+{
+    const struct tune_idea *x = a, *y = b;
+    if (x->phase != y->phase)
+        return x->phase - y->phase;
+    return (x->predicted < y->predicted) - (x->predicted > y->predicted);
+}
+
+/* What gives something for its speed comes after all that does not. */
+static bool is_better(const struct tune_stage *a, const struct tune_stage *b)
+{
+    if ((a->phase == PHASE_TRADE) != (b->phase == PHASE_TRADE))
+        return b->phase == PHASE_TRADE;
+    return a->predicted > b->predicted;
+}
+
+/* The untried move that is expected to win most; when none is worth a try alone, all passes that are left together. A move that
+ * changes nothing here may after another one, so it stays untried. */
+static enum status choose(struct tuner *t, struct choice *best, struct error *err)
+{
+    const struct situation *now = t->situation;
+    const bool first = t->tried == 0;
+    struct choice rest = {.stage = {.predicted = 1, .measured = NAN, .low = NAN, .high = NAN}, .next = t->now};
+    struct move m;
+    *best = (struct choice){0};
+    for (int i = 0; move_get(i, &m); i++) {
+        struct proposal p;
         if (t->tried >> i & 1)
             continue;
-        st = predict_pass(&m, &p, i, &s, err);
-        if (st != OK || !s.places)
+        const enum status st = m.propose(&p, now, m.pass, err);
+        if (st != OK)
+            return st;
+        if (!p.places)
             continue;
-        add_to(&all, &s);
-        rest |= (pass_set)1 << i;
-        if (!*best || s.predicted > stage->predicted) {
-            *best = (pass_set)1 << i;
-            *stage = s;
+        if (first)
+            add_idea(t->r, &m, &p);
+        const struct tune_stage s = stage_of(&m, &p);
+        if (p.predicted >= WORTH && (!best->moves || is_better(&s, &best->stage)))
+            *best = (struct choice){(uint64_t)1 << i, s, p.next, m.gain, m.grows};
+        if (m.pass >= 0 && !m.trade) {
+            join(&rest.stage, &s);
+            rest.moves |= (uint64_t)1 << i;
+            rest.next = config_with_passes(&rest.next, (pass_set)1 << m.pass);
         }
     }
-    if (st == OK && *best && stage->predicted < WORTH) {
+    if (rest.moves && (!best->moves || best->stage.phase == PHASE_TRADE))
         *best = rest;
-        *stage = all;
+    if (first)
+        qsort(t->r->roadmap, (size_t)t->r->n_roadmap, sizeof *t->r->roadmap, by_phase_and_gain);
+    return OK;
+}
+
+/* Measures what has been kept, once. */
+static enum status look_around(struct tuner *t, struct error *err)
+{
+    if (t->situation)
+        return OK;
+    struct situation *s = xcalloc(1, sizeof *s);
+    const enum status st = situation_measure(s, &t->now, STEPS, t->o->peaks, t->o->stop, err);
+    if (st != OK) {
+        free(s);
+        return st;
     }
-    profile_release(&p);
-    measured_release(&m);
-    return st;
+    t->situation = s;
+    t->planned_bytes = s->p.planned_bytes;
+    t->now.model = s->m.config.model;       /* the vocabulary is known now */
+    if (!*t->r->bound)
+        snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
+    return OK;
+}
+
+static void forget_situation(struct tuner *t)
+{
+    if (t->situation)
+        situation_release(t->situation);
+    free(t->situation);
+    t->situation = NULL;
 }
 
 /* ---- a stage ---- */
@@ -157,22 +184,40 @@ static void decide(struct tune_stage *s, const struct verdict *v)
         snprintf(s->why, sizeof s->why, "not faster beyond the noise of the measurement: %s", speed->value_text);
 }
 
-static enum status try_passes(struct tuner *t, pass_set set, struct tune_stage *s, struct error *err)
+static enum status prove(const struct tuner *t, struct verdict *v, struct config a, const struct config *b, bool grows,
+                         struct error *err)
 {
-    struct config a = t->now, b = with_passes(&t->now, set);
-    struct verdict v;
     const struct verify_options options = {.steps = STAGE_STEPS, .stop = t->o->stop};
+    const double slack = fmax(SCRATCH, t->planned_bytes > 0 ? 1 + SCRATCH_BYTES / t->planned_bytes : 1);
+    a.verify.memory = grows ? INFINITY : fmax(a.verify.memory, slack);
+    return verify_configs(v, &a, b, &options, err);
+}
+
+static enum status try_choice(struct tuner *t, struct choice *c, struct error *err)
+{
+    struct verdict v;
     char what[TUNE_NAMES + 64];
-    snprintf(what, sizeof what, "trying %s (expected %.2fx)", s->pass, s->predicted);
-    tell(t, what);
-    a.verify.memory = fmax(a.verify.memory, 1.02);          /* scratch of a kernel may come on top */
-    const enum status st = verify_configs(&v, &a, &b, &options, err);
-    if (st != OK)
-        return st;
-    decide(s, &v);
-    if (s->kept)
-        t->now = b;
-    return OK;
+    if (t->planned_bytes > KEPT_OPEN)
+        forget_situation(t);
+    snprintf(what, sizeof what, "trying %s (expected %.2fx)", c->stage.pass, c->stage.predicted);
+    tuner_tell(t, what);
+    enum status st;
+    if (c->gain == GAIN_AROUND_STEP)
+        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, err);
+    else {
+        st = prove(t, &v, t->now, &c->next, c->grows, err);
+        if (st == OK)
+            decide(&c->stage, &v);
+    }
+    if (st == CANNOT && !tuner_stopped(t)) {        /* the machine has not the memory for it: that ends this stage alone */
+        snprintf(c->stage.why, sizeof c->stage.why, "it could not be tried: %.290s", err->text);
+        st = OK;
+    }
+    if (st == OK && c->stage.kept) {
+        t->now = c->next;
+        forget_situation(t);
+    }
+    return st;
 }
 
 static void record(struct tuner *t, const struct tune_stage *s)
@@ -184,109 +229,50 @@ static void record(struct tuner *t, const struct tune_stage *s)
 
 static enum status run_stages(struct tuner *t, struct error *err)
 {
-    for (;;) {
-        struct tune_stage s;
-        pass_set set;
-        tell(t, "profiling");
-        enum status st = best_passes(t, &set, &s, err);
-        if (st != OK || !set)
+    while (t->r->n_stages < TUNE_IDEAS) {
+        struct choice next;
+        tuner_tell(t, "profiling");
+        enum status st = look_around(t, err);
+        if (st == OK)
+            st = choose(t, &next, err);
+        if (tuner_stopped(t)) {
+            t->r->interrupted = true;
+            return OK;
+        }
+        if (st != OK || !next.moves)
             return st;
-        t->tried |= set;
-        if (spent_s(t) >= t->o->budget_s) {
+        t->tried |= next.moves;
+        if (tuner_spent_s(t) >= t->o->budget_s) {
             t->r->out_of_time = true;
-            snprintf(s.why, sizeof s.why, "no time was left to try it");
+            snprintf(next.stage.why, sizeof next.stage.why, "no time was left to try it");
         } else
-            st = try_passes(t, set, &s, err);
-        if (is_stopped(t)) {
+            st = try_choice(t, &next, err);
+        if (st == OK)
+            record(t, &next.stage);         /* also where the stop came right after it: what is kept is in the config */
+        if (tuner_stopped(t)) {
             t->r->interrupted = true;
             return OK;
         }
         if (st != OK)
             return st;
-        record(t, &s);
     }
-}
-
-/* ---- before and after ---- */
-
-static double median_step_us(struct trial *t, struct error *err)
-{
-    double us[TURNS];
-    for (int i = 0; i < TURNS + 1; i++) {           /* the first warms up */
-        struct trial_step step;
-        if (trial_step(t, &step, err) != OK)
-            return NAN;
-        if (i)
-            us[i - 1] = step.us;
-    }
-    stats_sort(us, TURNS);
-    return stats_percentile(us, TURNS, 0.5);
-}
-
-/* Measures a config, or only plans its memory. */
-static enum status measure_point(struct tune_point *out, const struct config *c, bool timed, struct error *err)
-{
-    struct trial *t;
-    const enum status st = trial_open(&t, c, NULL, NULL, err);
-    if (st != OK)
-        return st;
-    *out = (struct tune_point){.step_us = NAN, .samples_per_s = NAN, .tokens_per_s = NAN,
-                               .planned_bytes = trial_planned_bytes(t), .ops = trial_ops_per_step(t)};
-    if (timed) {
-        out->step_us = median_step_us(t, err);
-        out->tokens_per_s = (double)trial_tokens_per_step(t) / out->step_us * 1e6;
-        out->samples_per_s = out->tokens_per_s / (double)c->model.seq;
-    }
-    trial_free(t);
     return OK;
 }
 
-static struct config at_size(struct config c, int64_t batch, int64_t seq)
-{
-    c.train.batch_size = batch;
-    c.model.seq = seq;
-    return c;
-}
-
-/* 8 x 128 and 16 x 256 are timed; memory is planned over lengths of the sequence. What does not fit the data is left out. */
-static void measure_sizes(struct tuner *t)
-{
-    const int64_t seq = t->r->base.model.seq, batch = t->r->base.train.batch_size;
-    const struct { int64_t batch, seq; bool timed; } sizes[] = {
-        {8, 128, true}, {16, 256, true}, {batch, seq, false}, {batch, 2 * seq, false}, {batch, 4 * seq, false}, {batch, 8 * seq, false}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !is_stopped(t); i++) {
-        struct tune_size *s = &t->r->sizes[t->r->n_sizes];
-        struct error ignored;
-        const bool timed = sizes[i].timed && spent_s(t) < t->o->budget_s;
-        const struct config a = at_size(t->r->base, sizes[i].batch, sizes[i].seq);
-        const struct config b = at_size(t->now, sizes[i].batch, sizes[i].seq);
-        tell(t, "other sizes");
-        *s = (struct tune_size){.batch = sizes[i].batch, .seq = sizes[i].seq};
-        if (measure_point(&s->before, &a, timed, &ignored) == OK && measure_point(&s->after, &b, timed, &ignored) == OK)
-            t->r->n_sizes++;
-    }
-}
-
-/* The whole gain: base and tuned in turns. */
+/* The whole gain: base and tuned in turns; not known where the memory for both at once is not to be had. */
 static enum status measure_whole(struct tuner *t, struct error *err)
 {
     struct tune_result *r = t->r;
     struct verdict v;
-    const struct verify_options options = {.steps = STAGE_STEPS, .stop = t->o->stop};
-    struct config a = r->base;
-    a.verify.memory = fmax(a.verify.memory, 1.02);
-    tell(t, "base against tuned");
-    enum status st = verify_configs(&v, &a, &t->now, &options, err);
-    if (st != OK)
+    tuner_tell(t, "base against tuned");
+    const enum status st = prove(t, &v, r->base, &t->now, true, err);
+    if (st != OK && (st != CANNOT || tuner_stopped(t)))
         return st;
-    const struct gate *speed = verdict_gate(&v, "throughput");
-    r->speedup = speed->value;
-    r->speedup_low = speed->low;
-    r->speedup_high = speed->high;
-    st = measure_point(&r->before, &r->base, true, err);
-    if (st == OK)
-        st = measure_point(&r->after, &t->now, true, err);
-    return st;
+    const struct gate *speed = st == OK ? verdict_gate(&v, "throughput") : NULL;
+    r->speedup = speed ? speed->value : NAN;
+    r->speedup_low = speed ? speed->low : NAN;
+    r->speedup_high = speed ? speed->high : NAN;
+    return tune_measure_ends(t, err);
 }
 
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err)
@@ -294,16 +280,18 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
     *out = (struct tune_result){.base = without_passes(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
     struct tuner t = {.r = out, .o = options, .now = out->base, .start_s = clock_s()};
     enum status st = run_stages(&t, err);
+    forget_situation(&t);
     if (st == OK && !out->interrupted && options->budget_s > 0) {
         st = measure_whole(&t, err);
-        if (is_stopped(&t)) {
+        if (tuner_stopped(&t)) {
             out->interrupted = true;
             st = OK;
         }
         if (st == OK && !out->interrupted)
-            measure_sizes(&t);
+            tune_measure_sizes(&t);
     }
+    t.now.model.vocab = c->model.vocab;     /* as it was written */
     out->tuned = t.now;
-    out->seconds = spent_s(&t);
+    out->seconds = tuner_spent_s(&t);
     return st;
 }

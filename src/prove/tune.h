@@ -1,4 +1,4 @@
-/* The closed loop: profile, predict what each remaining pass would win, apply the best, prove it, keep it or drop it, until
+/* The closed loop: profile, predict what each remaining move would win (moves.h), apply the best, prove it, keep it or drop it, until
  * nothing is left to win or the time is spent. Nothing here prints. */
 #ifndef HONE_PROVE_TUNE_H
 #define HONE_PROVE_TUNE_H
@@ -12,21 +12,34 @@
 #include "core/error.h"
 #include "passes/optimize.h"
 
-enum { TUNE_WHY = 320, TUNE_NAMES = 256 };
+enum { TUNE_WHY = 320, TUNE_NAMES = 256, TUNE_CHANGE = 256, TUNE_IDEAS = 48 };
 
-struct tune_stage {                         /* one pass that was tried, or the last small ones together */
+struct tune_stage {                         /* one move that was tried, or the last small passes together */
     char pass[TUNE_NAMES];                  /* its name; several with plus signs between them, tried together */
-    const char *answers;                    /* the rule it fixes */
+    const char *answers, *what;             /* the rule it fixes; one line for people */
+    char change[TUNE_CHANGE];               /* what it writes in the config */
     enum pass_effort effort;
-    int places;                             /* where it changes the program */
+    int phase;                              /* of the roadmap */
+    int places;                             /* where it changes the program or the config */
+    bool around;                            /* its gain is of the run around the step (evaluation), not of the step */
     double predicted;                       /* speed-up over the step before it, by the cost model */
     double measured, low, high;             /* the same in turns, with its interval; NAN: not measured */
     bool kept;
     char why[TUNE_WHY];
 };
 
+/* What could be done at the start, with what it is expected to win on the program as it was then. */
+enum { PHASE_QUICK = 1, PHASE_REWRITE, PHASE_TRADE };       /* little effort; more of it; something is given for it */
+struct tune_idea {
+    const char *name, *what, *answers;
+    enum pass_effort effort;
+    int places, phase;
+    double predicted;
+};
+
 struct tune_point {                         /* a program, measured */
     double step_us, samples_per_s, tokens_per_s;
+    double mfu_percent;                     /* NAN: not known */
     double planned_bytes;                   /* parameters, state, inputs, workspace and scratch */
     double ops;                             /* per step */
 };
@@ -38,8 +51,11 @@ struct tune_size {                          /* the same two programs at another 
 enum { TUNE_SIZES = 8 };
 
 struct tune_result {
-    struct config base, tuned;              /* base: without passes */
-    struct tune_stage stages[PASSES_MAX];   /* in the order in which they were tried */
+    struct config base, tuned;              /* base: without passes, but for recompute if it was on */
+    char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
+    struct tune_idea roadmap[TUNE_IDEAS];   /* by phase, in each the largest gain first */
+    int n_roadmap;
+    struct tune_stage stages[TUNE_IDEAS];   /* in the order in which they were tried */
     int n_stages;
     struct tune_point before, after;
     double speedup, speedup_low, speedup_high;      /* base to tuned, in turns */
@@ -60,15 +76,8 @@ struct tune_options {
 
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err);
 
-/* ---- predict.c ---- */
-
-/* What a program is expected to take, from the measured ops of another one of the same model: ops that both have keep their
- * time; new ones take the time of those that went, in the ratio of their rooflines. */
-double predict_step_us(const struct profile *measured, const struct program *then);
-
 /* ---- tune_report.c ---- */
 
 json_t *tune_json(const struct tune_result *r);         /* the caller's; NULL: no memory */
-void tune_markdown(const struct tune_result *r, FILE *to);
 
 #endif

@@ -1,111 +1,199 @@
-/* What tune did, as JSON and Markdown. */
-#include <math.h>
-
+/* What tune did, as one JSON document: report.json, which the page and the Markdown are made of. docs/report.md has its fields. */
 #include "prove/tune.h"
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-static json_t *point(const struct tune_point *p)
+#include "core/stats.h"
+#include "prove/tune_report_int.h"
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+static json_t *measured(double x) { return number(x > 0 ? x : NAN); }       /* 0: it was not measured */
+
+json_t *tune_text(const char *text)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "step_us", number(p->step_us), "samples_per_s", number(p->samples_per_s),
-                     "tokens_per_s", number(p->tokens_per_s), "planned_bytes", number(p->planned_bytes), "ops", number(p->ops));
+    json_t *j = text ? json_string(text) : json_null();
+    char *copy = j ? NULL : strdup(text);
+    for (char *c = copy; c && *c; c++)
+        if ((unsigned char)*c > 0x7e)
+            *c = '?';
+    if (copy)
+        j = json_string(copy);
+    free(copy);
+    return j;
 }
 
 static const char *effort_word(enum pass_effort e) { return e == PASS_LOW ? "low" : e == PASS_MEDIUM ? "medium" : "high"; }
 
+/* ---- what follows from the stages ---- */
+
 /* How far the prediction was from what was measured, as a part of the latter. */
 static double prediction_error(const struct tune_stage *s) { return s->predicted / s->measured - 1; }
 
-static json_t *stage(const struct tune_stage *s, double cumulative)
+/* What the step itself won up to stage n, which is not among them. */
+static double gain_before(const struct tune_result *r, int n)
 {
-    return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s}", "pass", s->pass, "answers", s->answers, "effort",
-                     effort_word(s->effort), "places", s->places, "predicted_speedup", number(s->predicted),
+    double gain = 1;
+    for (int i = 0; i < n; i++)
+        if (r->stages[i].kept && !r->stages[i].around && isfinite(r->stages[i].measured))
+            gain *= r->stages[i].measured;
+    return gain;
+}
+
+static double median_error(const struct tune_result *r)
+{
+    double errors[TUNE_IDEAS];
+    int n = 0;
+    for (int i = 0; i < r->n_stages; i++)
+        if (r->stages[i].kept && isfinite(prediction_error(&r->stages[i])))
+            errors[n++] = fabs(prediction_error(&r->stages[i]));
+    stats_sort(errors, n);
+    return n ? stats_percentile(errors, n, 0.5) : NAN;
+}
+
+static int count_stages(const struct tune_result *r, bool kept)
+{
+    int n = 0;
+    for (int i = 0; i < r->n_stages; i++)
+        n += kept ? r->stages[i].kept : isfinite(r->stages[i].measured);
+    return n;
+}
+
+/* ---- in words ---- */
+
+static void put_memory(const struct tune_result *r, FILE *to)
+{
+    const double a = r->before.planned_bytes, b = r->after.planned_bytes, unit = a < 1e6 ? 1e3 : a < 1e9 ? 1e6 : 1e9;
+    if (a > 0 && b > 0 && fabs(b / a - 1) >= 0.005)
+        fprintf(to, ", memory %.3g → %.3g %s", a / unit, b / unit, a < 1e6 ? "kB" : a < 1e9 ? "MB" : "GB");
+}
+
+static void put_headline(const struct tune_result *r, FILE *to)
+{
+    const bool kept = count_stages(r, true) > 0;
+    if (r->interrupted && kept)
+        fprintf(to, "Interrupted: with what was proved by then, a step is %.2f times as fast", gain_before(r, r->n_stages));
+    else if (r->interrupted)
+        fputs("Interrupted before anything was proved to be faster", to);
+    else if (kept) {
+        if (isfinite(r->speedup))
+            fprintf(to, "A step is %.2f times as fast (%.2f to %.2f)", r->speedup, r->speedup_low, r->speedup_high);
+        else
+            fprintf(to, "A step is %.2f times as fast, stage by stage", gain_before(r, r->n_stages));
+        put_memory(r, to);
+    } else if (!r->n_stages)
+        fputs("Nothing to try: no pass and no setting changes this program", to);
+    else if (count_stages(r, false))
+        fputs("Nothing made this step faster: the config stays as it was", to);
+    else
+        fputs("Nothing was tried: these are predictions only", to);
+}
+
+static json_t *headline(const struct tune_result *r)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    put_headline(r, to);
+    json_t *j = fclose(to) == 0 && text ? tune_text(text) : NULL;
+    free(text);
+    return j;
+}
+
+/* ---- the parts ---- */
+
+static json_t *point(const struct tune_point *p)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "step_us", measured(p->step_us), "samples_per_s", measured(p->samples_per_s),
+                     "tokens_per_s", measured(p->tokens_per_s), "mfu_percent", measured(p->mfu_percent), "planned_bytes",
+                     measured(p->planned_bytes), "ops", measured(p->ops));
+}
+
+static json_t *stage(const struct tune_result *r, int i)
+{
+    const struct tune_stage *s = &r->stages[i];
+    const double before = gain_before(r, i), step = r->before.step_us > 0 ? r->before.step_us / before : NAN;
+    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o}", "pass", tune_text(s->pass), "what",
+                     tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
+                     effort_word(s->effort), "phase", s->phase, "places", s->places, "predicted_speedup", number(s->predicted),
                      "measured_speedup", number(s->measured), "measured_low", number(s->low), "measured_high", number(s->high),
-                     "prediction_error", number(prediction_error(s)), "cumulative_speedup", number(cumulative), "kept", s->kept,
-                     "why", s->why);
+                     "prediction_error", number(prediction_error(s)), "cumulative_speedup",
+                     number(s->kept && !s->around ? before * s->measured : before), "step_before_us", number(step), "step_after_us",
+                     number(s->around ? step : step / s->measured), "around", s->around, "kept", s->kept, "why", tune_text(s->why));
+}
+
+static json_t *stages(const struct tune_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_stages; i++)
+        json_array_append_new(list, stage(r, i));
+    return list;
+}
+
+/* Is the idea in a stage, alone or with others? */
+static bool has_idea(const struct tune_stage *s, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = s->pass; *at; at += strcspn(at, "+"), at += *at == '+')
+        if (strcspn(at, "+") == n && !strncmp(at, name, n))
+            return true;
+    return false;
+}
+
+static const char *outcome(const struct tune_result *r, const char *name)
+{
+    const char *word = "not tried";
+    for (int i = 0; i < r->n_stages; i++)
+        if (has_idea(&r->stages[i], name) && (r->stages[i].kept || isfinite(r->stages[i].measured)))
+            word = r->stages[i].kept ? "kept" : "dropped";
+    return word;
+}
+
+static json_t *roadmap(const struct tune_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_roadmap; i++) {
+        const struct tune_idea *d = &r->roadmap[i];
+        const char *name = d->name ? d->name : "";
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:s}", "name", tune_text(name), "what",
+                                              tune_text(d->what), "answers", tune_text(d->answers), "effort",
+                                              effort_word(d->effort), "phase", d->phase, "places", d->places,
+                                              "predicted_speedup", number(d->predicted), "outcome", outcome(r, name)));
+    }
+    return list;
+}
+
+static json_t *sizes(const struct tune_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_sizes; i++)
+        json_array_append_new(list, json_pack("{s:I,s:I,s:o,s:o}", "batch", (json_int_t)r->sizes[i].batch, "seq",
+                                              (json_int_t)r->sizes[i].seq, "before", point(&r->sizes[i].before), "after",
+                                              point(&r->sizes[i].after)));
+    return list;
+}
+
+static json_t *model(const struct config *c)
+{
+    return json_pack("{s:o,s:s,s:I,s:I,s:I}", "name", tune_text(c->name), "arch", config_word("model.arch", (int)c->model.arch),
+                     "batch", (json_int_t)c->train.batch_size, "seq", (json_int_t)c->model.seq, "accumulate",
+                     (json_int_t)c->train.accumulate);
 }
 
 json_t *tune_json(const struct tune_result *r)
 {
-    json_t *stages = json_array(), *sizes = json_array();
-    double cumulative = 1;
-    for (int i = 0; i < r->n_stages; i++) {
-        if (r->stages[i].kept)
-            cumulative *= r->stages[i].measured;
-        json_array_append_new(stages, stage(&r->stages[i], cumulative));
-    }
-    for (int i = 0; i < r->n_sizes; i++)
-        json_array_append_new(sizes, json_pack("{s:I,s:I,s:o,s:o}", "batch", (json_int_t)r->sizes[i].batch, "seq",
-                                               (json_int_t)r->sizes[i].seq, "before", point(&r->sizes[i].before), "after",
-                                               point(&r->sizes[i].after)));
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o}", "kind", "tune", "name", r->base.name, "stages",
-                     stages, "before", point(&r->before), "after", point(&r->after), "speedup", number(r->speedup),
-                     "speedup_low", number(r->speedup_low), "speedup_high", number(r->speedup_high), "sizes", sizes,
-                     "out_of_time", r->out_of_time, "interrupted", r->interrupted, "seconds", number(r->seconds));
-}
-
-/* ---- Markdown ---- */
-
-static void put_times(FILE *to, double x)
-{
-    if (isfinite(x))
-        fprintf(to, "%.2f×", x);
-    else
-        fputs("–", to);
-}
-
-static void put_stage(FILE *to, const struct tune_stage *s, double cumulative)
-{
-    fprintf(to, "| %s | %s | ", s->pass, effort_word(s->effort));
-    put_times(to, s->predicted);
-    fputs(" | ", to);
-    put_times(to, s->measured);
-    if (isfinite(s->measured))
-        fprintf(to, " (%.2f to %.2f) | %+.0f %%", s->low, s->high, 100 * prediction_error(s));
-    else
-        fputs(" | –", to);
-    fprintf(to, " | %s | ", s->kept ? "kept" : "dropped");
-    put_times(to, s->kept ? cumulative : NAN);
-    fprintf(to, " | %s |\n", s->why);
-}
-
-static void put_row(FILE *to, const char *what, double a, double b, const char *unit)
-{
-    if (isfinite(a) && isfinite(b))
-        fprintf(to, "| %s | %.4g %s | %.4g %s | %.2f |\n", what, a, unit, b, unit, b / a);
-}
-
-void tune_markdown(const struct tune_result *r, FILE *to)
-{
-    fprintf(to, "# %s, tuned\n\n", r->base.name);
-    fprintf(to, "A step is %.2f times as fast as without passes (%.2f to %.2f, base and tuned in turns).\n", r->speedup, r->speedup_low,
-            r->speedup_high);
-    if (r->out_of_time)
-        fputs("The time was spent before every pass was tried.\n", to);
-    if (r->interrupted)
-        fputs("It was interrupted: this is what had been proved by then.\n", to);
-    fputs("\n## Passes, in the order in which they were tried\n\n"
-          "| pass | effort | predicted | measured | error of the prediction | verdict | speed-up so far | why |\n"
-          "|---|---|---|---|---|---|---|---|\n", to);
-    double cumulative = 1;
-    for (int i = 0; i < r->n_stages; i++) {
-        if (r->stages[i].kept)
-            cumulative *= r->stages[i].measured;
-        put_stage(to, &r->stages[i], cumulative);
-    }
-    fputs("\n## Before and after\n\n| | before | after | ratio |\n|---|---|---|---|\n", to);
-    put_row(to, "step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
-    put_row(to, "throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
-    put_row(to, "planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
-    put_row(to, "ops per step", r->before.ops, r->after.ops, "");
-    fputs("\n## Other sizes\n\n| batch × sequence | step before | after | memory before | after |\n|---|---|---|---|---|\n", to);
-    for (int i = 0; i < r->n_sizes; i++) {
-        const struct tune_size *s = &r->sizes[i];
-        fprintf(to, "| %lld × %lld | ", (long long)s->batch, (long long)s->seq);
-        if (isfinite(s->before.step_us) && isfinite(s->after.step_us))
-            fprintf(to, "%.4g ms | %.4g ms", s->before.step_us / 1e3, s->after.step_us / 1e3);
-        else
-            fputs("– | –", to);
-        fprintf(to, " | %.4g MB | %.4g MB |\n", s->before.planned_bytes / 1e6, s->after.planned_bytes / 1e6);
-    }
+    char *yaml = config_text(&r->tuned);
+    json_t *j = json_pack(
+        "{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:o}", "schema", "hone-report",
+        "schema_version", 1, "kind", "tune", "hone_version", HONE_VERSION, "name", tune_text(r->base.name), "headline", headline(r),
+        "bound", tune_text(r->bound), "model", model(&r->base), "stages", stages(r), "median_prediction_error",
+        number(median_error(r)), "before", point(&r->before), "after", point(&r->after), "speedup", number(r->speedup),
+        "speedup_low", number(r->speedup_low), "speedup_high", number(r->speedup_high), "sizes", sizes(r), "roadmap", roadmap(r),
+        "out_of_time", r->out_of_time, "interrupted", r->interrupted, "seconds", number(r->seconds), "changes",
+        tune_changes(&r->base, &r->tuned), "config_yaml", tune_text(yaml ? yaml : ""));
+    free(yaml);
+    return j;
 }

@@ -12,7 +12,7 @@ enum { NONCE_BYTES = 18 };
 enum { TITLE_COLUMNS = 200, HEADLINE_COLUMNS = 1000 };
 
 struct page {
-    const char *kind;                   /* "profile" or "trace": which sections and scripts it has */
+    const char *kind;                   /* "profile", "trace" or "tune": which sections and scripts it has */
     const char *title, *headline;
     json_t *data;                       /* NULL: no memory */
     char nonce[2 * NONCE_BYTES + 1];
@@ -127,5 +127,13 @@ enum status report_write_html(const struct profile *p, FILE *to, struct error *e
 enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err)
 {
     struct page page = {.kind = "trace", .title = d->name, .headline = d->headline, .data = report_trace_document(d)};
+    return put_page(&page, to, err);
+}
+
+enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err)
+{
+    json_t *data = json_copy((json_t *)tune);       /* shallow: it counts its references */
+    struct page page = {.kind = "tune", .title = json_string_value(json_object_get(tune, "name")),
+                        .headline = json_string_value(json_object_get(tune, "headline")), .data = data};
     return put_page(&page, to, err);
 }

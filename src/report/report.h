@@ -4,6 +4,7 @@
 #ifndef HONE_REPORT_REPORT_H
 #define HONE_REPORT_REPORT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -36,6 +37,12 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
 enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err);
 enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, struct error *err);
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err);
+
+/* ---- of hone tune ---- */
+
+/* `tune` is its report.json, which is all that the page and the text are made of. What is missing in it is shown as a dash. */
+enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err);
+enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct error *err);
 
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);

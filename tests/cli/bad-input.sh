@@ -101,10 +101,10 @@ set_ 2 "hone: --set train.batch_size=1000000000000: train.batch_size is 10000000
     train.batch_size=1000000000000
 set_ 2 "hone: --set model.layers=1000: the model has 5.2e+13 parameters, and the most is 1.1e+12; make model.dim 65536, model.layers 1000, model.ffn 262144 or model.vocab 0 smaller" \
     model.dim=65536 model.layers=1000
-set_ 2 "hone: --set model.seq=1048576: the attention scores would hold train.batch_size 1048576 x model.heads 2 x model.seq 1048576 x model.seq 1048576 = 2.3e+18 numbers, and the most is 1.1e+12; make one of them smaller" \
+set_ 2 "hone: --set model.seq=1048576: the feed-forward layer would hold train.batch_size 1048576 x model.seq 1048576 x model.ffn 128 = 1.4e+14 numbers, and the most is 1.1e+12; make one of them smaller" \
     train.batch_size=1048576 model.seq=1048576
-refused 2 "hone: --set model.seq=1048576: the attention scores would hold train.batch_size 2 x model.heads 2 x model.seq 1048576 x model.seq 1048576 = 4.4e+12 numbers, and the most is 1.1e+12; make one of them smaller" \
-    bench tiny.yaml --set model.seq=1048576
+refused 2 "hone: --set model.seq=1048576: the attention scores would hold train.batch_size 2 x model.heads 2 x model.seq 1048576 x model.seq 1048576 = 4.4e+12 numbers, and the most is 1.1e+12; make one of them smaller, or set optimize.flash-attention to on" \
+    bench tiny.yaml --set model.seq=1048576 --set optimize.passes=none
 
 # More than the machine's memory: refused at once, before any of it is touched.
 memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
@@ -113,12 +113,20 @@ SECONDS=0
 for command in "train tiny.yaml --out none" "bench tiny.yaml"; do
     run $command --set model.seq=1024 --set train.batch_size=$batch --set optimize.passes=none
     [ "$code" = 3 ] || fail "a step larger than memory: exit code $code: $(cat err)"
-    grep -qE '^hone: out of memory: the workspace of activations and gradients needs [0-9.]+ MB; try a smaller batch_size, seq or model$' err ||
+    remedy='train\.batch_size: [0-9]+ with train\.accumulate: [0-9]+ \([0-9]+ MB\)'
+    grep -qE "^hone: out of memory: the workspace of activations and gradients needs [0-9.]+ MB, and [0-9]+ MB are free; try (optimize.recompute: on \([0-9]+ MB\) or )?$remedy\$" err ||
         fail "a step larger than memory: $(cat err)"
+    python3 - "$(cat err)" $batch <<'PY' || fail "the advice makes another step: $(cat err), batch $batch"
+import re, sys
+n, k = map(int, re.search(r"batch_size: (\d+) with train.accumulate: (\d+)", sys.argv[1]).groups())
+batch = int(sys.argv[2])
+sys.exit(not (k >= 2 and 0 <= n * k - batch < k))
+PY
 done
 run train tiny.yaml --out none --set model.dim=65536 --set model.layers=20
-[ "$code" = 3 ] && grep -qE '^hone: out of memory: parameters and optimizer state needs [0-9.]+ MB' err || fail "a huge model: $code $(cat err)"
-[ $SECONDS -lt 10 ] || fail "refusing what does not fit took $SECONDS s"
+[ "$code" = 3 ] && grep -qE '^hone: out of memory: parameters and optimizer state needs [0-9.]+ MB, and [0-9]+ MB are free; try a smaller model.seq, model.dim or model.layers: not even a train.batch_size of 1 fits' err ||
+    fail "a huge model: $code $(cat err)"
+[ $SECONDS -lt 30 ] || fail "refusing what does not fit took $SECONDS s"
 [ ! -e none ] || fail "a refused run left a folder: $(find none)"
 [ ! -e runs ] || fail "a refused run left a folder: $(find runs)"
 

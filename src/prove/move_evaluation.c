@@ -1,0 +1,23 @@
+/* eval-schedule: evaluation as often as 2 % of the run pays for. */
+#include <math.h>
+
+#include "prove/moves.h"
+
+static const double SHARE = 0.02;
+
+enum status propose_evaluation(struct proposal *out, const struct situation *now, int pass, struct error *err)
+{
+    const struct measured *m = &now->m;
+    const struct finding *f = situation_finding(now, "eval-share");
+    (void)pass;
+    (void)err;
+    *out = (struct proposal){.next = m->config, .predicted = 1};
+    if (!f)
+        return OK;
+    const double allowed_us = now->p.step_us * SHARE / (1 - SHARE), every = ceil(m->evaluation_us / allowed_us);
+    out->next.eval.every = (struct interval){.n = (int64_t)every};
+    out->places = 1;
+    out->predicted = f->speedup;
+    snprintf(out->change, sizeof out->change, "eval.every: %.0f", every);
+    return OK;
+}

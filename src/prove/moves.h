@@ -1,0 +1,54 @@
+/* What tune can do: switch a pass on (every pass of pass_table), or change a setting (one table, one file each). A move looks at
+ * the config as it stands, measured, and proposes the config after it with the speed-up that is expected. */
+#ifndef HONE_PROVE_MOVES_H
+#define HONE_PROVE_MOVES_H
+
+#include "analyze/analyze.h"
+#include "prove/tune.h"
+#include "train/train.h"
+
+/* A config, measured. */
+struct situation {
+    struct measured m;
+    struct profile p;                       /* with findings and words */
+};
+enum status situation_measure(struct situation *out, const struct config *c, int steps, const struct peaks *peaks,
+                              const volatile sig_atomic_t *stop, struct error *err);
+void situation_release(struct situation *s);
+/* The finding of a rule; NULL: it found nothing. */
+const struct finding *situation_finding(const struct situation *s, const char *rule);
+
+struct proposal {
+    struct config next;
+    int places;                             /* 0: there is nothing to do */
+    double predicted;                       /* speed-up, by the cost model and the measured peaks */
+    char change[TUNE_CHANGE];               /* "train.batch_size: 16, train.accumulate: 2" */
+};
+typedef enum status propose_fn(struct proposal *out, const struct situation *now, int pass, struct error *err);
+
+enum move_gain { GAIN_IN_STEP, GAIN_AROUND_STEP };      /* around: evaluation; the step stays the same program */
+
+struct move {
+    const char *name, *answers, *what;
+    enum pass_effort effort;
+    enum move_gain gain;
+    bool trade;                             /* something is given for the speed: memory, precision, how often one looks */
+    bool grows;                             /* it may take more memory, as long as the machine has it */
+    int pass;                               /* index in pass_table; -1: a setting */
+    propose_fn *propose;
+};
+/* Move i of all; false: there are no more. */
+bool move_get(int i, struct move *out);
+int move_phase(const struct move *m);
+
+propose_fn propose_pass, propose_batch, propose_loader, propose_evaluation;
+
+/* The config with more passes on. */
+struct config config_with_passes(const struct config *c, pass_set set);
+
+/* What a step of `then` is expected to take when `now`, the measured program of the same model, took what the profile says. An op
+ * that both have keeps its time, in the ratio of its rooflines where its size changed; new ones take the time of those that went, in
+ * the ratio of their rooflines; what is not work of ops goes with their number. */
+double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then);
+
+#endif

@@ -1,0 +1,32 @@
+/* What tuned.yaml changes, and how to use it. */
+const shellWord = path => /^[\w@%+=:,.\/-]+$/.test(path) ? path : "'" + path.replace(/'/g, "'\\''") + "'";
+
+/* base.yaml against tuned.yaml; what is equal is left out. */
+function configDiff(to) {
+  const pre = to.append("pre").attr("class", "diff").attr("aria-label", "base.yaml against tuned.yaml"), line = (style, text) =>
+    pre.append("span").attr("class", style).text(text + "\n");
+  let section = "";
+  for (const c of data.changes) {
+    const dot = c.key.indexOf("."), inside = dot < 0 ? "" : c.key.slice(0, dot), leaf = c.key.slice(dot + 1);
+    if (inside !== section && inside) line("same", `  ${inside}:`);
+    section = inside;
+    const indent = inside ? "  " : "";
+    line("gone", `- ${indent}${leaf}: ${c.before}`);
+    line("came", `+ ${indent}${leaf}: ${c.after}`);
+  }
+}
+
+function tunedConfig() {
+  const to = part("config"), path = data.tuned_config || "tuned.yaml";
+  if (data.changes.length) {
+    note(to, "base.yaml (without passes) against tuned.yaml. Checkpoints of the one load in the other.");
+    configDiff(to);
+  } else
+    note(to, "tuned.yaml is base.yaml: nothing was changed.");
+  to.append("h3").attr("class", "apart").text("Use it");
+  to.append("pre").text(`hone train ${shellWord(path)}\nhone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)}`);
+  if (!data.config_yaml) return;
+  const details = to.append("details").attr("class", "apart");
+  details.append("summary").text("The whole of tuned.yaml");
+  details.append("pre").text(data.config_yaml);
+}

@@ -1,0 +1,71 @@
+/* The first screen of tune's page: what the whole of it won, what was kept, and on which machine. */
+function pointTile(title, show, a, b, more) {
+  const [value, unit] = show(b).split("\u00a0");
+  const gauge = tile(title, value, unit, known(a) ? `before ${show(a)}` : more || "not measured");
+  if (!known(a) || !known(b)) gauge.remove();
+  return {gauge, most: Math.max(a, b)};
+}
+
+function speedTile() {
+  if (!data.stages.some(s => known(s.measured_speedup))) tile("Speed-up", "–", "", "nothing was tried").remove();
+  else if (data.interrupted || !known(data.speedup)) tile("Speed-up", times(lastGain()), "", "stage by stage").remove();
+  else if (!data.stages.some(s => s.kept)) tile("Speed-up", times(1), "", "nothing was kept").remove();
+  else
+    tile("Speed-up", times(data.speedup), "", `${plainNumber(data.speedup_low)} to ${plainNumber(data.speedup_high)}, measured in turns`).remove();
+}
+
+function pointTiles() {
+  const a = data.before, b = data.after, share = (t, x, y) => {
+    fillGauge(t.gauge, 0, y / t.most);
+    t.gauge.append("em").style("left", across(x / t.most));
+  };
+  speedTile();
+  share(pointTile("Step", time, a.step_us, b.step_us), a.step_us, b.step_us);
+  share(pointTile("Tokens per second", count, a.tokens_per_s, b.tokens_per_s), a.tokens_per_s, b.tokens_per_s);
+  const mfu = x => percent(known(x) ? x / 100 : null), t = pointTile("MFU", mfu, a.mfu_percent, b.mfu_percent);
+  fillGauge(t.gauge, 0, Math.min(1, b.mfu_percent / 100));
+  t.gauge.append("em").style("left", across(a.mfu_percent / 100));
+  share(pointTile("Peak memory", bytes, a.planned_bytes, b.planned_bytes), a.planned_bytes, b.planned_bytes);
+}
+
+/* The product of what was kept. */
+function lastGain() {
+  return data.stages.length ? data.stages[data.stages.length - 1].cumulative_speedup : null;
+}
+
+function keptList() {
+  const list = part("kept"), kept = data.stages.filter(s => s.kept);
+  if (!kept.length) list.append("p").attr("class", "muted").text("Nothing: the config stays as it was.");
+  const li = list.selectAll("li").data(kept).enter().append("li");
+  li.append("a").attr("href", s => "#stage-" + data.stages.indexOf(s)).text(passName);
+  const gain = li.append("span").attr("class", "gain");
+  gain.append("b").text(s => times(s.measured_speedup));
+  gain.append("span").attr("class", "muted").text(s => ` · so far ${times(s.cumulative_speedup)}`);
+  li.append("p").text(s => [s.what || s.change, s.why === "faster" ? null : s.why].filter(x => x).join(" · "));
+}
+
+function about() {
+  const list = part("answers"), tried = data.stages.filter(s => known(s.measured_speedup)), m = data.machine || {};
+  const kept = tried.filter(s => s.kept).length;
+  const rows = [["At the start", data.bound],
+                ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
+                ["Machine", m.fingerprint ? `${m.fingerprint} · ${many(m.threads, "thread")}` : null]];
+  if (known(data.median_prediction_error))
+    rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was kept`]);
+  if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);
+  for (const [label, text] of rows.filter(r => r[1])) {
+    list.append("dt").text(label);
+    list.append("dd").text(text);
+  }
+}
+
+function overview() {
+  const m = data.model || {}, where = part("where");
+  where.append("b").text(nameOf(data.name));
+  where.append("span").text(` · ${m.arch || "–"}, batch ${m.batch} × ${m.seq}` +
+    (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") +
+    (data.machine && data.machine.fingerprint ? ` · ${data.machine.fingerprint}` : ""));
+  pointTiles();
+  keptList();
+  about();
+}

@@ -1,0 +1,35 @@
+/* What several parts of tune's page use. */
+const outcomeOf = s => s.kept ? "kept" : known(s.measured_speedup) ? "dropped" : "not tried";
+const passName = s => nameOf(s.pass).split("+").join(" + ");
+const measuredWords = s => known(s.measured_speedup)
+  ? `${times(s.measured_speedup)} (${plainNumber(s.measured_low)} to ${plainNumber(s.measured_high)})` : "–";
+const signedPercent = x => known(x) ? (x < 0 ? "−" : "+") + (100 * Math.abs(x)).toFixed(Math.abs(x) < 0.0995 ? 1 : 0) + "\u00a0%" : "–";
+const changeOf = (a, b) => known(a) && known(b) && a > 0 ? b / a - 1 : null;
+
+function outcomeChip(to, word) {
+  return to.append("span").attr("class", "chip " + (word === "kept" ? "kept" : "other")).text(word);
+}
+
+/* A tooltip that the keyboard opens as well: Tab goes from one to the next. The page scrolls to it, which closes a tooltip, so that
+ * it is opened again where that ends. */
+function withTipAndFocus(selection, content) {
+  withTip(selection, content);
+  selection.attr("tabindex", 0).on("focus", function (d) {
+    const show = () => {
+      if (document.activeElement === this) showTip(...content(d), pointIn(this, 24, this.getBoundingClientRect().height - 8));
+    };
+    show();
+    addEventListener("scrollend", show, {once: true});
+  }).on("blur", hideTip);
+}
+
+/* columns: [{label, text, wrap, show(row)}]; text: left-aligned words; wrap: in several lines */
+function plainTable(to, columns, rows) {
+  const table = to.append("div").attr("class", "scroll").append("table").attr("class", "operations");
+  table.append("thead").append("tr").selectAll("th").data(columns).enter().append("th").attr("scope", "col")
+    .classed("text", c => c.text).text(c => c.label);
+  const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");
+  tr.selectAll("td").data(r => columns.map(c => ({r, c}))).enter().append("td").classed("text", d => d.c.text).classed("wrap", d => d.c.wrap)
+    .text(d => d.c.show(d.r));
+  return tr;
+}

@@ -1,0 +1,54 @@
+/* What could be done at the start, before anything was tried: in phases, and gain against effort. */
+const phaseTitles = {1: ["Quick wins", "little effort, nothing given for it"], 2: ["Rewrites", "more of the program changes"],
+                     3: ["Trades", "something is given for the speed"]};
+const gainBands = [[1.2, "1.2× and more"], [1.05, "1.05× to 1.2×"], [1.02, "1.02× to 1.05×"], [-Infinity, "below 1.02×"]];
+const bandOf = d => gainBands.findIndex(b => (known(d.predicted_speedup) ? d.predicted_speedup : 1) >= b[0]);
+
+function ideaItem(li, d) {
+  li.attr("id", "idea-" + data.roadmap.indexOf(d));
+  li.append("b").text(nameOf(d.name));
+  li.append("span").text(times(d.predicted_speedup));
+  outcomeChip(li, d.outcome);
+  li.append("p").text(`${d.what || ""}${d.answers ? ` (answers ${d.answers})` : ""}`);
+}
+
+function phaseItem(li, phase, ideas) {
+  const [title, words] = phaseTitles[phase] || ["Other", ""];
+  li.append("b").text(title).append("span").attr("class", "muted").text(words ? `: ${words}` : "");
+  const gain = li.append("span").attr("class", "gain");
+  gain.append("b").text(times(ideas.reduce((x, d) => x * (known(d.predicted_speedup) ? d.predicted_speedup : 1), 1)));
+  gain.append("span").attr("class", "muted").text(" expected, all of them");
+  const list = li.append("ul").attr("class", "ideas");
+  for (const d of ideas) ideaItem(list.append("li"), d);
+}
+
+function gainMatrix(to) {
+  const efforts = ["low", "medium", "high"], table = to.append("table").attr("class", "matrix gains");
+  const head = table.append("thead").append("tr");
+  head.append("th").attr("scope", "col").text("predicted");
+  head.selectAll("th.effort").data(efforts).enter().append("th").attr("class", "effort").attr("scope", "col").text(e => e + " effort");
+  const row = table.append("tbody").selectAll("tr").data(gainBands).enter().append("tr");
+  row.append("th").attr("scope", "row").text(b => b[1]);
+  const cell = row.selectAll("td").data((b, i) => efforts.map((e, j) => ({i, e, rank: i + j}))).enter().append("td")
+    .classed("first", d => d.rank <= 1).classed("then", d => d.rank === 2);
+  const all = data.roadmap.map((d, i) => ({d, i}));
+  const link = cell.selectAll("a").data(c => all.filter(x => x.d.effort === c.e && bandOf(x.d) === c.i)).enter().append("a")
+    .attr("href", x => "#idea-" + x.i).attr("class", x => x.d.outcome === "kept" ? "kept" : null);
+  link.text(x => nameOf(x.d.name));
+  link.append("small").text(x => ` ${times(x.d.predicted_speedup)}${x.d.outcome === "kept" ? " ✓" : ""}`);
+}
+
+function roadmap() {
+  const to = part("roadmap");
+  if (!data.roadmap.length) {
+    note(to, "No pass and no setting applies to this program.");
+    return;
+  }
+  note(to, "What could be done at the start, with what it was expected to win on the program without passes. Gains overlap, so that a later " +
+    "prediction can be lower. A tick is what was kept; top left is worth doing first.");
+  const scroll = to.append("div").attr("class", "scroll");
+  gainMatrix(scroll);
+  const phases = [...new Set(data.roadmap.map(d => d.phase))].sort((a, b) => a - b);
+  const list = to.append("ol").attr("class", "phases plan");
+  for (const phase of phases) phaseItem(list.append("li"), phase, data.roadmap.filter(d => d.phase === phase));
+}

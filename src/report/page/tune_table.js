@@ -1,0 +1,34 @@
+/* Predictions against measurements, and what was dropped. */
+function predictions() {
+  const to = part("predictions");
+  if (!data.stages.length) {
+    to.remove();
+    return;
+  }
+  note(to, "Each against the step before it. The error is that of the prediction: above zero, more was promised than came." +
+    (known(data.median_prediction_error) ? ` Its median over what was kept is ${percent(data.median_prediction_error)}.` : ""));
+  const rows = plainTable(to, [
+    {label: "move", text: true, show: passName}, {label: "predicted", show: s => times(s.predicted_speedup)},
+    {label: "measured", show: s => times(s.measured_speedup)},
+    {label: "interval", show: s => known(s.measured_low) ? `${plainNumber(s.measured_low)} to ${plainNumber(s.measured_high)}` : "–"},
+    {label: "error", show: s => signedPercent(s.prediction_error)}, {label: "verdict", text: true, show: outcomeOf},
+    {label: "so far", show: s => s.kept ? times(s.cumulative_speedup) : "–"},
+    {label: "effort", text: true, show: s => s.effort}, {label: "places", show: s => s.places},
+    {label: "writes", text: true, wrap: true, show: s => s.change || "–"}], data.stages);
+  rows.classed("not-kept", s => !s.kept);
+}
+
+function dropped() {
+  const to = part("dropped"), rest = data.stages.filter(s => !s.kept);
+  if (!rest.length) {
+    note(to, data.stages.length ? "Nothing: whatever was tried was kept." : "Nothing was tried.");
+    return;
+  }
+  const list = to.append("dl").attr("class", "facts reasons");
+  for (const s of rest) {
+    list.append("dt").text(passName(s));
+    const dd = list.append("dd");
+    dd.text(s.why || "–");
+    dd.append("span").attr("class", "muted").text(` · predicted ${times(s.predicted_speedup)}, measured ${measuredWords(s)}`);
+  }
+}

@@ -1,0 +1,320 @@
+/* report.md of hone tune: what its page shows, as tables and bars of text. All of it comes from report.json. */
+#include <math.h>
+#include <string.h>
+
+#include "report/report_int.h"
+
+enum { NAME_COLUMNS = 160, SENTENCE_COLUMNS = 500, BAR = 24 };
+
+/* ---- fields; what is missing is NAN or "" ---- */
+
+static double num(const json_t *j, const char *key)
+{
+    const json_t *x = json_object_get(j, key);
+    return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+static const char *word(const json_t *j, const char *key)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? text : "";
+}
+
+static bool yes(const json_t *j, const char *key) { return json_is_true(json_object_get(j, key)); }
+static size_t length(const json_t *j, const char *key) { return json_array_size(json_object_get(j, key)); }
+
+static const char *verdict(const json_t *stage)
+{
+    return yes(stage, "kept") ? "kept" : isfinite(num(stage, "measured_speedup")) ? "dropped" : "not tried";
+}
+
+/* ---- cells ---- */
+
+static void put_words(FILE *to, const char *text) { report_put_markdown_cut(to, *text ? text : "–", SENTENCE_COLUMNS); }
+
+/* Names tried together are apart, so that the cell can break. */
+static void put_pass(FILE *to, const json_t *stage)
+{
+    for (const char *at = word(stage, "pass"); *at;) {
+        const size_t n = strcspn(at, "+");
+        char name[NAME_COLUMNS];
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), at);
+        report_put_markdown(to, name);
+        at += n + (at[n] == '+');
+        fputs(*at ? " + " : "", to);
+    }
+}
+
+static void put_times(FILE *to, double x)
+{
+    number_text n;
+    fputs(report_show_speedup(x, n), to);
+}
+
+static void put_percent(FILE *to, double part)
+{
+    if (isfinite(part))
+        fprintf(to, "%+.1f %%", 100 * part);
+    else
+        fputs("–", to);
+}
+
+/* ---- the parts ---- */
+
+static void put_model(FILE *to, const json_t *model)
+{
+    fprintf(to, "| model | %s, batch %.0f × %.0f", word(model, "arch"), num(model, "batch"), num(model, "seq"));
+    if (num(model, "accumulate") > 1)
+        fprintf(to, " × %.0f accumulated", num(model, "accumulate"));
+    fputs(" |\n", to);
+}
+
+static void put_top(FILE *to, const json_t *j)
+{
+    const json_t *machine = json_object_get(j, "machine"), *model = json_object_get(j, "model");
+    number_text took;
+    fputs("# ", to);
+    report_put_markdown_cut(to, *word(j, "name") ? word(j, "name") : "A config", NAME_COLUMNS);
+    fputs(", tuned\n\n**", to);
+    report_put_markdown_cut(to, word(j, "headline"), SENTENCE_COLUMNS);
+    fputs(".**\n\n| | |\n|---|---|\n", to);
+    if (model)
+        put_model(to, model);
+    report_markdown_fact(to, "machine", word(machine, "fingerprint"));
+    fputs("| at the start | ", to);
+    put_words(to, word(j, "bound"));
+    fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
+    if (yes(j, "out_of_time"))
+        fputs("\nThe time was spent before everything was tried; `--budget` gives more.\n", to);
+    if (yes(j, "interrupted"))
+        fputs("\nIt was interrupted: this is what had been proved by then.\n", to);
+}
+
+/* The step as a part of the first one: full where time is left, light where this stage took it away. */
+static void put_fall(FILE *to, double before, double after)
+{
+    const int a = (int)lround(fmin(fmax(before, 0), 1) * BAR), b = (int)lround(fmin(fmax(after, 0), 1) * BAR);
+    for (int i = 0; i < BAR; i++)
+        fputs(i < b ? "█" : i < a ? "▒" : "·", to);
+}
+
+static void put_fall_row(FILE *to, double before, double after, double step_us)
+{
+    number_text n;
+    fputs(" | `", to);
+    put_fall(to, before, after);
+    fputs("` | ", to);
+    put_times(to, 1 / after);
+    fprintf(to, " | %s |\n", report_show_us(step_us * after, n));
+}
+
+static void put_waterfall(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "stages"), *s;
+    const double step_us = num(json_object_get(j, "before"), "step_us"), tuned_us = num(json_object_get(j, "after"), "step_us");
+    double now = 1;                         /* the step as a part of the first */
+    size_t i;
+    if (!length(j, "stages"))
+        return;
+    fputs("\n## From stage to stage\n\n| kept | the step | so far | |\n|---|---|---:|---:|\n| without passes", to);
+    put_fall_row(to, 1, 1, step_us);
+    json_array_foreach(list, i, s) {
+        if (!yes(s, "kept") || yes(s, "around") || !(num(s, "cumulative_speedup") > 0))
+            continue;
+        fputs("| ", to);
+        put_pass(to, s);
+        put_fall_row(to, now, 1 / num(s, "cumulative_speedup"), step_us);
+        now = 1 / num(s, "cumulative_speedup");
+    }
+    if (isfinite(tuned_us) && isfinite(step_us)) {
+        fputs("| tuned, all together", to);
+        put_fall_row(to, tuned_us / step_us, tuned_us / step_us, step_us);
+    }
+    if (now != 1 && isfinite(tuned_us)) {
+        fputs("\nOne by one, what was kept multiplies to ", to);
+        put_times(to, 1 / now);
+        fputs("; all together, measured in turns with the program without passes, it is ", to);
+        put_times(to, num(j, "speedup"));
+        fputs(".\n", to);
+    }
+}
+
+static void put_stage(FILE *to, const json_t *s)
+{
+    fputs("| ", to);
+    put_pass(to, s);
+    fprintf(to, " | %s | ", word(s, "effort"));
+    put_times(to, num(s, "predicted_speedup"));
+    fputs(" | ", to);
+    put_times(to, num(s, "measured_speedup"));
+    if (isfinite(num(s, "measured_low")))
+        fprintf(to, " (%.2f to %.2f)", num(s, "measured_low"), num(s, "measured_high"));
+    fputs(" | ", to);
+    put_percent(to, num(s, "prediction_error"));
+    fprintf(to, " | %s | ", verdict(s));
+    put_times(to, yes(s, "kept") ? num(s, "cumulative_speedup") : NAN);
+    fputs(" | ", to);
+    put_words(to, word(s, "change"));
+    fputs(" |\n", to);
+}
+
+static void put_stages(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "stages"), *s;
+    number_text n;
+    size_t i;
+    fputs("\n## Predicted and measured\n\n", to);
+    if (!length(j, "stages")) {
+        fputs("There was nothing to try: no pass and no setting changes this program.\n", to);
+        return;
+    }
+    fputs("| move | effort | predicted | measured | error of the prediction | verdict | so far | writes |\n"
+          "|---|---|---:|---:|---:|---|---:|---|\n", to);
+    json_array_foreach(list, i, s)
+        put_stage(to, s);
+    if (isfinite(num(j, "median_prediction_error")))
+        fprintf(to, "\nThe predictions of what was kept are off by %s in the median.\n",
+                report_show_percent(num(j, "median_prediction_error"), n));
+}
+
+static void put_row(FILE *to, const json_t *j, const char *what, const char *key,
+                    const char *(*show)(double x, number_text out), double unit)
+{
+    const double a = num(json_object_get(j, "before"), key), b = num(json_object_get(j, "after"), key);
+    number_text n;
+    if (!isfinite(a) || !isfinite(b))
+        return;
+    fprintf(to, "| %s | %s | ", what, show(a / unit, n));
+    fprintf(to, "%s | ", show(b / unit, n));
+    put_percent(to, b / a - 1);
+    fputs(" |\n", to);
+}
+
+static void put_points(FILE *to, const json_t *j)
+{
+    if (!isfinite(num(json_object_get(j, "before"), "step_us")) || !isfinite(num(json_object_get(j, "after"), "step_us")))
+        return;
+    fputs("\n## Before and after\n\n| | without passes | tuned | change |\n|---|---:|---:|---:|\n", to);
+    put_row(to, j, "step", "step_us", report_show_us, 1);
+    put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
+    put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
+    put_row(to, j, "MFU", "mfu_percent", report_show_percent, 100);
+    put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
+    put_row(to, j, "ops per step", "ops", report_show_count, 1);
+}
+
+static void put_size(FILE *to, const json_t *s)
+{
+    const json_t *a = json_object_get(s, "before"), *b = json_object_get(s, "after");
+    number_text n, m;
+    fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
+            report_show_us(num(b, "step_us"), m));
+    put_times(to, num(a, "step_us") / num(b, "step_us"));
+    fprintf(to, " | %s | %s | ", report_show_bytes(num(a, "planned_bytes"), n), report_show_bytes(num(b, "planned_bytes"), m));
+    put_percent(to, num(b, "planned_bytes") / num(a, "planned_bytes") - 1);
+    fputs(" |\n", to);
+}
+
+/* Is this size in an entry before? Timed ones come first. */
+static bool is_repeated(const json_t *list, size_t i)
+{
+    const json_t *s = json_array_get(list, i);
+    for (size_t k = 0; k < i; k++) {
+        const json_t *t = json_array_get(list, k);
+        if (num(t, "batch") == num(s, "batch") && num(t, "seq") == num(s, "seq"))
+            return true;
+    }
+    return false;
+}
+
+static void put_sizes(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "sizes"), *s;
+    size_t i;
+    if (!length(j, "sizes"))
+        return;
+    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | memory before | after | change |\n"
+          "|---|---:|---:|---:|---:|---:|---:|\n", to);
+    json_array_foreach(list, i, s)
+        if (!is_repeated(list, i))
+            put_size(to, s);
+}
+
+static const char *phase_title(double phase)
+{
+    return phase == 1 ? "1 quick wins" : phase == 2 ? "2 rewrites" : phase == 3 ? "3 trades" : "other";
+}
+
+static void put_roadmap(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "roadmap"), *d;
+    size_t i;
+    if (!length(j, "roadmap"))
+        return;
+    fputs("\n## Roadmap\n\nWhat could be done at the start, with what it was expected to win then.\n\n"
+          "| phase | move | effort | expected | outcome | what it does |\n|---|---|---|---:|---|---|\n", to);
+    json_array_foreach(list, i, d) {
+        fprintf(to, "| %s | ", phase_title(num(d, "phase")));
+        report_put_markdown_cut(to, word(d, "name"), NAME_COLUMNS);
+        fprintf(to, " | %s | ", word(d, "effort"));
+        put_times(to, num(d, "predicted_speedup"));
+        fprintf(to, " | %s | ", word(d, "outcome"));
+        put_words(to, word(d, "what"));
+        fputs(" |\n", to);
+    }
+}
+
+static void put_dropped(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "stages"), *s;
+    bool any = false;
+    size_t i;
+    json_array_foreach(list, i, s) {
+        if (yes(s, "kept"))
+            continue;
+        fputs(any ? "- **" : "\n## Dropped, and why\n\n- **", to);
+        any = true;
+        put_pass(to, s);
+        fputs("**: ", to);
+        put_words(to, word(s, "why"));
+        fputc('\n', to);
+    }
+}
+
+static void put_config(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "changes"), *c;
+    size_t i;
+    fputs("\n## The tuned config\n\n", to);
+    if (!length(j, "changes")) {
+        fputs("tuned.yaml is base.yaml: nothing was changed.\n", to);
+        return;
+    }
+    fputs("| key | base.yaml | tuned.yaml |\n|---|---|---|\n", to);
+    json_array_foreach(list, i, c) {
+        fputs("| ", to);
+        put_words(to, word(c, "key"));
+        fputs(" | ", to);
+        put_words(to, word(c, "before"));
+        fputs(" | ", to);
+        put_words(to, word(c, "after"));
+        fputs(" |\n", to);
+    }
+    fputs("\nUse it: hone train ", to);
+    put_words(to, *word(j, "tuned_config") ? word(j, "tuned_config") : "tuned.yaml");
+    fputc('\n', to);
+}
+
+enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct error *err)
+{
+    (void)err;
+    put_top(to, tune);
+    put_waterfall(to, tune);
+    put_stages(to, tune);
+    put_points(to, tune);
+    put_sizes(to, tune);
+    put_roadmap(to, tune);
+    put_dropped(to, tune);
+    put_config(to, tune);
+    return OK;
+}

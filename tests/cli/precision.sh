@@ -1,0 +1,34 @@
+# optimize.precision: bf16 is said at the start, seen in the program, proved by verify, and leaves checkpoints as they are.
+. "$(dirname "$0")/lib"
+tiny
+
+ok train tiny.yaml --steps 12 --out f32
+grep -q 'mixed-precision' out && fail "mixed-precision ran in f32: $(cat out)"
+ok train tiny.yaml --set optimize.precision=bf16 --steps 12 --out bf16
+grep -qE '^passes .*mixed-precision x[1-9][0-9]*$' out || fail "no word of mixed-precision: $(cat out)"
+grep -q '^  precision: bf16$' bf16/config.yaml || fail "$(cat bf16/config.yaml)"
+ok train tiny.yaml --set optimize.precision=bf16 --steps 12 --out again
+same_checkpoint bf16 again 12
+[ -s f32/checkpoints/step-00000012/weights.safetensors ] || fail "no weights"
+cmp -s f32/checkpoints/step-00000012/weights.safetensors bf16/checkpoints/step-00000012/weights.safetensors &&
+    fail "the weights are those of f32: nothing was rounded"
+
+# a run goes on in the other precision, and weights are f32 in both
+ok train tiny.yaml --set optimize.precision=bf16 --set train.steps=14 --steps 14 --out f32 --resume
+ok generate bf16 --tokens 5
+[ -s out ] || fail "no text"
+
+ok train tiny.yaml --set optimize.precision=bf16 --print-program
+grep -qE ' matmul .* bf16 ' out || fail "no product of bf16: $(cat out)"
+grep -E ' (attention|attn_|layernorm|adamw)' out | grep -q ' bf16 ' && fail "more than products is bf16"
+
+cp tiny.yaml other.yaml
+echo 'optimize: {precision: bf16}' >>other.yaml
+ok verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-1 --json
+json out 'j["gates"][0]["gate"] == "gradients" and 1e-4 < j["gates"][0]["value"] < j["gates"][0]["limit"] < 0.1'
+run verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-1 --set verify.gradients_bf16=1e-5
+[ "$code" = 1 ] || fail "a limit that bf16 cannot keep: exit code $code"
+
+ok doctor tiny.yaml --set optimize.precision=bf16 --json
+json out '(j["bf16_products"] and j["peaks"]["bf16_gflops"] > 0) or (j["peaks"]["bf16_gflops"] == 0 and
+    any(c["problem"] and "no bf16 products" in c["text"] for c in j["checks"]))'

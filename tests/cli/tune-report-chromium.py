@@ -1,0 +1,99 @@
+"""Checks the pages of hone tune in Chromium; see tune-report-chromium.sh.
+usage: tune-report-chromium.py BROWSER FOLDER, where FOLDER has sample/, empty/, vain/, interrupted/ and hostile/ (test_tune_report --write)."""
+import json, os, sys
+
+from chromium import TIP, check, check_looks, with_page
+
+SECTIONS = ["overview", "waterfall", "predictions", "points", "sizes", "roadmap", "dropped", "config"]
+
+
+def texts(selector):
+    return f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)"
+
+
+def check_first_screen(b):
+    check("title", b.value("document.title"), "sample · hone tune")
+    check("headline", b.value("document.querySelector('h1').textContent"), "A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB")
+    check("tiles", b.value(texts(".tile h3")), ["Speed-up", "Step", "Tokens per second", "MFU", "Peak memory"])
+    check("values", b.value(texts(".tile .value")), ["1.37×", "29.2\u00a0ms", "70.1\u00a0k", "41.1\u00a0%", "124\u00a0MB"])
+    check("what was kept", b.value(texts("#kept a")), ["flash-attention", "batch-size", "fuse-loss"])
+
+
+def box(selector):
+    return f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.left, r.right]; }})()"
+
+
+def check_waterfall(b, data):
+    check("rows", b.value("document.querySelectorAll('#waterfall .falls > li').length"), len(data["stages"]) + 3)   # base, tuned, axis
+    check("kept ones are coloured", b.value("document.querySelectorAll('#waterfall .fall-track > .won').length"), sum(s["kept"] for s in data["stages"]))
+    check("others are hollow", b.value("document.querySelectorAll('#waterfall .fall-track > .hollow').length"), sum(not s["kept"] for s in data["stages"]))
+    check("each has its prediction", b.value("document.querySelectorAll('#waterfall .fall-track > b').length"), len(data["stages"]))
+    left, right = b.value(box("#waterfall .base"))
+    won_left, won_right = b.value(box("#stage-0 .won"))
+    check("the first bar ends where the base ends", abs(won_right - right), lambda d: d < 1)
+    check("and is as long as what was won", (won_right - won_left) / (right - left), lambda x: abs(x - 0.2) < 0.01)
+    next_left, next_right = b.value(box("#stage-1 .won"))
+    check("the second begins there", abs(next_right - won_left), lambda d: d < 1)
+    mark, _ = b.value(box("#stage-0 .fall-track > b"))
+    check("the prediction is at 40 ms / 1.30", (mark + 1.5 - left) / (right - left), lambda x: abs(x - 1 / 1.3) < 0.01)
+    b.mouse_over("#stage-2")
+    check("the reason under the mouse", b.value("document.querySelector('#tip').textContent"), lambda t: "not faster beyond the noise" in t)
+    b.value("document.querySelector('#stage-3').focus()")
+    check("a bar by key", b.value(TIP), "fuse-loss: kept")
+    check("its words", b.value("document.activeElement.getAttribute('aria-label')"),
+          lambda t: t and "predicted 0.99×" in t and "no slower, and memory falls" in t)
+    b.press("Escape")
+    check("Escape closes it", b.value(TIP), None)
+
+
+def check_tables(b, data):
+    check("rows of the table", b.value("document.querySelectorAll('#predictions tbody tr').length"), len(data["stages"]))
+    check("a row", b.value(texts("#predictions tbody tr:first-child td")),
+          ["flash-attention", "1.30×", "1.25×", "1.22 to 1.29", "+4.0\u00a0%", "kept", "1.25×", "medium", "4", "optimize.passes: + flash-attention"])
+    check("the median error", b.value("document.querySelector('#predictions .note').textContent"), lambda t: "4.0\u00a0%" in t)
+    check("before and after", b.value("document.querySelectorAll('#points .track i').length"), 12)
+    check("a size", b.value(texts("#sizes tbody tr:first-child td")),
+          ["8 × 128", "18.0\u00a0ms", "14.4\u00a0ms", "1.25×", "142\u00a0k", "90.0\u00a0MB", "60.0\u00a0MB", "−33\u00a0%"])
+    check("dropped", b.value(texts("#dropped dt")), ["fused-optimizer", "fuse-qkv + fuse-residual-norm + hoist-constants"])
+    check("the difference", b.value(texts("#config .diff span")), lambda lines: "-   passes: none\n" in lines and "+   batch_size: 16\n" in lines)
+    check("the command", b.value("document.querySelectorAll('#config pre')[1].textContent"), lambda t: t.startswith("hone train tuned.yaml\n"))
+
+
+def check_plot_and_plan(b, data):
+    check("lines", b.value("[...document.querySelectorAll('#sizes .length-line')].map(p => p.getAttribute('d').split('L').length)"), [5, 5])
+    b.value("document.querySelector('#sizes svg').scrollIntoView({block: 'center', behavior: 'instant'})")
+    b.settle()
+    b.value("document.querySelector('#sizes svg').focus({preventScroll: true})")
+    b.press("ArrowLeft")
+    check("a length by key", b.value(TIP), "1024 tokens")
+    b.value("document.activeElement.blur()")
+    check("matrix", b.value("document.querySelectorAll('#roadmap .matrix a').length"), len(data["roadmap"]))
+    check("a cell of it", b.value(texts("#roadmap tbody tr:nth-child(1) td:nth-child(3) a")), ["flash-attention 1.30× ✓"])
+    check("phases", b.value(texts("#roadmap .plan > li > b")), lambda t: [x.split(":")[0] for x in t] == ["Quick wins", "Rewrites", "Trades"])
+    check("ideas", b.value(texts("#roadmap .ideas .chip")), [d["outcome"] for d in data["roadmap"]])
+
+
+def checks(b):
+    b.open(b.folder + "/sample/report.html")
+    with open(b.folder + "/sample/report.json") as f:
+        data = json.load(f)
+    check_first_screen(b)
+    check_waterfall(b, data)
+    check_tables(b, data)
+    check_plot_and_plan(b, data)
+    check_looks(b)
+    check("complaints of the sample", b.complaints(), [])
+    without = {"empty": ["predictions", "sizes"], "interrupted": ["sizes"]}
+    for name in ("empty", "vain", "interrupted", "hostile"):
+        b.open(f"{b.folder}/{name}/report.html")
+        check(f"parts of {name}", b.value("[...document.querySelectorAll('main > section')].map(s => s.id)"),
+              [s for s in SECTIONS if s not in without.get(name, [])])
+        check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))
+        check(f"scripts of {name}", b.value("document.scripts.length"), 3)
+        check(f"no NaN in {name}", b.value("/NaN|undefined|null/.test(document.querySelector('main').innerText.replace(/on_nan/g, ''))"), False)
+        check_looks(b)
+        check(f"complaints of {name}", b.complaints(), [])
+    check("names stay text", b.value("document.images.length"), 0)
+
+
+with_page(sys.argv[1], os.path.realpath(sys.argv[2]), checks)
