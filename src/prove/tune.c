@@ -13,7 +13,7 @@
 static const double WORTH = 1.02;           /* predictions below are not tried alone */
 static const double NOT_SLOWER = 0.995;     /* a pass that saves memory may cost so much */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
-static const double SCRATCH = 1.02, SCRATCH_BYTES = 1e6;    /* memory that a kernel's scratch may add: the larger of the two */
+static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that a kernel's scratch may add: the larger of the two */
 static const double KEPT_OPEN = 1e9;         /* a larger run is closed while the two of a proof are open */
 enum { STEPS = 6, STAGE_STEPS = 5 };        /* profiled; of a stage's loss curve */
 
@@ -147,6 +147,7 @@ static enum status look_around(struct tuner *t, struct error *err)
     }
     t->situation = s;
     t->planned_bytes = s->p.planned_bytes;
+    t->base_bytes = t->base_bytes > 0 ? t->base_bytes : t->planned_bytes;
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
@@ -188,7 +189,7 @@ static enum status prove(const struct tuner *t, struct verdict *v, struct config
                          struct error *err)
 {
     const struct verify_options options = {.steps = STAGE_STEPS, .stop = t->o->stop};
-    const double slack = fmax(SCRATCH, t->planned_bytes > 0 ? 1 + SCRATCH_BYTES / t->planned_bytes : 1);
+    const double slack = fmax(SCRATCH, fmax(t->base_bytes, t->planned_bytes + SCRATCH_BYTES) / t->planned_bytes);
     a.verify.memory = grows ? INFINITY : fmax(a.verify.memory, slack);
     return verify_configs(v, &a, b, &options, err);
 }

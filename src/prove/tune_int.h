@@ -12,7 +12,7 @@ struct tuner {
     const struct tune_options *o;
     struct config now;                      /* what has been kept */
     struct situation *situation;            /* of `now`, measured; NULL: not yet */
-    double planned_bytes;                   /* of `now` */
+    double planned_bytes, base_bytes;       /* of `now`, and of the base: what a stage saved, a later one may take again */
     uint64_t tried;                         /* bit i: move i */
     double start_s;
 };
