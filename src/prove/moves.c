@@ -48,7 +48,7 @@ struct config config_with_passes(const struct config *c, pass_set set)
     if (set >> bf16 & 1)
         next.optimize.precision = PRECISION_BF16;
     set &= ~((pass_set)1 << bf16);
-    if (set) {
+    if (set && next.optimize.passes.choice != PASSES_ALL) {
         next.optimize.passes.choice = PASSES_LISTED;
         next.optimize.passes.listed |= set;
     }

@@ -126,7 +126,7 @@ done
 run train tiny.yaml --out none --set model.dim=65536 --set model.layers=20
 [ "$code" = 3 ] && grep -qE '^hone: out of memory: parameters and optimizer state needs [0-9.]+ MB, and [0-9]+ MB are free; try a smaller model.seq, model.dim or model.layers: not even a train.batch_size of 1 fits' err ||
     fail "a huge model: $code $(cat err)"
-[ $SECONDS -lt 30 ] || fail "refusing what does not fit took $SECONDS s"
+[ $SECONDS -lt 10 ] || fail "refusing what does not fit took $SECONDS s"
 [ ! -e none ] || fail "a refused run left a folder: $(find none)"
 [ ! -e runs ] || fail "a refused run left a folder: $(find runs)"
 

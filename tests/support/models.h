@@ -102,6 +102,20 @@ static inline void write_batch(struct exec *e, const struct small_batch *b)
         exec_write(e, p->segments, b->segments);
 }
 
+/* An evaluation that shares the weights of a training program sees every update: its loss is that of the step that follows. */
+static inline void assert_evaluation_follows(struct exec *train, struct exec *eval, const struct small_model *m)
+{
+    const struct small_batch batch = random_batch(m, 1);
+    write_batch(train, &batch);
+    for (int step = 0; step < 3; step++) {
+        write_batch(eval, &batch);
+        exec_run(eval, PHASE_DATA, PHASE_FORWARD);
+        const float loss = exec_scalar(eval, exec_program(eval)->loss);
+        exec_run(train, PHASE_DATA, PHASE_OPTIMIZE);
+        assert_true(exec_scalar(train, exec_program(train)->loss) == loss);
+    }
+}
+
 /* A copy of the value; the caller frees it. */
 static inline void *read_value(struct exec *e, value_id v)
 {

@@ -245,15 +245,7 @@ static void test_shared_evaluation(void **state)
     assert_ok(model_build(&p, &m->config, (struct model_options){.batch = m->batch, .loss = true}, &err), err);
     assert_ok(exec_new(&eval, p, kernels[1], train, &err), err);
     assert_int_equal(exec_memory(eval).parameters, 0);
-    const struct small_batch batch = random_batch(m, 1);
-    write_batch(train, &batch);
-    for (int step = 0; step < 3; step++) {
-        write_batch(eval, &batch);
-        exec_run(eval, PHASE_DATA, PHASE_FORWARD);
-        const float loss = exec_scalar(eval, p->loss);
-        exec_run(train, PHASE_DATA, PHASE_OPTIMIZE);
-        assert_true(exec_scalar(train, exec_program(train)->loss) == loss);
-    }
+    assert_evaluation_follows(train, eval, m);
     exec_free(eval);
     exec_free(train);
 }

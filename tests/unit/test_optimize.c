@@ -267,15 +267,7 @@ static void test_executors_share_tables(void **state)
     x[0] = 0;
     exec_write(eval, mask, x);
     free(x);
-    const struct small_batch batch = random_batch(m, 1);
-    write_batch(train, &batch);
-    for (int step = 0; step < 3; step++) {
-        write_batch(eval, &batch);
-        exec_run(eval, PHASE_DATA, PHASE_FORWARD);
-        const float loss = exec_scalar(eval, p->loss);
-        exec_run(train, PHASE_DATA, PHASE_OPTIMIZE);
-        assert_true(exec_scalar(train, exec_program(train)->loss) == loss);
-    }
+    assert_evaluation_follows(train, eval, m);
     exec_free(eval);
     exec_free(train);
 }

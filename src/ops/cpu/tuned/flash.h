@@ -48,8 +48,6 @@ struct sight {
     int64_t keys;               /* how many are visible to any query of the panel; 0 or less: none */
 };
 
-static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t blocks_of(const struct flash *f) { return up_to(f->seq, QUERIES) / QUERIES; }
 
 static inline struct sight sight_of(const struct flash *f, int64_t head, int64_t query, int64_t key)

@@ -21,7 +21,6 @@ enum { FEW_COLUMNS = 32 * TILE_LANES };                 /* up to here rows of a 
 enum { ALIKE = 1024 };                                  /* floats: rows that far apart compete for the same cache lines */
 enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: half the first-level cache; what the second may not hold */
 
-static inline int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 
 /* An operand over one block of k, as panels. */
 struct operand {
@@ -58,14 +57,14 @@ static void run_strip(const struct tile_side *a, int64_t a_next, int64_t rows, c
     const bool far = rows * target->ldc > NEAR;
     struct tile_side x = *a;
     for (int64_t i = 0; i < rows; i += TILE_ROWS, x.at += a_next) {
-        const int64_t n = at_most(rows - i, TILE_ROWS);
+        const int64_t n = least(rows - i, TILE_ROWS);
         struct tile_side y = *b;
         struct tile_target t = *target;
         t.c += i * t.ldc;
         for (int64_t j = 0; j < columns; j += TILE_COLUMNS, y.at += b_next, t.c += TILE_COLUMNS) {
             if (far && j % PACK_LINE == 0)
                 fetch(t.c, t.ldc, n);
-            t.columns = at_most(columns - j, TILE_COLUMNS);
+            t.columns = least(columns - j, TILE_COLUMNS);
             t.bias = target->bias ? target->bias + j : NULL;
             tile_any(n, depth, &x, &y, &t);
         }
@@ -78,10 +77,10 @@ static void run_depth(const struct gemm *g, const struct operand *a, const struc
     _Alignas(64) float block[BLOCK], strip[STRIP * DEPTH];
     const int64_t depth = a->from.depth, most = BLOCK / (depth ? depth : 1) / TILE_ROWS * TILE_ROWS;
     for (int64_t i = 0; i < g->m; i += most) {
-        const int64_t rows = at_most(g->m - i, most);
+        const int64_t rows = least(g->m - i, most);
         const struct tile_side x = take(a, TILE_ROWS, block, i, rows);
         for (int64_t j = 0; j < g->n; j += STRIP) {
-            const int64_t columns = at_most(g->n - j, STRIP);
+            const int64_t columns = least(g->n - j, STRIP);
             const struct tile_side y = take(b, TILE_COLUMNS, strip, j, columns);
             run_strip(&x, next(a, TILE_ROWS), rows, &y, next(b, TILE_COLUMNS), columns, depth,
                       &(struct tile_target){.c = g->c + i * g->ldc + j, .ldc = g->ldc, .scale = g->scale,
@@ -100,7 +99,7 @@ static void gemm_own(const struct gemm *g)
     a.there = g->a_col == 1 ? g->n <= FEW_COLUMNS && g->a_row % ALIKE : each * g->a_col <= NEAR;
     b.there = !g->b_transposed && (each * g->ldb <= NEAR || g->m <= TILE_ROWS) && g->n % TILE_COLUMNS == 0;
     for (int64_t first = 0; first == 0 || first < g->k; first += each) {
-        a.from.depth = b.from.depth = at_most(g->k - first, each);
+        a.from.depth = b.from.depth = least(g->k - first, each);
         a.from.from = g->a + first * a.from.step;
         b.from.from = g->b + first * b.from.step;
         run_depth(g, &a, &b, first == 0);

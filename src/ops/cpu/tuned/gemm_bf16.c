@@ -12,7 +12,6 @@
 
 enum { DEPTH = 256 };           /* of all blocks */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 #if defined(HONE_BF16_TILE)
 
@@ -20,7 +19,6 @@ enum { A_ROWS = 128, B_COLUMNS = 1024, UNIT = SQUARE * GROUP };          /* pack
 static_assert(A_ROWS % ROWS == 0 && B_COLUMNS % COLUMNS == 0 && DEPTH % UNIT == 0 && ROWS % SQUARE == 0 && COLUMNS % SQUARE == 0,
               "blocks are whole strips, strips whole squares");
 
-static int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -10,13 +10,13 @@ struct grid { int rows, columns; };
 static inline struct grid grid_choose(int64_t m, int64_t n, int threads)
 {
     struct grid best = {threads, 1};
-    double least = 1e300;
+    double shortest = 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
         const double border = (double)m / r + (double)n / (threads / r);
-        if (border < least) {
-            least = border;
+        if (border < shortest) {
+            shortest = border;
             best = (struct grid){r, threads / r};
         }
     }

@@ -68,7 +68,7 @@ static void *part(char **at, int64_t n)
 
 static struct panels panels_of(struct sizes s, char **at)
 {
-    struct panels p = {.vocab = s.vocab, .width = s.width, .words = panels_up(s.vocab, PANEL), .rows = s.chunk};
+    struct panels p = {.vocab = s.vocab, .width = s.width, .words = up_to(s.vocab, PANEL), .rows = s.chunk};
     if (!s.panels)
         return p;
     p.w_z = part(at, panels_w_size(&p));
@@ -329,7 +329,7 @@ static void panels_chunk(const struct work *w)
 {
     const struct panels *p = &w->m.panels;
     const struct span mine = team_span(w->n, ROW_UNIT, w->t->index, w->t->count);
-    const struct span tiles = {mine.lo, panels_up(mine.hi, TILE_ROWS)};
+    const struct span tiles = {mine.lo, up_to(mine.hi, TILE_ROWS)};
     const int64_t width = w->s.width;
     if (mine.lo == mine.hi)
         return;

@@ -29,9 +29,6 @@ struct panels {
     float *sums;                /* (rows, LANES): of powers */
 };
 
-static inline int64_t panels_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-static inline int64_t panels_least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* From one panel of z to the next; where the panel of a word and a row is, in z and in its block. */
 static inline int64_t panels_jump(const struct panels *p) { return (p->rows + PANEL_GAP) * PANEL; }
 static inline float *panels_z(const struct panels *p, int64_t word, int64_t row)
@@ -46,21 +43,21 @@ static inline float *panels_block(const struct panels *p, int64_t word, int64_t 
 
 /* Floats of each part. */
 static inline int64_t panels_z_size(const struct panels *p) { return p->words / PANEL * panels_jump(p); }
-static inline int64_t panels_w_size(const struct panels *p) { return panels_up(p->width, PANEL) * p->words; }
-static inline int64_t panels_x_size(const struct panels *p) { return panels_up(p->width, PANEL) * p->rows; }
+static inline int64_t panels_w_size(const struct panels *p) { return up_to(p->width, PANEL) * p->words; }
+static inline int64_t panels_x_size(const struct panels *p) { return up_to(p->width, PANEL) * p->rows; }
 
 /* Packs a thread's words of w (vocab, width) for both products; a block is read from the cache the second time. */
 static void panels_take_words(const struct panels *p, const float *w, struct span words)
 {
     for (int64_t i = words.lo; i < words.hi; i += PANEL_WORDS) {
-        const int64_t end = panels_least(i + PANEL_WORDS, words.hi), n = panels_least(end, p->vocab) - i;
+        const int64_t end = least(i + PANEL_WORDS, words.hi), n = least(end, p->vocab) - i;
         const float *from = w + i * p->width;
         pack(p->w_z + i * p->width, PANEL, &(struct packing){.from = from, .row = p->width, .step = 1, .rows = n,
                                                              .depth = p->width, .far = true});
         for (int64_t f = 0; f < p->width; f += PANEL) {
             float *to = p->w_dx + f * p->words + i * PANEL;
             pack(to, PANEL, &(struct packing){.from = from + f, .row = 1, .step = p->width,
-                                              .rows = panels_least(p->width - f, PANEL), .depth = n});
+                                              .rows = least(p->width - f, PANEL), .depth = n});
             memset(to + n * PANEL, 0, (size_t)((end - i - n) * PANEL) * sizeof *to);
         }
     }
@@ -124,7 +121,7 @@ static void panels_logits(const struct panels *p, struct span rows, struct span 
 {
     for (int64_t j = words.lo; j < words.hi; j += PANEL_STRIP)
         for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
-            for (int64_t word = j; word < panels_least(j + PANEL_STRIP, words.hi); word += PANEL)
+            for (int64_t word = j; word < least(j + PANEL_STRIP, words.hi); word += PANEL)
                 panels_panel(p, i, word);
 }
 
@@ -133,12 +130,12 @@ static void panels_rows_gradient(const struct panels *p, struct span rows, struc
 {
     for (int64_t f = 0; f < p->width; f += PANEL_STRIP)
         for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
-            for (int64_t g = f; g < panels_least(f + PANEL_STRIP, p->width); g += PANEL) {
+            for (int64_t g = f; g < least(f + PANEL_STRIP, p->width); g += PANEL) {
                 float *c = dx + i * p->width + g;
                 for (int64_t k = 0; g % PACK_LINE == 0 && k < TILE_ROWS; k++)
                     __builtin_prefetch(c + k * p->width, 1);
                 tile_packed(words.hi - words.lo, panels_block(p, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
-                            &(struct tile_target){.c = c, .ldc = p->width, .columns = panels_least(PANEL, p->width - g),
+                            &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - g),
                                                   .scale = 1, .accumulate = words.lo > 0});
             }
 }
@@ -148,12 +145,12 @@ static void panels_rows_gradient(const struct panels *p, struct span rows, struc
 static void panels_rows(const struct panels *p, struct span rows, const float *x, int64_t n, float scale, float *dx)
 {
     pack(p->x + rows.lo * p->width, TILE_ROWS, &(struct packing){.from = x + rows.lo * p->width, .row = p->width, .step = 1,
-                                                                 .rows = panels_least(n, rows.hi) - rows.lo, .depth = p->width});
+                                                                 .rows = least(n, rows.hi) - rows.lo, .depth = p->width});
     for (int64_t i = rows.lo * p->width; i < rows.hi * p->width; i++)
         p->x[i] *= scale;
     memset(p->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *p->sums);
     for (int64_t j = 0; j < p->words; j += PANEL_WORDS) {
-        const struct span words = {j, panels_least(j + PANEL_WORDS, p->words)};
+        const struct span words = {j, least(j + PANEL_WORDS, p->words)};
         panels_logits(p, rows, words);
         if (dx)
             panels_rows_gradient(p, rows, words, dx);
@@ -165,7 +162,7 @@ static void panels_scale_row(const struct panels *p, int64_t row, const float *x
 {
     for (int64_t f = 0; f < p->width; f += PANEL) {
         float *to = p->x_dw + f * p->rows + row * PANEL;
-        const int64_t n = x ? panels_least(PANEL, p->width - f) : 0;
+        const int64_t n = x ? least(PANEL, p->width - f) : 0;
         for (int64_t j = 0; j < PANEL; j++)
             to[j] = j < n ? x[f + j] * factor : 0;
     }
@@ -175,7 +172,7 @@ static void panels_scale_row(const struct panels *p, int64_t row, const float *x
  * of the next words are fetched meanwhile. */
 static void panels_words_tile(const struct panels *p, int64_t word, int64_t first, int64_t depth, float *dw, bool accumulate)
 {
-    const int64_t n = panels_least(TILE_ROWS, p->vocab - word), share = depth * PANEL / panels_up(p->width, PANEL) * TILE_ROWS;
+    const int64_t n = least(TILE_ROWS, p->vocab - word), share = depth * PANEL / up_to(p->width, PANEL) * TILE_ROWS;
     const struct tile_side a = {panels_z(p, word, first) + word % PANEL, 1, PANEL};
     const float *next = panels_z(p, word / PANEL * PANEL + PANEL, first) + word % PANEL / TILE_ROWS * depth * TILE_ROWS;
     for (int64_t f = 0; f < p->width; f += PANEL, next += share) {
@@ -185,7 +182,7 @@ static void panels_words_tile(const struct panels *p, int64_t word, int64_t firs
         for (int64_t i = 0; i < share; i += PACK_LINE)
             __builtin_prefetch(next + i);
         tile_any(n, depth, &a, &(struct tile_side){p->x_dw + f * p->rows + first * PANEL, 1, PANEL},
-                 &(struct tile_target){.c = c, .ldc = p->width, .columns = panels_least(PANEL, p->width - f), .scale = 1,
+                 &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - f), .scale = 1,
                                        .accumulate = accumulate});
     }
 }
@@ -194,8 +191,8 @@ static void panels_words_tile(const struct panels *p, int64_t word, int64_t firs
 static void panels_words_gradient(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
 {
     for (int64_t i = 0; i < n; i += PANEL_DEPTH)
-        for (int64_t j = words.lo; j < panels_least(words.hi, p->vocab); j += TILE_ROWS)
-            panels_words_tile(p, j, i, panels_least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
+        for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += TILE_ROWS)
+            panels_words_tile(p, j, i, least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
 }
 
 #endif

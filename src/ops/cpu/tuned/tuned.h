@@ -26,6 +26,10 @@ gemm_fn TUNED(gemm), TUNED(gemm_bf16);
 #define UNROLL(n) UNROLL_TEXT(GCC unroll n)
 #endif
 
+/* n in whole units; the smaller of two. */
+static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Elements in units of 64 floats, so that threads share no cache line. */
 static inline struct span my_elements(const struct kernel_thread *t, int64_t n)
 {
