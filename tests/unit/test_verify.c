@@ -248,7 +248,7 @@ static void test_more_memory(void **state)
 static void test_slower(void **state)
 {
     (void)state;
-    int ops = 40;                           /* 160 MB are zeroed in every step, which takes a millisecond without */
+    int ops = 400;                          /* 1.6 GB are zeroed in every step, which takes a few milliseconds without */
     const struct config c = tiny("verify.memory=1000", "verify.min_gain=-0.5", "verify.seconds=0.3");
     const struct verdict v = verdict_on(c, c, add_ballast, &ops);
     assert_failed(&v, "throughput", NULL);
