@@ -11,7 +11,6 @@
 struct step_sum {
     double total, loader, upload, recording;
     double phase[PHASES];
-    double op_span;                 /* from each op's first start to its last end, summed */
 };
 
 struct builder {
@@ -21,7 +20,7 @@ struct builder {
     int64_t *step_ns;               /* (steps) */
     bool *used;                     /* (steps): in the middle half */
     int n_used;
-    double *busy, *span;            /* (ops): sums over used steps of thread-mean busy time and of span */
+    double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
     struct step_sum sum;
 };
 
@@ -87,27 +86,45 @@ static void add_host_event(struct builder *b, const struct event *e)
             b->sum.phase[ph] += ns;
 }
 
-/* Events of one op's threads follow each other in the trace: the span is from the first start to the last end. */
+/* The threads' events of the op that follows without the host in between, or NULL. */
+static const struct event *next_op(const struct trace *t, int64_t at, int threads)
+{
+    const int32_t step = t->events[at - 1].step;
+    for (; at + threads <= t->n && t->events[at].step == step && t->events[at].kind != EVENT_WAIT; at++)
+        if (t->events[at].kind == EVENT_OP)
+            return &t->events[at];
+    return NULL;
+}
+
+static int64_t end_of(const struct event *e) { return e->start_ns + e->duration_ns; }
+
+/* What threads waited for each other behind an op: some go on as soon as they can, and what the others take longer to begin the next
+ * one is waiting. Behind the last op of a run they wait for the last one. */
+static double waited(const struct event *e, int threads, const struct event *next)
+{
+    int64_t sum = 0, least = INT64_MAX, last = 0;
+    for (int k = 0; k < threads; k++)
+        last = end_of(&e[k]) > last ? end_of(&e[k]) : last;
+    for (int k = 0; k < threads; k++) {
+        const int64_t gap = (next ? next[k].start_ns : last) - end_of(&e[k]);
+        sum += gap;
+        least = gap < least ? gap : least;
+    }
+    return (double)sum / threads - (double)least;
+}
+
+/* Events of one op's threads follow each other in the trace. */
 static int64_t add_op_events(struct builder *b, int64_t at)
 {
     const struct trace *t = b->in->trace;
     const struct event *first = &t->events[at];
-    int64_t start = first->start_ns, end = 0, busy = 0, i = at;
+    int64_t busy = 0;
     int threads = 0;
-    for (; i < t->n && t->events[i].kind == EVENT_OP && t->events[i].op == first->op && threads < b->in->threads; i++) {
-        const struct event *e = &t->events[i];
-        busy += e->duration_ns;
-        threads++;
-        if (e->start_ns < start)
-            start = e->start_ns;
-        if (e->start_ns + e->duration_ns > end)
-            end = e->start_ns + e->duration_ns;
-    }
-    const double span = (double)(end - start), mean = (double)busy / threads;
-    b->busy[first->op] += mean < span ? mean : span;
-    b->span[first->op] += span;
-    b->sum.op_span += span;
-    return i;
+    for (; at + threads < t->n && threads < b->in->threads && first[threads].kind == EVENT_OP && first[threads].op == first->op; threads++)
+        busy += first[threads].duration_ns;
+    b->busy[first->op] += (double)busy / threads;
+    b->idle[first->op] += waited(first, threads, next_op(t, at + threads, threads));
+    return at + threads;
 }
 
 static void sum_events(struct builder *b)
@@ -140,7 +157,7 @@ static void fill_ops(struct builder *b)
         *o = (struct profile_op){
             .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
             .kernel = b->in->kernels ? b->in->kernels[i] : "", .phase = op->phase, .layer = op->layer,
-            .self_us = b->busy[i] / b->n_used / 1e3, .imbalance_us = (b->span[i] - b->busy[i]) / b->n_used / 1e3,
+            .self_us = b->busy[i] / b->n_used / 1e3, .imbalance_us = b->idle[i] / b->n_used / 1e3,
             .flops = op_flops(p, op), .bytes = op_bytes(p, op)};
         o->floor_us = op_floor_us(p, op, &b->in->peaks, &o->memory_bound);
         o->flops *= runs;
@@ -291,7 +308,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
         return error_set(err, BAD_INPUT, "nothing was measured: a profile needs at least one step");
     }
     b.busy = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.busy);
-    b.span = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.span);
+    b.idle = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.idle);
     copy_facts(out, in);
     choose_steps(&b);
     sum_events(&b);
@@ -304,7 +321,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     free(b.step_ns);
     free(b.used);
     free(b.busy);
-    free(b.span);
+    free(b.idle);
     return OK;
 }
 

@@ -18,6 +18,7 @@ struct kernel_call {
     void **in, **out;               /* device memory, in the order of op->in and op->out */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
     int variant;                    /* of kernel->variants */
+    bool waits;                     /* until all threads have left the calls before it */
     double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
 };
 
@@ -29,7 +30,7 @@ struct kernel_thread {
 
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
-/* When one thread worked on one call. What lies between its end and its next start is waiting for the others. */
+/* When one thread worked on one call. What lies between its end and its next start is waiting for the others, where a call waits. */
 struct kernel_time {
     int64_t start_ns, end_ns;
 };

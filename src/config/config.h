@@ -35,7 +35,7 @@ struct pass_list {
     uint32_t listed;                        /* bit i: the pass config_pass_name(i); 0 unless choice is PASSES_LISTED */
 };
 
-enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 12 };
+enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 13 };
 
 struct config_model {
     enum arch arch;

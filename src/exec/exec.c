@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "exec/exec_int.h"
 #include "passes/passes.h"
 
 enum { ALIGN = 64 };
@@ -144,6 +145,7 @@ static enum status bind_ops(struct exec *e, struct error *err)
         return error_no_memory(err, "kernel scratch", e->sizes.scratch);
     for (int i = 0; i < n; i++)
         e->calls[i].scratch = e->scratch;
+    exec_find_waits(e->calls, n, e->sizes.scratch);
     if (e->backend->tune)
         e->backend->tune(e->backend, e->calls, n);
     name_kernels(e, n);
@@ -217,19 +219,17 @@ const struct kernel_time *exec_times(const struct exec *e, int op)
     return e->times ? e->times + e->call_of[op] * e->backend->threads : NULL;
 }
 
-/* An op lasts from its first start on any thread to its last end. */
+/* An op lasts as long as the thread that takes longest: they need not begin together. */
 static void count_times(struct exec *e, int from, int to)
 {
     const int threads = e->backend->threads;
     for (int i = from; i < to; i++) {
         const struct kernel_time *t = e->times + i * threads;
-        int64_t start = t[0].start_ns, end = t[0].end_ns;
-        for (int k = 1; k < threads; k++) {
-            start = t[k].start_ns < start ? t[k].start_ns : start;
-            end = t[k].end_ns > end ? t[k].end_ns : end;
-        }
+        int64_t longest = 0;
+        for (int k = 0; k < threads; k++)
+            longest = t[k].end_ns - t[k].start_ns > longest ? t[k].end_ns - t[k].start_ns : longest;
         e->calls[i].op->profile.calls++;
-        e->calls[i].op->profile.total_ns += end - start;
+        e->calls[i].op->profile.total_ns += longest;
     }
 }
 

@@ -41,16 +41,45 @@ static double cost_us(const struct scale *s, const struct op *op)
     return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us) * op_runs_per_step(s->p, op);
 }
 
+/* Does op a write a value that op b has? */
+static bool writes_for(const struct op *a, const struct op *b)
+{
+    for (int i = 0; i < a->n_out; i++) {
+        for (int k = 0; k < b->n_in; k++)
+            if (a->out[i] == b->in[k])
+                return true;
+        for (int k = 0; k < b->n_out; k++)
+            if (a->out[i] == b->out[k])
+                return true;
+    }
+    return false;
+}
+
+/* How often threads meet in a step: before every op, or, where it is captured, before those that share values with the ops since they
+ * last met. (Values that share memory make them meet more often; that is not known before the program is bound.) */
+static double meetings(const struct program *p)
+{
+    double n = 0;
+    int first = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        bool meets = !p->captured || p->ops[i].phase != p->ops[first].phase;
+        for (int k = first; k < i && !meets; k++)
+            meets = writes_for(&p->ops[k], &p->ops[i]) || writes_for(&p->ops[i], &p->ops[k]);
+        first = meets ? i : first;
+        n += meets ? op_runs_per_step(p, &p->ops[i]) : 0;
+    }
+    return n;
+}
+
 double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then)
 {
     const struct scale old = scale_of(now, &measured->peaks), new = scale_of(then, &measured->peaks);
     bool *stays = xcalloc((size_t)now->n_ops, sizeof *stays);
-    double kept_us = 0, gone_us = 0, gone_cost = 0, new_cost = 0, runs_now = 0, runs_then = 0, work_us = 0;
+    double kept_us = 0, gone_us = 0, gone_cost = 0, new_cost = 0, work_us = 0;
     for (int i = 0; i < then->n_ops; i++) {
         const struct op *op = &then->ops[i];
         const int at = find(now, op_label(then, op), op->kind);
         const double cost = cost_us(&new, op);
-        runs_then += op_runs_per_step(then, op);
         if (at < 0 || stays[at]) {
             new_cost += cost;
             continue;
@@ -61,13 +90,12 @@ double predict_step_us(const struct profile *measured, const struct program *now
     }
     for (int i = 0; i < now->n_ops; i++) {
         const double us = measured->ops[i].self_us + measured->ops[i].imbalance_us;
-        runs_now += op_runs_per_step(now, &now->ops[i]);
         work_us += us;
         gone_us += stays[i] ? 0 : us;
         gone_cost += stays[i] ? 0 : cost_us(&old, &now->ops[i]);
     }
     free(stays);
     const double new_us = new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
-    const double rest_us = fmax(measured->step_us - work_us, 0);
-    return kept_us + new_us + (runs_now > 0 ? rest_us * runs_then / runs_now : rest_us);
+    const double rest_us = fmax(measured->step_us - work_us, 0), meetings_now = meetings(now);
+    return kept_us + new_us + (meetings_now > 0 ? rest_us * meetings(then) / meetings_now : rest_us);
 }

@@ -38,8 +38,7 @@ static double part(const struct profile_part *parts, int n, const char *name)
     return 0;
 }
 
-/* Two threads work 600 and 800 ns in a step of 2000, the second one from earlier on: 700 is work, 100 imbalance, and the rest
- * has names. */
+/* Two threads work 600 and 800 ns in a step of 2000: 700 is work, the one that ends 160 earlier waits, and the rest has names. */
 static void test_parts_by_hand(void **state)
 {
     (void)state;
@@ -66,20 +65,55 @@ static void test_parts_by_hand(void **state)
     assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
     assert_int_equal(out.n_ops, 1);
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
-    assert_near(out.ops[0].imbalance_us, 0.1, 1e-12, "imbalance: from 360 to 1160 is 800");
+    assert_near(out.ops[0].imbalance_us, 0.08, 1e-12, "imbalance: 160 on one of two threads");
     assert_near(out.ops[0].flops, 48, 0, "FLOPs");
     assert_near(out.ops[0].bytes, 104, 0, "bytes");
     assert_near(out.ops[0].floor_us, 48 / 10.0 / 1e3, 1e-12, "compute bound: 104 bytes from L1 take less");
     assert_false(out.ops[0].memory_bound);
     assert_near(part(out.gaps, out.n_gaps, "loader wait"), 0.3, 1e-12, "loader");
     assert_near(part(out.gaps, out.n_gaps, "upload"), 0.05, 1e-12, "upload");
-    assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.95 - 0.8, 1e-12, "dispatch");
+    assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.95 - 0.78, 1e-12, "dispatch");
     assert_near(part(out.gaps, out.n_gaps, "recording"), 0.1, 1e-12, "recording");
     assert_near(part(out.gaps, out.n_gaps, "host"), 0.6, 1e-12, "host");
     assert_near(part(out.split, out.n_split, "data"), 0.35, 1e-12, "data");
     assert_near(part(out.split, out.n_split, "forward"), 0.95, 1e-12, "forward");
     assert_near(part(out.split, out.n_split, "evaluation"), 0.5, 1e-12, "evaluation");
     assert_near(part(out.split, out.n_split, "other"), 0.7, 1e-12, "other");
+    profile_release(&out);
+    trace_free(t);
+    program_free(p);
+}
+
+/* Behind the first op nobody waits, though one thread is done earlier: it goes on. Behind the second the same thread waits 90 ns, and
+ * 10 more are the dispatch of both. */
+static void test_threads_that_do_not_meet(void **state)
+{
+    (void)state;
+    struct program *p = one_op();
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "z", 2, (value_id)0, (value_id)1);
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "u", 2, (value_id)0, (value_id)1);
+    struct trace *t = trace_new();
+    add(t, EVENT_OP, TRACK_THREADS, "y", 0, 0, 500);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "y", 0, 0, 600);
+    trace_counter(t, trace_name(t, "bytes"), 0, t->origin_ns, 5);
+    add(t, EVENT_OP, TRACK_THREADS, "z", 1, 500, 800);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "z", 1, 600, 890);
+    add(t, EVENT_OP, TRACK_THREADS, "u", 2, 900, 1000);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "u", 2, 900, 1000);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 1000);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1000);
+    const double step_us[] = {1};
+    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
+                                     .batch = 1, .seq = 1, .accumulate = 1};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    const double self[] = {0.55, 0.295, 0.1}, imbalance[] = {0, 0.045, 0};
+    for (int i = 0; i < 3; i++) {
+        assert_near(out.ops[i].self_us, self[i], 1e-12, "self time");
+        assert_near(out.ops[i].imbalance_us, imbalance[i], 1e-12, "imbalance");
+    }
+    assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.01, 1e-12, "dispatch");
     profile_release(&out);
     trace_free(t);
     program_free(p);
@@ -155,6 +189,7 @@ static void test_sums_of_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_nothing_measured),
+                                       cmocka_unit_test(test_threads_that_do_not_meet),
                                        cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

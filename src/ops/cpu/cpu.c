@@ -120,13 +120,14 @@ static void run_calls(void *argument, int member)
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
         struct kernel_time *time = r->times ? &r->times[i * t.count + member] : NULL;
+        if (c->waits && i > 0)
+            team_barrier(t.team);
         if (time)
             time->start_ns = clock_ns();
         if (!c->kernel->serial || member == 0)
             c->kernel->run(c, &t);
         if (time)
             time->end_ns = clock_ns();
-        team_barrier(t.team);
     }
 }
 

@@ -4,13 +4,16 @@
 
 #include "ops/cpu/tuned/tuned.h"
 
-/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. */
+/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. But where the right operand
+ * (k, n) is small and rows are enough to pay for packing it on every thread, rows alone are cut: most ops split their work so, and
+ * what a thread has made is in its own cache. */
 struct grid { int rows, columns; };
+enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64 };
 
-static inline struct grid grid_choose(int64_t m, int64_t n, int threads)
+static inline struct grid grid_choose(int64_t m, int64_t n, int64_t k, int threads)
 {
     struct grid best = {threads, 1};
-    double shortest = 1e300;
+    double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
@@ -23,12 +26,12 @@ static inline struct grid grid_choose(int64_t m, int64_t n, int threads)
     return best;
 }
 
-/* The rows and columns of an (m, n) matrix that belong to this thread. */
+/* The rows and columns of an (m, n) product over k that belong to this thread. */
 struct block { struct span rows, cols; };
 
-static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n)
+static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k)
 {
-    const struct grid g = grid_choose(m, n, t->count);
+    const struct grid g = grid_choose(m, n, k, t->count);
     return (struct block){team_span(m, 8, t->index % g.rows, g.rows), team_span(n, 16, t->index / g.rows, g.columns)};
 }
 

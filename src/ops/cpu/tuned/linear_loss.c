@@ -156,7 +156,7 @@ static void gather(struct work *w)
  * thread takes next, and nobody needs to wait. */
 static void find_logits(const struct work *w)
 {
-    const struct block b = my_block(w->t, w->n, w->s.vocab);
+    const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width);
     const int64_t k = w->s.width;
     if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
         TUNED(gemm)(&(struct gemm){
@@ -164,7 +164,7 @@ static void find_logits(const struct work *w)
             .b = (const float *)w->c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true,
             .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
             .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
-    if (grid_choose(w->n, w->s.vocab, w->t->count).columns > 1)
+    if (grid_choose(w->n, w->s.vocab, w->s.width, w->t->count).columns > 1)
         team_barrier(w->t->team);
 }
 
@@ -248,7 +248,7 @@ static void rows_loss(const struct work *w)
 static void rows_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, w->n, width);
+    const struct block b = my_block(w->t, w->n, width, vocab);
     const int64_t m = b.rows.hi - b.rows.lo, n = b.cols.hi - b.cols.lo;
     if (m == 0 || n == 0)
         return;
@@ -270,7 +270,7 @@ static void rows_gradient(const struct work *w)
 static void weight_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, vocab, width);
+    const struct block b = my_block(w->t, vocab, width, w->n);
     if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
         TUNED(gemm)(&(struct gemm){
             .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = w->n, .a = w->m.logits + b.rows.lo, .a_row = 1,

@@ -7,7 +7,7 @@ static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
-    const struct block b = my_block(t, d.m, d.n);
+    const struct block b = my_block(t, d.m, d.n, d.k);
     const struct span rows = b.rows, cols = b.cols;
     if (rows.lo == rows.hi || cols.lo == cols.hi)
         return;

@@ -30,7 +30,7 @@ static void project(const struct kernel_call *c, const struct kernel_thread *t)
     int64_t all = 0;
     for (int i = 0; i < c->op->n_out; i++)
         all += units(part_width(c, i));
-    const struct grid g = grid_choose(m, all * COLUMN_UNIT, t->count);
+    const struct grid g = grid_choose(m, all * COLUMN_UNIT, shape_last(call_in(c, 0)->shape), t->count);
     const struct span rows = team_span(m, ROW_UNIT, t->index % g.rows, g.rows);
     const struct span mine = team_span(all, 1, t->index / g.rows, g.columns);      /* units of columns of all parts */
     int64_t at = 0;                             /* units before this part */
@@ -48,7 +48,7 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
 {
     const int parts = c->op->attrs.parts;
     const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
-    const struct block b = my_block(t, m, n);
+    const struct block b = my_block(t, m, n, parts * shape_last(call_in(c, 0)->shape));
     const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);

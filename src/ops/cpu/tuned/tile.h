@@ -87,6 +87,14 @@ static inline void tile_store_part(const struct tile_target *t, int64_t row, til
 
 TILE_INLINE void tile_store(const struct tile *s, const int rows, const struct tile_target *t)
 {
+    if (t->columns == TILE_COLUMNS && t->scale == 1 && !t->bias && !t->accumulate) {    /* most of them */
+        UNROLL(8)
+        for (int i = 0; i < rows; i++) {
+            *(tile_vec *)(t->c + i * t->ldc) = s->x[i];
+            *(tile_vec *)(t->c + i * t->ldc + TILE_LANES) = s->y[i];
+        }
+        return;
+    }
     if (t->columns == TILE_COLUMNS) {
         UNROLL(8)
         for (int i = 0; i < rows; i++)

@@ -1,0 +1,152 @@
+/* A captured step: threads meet where calls share memory that one of them writes, nowhere else, and the bits are the same. */
+#include "exec/exec_int.h"
+#include "support/optimized.h"
+
+/* ---- where threads meet ---- */
+
+enum { VALUES = 6, CALLS = 8 };
+
+/* Calls over six values of 16 floats, which begin at `at` floats of one memory. */
+struct calls {
+    struct program *p;
+    float memory[256], scratch[16];
+    int64_t at[VALUES];
+    struct kernel_call list[CALLS];
+    int n;
+};
+
+static size_t some_scratch(const struct program *p, const struct op *op, int threads)
+{
+    (void)p;
+    (void)op;
+    (void)threads;
+    return sizeof(float);
+}
+static const struct kernel plain = {.name = "plain"}, scratching = {.name = "scratching", .scratch = some_scratch};
+
+static void calls_init(struct calls *c)
+{
+    *c = (struct calls){.p = program_new("calls")};
+    c->p->captured = true;
+    for (int i = 0; i < VALUES; i++) {
+        program_add_value(c->p, arena_printf(&c->p->arena, "v%d", i), VALUE_STATE, F32, shape_of(1, (int64_t)16));
+        c->at[i] = 16 * i;
+    }
+}
+
+/* A call that reads two values and writes one. */
+static void call(struct calls *c, const struct kernel *k, value_id a, value_id b, value_id to)
+{
+    struct arena *memory = &c->p->arena;
+    struct op *op = arena_alloc(memory, sizeof *op);
+    *op = (struct op){.n_in = 2, .n_out = 1, .in = arena_alloc(memory, 2 * sizeof(value_id)), .out = arena_alloc(memory, sizeof(value_id))};
+    void **in = arena_alloc(memory, 2 * sizeof *in), **out = arena_alloc(memory, sizeof *out);
+    op->in[0] = a;
+    op->in[1] = b;
+    op->out[0] = to;
+    in[0] = c->memory + c->at[a];
+    in[1] = c->memory + c->at[b];
+    out[0] = c->memory + c->at[to];
+    c->list[c->n++] = (struct kernel_call){.kernel = k, .program = c->p, .op = op, .in = in, .out = out, .scratch = c->scratch};
+}
+
+/* "..w." means that the third of four waits. */
+static void assert_waits(struct calls *c, const char *wanted)
+{
+    char is[CALLS + 1] = "";
+    exec_find_waits(c->list, c->n, sizeof c->scratch);
+    for (int i = 0; i < c->n; i++)
+        is[i] = c->list[i].waits ? 'w' : '.';
+    assert_string_equal(is, wanted);
+    program_free(c->p);
+}
+
+static void test_nothing_shared(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    call(&c, &plain, 0, 1, 2);
+    call(&c, &plain, 0, 1, 3);              /* reading the same is no reason to wait */
+    call(&c, &scratching, 1, 1, 4);
+    call(&c, &plain, 0, 0, 5);
+    assert_waits(&c, "....");
+}
+
+static void test_what_is_shared(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    call(&c, &plain, 0, 1, 2);
+    call(&c, &plain, 2, 1, 3);              /* reads what was written */
+    call(&c, &plain, 0, 0, 1);              /* writes what was read */
+    call(&c, &plain, 0, 0, 1);              /* writes what was written */
+    call(&c, &plain, 0, 0, 4);
+    call(&c, &plain, 3, 1, 5);              /* reads what was written two calls before */
+    assert_waits(&c, ".www.w");
+}
+
+static void test_scratch_and_memory_are_shared(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    call(&c, &scratching, 0, 0, 2);
+    call(&c, &plain, 0, 0, 3);
+    call(&c, &scratching, 0, 0, 4);         /* the same scratch as two calls before */
+    assert_waits(&c, "..w");
+    calls_init(&c);
+    c.at[3] = c.at[2] + 15;                 /* two values that share one number */
+    c.at[4] = c.at[2] + 16;
+    call(&c, &plain, 0, 0, 2);
+    call(&c, &plain, 0, 0, 4);
+    call(&c, &plain, 0, 0, 3);
+    assert_waits(&c, "..w");
+}
+
+static void test_not_captured(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    c.p->captured = false;
+    call(&c, &plain, 0, 1, 2);
+    call(&c, &plain, 0, 1, 3);
+    assert_waits(&c, "ww");
+}
+
+/* ---- steps ---- */
+
+/* Threads that run ahead of each other: many more than there are cores, over steps enough to part them in many ways. */
+static void test_same_bits_on_many_threads(void **state)
+{
+    (void)state;
+    enum { STEPS = 8 };
+    for (int threads = 3; threads <= 7; threads += 4)
+        for (int model = 0; model < SMALL_MODELS; model++) {
+            struct optimizer_settings s = small_settings();
+            struct backend *b = new_backend(threads, false);
+            const struct small_model *m = &small_models[model];
+            const pass_set others = PASS_SET_ALL & ~one_pass("capture") & ~one_pass("autotune"), all = others | one_pass("capture");
+            s.accumulate = 2;
+            struct trained was = train_small(optimized_training(*m, &s, others, NULL, NULL), m, b, STEPS);
+            struct trained is = train_small(optimized_training(*m, &s, all, NULL, NULL), m, b, STEPS);
+            assert_true(exec_program(is.exec)->captured && !exec_program(was.exec)->captured);
+            assert_memory_equal(is.metrics, was.metrics, sizeof was.metrics);
+            assert_same_weights(was.exec, is.exec, 0, "captured");
+            exec_free(was.exec);
+            exec_free(is.exec);
+            b->free(b);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_shared),   cmocka_unit_test(test_what_is_shared),
+        cmocka_unit_test(test_not_captured),     cmocka_unit_test(test_scratch_and_memory_are_shared),
+        cmocka_unit_test(test_same_bits_on_many_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
