@@ -2,7 +2,7 @@
  * probabilities and then gradients in place, so that memory and cache hold one chunk and never all logits. Padding is left
  * out: only rows that have a target are computed, wherever they lie.
  *
- * A chunk goes over panels (loss_panels.h); or through three products and the maximum of its rows, where w is large, the
+ * A chunk goes over panels (loss_panels.c); or through products (loss_products.c), where w is large, the
  * products shall be BLAS or bf16, or logits are such that powers relative to the target's would overflow or are NaN.
  *
  * Every thread has its rows of the logits and of dx, or a block of them, and its block of dw. Every number is summed by one
@@ -11,11 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/cpu/tuned/grid.h"
-#include "ops/cpu/tuned/loss_panels.h"
+#include "ops/cpu/tuned/linear_loss.h"
 
-static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
-enum { ROW_UNIT = 8 };
 /* Rows of a chunk. The products pack w, or go over dw, once per chunk: on Neoverse-N1, 2048 rows, 10000 words and width 128
  * took 574 ms of one core with BLIS in chunks of 128 rows, 551 of 256, 533 of 512 and 530 of 1024; by panels 256 and 512
  * were alike. */
@@ -23,12 +20,6 @@ enum { MOST_ROWS = 512, FEWEST_ROWS = 64, MOST_BYTES = 32 << 20 };
 
 /* By panels where w is small enough to be held twice more and rows are enough to make up for packing it. */
 enum { PANELS_WIDTH = 512, PANELS_BYTES = 32 << 20, PANELS_ROWS = 16 };
-
-struct sizes {
-    int64_t rows, vocab, width;
-    int64_t chunk;              /* rows of a chunk at most */
-    bool panels;                /* may be taken by panels */
-};
 
 /* Chunks of about the same size: the fewest that stay within the limits. */
 static int64_t chunk_rows(int64_t rows, int64_t vocab)
@@ -48,15 +39,6 @@ static struct sizes sizes_of(const struct program *p, const struct op *op)
                !op->attrs.bf16;
     return s;
 }
-
-/* What the threads share. */
-struct memory {
-    float *logits;              /* (chunk, vocab) */
-    float *losses, *factors;    /* (chunk) */
-    float *x, *dx;              /* (chunk, width): rows with a target, gathered; x is scaled by `factors` later */
-    int32_t *list;              /* (rows): which rows those are */
-    struct panels panels;
-};
 
 /* Takes n floats of the scratch memory, whole cache lines. */
 static void *part(char **at, int64_t n)
@@ -103,23 +85,6 @@ static size_t scratch_bytes(const struct program *p, const struct op *op, int th
     return (size_t)((uintptr_t)memory_of(sizes_of(p, op), NULL, &m));
 }
 
-/* The work of one thread on one call. */
-struct work {
-    const struct kernel_call *c;
-    const struct kernel_thread *t;
-    struct sizes s;
-    struct memory m;
-    int64_t count;              /* rows that have a target */
-    bool dense, gradients;      /* dense: all of them */
-    bool panels;                /* the way that is taken */
-    /* the chunk */
-    int64_t first, n;           /* of the rows that have a target */
-    const float *x;             /* (n, width) */
-};
-
-static int64_t row_of(const struct work *w, int64_t i) { return w->dense ? w->first + i : w->m.list[w->first + i]; }
-static int32_t target_of(const struct work *w, int64_t i) { return ((const int32_t *)w->c->in[2])[row_of(w, i)]; }
-
 static void find_rows(struct work *w)
 {
     const int32_t *targets = w->c->in[2];
@@ -150,133 +115,6 @@ static void gather(struct work *w)
     for (int64_t i = mine.lo; i < mine.hi; i++)
         memcpy(w->m.x + i * width, x + row_of(w, i) * width, (size_t)width * sizeof *x);
     team_barrier(w->t->team);
-}
-
-/* My block of x w^T, in units of log2(e), so that softmax needs powers of two. Blocks of whole rows are the rows that this
- * thread takes next, and nobody needs to wait. */
-static void find_logits(const struct work *w)
-{
-    const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width);
-    const int64_t k = w->s.width;
-    if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
-        TUNED(gemm)(&(struct gemm){
-            .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
-            .b = (const float *)w->c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true,
-            .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
-            .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
-    if (grid_choose(w->n, w->s.vocab, w->s.width, w->t->count).columns > 1)
-        team_barrier(w->t->team);
-}
-
-/* Floats as integers of the same order, but for NaN: above all others or below. */
-static inline int32_t ordered(int32_t bits) { return bits ^ (bits >> 31 & INT32_MAX); }
-
-/* The largest of a row; NaN where there is any. Comparing integers is half the work of comparing floats. */
-static float row_max(const float *x, int64_t n)
-{
-    int32_t most = INT32_MIN, size = 0;
-#pragma omp simd reduction(max : most, size)
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t bits = float_bits(x[i]), order = ordered(bits), absolute = bits & INT32_MAX;
-        most = order > most ? order : most;
-        size = absolute > size ? absolute : size;
-    }
-    return bits_float(size > 0x7f800000 ? size : ordered(most));
-}
-
-/* 2^x for x <= 0, within 3 ulp; 2^-126 below -126. x = n + r, a polynomial for 2^r, n added to the exponent. It must not
- * meet a NaN: its bits may be above or below those of the limit. */
-static inline float power_of_two(float x)
-{
-    const uint32_t bits = (uint32_t)float_bits(x), limit = 0xc2fc0000;      /* of negative numbers larger bits are lower */
-    const float round = 12582912.0f, d = bits_float((int32_t)(bits < limit ? bits : limit)), shifted = d + round;
-    const float r = d - (shifted - round), s = r * r;
-    const float low = 6.931472028550421e-1f * r + 1.0f, mid = 5.550332471162809e-2f * r + 2.402264791363012e-1f;
-    const float high = 1.535336188319500e-4f * s + (1.339887440266574e-3f * r + 9.618437357674640e-3f);
-    const float e = (high * s + mid) * s + low;
-    return bits_float((int32_t)((uint32_t)float_bits(e) + ((uint32_t)float_bits(shifted) << 23)));
-}
-
-/* Powers of two in place, relative to the largest; returns their sum. */
-static float powers(float *x, int64_t n, float most)
-{
-    float sums[STRIDE] = {0}, sum = 0;          /* partial sums, so that no addition waits for the one before */
-    int64_t i = 0;
-    for (; i + STRIDE <= n; i += STRIDE)
-        for (int k = 0; k < STRIDE; k++) {
-            x[i + k] = power_of_two(x[i + k] - most);
-            sums[k] += x[i + k];
-        }
-    for (; i < n; i++) {
-        x[i] = power_of_two(x[i] - most);
-        sum += x[i];
-    }
-    for (int k = 0; k < STRIDE; k++)
-        sum += sums[k];
-    return sum;
-}
-
-/* dw takes a row's factor from x, dx at the end: both are narrower than the logits. */
-static void scale_row(const struct work *w, int64_t i, float factor)
-{
-    const float *from = w->x + i * w->s.width;
-    float *to = w->m.x + i * w->s.width;
-    w->m.factors[i] = factor;
-    INDEPENDENT
-    for (int64_t j = 0; j < w->s.width; j++)
-        to[j] = from[j] * factor;
-}
-
-/* The loss of my rows, and in place of their logits its gradient, (softmax - onehot) / count, but for a factor per row. */
-static void rows_loss(const struct work *w)
-{
-    const int64_t n = w->s.vocab;
-    const struct span mine = team_span(w->n, ROW_UNIT, w->t->index, w->t->count);
-    for (int64_t i = mine.lo; i < mine.hi; i++) {
-        float *z = w->m.logits + i * n;
-        const float most = row_max(z, n), at_target = z[target_of(w, i)];
-        const float sum = isfinite(most) ? powers(z, n, most) : NAN;
-        w->m.losses[i] = (most - at_target + log2f(sum)) * LN_2;
-        if (!w->gradients)
-            continue;
-        z[target_of(w, i)] -= sum;
-        scale_row(w, i, 1 / (sum * (float)w->count));
-    }
-}
-
-/* My block of dx = dz w, from where it goes to its rows. */
-static void rows_gradient(const struct work *w)
-{
-    const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, w->n, width, vocab);
-    const int64_t m = b.rows.hi - b.rows.lo, n = b.cols.hi - b.cols.lo;
-    if (m == 0 || n == 0)
-        return;
-    float *whole = w->c->out[2], *dx = w->dense ? whole + w->first * width : w->m.dx;
-    TUNED(gemm)(&(struct gemm){
-        .m = m, .n = n, .k = vocab, .a = w->m.logits + b.rows.lo * vocab, .a_row = vocab, .a_col = 1,
-        .b = (const float *)w->c->in[1] + b.cols.lo, .ldb = width, .c = dx + b.rows.lo * width + b.cols.lo, .ldc = width,
-        .scale = 1, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
-    for (int64_t i = b.rows.lo; i < b.rows.hi; i++) {
-        const float *from = dx + i * width, factor = w->m.factors[i];
-        float *to = whole + row_of(w, i) * width;
-        INDEPENDENT
-        for (int64_t j = b.cols.lo; j < b.cols.hi; j++)
-            to[j] = from[j] * factor;
-    }
-}
-
-/* My rows of dw += dz^T x. */
-static void weight_gradient(const struct work *w)
-{
-    const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, vocab, width, w->n);
-    if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
-        TUNED(gemm)(&(struct gemm){
-            .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = w->n, .a = w->m.logits + b.rows.lo, .a_row = 1,
-            .a_col = vocab, .b = w->m.x + b.cols.lo, .ldb = width,
-            .c = (float *)w->c->out[3] + b.rows.lo * width + b.cols.lo, .ldc = width, .scale = 1,
-            .accumulate = w->first > 0, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
 }
 
 /* Rows without a target have no gradient; without any target there is none at all. */
@@ -318,7 +156,7 @@ static void finish_row(const struct work *w, int64_t i, float *dx)
     if (!w->gradients)
         return;
     *z -= sum;
-    panels_scale_row(p, i, w->x + i * width, factor);
+    TUNED(panels_scale_row)(p, i, w->x + i * width, factor);
     INDEPENDENT
     for (int64_t j = 0; j < width; j++)
         to[j] = (dx[j] - sum * word[j]) * factor;
@@ -336,12 +174,12 @@ static void panels_chunk(const struct work *w)
     for (int64_t i = tiles.lo; i < tiles.hi; i++)
         p->base[i] = i >= w->n ? 0 :
             LOG2_E * dot(w->x + i * width, (const float *)w->c->in[1] + target_of(w, i) * width, width);
-    panels_rows(p, tiles, w->x, w->n, LOG2_E, w->gradients ? w->m.dx : NULL);
+    TUNED(panels_rows)(p, tiles, w->x, w->n, LOG2_E, w->gradients ? w->m.dx : NULL);
     for (int64_t i = tiles.lo; i < tiles.hi; i++)
         if (i < w->n)
             finish_row(w, i, w->m.dx + i * width);
         else
-            panels_scale_row(p, i, NULL, 0);
+            TUNED(panels_scale_row)(p, i, NULL, 0);
 }
 
 /* Is no loss of the chunk NaN or so large that sums may have overflown? */
@@ -360,7 +198,7 @@ static bool run_panels(struct work *w)
 {
     const struct span words = team_span(w->m.panels.words, PANEL, w->t->index, w->t->count);
     if (w->first == 0) {
-        panels_take_words(&w->m.panels, w->c->in[1], words);
+        TUNED(panels_take_words)(&w->m.panels, w->c->in[1], words);
         team_barrier(w->t->team);
     }
     panels_chunk(w);
@@ -369,19 +207,8 @@ static bool run_panels(struct work *w)
     if (!w->panels)
         team_barrier(w->t->team);               /* the others have seen the losses, too */
     else if (w->gradients)
-        panels_words_gradient(&w->m.panels, words, w->n, w->c->out[3], w->first > 0);
+        TUNED(panels_words_gradient)(&w->m.panels, words, w->n, w->c->out[3], w->first > 0);
     return w->panels;
-}
-
-static void run_products(const struct work *w)
-{
-    find_logits(w);
-    rows_loss(w);
-    team_barrier(w->t->team);
-    if (w->gradients) {
-        rows_gradient(w);
-        weight_gradient(w);
-    }
 }
 
 static void linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
@@ -396,7 +223,7 @@ static void linear_loss(const struct kernel_call *c, const struct kernel_thread 
             team_barrier(t->team);              /* the others have done with the chunk before */
         gather(&w);
         if (!w.panels || !run_panels(&w))
-            run_products(&w);
+            TUNED(loss_products)(&w);
         for (int64_t i = 0; t->index == 0 && i < w.n; i++)
             sum += w.m.losses[i];
     }

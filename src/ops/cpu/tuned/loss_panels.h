@@ -1,15 +1,8 @@
-/* The products of a linear head's loss over panels (tile.h) that no product packs again: w is packed once for all rows, and
- * every logit becomes a power of two in the registers of its tile, which go to z, laid out as the gradient of w reads it, and
- * to a block of words that stays in the second-level cache and from which the gradient of x is added up. Powers are relative
- * to the logit of the row's target, which is known beforehand, so that no maximum is needed: their sum is at least about 1,
- * and it overflows only where the loss is absurd.
- *
- * On Neoverse-N1, 2048 rows, 10000 words and width 128 take 445 ms of one core, of which 393 are what its peak allows; 487
- * with three products of their own. */
+/* The panels of a linear head's loss: how they lie, and what loss_panels.c does with them. */
 #ifndef HONE_OPS_CPU_TUNED_LOSS_PANELS_H
 #define HONE_OPS_CPU_TUNED_LOSS_PANELS_H
 
-#include "ops/cpu/tuned/pack.h"
+#include "ops/cpu/tuned/tile.h"
 #include "ops/cpu/tuned/vec.h"
 
 enum { PANEL = TILE_COLUMNS, PANEL_GAP = 8 };           /* the gap: panels as far apart as a cache is wide compete for lines */
@@ -29,16 +22,11 @@ struct panels {
     float *sums;                /* (rows, LANES): of powers */
 };
 
-/* From one panel of z to the next; where the panel of a word and a row is, in z and in its block. */
+/* From one panel of z to the next; where the panel of a word and a row is. */
 static inline int64_t panels_jump(const struct panels *p) { return (p->rows + PANEL_GAP) * PANEL; }
 static inline float *panels_z(const struct panels *p, int64_t word, int64_t row)
 {
     return p->z + word / PANEL * panels_jump(p) + row * PANEL;
-}
-
-static inline float *panels_block(const struct panels *p, int64_t word, int64_t row)
-{
-    return p->block + row * PANEL_WORDS + word % PANEL_WORDS * TILE_ROWS;
 }
 
 /* Floats of each part. */
@@ -47,152 +35,13 @@ static inline int64_t panels_w_size(const struct panels *p) { return up_to(p->wi
 static inline int64_t panels_x_size(const struct panels *p) { return up_to(p->width, PANEL) * p->rows; }
 
 /* Packs a thread's words of w (vocab, width) for both products; a block is read from the cache the second time. */
-static void panels_take_words(const struct panels *p, const float *w, struct span words)
-{
-    for (int64_t i = words.lo; i < words.hi; i += PANEL_WORDS) {
-        const int64_t end = least(i + PANEL_WORDS, words.hi), n = least(end, p->vocab) - i;
-        const float *from = w + i * p->width;
-        pack(p->w_z + i * p->width, PANEL, &(struct packing){.from = from, .row = p->width, .step = 1, .rows = n,
-                                                             .depth = p->width, .far = true});
-        for (int64_t f = 0; f < p->width; f += PANEL) {
-            float *to = p->w_dx + f * p->words + i * PANEL;
-            pack(to, PANEL, &(struct packing){.from = from + f, .row = 1, .step = p->width,
-                                              .rows = least(p->width - f, PANEL), .depth = n});
-            memset(to + n * PANEL, 0, (size_t)((end - i - n) * PANEL) * sizeof *to);
-        }
-    }
-}
-
-INLINE vec panels_power(vec x) { return exp2_near(smaller(larger(x, all(-126)), all(127))); }
-
-/* A tile of powers 2^(x w - base), TILE_ROWS x PANEL: to z, (TILE_ROWS, PANEL), to the block, (PANEL, TILE_ROWS), and added
- * to the sums, (TILE_ROWS, LANES). */
-static __attribute__((noinline)) void panels_powers(int64_t depth, const float *x, const float *w, const float *base, float *z,
-                                                    float *block, float *sums)
-{
-    struct tile s;
-    UNROLL(8)
-    for (int i = 0; i < TILE_ROWS; i++)
-        s.x[i] = s.y[i] = (tile_vec){0} - base[i];
-    UNROLL(4)
-    for (int64_t k = 0; k < depth; k++)
-        tile_step(&s, TILE_ROWS, x + k * TILE_ROWS, 1, w + k * PANEL);
-    UNROLL(8)
-    for (int i = 0; i < TILE_ROWS; i++) {
-        const vec u = panels_power((vec)s.x[i]), v = panels_power((vec)s.y[i]);
-        store(z + i * PANEL, u);
-        store(z + i * PANEL + LANES, v);
-        store(sums + i * LANES, load(sums + i * LANES) + (u + v));
-    }
-    UNROLL(8)
-    for (int j = 0; j < PANEL; j += 4)
-        UNROLL(2)
-        for (int i = 0; i < TILE_ROWS; i += 4)
-            pack_quad(block + j * TILE_ROWS + i, TILE_ROWS, z + i * PANEL + j, PANEL);
-}
-
-/* The last panel, with fewer words than it has place for: the others are 0. */
-static void panels_powers_part(int64_t words, int64_t depth, const float *x, const float *w, const float *base, float *z,
-                               float *block, float *sums)
-{
-    float unused[TILE_ROWS * LANES] = {0};
-    panels_powers(depth, x, w, base, z, block, unused);
-    memset(block + words * TILE_ROWS, 0, (size_t)((PANEL - words) * TILE_ROWS) * sizeof *block);
-    for (int i = 0; i < TILE_ROWS; i++)
-        for (int j = 0; j < words; j++)
-            sums[i * LANES] += z[i * PANEL + j];
-}
-
-/* A panel of z and its part of the block. */
-static void panels_panel(const struct panels *p, int64_t row, int64_t word)
-{
-    const float *x = p->x + row * p->width, *w = p->w_z + word * p->width;
-    float *z = panels_z(p, word, row), *sums = p->sums + row * LANES, *block = panels_block(p, word, row);
-    for (int i = 0; i < TILE_ROWS * PANEL; i += PACK_LINE)
-        __builtin_prefetch(z + i, 1);
-    if (word + PANEL <= p->vocab)
-        panels_powers(p->width, x, w, p->base + row, z, block, sums);
-    else
-        panels_powers_part(p->vocab - word, p->width, x, w, p->base + row, z, block, sums);
-}
-
-/* Rows and words of z. */
-static void panels_logits(const struct panels *p, struct span rows, struct span words)
-{
-    for (int64_t j = words.lo; j < words.hi; j += PANEL_STRIP)
-        for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
-            for (int64_t word = j; word < least(j + PANEL_STRIP, words.hi); word += PANEL)
-                panels_panel(p, i, word);
-}
-
-/* dx (rows, width) = powers of some words times w, or is added to. */
-static void panels_rows_gradient(const struct panels *p, struct span rows, struct span words, float *dx)
-{
-    for (int64_t f = 0; f < p->width; f += PANEL_STRIP)
-        for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
-            for (int64_t g = f; g < least(f + PANEL_STRIP, p->width); g += PANEL) {
-                float *c = dx + i * p->width + g;
-                for (int64_t k = 0; g % PACK_LINE == 0 && k < TILE_ROWS; k++)
-                    __builtin_prefetch(c + k * p->width, 1);
-                tile_packed(words.hi - words.lo, panels_block(p, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
-                            &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - g),
-                                                  .scale = 1, .accumulate = words.lo > 0});
-            }
-}
-
+void TUNED(panels_take_words)(const struct panels *p, const float *w, struct span words);
 /* A thread's rows, whole tiles of them: packs x (n, width), of which rows.hi may lie beyond n, and finds powers, their sums
  * and dx, which is NULL if not wanted. */
-static void panels_rows(const struct panels *p, struct span rows, const float *x, int64_t n, float scale, float *dx)
-{
-    pack(p->x + rows.lo * p->width, TILE_ROWS, &(struct packing){.from = x + rows.lo * p->width, .row = p->width, .step = 1,
-                                                                 .rows = least(n, rows.hi) - rows.lo, .depth = p->width});
-    for (int64_t i = rows.lo * p->width; i < rows.hi * p->width; i++)
-        p->x[i] *= scale;
-    memset(p->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *p->sums);
-    for (int64_t j = 0; j < p->words; j += PANEL_WORDS) {
-        const struct span words = {j, least(j + PANEL_WORDS, p->words)};
-        panels_logits(p, rows, words);
-        if (dx)
-            panels_rows_gradient(p, rows, words, dx);
-    }
-}
-
+void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, int64_t n, float scale, float *dx);
 /* A row of x times a factor, as dw's product wants it; x is NULL for a row that does not exist. */
-static void panels_scale_row(const struct panels *p, int64_t row, const float *x, float factor)
-{
-    for (int64_t f = 0; f < p->width; f += PANEL) {
-        float *to = p->x_dw + f * p->rows + row * PANEL;
-        const int64_t n = x ? least(PANEL, p->width - f) : 0;
-        for (int64_t j = 0; j < PANEL; j++)
-            to[j] = j < n ? x[f + j] * factor : 0;
-    }
-}
-
-/* TILE_ROWS words of dw (vocab, width) over rows [first, first + depth). Their numbers of z stay in the first-level cache; those
- * of the next words are fetched meanwhile. */
-static void panels_words_tile(const struct panels *p, int64_t word, int64_t first, int64_t depth, float *dw, bool accumulate)
-{
-    const int64_t n = least(TILE_ROWS, p->vocab - word), share = depth * PANEL / up_to(p->width, PANEL) * TILE_ROWS;
-    const struct tile_side a = {panels_z(p, word, first) + word % PANEL, 1, PANEL};
-    const float *next = panels_z(p, word / PANEL * PANEL + PANEL, first) + word % PANEL / TILE_ROWS * depth * TILE_ROWS;
-    for (int64_t f = 0; f < p->width; f += PANEL, next += share) {
-        float *c = dw + word * p->width + f;
-        for (int64_t i = 0; f % PACK_LINE == 0 && i < n; i++)
-            __builtin_prefetch(c + i * p->width, 1);
-        for (int64_t i = 0; i < share; i += PACK_LINE)
-            __builtin_prefetch(next + i);
-        tile_any(n, depth, &a, &(struct tile_side){p->x_dw + f * p->rows + first * PANEL, 1, PANEL},
-                 &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - f), .scale = 1,
-                                       .accumulate = accumulate});
-    }
-}
-
+void TUNED(panels_scale_row)(const struct panels *p, int64_t row, const float *x, float factor);
 /* A thread's words of dw from all rows, of which there are n. */
-static void panels_words_gradient(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
-{
-    for (int64_t i = 0; i < n; i += PANEL_DEPTH)
-        for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += TILE_ROWS)
-            panels_words_tile(p, j, i, least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
-}
+void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate);
 
 #endif

@@ -1,0 +1,45 @@
+/* The loss of a linear head: what its chunks (linear_loss.c) and the way through products (loss_products.c) share. */
+#ifndef HONE_OPS_CPU_TUNED_LINEAR_LOSS_H
+#define HONE_OPS_CPU_TUNED_LINEAR_LOSS_H
+
+#include "ops/cpu/tuned/loss_panels.h"
+
+static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+enum { ROW_UNIT = 8 };          /* threads divide the rows of a chunk in units of these */
+
+struct sizes {
+    int64_t rows, vocab, width;
+    int64_t chunk;              /* rows of a chunk at most */
+    bool panels;                /* may be taken by panels */
+};
+
+/* What the threads share. */
+struct memory {
+    float *logits;              /* (chunk, vocab) */
+    float *losses, *factors;    /* (chunk) */
+    float *x, *dx;              /* (chunk, width): rows with a target, gathered; x is scaled by `factors` later */
+    int32_t *list;              /* (rows): which rows those are */
+    struct panels panels;
+};
+
+/* The work of one thread on one call. */
+struct work {
+    const struct kernel_call *c;
+    const struct kernel_thread *t;
+    struct sizes s;
+    struct memory m;
+    int64_t count;              /* rows that have a target */
+    bool dense, gradients;      /* dense: all of them */
+    bool panels;                /* the way that is taken */
+    /* the chunk */
+    int64_t first, n;           /* of the rows that have a target */
+    const float *x;             /* (n, width) */
+};
+
+static inline int64_t row_of(const struct work *w, int64_t i) { return w->dense ? w->first + i : w->m.list[w->first + i]; }
+static inline int32_t target_of(const struct work *w, int64_t i) { return ((const int32_t *)w->c->in[2])[row_of(w, i)]; }
+
+/* The losses of the chunk and, if they are asked for, its gradients: three products, and the maximum of the rows between them. */
+void TUNED(loss_products)(const struct work *w);
+
+#endif
