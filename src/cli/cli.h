@@ -96,12 +96,18 @@ void human_time(double seconds, char out[32]);          /* "1:05", "2:03:04" */
 struct progress {
     bool on;                    /* stderr is a terminal */
     double start, last_drawn;
-    int64_t first, total;
+    int64_t first, total, at;
     bool drawn;
+    char text[128];
 };
 void progress_start(struct progress *p, int64_t first, int64_t total);
 void progress_show(struct progress *p, int64_t at, const char *text);
+/* Another text for a while, at the same place; NULL: the bar's own again. */
+void progress_note(struct progress *p, const char *text);
 void progress_clear(struct progress *p);
+
+/* Shows on the terminal that kernels are being timed, whenever they are: as a note in this bar; NULL: as a bar of its own. */
+void show_choosing(struct progress *within);
 
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */
 void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label);

@@ -146,8 +146,10 @@ static enum status tune(struct tuned *t, const char *path, const struct text_lis
         return st;
     install_stop_handler();
     progress_start(&bar, 0, 1000);
+    show_choosing(&bar);
     st = tune_run(&t->r, &c, &(struct tune_options){.budget_s = budget, .peaks = &t->peaks, .stop = &stop_requested,
                                                 .progress = on_progress, .context = &bar}, err);
+    show_choosing(NULL);
     progress_clear(&bar);
     return st;
 }

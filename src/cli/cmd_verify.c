@@ -117,9 +117,11 @@ static enum status verify_two_configs(struct verdict *v, const char *a, const ch
         return st;
     install_stop_handler();
     progress_start(&bar, 0, 1000);
+    show_choosing(&bar);
     st = verify_configs(v, &config_a, &config_b,
                         &(struct verify_options){.steps = steps, .seconds = seconds, .stop = &stop_requested,
                                                  .progress = on_progress, .context = &bar}, err);
+    show_choosing(NULL);
     progress_clear(&bar);
     return st;
 }

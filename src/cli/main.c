@@ -75,8 +75,10 @@ static int run(int argc, char **argv)
         return OK;
     }
     for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(name, c->name))
+        if (!strcmp(name, c->name)) {
+            show_choosing(NULL);
             return c->run(argc - 1, argv + 1);
+        }
     return unknown_command(name);
 }
 

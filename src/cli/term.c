@@ -59,22 +59,40 @@ void progress_start(struct progress *p, int64_t first, int64_t total)
     *p = (struct progress){.on = stream_is_terminal(stderr), .start = clock_s(), .first = first, .total = total};
 }
 
-void progress_show(struct progress *p, int64_t at, const char *text)
+static void draw(struct progress *p, const char *text, bool at_once)
 {
     const double now = clock_s();
-    if (!p->on || (now - p->last_drawn < 0.1 && at < p->total))
+    const int64_t at = p->at;
+    if (!p->on || (now - p->last_drawn < 0.1 && !at_once))
         return;
     p->last_drawn = now;
     p->drawn = true;
     enum { WIDTH = 28 };
     const int full = p->total > 0 ? (int)(WIDTH * at / p->total) : 0;
     const double done = (double)(at - p->first);
-    char eta[32], bar[WIDTH * 3 + 1] = "";
-    human_time(done > 0 ? (now - p->start) / done * (double)(p->total - at) : 0, eta);
+    char eta[32] = "", bar[WIDTH * 3 + 1] = "";
+    if (done > 0)
+        human_time((now - p->start) / done * (double)(p->total - at), eta);
     for (int i = 0; i < WIDTH; i++)
         strcat(bar, i < full ? "\u2588" : "\u2591");
-    fprintf(stderr, "\r\033[K%s %3d%% %s ETA %s", bar, (int)(p->total > 0 ? 100 * at / p->total : 0), text, eta);
+    fprintf(stderr, "\r\033[K%s %3d%% %s%s%s", bar, (int)(p->total > 0 ? 100 * at / p->total : 0), text,
+            *eta ? " ETA " : "", eta);
     fflush(stderr);
+}
+
+void progress_show(struct progress *p, int64_t at, const char *text)
+{
+    p->at = at;
+    snprintf(p->text, sizeof p->text, "%s", text);
+    draw(p, p->text, at >= p->total);
+}
+
+void progress_note(struct progress *p, const char *text)
+{
+    if (text || *p->text)
+        draw(p, text ? text : p->text, !text);
+    else
+        progress_clear(p);                  /* it has shown nothing yet */
 }
 
 void progress_clear(struct progress *p)

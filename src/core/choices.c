@@ -80,27 +80,29 @@ static bool add_list(json_t *to, const struct choice *list, int n)
     return good;
 }
 
-/* Objects keep the order of what is put into them: newest first. */
-static void add_others(json_t *to, json_t *from)
+/* Objects keep the order of what is put into them: what was used last comes first. `only` with these keys; NULL: all. */
+static void add_others(json_t *to, json_t *from, const json_t *only)
 {
     const char *key;
     json_t *e;
     json_object_foreach(from, key, e) {
         if (json_object_size(to) >= ENTRIES_MOST)
             break;
-        if (sound_entry(key, e) && !json_object_get(to, key))
+        if (sound_entry(key, e) && !json_object_get(to, key) && (!only || json_object_get(only, key)))
             json_object_set(to, key, e);
     }
 }
 
-static char *print(const struct choice *list, int n, json_t *old)
+/* The list, then what else has been used of the old ones, then the others. */
+static char *print(const struct choice *list, int n, json_t *old, const json_t *used)
 {
     json_t *kept = json_object();
     if (!add_list(kept, list, n)) {
         json_decref(kept);
         return NULL;
     }
-    add_others(kept, json_object_get(old, "choices"));
+    add_others(kept, json_object_get(old, "choices"), used);
+    add_others(kept, json_object_get(old, "choices"), NULL);
     json_t *root = json_pack("{s:i, s:o}", "version", VERSION, "choices", kept);
     char *text = json_dumps(root, JSON_INDENT(1));
     json_decref(root);
@@ -110,7 +112,7 @@ static char *print(const struct choice *list, int n, json_t *old)
 char *choices_print(const struct choice *list, int n, const char *text, size_t size)
 {
     json_t *old = cache_parse(text, size, VERSION);
-    char *out = print(list, n, old);
+    char *out = print(list, n, old, NULL);
     json_decref(old);
     return out;
 }
@@ -136,18 +138,60 @@ static json_t *load_file(void)
     return root;
 }
 
+/* With the file's lock held: what was remembered meanwhile stays. */
+static enum status merge(struct choice *list, int n, struct error *err)
+{
+    json_t *old = load_file();
+    for (int i = 0; i < n; i++)
+        if (!look_up(&list[i], memo))
+            look_up(&list[i], json_object_get(old, "choices"));
+    char *text = print(list, n, old, memo);
+    json_decref(old);
+    if (!text)
+        return error_set(err, BAD_INPUT, "choices are not remembered: their times must be above 0 and finite, and the machine's "
+                                         "name UTF-8");
+    const enum status st = cache_replace(file_name, text, err);
+    free(text);
+    return st;
+}
+
+static enum status rewrite_file(struct choice *list, int n, struct error *err)
+{
+    const int lock = cache_lock();
+    const enum status st = merge(list, n, err);
+    if (lock >= 0)
+        close(lock);
+    return st;
+}
+
+/* Whether something that this process uses lies in the half of a full file that falls out first. */
+static bool is_fading(json_t *entries)
+{
+    const char *key;
+    json_t *e;
+    int at = 0;
+    json_object_foreach(entries, key, e)
+        if (at++ >= ENTRIES_MOST / 2 && json_object_get(memo, key))
+            return true;
+    return false;
+}
+
+/* Use is noted by rewriting the file, and only where it matters: that brings what was used to the front, and it must have come half
+ * the way back before the file is written for it again. */
 static int recall_from_file(struct choice *list, int n)
 {
-    json_t *root = load_file();
+    json_t *root = load_file(), *entries = json_object_get(root, "choices");
     int missing = 0;
     for (int i = 0; i < n; i++) {
         if (list[i].variant >= 0)
             continue;
-        if (look_up(&list[i], json_object_get(root, "choices")))
+        if (look_up(&list[i], entries))
             keep_in_memo(&list[i]);
         else
             missing++;
     }
+    if (is_fading(entries))
+        rewrite_file(NULL, 0, NULL);        /* no harm if it cannot be written */
     json_decref(root);
     return missing;
 }
@@ -166,30 +210,10 @@ int choices_recall(struct choice *list, int n)
     return missing;
 }
 
-/* With the file's lock held: what was remembered meanwhile stays. */
-static enum status merge(struct choice *list, int n, struct error *err)
-{
-    json_t *old = load_file();
-    for (int i = 0; i < n; i++)
-        if (!look_up(&list[i], memo))
-            look_up(&list[i], json_object_get(old, "choices"));
-    char *text = print(list, n, old);
-    json_decref(old);
-    if (!text)
-        return error_set(err, BAD_INPUT, "choices are not remembered: their times must be above 0 and finite, and the machine's "
-                                         "name UTF-8");
-    const enum status st = cache_replace(file_name, text, err);
-    free(text);
-    return st;
-}
-
 enum status choices_remember(struct choice *list, int n, struct error *err)
 {
     pthread_mutex_lock(&memo_lock);
-    const int lock = cache_lock();
-    const enum status st = merge(list, n, err);
-    if (lock >= 0)
-        close(lock);
+    const enum status st = rewrite_file(list, n, err);
     for (int i = 0; st == OK && i < n; i++)
         keep_in_memo(&list[i]);
     pthread_mutex_unlock(&memo_lock);
@@ -202,4 +226,21 @@ void choices_forget(void)
     json_decref(memo);
     memo = NULL;
     pthread_mutex_unlock(&memo_lock);
+}
+
+/* ---- watching ---- */
+
+static choices_watch_fn *watcher;
+static void *watcher_context;
+
+void choices_watch(choices_watch_fn *watch, void *context)
+{
+    watcher = watch;
+    watcher_context = context;
+}
+
+void choices_tell(int done, int total)
+{
+    if (watcher)
+        watcher(watcher_context, done, total);
 }

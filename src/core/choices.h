@@ -17,11 +17,19 @@ struct choice {
     double us, first_us;                /* one run of that one, and of the first, when they were timed; us <= first_us */
 };
 
-/* Fills in those of list[0 .. n) that are remembered. Returns how many are not: their variant is -1. */
+/* Fills in those of list[0 .. n) that are remembered. Returns how many are not: their variant is -1. Counts as use: what
+ * is recalled now and then does not fall out of a full file. */
 int choices_recall(struct choice *list, int n);
 
 /* Remembers list[0 .. n), each with a variant and times above 0. One that another thread or process has remembered meanwhile
  * stays, and is put into the list. Fails where the file cannot be written; with n 0 that is all that is tried. */
 enum status choices_remember(struct choice *list, int n, struct error *err);
+
+/* Timing takes seconds, and somebody may want to see that: `watch` is told when so many of the choices that must be timed now have
+ * been, from 0 to all of them. One for the process, set while nothing is timed; NULL: nobody. */
+typedef void choices_watch_fn(void *context, int done, int total);
+void choices_watch(choices_watch_fn *watch, void *context);
+/* For who times them. */
+void choices_tell(int done, int total);
 
 #endif

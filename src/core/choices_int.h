@@ -11,7 +11,7 @@ enum { CHOICE_TEXT_MOST = 512 };        /* bytes of a key or a name */
 /* Fills in those of list[0 .. n) that have a sound entry in the text, and leaves the others as they are. */
 void choices_parse(struct choice *list, int n, const char *text, size_t size);
 /* The text of a file, for free(), with the list, and with the sound entries for others in `text`, which may be damaged or empty.
- * The oldest fall out of a full one. NULL when something in the list is not sound: a key that is not UTF-8, times that are not
+ * The last ones fall out of a full one. NULL when something in the list is not sound: a key that is not UTF-8, times that are not
  * above 0 and finite. */
 char *choices_print(const struct choice *list, int n, const char *text, size_t size);
 

@@ -222,12 +222,62 @@ static void test_damaged_file(void **state)
     assert_int_equal(runs, 0);
 }
 
+/* ---- watching ---- */
+
+static int told[8][2], n_told;          /* done, total */
+
+static void note_told(void *context, int done, int total)
+{
+    assert_ptr_equal(context, told);
+    assert_true(n_told < 8);
+    told[n_told][0] = done;
+    told[n_told++][1] = total;
+}
+
+/* 0, 1, ... total of total, or nothing where total is 0. */
+static void assert_told(int total)
+{
+    assert_int_equal(n_told, total ? total + 1 : 0);
+    for (int i = 0; i < n_told; i++)
+        assert_true(told[i][0] == i && told[i][1] == total);
+    n_told = 0;
+}
+
+/* What is timed is told one by one, without what is known: one of four calls is known, and two are the same work. */
+static void test_tells_what_is_timed(void **state)
+{
+    (void)state;
+    struct fake_call *f[4];
+    for (int i = 0; i < 4; i++)
+        f[i] = fake_new(OP_MATMUL, 5, 4 - (i + 1) / 2);            /* 4, 3, 3, 2 columns */
+    struct kernel_call calls[] = {f[0]->call, f[1]->call, f[2]->call, f[3]->call};
+    choices_watch(note_told, told);
+    assert_int_equal(chosen(tuned, 5, 60, 40, 80, NULL), 1);
+    assert_told(1);
+    tuned->tune(tuned, calls, 4);
+    assert_told(2);
+    for (int knows = 1; knows >= 0; knows--) {                          /* then from the file alone */
+        tuned->tune(tuned, calls, 4);
+        assert_told(0);
+        choices_forget();
+    }
+    setenv("XDG_CACHE_HOME", choices_path(), 1);                        /* no folder: nothing can be remembered */
+    tuned->tune(tuned, calls, 4);
+    assert_told(0);
+    choices_watch(NULL, NULL);
+    setenv("XDG_CACHE_HOME", own_cache, 1);
+    assert_int_equal(chosen(tuned, 6, 60, 40, 80, NULL), 1);            /* and nobody listens */
+    assert_told(0);
+    for (int i = 0; i < 4; i++)
+        fake_free(f[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_times_once),
         TEST_WITH_CACHE(test_what_is_the_same_work), TEST_WITH_CACHE(test_not_timed), TEST_WITH_CACHE(test_cannot_remember),
-        TEST_WITH_CACHE(test_damaged_file),
+        TEST_WITH_CACHE(test_damaged_file), TEST_WITH_CACHE(test_tells_what_is_timed),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }

@@ -1,6 +1,8 @@
 /* Remembered choices: kept in the process and in a file, merged with what others wrote, and ignored where they are damaged. */
 #include "support/own_cache.h"
 
+#include <jansson.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static const char *const variants[] = {"rule", "own", "blas", NULL}, *const fewer[] = {"rule", "blas", NULL};
@@ -188,14 +190,16 @@ static void test_cannot_write(void **state)
     assert_string_equal(recalled("a"), "");
 }
 
-/* The file does not grow without end: the oldest fall out. */
-static void test_bounded(void **state)
+/* ---- a full file ---- */
+
+enum { MANY = 2000, KEPT = 1000, AT_ONCE = 100 };
+static char keys[MANY][400];
+
+/* Adds keys[from .. to) to the file, and forgets that it did. */
+static void add_keys(int from, int to)
 {
-    (void)state;
-    enum { MANY = 1100, KEPT = 1000, AT_ONCE = 100 };
-    static char keys[MANY][400];
     struct choice list[AT_ONCE];
-    for (int i = 0; i < MANY; i++) {
+    for (int i = from; i < to; i++) {
         memset(keys[i], 'k', sizeof keys[i] - 1);
         snprintf(keys[i], sizeof keys[i], "%d", i);
         keys[i][strlen(keys[i])] = ' ';
@@ -204,9 +208,109 @@ static void test_bounded(void **state)
             assert_int_equal(choices_remember(list, AT_ONCE, NULL), OK);
     }
     choices_forget();
-    assert_string_equal(recalled(keys[MANY - 1]), "own");
-    assert_string_equal(recalled(keys[MANY - KEPT]), "own");
+}
+
+/* Whether the file is another one after a process that has just begun recalls this. */
+static bool recall_rewrites(const char *key)
+{
+    struct stat before, after;
+    choices_forget();
+    assert_int_equal(stat(choices_path(), &before), 0);
+    assert_string_equal(recalled(key), "own");
+    assert_int_equal(stat(choices_path(), &after), 0);
+    choices_forget();
+    return before.st_ino != after.st_ino || before.st_mtim.tv_sec != after.st_mtim.tv_sec ||
+           before.st_mtim.tv_nsec != after.st_mtim.tv_nsec;
+}
+
+/* The file does not grow without end: the oldest fall out. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    add_keys(0, KEPT + AT_ONCE);
+    assert_string_equal(recalled(keys[KEPT + AT_ONCE - 1]), "own");
+    assert_string_equal(recalled(keys[AT_ONCE]), "own");
     assert_string_equal(recalled(keys[0]), "");
+}
+
+/* What is recalled now and then outlives what is not, and the file is written for that where it matters, not at every recall. */
+static void test_use_keeps(void **state)
+{
+    (void)state;
+    add_keys(0, KEPT);
+    assert_false(recall_rewrites(keys[KEPT - 1]));
+    assert_false(recall_rewrites(keys[KEPT / 2 + AT_ONCE - 1]));
+    assert_true(recall_rewrites(keys[KEPT / 2 - AT_ONCE]));             /* the first of the older half */
+    assert_true(recall_rewrites(keys[3]));
+    assert_false(recall_rewrites(keys[3]));
+    add_keys(KEPT, KEPT + KEPT / 2);
+    assert_true(recall_rewrites(keys[3]));
+    add_keys(KEPT + KEPT / 2, MANY);
+    assert_string_equal(recalled(keys[3]), "own");
+    assert_string_equal(recalled(keys[2]), "");
+    assert_string_equal(recalled(keys[KEPT + AT_ONCE - 1]), "");        /* newer, and not used */
+    assert_string_equal(recalled(keys[KEPT + AT_ONCE - 2]), "own");
+}
+
+/* Where the file is written anyway, all that this process has used comes to the front. */
+static void test_use_is_noted_with_the_next_choice(void **state)
+{
+    (void)state;
+    add_keys(0, AT_ONCE);
+    assert_string_equal(recalled(keys[5]), "own");
+    remember(made("new", 1, 1));
+    choices_forget();
+    json_t *root = json_load_file(choices_path(), 0, NULL), *all = json_object_get(root, "choices");
+    void *at = json_object_iter(all);
+    assert_string_equal(json_object_iter_key(at), "new");
+    assert_string_equal(json_object_iter_key(at = json_object_iter_next(all, at)), keys[5]);
+    assert_string_equal(json_object_iter_key(json_object_iter_next(all, at)), keys[0]);
+    assert_int_equal(json_object_size(all), AT_ONCE + 1);
+    json_decref(root);
+}
+
+/* A recall that notes use does not undo what others write meanwhile. */
+static void test_recall_among_writers(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 6, EACH = 4, OLD = 6 * AT_ONCE };
+    char key[32];
+    add_keys(0, OLD);
+    for (int p = 0; p < PROCESSES; p++)
+        if (fork() == 0) {
+            int bad = 0;
+            for (int i = 0; i < EACH; i++) {
+                snprintf(key, sizeof key, "%d of %d", i, p);
+                struct choice c = made(p % 2 ? key : keys[p * EACH + i], 2, 1);
+                bad += p % 2 ? choices_remember(&c, 1, NULL) != OK : choices_recall(&c, 1);
+                choices_forget();
+            }
+            _exit(bad);
+        }
+    for (int p = 0, status; p < PROCESSES; p++)
+        assert_true(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    struct choice old[OLD];
+    for (int i = 0; i < OLD; i++)
+        old[i] = made(keys[i], 0, 1);
+    assert_int_equal(choices_recall(old, OLD), 0);
+    for (int p = 1; p < PROCESSES; p += 2)
+        for (int i = 0; i < EACH; i++) {
+            snprintf(key, sizeof key, "%d of %d", i, p);
+            assert_string_equal(recalled(key), "blas");
+        }
+}
+
+/* A file that cannot be written is read all the same. */
+static void test_use_cannot_be_noted(void **state)
+{
+    (void)state;
+    char in_the_way[96];
+    add_keys(0, KEPT);
+    snprintf(in_the_way, sizeof in_the_way, "%s/hone/.choices.json.%ld", own_cache, (long)getpid());
+    assert_int_equal(fs_make_dirs(in_the_way, NULL), OK);
+    assert_false(recall_rewrites(keys[0]));
+    assert_int_equal(rmdir(in_the_way), 0);
+    assert_true(recall_rewrites(keys[0]));
 }
 
 int main(void)
@@ -215,7 +319,9 @@ int main(void)
         TEST_WITH_CACHE(test_remember_and_recall), TEST_WITH_CACHE(test_process_does_not_change_its_mind),
         TEST_WITH_CACHE(test_another_process_was_first), TEST_WITH_CACHE(test_many_processes),
         TEST_WITH_CACHE(test_damaged_is_absent), TEST_WITH_CACHE(test_hostile_fields), TEST_WITH_CACHE(test_refuses_nonsense),
-        TEST_WITH_CACHE(test_cannot_write), TEST_WITH_CACHE(test_bounded),
+        TEST_WITH_CACHE(test_cannot_write), TEST_WITH_CACHE(test_bounded), TEST_WITH_CACHE(test_use_keeps),
+        TEST_WITH_CACHE(test_use_is_noted_with_the_next_choice), TEST_WITH_CACHE(test_recall_among_writers),
+        TEST_WITH_CACHE(test_use_cannot_be_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

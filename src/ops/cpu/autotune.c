@@ -255,11 +255,16 @@ static int find_jobs(const struct kernel_call *calls, int n, int threads, struct
 
 static void choose(struct backend *b, const struct job *jobs, struct choice *choices, int n)
 {
-    if (choices_recall(choices, n) == 0 || choices_remember(NULL, 0, NULL) != OK)
+    const int missing = choices_recall(choices, n);
+    int timed = 0;
+    if (missing == 0 || choices_remember(NULL, 0, NULL) != OK)
         return;
+    choices_tell(0, missing);
     for (int i = 0; i < n; i++)
-        if (choices[i].variant < 0)
+        if (choices[i].variant < 0) {
             time_variants(b, jobs[i].call, &choices[i]);
+            choices_tell(++timed, missing);
+        }
     if (choices_remember(choices, n, NULL) != OK)
         choices_recall(choices, n);         /* without the new ones */
 }
