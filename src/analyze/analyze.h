@@ -76,6 +76,7 @@ struct profile {
     double step_us, step_p10_us, step_p90_us;
     double recorded_step_us;                /* median with events: the cost of recording shows here */
     double samples_per_s, tokens_per_s, model_flops, mfu_percent, loss;
+    struct products_peak mfu_peak;          /* what MFU is relative to */
     double hardware_flops, hardware_bytes;  /* what the program's ops do, by the op table */
 
     /* a recorded step, exactly: the parts sum to recorded_us */

@@ -261,7 +261,8 @@ static void fill_whole_steps(struct builder *b)
     out->step_p90_us = stats_percentile(sorted, in->n_steps, 0.9);
     out->samples_per_s = (double)(in->batch * in->accumulate) / out->step_us * 1e6;
     out->tokens_per_s = out->samples_per_s * (double)in->seq;
-    out->mfu_percent = in->peaks.gemm_gflops > 0 ? in->model_flops / out->step_us / 1e3 / in->peaks.gemm_gflops * 100 : 0;
+    out->mfu_peak = program_peak(in->program, &in->peaks);
+    out->mfu_percent = products_peak_percent(out->mfu_peak, in->model_flops, out->step_us);
     free(sorted);
 }
 

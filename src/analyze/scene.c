@@ -81,7 +81,7 @@ double scene_calls_us(const struct scene *s, int op) { return s->call_us * scene
 
 double scene_compute_us(const struct scene *s, double flops)
 {
-    const double gflops = positive(s->p->peaks.gemm_gflops);
+    const double gflops = positive(peaks_products(&s->p->peaks, false).gflops);
     return gflops > 0 ? flops / gflops / 1e3 : 0;
 }
 

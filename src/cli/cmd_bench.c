@@ -10,10 +10,11 @@ static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
     char passes[PASSES_TEXT_MAX];
-    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:i, s:s}", "case", json_text(name), "device", "cpu",
-                     "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread, "samples_per_s",
-                     r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
-                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
+    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name),
+                     "device", "cpu", "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
+                     "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
+                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "mfu_peak_gflops", r->mfu_peak.gflops,
+                     "mfu_peak_type", products_peak_type(r->mfu_peak), "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
                      "passes", train_passes_text(r->places, passes));
 }
 
@@ -21,11 +22,11 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
 {
     char passes[PASSES_TEXT_MAX];
     if (first)
-        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
-               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "ops", "passes");
-    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %6d  %s\n", name, r->threads, r->ms_per_step, r->ms_spread,
-           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, r->ops,
-           train_passes_text(r->places, passes));
+        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
+               "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "of", "ops", "passes");
+    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", name, r->threads, r->ms_per_step, r->ms_spread,
+           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, products_peak_type(r->mfu_peak),
+           r->ops, train_passes_text(r->places, passes));
     fflush(stdout);
 }
 
@@ -103,7 +104,8 @@ int cmd_bench(int argc, char **argv)
     };
     const struct usage usage = {
         "bench", "CASE...", "Times whole training steps on random tokens: forward, backward, clipping and AdamW. A step time is a\n"
-        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of a GEMM.", options,
+        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of a GEMM\n"
+        "in f32, or in bf16 where the step multiplies in it.", options,
         "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n", 1, MAX_LIST};
     const enum parsed parsed = parse_options(&usage, argc, argv, &cases);
     if (parsed != PARSED_GO)

@@ -90,11 +90,11 @@ static void check_time(struct check *k, const struct config *c, const struct pro
 {
     char floor[32];
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
-    const bool bf16 = c->optimize.precision == PRECISION_BF16 && m->peaks.bf16_gflops > m->peaks.gemm_gflops;
-    const double ms = flops / (bf16 ? m->peaks.bf16_gflops : m->peaks.gemm_gflops) / 1e6;
+    const struct products_peak peak = program_peak(p, &m->peaks);
+    const double ms = flops / peak.gflops / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
-    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured peak; %lld steps take at least %s",
-        flops / 1e9, ms, (long long)c->train.steps, floor);
+    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld steps take at least %s",
+        flops / 1e9, ms, products_peak_type(peak), (long long)c->train.steps, floor);
 }
 
 static void check_settings(struct check *k, const struct config *c, const struct machine *m)
@@ -187,7 +187,8 @@ static void print_text(const struct machine *m, const struct check *k, const str
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (384x768x768 per thread, f32 and with operands in bf16; copies count bytes read and written)");
+    puts("\n           (384x768x768 per thread, f32 and with operands in bf16; copies count bytes read and written;\n"
+         "           MFU is relative to the peak of the numbers that a step multiplies)");
     if (!c)
         return;
     int problems = 0;

@@ -2,13 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/detect.h"
-#include "analyze/profile.h"
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "ops/cpu/cpu.h"
+#include "prove/situation.h"
 #include "report/report.h"
-#include "train/train.h"
 
 /* A quiet machine was seen to preempt about a hundred times a second, one with a busy process twenty thousand times. */
 static const double BUSY_PREEMPTIONS_PER_S = 1500;
@@ -20,42 +18,11 @@ static void on_progress(void *context, int done, int total)
     progress_show(context, done, text);
 }
 
-/* ---- numbers ---- */
-
 /* Memory that can be had before the run takes its own; 0: unknown. */
 static double available_bytes(void)
 {
     const size_t bytes = cpu_available_bytes();
     return bytes == SIZE_MAX ? 0 : (double)bytes;
-}
-
-static enum status build_profile(struct profile *p, const struct measured *m, const struct peaks *peaks, double available,
-                                 struct error *err)
-{
-    const struct config *c = &m->config;
-    char *yaml = config_text(c);
-    const struct exec_memory *mem = &m->memory;
-    const struct profile_input in = {
-        .program = m->program, .trace = m->trace, .peaks = *peaks, .threads = m->threads, .step_us = m->step_us,
-        .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
-        .layers = c->model.layers, .model_flops = m->model_flops,
-        .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
-        .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = "cpu", .isa = cpu_isa_name(),
-        .blas = cpu_blas_name(), .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss,
-        .rss_peak_bytes = m->rss_peak_bytes, .available_bytes = available,
-        .planned_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->workspace + mem->scratch),
-        .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace),
-        .has_counters = m->has_counters, .instructions = m->instructions, .cycles = m->cycles,
-        .cache_misses = m->cache_misses};
-    enum status st = profile_build(p, &in, err);
-    free(yaml);
-    if (st != OK)
-        return st;
-    const struct run_facts facts = {
-        .eval_us_per_step = in.evaluation_us, .eval_batches = c->eval.batches, .eval_every_steps = m->evaluation_every,
-        .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers, .clip = c->train.clip, .threads = m->threads,
-        .usable_cores = cpu_usable_cores(), .available_bytes = in.available_bytes, .batch = c->train.batch_size};
-    return detect(p, m->program, &facts, err);
 }
 
 /* ---- files ---- */
@@ -108,8 +75,7 @@ static enum status write_all(const void *what, const char *folder, struct error 
 
 static int profile(const struct config *c, int steps, const char *out)
 {
-    struct measured m;
-    struct profile p;
+    struct situation s;
     struct peaks peaks;
     struct progress bar;
     struct error err;
@@ -118,27 +84,26 @@ static int profile(const struct config *c, int steps, const char *out)
         st = known_peaks(c, &peaks, &err);
     if (st != OK)
         return report_error(&err);
-    const double available = available_bytes();
+    const struct situation_options options = {
+        .steps = steps, .peaks = &peaks, .stop = &stop_requested, .progress = on_progress, .context = &bar, .device = "cpu",
+        .isa = cpu_isa_name(), .blas = cpu_blas_name(), .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes()};
     install_stop_handler();
     progress_start(&bar, 0, steps);
-    st = measure_steps(&m, c, steps, &stop_requested, on_progress, &bar, &err);
+    st = situation_measure(&s, c, &options, &err);
     progress_clear(&bar);
     if (st != OK)
         return report_error(&err);
-    st = build_profile(&p, &m, &peaks, available, &err);
-    if (st == OK)
-        st = report_folder_publish(out, write_all, &p, &err);
+    st = report_folder_publish(out, write_all, &s.p, &err);
     if (st == OK) {
-        report_print_terminal(&p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
-        if (m.preemptions_per_s > BUSY_PREEMPTIONS_PER_S)
+        report_print_terminal(&s.p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+        if (s.m.preemptions_per_s > BUSY_PREEMPTIONS_PER_S)
             fprintf(stderr, "%swarning:%s other work took the cores away %.0f times a second while this was measured: times "
                     "are too long, and imbalance is not hone's; measure again on a quiet machine\n",
-                    style(stderr, "yellow"), style(stderr, "off"), m.preemptions_per_s);
-        printf("\npasses: %s\n", m.passes);
+                    style(stderr, "yellow"), style(stderr, "off"), s.m.preemptions_per_s);
+        printf("\npasses: %s\n", s.m.passes);
         printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
     }
-    profile_release(&p);
-    measured_release(&m);
+    situation_release(&s);
     return st == OK ? OK : report_error(&err);
 }
 

@@ -49,6 +49,14 @@ static void print_change(const char *what, double before, double after, const ch
         printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
 }
 
+/* A pass may change the numbers that are multiplied, and with them the peak. */
+static const char *mfu_unit(const struct tune_result *r)
+{
+    if (r->before.mfu_peak.bf16 != r->after.mfu_peak.bf16)
+        return "% of f32, % of bf16";
+    return r->after.mfu_peak.bf16 ? "% of bf16" : "% of f32";
+}
+
 static void print_stages(const struct tune_result *r)
 {
     double cumulative = 1;
@@ -67,7 +75,7 @@ static void print_result(const struct tuned *t, const char *folder)
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
-    print_change("MFU", r->before.mfu_percent, r->after.mfu_percent, "%");
+    print_change("MFU", r->before.mfu_percent, r->after.mfu_percent, mfu_unit(r));
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
     if (r->out_of_time)
@@ -91,8 +99,9 @@ static json_t *make_document(const struct tuned *t, const char *folder)
     json_t *j = tune_json(&t->r);
     char path[CONFIG_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/tuned.yaml", folder);
-    json_t *about = json_pack("{s:{s:s,s:i,s:f},s:s}", "machine", "fingerprint", t->peaks.machine, "threads", t->peaks.threads,
-                              "gemm_gflops", t->peaks.gemm_gflops, "tuned_config", is_utf8(path) ? path : "tuned.yaml");
+    json_t *bf16 = t->peaks.bf16_gflops > 0 ? json_real(t->peaks.bf16_gflops) : json_null();
+    json_t *about = json_pack("{s:{s:s,s:i,s:f,s:o},s:s}", "machine", "fingerprint", t->peaks.machine, "threads", t->peaks.threads,
+                              "gemm_gflops", t->peaks.gemm_gflops, "bf16_gflops", bf16, "tuned_config", is_utf8(path) ? path : "tuned.yaml");
     if (!j || !about || json_object_update(j, about)) {
         json_decref(j);
         j = NULL;

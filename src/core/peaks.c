@@ -1,4 +1,4 @@
-/* The bandwidth of a working set, and the cache file of peaks: {"version": 1, "entries": [...]}; see peaks.h. */
+/* What to hold products and a working set against, and the cache file of peaks: {"version": 1, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
 #include <jansson.h>
@@ -14,6 +14,19 @@
 enum { VERSION = 1, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
+
+struct products_peak peaks_products(const struct peaks *p, bool bf16)
+{
+    const bool has = bf16 && p->bf16_gflops > 0;
+    return (struct products_peak){has ? p->bf16_gflops : p->gemm_gflops, has};
+}
+
+const char *products_peak_type(struct products_peak peak) { return peak.bf16 ? "bf16" : "f32"; }
+
+double products_peak_percent(struct products_peak peak, double flops, double us)
+{
+    return peak.gflops > 0 && us > 0 ? 100 * flops / us / 1e3 / peak.gflops : 0;
+}
 
 double peaks_bandwidth(const struct peaks *p, double bytes)
 {

@@ -17,6 +17,17 @@ struct peaks {
     char machine[160];                      /* fingerprint: CPU, cores, instruction set with bf16 where it has it, BLAS */
 };
 
+/* The peak that products are held against. */
+struct products_peak {
+    double gflops;                          /* 0: not known */
+    bool bf16;                              /* of products with operands in bf16; else of f32 */
+};
+/* Operands in bf16 where the machine has no such products are rounded and multiplied in f32: its peak is theirs, then. */
+struct products_peak peaks_products(const struct peaks *p, bool bf16);
+const char *products_peak_type(struct products_peak peak);      /* "f32" or "bf16" */
+/* What `flops` in `us` are of it: MFU, where they are the model's; 0 where either is not known. */
+double products_peak_percent(struct products_peak peak, double flops, double us);
+
 /* The bandwidth at which `bytes` of data can be worked on, by the smallest level that holds them. */
 double peaks_bandwidth(const struct peaks *p, double bytes);
 

@@ -38,16 +38,6 @@ static void *shared_memory(struct exec *shared, const struct value *v)
     return shared->memory[id];
 }
 
-static void count_memory(struct exec_memory *m, const struct value *v)
-{
-    switch (v->kind) {
-    case VALUE_PARAMETER: m->parameters += value_bytes(v); break;
-    case VALUE_STATE: m->state += value_bytes(v); break;
-    case VALUE_INPUT: case VALUE_HOST: case VALUE_TABLE: m->inputs += value_bytes(v); break;
-    default: break;
-    }
-}
-
 /* Values that persist get memory one after the other, in two sweeps: sizes, then addresses. */
 static enum status bind_persistent(struct exec *e, struct exec *shared, struct error *err)
 {
@@ -60,7 +50,7 @@ static enum status bind_persistent(struct exec *e, struct exec *shared, struct e
         e->memory[i] = shared_memory(shared, v);
         if (e->memory[i])
             continue;
-        count_memory(&e->sizes, v);
+        exec_count_value(&e->sizes, v);
         total += aligned(value_bytes(v));
     }
     e->persistent_bytes = total;
@@ -81,17 +71,13 @@ static enum status bind_workspace(struct exec *e, struct exec *shared, struct er
     const struct program *p = e->program;
     struct memory_plan plan;
     pass_memory_plan(p, &plan);
-    e->sizes.workspace = plan.workspace_bytes;
-    e->sizes.naive_workspace = plan.naive_bytes;
+    exec_count_workspace(&e->sizes, p, &plan);
     e->borrows_workspace = shared && shared->sizes.workspace >= plan.workspace_bytes;
     e->workspace = e->borrows_workspace ? shared->workspace : e->backend->alloc(e->backend, plan.workspace_bytes);
     for (int i = 0; i < p->n_values && e->workspace; i++)
         if (plan.offset[i] != SIZE_MAX)
             e->memory[i] = (char *)e->workspace + plan.offset[i];
     memory_plan_release(&plan);
-    for (int i = 0; i < p->n_values; i++)
-        if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
-            e->sizes.gradients += value_bytes(&p->values[i]);
     return e->workspace ? OK : error_no_memory(err, "the workspace of activations and gradients", e->sizes.workspace);
 }
 
@@ -105,14 +91,12 @@ static void **addresses(struct exec *e, const value_id *ids, int n)
 
 static enum status bind_op(struct exec *e, struct op *op, struct kernel_call *call, struct error *err)
 {
-    const struct kernel *k = e->backend->choose(e->backend, e->program, op);
-    if (!k)
-        return error_set(err, CANNOT, "the %s backend has no kernel for op %s", e->backend->name, op_info(op->kind)->name);
+    const struct kernel *k;
+    const enum status st = exec_count_op(&e->sizes, &k, e->program, op, e->backend, err);
+    if (st != OK)
+        return st;
     *call = (struct kernel_call){.kernel = k, .program = e->program, .op = op, .in = addresses(e, op->in, op->n_in),
                                  .out = addresses(e, op->out, op->n_out)};
-    const size_t scratch = k->scratch ? k->scratch(e->program, op, e->backend->threads) : 0;
-    if (scratch > e->sizes.scratch)
-        e->sizes.scratch = scratch;
     return OK;
 }
 

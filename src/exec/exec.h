@@ -16,6 +16,10 @@ struct exec_memory {
     size_t naive_workspace;     /* without the plan */
 };
 
+double exec_memory_bytes(const struct exec_memory *m);          /* what a step takes: all but the last two */
+/* What a program would take on a backend; nothing is allocated. */
+enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err);
+
 /* Takes the program over (frees it with itself) on success, and runs its setup. Values of `shared` (may be NULL) that persist and have the
  * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
  * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one

@@ -1,15 +1,18 @@
-/* The roofline of an op: what it must take on a machine with these peaks. */
+/* The roofline: what an op must take on a machine with these peaks, and which of them a program is held against. */
 #include "program/program.h"
 
-/* GFLOP/s of an op's products. A machine without bf16 products rounds and multiplies in f32. */
-static double products_peak(const struct op *op, const struct peaks *peaks)
+struct products_peak program_peak(const struct program *p, const struct peaks *peaks)
 {
-    return op->attrs.bf16 && peaks->bf16_gflops > 0 ? peaks->bf16_gflops : peaks->gemm_gflops;
+    bool bf16 = false;
+    for (int i = 0; i < p->n_ops; i++)
+        bf16 |= p->ops[i].attrs.bf16;
+    return peaks_products(peaks, bf16);
 }
 
 struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks)
 {
-    const double bytes = op_bytes(p, op), bandwidth = peaks_bandwidth(peaks, bytes), peak = products_peak(op, peaks);
+    const double bytes = op_bytes(p, op), bandwidth = peaks_bandwidth(peaks, bytes);
+    const double peak = peaks_products(peaks, op->attrs.bf16).gflops;
     return (struct op_roof){.arithmetic_us = peak > 0 ? op_flops(p, op) / peak / 1e3 : 0,
                             .traffic_us = bandwidth > 0 ? bytes / bandwidth / 1e3 : 0};
 }
@@ -27,4 +30,12 @@ double op_runs_per_step(const struct program *p, const struct op *op)
     if (op->phase == PHASE_SETUP)
         return 0;
     return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
+}
+
+double program_runs_per_step(const struct program *p)
+{
+    double n = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        n += op_runs_per_step(p, &p->ops[i]);
+    return n;
 }

@@ -124,12 +124,15 @@ struct program_cost {
 struct program_cost program_cost(const struct program *p, enum phase phase);
 double op_flops(const struct program *p, const struct op *op);
 double op_bytes(const struct program *p, const struct op *op);
-/* FLOPs over the measured peak, and bytes over the bandwidth of the level that holds them. */
+/* The peak of the numbers that the program's products have: what MFU divides by. */
+struct products_peak program_peak(const struct program *p, const struct peaks *peaks);
+/* FLOPs over the measured peak of the op's numbers, and bytes over the bandwidth of the level that holds them. */
 struct op_roof { double arithmetic_us, traffic_us; };
 struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks);
 /* The larger of the two; *memory_bound (may be NULL) says which it is. */
 double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
 double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
+double program_runs_per_step(const struct program *p);      /* of all its ops */
 int64_t program_parameters(const struct program *p);        /* trained numbers */
 
 struct shape shape_of(int rank, ...);                       /* dims as int64_t */

@@ -3,20 +3,8 @@
 #ifndef HONE_PROVE_MOVES_H
 #define HONE_PROVE_MOVES_H
 
-#include "analyze/analyze.h"
+#include "prove/situation.h"
 #include "prove/tune.h"
-#include "train/train.h"
-
-/* A config, measured. */
-struct situation {
-    struct measured m;
-    struct profile p;                       /* with findings and words */
-};
-enum status situation_measure(struct situation *out, const struct config *c, int steps, const struct peaks *peaks,
-                              const volatile sig_atomic_t *stop, struct error *err);
-void situation_release(struct situation *s);
-/* The finding of a rule; NULL: it found nothing. */
-const struct finding *situation_finding(const struct situation *s, const char *rule);
 
 struct proposal {
     struct config next;

@@ -140,7 +140,8 @@ static enum status look_around(struct tuner *t, struct error *err)
     if (t->situation)
         return OK;
     struct situation *s = xcalloc(1, sizeof *s);
-    const enum status st = situation_measure(s, &t->now, STEPS, t->o->peaks, t->o->stop, err);
+    const struct situation_options options = {.steps = STEPS, .peaks = t->o->peaks, .stop = t->o->stop};
+    const enum status st = situation_measure(s, &t->now, &options, err);
     if (st != OK) {
         free(s);
         return st;

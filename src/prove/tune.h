@@ -39,9 +39,11 @@ struct tune_idea {
 
 struct tune_point {                         /* a program, measured */
     double step_us, samples_per_s, tokens_per_s;
-    double mfu_percent;                     /* NAN: not known */
+    double mfu_percent;                     /* NAN or 0: not known */
+    struct products_peak mfu_peak;          /* what it is relative to; passes may change it */
     double planned_bytes;                   /* parameters, state, inputs, workspace and scratch */
     double ops;                             /* per step */
+    bool too_large;                         /* it was planned, and this machine has not the memory to run it */
 };
 
 struct tune_size {                          /* the same two programs at another size */

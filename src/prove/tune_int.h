@@ -25,7 +25,8 @@ void tuner_tell(const struct tuner *t, const char *what);
 
 /* Before and after, each alone. */
 enum status tune_measure_ends(struct tuner *t, struct error *err);
-/* 8 x 128 and 16 x 256 are timed; memory is planned over lengths of the sequence. What does not fit the data is left out. */
+/* 8 x 128 and 16 x 256 are timed; memory is planned over lengths of the sequence, and where a size cannot be run: it needs more
+ * memory than there is, or longer data. */
 void tune_measure_sizes(struct tuner *t);
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
  * configs say. */

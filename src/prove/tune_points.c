@@ -4,6 +4,7 @@
 
 #include "core/stats.h"
 #include "prove/tune_int.h"
+#include "train/train.h"
 #include "train/trial.h"
 
 enum { TURNS = 5 };
@@ -29,39 +30,53 @@ static enum status median_step_us(struct trial *t, double *out, struct error *er
     return OK;
 }
 
-/* Measures a config, or only plans its memory. */
-static enum status measure_point(struct tune_point *out, const struct config *c, const struct peaks *peaks, bool timed,
-                                 struct error *err)
+static enum status measure_point(struct tune_point *out, const struct config *c, const struct peaks *peaks, struct error *err)
 {
     struct trial *t;
-    struct config planned = *c;
-    planned.optimize.pass[config_pass_find("autotune")] = PASS_OFF;     /* what is not run needs no kernels chosen */
-    enum status st = trial_open(&t, timed ? c : &planned, NULL, NULL, err);
+    double us = NAN;
+    enum status st = trial_open(&t, c, NULL, NULL, err);
     if (st != OK)
         return st;
-    *out = (struct tune_point){.step_us = NAN, .samples_per_s = NAN, .tokens_per_s = NAN, .mfu_percent = NAN,
+    st = median_step_us(t, &us, err);
+    const double tokens_per_s = (double)trial_tokens_per_step(t) / us * 1e6;
+    const struct products_peak peak = program_peak(trial_program(t), peaks);
+    *out = (struct tune_point){.step_us = us, .samples_per_s = tokens_per_s / (double)c->model.seq, .tokens_per_s = tokens_per_s,
+                               .mfu_percent = products_peak_percent(peak, trial_model_flops(t), us), .mfu_peak = peak,
                                .planned_bytes = trial_planned_bytes(t), .ops = trial_ops_per_step(t)};
-    if (timed)
-        st = median_step_us(t, &out->step_us, err);
-    if (timed && st == OK) {
-        out->tokens_per_s = (double)trial_tokens_per_step(t) / out->step_us * 1e6;
-        out->samples_per_s = out->tokens_per_s / (double)c->model.seq;
-        if (peaks->gemm_gflops > 0)
-            out->mfu_percent = 100 * trial_model_flops(t) / out->step_us / 1e3 / peaks->gemm_gflops;
-    }
     trial_free(t);
     return st;
 }
 
-enum status tune_measure_ends(struct tuner *t, struct error *err)
+/* Also of a step that this machine cannot run. */
+static enum status plan_point(struct tune_point *out, const struct config *c, struct error *err)
 {
-    const enum status st = measure_point(&t->r->before, &t->r->base, t->o->peaks, true, err);
-    return st == OK ? measure_point(&t->r->after, &t->now, t->o->peaks, true, err) : st;
+    struct step_plan plan;
+    const enum status st = train_plan_step(&plan, c, err);
+    if (st == OK)
+        *out = (struct tune_point){.step_us = NAN, .samples_per_s = NAN, .tokens_per_s = NAN, .mfu_percent = NAN,
+                                   .planned_bytes = plan.bytes, .ops = plan.ops, .too_large = !plan.fits};
+    return st;
 }
 
-/* The micro-batches of a tuned config may be smaller than its base's; here both get the same. */
-static struct config at_size(struct config c, int64_t batch, int64_t seq)
+static enum status size_point(struct tune_point *out, const struct config *c, const struct peaks *peaks, bool timed,
+                              struct error *err)
 {
+    if (timed && measure_point(out, c, peaks, err) == OK)
+        return OK;
+    return plan_point(out, c, err);
+}
+
+enum status tune_measure_ends(struct tuner *t, struct error *err)
+{
+    const enum status st = measure_point(&t->r->before, &t->r->base, t->o->peaks, err);
+    return st == OK ? measure_point(&t->r->after, &t->now, t->o->peaks, err) : st;
+}
+
+/* The micro-batches of a tuned config may be smaller than its base's; here both get the same. Without its data, a config must say
+ * how many tokens there are. */
+static struct config at_size(struct config c, int64_t batch, int64_t seq, int64_t vocab)
+{
+    c.model.vocab = vocab;
     c.train.batch_size = batch;
     c.train.accumulate = 1;
     c.model.seq = seq;
@@ -77,12 +92,13 @@ void tune_measure_sizes(struct tuner *t)
         struct tune_size *s = &t->r->sizes[t->r->n_sizes];
         struct error ignored;
         const bool timed = sizes[i].timed && tuner_spent_s(t) < t->o->budget_s;
-        const struct config a = at_size(t->r->base, sizes[i].batch, sizes[i].seq);
-        const struct config b = at_size(t->now, sizes[i].batch, sizes[i].seq);
+        const int64_t vocab = t->now.model.vocab;
+        const struct config a = at_size(t->r->base, sizes[i].batch, sizes[i].seq, vocab);
+        const struct config b = at_size(t->now, sizes[i].batch, sizes[i].seq, vocab);
         tuner_tell(t, "other sizes");
         *s = (struct tune_size){.batch = sizes[i].batch, .seq = sizes[i].seq};
-        if (measure_point(&s->before, &a, t->o->peaks, timed, &ignored) == OK &&
-            measure_point(&s->after, &b, t->o->peaks, timed, &ignored) == OK)
+        if (size_point(&s->before, &a, t->o->peaks, timed, &ignored) == OK &&
+            size_point(&s->after, &b, t->o->peaks, timed, &ignored) == OK)
             t->r->n_sizes++;
     }
 }

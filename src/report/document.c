@@ -14,22 +14,24 @@ static json_t *model(const struct profile *p)
                      (json_int_t)p->seq, "accumulate", (json_int_t)p->accumulate);
 }
 
-json_t *report_peaks(const struct peaks *peaks)
+json_t *report_peaks(const struct profile *p)
 {
+    const struct peaks *peaks = &p->peaks;
     json_t *levels = json_array();
     for (int i = 0; i < CACHE_LEVELS; i++)
         if (peaks->copy_gb_per_s[i] > 0)
             levels = report_array(levels, json_pack("{s:s,s:o,s:o,s:o}", "level", report_level_name(i), "gb_per_s",
                                                     N(peaks->copy_gb_per_s[i]), "bytes", N(peaks->cache_bytes[i]),
                                                     "ridge_flops_per_byte",
-                                                    N(report_ratio(peaks->gemm_gflops, peaks->copy_gb_per_s[i]))));
-    return json_pack("{s:i,s:o,s:o}", "threads", peaks->threads, "gemm_gflops", N(peaks->gemm_gflops), "levels", levels);
+                                                    N(report_ratio(p->mfu_peak.gflops, peaks->copy_gb_per_s[i]))));
+    return json_pack("{s:i,s:o,s:o,s:o}", "threads", peaks->threads, "gemm_gflops", N(peaks->gemm_gflops), "bf16_gflops",
+                     peaks->bf16_gflops > 0 ? N(peaks->bf16_gflops) : json_null(), "levels", levels);
 }
 
 static json_t *machine(const struct profile *p)
 {
     return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o}", "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
-                     "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(&p->peaks));
+                     "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p));
 }
 
 static json_t *step(const struct profile *p)
@@ -43,10 +45,11 @@ static json_t *step(const struct profile *p)
 static json_t *efficiency(const struct profile *p)
 {
     const double s = p->step_us / 1e6;
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
-                     "model_flops", N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes",
-                     N(p->hardware_bytes), "model_flops_per_s", N(report_ratio(p->model_flops, s)),
-                     "arithmetic_intensity_flops_per_byte", N(report_ratio(p->hardware_flops, p->hardware_bytes)));
+    return json_pack("{s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
+                     "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", products_peak_type(p->mfu_peak), "model_flops",
+                     N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", N(p->hardware_bytes),
+                     "model_flops_per_s", N(report_ratio(p->model_flops, s)), "arithmetic_intensity_flops_per_byte",
+                     N(report_ratio(p->hardware_flops, p->hardware_bytes)));
 }
 
 static json_t *recorded(const struct profile *p)

@@ -86,7 +86,7 @@ void report_markdown_findings(FILE *to, const struct finding *findings, int n, b
 
 json_t *report_document(const struct profile *p);
 json_t *report_timeline(const struct profile *p);
-json_t *report_peaks(const struct peaks *peaks);
+json_t *report_peaks(const struct profile *p);
 json_t *report_op(const struct profile *p, int op);
 
 /* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */

@@ -17,10 +17,11 @@ static enum status put(json_t *document, FILE *to, struct error *err)
 
 static json_t *efficiency_metrics(const struct profile *p)
 {
-    const double peak = p->peaks.gemm_gflops * 1e9;
+    const double peak = p->mfu_peak.gflops * 1e9;
     return json_pack("{s:o,s:o,s:o,s:o,s:s}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
                      "hfu_percent", N(100 * report_ratio(p->hardware_flops, p->step_us / 1e6 * peak)),
-                     "device_peak_flops", N(peak > 0 ? peak : NAN), "device_peak_source", "measured f32 matrix product");
+                     "device_peak_flops", N(peak > 0 ? peak : NAN), "device_peak_source",
+                     p->mfu_peak.bf16 ? "measured bf16 matrix product" : "measured f32 matrix product");
 }
 
 static json_t *performance_metrics(const struct profile *p)
@@ -98,7 +99,7 @@ enum status report_write_intensity(const struct profile *p, FILE *to, struct err
 {
     const double bandwidth = report_memory_gb_per_s(p), used = report_gb_per_s(p->hardware_bytes, p->step_us);
     const double intensity = report_ratio(p->hardware_flops, p->hardware_bytes);
-    const double ridge = report_ratio(p->peaks.gemm_gflops, bandwidth);
+    const double ridge = report_ratio(p->mfu_peak.gflops, bandwidth);
     json_t *j = json_pack(
         "{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:o,s:o}}", "schema_version", 1, "model", W(p->name),
         "arithmetic_intensity_flops_per_byte", N(intensity), "ridge_flops_per_byte", N(ridge),
@@ -126,6 +127,6 @@ enum status report_write_roofline(const struct profile *p, FILE *to, struct erro
                              N(p->hardware_bytes), "intensity", N(report_ratio(p->hardware_flops, p->hardware_bytes)),
                              "gflops_per_s", N(report_gflops(p->hardware_flops, p->step_us)));
     return put(json_pack("{s:i,s:o,s:o,s:o,s:o}", "schema_version", 1, "model", W(p->name), "peaks",
-                         report_peaks(&p->peaks), "step", step, "points", points(p)),
+                         report_peaks(p), "step", step, "points", points(p)),
                to, err);
 }

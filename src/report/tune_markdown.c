@@ -190,17 +190,38 @@ static void put_row(FILE *to, const json_t *j, const char *what, const char *key
     fputs(" |\n", to);
 }
 
+/* "MFU, of the f32 peak": a pass may change the numbers that are multiplied, and with them the peak. */
+static const char *mfu_label(const json_t *j, char out[48])
+{
+    const char *a = word(json_object_get(j, "before"), "mfu_peak_type"), *b = word(json_object_get(j, "after"), "mfu_peak_type");
+    if (!*a || !*b)
+        snprintf(out, 48, "MFU");
+    else if (!strcmp(a, b))
+        snprintf(out, 48, "MFU, of the %.8s peak", a);
+    else
+        snprintf(out, 48, "MFU, of the %.8s and of the %.8s peak", a, b);
+    return out;
+}
+
 static void put_points(FILE *to, const json_t *j)
 {
+    char mfu[48];
     if (!isfinite(num(json_object_get(j, "before"), "step_us")) || !isfinite(num(json_object_get(j, "after"), "step_us")))
         return;
     fputs("\n## Before and after\n\n| | without passes | tuned | change |\n|---|---:|---:|---:|\n", to);
     put_row(to, j, "step", "step_us", report_show_us, 1);
     put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
     put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
-    put_row(to, j, "MFU", "mfu_percent", report_show_percent, 100);
+    put_row(to, j, mfu_label(j, mfu), "mfu_percent", report_show_percent, 100);
     put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
     put_row(to, j, "ops per step", "ops", report_show_count, 1);
+}
+
+static void put_planned(FILE *to, const json_t *point)
+{
+    number_text n;
+    fprintf(to, "%s%s | ", report_show_bytes(num(point, "planned_bytes"), n),
+            json_is_false(json_object_get(point, "fits")) ? " (does not fit)" : "");
 }
 
 static void put_size(FILE *to, const json_t *s)
@@ -210,7 +231,9 @@ static void put_size(FILE *to, const json_t *s)
     fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
             report_show_us(num(b, "step_us"), m));
     put_times(to, num(a, "step_us") / num(b, "step_us"));
-    fprintf(to, " | %s | %s | ", report_show_bytes(num(a, "planned_bytes"), n), report_show_bytes(num(b, "planned_bytes"), m));
+    fputs(" | ", to);
+    put_planned(to, a);
+    put_planned(to, b);
     put_percent(to, num(b, "planned_bytes") / num(a, "planned_bytes") - 1);
     fputs(" |\n", to);
 }
@@ -238,6 +261,7 @@ static void put_sizes(FILE *to, const json_t *j)
     json_array_foreach(list, i, s)
         if (!is_repeated(list, i))
             put_size(to, s);
+    fputs("\nMemory is planned; a step that does not fit needs more than this machine had free.\n", to);
 }
 
 static const char *phase_title(double phase)

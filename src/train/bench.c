@@ -38,14 +38,15 @@ static void summarize(struct model_run *r, double *times, int64_t n, const struc
         ops += op_runs_per_step(exec_program(r->train), &exec_program(r->train)->ops[i]) > 0;
     stats_sort(times, (int)n);
     const double median = stats_percentile(times, (int)n, 0.5);
+    const struct products_peak peak = program_peak(exec_program(r->train), peaks);
     const double flops = model_step_flops(exec_program(r->train), &r->config.model, batch);
     *out = (struct bench_result){
         .ms_per_step = median * 1e3, .ms_spread = (stats_percentile(times, (int)n, 0.9) - stats_percentile(times, (int)n, 0.1)) * 1e3,
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
         .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
-        .mfu_percent = peaks->gemm_gflops > 0 ? flops / median / 1e9 / peaks->gemm_gflops * 100 : 0,
+        .mfu_percent = products_peak_percent(peak, flops, median * 1e6), .mfu_peak = peak,
         .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n, .ops = ops,
-        .planned_mb = (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch) / 1e6};
+        .planned_mb = exec_memory_bytes(&m) / 1e6};
     memcpy(out->places, r->places, sizeof out->places);
 }
 

@@ -1,9 +1,30 @@
-/* A step that does not fit into memory: which settings would make it fit, found with the planner. */
+/* Whether a step fits into memory, and which settings would make it fit where it does not, found with the planner. */
 #include <string.h>
 
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
+
+enum status train_plan_step(struct step_plan *out, const struct config *c, struct error *err)
+{
+    struct program *p = NULL;
+    struct backend *b = NULL;
+    struct exec_memory m;
+    enum status st = train_step_program(&p, c, c->train.steps, NULL, err);
+    if (st == OK)
+        st = train_open_backend(&b, c, err);
+    if (st == OK)
+        st = exec_plan(&m, p, b, err);
+    if (st == OK) {
+        const size_t available = cpu_available_bytes();
+        *out = (struct step_plan){.bytes = exec_memory_bytes(&m), .ops = program_runs_per_step(p)};
+        out->fits = available == SIZE_MAX || out->bytes <= (double)available;
+    }
+    if (b)
+        b->free(b);
+    program_free(p);
+    return st;
+}
 
 static double planned_bytes(const struct config *c, int64_t total_steps)
 {

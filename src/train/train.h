@@ -78,6 +78,14 @@ pass_set train_pass_set(const struct config *c);
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err);
 
+/* What a step of such a configuration would take here: it is planned, and nothing is allocated or run. */
+struct step_plan {
+    double bytes;                       /* parameters, state, inputs, workspace and scratch */
+    double ops;                         /* per step */
+    bool fits;                          /* in the memory that is free now */
+};
+enum status train_plan_step(struct step_plan *out, const struct config *c, struct error *err);
+
 /* "flash-attention x4, fuse-qkv x4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
 const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX]);
@@ -101,6 +109,7 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
     double samples_per_s, tokens_per_s, peak_mb, tflops, mfu_percent, loss;
+    struct products_peak mfu_peak;      /* what MFU is relative to */
     double planned_mb;                  /* parameters, state and workspace */
     double recorded_ms;                 /* median step while ops are timed, in turns with unrecorded_ms; 0: not measured */
     double unrecorded_ms;

@@ -78,7 +78,7 @@ int64_t trial_tokens_per_step(const struct trial *t)
 double trial_planned_bytes(const struct trial *t)
 {
     const struct exec_memory m = exec_memory(t->run.train);
-    return (double)(m.parameters + m.state + m.inputs + m.workspace + m.scratch);
+    return exec_memory_bytes(&m);
 }
 
 int64_t trial_steps_between(const struct trial *t, struct interval every)
@@ -92,14 +92,7 @@ double trial_model_flops(const struct trial *t)
     return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate);
 }
 
-double trial_ops_per_step(const struct trial *t)
-{
-    const struct program *p = trial_program(t);
-    double n = 0;
-    for (int i = 0; i < p->n_ops; i++)
-        n += op_runs_per_step(p, &p->ops[i]);
-    return n;
-}
+double trial_ops_per_step(const struct trial *t) { return program_runs_per_step(trial_program(t)); }
 
 double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(t->run.train); }
 

@@ -32,3 +32,12 @@ run verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-
 ok doctor tiny.yaml --set optimize.precision=bf16 --json
 json out '(j["bf16_products"] and j["peaks"]["bf16_gflops"] > 0) or (j["peaks"]["bf16_gflops"] == 0 and
     any(c["problem"] and "no bf16 products" in c["text"] for c in j["checks"]))'
+
+# MFU is relative to the peak of what the CPU multiplies
+wants=$(python3 -c 'import json; print("bf16" if json.load(open("out"))["bf16_products"] else "f32")')
+ok bench tiny.yaml --seconds 0.05 --json
+json out 'j["results"][0]["mfu_peak_type"] == "f32" and j["results"][0]["mfu_peak_gflops"] > 0'
+ok bench tiny.yaml --seconds 0.05 --set optimize.precision=bf16 --json
+json out "j['results'][0]['mfu_peak_type'] == '$wants' and 0 < j['results'][0]['mfu_percent']"
+ok profile tiny.yaml --steps 2 --set optimize.precision=bf16 --out p
+json p/report.json "j['efficiency']['mfu_peak_type'] == '$wants' and j['machine']['peaks']['gemm_gflops'] > 0"

@@ -1,5 +1,5 @@
 """Checks the pages of profiles in Chromium; see report-chromium.sh.
-usage: report-chromium.py BROWSER FOLDER, where FOLDER has sample/, hostile/ and empty/ (test_report --write)."""
+usage: report-chromium.py BROWSER FOLDER, where FOLDER has sample/, bf16/, hostile/ and empty/ (test_report --write)."""
 import json, os, sys
 
 from chromium import INK, TIP, check, check_looks, with_page
@@ -85,6 +85,17 @@ def check_timeline(b):
     check("and the whole step comes back", b.value(INK), before)
 
 
+def check_bf16(b):
+    b.open(b.folder + "/bf16/report.html")
+    with open(b.folder + "/bf16/report.json") as f:
+        data = json.load(f)
+    check("the peak of MFU", b.value("[...document.querySelectorAll('.tile')].map(t => t.textContent)[3]"), lambda t: "bf16 peak 160 GFLOP/s" in t)
+    check("both ceilings", b.value("document.querySelectorAll('#roofline .ceiling').length"), len(data["machine"]["peaks"]["levels"]) + 2)
+    check("both peaks", b.value("document.querySelector('#machine table').textContent"),
+          lambda t: "matrix product, f3280.0 GFLOP/s" in t and "matrix product, bf16160 GFLOP/s" in t)
+    check("complaints of bf16", b.complaints(), [])
+
+
 def check_policy(b):
     """A script and a style that were slipped in do nothing."""
     b.value("""(() => { const s = document.createElement('script'); s.textContent = 'window.slipped = 1'; document.body.append(s);
@@ -104,6 +115,7 @@ def checks(b):
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
     check_policy(b)
+    check_bf16(b)
     for name in ("hostile", "empty"):
         b.open(f"{b.folder}/{name}/report.html")
         check(f"parts of {name}", b.value("document.querySelectorAll('main > section').length"), 9)

@@ -61,6 +61,9 @@ def check_tables(b, data):
 
 def check_plot_and_plan(b, data):
     check("lines", b.value("[...document.querySelectorAll('#sizes .length-line')].map(p => p.getAttribute('d').split('L').length)"), [5, 5])
+    check("a length that does not fit is hollow", b.value("document.querySelectorAll('#sizes circle.hollow').length"), 1)
+    check("and says so", b.value(texts("#sizes tbody tr:last-child td")), lambda t: t[5] == "6.39\u00a0GB (does not fit)" and t[6] == "919\u00a0MB")
+    check("the peak of MFU", b.value("document.querySelector('#answers').textContent"), lambda t: "MFUof 80.0 GFLOP/s in f32" in t)
     b.value("document.querySelector('#sizes svg').scrollIntoView({block: 'center', behavior: 'instant'})")
     b.settle()
     b.value("document.querySelector('#sizes svg').focus({preventScroll: true})")

@@ -11,7 +11,8 @@ json out '(len(j["stages"]) >= 1 and all(type(s["predicted_speedup"]) == float a
 json out '(j["schema"] == "hone-report" and j["kind"] == "tune" and len(j["roadmap"]) >= len(j["stages"]) - 1 and j["bound"] and j["headline"]
     and j["machine"]["threads"] == 2 and j["machine"]["fingerprint"] and j["tuned_config"] == "made/tuned.yaml"
     and all(d["phase"] in [1, 2, 3] and d["what"] and d["outcome"] in ["kept", "dropped", "not tried"] for d in j["roadmap"])
-    and all(s["what"] and s["change"] for s in j["stages"]) and 0 < j["before"]["mfu_percent"] < 100)'
+    and all(s["what"] and s["change"] for s in j["stages"]) and 0 < j["before"]["mfu_percent"] < 100
+    and j["before"]["mfu_peak_type"] == "f32" and len(j["sizes"]) == 6 and all(s["before"]["fits"] and s["after"]["fits"] for s in j["sizes"]))'
 same "report.json" made/report.json out
 grep -q '^| step | ' made/report.md || fail "no step in the report: $(cat made/report.md)"
 grep -q 'passes: none' made/base.yaml || fail "the base has passes: $(cat made/base.yaml)"

@@ -198,6 +198,7 @@ static inline void sample_times(struct profile *p)
     p->samples_per_s = (double)p->batch / p->step_us * 1e6;
     p->tokens_per_s = p->samples_per_s * (double)p->seq;
     p->model_flops = p->hardware_flops * 0.9;
+    p->mfu_peak = (struct products_peak){.gflops = SAMPLE_GFLOPS};
     p->mfu_percent = 100 * p->model_flops / (p->step_us * SAMPLE_GFLOPS * 1e3);
     p->mfu_band = "40-60 %";
 }
@@ -266,6 +267,16 @@ static inline struct profile *sample_profile(void)
     sample_memory(p);
     sample_trace(p);
     sample_findings(p);
+    return p;
+}
+
+/* The sample with products of bf16, of which the machine multiplies twice as many. */
+static inline struct profile *bf16_profile(void)
+{
+    struct profile *p = sample_profile();
+    p->peaks.bf16_gflops = 2 * SAMPLE_GFLOPS;
+    p->mfu_peak = (struct products_peak){.gflops = 2 * SAMPLE_GFLOPS, .bf16 = true};
+    p->mfu_percent /= 2;
     return p;
 }
 

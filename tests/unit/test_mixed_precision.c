@@ -95,9 +95,12 @@ static void test_floor(void **state)
     bool memory;
     const double f32 = op_floor_us(p, &p->ops[0], &peaks, &memory);
     assert_near(f32, 2.0 * 64 * 64 * 64 / 2e3, 1e-9, "the floor in f32");
+    assert_true(program_peak(p, &peaks).gflops == 2 && !program_peak(p, &peaks).bf16);
     p->ops[0].attrs.bf16 = true;
+    assert_true(program_peak(p, &peaks).gflops == 8 && program_peak(p, &peaks).bf16);
     assert_near(op_floor_us(p, &p->ops[0], &peaks, &memory), f32 / 4, 1e-9, "the floor in bf16");
     peaks.bf16_gflops = 0;
+    assert_true(program_peak(p, &peaks).gflops == 2 && !program_peak(p, &peaks).bf16);
     assert_near(op_floor_us(p, &p->ops[0], &peaks, &memory), f32, 1e-9, "the floor without bf16 products");
     assert_false(memory);
     program_free(p);

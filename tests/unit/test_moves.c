@@ -33,7 +33,7 @@ static struct situation measured(const struct config *c)
     struct situation s;
     struct error err;
     const struct peaks peaks = some_peaks();
-    assert_ok(situation_measure(&s, c, 4, &peaks, NULL, &err), err);
+    assert_ok(situation_measure(&s, c, &(struct situation_options){.steps = 4, .peaks = &peaks}, &err), err);
     return s;
 }
 

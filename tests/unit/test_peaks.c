@@ -225,6 +225,24 @@ static void test_without_bf16(void **state)
     assert_true(back.gemm_gflops == 4 && back.bf16_gflops == 6);
 }
 
+/* What products are held against: the peak of their numbers, or of f32 where the machine has no such products. */
+static void test_peak_of_products(void **state)
+{
+    (void)state;
+    struct peaks p = {.gemm_gflops = 100, .bf16_gflops = 300};
+    const struct products_peak f32 = peaks_products(&p, false), bf16 = peaks_products(&p, true);
+    assert_true(f32.gflops == 100 && !f32.bf16 && bf16.gflops == 300 && bf16.bf16);
+    assert_string_equal(products_peak_type(f32), "f32");
+    assert_string_equal(products_peak_type(bf16), "bf16");
+    assert_near(products_peak_percent(f32, 2e6, 40), 50, 1e-12, "2 MFLOP in 40 us of 100 GFLOP/s");
+    assert_near(products_peak_percent(bf16, 2e6, 40), 50.0 / 3, 1e-12, "the same of 300");
+    p.bf16_gflops = 50;                                 /* slower than f32, and still what such products can do */
+    assert_true(peaks_products(&p, true).gflops == 50);
+    p.bf16_gflops = 0;
+    assert_true(peaks_products(&p, true).gflops == 100 && !peaks_products(&p, true).bf16);
+    assert_true(products_peak_percent((struct products_peak){0}, 1, 1) == 0 && products_peak_percent(f32, 1, 0) == 0);
+}
+
 static void test_long_machine(void **state)
 {
     (void)state;
@@ -302,7 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_no_leftovers), TEST(test_where),
         TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_long_machine),
-        TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
+        TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

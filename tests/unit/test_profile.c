@@ -63,6 +63,7 @@ static void test_parts_by_hand(void **state)
     assert_near(out.samples_per_s, 2e6, 1e-3, "samples per second");
     assert_near(out.tokens_per_s, 1e7, 1e-3, "tokens per second");
     assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
+    assert_true(out.mfu_peak.gflops == 10 && !out.mfu_peak.bf16);
     assert_int_equal(out.n_ops, 1);
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
     assert_near(out.ops[0].imbalance_us, 0.08, 1e-12, "imbalance: 160 on one of two threads");
@@ -79,6 +80,16 @@ static void test_parts_by_hand(void **state)
     assert_near(part(out.split, out.n_split, "forward"), 0.95, 1e-12, "forward");
     assert_near(part(out.split, out.n_split, "evaluation"), 0.5, 1e-12, "evaluation");
     assert_near(part(out.split, out.n_split, "other"), 0.7, 1e-12, "other");
+    profile_release(&out);
+
+    /* the same step with operands in bf16, of which the machine multiplies four times as many */
+    struct profile_input bf16 = in;
+    bf16.peaks.bf16_gflops = 40;
+    p->ops[0].attrs.bf16 = true;
+    assert_ok(profile_build(&out, &bf16, &err), err);
+    assert_true(out.mfu_peak.bf16 && out.mfu_peak.gflops == 40);
+    assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 40 * 100, 1e-9, "MFU in bf16");
+    assert_near(out.ops[0].floor_us, 48 / 40.0 / 1e3, 1e-12, "the floor in bf16");
     profile_release(&out);
     trace_free(t);
     program_free(p);

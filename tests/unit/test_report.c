@@ -1,6 +1,6 @@
 /* The report's files: fields and values of every JSON, sums, the timeline, full disks.
- * `test_report --write DIR` instead writes reports of a sample, of hostile names and of nothing into DIR/sample, DIR/hostile
- * and DIR/empty, for tests/cli/report-chromium.sh. */
+ * `test_report --write DIR` instead writes reports of a sample, of one in bf16, of hostile names and of nothing into DIR/sample,
+ * DIR/bf16, DIR/hostile and DIR/empty, for tests/cli/report-chromium.sh. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +54,36 @@ static void report_json_says_what_the_profile_says(void **state)
     assert_string_equal(words(j, "findings.0.effort"), "medium");
     assert_number(j, "findings.0.expected_speedup_high", 1.36);
     assert_string_equal(words(j, "config_yaml"), p->config_yaml);
+    json_decref(j);
+    sample_free(p);
+}
+
+static void mfu_says_which_peak_it_is_of(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    json_t *j = document(report_write_json, p);
+    assert_true(json_is_null(at(j, "machine.peaks.bf16_gflops")));
+    assert_number(j, "efficiency.mfu_peak_gflops", SAMPLE_GFLOPS);
+    assert_string_equal(words(j, "efficiency.mfu_peak_type"), "f32");
+    json_decref(j);
+    sample_free(p);
+
+    p = bf16_profile();
+    j = document(report_write_json, p);
+    assert_number(j, "machine.peaks.gemm_gflops", SAMPLE_GFLOPS);
+    assert_number(j, "machine.peaks.bf16_gflops", 2 * SAMPLE_GFLOPS);
+    assert_number(j, "machine.peaks.levels.2.ridge_flops_per_byte", 2 * SAMPLE_GFLOPS / SAMPLE_GB_PER_S);
+    assert_number(j, "efficiency.mfu_peak_gflops", 2 * SAMPLE_GFLOPS);
+    assert_string_equal(words(j, "efficiency.mfu_peak_type"), "bf16");
+    json_decref(j);
+    j = document(report_write_flops, p);
+    assert_number(j, "efficiency_metrics.device_peak_flops", 160e9);
+    assert_number(j, "efficiency_metrics.hfu_percent", 100 * p->hardware_flops / p->step_us / 160e3);
+    assert_string_equal(words(j, "efficiency_metrics.device_peak_source"), "measured bf16 matrix product");
+    json_decref(j);
+    j = document(report_write_intensity, p);
+    assert_number(j, "ridge_flops_per_byte", 2 * SAMPLE_GFLOPS / SAMPLE_GB_PER_S);
     json_decref(j);
     sample_free(p);
 }
@@ -302,10 +332,11 @@ static int write_one(const struct profile *p, const char *folder, const char *na
 static int write_samples(const char *folder)
 {
     const struct profile empty = {0};
-    struct profile *sample = sample_profile(), *hostile = hostile_profile();
+    struct profile *sample = sample_profile(), *bf16 = bf16_profile(), *hostile = hostile_profile();
     sample->name = "tiny<script>alert(1)</script>llama";
-    const int failed = write_one(sample, folder, "sample") + write_one(hostile, folder, "hostile") + write_one(&empty, folder, "empty");
+    const int failed = write_one(sample, folder, "sample") + write_one(bf16, folder, "bf16") + write_one(hostile, folder, "hostile") + write_one(&empty, folder, "empty");
     sample_free(sample);
+    sample_free(bf16);
     sample_free(hostile);
     return failed;
 }
@@ -318,6 +349,7 @@ int main(int argc, char **argv)
         return write_samples(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(report_json_says_what_the_profile_says),
+        cmocka_unit_test(mfu_says_which_peak_it_is_of),
         cmocka_unit_test(self_times_and_gaps_sum_to_the_step),
         cmocka_unit_test(an_op_has_its_rates),
         cmocka_unit_test(memory_is_there_with_its_peak_in_words),

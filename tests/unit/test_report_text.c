@@ -115,11 +115,23 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, "# Profile of tinyllama-small\n");
     assert_has(md, p->headline);
     assert_has(md, "| speed | ");
-    assert_has(md, "band 40-60 % |");
+    assert_has(md, " of 80.0 G FLOP/s measured in f32; band 40-60 % |");
+    assert_has(md, "| peak | 80.0 GFLOP/s (f32 matrix product), L1 ");
     assert_has(md, "| lm_head.grad | matmul | backward | compute |");
     assert_has(md, "| high | no-flash-attention | 31.0 % | 1.27× (1.18×–1.36×) | medium | blocks.\\*.attn |");
     assert_has(md, "Memory peaks at");
     assert_has(md, "    model:\n      arch: llama\n");
+    free(md);
+    sample_free(p);
+}
+
+static void markdown_has_the_peak_of_bf16(void **state)
+{
+    (void)state;
+    struct profile *p = bf16_profile();
+    char *md = written(report_write_markdown, p);
+    assert_has(md, " of 160 G FLOP/s measured in bf16; band 40-60 % |");
+    assert_has(md, "| peak | 80.0 GFLOP/s (f32 matrix product), 160 GFLOP/s (bf16), L1 ");
     free(md);
     sample_free(p);
 }
@@ -134,6 +146,16 @@ static __attribute__((noinline)) char *terminal(const struct profile *p, bool co
     return text;
 }
 
+static void the_terminal_says_which_peak_mfu_is_of(void **state)
+{
+    (void)state;
+    struct profile *p = bf16_profile();
+    char *plain = terminal(p, false);
+    assert_has(plain, " of 160 G FLOP/s in bf16, band 40-60 %");
+    free(plain);
+    sample_free(p);
+}
+
 static void the_terminal_is_plain_or_coloured(void **state)
 {
     (void)state;
@@ -144,7 +166,7 @@ static void the_terminal_is_plain_or_coloured(void **state)
     assert_has(plain, p->headline);
     assert_has(plain, "samples/s");
     assert_has(plain, "no-flash-attention");
-    assert_has(plain, "40-60 %");
+    assert_has(plain, " of 80.0 G FLOP/s in f32, band 40-60 %");
     assert_has(color, "\x1b[1m");
     assert_has(color, "█");
     assert_true(occurrences(plain, "\n") < 50);
@@ -231,7 +253,9 @@ int main(void)
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_fits_an_issue_comment),
         cmocka_unit_test(markdown_has_the_numbers),
+        cmocka_unit_test(markdown_has_the_peak_of_bf16),
         cmocka_unit_test(the_terminal_is_plain_or_coloured),
+        cmocka_unit_test(the_terminal_says_which_peak_mfu_is_of),
         cmocka_unit_test(an_empty_profile_is_reported),
         cmocka_unit_test(a_profile_of_one_op_is_reported),
     };

@@ -62,6 +62,8 @@ static void the_document_says_what_the_result_says(void **state)
     assert_string_equal(words(j, "stages.1.change"), "train.batch_size: 16, train.accumulate: 1");
     assert_number(j, "stages.1.phase", 1);
     assert_number(j, "before.mfu_percent", 30);
+    assert_number(j, "before.mfu_peak_gflops", 80);
+    assert_string_equal(words(j, "before.mfu_peak_type"), "f32");
     assert_number(j, "after.planned_bytes", 124e6);
     assert_number(j, "model.seq", 256);
     assert_string_equal(words(j, "bound"), "This step is bound by memory: attention takes 41 % of its 40.0 ms");
@@ -134,6 +136,7 @@ static void what_was_not_measured_is_null(void **state)
                      json_array_size(at(j, "changes")), 0);
     assert_null_at(j, "before.step_us");
     assert_null_at(j, "after.mfu_percent");
+    assert_null_at(j, "after.mfu_peak_type");
     assert_null_at(j, "median_prediction_error");
     json_decref(j);
 
@@ -174,6 +177,23 @@ static void the_headline_fits_what_happened(void **state)
 
 /* ---- Markdown ---- */
 
+/* Lengths that this machine cannot run are there, and marked; so is the peak that MFU is of, where a pass changed it. */
+static void what_does_not_fit_is_marked(void **state)
+{
+    (void)state;
+    struct tune_result *r = sample_result();
+    r->after.mfu_peak = (struct products_peak){.gflops = 160, .bf16 = true};
+    json_t *j = document_of(r);
+    assert_true(json_is_true(at(j, "sizes.4.before.fits")) && json_is_false(at(j, "sizes.5.before.fits")));
+    assert_true(json_is_true(at(j, "sizes.5.after.fits")) && json_is_true(at(j, "before.fits")));
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "| 8 × 1024 | – | – | – | 2.20 GB | 472 MB | -78.6 % |\n");
+    assert_has(text, "| 8 × 2048 | – | – | – | 6.39 GB (does not fit) | 919 MB | -85.6 % |\n");
+    assert_has(text, "| MFU, of the f32 and of the bf16 peak | 30.0 % |");
+    free(text);
+    json_decref(j);
+}
+
 static void the_text_has_every_part(void **state)
 {
     (void)state;
@@ -188,7 +208,7 @@ static void the_text_has_every_part(void **state)
     assert_has(text, "| flash-attention | medium | 1.30× | 1.25× (1.22 to 1.29) | +4.0 % | kept | 1.25× | optimize.passes: + flash-attention |\n");
     assert_has(text, "| fuse-qkv + fuse-residual-norm + hoist-constants | low | 1.03× | – | – | not tried | – |");
     assert_has(text, "off by 4.0 % in the median");
-    assert_has(text, "| MFU | 30.0 % | 41.1 % | +37.0 % |\n");
+    assert_has(text, "| MFU, of the f32 peak | 30.0 % | 41.1 % | +37.0 % |\n");
     assert_has(text, "| peak memory | 262 MB | 124 MB | -52.7 % |\n");
     assert_has(text, "| 8 × 128 | 18.0 ms | 14.4 ms | 1.25× | 90.0 MB | 60.0 MB | -33.3 % |\n");
     assert_has(text, "| 16 × 256 | – | – | – | 500 MB | 240 MB | -52.0 % |\n");
@@ -308,7 +328,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(changes_are_the_keys_that_differ),
         cmocka_unit_test(what_was_not_measured_is_null),
         cmocka_unit_test(the_headline_fits_what_happened),
-        cmocka_unit_test(the_text_has_every_part),
+        cmocka_unit_test(what_does_not_fit_is_marked), cmocka_unit_test(the_text_has_every_part),
         cmocka_unit_test(the_text_leaves_out_what_there_is_not),
         cmocka_unit_test(names_stay_text),
         cmocka_unit_test(the_page_is_one_file_with_the_data),

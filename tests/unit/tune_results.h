@@ -44,7 +44,7 @@ static inline struct tune_point tune_point_of(double step_us, double bytes, doub
     const bool timed = isfinite(step_us);
     return (struct tune_point){.step_us = step_us, .samples_per_s = timed ? 8e6 / step_us : NAN,
                                .tokens_per_s = timed ? 8 * 256e6 / step_us : NAN, .mfu_percent = timed ? 100 * 12e3 / step_us : NAN,
-                               .planned_bytes = bytes, .ops = ops};
+                               .mfu_peak = {.gflops = timed ? 80 : 0}, .planned_bytes = bytes, .ops = ops};
 }
 
 static inline void tune_add_size(struct tune_result *r, int64_t batch, int64_t seq, struct tune_point before, struct tune_point after)
@@ -85,6 +85,7 @@ static inline struct tune_result *sample_result(void)
     const int64_t seq[] = {256, 512, 1024, 2048};
     for (int i = 0; i < 4; i++)
         tune_add_size(r, 8, seq[i], tune_point_of(NAN, 262e6 * pow(2.9, i), 197), tune_point_of(NAN, 124e6 * pow(1.95, i), 141));
+    r->sizes[r->n_sizes - 1].before.too_large = true;
     tune_imagine(r, "batch-size", "a larger batch, fewer micro-batches", 1, PASS_LOW, 1.06);
     tune_imagine(r, "fused-optimizer", "AdamW in one sweep", 1, PASS_LOW, 1.04);
     tune_imagine(r, "fuse-qkv", "query, key and value in one op", 1, PASS_LOW, 1.012);
@@ -150,8 +151,8 @@ static inline struct tune_result *hostile_result(void)
     for (int i = 0; i < r->n_roadmap; i++)
         r->roadmap[i] = (struct tune_idea){.name = i ? evil : NULL, .what = i > 1 ? evil : NULL, .predicted = NAN, .phase = i};
     for (int i = 0; i < r->n_sizes; i++)
-        r->sizes[i].before = r->sizes[i].after = (struct tune_point){NAN, NAN, NAN, NAN, NAN, NAN};
-    r->before = r->after = (struct tune_point){NAN, NAN, NAN, NAN, NAN, NAN};
+        r->sizes[i].before = r->sizes[i].after = tune_point_of(NAN, NAN, NAN);
+    r->before = r->after = tune_point_of(NAN, NAN, NAN);
     r->speedup = r->speedup_low = r->speedup_high = r->seconds = NAN;
     return r;
 }

@@ -6,7 +6,8 @@ function peaksTable(to) {
   const head = table.append("thead").append("tr");
   const heads = ["", "peak", "size", "ridge, FLOP/byte"];
   head.selectAll("th").data(heads).enter().append("th").attr("scope", "col").classed("text", h => !h).text(h => h);
-  const rows = [["matrix product, f32", plainNumber(peaks.gemm_gflops) + " GFLOP/s", "", ""]]
+  const product = (type, gflops) => [`matrix product, ${type}`, plainNumber(gflops) + " GFLOP/s", "", ""];
+  const rows = [product("f32", peaks.gemm_gflops)].concat(peaks.bf16_gflops > 0 ? [product("bf16", peaks.bf16_gflops)] : [])
     .concat(peaks.levels.map(l => [l.level + ", copy", plainNumber(l.gb_per_s) + " GB/s", bytes(l.bytes),
                                    plainNumber(l.ridge_flops_per_byte)]));
   const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");

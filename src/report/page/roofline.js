@@ -1,15 +1,18 @@
-/* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. */
+/* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. In bf16 the product has
+ * two: what is no product of bf16 stays below that of f32. */
 const rooflineHidden = new Set();       /* names of legend entries that are switched off */
 const rooflineGroup = op => kindGroup(op.kind);
 
 const longestFirst = (a, b) => d3.descending(a.self_us, b.self_us);
 const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0).sort(longestFirst);
+const rooflineTops = [["f32", data.machine.peaks.gemm_gflops]]
+  .concat(data.efficiency.mfu_peak_type === "bf16" ? [["bf16", data.efficiency.mfu_peak_gflops]] : []).filter(t => t[1] > 0);
 const rooflineBare = data.ops.filter(op => op.self_us > 0 && !(op.flops > 0)).sort(longestFirst);
 
 function rooflineScales(width, height, margin) {
   const peaks = data.machine.peaks, ridges = peaks.levels.map(l => l.ridge_flops_per_byte).filter(r => r > 0);
   const xs = rooflineOps.map(op => op.intensity).concat(ridges), ys = rooflineOps.map(op => op.gflops_per_s);
-  if (peaks.gemm_gflops > 0) ys.push(peaks.gemm_gflops);
+  rooflineTops.forEach(t => ys.push(t[1]));
   return {
     x: d3.scaleLog().domain([(d3.min(xs) || 0.1) / 2, (d3.max(xs) || 10) * 3]).range([margin.left, width - margin.right]),
     y: d3.scaleLog().domain([(d3.min(ys) || 0.1) / 2, (d3.max(ys) || 10) * 2.2]).range([height - margin.bottom, margin.top]),
@@ -28,16 +31,18 @@ function rooflineAxes(svg, {x, y}, width, height, margin) {
 }
 
 function rooflineCeilings(svg, {x, y}) {
-  const peaks = data.machine.peaks, [x0, x1] = x.domain(), top = peaks.gemm_gflops;
-  if (!(top > 0)) return;
+  const peaks = data.machine.peaks, [x0, x1] = x.domain(), highest = d3.max(rooflineTops, t => t[1]);
+  if (!rooflineTops.length) return;
   const line = (a, b, kind) => svgLine(svg, "ceiling " + kind, x(a[0]), y(a[1]), x(b[0]), y(b[1]));
   const label = (text, px, py, angle) => svgText(svg, "ceiling-label", 0, 0, "start", text)
     .attr("transform", `translate(${px},${py}) rotate(${angle})`);
   const widest = d3.max(peaks.levels, l => l.gb_per_s) || 0;
-  const from = widest > 0 ? Math.max(x0, top / widest) : x0;
-  line([from, top], [x1, top], "");
-  label(`matrix product ${plainNumber(top)} GFLOP/s`, x(from) + 6, y(top) - 6, 0);
-  rooflineSlopes(line, label, x, y, top);
+  for (const [type, top] of rooflineTops) {
+    const from = widest > 0 ? Math.max(x0, top / widest) : x0;
+    line([from, top], [x1, top], "");
+    label(`matrix product, ${type}, ${plainNumber(top)} GFLOP/s`, x(from) + 6, y(top) + (top < highest ? 13 : -6), 0);
+  }
+  rooflineSlopes(line, label, x, y, highest);
 }
 
 /* A line per level of memory. Labels stand one after the other along the lines, since two levels can be close together; one

@@ -6,6 +6,16 @@ const measuredWords = s => known(s.measured_speedup)
 const signedPercent = x => known(x) ? (x < 0 ? "−" : "+") + (100 * Math.abs(x)).toFixed(Math.abs(x) < 0.0995 ? 1 : 0) + "\u00a0%" : "–";
 const changeOf = (a, b) => known(a) && known(b) && a > 0 ? b / a - 1 : null;
 
+/* A pass may change the numbers that are multiplied, and with them the peak that MFU is relative to. */
+const mfuPeak = p => `${plainNumber(p.mfu_peak_gflops)} GFLOP/s in ${p.mfu_peak_type}`;
+function mfuPeakWords() {
+  const a = data.before, b = data.after;
+  if (!known(a.mfu_percent) || !known(b.mfu_percent)) return null;
+  return "of " + (a.mfu_peak_type === b.mfu_peak_type ? mfuPeak(b) : `${mfuPeak(a)} before, of ${mfuPeak(b)} after`);
+}
+
+const plannedBytes = p => bytes(p.planned_bytes) + (p.fits === false ? " (does not fit)" : "");
+
 function outcomeChip(to, word) {
   return to.append("span").attr("class", "chip " + (word === "kept" ? "kept" : "other")).text(word);
 }

@@ -43,7 +43,7 @@ function sizesTable(to) {
     {label: "step before", show: s => time(s.before.step_us)}, {label: "after", show: s => time(s.after.step_us)},
     {label: "speed-up", show: s => times(s.before.step_us > 0 && s.after.step_us > 0 ? s.before.step_us / s.after.step_us : null)},
     {label: "tokens/s after", show: s => count(s.after.tokens_per_s)},
-    {label: "memory before", show: s => bytes(s.before.planned_bytes)}, {label: "after", show: s => bytes(s.after.planned_bytes)},
+    {label: "memory before", show: s => plannedBytes(s.before)}, {label: "after", show: s => plannedBytes(s.after)},
     {label: "change", show: s => signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))}], distinctSizes());
 }
 
@@ -66,7 +66,8 @@ function lengthMarks(svg, list, x, y) {
     svg.append("path").attr("class", "length-line").style("stroke", paint(color))
       .attr("d", d3.line().x(s => x(s.seq)).y(s => y(s[which].planned_bytes))(list));
     svg.append("g").selectAll("circle").data(list).enter().append("circle").attr("cx", s => x(s.seq))
-      .attr("cy", s => y(s[which].planned_bytes)).attr("r", 3.5).style("fill", paint(color));
+      .attr("cy", s => y(s[which].planned_bytes)).attr("r", 3.5).classed("hollow", s => s[which].fits === false)
+      .style("fill", s => paint(s[which].fits === false ? "--card" : color)).style("stroke", paint(color));
   }
 }
 
@@ -83,7 +84,7 @@ function lengthHover(svg, list, x, height, margin) {
   const show = where => {
     const s = list[at];
     cursor.style("display", null).attr("x1", x(s.seq)).attr("x2", x(s.seq));
-    showTip(`${s.seq} tokens`, memoryLines.map(l => [l[1], bytes(s[l[0]].planned_bytes)])
+    showTip(`${s.seq} tokens`, memoryLines.map(l => [l[1], plannedBytes(s[l[0]])])
       .concat([["change", signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))]]), where);
   };
   svg.on("mousemove", () => {
@@ -125,12 +126,14 @@ function sizes() {
     to.remove();
     return;
   }
-  note(to, "The same two programs at other sizes. A dash: there was no time to measure it; memory is planned, not measured.");
+  note(to, "The same two programs at other sizes. A dash: it was not measured; memory is planned. What does not fit " +
+    "needs more than this machine had free.");
   sizesTable(to);
   const list = lengths();
   if (list.length < 2) return;
   to.append("h3").attr("class", "apart").text("Memory against the length of the sequence");
   const box = to.append("div").attr("class", "lengths");
   whenSized(box.node(), width => drawLengths(box, width, list));
-  to.append("p").attr("class", "words").text(growthWords(list));
+  const hollow = list.some(s => s.before.fits === false || s.after.fits === false);
+  to.append("p").attr("class", "words").text(growthWords(list) + (hollow ? " Hollow dots do not fit in this machine's memory." : ""));
 }

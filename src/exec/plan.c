@@ -1,0 +1,57 @@
+/* What a program takes on a backend: counted as it is bound, or planned without binding it. */
+#include "exec/exec_int.h"
+#include "passes/passes.h"
+
+void exec_count_value(struct exec_memory *m, const struct value *v)
+{
+    switch (v->kind) {
+    case VALUE_PARAMETER: m->parameters += value_bytes(v); break;
+    case VALUE_STATE: m->state += value_bytes(v); break;
+    case VALUE_INPUT: case VALUE_HOST: case VALUE_TABLE: m->inputs += value_bytes(v); break;
+    default: break;
+    }
+}
+
+enum status exec_count_op(struct exec_memory *m, const struct kernel **kernel, const struct program *p, const struct op *op,
+                          struct backend *b, struct error *err)
+{
+    const struct kernel *k = b->choose(b, p, op);
+    if (!k)
+        return error_set(err, CANNOT, "the %s backend has no kernel for op %s", b->name, op_info(op->kind)->name);
+    const size_t scratch = k->scratch ? k->scratch(p, op, b->threads) : 0;
+    if (scratch > m->scratch)
+        m->scratch = scratch;
+    *kernel = k;
+    return OK;
+}
+
+void exec_count_workspace(struct exec_memory *m, const struct program *p, const struct memory_plan *plan)
+{
+    m->workspace = plan->workspace_bytes;
+    m->naive_workspace = plan->naive_bytes;
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
+            m->gradients += value_bytes(&p->values[i]);
+}
+
+enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err)
+{
+    struct memory_plan plan;
+    const struct kernel *k;
+    *out = (struct exec_memory){0};
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]))
+            exec_count_value(out, &p->values[i]);
+    pass_memory_plan(p, &plan);
+    exec_count_workspace(out, p, &plan);
+    memory_plan_release(&plan);
+    enum status st = OK;
+    for (int i = 0; i < p->n_ops && st == OK; i++)
+        st = exec_count_op(out, &k, p, &p->ops[i], b, err);
+    return st;
+}
+
+double exec_memory_bytes(const struct exec_memory *m)
+{
+    return (double)(m->parameters + m->state + m->inputs + m->workspace + m->scratch);
+}

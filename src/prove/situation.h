@@ -1,0 +1,31 @@
+/* A config, measured: its steps, the profile of them, and the findings and words that follow. */
+#ifndef HONE_PROVE_SITUATION_H
+#define HONE_PROVE_SITUATION_H
+
+#include "analyze/analyze.h"
+#include "train/train.h"
+
+struct situation {
+    struct measured m;
+    struct profile p;                       /* with findings and words */
+};
+
+struct situation_options {
+    int steps;                              /* of each kind: with and without events */
+    const struct peaks *peaks;
+    const volatile sig_atomic_t *stop;      /* as in measure_steps, like the next two; may be NULL */
+    void (*progress)(void *context, int done, int total);
+    void *context;
+    /* of the machine, for rules and reports; what is not given is not known */
+    const char *device, *isa, *blas;
+    int usable_cores;
+    double available_bytes;                 /* of memory, before the run takes its own */
+};
+
+enum status situation_measure(struct situation *out, const struct config *c, const struct situation_options *options,
+                              struct error *err);
+void situation_release(struct situation *s);
+/* The finding of a rule; NULL: it found nothing. */
+const struct finding *situation_finding(const struct situation *s, const char *rule);
+
+#endif

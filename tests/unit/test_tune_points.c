@@ -1,0 +1,136 @@
+/* Points around the stages of tune: memory is planned without running anything, also where the machine has not enough of it, and MFU is
+ * relative to the peak of the numbers that each of the two programs multiplies. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/exec.h"
+#include "ops/cpu/cpu.h"
+#include "prove/tune_int.h"
+#include "support/check.h"
+#include "train/train.h"
+#include "train/trial.h"
+
+static struct config config_of(const char *model, const char *optimize)
+{
+    char text[512];
+    struct config c;
+    struct error err;
+    snprintf(text, sizeof text, "model: {%s, vocab: 128}\ndata: {chars: 20000, workers: 0}\n"
+             "train: {batch_size: 3, steps: 10}\noptimize: {%s}\nthreads: 2\n", model, optimize);
+    assert_ok(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), err);
+    return c;
+}
+
+/* ---- plans ---- */
+
+static void check_plan(const struct config *c)
+{
+    struct step_plan plan;
+    struct trial *t;
+    struct error err;
+    assert_ok(train_plan_step(&plan, c, &err), err);
+    assert_ok(trial_open(&t, c, NULL, NULL, &err), err);
+    assert_true(plan.bytes == trial_planned_bytes(t) && plan.ops == trial_ops_per_step(t));
+    assert_true(plan.bytes > 0 && plan.ops > 0 && plan.fits);
+    trial_free(t);
+}
+
+static void test_a_plan_is_what_a_run_takes(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"arch: gpt, dim: 32, layers: 2, heads: 2, seq: 48",
+                                         "arch: llama, dim: 32, layers: 1, heads: 4, kv_heads: 2, seq: 70"};
+    static const char *const optimize[] = {"passes: none", "passes: all", "passes: all, precision: bf16"};
+    for (int m = 0; m < 2; m++)
+        for (int o = 0; o < 3; o++) {
+            struct config c = config_of(models[m], optimize[o]);
+            check_plan(&c);
+            c.train.accumulate = 4;
+            c.backend.kernels = KERNELS_REFERENCE;
+            check_plan(&c);
+        }
+}
+
+static void test_a_plan_without_data_or_device(void **state)
+{
+    (void)state;
+    struct config c = config_of("arch: gpt, dim: 32, layers: 1, heads: 2, seq: 100000", "passes: all");     /* longer than its data */
+    struct step_plan plan;
+    struct error err;
+    c.train.batch_size = 1;
+    assert_ok(train_plan_step(&plan, &c, &err), err);
+    c.device = DEVICE_CUDA;
+    assert_int_equal(train_plan_step(&plan, &c, &err), CANNOT);
+    assert_says(&err, "no CUDA backend", NULL);
+}
+
+/* ---- sizes ---- */
+
+static struct tune_result result;
+
+static void measure_sizes(const struct config *base, const struct config *now, const struct peaks *peaks, double budget_s)
+{
+    const struct tune_options o = {.budget_s = budget_s, .peaks = peaks};
+    struct tuner t = {.r = &result, .o = &o, .now = *now, .start_s = clock_s()};
+    result = (struct tune_result){.base = *base};
+    tune_measure_sizes(&t);
+}
+
+/* One matrix of scores of the longest sequence is one and a half times the memory that is free; of the config's own it is 1/64. */
+static void test_a_length_that_does_not_fit_is_planned(void **state)
+{
+    (void)state;
+    const int64_t seq = 512, longest = 8 * seq;
+    const struct peaks peaks = {.threads = 2, .gemm_gflops = 50};
+    struct config base = config_of("arch: gpt, dim: 8, layers: 1, heads: 1, seq: 512", "passes: none");
+    struct config now = config_of("arch: gpt, dim: 8, layers: 1, heads: 1, seq: 512", "passes: [flash-attention, fuse-loss]");
+    if (cpu_available_bytes() == SIZE_MAX)
+        skip();
+    base.train.batch_size = now.train.batch_size = (int64_t)(1.5 * (double)cpu_available_bytes()) / (longest * longest * 4) + 1;
+    base.model.vocab = 0;                           /* as it is written; the tuner knows it by now */
+    measure_sizes(&base, &now, &peaks, 0);
+    assert_int_equal(result.n_sizes, 6);
+    for (int i = 2; i < 6; i++) {
+        const struct tune_size *s = &result.sizes[i];
+        assert_true(s->batch == base.train.batch_size && s->seq == seq << (i - 2));
+        assert_true(isnan(s->before.step_us) && isnan(s->after.step_us) && s->before.ops > 0);
+        assert_true(s->after.planned_bytes < s->before.planned_bytes && !s->after.too_large);
+    }
+    assert_false(result.sizes[2].before.too_large);
+    assert_true(result.sizes[5].before.too_large);
+    assert_true(result.sizes[5].before.planned_bytes > (double)(base.train.batch_size * longest * longest * 4));
+
+    /* a size that would be timed if it could be run */
+    base.model.dim = now.model.dim = 1 << 20;
+    base.model.ffn = now.model.ffn = 4 << 20;
+    measure_sizes(&base, &now, &peaks, 100);
+    assert_true(result.n_sizes > 0 && result.sizes[0].seq == 128 && isnan(result.sizes[0].before.step_us));
+    assert_true(result.sizes[0].before.too_large && result.sizes[0].after.too_large);
+}
+
+static void test_what_mfu_is_relative_to(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {.threads = 2, .gemm_gflops = 1e3, .bf16_gflops = 4e3};
+    const struct config base = config_of("arch: gpt, dim: 16, layers: 1, heads: 2, seq: 16", "passes: none");
+    struct config now = base;
+    now.optimize.precision = PRECISION_BF16;
+    measure_sizes(&base, &now, &peaks, 100);
+    const struct tune_point *a = &result.sizes[0].before, *b = &result.sizes[0].after;
+    assert_true(result.sizes[0].batch == 8 && a->step_us > 0 && b->step_us > 0);
+    assert_true(!a->mfu_peak.bf16 && a->mfu_peak.gflops == 1e3 && b->mfu_peak.bf16 && b->mfu_peak.gflops == 4e3);
+    /* the same FLOPs of the model in both */
+    assert_near(b->mfu_percent * 4 * b->step_us, a->mfu_percent * a->step_us, 1e-6 * a->mfu_percent * a->step_us, "FLOPs over the peak");
+    assert_true(!a->too_large && !b->too_large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plan_is_what_a_run_takes),
+        cmocka_unit_test(test_a_plan_without_data_or_device),
+        cmocka_unit_test(test_a_length_that_does_not_fit_is_planned),
+        cmocka_unit_test(test_what_mfu_is_relative_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
