@@ -3,7 +3,10 @@
  * A ring of slots, one batch each: batch b goes into slot b % slots. Workers take the next batch number under the lock,
  * as long as its slot is free, and fill the slot without the lock; the reader waits for the slot of the batch it is at.
  * A batch is a pure function of its number, so it does not matter who fills it. The slot that the reader holds is not
- * counted as ahead, hence one slot more than workers * prefetch. */
+ * counted as ahead, hence one slot more than workers * prefetch.
+ *
+ * Workers that have nothing to do sleep, and waking them costs the reader more than a small batch costs to make: they are woken
+ * when half of the slots are free, and then fill them all. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -175,7 +178,8 @@ static struct slot *slot_wait(struct loader *l)
     if (l->released < l->next_read) {
         l->slots[l->released % l->n_slots].ready = false;
         l->released = l->next_read;
-        pthread_cond_signal(&l->freed);
+        if (2 * (l->released + l->n_slots - l->next_fill) >= l->n_slots)
+            pthread_cond_broadcast(&l->freed);
     }
     while (!s->ready)
         pthread_cond_wait(&l->filled, &l->lock);
