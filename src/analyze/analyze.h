@@ -48,7 +48,7 @@ struct profile_op {                         /* one op of the program, per step *
     enum phase phase;
     int layer;                              /* NO_LAYER outside the blocks */
     double self_us;                         /* mean over threads of the time they worked on it, median over steps */
-    double imbalance_us;                    /* the slowest thread beyond that mean */
+    double imbalance_us;                    /* mean over threads of what they then waited for others, beyond the one that waited least */
     double flops, bytes;
     double floor_us;                        /* roofline: the larger of FLOPs over peak and bytes over bandwidth */
     bool memory_bound;                      /* which of the two it is */

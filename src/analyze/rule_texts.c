@@ -299,10 +299,10 @@ const struct rule_text rule_texts[] = {
     {.id = "cpu-oversubscribed", .effort = EFFORT_LOW,
      .summary = "More threads than cores, or threads that wait long for each other.",
      .recognised = "More compute threads than usable cores (affinity and container limits count), or threads lose "
-                   "more than 10 % of the step to each other: the slowest one of each op beyond the mean, and what "
+                   "more than 10 % of the step to each other: waiting behind ops for those that are slower, and what "
                    "starting ops takes above 20 microseconds each, which a thread without a core explains and "
                    "dispatch does not.",
-     .costs = "Ops end with a barrier: a thread without a core makes all wait until the scheduler runs it, "
+     .costs = "Threads meet where an op needs what another one wrote: a thread without a core makes all wait until the scheduler runs it, "
               "milliseconds for microseconds of work. Expected to go: all of it where threads are too many, half of "
               "it otherwise.",
      .fix_hone = "threads: 0 takes the usable cores; fewer where other work needs some. data.workers run beside them.",

@@ -18,7 +18,7 @@ struct kernel_call {
     void **in, **out;               /* device memory, in the order of op->in and op->out */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
     int variant;                    /* of kernel->variants */
-    bool waits;                     /* until all threads have left the calls before it */
+    bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */
     double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
 };
 
@@ -28,9 +28,11 @@ struct kernel_thread {
     struct team *team;              /* for barriers inside a kernel */
 };
 
+/* A kernel touches nothing but its inputs, outputs and scratch, and every thread passes the same barriers in it: threads may be in
+ * different calls at the same time. */
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
-/* When one thread worked on one call. What lies between its end and its next start is waiting for the others, where a call waits. */
+/* When one thread worked on one call. What lies between its end and its next start is waiting for the others, but before a call that is early. */
 struct kernel_time {
     int64_t start_ns, end_ns;
 };
@@ -57,7 +59,7 @@ struct backend {
     /* Sets the variant of every call whose op is `timed` to the one that is fastest here, by a remembered or a new measurement, which
      * overwrites the outputs. NULL: the backend has no variants. */
     void (*tune)(struct backend *b, struct kernel_call *calls, int n);
-    /* Runs calls[0 .. n) in order. `times` (n, threads) gets when each thread worked on each call; NULL: not measured. */
+    /* Runs calls[0 .. n) in order; threads meet before those that are not early. `times` (n, threads) gets when each thread worked on each call; NULL: not measured. */
     void (*run)(struct backend *b, struct kernel_call *calls, int n, struct kernel_time *times);
     void (*free)(struct backend *b);
 };

@@ -69,21 +69,19 @@ static void add(struct check *k, bool problem, const char *format, ...)
     k->problem[k->n++] = problem;
 }
 
-static void check_memory(struct check *k, const struct program *p, const struct machine *m)
+static void check_memory(struct check *k, const struct config *c, const struct machine *m)
 {
-    struct memory_plan plan;
-    double persistent = 0;
+    struct step_plan plan;
+    struct error err;
     char need[32], have[32];
-    pass_memory_plan(p, &plan);
-    for (int i = 0; i < p->n_values; i++)
-        if (value_is_persistent(&p->values[i]))
-            persistent += (double)value_bytes(&p->values[i]);
-    const double total = persistent + (double)plan.workspace_bytes;
-    memory_plan_release(&plan);
-    human_bytes(total, need);
+    if (train_plan_step(&plan, c, &err) != OK) {
+        add(k, true, "memory: %.200s", err.text);
+        return;
+    }
+    human_bytes(plan.bytes, need);
     human_bytes(m->free_memory_bytes, have);
-    add(k, total > m->free_memory_bytes, "memory: a step needs %s of %s available%s", need, have,
-        total > m->free_memory_bytes ? "; try a smaller train.batch_size or model.seq" : "");
+    add(k, !plan.fits, "memory: a step needs %s of %s available%s", need, have,
+        plan.fits ? "" : "; try a smaller train.batch_size or model.seq");
 }
 
 static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
@@ -148,7 +146,7 @@ static enum status check_config(struct check *k, struct config *c, const struct 
         human_count((double)program_parameters(p), params);
         add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
         add(k, false, "passes: %s", train_passes_text(places, passes));
-        check_memory(k, p, m);
+        check_memory(k, c, m);
         check_time(k, c, p, m);
         check_settings(k, c, m);
     }

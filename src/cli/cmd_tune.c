@@ -49,12 +49,14 @@ static void print_change(const char *what, double before, double after, const ch
         printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
 }
 
-/* A pass may change the numbers that are multiplied, and with them the peak. */
-static const char *mfu_unit(const struct tune_result *r)
+/* A pass may change the numbers that are multiplied, and with them the peak: shares of two peaks have no ratio. */
+static void print_mfu(const struct tune_point *a, const struct tune_point *b)
 {
-    if (r->before.mfu_peak.bf16 != r->after.mfu_peak.bf16)
-        return "% of f32, % of bf16";
-    return r->after.mfu_peak.bf16 ? "% of bf16" : "% of f32";
+    if (a->mfu_peak.bf16 == b->mfu_peak.bf16)
+        print_change("MFU", a->mfu_percent, b->mfu_percent, a->mfu_peak.bf16 ? "% of bf16" : "% of f32");
+    else if (a->mfu_percent > 0 && b->mfu_percent > 0)
+        printf("  %-16s %10.4g -> %-10.4g %% of %s, then of %s\n", "MFU", a->mfu_percent, b->mfu_percent,
+               products_peak_type(a->mfu_peak), products_peak_type(b->mfu_peak));
 }
 
 static void print_stages(const struct tune_result *r)
@@ -75,7 +77,7 @@ static void print_result(const struct tuned *t, const char *folder)
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
-    print_change("MFU", r->before.mfu_percent, r->after.mfu_percent, mfu_unit(r));
+    print_mfu(&r->before, &r->after);
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
     if (r->out_of_time)

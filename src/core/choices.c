@@ -164,6 +164,8 @@ static enum status rewrite_file(struct choice *list, int n, struct error *err)
     return st;
 }
 
+static bool use_noted;          /* by this process */
+
 /* Whether something that this process uses lies in the half of a full file that falls out first. */
 static bool is_fading(json_t *entries)
 {
@@ -190,8 +192,10 @@ static int recall_from_file(struct choice *list, int n)
         else
             missing++;
     }
-    if (is_fading(entries))
+    if (!use_noted && is_fading(entries)) {
+        use_noted = true;                   /* once is enough, whatever number of choices a process uses */
         rewrite_file(NULL, 0, NULL);        /* no harm if it cannot be written */
+    }
     json_decref(root);
     return missing;
 }
@@ -225,6 +229,7 @@ void choices_forget(void)
     pthread_mutex_lock(&memo_lock);
     json_decref(memo);
     memo = NULL;
+    use_noted = false;
     pthread_mutex_unlock(&memo_lock);
 }
 

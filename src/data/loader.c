@@ -6,7 +6,7 @@
  * counted as ahead, hence one slot more than workers * prefetch.
  *
  * Workers that have nothing to do sleep, and waking them costs the reader more than a small batch costs to make: they are woken
- * when half of the slots are free, and then fill them all. */
+ * when as many slots are free as one of them is to keep ahead, and then fill them all. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct loader {
     const struct dataset *data;
     enum split split;
     struct slot *slots;
-    int64_t n_slots;
+    int64_t n_slots, prefetch;
     int32_t *memory;            /* of all batches: (n_slots, 3, size, seq) */
     int64_t wait_ns;
 
@@ -133,7 +133,8 @@ enum status loader_new(struct loader **out, const struct dataset *d, enum split 
     struct loader *l = xcalloc(1, sizeof *l);
     l->data = d;
     l->split = split;
-    l->n_slots = (int64_t)workers * (prefetch > 0 ? prefetch : 1) + 1;
+    l->prefetch = prefetch > 0 ? prefetch : 1;
+    l->n_slots = workers * l->prefetch + 1;
     l->next_fill = l->next_read = l->released = first;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->filled, NULL);
@@ -178,7 +179,7 @@ static struct slot *slot_wait(struct loader *l)
     if (l->released < l->next_read) {
         l->slots[l->released % l->n_slots].ready = false;
         l->released = l->next_read;
-        if (2 * (l->released + l->n_slots - l->next_fill) >= l->n_slots)
+        if (l->released + l->n_slots - l->next_fill >= l->prefetch)
             pthread_cond_broadcast(&l->freed);
     }
     while (!s->ready)

@@ -203,7 +203,7 @@ const struct kernel_time *exec_times(const struct exec *e, int op)
     return e->times ? e->times + e->call_of[op] * e->backend->threads : NULL;
 }
 
-/* An op lasts as long as the thread that takes longest: they need not begin together. */
+/* An op lasts as long as the thread that takes longest: they need not begin together, and may be in two ops at once. */
 static void count_times(struct exec *e, int from, int to)
 {
     const int threads = e->backend->threads;

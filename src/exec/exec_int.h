@@ -17,7 +17,7 @@ void exec_count_workspace(struct exec_memory *m, const struct program *p, const 
 
 /* ---- waits.c ---- */
 
-/* Sets `waits` of calls that are bound to memory and run in this order. scratch: bytes of what all that need scratch share. */
+/* Sets `early` of calls that are bound to memory and run in this order. scratch: bytes of what all that need scratch share. */
 void exec_find_waits(struct kernel_call *calls, int n, size_t scratch);
 
 #endif

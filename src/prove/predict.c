@@ -56,13 +56,14 @@ static bool writes_for(const struct op *a, const struct op *b)
 }
 
 /* How often threads meet in a step: before every op, or, where it is captured, before those that share values with the ops since they
- * last met. (Values that share memory make them meet more often; that is not known before the program is bound.) */
-static double meetings(const struct program *p)
+ * last met, and between phases, which may be runs of their own. (Values that share memory make them meet more often; that is not known
+ * before the program is bound.) One thread meets nobody: what lies between its ops is their number. */
+static double meetings(const struct program *p, int threads)
 {
     double n = 0;
     int first = 0;
     for (int i = 0; i < p->n_ops; i++) {
-        bool meets = !p->captured || p->ops[i].phase != p->ops[first].phase;
+        bool meets = !p->captured || threads < 2 || p->ops[i].phase != p->ops[first].phase;
         for (int k = first; k < i && !meets; k++)
             meets = writes_for(&p->ops[k], &p->ops[i]) || writes_for(&p->ops[i], &p->ops[k]);
         first = meets ? i : first;
@@ -96,6 +97,6 @@ double predict_step_us(const struct profile *measured, const struct program *now
     }
     free(stays);
     const double new_us = new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
-    const double rest_us = fmax(measured->step_us - work_us, 0), meetings_now = meetings(now);
-    return kept_us + new_us + (meetings_now > 0 ? rest_us * meetings(then) / meetings_now : rest_us);
+    const double rest_us = fmax(measured->step_us - work_us, 0), meetings_now = meetings(now, measured->threads);
+    return kept_us + new_us + (meetings_now > 0 ? rest_us * meetings(then, measured->threads) / meetings_now : rest_us);
 }

@@ -37,7 +37,7 @@ struct tune_idea {
     double predicted;
 };
 
-struct tune_point {                         /* a program, measured */
+struct tune_point {                         /* a program, measured, or only planned: then times are NAN */
     double step_us, samples_per_s, tokens_per_s;
     double mfu_percent;                     /* NAN or 0: not known */
     struct products_peak mfu_peak;          /* what it is relative to; passes may change it */

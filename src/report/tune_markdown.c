@@ -177,23 +177,27 @@ static void put_stages(FILE *to, const json_t *j)
                 report_show_percent(num(j, "median_prediction_error"), n));
 }
 
+static const char *peak_type(const json_t *j, const char *end) { return word(json_object_get(j, end), "mfu_peak_type"); }
+
+/* A row of both ends and the change, but that shares of two peaks have none. */
 static void put_row(FILE *to, const json_t *j, const char *what, const char *key,
                     const char *(*show)(double x, number_text out), double unit)
 {
+    const bool apart = !strcmp(key, "mfu_percent") && strcmp(peak_type(j, "before"), peak_type(j, "after"));
     const double a = num(json_object_get(j, "before"), key), b = num(json_object_get(j, "after"), key);
     number_text n;
     if (!isfinite(a) || !isfinite(b))
         return;
     fprintf(to, "| %s | %s | ", what, show(a / unit, n));
     fprintf(to, "%s | ", show(b / unit, n));
-    put_percent(to, b / a - 1);
+    put_percent(to, apart ? NAN : b / a - 1);
     fputs(" |\n", to);
 }
 
 /* "MFU, of the f32 peak": a pass may change the numbers that are multiplied, and with them the peak. */
 static const char *mfu_label(const json_t *j, char out[48])
 {
-    const char *a = word(json_object_get(j, "before"), "mfu_peak_type"), *b = word(json_object_get(j, "after"), "mfu_peak_type");
+    const char *a = peak_type(j, "before"), *b = peak_type(j, "after");
     if (!*a || !*b)
         snprintf(out, 48, "MFU");
     else if (!strcmp(a, b))

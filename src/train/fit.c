@@ -28,13 +28,11 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
 
 static double planned_bytes(const struct config *c, int64_t total_steps)
 {
-    struct program *p;
+    struct config whole = *c;
+    struct step_plan plan;
     struct error err;
-    if (train_step_program(&p, c, total_steps, NULL, &err) != OK)
-        return -1;
-    const double bytes = pass_planned_bytes(p);
-    program_free(p);
-    return bytes;
+    whole.train.steps = total_steps;
+    return train_plan_step(&plan, &whole, &err) == OK ? plan.bytes : -1;
 }
 
 static bool fits(const struct config *c, int64_t total_steps, double limit, double *bytes)

@@ -78,7 +78,7 @@ pass_set train_pass_set(const struct config *c);
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err);
 
-/* What a step of such a configuration would take here: it is planned, and nothing is allocated or run. */
+/* What a step of such a configuration would take here: it is planned; no memory is taken for it, and nothing is run. */
 struct step_plan {
     double bytes;                       /* parameters, state, inputs, workspace and scratch */
     double ops;                         /* per step */

@@ -56,7 +56,7 @@ static void assert_waits(struct calls *c, const char *wanted)
     char is[CALLS + 1] = "";
     exec_find_waits(c->list, c->n, sizeof c->scratch);
     for (int i = 0; i < c->n; i++)
-        is[i] = c->list[i].waits ? 'w' : '.';
+        is[i] = c->list[i].early ? '.' : 'w';
     assert_string_equal(is, wanted);
     program_free(c->p);
 }

@@ -120,7 +120,7 @@ static void run_calls(void *argument, int member)
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
         struct kernel_time *time = r->times ? &r->times[i * t.count + member] : NULL;
-        if (c->waits && i > 0)
+        if (!c->early && i > 0)
             team_barrier(t.team);
         if (time)
             time->start_ns = clock_ns();

@@ -19,5 +19,5 @@ function opRows(op) {
           ["roofline efficiency", percent(op.efficiency)], ["bound by", op.memory_bound ? "memory" : "compute"],
           ["FLOP", count(op.flops)], ["bytes", bytes(op.bytes)], ["FLOP/byte", plainNumber(op.intensity)],
           ["GFLOP/s", plainNumber(op.gflops_per_s)], ["GB/s", plainNumber(op.gb_per_s)],
-          ["slowest thread adds", time(op.imbalance_us)], ["kernel", nameOf(op.kernel)], ["made by", nameOf(op.made_by)]];
+          ["then waited for others", time(op.imbalance_us)], ["kernel", nameOf(op.kernel)], ["made by", nameOf(op.made_by)]];
 }

@@ -48,7 +48,10 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
 {
     const int parts = c->op->attrs.parts;
     const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
-    const struct block b = my_block(t, m, n, parts * shape_last(call_in(c, 0)->shape));
+    int64_t depth = 0;
+    for (int i = 0; i < parts; i++)
+        depth += shape_last(call_in(c, i)->shape);
+    const struct block b = my_block(t, m, n, depth);
     const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);
