@@ -32,7 +32,8 @@ struct kernel_thread {
  * different calls at the same time. */
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
-/* When one thread worked on one call. What lies between its end and its next start is waiting for the others, but before a call that is early. */
+/* When one thread worked on one call. What lies between its end and its next start is waiting for the others, unless the next
+ * call is early. */
 struct kernel_time {
     int64_t start_ns, end_ns;
 };
@@ -59,7 +60,8 @@ struct backend {
     /* Sets the variant of every call whose op is `timed` to the one that is fastest here, by a remembered or a new measurement, which
      * overwrites the outputs. NULL: the backend has no variants. */
     void (*tune)(struct backend *b, struct kernel_call *calls, int n);
-    /* Runs calls[0 .. n) in order; threads meet before those that are not early. `times` (n, threads) gets when each thread worked on each call; NULL: not measured. */
+    /* Runs calls[0 .. n) in order; threads meet before those that are not early. `times` (n, threads) gets when each thread worked
+     * on each call; NULL: not measured. */
     void (*run)(struct backend *b, struct kernel_call *calls, int n, struct kernel_time *times);
     void (*free)(struct backend *b);
 };
