@@ -56,6 +56,19 @@ static struct proposal proposed(const struct situation *s, const char *name)
     return p;
 }
 
+/* The same when these are all the findings. */
+static struct proposal proposed_on(struct situation *s, struct finding *findings, int n, const char *name)
+{
+    struct finding *const found = s->p.findings;
+    const int n_found = s->p.n_findings;
+    s->p.findings = findings;
+    s->p.n_findings = n;
+    const struct proposal p = proposed(s, name);
+    s->p.findings = found;
+    s->p.n_findings = n_found;
+    return p;
+}
+
 static void test_every_pass_is_a_move(void **state)
 {
     (void)state;
@@ -133,20 +146,14 @@ static void test_evaluation(void **state)
     (void)state;
     const struct config c = tiny(NULL);
     struct situation s = measured(&c);
-    struct finding share = {.rule = "eval-share", .speedup = 1.4}, *found = s.p.findings;
-    const int n = s.p.n_findings;
+    struct finding share = {.rule = "eval-share", .speedup = 1.4};
     assert_true(s.m.evaluation_us > 0 && s.m.evaluation_every == 1);
-    s.p.findings = &share;
-    s.p.n_findings = 1;
     s.p.step_us = 1000;
     s.m.evaluation_us = 500;
-    const struct proposal p = proposed(&s, "eval-schedule");
+    const struct proposal p = proposed_on(&s, &share, 1, "eval-schedule");
     assert_true(p.places == 1 && p.next.eval.every.n == 25 && !p.next.eval.every.epochs);       /* 500 / 25 is 2 % of 1020 */
     assert_near(p.predicted, 1.4, 0, "what the finding expects");
-    s.p.n_findings = 0;
-    assert_int_equal(proposed(&s, "eval-schedule").places, 0);
-    s.p.findings = found;
-    s.p.n_findings = n;
+    assert_int_equal(proposed_on(&s, &share, 0, "eval-schedule").places, 0);
     situation_release(&s);
 }
 
@@ -155,17 +162,11 @@ static void test_loader(void **state)
     (void)state;
     const struct config c = tiny("data.workers=1");
     struct situation s = measured(&c);
-    struct finding stall = {.rule = "data-stall", .speedup = 1.25}, *found = s.p.findings;
-    const int n = s.p.n_findings;
-    s.p.findings = &stall;
-    s.p.n_findings = 1;
-    const struct proposal p = proposed(&s, "loader");
+    struct finding stall = {.rule = "data-stall", .speedup = 1.25};
+    const struct proposal p = proposed_on(&s, &stall, 1, "loader");
     assert_true(p.places == 1 && p.next.data.workers == 2 && p.next.data.prefetch > c.data.prefetch);
     assert_near(p.predicted, 1.25, 0, "what the finding expects");
-    s.p.n_findings = 0;
-    assert_int_equal(proposed(&s, "loader").places, 0);
-    s.p.findings = found;
-    s.p.n_findings = n;
+    assert_int_equal(proposed_on(&s, &stall, 0, "loader").places, 0);
     situation_release(&s);
 }
 
@@ -197,7 +198,8 @@ static void test_loop(void **state)
             fail_msg("%s: change '%s', why '%s', %g in %g to %g", s->pass, s->change, s->why, s->measured, s->low, s->high);
     }
     /* Which stages are kept is the clock's word; but after every step a validation of eight batches is too much on any machine. */
-    assert_true(evaluation && evaluation->kept && r.before.mfu_percent > 0 && r.after.mfu_percent > 0 && r.after.ops > 0);
+    assert_true(evaluation && evaluation->kept && r.before.mfu_percent > 0 && r.after.mfu_percent > 0);
+    assert_true(r.after.ops <= r.before.ops || r.tuned.train.batch_size < c.train.batch_size);
     for (int i = 1; i < r.n_roadmap; i++)
         assert_true(r.roadmap[i - 1].phase < r.roadmap[i].phase ||
                     (r.roadmap[i - 1].phase == r.roadmap[i].phase && r.roadmap[i - 1].predicted >= r.roadmap[i].predicted));
@@ -208,8 +210,9 @@ static void test_loop(void **state)
     for (int i = 0; i < r.n_stages; i++) {
         if (!strcmp(r.stages[i].pass, "eval-schedule"))
             continue;
-        assert_false(r.stages[i].kept);
-        assert_memory_equal(r.stages[i].why, "gate ", 5);
+        assert_false(r.stages[i].kept);         /* bf16 may fail an earlier gate */
+        const char *why = strcmp(r.stages[i].pass, "mixed-precision") ? "gate validation" : "gate ";
+        assert_memory_equal(r.stages[i].why, why, strlen(why));
     }
     assert_int_equal(r.tuned.optimize.passes.choice, PASSES_NONE);
 
