@@ -250,7 +250,7 @@ static void test_slower(void **state)
 {
     (void)state;
     int ops = 400;                          /* 1.6 GB are zeroed in every step, which takes a few milliseconds without */
-    const struct config c = tiny("verify.memory=1000", "verify.min_gain=-0.5", "verify.seconds=0.3");
+    const struct config c = tiny("verify.memory=1000", "verify.min_gain=-0.5", "threads=1");
     const struct verdict v = verdict_on(c, c, add_ballast, &ops);
     assert_failed(&v, "throughput", NULL);
     assert_true(verdict_gate(&v, "throughput")->value < 0.5);
