@@ -5,12 +5,15 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "ops/cpu/blas.h"
+#include "ops/cpu/cpu.h"
 #include "ops/cpu/gemm.h"
 
 static const struct { int m, n, k; bool ta, tb; } shapes[] = {
     {32, 32, 16, 0, 1},   {32, 16, 32, 0, 0},    {32, 16, 32, 1, 0},   {64, 64, 64, 0, 1},    {128, 128, 64, 0, 1},
     {128, 32, 256, 0, 1}, {128, 64, 128, 1, 0},  {128, 128, 32, 0, 1}, {128, 32, 128, 0, 0},  {512, 256, 256, 0, 1},
     {512, 256, 512, 0, 0}, {128, 256, 1024, 1, 0}, {1024, 1000, 256, 0, 1}, {1000, 128, 1024, 1, 0}, {13, 29, 37, 0, 1},
+    {2048, 2048, 2048, 0, 1}, {1024, 512, 256, 0, 1}, {2048, 10000, 128, 0, 1}, {2048, 384, 128, 0, 1},
 };
 
 static double best_gflops(enum gemm_kernel kernel, struct gemm *g)
@@ -40,7 +43,7 @@ static float *filled(int64_t n)
 
 int main(void)
 {
-    printf("%-22s %8s %8s %6s   (GFLOP/s, one thread)\n", "m x n x k", HONE_BLAS_NAME, "own", "ratio");
+    printf("%-22s %8s %8s %6s   (GFLOP/s, one thread)\n", "m x n x k", cpu_blas_name(), "own", "ratio");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         const bool ta = shapes[i].ta, tb = shapes[i].tb;

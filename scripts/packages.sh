@@ -3,8 +3,8 @@
 build_packages() {
     echo gcc libc6-dev cmake ninja-build pkg-config libyaml-dev libjansson-dev libxxhash-dev libisal-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler node-d3
     case $(dpkg --print-architecture) in
-        arm64) echo libblis-serial-dev ;;
-        *) echo libopenblas-serial-dev ;;
+        arm64) echo libblis4-serial ;;
+        amd64) echo libopenblas0-pthread ;;
     esac
 }
 

@@ -163,7 +163,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
     human_bytes(m->cpu.memory_bytes, a);
     human_bytes(m->free_memory_bytes, b);
     human_bytes(m->free_disk_bytes, d);
-    printf("hone       %s, %s kernels, BLAS %s\n", HONE_VERSION, cpu_isa_name(), cpu_blas_name());
+    printf("hone       %s, %s kernels\nBLAS       %s\n", HONE_VERSION, cpu_isa_name(), cpu_blas_about());
     printf("libraries  jansson %s, libyaml %s, hwloc %u.%u\n", JANSSON_VERSION, yaml_get_version_string(),
            HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 255);
     printf("cpu        %s, %d cores, %d usable", m->cpu.model, m->cpu.cores, m->cpu.usable);

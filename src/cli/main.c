@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/notice.h"
 #include "core/suggest.h"
 
 const struct command commands[] = {
@@ -59,6 +60,12 @@ static void hold_standard_streams(void)
             open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);      /* takes the lowest free number: fd */
 }
 
+static void show_notice(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), text);
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -77,6 +84,7 @@ static int run(int argc, char **argv)
     for (const struct command *c = commands; c->name; c++)
         if (!strcmp(name, c->name)) {
             show_choosing(NULL);
+            notice_listen(show_notice, NULL);
             return c->run(argc - 1, argv + 1);
         }
     return unknown_command(name);

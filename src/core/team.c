@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,13 +13,18 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/subnormal.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, SHORT_NS = 50000 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, LOOK_AROUND = 64, SHORT_NS = 50000 };
 
 struct member {
     struct team *team;
     int index;
     pthread_t thread;
+    int most_spins;                 /* before it sleeps; it learns */
+    uint64_t spins;                 /* so far */
+    _Alignas(CACHE_LINE) _Atomic int cpu;       /* where it was when it last came to a meeting or left one */
+    _Atomic uint32_t arrived;       /* the phase in which it last came to one */
 };
 
 struct team {
@@ -32,6 +38,8 @@ struct team {
     _Alignas(CACHE_LINE) _Atomic uint32_t phase;        /* a barrier opens when it changes */
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;     /* a change must wake someone only when this is not 0 */
 };
+
+static _Thread_local int member_index;      /* of this thread, in the team whose run it is in */
 
 static inline void pause_cpu(void)
 {
@@ -59,68 +67,133 @@ static void change(struct team *t, _Atomic uint32_t *word)
         syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* What a member waits for: that a word changes, which takes all others to arrive in a phase, or the first to start a run. */
+struct awaited {
+    _Atomic uint32_t *word;
+    uint32_t seen;
+};
+
+static bool is_missing(const struct member *m, const struct awaited *w)
+{
+    return w->word == &m->team->phase ? atomic_load_explicit(&m->arrived, memory_order_relaxed) != w->seen : m->index == 0;
+}
+
+/* One that is waited for was last seen on the core that this member has now: so that one does not run. */
+static bool is_in_the_way(const struct member *m, const struct awaited *w)
+{
+    const int cpu = sched_getcpu();
+    for (int i = 0; i < m->team->members; i++) {
+        const struct member *other = &m->team->list[i];
+        if (other != m && atomic_load_explicit(&other->cpu, memory_order_relaxed) == cpu && is_missing(other, w))
+            return true;
+    }
+    return false;
+}
+
+static void note_cpu(struct member *m) { atomic_store_explicit(&m->cpu, sched_getcpu(), memory_order_relaxed); }
+
+static bool has_changed(const struct awaited *w) { return atomic_load_explicit(w->word, memory_order_acquire) != w->seen; }
+
+enum spun { CHANGED, IN_THE_WAY, TOO_LONG };
+
+static enum spun spin(struct member *m, const struct awaited *w)
+{
+    enum spun end = TOO_LONG;
+    int i = 0;
+    for (; i < m->most_spins && end == TOO_LONG; i++) {
+        if (has_changed(w))
+            end = CHANGED;
+        else if (i % LOOK_AROUND == 0 && is_in_the_way(m, w))
+            end = IN_THE_WAY;
+        else
+            pause_cpu();
+    }
+    m->spins += (uint64_t)i;
+    return end;
+}
+
 /* Returns once *word differs from `seen`. Spinning pays while the others run; where they do not, because other work has
  * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
  * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. A sleep that
- * was short says that spinning would have been enough: without that, threads that wake each other late would never spin again. */
-static void wait_change(struct team *t, _Atomic uint32_t *word, uint32_t seen)
+ * was short says that spinning would have been enough: without that, threads that wake each other late would never spin again. Who
+ * slept because it was in the way of another has learned nothing about that. */
+static void wait_change(struct member *m, _Atomic uint32_t *word, uint32_t seen)
 {
-    static _Thread_local int spins = MOST_SPINS;
-    for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != seen) {
-            spins += spins < MOST_SPINS ? spins / 8 + 1 : 0;
-            return;
-        }
-        pause_cpu();
-    }
-    const int64_t start = clock_ns();
-    while (atomic_load_explicit(word, memory_order_acquire) == seen)
-        sleep_while(t, word, seen);
-    const bool short_sleep = clock_ns() - start < SHORT_NS;
-    const int next = short_sleep ? 2 * spins : spins / 2;
-    spins = next < FEWEST_SPINS ? FEWEST_SPINS : next < MOST_SPINS ? next : MOST_SPINS;
+    const struct awaited w = {word, seen};
+    const enum spun end = spin(m, &w);
+    const int64_t start = end == TOO_LONG ? clock_ns() : 0;
+    while (!has_changed(&w))
+        sleep_while(m->team, word, seen);
+    int next = m->most_spins;
+    if (end == CHANGED)
+        next += next / 8 + 1;
+    else if (end == TOO_LONG)
+        next = clock_ns() - start < SHORT_NS ? 2 * next : next / 2;
+    m->most_spins = next < FEWEST_SPINS ? FEWEST_SPINS : next < MOST_SPINS ? next : MOST_SPINS;
+    note_cpu(m);
 }
 
-void team_barrier(struct team *t)
+static void meet(struct member *m)
 {
+    struct team *t = m->team;
     if (t->members == 1)
         return;
     const uint32_t seen = atomic_load_explicit(&t->phase, memory_order_acquire);
+    note_cpu(m);
+    atomic_store_explicit(&m->arrived, seen, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == (uint32_t)t->members) {
         atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
         change(t, &t->phase);
     } else {
-        wait_change(t, &t->phase, seen);
+        wait_change(m, &t->phase, seen);
     }
 }
+
+void team_barrier(struct team *t) { meet(&t->list[member_index]); }
 
 static void *member_main(void *argument)
 {
     struct member *m = argument;
     struct team *t = m->team;
+    member_index = m->index;
+    subnormals_flush();
     for (uint32_t seen = 0;; seen++) {
-        wait_change(t, &t->generation, seen);
+        wait_change(m, &t->generation, seen);
         if (t->stopping)
             return NULL;
         t->fn(t->argument, m->index);
-        team_barrier(t);
+        meet(m);
     }
 }
 
 void team_run(struct team *t, team_fn *fn, void *argument)
 {
+    const int outer = member_index;
+    const subnormals_mode mode = subnormals_flush();
+    member_index = 0;
     t->fn = fn;
     t->argument = argument;
-    if (t->members > 1)
+    if (t->members > 1) {
+        note_cpu(&t->list[0]);
         change(t, &t->generation);
+    }
     fn(argument, 0);
-    team_barrier(t);
+    meet(&t->list[0]);
+    subnormals_restore(mode);
+    member_index = outer;
+}
+
+uint64_t team_spins(const struct team *t)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < t->members; i++)
+        sum += t->list[i].spins;
+    return sum;
 }
 
 static enum status start_members(struct team *t, struct error *err)
 {
     for (int i = 1; i < t->members; i++) {
-        t->list[i] = (struct member){.team = t, .index = i};
         const int code = pthread_create(&t->list[i].thread, NULL, member_main, &t->list[i]);
         if (code) {
             t->members = i;     /* those that run must still be stopped */
@@ -137,7 +210,13 @@ enum status team_new(struct team **out, int members, struct error *err)
         return error_no_memory(err, "a team of threads", sizeof *t);
     memset(t, 0, sizeof *t);
     t->members = members;
-    t->list = xcalloc((size_t)members, sizeof *t->list);
+    t->list = aligned_alloc(CACHE_LINE, (size_t)members * sizeof *t->list);
+    if (!t->list) {
+        free(t);
+        return error_no_memory(err, "a team of threads", (size_t)members * sizeof *t->list);
+    }
+    for (int i = 0; i < members; i++)
+        t->list[i] = (struct member){.team = t, .index = i, .most_spins = MOST_SPINS, .cpu = -1, .arrived = UINT32_MAX};
     const enum status st = start_members(t, err);
     if (st != OK) {
         team_free(t);

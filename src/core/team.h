@@ -1,6 +1,10 @@
 /* A team of threads that lives as long as a run: every member executes the same function, meets the others at barriers,
- * and waits between runs. Waiting spins briefly, then sleeps, so that a step costs no wake-up and an idle team no CPU.
- * With one member everything runs on the caller and barriers are free. */
+ * and waits between runs. Waiting spins briefly, then sleeps, so that a step costs no wake-up and an idle team no CPU; who waits for
+ * a member on its own core does not spin, as that one could not run. With one member everything runs on the caller and barriers are
+ * free.
+ *
+ * Inside a run numbers too small for their full precision count as zero, on every member: they are rare where a model learns, and
+ * many where it diverges, and arithmetic on them is slower by an order of magnitude. */
 #ifndef HONE_CORE_TEAM_H
 #define HONE_CORE_TEAM_H
 
@@ -16,6 +20,7 @@ typedef void team_fn(void *argument, int member);
 enum status team_new(struct team **out, int members, struct error *err);
 void team_free(struct team *t);
 int team_size(const struct team *t);
+uint64_t team_spins(const struct team *t);      /* how often members have looked in vain while they waited; exact between runs */
 
 /* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */
 void team_run(struct team *t, team_fn *fn, void *argument);

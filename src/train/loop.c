@@ -8,7 +8,7 @@
 #include "passes/passes.h"
 #include "train/train_int.h"
 
-enum { MOST_SKIPS_IN_A_ROW = 100 };
+enum { MOST_SKIPS_IN_A_ROW = 100, RUNAWAY_STEPS = 10 };
 
 /* Sums over the steps since the last log or epoch. */
 struct window {
@@ -31,6 +31,7 @@ struct loop {
     struct step_metrics newest;         /* of those it has */
     double seconds, last_loss, val_loss;
     int64_t skipped, skipped_in_a_row, wait_ns;
+    int runaway;                        /* steps in a row whose loss was far above guessing; RUNAWAY_STEPS: it was said */
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
 };
 
@@ -170,6 +171,24 @@ static enum status check_finite(struct loop *l, int64_t step, struct step_metric
     return refuse_step(l, step, m, err);
 }
 
+/* A model that knows nothing and guesses every token alike has a loss of ln(vocabulary). One that stays far above that has been
+ * driven there, and will hardly come back. */
+static void watch_for_runaway(struct loop *l, int64_t step, double loss)
+{
+    const struct config_train *t = &l->run.config.train;
+    const double guessing = log((double)l->run.config.model.vocab);
+    char text[320];
+    if (l->runaway == RUNAWAY_STEPS)
+        return;
+    l->runaway = isfinite(loss) && loss > 1.5 * guessing + 1 ? l->runaway + 1 : 0;
+    if (l->runaway < RUNAWAY_STEPS)
+        return;
+    snprintf(text, sizeof text, "step %lld: the loss is %.6g, and guessing costs %.3g: training runs away. Try a lower train.lr (now %g), "
+             "a longer train.warmup (now %lld)%s", (long long)step, loss, guessing, t->lr, (long long)t->warmup,
+             t->clip > 0 ? "" : ", train.clip: 1.0");
+    warn(l, text);
+}
+
 static void add_loss(struct window *w, double loss)
 {
     if (isfinite(loss)) {
@@ -207,6 +226,7 @@ static enum status report(struct loop *l, struct error *err)
         l->newest = steps[i];
         add_loss(&l->since_log, steps[i].loss);
         add_loss(&l->since_epoch, steps[i].loss);
+        watch_for_runaway(l, l->step - (n - 1 - i), steps[i].loss);
         st = check_finite(l, l->step - (n - 1 - i), steps[i], err);
     }
     return st;

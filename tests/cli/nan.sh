@@ -70,3 +70,14 @@ ok "$@" --set train.on_nan=skip --set eval.every=0 --out rare --json
 json out 'j["steps"] == 300 and 1 < j["loss"] < 4'
 lines rare/metrics.jsonl '0 < j[-1]["skipped"] < 200 and [l["step"] for l in j] == list(range(10, 301, 10))'
 finite rare
+
+# ---- a loss that stays finite and runs away is said once; one that falls, or starts where guessing is, is not
+tiny
+set -- train tiny.yaml --steps 60 --set train.warmup=0 --set eval.every=0 --set train.schedule=constant
+ok "$@" --set train.lr=10 --set train.clip=0 --set log.every=1 --out away
+[ "$(grep -c 'training runs away' err)" = 1 ] || fail "$(cat err)"
+grep -qE '^warning: step [0-9]+: the loss is [0-9.e+]+, and guessing costs [0-9.]+: training runs away\. Try a lower train\.lr \(now 10\), a longer train\.warmup \(now 0\), train\.clip: 1\.0$' err ||
+    fail "$(cat err)"
+ok "$@" --set train.lr=0.001 --out stays
+grep -q 'runs away' err && fail "$(cat err)"
+true

@@ -1,6 +1,7 @@
 /* The team of threads: every member runs, barriers hold, runs follow each other, on more threads than cores too. */
 #include "support/check.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -114,6 +115,72 @@ static void test_free_without_a_run(void **state)
     team_free(NULL);
 }
 
+/* Works a little between meetings. */
+static void meet_often(void *argument, int member)
+{
+    volatile int work = 0;
+    (void)member;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 1000; i++)
+            work = work + 1;
+        team_barrier(argument);
+    }
+}
+
+/* Members that share one core do not burn it while they wait for each other: one who spins keeps the other from coming. */
+static void test_members_on_one_core_do_not_spin(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int members = 2; members <= 4; members++) {
+        struct team *t = new_team(members);             /* threads inherit where they may run */
+        team_run(t, meet_often, t);
+        const uint64_t start = team_spins(t);
+        for (int run = 0; run < 10; run++)
+            team_run(t, meet_often, t);
+        /* a look or two per meeting and member; spinning would be hundreds to thousands */
+        const uint64_t looks = team_spins(t) - start, meetings = 10 * (ROUNDS + 2) * (uint64_t)members;
+        if (looks > 32 * meetings)
+            fail_msg("%d members looked %lu times in vain in %lu meetings", members, (unsigned long)looks, (unsigned long)meetings);
+        team_free(t);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+struct tiny {
+    volatile float x, y;
+    float product[MOST];
+};
+
+static void multiply_tiny(void *argument, int member)
+{
+    struct tiny *t = argument;
+    t->product[member] = t->x * t->y;
+}
+
+/* Inside a run what is too small for its full precision is zero, on every member; outside nothing changes. */
+static void test_subnormals_are_zero_inside_a_run(void **state)
+{
+    (void)state;
+    for (int members = 1; members <= MOST; members++) {
+        struct team *t = new_team(members);
+        struct tiny result = {.x = 1e-38f, .y = 0.01f}, input = {.x = 1e-40f, .y = 1e10f};
+        team_run(t, multiply_tiny, &result);
+        team_run(t, multiply_tiny, &input);
+        for (int i = 0; i < members; i++) {
+            assert_true(result.product[i] == 0);
+            assert_true(input.product[i] == 0);
+        }
+        multiply_tiny(&result, 0);
+        assert_true(result.product[0] > 0);
+        team_free(t);
+    }
+}
+
 /* Spans cover everything once, in order, and start at multiples of the unit. */
 static void test_spans(void **state)
 {
@@ -151,7 +218,8 @@ int main(void)
         cmocka_unit_test(test_every_member_runs_once), cmocka_unit_test(test_barriers_hold),
         cmocka_unit_test(test_runs_after_a_pause),     cmocka_unit_test(test_barrier_waits_for_the_late),
         cmocka_unit_test(test_free_without_a_run),     cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_spans_are_fair),
+        cmocka_unit_test(test_spans_are_fair),         cmocka_unit_test(test_members_on_one_core_do_not_spin),
+        cmocka_unit_test(test_subnormals_are_zero_inside_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,18 @@
-/* Whether the BLAS library knows this CPU. */
-#include <cblas.h>
-#include <string.h>
+/* Which BLAS library: the first of a list that is there and right. */
+#include "ops/cpu/blas.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/choices.h"
+#include "core/clock.h"
+#include "core/notice.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
-#include "ops/cpu/gemm.h"
 
 const char *const gemm_variants[] = {"by size", "own", "blas", NULL};
 
@@ -16,19 +24,135 @@ bool gemm_fits(const struct program *p, const struct op *op)
     return true;
 }
 
-const char *cpu_blas_name(void)
+/* ---- libraries ---- */
+
+/* OpenBLAS starts a thread per core when it is loaded unless it is told not to, and chooses kernels by a list of CPU models; on one
+ * that is newer than the library it would take those for SSE3. */
+static void before_openblas(void)
 {
-    return cpu_blas_is_lost() ? HONE_BLAS_NAME " (does not know this CPU: hone's own kernels are used)" : HONE_BLAS_NAME;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+#if defined(__x86_64__)
+    const char *isa = cpu_isa_name();
+    setenv("OPENBLAS_CORETYPE", !strcmp(isa, "avx512") ? "SkylakeX" : !strcmp(isa, "avx2") ? "Haswell" : "Prescott", 0);
+#endif
 }
 
-/* OpenBLAS chooses kernels by a list of CPU models; on one that is newer than the library it falls back to SSE3 and is
- * several times slower than a plain kernel for the instructions that are there. The answer depends on the machine alone,
- * so results stay the same from run to run. */
-bool cpu_blas_is_lost(void)
-{
-#if defined(HONE_BLAS_OPENBLAS) && defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && !strcmp(openblas_get_corename(), "Prescott");
-#else
-    return false;
+struct library {
+    const char *name, *path;        /* path NULL: the build found none */
+    void (*before)(void);           /* it is loaded; NULL: nothing */
+};
+
+/* cmake/Blas.cmake looks for them. */
+#ifndef HONE_OPENBLAS
+#define HONE_OPENBLAS NULL
 #endif
+#ifndef HONE_BLIS
+#define HONE_BLIS NULL
+#endif
+static const struct library openblas = {"openblas", HONE_OPENBLAS, before_openblas}, blis = {"blis", HONE_BLIS, NULL};
+
+/* The faster one first: docs/performance.md. */
+#if defined(__x86_64__)
+static const struct library *const libraries[] = {&openblas, &blis};
+#else
+static const struct library *const libraries[] = {&blis, &openblas};
+#endif
+
+/* ---- the check, once per machine and library ---- */
+
+static const char *const verdicts[] = {"right", "wrong", NULL};
+
+/* The machine, and which file it is: what replaces it has another length or time. False: it cannot be told. */
+static bool write_identity(const struct library *l, int threads, char *key, size_t size)
+{
+    struct stat s;
+    char model[96];
+    cpu_model_read(model, sizeof model);
+    return stat(l->path, &s) == 0 &&
+           snprintf(key, size, "%s, %s: the library '%s' of %lld bytes from %lld.%09ld on %d threads at once", model, cpu_isa_name(),
+                    l->path, (long long)s.st_size, (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec, threads) < (int)size;
+}
+
+/* Remembered, or found out now. */
+static bool is_right(const struct library *l, sgemm_fn *sgemm)
+{
+    const int cores = cpu_usable_cores(), threads = cores > 1 ? cores : 2;
+    char key[480];
+    struct choice c = {.key = key, .variants = verdicts, .variant = -1};
+    const bool known = write_identity(l, threads, key, sizeof key);
+    if (known && choices_recall(&c, 1) == 0)
+        return c.variant == 0;
+    const double start = clock_s();
+    struct blas_check check;
+    blas_check(&check, sgemm, threads);
+    c.variant = check.right ? 0 : 1;
+    c.us = c.first_us = (clock_s() - start) * 1e6;
+    if (known)
+        choices_remember(&c, 1, NULL);      /* where it cannot be remembered it is checked every time */
+    return check.right;
+}
+
+/* ---- the one in use ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static sgemm_fn *in_use;
+static const char *name = "own kernels";
+static char about[512] = "none was found: hone's own kernels do all products";
+
+static sgemm_fn *load(const struct library *l)
+{
+    if (l->path && l->before)
+        l->before();
+    void *handle = l->path ? dlopen(l->path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    return handle ? (sgemm_fn *)dlsym(handle, "cblas_sgemm") : NULL;
+}
+
+static void refuse(const struct library *l)
+{
+    snprintf(about, sizeof about, "'%.256s' is wrong when several threads call it at once: hone's own kernels do its work", l->path);
+    notice_tell("the library %s (Debian: libopenblas0-pthread and libblis4-serial are right)", about);
+}
+
+static void use(const struct library *l, sgemm_fn *sgemm)
+{
+    in_use = sgemm;
+    name = l->name;
+    snprintf(about, sizeof about, "%s, '%.256s', checked: the same bits when all threads call it at once", l->name, l->path);
+}
+
+static void choose_library(void)
+{
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !in_use; i++) {
+        sgemm_fn *sgemm = load(libraries[i]);
+        if (sgemm && is_right(libraries[i], sgemm))
+            use(libraries[i], sgemm);
+        else if (sgemm)
+            refuse(libraries[i]);
+    }
+}
+
+sgemm_fn *cpu_blas(void)
+{
+    pthread_once(&once, choose_library);
+    return in_use;
+}
+
+const char *cpu_blas_name(void)
+{
+    cpu_blas();
+    return name;
+}
+
+const char *cpu_blas_about(void)
+{
+    cpu_blas();
+    return about;
+}
+
+void blas_multiply(sgemm_fn *sgemm, const struct gemm *g)
+{
+    const bool ta = g->a_col != 1;
+    const int64_t lda = ta ? g->a_col : g->a_row > g->k ? g->a_row : g->k;      /* one row has no stride to speak of */
+    sgemm(BLAS_ROW_MAJOR, ta ? BLAS_TRANSPOSED : BLAS_PLAIN, g->b_transposed ? BLAS_TRANSPOSED : BLAS_PLAIN, (int)g->m, (int)g->n,
+          (int)g->k, g->scale, g->a, (int)lda, g->b, (int)g->ldb, g->accumulate, g->c, (int)g->ldc);
 }

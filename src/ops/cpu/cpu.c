@@ -9,6 +9,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "ops/cpu/blas.h"
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
 
@@ -149,6 +150,8 @@ static void cpu_free(struct backend *base)
 
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err)
 {
+    if (!reference_only)
+        cpu_blas();                         /* found and checked while no other thread works */
     struct cpu_backend *b = xcalloc(1, sizeof *b);
     b->base = (struct backend){
         .name = "cpu", .threads = threads > 0 ? threads : cpu_usable_cores(), .alloc = cpu_alloc,

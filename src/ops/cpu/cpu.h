@@ -13,7 +13,8 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
 
 /* What the machine offers and this build uses, for people: "neon", "sse2", "avx2", "avx512", "portable". */
 const char *cpu_isa_name(void);
-const char *cpu_blas_name(void);
+const char *cpu_blas_name(void);        /* "openblas", "blis", or "own kernels" where no library is used */
+const char *cpu_blas_about(void);       /* the same with its file, and why it is used or not */
 
 struct cpu_machine {
     char model[96], fingerprint[160];

@@ -38,7 +38,7 @@ static inline struct attn_dims attn_dims(const struct kernel_call *c)
     return (struct attn_dims){x->shape.dim[0], a->heads, a->kv_heads, x->shape.dim[1], x->shape.dim[2] / width_heads};
 }
 
-bool cpu_blas_is_lost(void);
+void cpu_model_read(char *out, size_t size);        /* the CPU's name, as far as the system tells it */
 
 /* backend.tune: chooses the variants of calls whose op is timed. */
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n);

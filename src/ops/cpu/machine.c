@@ -9,6 +9,7 @@
 
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
+#include "ops/cpu/cpu_int.h"
 
 int cpu_usable_cores(void)
 {
@@ -76,12 +77,25 @@ size_t cpu_available_bytes(void)
     return container < machine ? container : machine;
 }
 
-void cpu_machine_read(struct cpu_machine *m)
+/* What is known without looking at libraries. */
+static void read_hardware(struct cpu_machine *m)
 {
     *m = (struct cpu_machine){.usable = cpu_usable_cores()};
     read_topology(m);
     if (!*m->model)
         read_cpu_numbers(m->model, sizeof m->model);
+}
+
+void cpu_model_read(char *out, size_t size)
+{
+    struct cpu_machine m;
+    read_hardware(&m);
+    snprintf(out, size, "%s", m.model);
+}
+
+void cpu_machine_read(struct cpu_machine *m)
+{
+    read_hardware(m);
     if (m->cores < 1)
         m->cores = m->usable;
     m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);

@@ -5,8 +5,7 @@
  * where it is: a that few columns need, and whatever is small. */
 #include "ops/cpu/gemm.h"
 
-#include <cblas.h>
-
+#include "ops/cpu/blas.h"
 #include "ops/cpu/tuned/pack.h"
 
 /* Measured on Neoverse-N1, with 64 KiB and 1 MiB of cache: half the depth costs 5 % at k = 512, twice the depth 1 %; half
@@ -108,15 +107,6 @@ static void gemm_own(const struct gemm *g)
     }
 }
 
-static void gemm_blas(const struct gemm *g)
-{
-    const bool ta = g->a_col != 1;
-    const int64_t lda = ta ? g->a_col : g->a_row > g->k ? g->a_row : g->k;      /* one row has no stride to speak of */
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, g->b_transposed ? CblasTrans : CblasNoTrans, (int)g->m,
-                (int)g->n, (int)g->k, g->scale, g->a, (int)lda, g->b, (int)g->ldb, g->accumulate,
-                g->c, (int)g->ldc);
-}
-
 /* For products that know no bias. It comes after them: a result that is filled with it first must be fetched again to be
  * added to, which took a tenth of the time of a (2048, 128) input. */
 static void add_bias(const struct gemm *g)
@@ -136,12 +126,13 @@ void TUNED(gemm)(const struct gemm *g)
 {
     const int64_t work = g->m * g->n * g->k;
     const bool own = g->kernel == GEMM_OWN || (g->kernel == GEMM_BY_SIZE && work <= SMALL) || work == 0;
+    sgemm_fn *const blas = own || g->bf16 ? NULL : cpu_blas();
     if (g->bf16 && work > 0) {
         TUNED(gemm_bf16)(g);
-    } else if (own || cpu_blas_is_lost()) {
+    } else if (!blas) {
         gemm_own(g);
     } else {
-        gemm_blas(g);
+        blas_multiply(blas, g);
         add_bias(g);
     }
 }
