@@ -30,7 +30,7 @@ void exec_free(struct exec *e);
 const struct program *exec_program(const struct exec *e);
 struct exec_memory exec_memory(const struct exec *e);
 
-/* Runs the ops of the phases in order; threads may be in several at once where the program is captured. A step starts at PHASE_DATA. */
+/* Runs the ops of the phases in order; with the pass fewer-meetings threads may be in several at once. A step starts at PHASE_DATA. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
 
 /* When on, every run records when each thread worked on each op and adds to the ops' profile counters. */
