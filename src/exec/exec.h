@@ -21,7 +21,7 @@ double exec_memory_bytes(const struct exec_memory *m);          /* what a step t
 enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err);
 
 /* Takes the program over (frees it with itself) on success, and runs its setup. Values of `shared` (may be NULL) that persist and have the
- * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
+ * same name, type and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
  * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one
  * first. */
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err);
