@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/arena.h"
 #include "core/suggest.h"
 
 const struct command commands[] = {
@@ -82,9 +84,17 @@ static int run(int argc, char **argv)
     return unknown_command(name);
 }
 
+/* Any thread may come here, in the midst of anything: nothing is closed or flushed. */
+static void end_without_memory(void)
+{
+    fputs("hone: out of memory for bookkeeping\n", stderr);
+    _exit(CANNOT);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
+    arena_on_exhausted(end_without_memory);
     const int code = run(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */
         fputs("hone: cannot write to the standard output\n", stderr);
