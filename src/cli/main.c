@@ -40,7 +40,7 @@ static void print_help(FILE *to)
 
 static int unknown_command(const char *name)
 {
-    const char *words[16];
+    const char *words[sizeof commands / sizeof *commands];
     int n = 0;
     for (const struct command *c = commands; c->name; c++)
         words[n++] = c->name;
