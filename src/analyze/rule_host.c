@@ -43,8 +43,8 @@ bool rule_host_bound(struct scene *s, struct claim *c)
     c->finding.fix = arena_printf(a,
                                   "%sGive each op more work (train.batch_size above %lld) or run fewer ops (see the "
                                   "unfused and no-flash findings); for very small models try threads: 1",
-                                  s->program->captured || s->facts.threads < 2
-                                      ? "" : "--set optimize.capture=on: threads meet only where they must. ",
+                                  s->program->fewer_meetings || s->facts.threads < 2
+                                      ? "" : "--set optimize.fewer-meetings=on: threads meet only where they must. ",
                                   (long long)s->facts.batch);
     c->finding.evidence = arena_printf(
         a, "dispatch %s (%s per op), host %s of the recorded %s step; expected: half of it goes",

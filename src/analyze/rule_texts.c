@@ -161,7 +161,7 @@ const struct rule_text rule_texts[] = {
                    "host runs Python and framework code.",
      .costs = "The share is lost on every op and does not shrink with a faster device. The expected gain is half of "
               "it (half as many ops), the optimistic one all of it (the step is replayed without dispatch).",
-     .fix_hone = "The pass capture (optimize.capture) lets threads meet only where an op needs what another one wrote. "
+     .fix_hone = "The pass fewer-meetings (optimize.fewer-meetings) lets threads meet only where an op needs what another one wrote. "
                  "train.batch_size gives each op more work; threads: 1 removes meetings altogether, which is faster for very "
                  "small models. Fewer ops come from the changes under unfused-projections, unfused-optimizer and "
                  "no-flash-attention.",

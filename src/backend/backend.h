@@ -1,5 +1,7 @@
 /* The device interface. A backend owns memory on its device, chooses a kernel for every op, and runs a list of calls.
- * The executor knows nothing else about a device, so a second one (a GPU) is a second implementation of this header. */
+ * Today there is one, for CPUs, and it shows: kernels see a team of threads, a backend has a number of them, times are one per thread
+ * and call, and a run returns when it is done and cannot fail. A device with a queue of its own needs lanes in the place of threads
+ * and a status of a run first. */
 #ifndef HONE_BACKEND_BACKEND_H
 #define HONE_BACKEND_BACKEND_H
 

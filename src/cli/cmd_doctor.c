@@ -121,10 +121,13 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
     if (st != OK)
         return st;
     const int64_t samples = dataset_samples(d, SPLIT_TRAIN), per_step = c->train.batch_size * c->train.accumulate;
+    struct step_counts counts;
     add(k, false, "data: %s", dataset_describe(d));
-    if (c->train.epochs)
-        c->train.steps = c->train.epochs * ((samples + per_step - 1) / per_step);
-    const int64_t steps = c->train.steps;
+    if (train_count_steps(&counts, &c->train, samples, err) != OK) {
+        dataset_free(d);
+        return err->status;
+    }
+    const int64_t steps = c->train.steps = counts.total;
     add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
         (double)steps * (double)per_step / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))

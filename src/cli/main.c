@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/arena.h"
 #include "core/notice.h"
 #include "core/suggest.h"
 
@@ -39,7 +41,7 @@ static void print_help(FILE *to)
 
 static int unknown_command(const char *name)
 {
-    const char *words[16];
+    const char *words[sizeof commands / sizeof *commands];
     int n = 0;
     for (const struct command *c = commands; c->name; c++)
         words[n++] = c->name;
@@ -90,9 +92,17 @@ static int run(int argc, char **argv)
     return unknown_command(name);
 }
 
+/* Any thread may come here, in the midst of anything: nothing is closed or flushed. */
+static void end_without_memory(void)
+{
+    fputs("hone: out of memory for bookkeeping\n", stderr);
+    _exit(CANNOT);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
+    arena_on_exhausted(end_without_memory);
     const int code = run(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */
         fputs("hone: cannot write to the standard output\n", stderr);

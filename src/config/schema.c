@@ -102,7 +102,7 @@ const struct config_key config_keys[] = {
     PASS(9, "no-zero-fill",       "the first micro-batch writes the sums of gradients, so that nothing fills them with zeros"),
     PASS(10, "recompute",         "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"),
     PASS(11, "autotune",          "kernels of products are chosen by timing them on this machine, once per shape"),
-    PASS(12, "capture",           "threads meet only where an op needs what another one wrote, not before every op"),
+    PASS(12, "fewer-meetings",    "threads meet only where an op needs what another one wrote, not before every op"),
     INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan before recompute begins; 0: what is free"),
     WORD(optimize.precision,     "f32",      precisions,   "number type of the operands of products: bf16 is the pass mixed-precision"),
 

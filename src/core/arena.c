@@ -15,11 +15,15 @@ struct arena_block {
 
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
+static exhausted_fn *end_process = abort;
+
+void arena_on_exhausted(exhausted_fn *end) { end_process = end ? end : abort; }
+
 static void *need(void *p)
 {
     if (!p) {
-        fputs("hone: out of memory for bookkeeping\n", stderr);
-        exit(3);
+        end_process();
+        abort();                    /* it must not return */
     }
     return p;
 }

@@ -1,5 +1,5 @@
-/* A bump allocator: many small things with one lifetime, freed together. Running out of memory ends the process with
- * a message, as an arena holds small metadata only; large buffers are allocated elsewhere and report failure. */
+/* A bump allocator: many small things with one lifetime, freed together. It never returns NULL, as an arena holds small metadata
+ * only: where that cannot be had, the process ends (arena_on_exhausted). Large buffers are allocated elsewhere and report failure. */
 #ifndef HONE_CORE_ARENA_H
 #define HONE_CORE_ARENA_H
 
@@ -14,7 +14,12 @@ char *arena_printf(struct arena *a, const char *format, ...) __attribute__((form
 void *arena_copy(struct arena *a, const void *data, size_t bytes);
 void arena_release(struct arena *a);                /* frees everything; the arena can be used again */
 
-/* realloc that ends the process when metadata cannot be had: growing lists of small things. */
+/* What is called when metadata cannot be had, by whatever thread asked for it; it ends the process and must not return. Without one
+ * (tests, other programs) that is abort(). src/cli says in a line what happened. */
+typedef void exhausted_fn(void);
+void arena_on_exhausted(exhausted_fn *end);
+
+/* realloc and the like that end the process in the same way: growing lists of small things. */
 void *xrealloc(void *old, size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
 char *xstrdup(const char *text);

@@ -14,6 +14,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
         vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
         err->status = status;
+        err->no_memory = false;
     }
     return status;
 }
@@ -40,12 +41,31 @@ enum status error_errno(struct error *err, const char *format, ...)
         if (n >= 0 && (size_t)n < sizeof err->text)
             snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(code));
         err->status = status_of_errno(code);
+        err->no_memory = false;
     }
     return status_of_errno(code);
 }
 
+/* What is small is not worth a number: then all memory is gone, and the sum says nothing. */
+static const double WORTH_A_NUMBER = 5e4;
+
 enum status error_no_memory(struct error *err, const char *what, unsigned long long bytes)
 {
-    return error_set(err, CANNOT, "out of memory: %s needs %.1f MB; try a smaller batch_size, seq or model", what,
-                     (double)bytes / 1e6);
+    if ((double)bytes < WORTH_A_NUMBER)
+        error_set(err, CANNOT, "out of memory for %s", what);
+    else
+        error_set(err, CANNOT, "out of memory: %s needs %.1f MB", what, (double)bytes / 1e6);
+    if (err)
+        err->no_memory = true;
+    return CANNOT;
+}
+
+enum status error_add(struct error *err, const char *format, ...)
+{
+    const size_t used = strlen(err->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->text + used, sizeof err->text - used, format, args);
+    va_end(args);
+    return err->status;
 }

@@ -3,6 +3,8 @@
 #ifndef HONE_CORE_ERROR_H
 #define HONE_CORE_ERROR_H
 
+#include <stdbool.h>
+
 enum status {
     OK = 0,
     ANSWER_NO = 1,  /* the question was understood and the answer is no: a gate failed */
@@ -12,6 +14,7 @@ enum status {
 
 struct error {
     enum status status;
+    bool no_memory;             /* it was memory that lacked: a caller that knows settings which would fit adds them */
     char text[1024];
 };
 
@@ -23,6 +26,10 @@ enum status error_set(struct error *err, enum status status, const char *format,
 /* As error_set, with ": <strerror(errno)>" appended. errno decides between BAD_INPUT (missing, not allowed) and CANNOT. */
 enum status error_errno(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "out of memory: WHAT needs 12.3 MB", without advice: what would fit is known to the caller that chose the sizes, if to anyone. */
 enum status error_no_memory(struct error *err, const char *what, unsigned long long bytes);
+
+/* Puts more text behind what the error says, and returns its status: "; try fewer threads". */
+enum status error_add(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -36,6 +36,10 @@ const char *dataset_describe(const struct dataset *d);                  /* one l
 enum status dataset_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
                            int32_t *segments, struct error *err);
 
+/* Segment ids of seq tokens, of which the first n are no padding, below `of`: how many newlines came before, modulo `of`; where no
+ * token is a newline (-1), 0 in the first half and 1 in the second (0 if there is one segment only). Padding has segment 0. */
+void data_segments(int32_t *segments, const int32_t *tokens, int64_t n, int64_t seq, int64_t of, int32_t newline);
+
 struct batch {
     int64_t index;          /* of the batch: samples index * size ... */
     int64_t size, seq;

@@ -58,7 +58,7 @@ struct dataset {
     char description[CONFIG_PATH_MAX + 256];
 };
 
-/* Sources: each fills stores, tokenizer, vocab, newline and entropy. */
+/* Sources: each fills stores, tokenizer, vocab and entropy. */
 enum status source_corpus(struct dataset *d, const struct config *c, struct error *err);
 enum status source_text(struct dataset *d, const struct config *c, struct error *err);
 enum status source_bin(struct dataset *d, const struct config *c, struct error *err);

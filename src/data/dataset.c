@@ -50,6 +50,8 @@ static enum status source_open(struct dataset *d, const struct config *c, struct
         [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin,
     };
     const enum status st = sources[c->data.source](d, c, err);
+    if (st == OK)
+        d->newline = tokenizer_newline(&d->tokenizer);
     if (st == OK && c->model.vocab > 0 && d->vocab > c->model.vocab)
         return error_set(err, BAD_INPUT,
                          "'%s' has a vocabulary of %lld %s, and model.vocab is %lld; set it to %lld, or to 0 "
@@ -137,18 +139,23 @@ static void random_sample(const struct dataset *d, enum split split, int64_t i, 
     }
 }
 
-/* Segments: how many newlines came before in the sample, modulo their number; where no token is a newline, 0 in the
- * first half of the sample and 1 in the second (0 if there is one segment only). Padding has segment 0. */
+void data_segments(int32_t *segments, const int32_t *tokens, int64_t n, int64_t seq, int64_t of, int32_t newline)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < seq; i++) {
+        if (newline < 0)
+            count = i >= (seq + 1) / 2;
+        segments[i] = i < n && of > 0 ? (int32_t)(count % of) : 0;
+        count += newline >= 0 && tokens[i] == newline;
+    }
+}
+
 static void fill_segments(const struct dataset *d, const int32_t *tokens, const int32_t *targets, int32_t *segments)
 {
-    const int64_t n = d->segments > 0 ? d->segments : 1;
-    int64_t count = 0;
-    for (int64_t i = 0; i < d->seq; i++) {
-        if (d->newline < 0)
-            count = i >= (d->seq + 1) / 2;
-        segments[i] = targets[i] < 0 ? 0 : (int32_t)(count % n);
-        count += d->newline >= 0 && tokens[i] == d->newline;
-    }
+    int64_t n = 0;                      /* padding is at the end */
+    while (n < d->seq && targets[n] >= 0)
+        n++;
+    data_segments(segments, tokens, n, d->seq, d->segments, d->newline);
 }
 
 enum status dataset_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,

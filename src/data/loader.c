@@ -95,8 +95,10 @@ static enum status slots_init(struct loader *l, int64_t size, int64_t seq, struc
         __builtin_mul_overflow(ints, (int64_t)sizeof *l->memory, &bytes))
         bytes = INT64_MAX;
     l->memory = bytes < INT64_MAX ? malloc((size_t)bytes) : NULL;
-    if (!l->memory)
-        return error_no_memory(err, "the batches", (unsigned long long)bytes);
+    if (!l->memory) {
+        error_no_memory(err, "the batches that are prepared ahead", (unsigned long long)bytes);
+        return error_add(err, "; try a smaller batch_size, data.workers or data.prefetch");
+    }
     for (int64_t i = 0; i < l->n_slots; i++) {
         int32_t *at = l->memory + i * 3 * each;
         l->slots[i].batch = (struct batch){.size = size, .seq = seq, .tokens = at, .targets = at + each,

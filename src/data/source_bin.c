@@ -73,7 +73,6 @@ enum status source_bin(struct dataset *d, const struct config *c, struct error *
         st = add_shards(d, "data.val_path", c->data.val_path, true, err);
     for (int i = 0; i < d->n_stores && st == OK; i++)
         st = scan(d, &d->stores[i], c->model.vocab, err);
-    d->newline = -1;
     d->entropy = NAN;
     return st == OK ? tokenizer_init(&d->tokenizer, TOKENIZER_NONE, NULL, (int32_t)d->vocab, err) : st;
 }

@@ -24,14 +24,12 @@ static enum status by_char(struct dataset *d, enum data_domain domain, char *tex
     }
     for (int64_t i = 0; i < chars; i++)
         text[i] = (char)id_of[text[i] & 127];
-    d->newline = id_of['\n'];
     d->vocab = n;
     return tokenizer_init(&d->tokenizer, TOKENIZER_CHAR, points, n, err);
 }
 
 static enum status by_byte(struct dataset *d, struct error *err)
 {
-    d->newline = '\n';
     d->vocab = 256;
     return tokenizer_init(&d->tokenizer, TOKENIZER_BYTE, NULL, 0, err);
 }

@@ -61,7 +61,6 @@ static enum status number_characters(struct dataset *d, int32_t *id_of, struct e
         points[n] = c;
         id_of[c] = n++;
     }
-    d->newline = points[id_of['\n']] == '\n' ? id_of['\n'] : -1;
     d->vocab = n;
     const enum status st = tokenizer_init(&d->tokenizer, TOKENIZER_CHAR, points, n, err);
     free(points);
@@ -107,7 +106,6 @@ static enum status by_byte(struct dataset *d, struct text *texts, int n, struct 
         texts[i].bytes = NULL;      /* handed over */
     }
     d->vocab = 256;
-    d->newline = '\n';
     return tokenizer_init(&d->tokenizer, TOKENIZER_BYTE, NULL, 0, err);
 }
 

@@ -135,3 +135,8 @@ size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[16])
     out[1] = '\0';
     return 1;
 }
+
+int32_t tokenizer_newline(const struct tokenizer *t)
+{
+    return t->kind == TOKENIZER_BYTE ? '\n' : t->kind == TOKENIZER_CHAR ? find(t, '\n') : -1;
+}

@@ -27,4 +27,6 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
 /* Writes the text of one id (at most 15 bytes, NUL-terminated) and returns its length. */
 size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[16]);
 
+int32_t tokenizer_newline(const struct tokenizer *t);       /* its id; -1: there is none, or ids are no text */
+
 #endif

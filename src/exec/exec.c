@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bf16.h"
 #include "core/rng.h"
 #include "exec/exec_int.h"
 #include "passes/passes.h"
@@ -33,7 +34,7 @@ static void *shared_memory(struct exec *shared, const struct value *v)
     const value_id id = shared && v->kind != VALUE_INPUT && v->kind != VALUE_HOST
                             ? program_find(shared->program, v->name) : NO_VALUE;
     if (id == NO_VALUE || shared->program->values[id].kind != v->kind ||
-        !shape_equal(shared->program->values[id].shape, v->shape))
+        shared->program->values[id].dtype != v->dtype || !shape_equal(shared->program->values[id].shape, v->shape))
         return NULL;
     return shared->memory[id];
 }
@@ -245,16 +246,28 @@ float exec_scalar(struct exec *e, value_id v)
     return x;
 }
 
-static void fill_initial(const struct value *v, float *host, uint64_t seed)
+/* The first values of a parameter, in f32. */
+static void draw_initial(const struct value *v, float *host, uint64_t seed)
 {
     const int64_t n = shape_count(v->shape);
-    if (v->kind == VALUE_PARAMETER && v->init == INIT_NORMAL) {
+    if (v->init == INIT_NORMAL)
         rng_fill_normal(host, n, v->init_std, seed, rng_stream_of(v->name));
+    else
+        for (int64_t i = 0; i < n; i++)
+            host[i] = 1;
+}
+
+/* `host` has room for the value in f32; a smaller type is made of that in place, from the front. Zero has the same bits in all. */
+static void fill_initial(const struct value *v, void *host, uint64_t seed)
+{
+    memset(host, 0, value_bytes(v));
+    if (v->kind != VALUE_PARAMETER || v->init == INIT_ZEROS)
         return;
+    draw_initial(v, host, seed);
+    for (int64_t i = 0; v->dtype == BF16 && i < shape_count(v->shape); i++) {
+        const uint16_t bits = bf16_bits(((const float *)host)[i]);
+        memcpy((char *)host + i * (int64_t)sizeof bits, &bits, sizeof bits);
     }
-    const float x = v->kind == VALUE_PARAMETER && v->init == INIT_ONES ? 1 : 0;
-    for (int64_t i = 0; i < n; i++)
-        host[i] = x;                /* zero has the same bits in every type */
 }
 
 enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *err)
@@ -263,9 +276,10 @@ enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *er
         const struct value *v = &e->program->values[i];
         if (v->kind != VALUE_PARAMETER && v->kind != VALUE_STATE)
             continue;
-        float *host = malloc(value_bytes(v));
+        void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
         if (!host)
-            return error_no_memory(err, v->name, value_bytes(v));
+            return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),
+                                   (unsigned long long)shape_count(v->shape) * sizeof(float));
         fill_initial(v, host, seed);
         exec_write(e, i, host);
         free(host);

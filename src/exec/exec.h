@@ -21,7 +21,7 @@ double exec_memory_bytes(const struct exec_memory *m);          /* what a step t
 enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err);
 
 /* Takes the program over (frees it with itself) on success, and runs its setup. Values of `shared` (may be NULL) that persist and have the
- * same name and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
+ * same name, type and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
  * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one
  * first. */
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err);
@@ -30,7 +30,7 @@ void exec_free(struct exec *e);
 const struct program *exec_program(const struct exec *e);
 struct exec_memory exec_memory(const struct exec *e);
 
-/* Runs the ops of the phases in order; threads may be in several at once where the program is captured. A step starts at PHASE_DATA. */
+/* Runs the ops of the phases in order; with the pass fewer-meetings threads may be in several at once. A step starts at PHASE_DATA. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
 
 /* When on, every run records when each thread worked on each op and adds to the ops' profile counters. */

@@ -34,7 +34,7 @@ void exec_find_waits(struct kernel_call *calls, int n, size_t scratch)
     int first = 0;                          /* of the calls that threads may be in at the same time */
     for (int i = 0; i < n; i++) {
         struct kernel_call *c = &calls[i];
-        c->early = c->program->captured;
+        c->early = c->program->fewer_meetings;
         for (int k = first; k < i && c->early; k++)
             c->early = !writes_into(&calls[k], c, scratch) && !writes_into(c, &calls[k], scratch);
         if (!c->early)

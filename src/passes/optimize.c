@@ -29,7 +29,7 @@ const struct pass pass_table[] = {
      "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"},
     {"autotune",            "low-occupancy",        PASS_LOW,    STAGE_STEP,    pass_autotune,
      "kernels of products are chosen by timing them on this machine, once per shape"},
-    {"capture",             "host-bound",           PASS_LOW,    STAGE_STEP,    pass_capture,
+    {"fewer-meetings",      "host-bound",           PASS_LOW,    STAGE_STEP,    pass_fewer_meetings,
      "threads meet only where an op needs what another one wrote, not before every op"},
     {"mixed-precision",     "no-mixed-precision",   PASS_MEDIUM, STAGE_STEP,    pass_mixed_precision,
      "operands of products in bf16, sums, weights and all else in f32; switched by optimize.precision"},

@@ -446,6 +446,11 @@ static double embed_bytes(const struct program *p, const struct op *op)     /* r
     return value_traffic(p, op->in[1]) + 2 * value_traffic(p, op->out[0]);
 }
 
+static double embed_grad_bytes(const struct program *p, const struct op *op)    /* the table gives its shape alone */
+{
+    return value_traffic(p, op->in[1]) + value_traffic(p, op->in[2]) + value_traffic(p, op->out[0]);
+}
+
 static double nll_bytes(const struct program *p, const struct op *op)       /* one number per row */
 {
     return 2 * value_traffic(p, op->in[1]);
@@ -473,7 +478,7 @@ enum { FIRST = 1, SECOND = 2 };             /* bits of `reuse` */
 const struct op_info op_table[OP_KINDS] = {
     /*                       name                in (min max) out  shapes       flops             bytes              reuse updated */
     [OP_EMBED]            = {"embed",            2, 2, 1, embed,       none,             embed_bytes,       0, 0},
-    [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  per_third,        NULL,              0, 0},
+    [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  per_third,        embed_grad_bytes,  0, 0},
     [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      matmul_flops,     NULL,              0, 0, true},
     [OP_SUM_LEADING]      = {"sum_leading",      2, 2, 1, sum_leading, per_element,      sum_leading_bytes, 0, 0},
     [OP_ADD]              = {"add",              2, 2, 1, add,         per_element,      NULL,              FIRST, 0},

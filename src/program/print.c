@@ -78,7 +78,7 @@ int64_t program_parameters(const struct program *p)
 void program_print(const struct program *p, FILE *to)
 {
     fprintf(to, "program %s: %d ops, %d values, %lld parameters%s\n", p->name, p->n_ops, p->n_values,
-            (long long)program_parameters(p), p->captured ? ", captured" : "");
+            (long long)program_parameters(p), p->fewer_meetings ? ", fewer meetings" : "");
     print_values(p, VALUE_INPUT, to);
     print_values(p, VALUE_PARAMETER, to);
     print_values(p, VALUE_STATE, to);

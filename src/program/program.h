@@ -81,7 +81,7 @@ struct program {
     value_id logits, loss, count;           /* loss: mean over `count` targets that are not padding */
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
-    bool captured;                          /* threads meet only where an op needs what another one wrote: pass capture */
+    bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */

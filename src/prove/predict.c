@@ -55,15 +55,15 @@ static bool writes_for(const struct op *a, const struct op *b)
     return false;
 }
 
-/* How often threads meet in a step: before every op, or, where it is captured, before those that share values with the ops since they
- * last met, and between phases, which may be runs of their own. (Values that share memory make them meet more often; that is not known
+/* How often threads meet in a step: before every op, or, with the pass fewer-meetings, before those that share values with the ops since
+ * they last met, and between phases, which may be runs of their own. (Values that share memory make them meet more often; that is not known
  * before the program is bound.) One thread meets nobody: what lies between its ops is their number. */
 static double meetings(const struct program *p, int threads)
 {
     double n = 0;
     int first = 0;
     for (int i = 0; i < p->n_ops; i++) {
-        bool meets = !p->captured || threads < 2 || p->ops[i].phase != p->ops[first].phase;
+        bool meets = !p->fewer_meetings || threads < 2 || p->ops[i].phase != p->ops[first].phase;
         for (int k = first; k < i && !meets; k++)
             meets = writes_for(&p->ops[k], &p->ops[i]) || writes_for(&p->ops[i], &p->ops[k]);
         first = meets ? i : first;

@@ -31,8 +31,9 @@ enum event_kind {
     EVENT_STREAM_WAIT,  /* a stream waits for an event or the host for a stream (category cuda_sync); never busy time */
 };
 
-/* Tracks are the rows of a timeline. */
-enum { TRACK_HOST = 0, TRACK_THREADS = 1, TRACK_LOADER = 1000 };  /* thread i is TRACK_THREADS + i, worker i TRACK_LOADER + i */
+/* Tracks are the rows of a timeline: thread i is TRACK_THREADS + i, worker i TRACK_LOADER + i. An event has 16 bits for it: half of
+ * the numbers for each, more than a machine has of either. */
+enum { TRACK_HOST = 0, TRACK_THREADS = 1, TRACK_LOADER = 1 << 14 };
 
 /* Names of the host's events in runs of our own; phases have their own names. Inside a step they follow each other. */
 #define TRACE_STEP "step"

@@ -1,6 +1,4 @@
 /* Whether a step fits into memory, and which settings would make it fit where it does not, found with the planner. */
-#include <string.h>
-
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
@@ -74,15 +72,6 @@ static bool find_batch(struct config *c, int64_t total_steps, double limit, doub
     return true;
 }
 
-/* "; try" and what stands behind it is replaced. */
-static char *advice_of(struct error *err, size_t *size)
-{
-    char *at = strstr(err->text, "; try");
-    at = at ? at : err->text + strlen(err->text);
-    *size = sizeof err->text - (size_t)(at - err->text);
-    return at;
-}
-
 /* Settings that fit, each with its plan. */
 static void step_remedy(const struct config *c, int64_t total_steps, double limit, char *out, size_t size)
 {
@@ -117,20 +106,16 @@ enum status step_refuse(const struct config *c, int64_t total_steps, struct erro
     free_only.optimize.memory = 0;
     const double limit = step_memory_limit(&free_only);
     char remedy[256];
-    size_t size;
-    char *at = advice_of(err, &size);
-    if (limit == 0 || strncmp(err->text, "out of memory", 13))
+    if (!err->no_memory)
         return err->status;
+    if (limit == 0)
+        return error_add(err, "; try a smaller train.batch_size, model.seq, model.dim or model.layers");
     step_remedy(c, total_steps, limit, remedy, sizeof remedy);
-    snprintf(at, size, ", and %.0f MB are free; try %s", (double)cpu_available_bytes() / 1e6, remedy);
-    return err->status;
+    return error_add(err, ", and %.0f MB are free; try %s", (double)cpu_available_bytes() / 1e6, remedy);
 }
 
 enum status evaluation_refuse(const struct config *c, struct error *err)
 {
-    size_t size;
-    char *at = advice_of(err, &size);
-    if (!strncmp(err->text, "out of memory", 13))
-        snprintf(at, size, " for evaluation; try a smaller eval.batch_size than %lld", (long long)c->eval.batch_size);
-    return err->status;
+    return err->no_memory ? error_add(err, " for evaluation; try a smaller eval.batch_size than %lld", (long long)c->eval.batch_size)
+                          : err->status;
 }

@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "ops/cpu/cpu.h"
 #include "train/train_int.h"
 
 typedef void emit_fn(void *context, const char *text, size_t length);
@@ -15,7 +16,7 @@ struct generator {
     struct tokenizer tokenizer;
     struct backend *backend;
     struct exec *exec;
-    int32_t *window;                /* (seq): the tokens that the model sees, padded at the end */
+    int32_t *window, *segments;     /* (seq): the tokens that the model sees, padded at the end */
     float *logits;                  /* (seq, vocab) */
     int64_t length;                 /* tokens in the window */
 };
@@ -45,6 +46,13 @@ static enum status read_config(struct generator *g, struct error *err)
     return config_parse(&g->config, g->checkpoint.path, text, strlen(text), NULL, 0, err);
 }
 
+/* The model is as large as it was trained: no setting makes it smaller. */
+static enum status refuse(enum status st, struct error *err)
+{
+    const size_t available = cpu_available_bytes();
+    return err->no_memory && available != SIZE_MAX ? error_add(err, ", and %.0f MB are free", (double)available / 1e6) : st;
+}
+
 static enum status build(struct generator *g, struct error *err)
 {
     struct program *p;
@@ -56,12 +64,13 @@ static enum status build(struct generator *g, struct error *err)
     st = exec_new(&g->exec, p, g->backend, NULL, err);
     if (st != OK) {
         program_free(p);
-        return st;
+        return refuse(st, err);
     }
     g->window = xcalloc((size_t)g->config.model.seq, sizeof *g->window);
+    g->segments = xcalloc((size_t)g->config.model.seq, sizeof *g->segments);
     g->logits = malloc((size_t)(g->config.model.seq * g->config.model.vocab) * sizeof *g->logits);
     if (!g->logits)
-        return error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4));
+        return refuse(error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4)), err);
     return state_load_tensors(g->exec, &g->checkpoint.weights, VALUE_PARAMETER, g->checkpoint.path, err);
 }
 
@@ -130,10 +139,21 @@ static int32_t draw(const struct generator *g, const float *row, double temperat
     return best;
 }
 
+/* As in training. */
+static void write_segments(struct generator *g, value_id to)
+{
+    const struct config_model *m = &g->config.model;
+    if (to == NO_VALUE)
+        return;
+    data_segments(g->segments, g->window, g->length, m->seq, m->segments, tokenizer_newline(&g->tokenizer));
+    exec_write(g->exec, to, g->segments);
+}
+
 static int32_t next_token(struct generator *g, const struct generate_options *o, int64_t index)
 {
     const struct program *p = exec_program(g->exec);
     exec_write(g->exec, p->tokens, g->window);
+    write_segments(g, p->segments);
     exec_run(g->exec, PHASE_DATA, PHASE_FORWARD);
     exec_read(g->exec, p->logits, g->logits);
     return draw(g, g->logits + (g->length - 1) * g->config.model.vocab, o->temperature,
@@ -146,6 +166,7 @@ static void release(struct generator *g)
     if (g->backend)
         g->backend->free(g->backend);
     free(g->window);
+    free(g->segments);
     free(g->logits);
     tokenizer_release(&g->tokenizer);
     checkpoint_release(&g->checkpoint);

@@ -103,7 +103,7 @@ static void end_epoch(struct loop *l)
 
 static bool due(const struct loop *l, struct interval every)
 {
-    const int64_t steps = every.epochs ? every.n * l->run.steps_per_epoch : every.n;
+    const int64_t steps = interval_steps(every, l->run.steps_per_epoch);
     return steps > 0 && l->step % steps == 0;
 }
 

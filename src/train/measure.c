@@ -84,7 +84,7 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     }
     stats_sort(us, n);
     m->evaluation_us = stats_percentile(us, n, 0.5);
-    m->evaluation_every = every.epochs ? every.n * m->run->steps_per_epoch : every.n;
+    m->evaluation_every = interval_steps(every, m->run->steps_per_epoch);
     return OK;
 }
 

@@ -105,7 +105,7 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
     struct config known = *c;
     struct dataset *d = NULL;
     struct program *p = NULL;
-    int64_t steps = c->train.steps;
+    struct step_counts steps = {.total = c->train.steps};
     int places[PASSES_MAX] = {0};
     enum status st = OK;
     if (!c->model.vocab || c->train.epochs)
@@ -113,9 +113,9 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
     if (st == OK && !c->model.vocab)
         known.model.vocab = dataset_vocab(d);
     if (st == OK && c->train.epochs)
-        steps = c->train.epochs * steps_per_epoch(d, &c->train);
+        st = train_count_steps(&steps, &c->train, dataset_samples(d, SPLIT_TRAIN), err);
     if (st == OK)
-        st = train_step_program(&p, &known, steps, places, err);
+        st = train_step_program(&p, &known, steps.total, places, err);
     if (st == OK)
         print_program(p, places, to);
     program_free(p);

@@ -47,22 +47,35 @@ static enum status open_eval(struct model_run *r, struct error *err)
     return st;
 }
 
-int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t)
+/* The step counter on the device has 32 bits. */
+enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err)
 {
     const int64_t per_step = t->batch_size * t->accumulate;
-    return (dataset_samples(d, SPLIT_TRAIN) + per_step - 1) / per_step;
+    out->per_epoch = (samples + per_step - 1) / per_step;
+    out->total = t->steps;
+    if (t->epochs && (__builtin_mul_overflow(t->epochs, out->per_epoch, &out->total) || out->total > INT32_MAX))
+        return error_set(err, BAD_INPUT, "train.epochs is %lld, and one epoch has %lld steps; at most %d steps can be counted",
+                         (long long)t->epochs, (long long)out->per_epoch, INT32_MAX);
+    return OK;
 }
 
-/* The step counter on the device has 32 bits. */
+int64_t interval_steps(struct interval every, int64_t steps_per_epoch)
+{
+    int64_t steps = every.n;
+    if (every.epochs && __builtin_mul_overflow(every.n, steps_per_epoch, &steps))
+        return INT64_MAX;               /* later than any run ends */
+    return steps;
+}
+
 static enum status count_steps(struct model_run *r, struct error *err)
 {
-    const struct config_train *t = &r->config.train;
-    r->steps_per_epoch = steps_per_epoch(r->dataset, t);
-    r->total_steps = t->steps;
-    if (t->epochs && (__builtin_mul_overflow(t->epochs, r->steps_per_epoch, &r->total_steps) || r->total_steps > INT32_MAX))
-        return error_set(err, BAD_INPUT, "train.epochs is %lld, and one epoch has %lld steps; at most %d steps can be counted",
-                         (long long)t->epochs, (long long)r->steps_per_epoch, INT32_MAX);
-    return OK;
+    struct step_counts n;
+    const enum status st = train_count_steps(&n, &r->config.train, dataset_samples(r->dataset, SPLIT_TRAIN), err);
+    if (st == OK) {
+        r->steps_per_epoch = n.per_epoch;
+        r->total_steps = n.total;
+    }
+    return st;
 }
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)

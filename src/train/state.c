@@ -143,12 +143,7 @@ static enum status load_newest(struct checkpoint *ck, const char *out, char path
     if (st != OK)
         return st;
     st = checkpoint_load(ck, path, err);
-    if (st == BAD_INPUT) {
-        const size_t used = strlen(err->text);
-        snprintf(err->text + used, sizeof err->text - used, "; to continue from the checkpoint before it, move '%s' away",
-                 path);
-    }
-    return st;
+    return st == BAD_INPUT ? error_add(err, "; to continue from the checkpoint before it, move '%s' away", path) : st;
 }
 
 enum status state_resume(struct model_run *r, const char *out, int64_t *step, char path[CONFIG_PATH_MAX],

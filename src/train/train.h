@@ -70,6 +70,10 @@ struct train_result {
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err);
 
+/* How many steps a run over so many samples has; refused where they cannot be counted. */
+struct step_counts { int64_t per_epoch, total; };
+enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);
+
 /* The passes that a configuration asks for. */
 pass_set train_pass_set(const struct config *c);
 

@@ -53,11 +53,11 @@ enum status forward_program(struct program **out, const struct config *c, struct
                             struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
-/* Programs that could not be bound to memory: the error gets what would make them fit, found with the planner, in the place of
- * general advice. Both return its status. */
+/* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the
+ * planner. Both return its status. */
 enum status step_refuse(const struct config *c, int64_t total_steps, struct error *err);
 enum status evaluation_refuse(const struct config *c, struct error *err);
-int64_t steps_per_epoch(const struct dataset *d, const struct config_train *t);
+int64_t interval_steps(struct interval every, int64_t steps_per_epoch);    /* 0: never */
 
 /* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or
  * nothing to resume. folder_lock makes the folder and holds it until *lock is closed. */

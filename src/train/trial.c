@@ -83,7 +83,7 @@ double trial_planned_bytes(const struct trial *t)
 
 int64_t trial_steps_between(const struct trial *t, struct interval every)
 {
-    return every.epochs ? every.n * t->run.steps_per_epoch : every.n;
+    return interval_steps(every, t->run.steps_per_epoch);
 }
 
 double trial_model_flops(const struct trial *t)

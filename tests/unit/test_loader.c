@@ -199,7 +199,8 @@ static void test_refuses(void **state)
     struct loader *l = NULL;
     struct error err;
     assert_int_equal(loader_new(&l, d, SPLIT_TRAIN, INT64_MAX / 8, 0, 2, 2, &err), CANNOT);
-    assert_non_null(strstr(err.text, "out of memory"));
+    assert_non_null(strstr(err.text, "out of memory: the batches that are prepared ahead needs "));
+    assert_non_null(strstr(err.text, "; try a smaller batch_size, data.workers or data.prefetch"));
     assert_int_equal(loader_new(&l, d, SPLIT_TRAIN, (int64_t)1 << 50, 0, 0, 0, &err), CANNOT);
     assert_null(l);
     dataset_free(d);

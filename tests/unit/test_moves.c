@@ -113,10 +113,10 @@ static void test_prediction(void **state)
     assert_true(half < 0.75 * same && half > 0.4 * same);
     program_free(then);
 
-    double work = 0;                        /* a captured step takes that and some of the rest: its threads meet less often */
+    double work = 0;                        /* with fewer meetings it takes that and some of the rest: its threads meet less often */
     for (int i = 0; i < s.p.n_ops; i++)
         work += s.p.ops[i].self_us;
-    next = config_with_passes(&s.m.config, (pass_set)1 << pass_find("capture"));
+    next = config_with_passes(&s.m.config, (pass_set)1 << pass_find("fewer-meetings"));
     assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
     const double rest = predict_step_us(&s.p, s.m.program, then) - work;
     assert_true(work < same && rest < 0.8 * (same - work) && rest > 0.2 * (same - work));

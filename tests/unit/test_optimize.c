@@ -7,7 +7,7 @@
 /* A pass may change the order of sums. Losses then differ by this share; those of the passes in `exact` not at all. */
 static const double LOSS = 2e-5, NORM = 2e-4;
 static const double BF16_LOSS = 2e-3, BF16_NORM = 2e-2;         /* with mixed-precision among them */
-static const char *const exact[] = {"hoist-constants", "async-metrics", "recompute", "no-zero-fill", "capture"};
+static const char *const exact[] = {"hoist-constants", "async-metrics", "recompute", "no-zero-fill", "fewer-meetings"};
 enum { EXACT = sizeof exact / sizeof *exact, STEPS = 3 };
 
 /* The small models, with what passes could trip over: dropout, and several batches per step. */

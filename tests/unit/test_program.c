@@ -430,6 +430,7 @@ static void test_cost_of_the_rest(void **state)
     struct program *p = program_new("cost");
     const value_id x = input(p, "x", shape_of(2, DIM(6), DIM(5))), row = input(p, "row", shape_of(1, DIM(5)));
     const value_id t = ids(p, "t", shape_of(2, DIM(2), DIM(3))), scalar = input(p, "s", shape_of(0));
+    const value_id wide = input(p, "wide", shape_of(2, DIM(9), DIM(5)));
     program_emit(p, OP_ADD, NONE, "add", 2, x, row);
     assert_cost(p, 30, 4 * (30 + 5 + 30));
     program_emit(p, OP_MUL, NONE, "mul", 2, x, x);
@@ -438,6 +439,8 @@ static void test_cost_of_the_rest(void **state)
     assert_cost(p, 30, 4 * (30 + 5));
     program_emit(p, OP_EMBED, NONE, "embed", 2, x, t);                      /* reads 6 rows, not the table */
     assert_cost(p, 0, 4 * (6 + 30 + 30));
+    program_emit(p, OP_EMBED_GRAD, NONE, "embed_grad", 3, wide, t, x);      /* writes the table's gradient; reads no table */
+    assert_cost(p, 30, 4 * (6 + 30 + 45));
     program_emit(p, OP_NLL, NONE, "nll", 2, x, t);                          /* one number of each row */
     assert_cost(p, 0, 4 * (6 + 6));
     program_emit(p, OP_NLL_GRAD, NONE, "nll_grad", 4, x, t, scalar, scalar);

@@ -224,6 +224,34 @@ static void test_tracks_and_counters(void **state)
     trace_free(t);
 }
 
+/* Threads of a large machine are no workers of the loader. */
+static void test_many_threads(void **state)
+{
+    (void)state;
+    struct trace *t = trace_new();
+    const int32_t op = trace_name(t, "op");
+    const int tracks[] = {TRACK_THREADS + 998, TRACK_THREADS + 999, TRACK_THREADS + 4095, TRACK_LOADER, TRACK_LOADER + 255};
+    const char *const expected[] = {"thread 998", "thread 999", "thread 4095", "loader worker 0", "loader worker 255"};
+    for (int i = 0; i < 5; i++)
+        trace_add(t, EVENT_OP, tracks[i], op, -1, -1, t->origin_ns + i, t->origin_ns + i + 1);
+    json_t *doc = written(t, "hone");
+    int named = -1;                     /* the first name is the process's */
+    for (int i = 0; i < count(doc, "M"); i++) {
+        json_t *e = nth(doc, "M", i);
+        if (strcmp(text(e, "name"), "thread_sort_index") == 0)
+            continue;
+        if (named >= 0) {
+            assert_in_range(named, 0, 4);
+            assert_string_equal(text(json_object_get(e, "args"), "name"), expected[named]);
+            assert_int_equal(whole(e, "tid"), tracks[named]);
+        }
+        named++;
+    }
+    assert_int_equal(named, 5);
+    json_decref(doc);
+    trace_free(t);
+}
+
 /* What was recorded before the trace began moves time 0, and distances stay. */
 static void test_no_negative_times(void **state)
 {
@@ -321,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_tracks_and_counters),
+        cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_no_negative_times),
         cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_values_that_are_not_finite),

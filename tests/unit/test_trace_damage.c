@@ -1,4 +1,5 @@
-/* Traces that are cut off or have flipped bytes: whatever is left is read, judged and reported, in bounded time and memory. */
+/* Traces that are cut off or have flipped bytes: whatever is left is read once, judged and reported, in bounded memory. That none
+ * takes for ever is held by the limit on the time of a test. */
 #include "support/check.h"
 
 #include <isa-l/igzip_lib.h>
@@ -8,14 +9,12 @@
 #include <sys/resource.h>
 
 #include "analyze/diagnosis.h"
-#include "core/clock.h"
 #include "core/fs.h"
 #include "core/rng.h"
 #include "import/import.h"
 #include "report/report.h"
 
 enum { ROUNDS = 120, FLIPS = 12 };
-static const double MOST_SECONDS = 20;              /* for one damaged trace: far above what any takes */
 #ifdef __SANITIZE_ADDRESS__
 static const long MOST_GROWTH_KB = 1 << 30;         /* freed memory is kept aside there: its growth says nothing */
 #else
@@ -23,6 +22,17 @@ static const long MOST_GROWTH_KB = 96 << 10;        /* of resident memory: block
 #endif
 
 static FILE *nowhere;
+
+/* No byte is read twice, and no event is made of nothing: the shortest takes two bytes. */
+static void check_origin(const struct trace *t, size_t size)
+{
+    const struct trace_origin *o = &t->origin;
+    assert_true(o->json_bytes >= 0 && (size_t)o->json_bytes <= size);
+    assert_true(2 * (o->events_read + o->events_skipped + o->other_events) <= o->json_bytes);
+    assert_true(t->n <= o->events_read);
+    if (!o->truncated)
+        assert_int_equal(o->json_bytes, size);
+}
 
 /* Reads, diagnoses and reports; every outcome but a crash is fine. Returns whether there was a trace. */
 static bool judge(const char *data, size_t size)
@@ -32,6 +42,7 @@ static bool judge(const char *data, size_t size)
     struct diagnosis d;
     if (import_read_memory(&t, "damaged", data, size, &err))
         return false;
+    check_origin(t, size);
     const enum status st = diagnose(&d, &t, 1, NULL, &err);
     if (st == OK) {
         assert_int_equal(report_trace_write_json(&d, nowhere, &err), OK);
@@ -58,12 +69,10 @@ static void damage(const char *whole, size_t size)
     const long before = resident_kb();
     int judged = 0;
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        const double start = clock_s();
         memcpy(copy, whole, size);
         for (uint32_t k = 0; k < FLIPS && i % 2; k++)
             copy[rng_below(7, i, k, size)] = (char)rng_below(8, i, k, 256);
         judged += judge(copy, i % 3 ? size : rng_below(9, i, 0, size));
-        assert_true(clock_s() - start < MOST_SECONDS);
     }
     assert_true(judged > ROUNDS / 4);               /* most damage leaves a trace */
     assert_true(resident_kb() - before < MOST_GROWTH_KB);

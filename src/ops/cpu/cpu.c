@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
@@ -13,11 +12,12 @@
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
 
+enum { MOST_THREADS = 4096 };       /* as many as the config can ask for */
+
 struct cpu_backend {
     struct backend base;
     struct team *team;
     const struct kernel *const *tuned;      /* lists of kernels, NULL at the end; NULL: reference only */
-    size_t allocated, most;                 /* bytes; most: what was free when the backend was made */
 };
 
 extern const struct kernel *const cpu_kernels_baseline[];
@@ -54,32 +54,16 @@ static struct variant best_variant(void)
 gemm_fn *cpu_gemm(void) { return best_variant().gemm; }
 const char *cpu_isa_name(void) { return best_variant().isa; }
 
-/* Pages come zeroed and untouched: memory that a program never reaches costs nothing. For the same reason the system
- * hands out more than it has and kills the process later, so what is asked for is counted here. */
-static void *cpu_alloc(struct backend *base, size_t bytes)
+static void *cpu_alloc(struct backend *b, size_t bytes)
 {
-    struct cpu_backend *b = (struct cpu_backend *)base;
-    if (bytes == 0)
-        bytes = 1;
-    if (bytes > b->most - b->allocated)
-        return NULL;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    b->allocated += bytes;
-    madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
+    (void)b;
+    return cpu_memory_take(bytes);
 }
 
-static void cpu_free_memory(struct backend *base, void *memory, size_t bytes)
+static void cpu_free_memory(struct backend *b, void *memory, size_t bytes)
 {
-    struct cpu_backend *b = (struct cpu_backend *)base;
-    if (!memory)
-        return;
-    if (bytes == 0)
-        bytes = 1;
-    munmap(memory, bytes);
-    b->allocated -= bytes;
+    (void)b, (void)bytes;
+    cpu_memory_give(memory);
 }
 
 static void cpu_copy(struct backend *b, void *to, const void *from, size_t bytes)
@@ -153,11 +137,11 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     if (!reference_only)
         cpu_blas();                         /* found and checked while no other thread works */
     struct cpu_backend *b = xcalloc(1, sizeof *b);
+    const int cores = cpu_usable_cores();
     b->base = (struct backend){
-        .name = "cpu", .threads = threads > 0 ? threads : cpu_usable_cores(), .alloc = cpu_alloc,
+        .name = "cpu", .threads = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .alloc = cpu_alloc,
         .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .tune = cpu_tune,
         .run = cpu_run, .free = cpu_free};
-    b->most = cpu_available_bytes();
     b->tuned = reference_only ? NULL : best_variant().kernels;
     const enum status st = team_new(&b->team, b->base.threads, err);
     if (st != OK) {

@@ -26,7 +26,7 @@ struct cpu_machine {
 
 void cpu_machine_read(struct cpu_machine *m);
 int cpu_usable_cores(void);
-size_t cpu_available_bytes(void);   /* memory that can still be had; SIZE_MAX: unknown */
+size_t cpu_available_bytes(void);   /* memory that can still be had: free now, and promised to no backend; SIZE_MAX: unknown */
 
 /* Measures what the threads of a backend reach together: a GEMM, one of bf16 where the CPU has that, and copies from each
  * cache and from memory. Takes about three seconds. */

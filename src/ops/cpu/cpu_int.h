@@ -40,6 +40,12 @@ static inline struct attn_dims attn_dims(const struct kernel_call *c)
 
 void cpu_model_read(char *out, size_t size);        /* the CPU's name, as far as the system tells it */
 
+/* Memory of backends (memory.c): zeroed, whole pages; NULL where there is not so much. NULL may be given back. */
+void *cpu_memory_take(size_t bytes);
+void cpu_memory_give(void *at);
+/* Tests say what is free: the folder that stands before /proc and /sys; NULL: the machine's own. */
+void cpu_memory_root(const char *folder);
+
 /* backend.tune: chooses the variants of calls whose op is timed. */
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
 

@@ -1,21 +1,17 @@
 /* What this machine is: CPU, cores, caches, memory. */
 #include <hwloc.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/system.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 
-int cpu_usable_cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
+int cpu_usable_cores(void) { return system_cores(sched_getaffinity); }
 
 /* hwloc finds no model name on ARM; the kernel gives at least the maker's numbers. */
 static void read_cpu_numbers(char *out, size_t size)
@@ -52,29 +48,6 @@ static void read_topology(struct cpu_machine *m)
         }
     }
     hwloc_topology_destroy(t);
-}
-
-/* One number from a file of the system, after a word or at its start; SIZE_MAX where there is none. */
-static size_t system_number(const char *path, const char *format)
-{
-    char line[256];
-    unsigned long long n;
-    size_t found = SIZE_MAX;
-    FILE *f = fopen(path, "re");
-    while (f && found == SIZE_MAX && fgets(line, sizeof line, f))
-        if (sscanf(line, format, &n) == 1)
-            found = (size_t)n;
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* What can be had without swapping: the machine's free memory, and no more than the limit of a container. */
-size_t cpu_available_bytes(void)
-{
-    const size_t kb = system_number("/proc/meminfo", "MemAvailable: %llu kB"), machine = kb == SIZE_MAX ? kb : kb * 1024,
-                 container = system_number("/sys/fs/cgroup/memory.max", "%llu");
-    return container < machine ? container : machine;
 }
 
 /* What is known without looking at libraries. */

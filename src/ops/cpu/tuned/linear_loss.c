@@ -40,15 +40,21 @@ static struct sizes sizes_of(const struct program *p, const struct op *op)
     return s;
 }
 
-/* Takes n floats of the scratch memory, whole cache lines. */
-static void *part(char **at, int64_t n)
+/* Scratch memory as it is carved; without a base it is only counted. */
+struct carving {
+    char *base;
+    size_t used;
+};
+
+/* Takes n floats of it, whole cache lines. */
+static void *part(struct carving *from, int64_t n)
 {
-    void *is = *at;
-    *at += ((size_t)n * 4 + 63) / 64 * 64;
+    void *is = from->base ? from->base + from->used : NULL;
+    from->used += ((size_t)n * 4 + 63) / 64 * 64;
     return is;
 }
 
-static struct panels panels_of(struct sizes s, char **at)
+static struct panels panels_of(struct sizes s, struct carving *at)
 {
     struct panels p = {.vocab = s.vocab, .width = s.width, .words = up_to(s.vocab, PANEL), .rows = s.chunk};
     if (!s.panels)
@@ -63,10 +69,10 @@ static struct panels panels_of(struct sizes s, char **at)
     return p;
 }
 
-/* Carves it; returns its end. Panels lie where logits do: only one of them is in use. */
-static char *memory_of(struct sizes s, void *scratch, struct memory *m)
+/* Carves it; returns how much it takes. Panels lie where logits do: only one of them is in use. */
+static size_t memory_of(struct sizes s, void *scratch, struct memory *m)
 {
-    char *at = scratch;
+    struct carving at = {scratch, 0};
     m->panels = panels_of(s, &at);
     const int64_t logits = s.chunk * s.vocab, z = s.panels ? panels_z_size(&m->panels) : 0;
     m->logits = m->panels.z = part(&at, z > logits ? z : logits);
@@ -75,14 +81,14 @@ static char *memory_of(struct sizes s, void *scratch, struct memory *m)
     m->x = part(&at, s.chunk * s.width);
     m->dx = part(&at, s.chunk * s.width);
     m->list = part(&at, s.rows);
-    return at;
+    return at.used;
 }
 
 static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
 {
     (void)threads;
     struct memory m;
-    return (size_t)((uintptr_t)memory_of(sizes_of(p, op), NULL, &m));
+    return memory_of(sizes_of(p, op), NULL, &m);
 }
 
 static void find_rows(struct work *w)

@@ -1,0 +1,76 @@
+/* The executor binds values of every type: first values, and what two programs share. */
+#include "core/bf16.h"
+#include "support/models.h"
+
+static value_id parameter(struct program *p, const char *name, enum dtype type, enum param_init init, int64_t n)
+{
+    const value_id v = program_add_parameter(p, name, shape_of(1, n), ROLE_MATRIX, init, 0.5f);
+    p->values[v].dtype = type;
+    return v;
+}
+
+/* Numbers of two bytes get the same draw as those of four, rounded, and nothing beside them is written. */
+static void test_first_values_of_bf16(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    struct program *p = program_new("types");
+    const value_id half = parameter(p, "w", BF16, INIT_NORMAL, N), ones = parameter(p, "one", BF16, INIT_ONES, N),
+                   zeros = parameter(p, "zero", BF16, INIT_ZEROS, N), wide = parameter(p, "wide", F32, INIT_ONES, N);
+    struct backend *b = new_backend(1, true);
+    struct exec *e = new_exec(p, b);
+    uint16_t is[N];
+    float drawn[N];
+    rng_fill_normal(drawn, N, 0.5f, 3, rng_stream_of("w"));
+    exec_read(e, half, is);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(is[i], bf16_bits(drawn[i]));
+    exec_read(e, ones, is);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(is[i], 0x3f80);
+    exec_read(e, zeros, is);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(is[i], 0);
+    exec_read(e, wide, drawn);
+    for (int i = 0; i < N; i++)
+        assert_true(drawn[i] == 1);
+    exec_free(e);
+    b->free(b);
+}
+
+/* A value that another program has under the same name and shape, but in another type, is another value. */
+static void test_shared_values_have_one_type(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    struct backend *b = new_backend(1, true);
+    struct program *p = program_new("first"), *q = program_new("second");
+    const value_id w = parameter(p, "w", F32, INIT_ONES, N), same = parameter(p, "same", F32, INIT_ONES, N);
+    const value_id w16 = parameter(q, "w", BF16, INIT_ONES, N), also = parameter(q, "same", F32, INIT_ONES, N);
+    struct exec *first = new_exec(p, b), *second = NULL;
+    struct error err;
+    float seven[N], is[N];
+    uint16_t zeros[N] = {0};
+    for (int i = 0; i < N; i++)
+        seven[i] = 7;
+    exec_write(first, w, seven);
+    exec_write(first, same, seven);
+    assert_ok(exec_new(&second, q, b, first, &err), err);
+    exec_write(second, w16, zeros);
+    exec_read(first, w, is);
+    assert_memory_equal(is, seven, sizeof seven);
+    exec_read(second, also, is);
+    assert_memory_equal(is, seven, sizeof seven);
+    exec_free(second);
+    exec_free(first);
+    b->free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_values_of_bf16),
+        cmocka_unit_test(test_shared_values_have_one_type),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

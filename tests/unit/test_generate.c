@@ -1,0 +1,131 @@
+/* Generation sees what training saw: a model with segments gets the segments that its data would have. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "support/check.h"
+#include "train/train_int.h"
+
+enum { SEQ = 24, PROMPTS = 24 };
+
+static struct config small_config(const char *tokens)
+{
+    char text[512];
+    struct config c;
+    struct error err;
+    snprintf(text, sizeof text,
+             "model: {arch: postln, dim: 32, layers: 1, heads: 2, seq: %d, segments: 3}\n"
+             "data: {domain: formulas, chars: 20000, workers: 0, tokens: %s}\n"
+             "train: {batch_size: 8, steps: 60, lr: 0.01, warmup: 5}\neval: {every: 0}\nthreads: 1\n", SEQ, tokens);
+    assert_ok(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), err);
+    return c;
+}
+
+static void take_text(void *context, const char *text, size_t length)
+{
+    char *all = context;
+    strncat(all, text, length);
+}
+
+/* The program that predicts, with the checkpoint's weights. */
+static struct exec *open_model(const struct config *c, const char *checkpoint, struct backend *b)
+{
+    struct checkpoint ck;
+    struct program *p;
+    struct exec *e = NULL;
+    struct error err;
+    assert_ok(checkpoint_load(&ck, checkpoint, &err), err);
+    assert_ok(forward_program(&p, c, (struct model_options){.batch = 1}, NULL, &err), err);
+    assert_ok(exec_new(&e, p, b, NULL, &err), err);
+    assert_ok(state_load_tensors(e, &ck.weights, VALUE_PARAMETER, ck.path, &err), err);
+    checkpoint_release(&ck);
+    return e;
+}
+
+/* The likeliest token behind the first n of a sample, as the data gives it. */
+static int32_t expected(struct exec *e, const struct config *c, const int32_t *tokens, const int32_t *segments, int64_t n)
+{
+    const struct program *p = exec_program(e);
+    float *logits = calloc((size_t)(SEQ * c->model.vocab), sizeof *logits);
+    int32_t best = 0;
+    exec_write(e, p->tokens, tokens);
+    exec_write(e, p->segments, segments);
+    exec_run(e, PHASE_DATA, PHASE_FORWARD);
+    exec_read(e, p->logits, logits);
+    const float *row = logits + (n - 1) * c->model.vocab;
+    for (int32_t i = 1; i < c->model.vocab; i++)
+        if (row[i] > row[best])
+            best = i;
+    free(logits);
+    return best;
+}
+
+static void check_samples(const struct config *c, const struct dataset *d, const char *checkpoint, struct exec *e)
+{
+    const struct tokenizer *t = dataset_tokenizer(d);
+    int32_t tokens[SEQ], targets[SEQ], segments[SEQ];
+    struct error err;
+    int later = 0;                      /* prompts that end in another segment than the first */
+    for (int i = 0; i < PROMPTS; i++) {
+        char prompt[SEQ * 16 + 1] = "", all[SEQ * 16 + 32] = "", next[16];
+        const int64_t n = SEQ / 2 + i % (SEQ / 2);
+        assert_ok(dataset_sample(d, SPLIT_TRAIN, i, tokens, targets, segments, &err), err);
+        for (int64_t k = 0; k < n; k++) {
+            char one[16];
+            strncat(prompt, one, tokenizer_decode(t, tokens[k], one));
+        }
+        const struct generate_options o = {.prompt = prompt, .tokens = 1};
+        assert_ok(generate_run(checkpoint, &o, take_text, all, &err), err);
+        tokenizer_decode(t, expected(e, c, tokens, segments, n), next);
+        assert_memory_equal(all, prompt, strlen(prompt));
+        assert_string_equal(all + strlen(prompt), next);
+        later += segments[n - 1] > 0;
+    }
+    assert_true(later > PROMPTS / 4);
+}
+
+static void check_model(const char *tokens)
+{
+    struct config c = small_config(tokens);
+    char folder[] = "/tmp/hone-generate-XXXXXX", out[64];
+    const struct train_observer watch = {.context = NULL};
+    struct train_options o = {.out = out};
+    struct train_result result;
+    struct dataset *d;
+    struct backend *b = NULL;
+    struct error err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(out, sizeof out, "%s/run", folder);
+    assert_ok(train_run(&c, &o, &watch, &result, &err), err);
+    assert_ok(dataset_open(&d, &c, &err), err);
+    c.model.vocab = dataset_vocab(d);
+    assert_ok(train_open_backend(&b, &c, &err), err);
+    struct exec *e = open_model(&c, result.checkpoint, b);
+    check_samples(&c, d, result.checkpoint, e);
+    exec_free(e);
+    b->free(b);
+    dataset_free(d);
+    assert_ok(fs_remove_tree(folder, &err), err);
+}
+
+static void test_segments_of_characters(void **state)
+{
+    (void)state;
+    check_model("char");
+}
+
+static void test_segments_of_bytes(void **state)
+{
+    (void)state;
+    check_model("byte");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_segments_of_characters),
+        cmocka_unit_test(test_segments_of_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
