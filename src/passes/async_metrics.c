@@ -19,9 +19,9 @@ static int find_read(const struct program *p, enum metric m)
 static void remove_read(struct program *p, enum metric m)
 {
     const int at = find_read(p, m);
-    struct value *v = &p->values[p->ops[at].out[0]];
-    v->kind = VALUE_ACTIVATION;
-    v->name = arena_printf(&p->arena, "unused.%s", v->name);
+    const value_id v = p->ops[at].out[0];
+    p->values[v].kind = VALUE_ACTIVATION;
+    program_rename(p, v, arena_printf(&p->arena, "unused.%s", p->values[v].name));
     program_remove_op(p, at);
 }
 

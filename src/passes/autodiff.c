@@ -10,6 +10,7 @@ struct tape {
     struct program *p;
     value_id *grad;             /* per forward value: its gradient so far, or NO_VALUE */
     const bool *needed;         /* per forward value: a parameter lies behind it */
+    int at;                     /* the forward op whose rule is asked */
 };
 
 typedef void rule_fn(struct tape *t, const struct op *op);
@@ -212,7 +213,7 @@ static void d_linear_gelu(struct tape *t, const struct op *op)
     if (slope == NO_VALUE) {
         const char *name = arena_printf(&p->arena, "%s.slope", p->values[y].name);
         slope = program_add_value(p, name, VALUE_ACTIVATION, F32, p->values[y].shape);
-        struct op *forward = &p->ops[program_writer(p, y)];
+        struct op *forward = &p->ops[t->at];
         forward->attrs.parts = forward->n_out = 2;
         forward->out = arena_copy(&p->arena, (value_id[]){y, slope}, 2 * sizeof slope);
     }
@@ -238,7 +239,7 @@ static void d_linear_loss(struct tape *t, const struct op *op)
         const value_id of = op->in[i - 2];
         out[i] = program_add_value(p, grad_name(t, of), VALUE_GRADIENT, F32, p->values[of].shape);
     }
-    struct op *forward = &p->ops[program_writer(p, op->out[0])];
+    struct op *forward = &p->ops[t->at];
     forward->attrs.parts = forward->n_out = 4;
     forward->out = arena_copy(&p->arena, out, sizeof out);
     for (int i = 0; i < 2; i++)
@@ -289,6 +290,7 @@ static enum status walk_back(struct tape *t, int n_ops, struct error *err)
             return error_set(err, BAD_INPUT, "op %d %s (layer %d) has no gradient rule", i, op_info(op.kind)->name,
                              op.layer);
         p->layer = op.layer;
+        t->at = i;
         rules[op.kind](t, &op);
         if (p->error.status)
             return error_set(err, p->error.status, "autodiff of op %d %s: %s", i, op_info(op.kind)->name, p->error.text);

@@ -3,44 +3,51 @@
  * backward is one multiplication. */
 #include "passes/optimize.h"
 #include "program/rewrite.h"
+#include "program/rewriter.h"
 
-/* The product with bias that the GELU at this place, and nothing else, reads; or -1. */
-static int find_linear(const struct program *p, int gelu)
+/* The product with bias that this GELU, and nothing else, reads; or -1. */
+static int find_linear(const struct rewriter *r, int gelu)
 {
+    const struct program *p = r->p;
     if (p->ops[gelu].kind != OP_GELU)
         return -1;
     const value_id u = p->ops[gelu].in[0];
-    const int linear = program_writer(p, u);
-    if (linear < 0 || program_readers(p, u, NULL) != 1 || program_is_root(p, u))
+    const int linear = rewriter_writer(r, u);
+    if (linear < 0 || rewriter_readers(r, u) != 1 || program_is_root(p, u))
         return -1;
     const struct op *op = &p->ops[linear];
     const bool form = op->kind == OP_MATMUL && op->n_in == 3 && op->attrs.trans_b && !op->attrs.trans_a;
     return form && p->values[op->in[1]].shape.rank == 2 && op->phase == p->ops[gelu].phase ? linear : -1;
 }
 
-static bool fuse(struct program *p, int linear, int gelu)
+static int fuse(struct rewriter *r, int linear, int gelu)
 {
-    const struct op product = p->ops[linear], old = p->ops[gelu];
-    if (program_insert_op(p, gelu, OP_LINEAR_GELU, (struct op_attrs){.parts = 1}, p->values[old.out[0]].name, product.n_in,
-                          product.in) < 0)
-        return false;
-    program_replace_value(p, old.out[0], p->ops[gelu].out[0]);
-    program_remove_op(p, gelu + 1);
-    program_remove_op(p, linear);
-    return true;
+    const struct program *p = r->p;
+    const struct op product = p->ops[linear];
+    const int made = rewriter_insert(r, gelu, OP_LINEAR_GELU, (struct op_attrs){.parts = 1}, p->values[p->ops[gelu].out[0]].name,
+                                     product.n_in, product.in);
+    if (made == NO_OP)
+        return NO_OP;
+    rewriter_replace(r, p->ops[gelu].out[0], p->ops[made].out[0]);
+    rewriter_remove(r, gelu);
+    rewriter_remove(r, linear);
+    return made;
 }
 
 int pass_fuse_bias_gelu(struct program *p)
 {
+    struct rewriter r;
     int places = 0;
-    for (int i = 0; i < p->n_ops; i++) {
-        const int linear = find_linear(p, i);
+    rewriter_open(&r, p);
+    for (int i = r.first; i != NO_OP; i = rewriter_next(&r, i)) {
+        const int linear = find_linear(&r, i);
         if (linear < 0)
             continue;
-        if (!fuse(p, linear, i))
+        i = fuse(&r, linear, i);
+        if (i == NO_OP)
             break;
         places++;
-        i--;                                    /* one op less stands before the next */
     }
+    rewriter_close(&r);
     return places;
 }

@@ -8,48 +8,51 @@
 struct unit { int gate, up, silu, mul; };
 
 /* Op `mul` with input k from a SiLU that nothing else reads, both sides from products of one input. */
-static bool find_unit(const struct program *p, int mul, int k, struct unit *u)
+static bool find_unit(const struct rewriter *r, int mul, int k, struct unit *u)
 {
+    const struct program *p = r->p;
     const struct op *op = &p->ops[mul];
     const value_id act = op->in[k];
     u->mul = mul;
-    u->silu = program_writer(p, act);
-    if (u->silu < 0 || p->ops[u->silu].kind != OP_SILU || program_readers(p, act, NULL) != 1 || program_is_root(p, act))
+    u->silu = rewriter_writer(r, act);
+    if (u->silu < 0 || p->ops[u->silu].kind != OP_SILU || rewriter_readers(r, act) != 1 || program_is_root(p, act))
         return false;
-    u->gate = program_writer(p, p->ops[u->silu].in[0]);
-    u->up = program_writer(p, op->in[1 - k]);
+    u->gate = rewriter_writer(r, p->ops[u->silu].in[0]);
+    u->up = rewriter_writer(r, op->in[1 - k]);
     return u->gate >= 0 && u->up >= 0 && u->gate != u->up && projection_is(p, &p->ops[u->gate]) &&
            projection_is(p, &p->ops[u->up]) && projections_fit(&p->ops[u->gate], &p->ops[u->up]);
 }
 
-/* Returns the index of the op that now makes the unit's result, or -1 after a mistake, which is in p->error. */
-static int fuse(struct program *p, const struct unit *u)
+/* Returns the op that now makes the unit's result, or NO_OP after a mistake, which is in p->error. */
+static int fuse(struct rewriter *r, const struct unit *u)
 {
-    const value_id act = p->ops[u->silu].out[0], y = p->ops[u->mul].out[0];
-    const int project = projections_join(p, (int[]){u->gate, u->up}, 2, "gate_up");
-    if (project < 0)
-        return -1;
+    const struct program *p = r->p;
+    const int project = projections_join(r, (int[]){u->gate, u->up}, 2, "gate_up");
+    if (project == NO_OP)
+        return NO_OP;
     const value_id in[] = {p->ops[project].out[0], p->ops[project].out[1]};
-    const int at = projection_insert(p, program_writer(p, y), OP_SWIGLU, (struct op_attrs){0}, "swiglu", 2, in);
-    if (at < 0)
-        return -1;
-    const value_id made = p->ops[at].out[0];
-    program_replace_value(p, y, made);
-    program_remove_op(p, program_writer(p, y));
-    program_remove_op(p, program_writer(p, act));
-    return program_writer(p, made);
+    const int made = projection_insert(r, u->mul, OP_SWIGLU, (struct op_attrs){0}, "swiglu", 2, in);
+    if (made == NO_OP)
+        return NO_OP;
+    rewriter_replace(r, p->ops[u->mul].out[0], p->ops[made].out[0]);
+    rewriter_remove(r, u->mul);
+    rewriter_remove(r, u->silu);
+    return made;
 }
 
 int pass_fuse_gate_up(struct program *p)
 {
-    int places = 0;
+    struct rewriter r;
     struct unit u;
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].kind == OP_MUL && (find_unit(p, i, 0, &u) || find_unit(p, i, 1, &u))) {
-            i = fuse(p, &u);
-            if (i < 0)
+    int places = 0;
+    rewriter_open(&r, p);
+    for (int i = r.first; i != NO_OP; i = rewriter_next(&r, i))
+        if (p->ops[i].kind == OP_MUL && (find_unit(&r, i, 0, &u) || find_unit(&r, i, 1, &u))) {
+            i = fuse(&r, &u);
+            if (i == NO_OP)
                 break;
             places++;
         }
+    rewriter_close(&r);
     return places;
 }

@@ -16,49 +16,55 @@ static enum role role_of_input(const struct op *op, int k)
     }
 }
 
-/* What value v, written by op `at`, is to attention, rotated or not. */
-static enum role role_of(const struct program *p, int at, value_id v)
+/* What value v is to attention, rotated or not: what its first reader with a role says. */
+static enum role role_of(const struct rewriter *r, value_id v)
 {
-    for (int i = at + 1; i < p->n_ops; i++) {
-        const struct op *op = &p->ops[i];
-        for (int k = 0; k < op->n_in; k++) {
-            if (op->in[k] != v)
-                continue;
-            const enum role role = op->kind == OP_ROPE && k == 0 ? role_of(p, i, op->out[0]) : role_of_input(op, k);
-            if (role != NO_ROLE)
-                return role;
-        }
+    enum role role = NO_ROLE;
+    int first = NO_USE;
+    for (int u = rewriter_first_use(r, v); u != NO_USE; u = r->uses[u].next) {
+        const struct value_use *use = &r->uses[u];
+        const struct op *op = &r->p->ops[use->op];
+        const enum role own = op->kind == OP_ROPE && use->input == 0 ? role_of(r, op->out[0]) : role_of_input(op, use->input);
+        if (own == NO_ROLE)
+            continue;
+        const bool earlier = first == NO_USE || rewriter_is_before(r, use->op, r->uses[first].op) ||
+                             (use->op == r->uses[first].op && use->input < r->uses[first].input);
+        first = earlier ? u : first;
+        role = earlier ? own : role;
     }
-    return NO_ROLE;
+    return role;
 }
 
-/* The products of the group that op `first` begins, by role; false: it is not whole. */
-static bool find_group(const struct program *p, int first, int at[ROLES])
+/* The products of the group that op `first` begins, by role, of each the first; false: it is not whole. */
+static bool find_group(const struct rewriter *r, int first, int at[ROLES])
 {
-    for (int r = 0; r < ROLES; r++)
-        at[r] = -1;
-    int found = 0;
-    for (int i = first; i < p->n_ops && found < ROLES; i++) {
-        const struct op *op = &p->ops[i];
-        if (!projection_is(p, op) || !projections_fit(&p->ops[first], op))
+    const struct op *ops = r->p->ops;
+    for (int i = 0; i < ROLES; i++)
+        at[i] = NO_OP;
+    for (int u = rewriter_first_use(r, ops[first].in[0]); u != NO_USE; u = r->uses[u].next) {
+        const int i = r->uses[u].op;
+        if (r->uses[u].input != 0 || rewriter_is_before(r, i, first) || !projection_is(r->p, &ops[i]) ||
+            !projections_fit(&ops[first], &ops[i]))
             continue;
-        const enum role role = role_of(p, i, op->out[0]);
-        if (role != NO_ROLE && at[role] < 0) {
+        const enum role role = role_of(r, ops[i].out[0]);
+        if (role != NO_ROLE && (at[role] == NO_OP || rewriter_is_before(r, i, at[role])))
             at[role] = i;
-            found++;
-        }
     }
-    return found == ROLES;
+    return at[QUERY] != NO_OP && at[KEY] != NO_OP && at[VALUE] != NO_OP;
 }
 
 int pass_fuse_qkv(struct program *p)
 {
+    struct rewriter r;
     int places = 0, at[ROLES];
-    for (int i = 0; i < p->n_ops; i++)
-        if (projection_is(p, &p->ops[i]) && role_of(p, i, p->ops[i].out[0]) != NO_ROLE && find_group(p, i, at)) {
-            if (projections_join(p, at, ROLES, "qkv") < 0)
+    rewriter_open(&r, p);
+    for (int i = r.first; i != NO_OP; i = rewriter_next(&r, i))
+        if (projection_is(p, &p->ops[i]) && role_of(&r, p->ops[i].out[0]) != NO_ROLE && find_group(&r, i, at)) {
+            i = projections_join(&r, at, ROLES, "qkv");
+            if (i == NO_OP)
                 break;
             places++;
         }
+    rewriter_close(&r);
     return places;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "passes/passes.h"
+#include "passes/placement.h"
 
 enum { ALIGN = 64 };
 
@@ -59,18 +60,24 @@ static void find_lifetimes(struct planner *w)
             keep(w, p->values[i].grad);
 }
 
+/* A value that one op reads twice must stay intact. */
+static bool is_read_twice(const struct op *op, int j)
+{
+    bool twice = false;
+    for (int k = 0; k < op->n_in; k++)
+        twice |= k != j && op->in[k] == op->in[j];
+    return twice;
+}
+
 /* The input whose memory the first output of op i may take, or NO_VALUE. */
 static value_id reusable_input(const struct planner *w, int i)
 {
     const struct op *op = &w->p->ops[i];
     const unsigned reuse = op_info(op->kind)->reuse;
-    for (int j = 0; j < op->n_in; j++) {
+    for (int j = 0; j < op->n_in && j < 32; j++) {
         const value_id v = op->in[j];
-        bool twice = false;                     /* a value read twice by one op must stay intact */
-        for (int k = 0; k < op->n_in; k++)
-            twice |= k != j && op->in[k] == v;
-        if (j < 32 && (reuse >> j & 1) && planned(w, v) && w->last[v] == i && !twice &&
-            value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]))
+        if ((reuse >> j & 1) && planned(w, v) && w->last[v] == i &&
+            value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]) && !is_read_twice(op, j))
             return v;
     }
     return NO_VALUE;
@@ -105,42 +112,18 @@ static int larger_first(const void *a, const void *b)
     return x->owner - y->owner;
 }
 
-/* The lowest offset at which `b` collides with none of the placed buffers that live at the same time; those are listed from
- * the lowest on. */
-static size_t lowest_gap(const struct buffer *b, struct buffer *const *placed, int n)
-{
-    size_t at = 0;
-    for (int i = 0; i < n && placed[i]->offset < at + b->bytes; i++) {
-        const struct buffer *other = placed[i];
-        const bool together = other->first <= b->last && b->first <= other->last;
-        if (together && other->offset + other->bytes > at)
-            at = other->offset + other->bytes;
-    }
-    return at;
-}
-
-/* Keeps the list of placed buffers in the order of their offsets. */
-static void insert_placed(struct buffer **placed, int n, struct buffer *b)
-{
-    int i = n;
-    for (; i > 0 && placed[i - 1]->offset > b->offset; i--)
-        placed[i] = placed[i - 1];
-    placed[i] = b;
-}
-
 static size_t place(struct planner *w)
 {
-    struct buffer **placed = xcalloc((size_t)w->n, sizeof *placed);
+    struct placement *placed = placement_new(w->p->n_ops + 1);          /* what is kept lives until after the last op */
     size_t top = 0;
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
-        b->offset = lowest_gap(b, placed, i);
-        insert_placed(placed, i, b);
+        b->offset = placement_add(placed, b->first, b->last, b->bytes);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
     }
-    free(placed);
+    placement_free(placed);
     return top;
 }
 
@@ -209,19 +192,26 @@ static void count_persistent(const struct program *p, struct memory_point *point
     }
 }
 
-/* A buffer counts once while any of its values lives, under the kind of its first value. */
+/* A buffer counts once while any of its values lives, under the kind of its first value. What begins and ends is noted where it
+ * does, then summed up from op to op; bytes are whole numbers, so no sum depends on the order. */
 void pass_memory_timeline(const struct program *p, struct memory_point *points)
 {
     struct planner w = planner_make(p);
-    struct memory_point persistent = {0};
-    count_persistent(p, &persistent);
+    struct memory_point now = {0};
     for (int i = 0; i < p->n_ops; i++)
-        points[i] = persistent;
+        points[i] = (struct memory_point){0};
     for (int k = 0; k < w.n; k++) {
         const struct buffer *b = &w.buffers[k];
         const bool gradient = p->values[b->owner].kind == VALUE_GRADIENT;
-        for (int i = b->first; i <= b->last && i < p->n_ops; i++)
-            *(gradient ? &points[i].gradients : &points[i].activations) += (double)b->bytes;
+        *(gradient ? &points[b->first].gradients : &points[b->first].activations) += (double)b->bytes;
+        if (b->last + 1 < p->n_ops)
+            *(gradient ? &points[b->last + 1].gradients : &points[b->last + 1].activations) -= (double)b->bytes;
+    }
+    count_persistent(p, &now);
+    for (int i = 0; i < p->n_ops; i++) {
+        now.gradients += points[i].gradients;
+        now.activations += points[i].activations;
+        points[i] = now;
     }
     planner_release(&w);
 }

@@ -23,6 +23,7 @@ void program_free(struct program *p)
 {
     if (!p)
         return;
+    program_release_names(p);
     arena_release(&p->arena);
     free(p->values);
     free(p->ops);
@@ -67,14 +68,6 @@ value_id program_add_parameter(struct program *p, const char *name, struct shape
     v->init_std = std;
     v->group = p->layer;
     return id;
-}
-
-value_id program_find(const struct program *p, const char *name)
-{
-    for (int i = 0; i < p->n_values; i++)
-        if (!strcmp(p->values[i].name, name))
-            return i;
-    return NO_VALUE;
 }
 
 static enum value_kind output_kind(const struct program *p, const struct op *op)

@@ -71,6 +71,11 @@ struct op {
     struct op_profile profile;
 };
 
+struct name_table {                 /* names.c */
+    value_id *slots;
+    int cap, known;                 /* values [0, known) are in it */
+};
+
 struct program {
     const char *name;
     struct value *values;
@@ -88,6 +93,7 @@ struct program {
     enum phase phase;
     int layer;
     const char *made_by, *scope;
+    struct name_table names;
     struct arena arena;
 };
 
@@ -101,7 +107,11 @@ value_id program_add_value(struct program *p, const char *name, enum value_kind 
                            struct shape shape);
 value_id program_add_parameter(struct program *p, const char *name, struct shape shape, enum param_role role,
                                enum param_init init, float std);
-value_id program_find(const struct program *p, const char *name);       /* NO_VALUE if absent */
+/* The first value of that name; NO_VALUE: none. Names are changed by program_rename alone. */
+value_id program_find(const struct program *p, const char *name);
+void program_rename(struct program *p, value_id v, const char *name);   /* the text is not copied */
+void program_keep_values(struct program *p, int n);                     /* the first n; nothing may use the others */
+void program_release_names(struct program *p);                          /* for program_free */
 
 /* Appends an op. Its outputs are new values of the kind the phase implies (activation, gradient, or constant when it
  * has no inputs), shaped by the op table and named scope.name, except for ops that update values in place (ops.h), whose

@@ -1,7 +1,6 @@
 /* Insertion, removal and substitution in the list of ops. */
 #include "program/rewrite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int program_writer(const struct program *p, value_id v)
@@ -73,21 +72,12 @@ int program_insert_copy(struct program *p, int at, const struct op *op, const ch
     for (int i = op_updated(old.kind, &old.attrs); i < old.n_out; i++) {
         const struct value *from = &p->values[old.out[i]];
         struct value *to = &p->values[p->ops[at].out[i]];
-        to->name = arena_printf(&p->arena, "%s.%s", prefix, from->name);
+        program_rename(p, p->ops[at].out[i], arena_printf(&p->arena, "%s.%s", prefix, from->name));
         to->kind = from->kind;
         to->dtype = from->dtype;
         to->layer = from->layer;
     }
     return at;
-}
-
-void program_move_ops(struct program *p, int from, int n, int to)
-{
-    struct op *moved = xcalloc((size_t)n, sizeof *moved);
-    memcpy(moved, &p->ops[from], (size_t)n * sizeof *moved);
-    memmove(&p->ops[to + n], &p->ops[to], (size_t)(from - to) * sizeof *moved);
-    memcpy(&p->ops[to], moved, (size_t)n * sizeof *moved);
-    free(moved);
 }
 
 void program_remove_op(struct program *p, int at)
@@ -102,6 +92,11 @@ void program_replace_value(struct program *p, value_id from, value_id to)
         for (int k = 0; k < p->ops[i].n_in; k++)
             if (p->ops[i].in[k] == from)
                 p->ops[i].in[k] = to;
+    program_replace_root(p, from, to);
+}
+
+void program_replace_root(struct program *p, value_id from, value_id to)
+{
     value_id *list[8];
     const int n = roots(p, list);
     for (int i = 0; i < n; i++)

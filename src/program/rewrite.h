@@ -1,4 +1,5 @@
-/* Changing a program that is there: what passes need to put one op in the place of several. */
+/* Changing a program that is there, in one place: every function is a sweep over the list. Passes that change every layer use
+ * rewriter.h. */
 #ifndef HONE_PROGRAM_REWRITE_H
 #define HONE_PROGRAM_REWRITE_H
 
@@ -18,11 +19,10 @@ int program_insert_op(struct program *p, int at, enum op_kind kind, struct op_at
 /* Adds a copy of `op`, which reads `in` instead, at position `at` as above: attributes and choices are the same, and its outputs
  * are new values of the kinds of the old ones, named PREFIX.NAME. */
 int program_insert_copy(struct program *p, int at, const struct op *op, const char *prefix, const value_id *in);
-/* Moves the n ops from `from` on to position `to`, before it. */
-void program_move_ops(struct program *p, int from, int n, int to);
 void program_remove_op(struct program *p, int at);      /* its outputs must have no readers left; they stay as dead values */
 
 /* Whoever read `from` reads `to` from now on; roots too. Values of one shape. */
 void program_replace_value(struct program *p, value_id from, value_id to);
+void program_replace_root(struct program *p, value_id from, value_id to);      /* among the roots alone */
 
 #endif

@@ -29,33 +29,42 @@ static struct tensor tensor_of(const struct value *v)
 
 /* Sums of gradients over micro-batches are empty between two steps. The pass no-zero-fill leaves what they held in memory, but a
  * run that is continued without it must find zeros. */
-static bool is_empty_between_steps(const struct program *p, value_id v)
+static bool *mark_empty_between_steps(const struct program *p)
 {
+    bool *empty = xcalloc((size_t)p->n_values, sizeof *empty);
     for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].kind == OP_ACCUMULATE && p->ops[i].in[0] == v)
-            return true;
-    return false;
+        if (p->ops[i].kind == OP_ACCUMULATE)
+            empty[p->ops[i].in[0]] = true;
+    return empty;
+}
+
+static enum status list_add(struct tensor_list *l, struct exec *e, value_id v, bool empty, struct error *err)
+{
+    const struct value *value = &exec_program(e)->values[v];
+    struct tensor *t = &l->tensors[l->n];
+    *t = tensor_of(value);
+    t->data = malloc(value_bytes(value));
+    if (!t->data)
+        return error_no_memory(err, "a copy of the weights for the checkpoint", value_bytes(value));
+    l->n++;
+    if (empty)
+        memset(t->data, 0, value_bytes(value));
+    else
+        exec_read(e, v, t->data);
+    return OK;
 }
 
 static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_kind kind, struct error *err)
 {
     const struct program *p = exec_program(e);
+    bool *empty = mark_empty_between_steps(p);
+    enum status st = OK;
     l->tensors = xcalloc((size_t)p->n_values, sizeof *l->tensors);
-    for (int i = 0; i < p->n_values; i++) {
-        if (p->values[i].kind != kind)
-            continue;
-        struct tensor *t = &l->tensors[l->n];
-        *t = tensor_of(&p->values[i]);
-        t->data = malloc(value_bytes(&p->values[i]));
-        if (!t->data)
-            return error_no_memory(err, "a copy of the weights for the checkpoint", value_bytes(&p->values[i]));
-        l->n++;
-        if (is_empty_between_steps(p, i))
-            memset(t->data, 0, value_bytes(&p->values[i]));
-        else
-            exec_read(e, i, t->data);
-    }
-    return OK;
+    for (int i = 0; i < p->n_values && st == OK; i++)
+        if (p->values[i].kind == kind)
+            st = list_add(l, e, i, empty[i], err);
+    free(empty);
+    return st;
 }
 
 json_t *tokenizer_json(const struct tokenizer *t)
