@@ -102,6 +102,10 @@ enum status config_load(struct config *out, const char *path, const char *const 
 enum status config_parse(struct config *out, const char *file, const char *text, size_t length,
                          const char *const *sets, int n_sets, struct error *err);
 
+/* The same for what a checkpoint kept, which another version of hone may have written. Keys that this one does not know are left out
+ * where they only say how the run worked; in model, data and train, which say what it is, they are refused as ever. */
+enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, struct error *err);
+
 /* Writes the whole configuration as YAML that config_load reads back to an equal struct. */
 void config_print(const struct config *c, FILE *to);
 

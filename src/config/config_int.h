@@ -56,6 +56,7 @@ struct config_place {
 struct config_reader {
     struct config *c;
     const char *file;
+    bool saved;                         /* by a run of any version: what is not known may be left out; see config_parse_saved */
     struct config_place places[CONFIG_KEYS_MAX];
     int section_lines[CONFIG_SECTIONS_MAX];
     struct error *err;

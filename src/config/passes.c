@@ -56,6 +56,8 @@ enum status config_passes_add(struct config_reader *r, int key, struct config_pl
             return OK;
         }
     }
+    if (r->saved)
+        return OK;
     const char *meant = suggest_nearest(name, names, CONFIG_PASSES);
     if (meant)
         return config_refuse(r, at, "%s: there is no pass '%s'; did you mean '%s'?", config_keys[key].name,

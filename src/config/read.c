@@ -93,6 +93,13 @@ static enum status read_name(struct config_reader *r, const yaml_node_t *node, c
     return check_node(r, node, line_of(node), *name);
 }
 
+/* Sections whose keys make a run what it is; the others say how it works. */
+static bool says_what_it_is(int section)
+{
+    const char *name = config_sections[section].name;
+    return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "train");
+}
+
 static enum status read_section_key(struct config_reader *r, int section, yaml_document_t *doc, yaml_node_pair_t *pair)
 {
     const yaml_node_t *key_node = yaml_document_get_node(doc, pair->key);
@@ -104,7 +111,7 @@ static enum status read_section_key(struct config_reader *r, int section, yaml_d
     snprintf(name, sizeof name, "%s.%s", config_sections[section].name, leaf);
     const int key = config_key_find(name);
     if (key < 0)
-        return config_refuse_unknown(r, line_of(key_node), name);
+        return r->saved && !says_what_it_is(section) ? OK : config_refuse_unknown(r, line_of(key_node), name);
     return read_value(r, key, doc, yaml_document_get_node(doc, pair->value), line_of(key_node));
 }
 

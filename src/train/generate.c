@@ -43,7 +43,7 @@ static enum status read_config(struct generator *g, struct error *err)
     const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
-    return config_parse(&g->config, g->checkpoint.path, text, strlen(text), NULL, 0, err);
+    return config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), err);
 }
 
 /* The model is as large as it was trained: no setting makes it smaller. */

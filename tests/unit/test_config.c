@@ -276,6 +276,27 @@ static void test_schema(void **state)
     }
 }
 
+/* What another version of hone has saved: keys that it had, and that only say how a run works, are left out. */
+static void test_saved_by_another_version(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: llama, dim: 64}\noptimize: {passes: [fuse-qkv, fuse-all], fuse-all: auto, capture: 'on'}\n"
+                               "eval: {sometimes: 3}\n";
+    static const char *const refused[] = {"model: {arch: gpt, hats: 3}\n", "model: {arch: gpt}\ntrain: {hats: 3}\n",
+                                          "model: {arch: gpt}\ndata: {hats: 3}\n", "model: {arch: gpt}\nhats: {a: 3}\n",
+                                          "model: {arch: gpt}\neval: {every: often}\n"};
+    struct config c;
+    struct error err;
+    assert_int_equal(config_parse(&c, "t.yaml", text, sizeof text - 1, NULL, 0, &err), BAD_INPUT);
+    if (config_parse_saved(&c, "t.yaml", text, sizeof text - 1, &err) != OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(c.model.dim, 64);
+    for (int i = 0; i < CONFIG_PASSES; i++)
+        assert_int_equal(config_pass_is_on(&c, i), !strcmp(config_pass_name(i), "fuse-qkv"));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_int_equal(config_parse_saved(&c, "t.yaml", refused[i], strlen(refused[i]), &err), BAD_INPUT);
+}
+
 static void test_reference(void **state)
 {
     (void)state;
@@ -446,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_round_trip_odd),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_schema),
+        cmocka_unit_test(test_saved_by_another_version),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_lookup),
