@@ -106,7 +106,10 @@ void progress_show(struct progress *p, int64_t at, const char *text);
 void progress_note(struct progress *p, const char *text);
 void progress_clear(struct progress *p);
 
-/* Shows on the terminal that kernels are being timed, whenever they are: as a note in this bar; NULL: as a bar of its own. */
+void progress_line(struct progress *p, const char *text);       /* the text alone, where nobody knows how much is left */
+
+/* Shows on the terminal that kernels are being timed or a run is being set up, whenever they are: as a note in this bar; NULL: as
+ * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
 
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */

@@ -130,6 +130,10 @@ static void print_json(const struct train_result *r)
 
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
 {
+    if (!*r->checkpoint) {
+        fputs("stopped after 0 steps: the run was still being set up, and nothing of it was written\n", v->to);
+        return;
+    }
     plot_curve(v->to, v->x, v->y, v->n, v->entropy, "best possible");
     fprintf(v->to, "%s %lld steps", r->interrupted ? "stopped after" : "done:", (long long)r->steps);
     if (isfinite(r->loss))

@@ -7,6 +7,7 @@
 
 #include "core/bf16.h"
 #include "core/rng.h"
+#include "core/setup.h"
 #include "exec/exec_int.h"
 #include "passes/passes.h"
 
@@ -134,7 +135,7 @@ static enum status bind_ops(struct exec *e, struct error *err)
     if (e->backend->tune)
         e->backend->tune(e->backend, e->calls, n);
     name_kernels(e, n);
-    return OK;
+    return setup_check("kernels", err);
 }
 
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err)
@@ -150,9 +151,14 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     if (st == OK)
         st = bind_persistent(e, shared, err);
     if (st == OK)
+        st = setup_check("memory plan", err);
+    if (st == OK)
         st = bind_workspace(e, shared, err);
     if (st == OK)
+        st = setup_check("kernels", err);
+    if (st == OK)
         st = bind_ops(e, err);
+    setup_done();
     if (st == OK) {
         exec_run(e, PHASE_SETUP, PHASE_SETUP);
         *out = e;
@@ -276,6 +282,8 @@ enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *er
         const struct value *v = &e->program->values[i];
         if (v->kind != VALUE_PARAMETER && v->kind != VALUE_STATE)
             continue;
+        if (setup_check("weights", err) != OK)
+            return err->status;
         void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
         if (!host)
             return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/setup.h"
+
 const struct pass pass_table[] = {
     /* name                 answers                 effort       stage          run */
     {"flash-attention",     "no-flash-attention",   PASS_MEDIUM, STAGE_FORWARD, pass_flash_attention,
@@ -52,6 +54,8 @@ static enum status run_one(struct program *p, int i, int *places, struct error *
     p->made_by = made_by;
     if (places)
         places[i] += n;
+    if (setup_check(pass_table[i].name, err) != OK)     /* a pass that was told to stop leaves a program that nobody wants */
+        return err->status;
     struct error why;
     if (program_validate(p, &why))
         return error_set(err, why.status, "pass %s: %s", pass_table[i].name, why.text);
@@ -67,6 +71,8 @@ enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set
         if (i < 0 || !pass_table[i].name)
             break;
         if (pass_table[i].stage == stage && (set >> i & 1))
+            st = setup_check(pass_table[i].name, err);
+        if (st == OK && pass_table[i].stage == stage && (set >> i & 1))
             st = run_one(p, i, places, err);
     }
     return st;

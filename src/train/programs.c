@@ -1,4 +1,5 @@
 /* The programs of a run: the model, the passes that the config asks for, the training step around it. */
+#include "core/setup.h"
 #include "model/model.h"
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
@@ -81,6 +82,7 @@ enum status train_step_program(struct program **out, const struct config *c, int
         p->memory_limit = step_memory_limit(c);
     if (st == OK)
         st = pass_optimize(p, STAGE_STEP, train_pass_set(c), NULL, places, err);
+    setup_done();
     if (st == OK)
         *out = p;
     else

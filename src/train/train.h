@@ -64,7 +64,7 @@ struct train_result {
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
     bool interrupted;
-    char checkpoint[CONFIG_PATH_MAX];   /* empty when none was written */
+    char checkpoint[CONFIG_PATH_MAX];   /* empty when there is none: interrupted before the first step could begin */
 };
 
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
