@@ -82,7 +82,7 @@ enum status propose_pass(struct proposal *out, const struct situation *now, int 
     struct program *then;
     double saved_us = 0;
     *out = (struct proposal){.next = config_with_passes(&now->m.config, (pass_set)1 << pass), .predicted = 1};
-    if (train_pass_set(&now->m.config) >> pass & 1)         /* it is on */
+    if (config_pass_is_on(&now->m.config, pass))         /* it is on */
         return OK;
     enum status st = train_step_program(&then, &out->next, out->next.train.steps, places, err);
     if (st != OK)

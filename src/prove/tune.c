@@ -32,7 +32,7 @@ static struct config without_passes(const struct config *c)
     const int recompute = config_pass_find("recompute");
     struct config base = *c;
     base.optimize.passes = (struct pass_list){.choice = PASSES_NONE};
-    for (int i = 0; i < CONFIG_PASSES; i++)
+    for (int i = 0; pass_table[i].name; i++)
         base.optimize.pass[i] = c->optimize.pass[i] == PASS_OFF ? PASS_OFF : PASS_AUTO;
     if (config_pass_is_on(c, recompute))
         base.optimize.pass[recompute] = PASS_ON;

@@ -70,9 +70,6 @@ struct train_result {
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err);
 
-/* The passes that a configuration asks for. */
-pass_set train_pass_set(const struct config *c);
-
 /* The program of a training step of a configuration whose vocabulary is known, after its passes. places[PASSES_MAX] (may be
  * NULL) gets in how many places each pass changed something. The caller frees the program. */
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
