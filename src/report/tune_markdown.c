@@ -23,9 +23,10 @@ static const char *word(const json_t *j, const char *key)
 static bool yes(const json_t *j, const char *key) { return json_is_true(json_object_get(j, key)); }
 static size_t length(const json_t *j, const char *key) { return json_array_size(json_object_get(j, key)); }
 
-static const char *verdict(const json_t *stage)
+/* Over a column of the config that was given. */
+static const char *given_label(const json_t *j)
 {
-    return yes(stage, "kept") ? "kept" : isfinite(num(stage, "measured_speedup")) ? "dropped" : "not tried";
+    return strcmp(word(j, "given"), "the program without passes") ? "as given" : "without passes";
 }
 
 /* ---- cells ---- */
@@ -116,7 +117,8 @@ static void put_waterfall(FILE *to, const json_t *j)
     size_t i;
     if (!length(j, "stages"))
         return;
-    fputs("\n## From stage to stage\n\n| kept | the step | so far | |\n|---|---|---:|---:|\n| without passes", to);
+    fputs("\n## From stage to stage\n\n| kept | the step | so far | |\n|---|---|---:|---:|\n| ", to);
+    fputs(given_label(j), to);
     put_fall_row(to, 1, 1, step_us);
     json_array_foreach(list, i, s) {
         if (!yes(s, "kept") || yes(s, "around") || !(num(s, "cumulative_speedup") > 0))
@@ -133,7 +135,7 @@ static void put_waterfall(FILE *to, const json_t *j)
     if (now != 1 && isfinite(tuned_us)) {
         fputs("\nOne by one, what was kept multiplies to ", to);
         put_times(to, 1 / now);
-        fputs("; all together, measured in turns with the program without passes, it is ", to);
+        fprintf(to, "; all together, measured in turns with %s, it is ", word(j, "given"));
         put_times(to, num(j, "speedup"));
         fputs(".\n", to);
     }
@@ -151,7 +153,7 @@ static void put_stage(FILE *to, const json_t *s)
         fprintf(to, " (%.2f to %.2f)", num(s, "measured_low"), num(s, "measured_high"));
     fputs(" | ", to);
     put_percent(to, num(s, "prediction_error"));
-    fprintf(to, " | %s | ", verdict(s));
+    fprintf(to, " | %s | ", word(s, "outcome"));
     put_times(to, yes(s, "kept") ? num(s, "cumulative_speedup") : NAN);
     fputs(" | ", to);
     put_words(to, word(s, "change"));
@@ -207,18 +209,49 @@ static const char *mfu_label(const json_t *j, char out[48])
     return out;
 }
 
+/* Other programs that the tuned one was measured against, in turns of their own. */
+static void put_references(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "references"), *f;
+    number_text n;
+    size_t i;
+    json_array_foreach(list, i, f) {
+        fputs("\nMeasured on its own, the tuned config is ", to);
+        put_times(to, num(f, "speedup"));
+        fprintf(to, " (%.2f to %.2f) of %s, a step of which takes %s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
+                report_show_us(num(f, "step_us"), n));
+    }
+}
+
 static void put_points(FILE *to, const json_t *j)
 {
     char mfu[48];
     if (!isfinite(num(json_object_get(j, "before"), "step_us")) || !isfinite(num(json_object_get(j, "after"), "step_us")))
         return;
-    fputs("\n## Before and after\n\n| | without passes | tuned | change |\n|---|---:|---:|---:|\n", to);
+    fprintf(to, "\n## Before and after\n\n| | %s | tuned | change |\n|---|---:|---:|---:|\n", given_label(j));
     put_row(to, j, "step", "step_us", report_show_us, 1);
     put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
     put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
     put_row(to, j, mfu_label(j, mfu), "mfu_percent", report_show_percent, 100);
     put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
     put_row(to, j, "ops per step", "ops", report_show_count, 1);
+    fputs("\nAll rows are of the same turns.\n", to);
+    put_references(to, j);
+}
+
+static void put_gates(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "gates"), *g;
+    size_t i;
+    if (!length(j, "gates"))
+        return;
+    fprintf(to, "\n## Gates\n\nFrom %s (a) to the tuned config (b)%s\n\n| gate | verdict | |\n|---|---|---|\n", word(j, "given"),
+            yes(j, "taken_back") ? ", which was taken back." : ".");
+    json_array_foreach(list, i, g) {
+        fprintf(to, yes(g, "pass") ? "| %s | %s | " : "| %s | **%s** | ", word(g, "gate"), word(g, "outcome"));
+        put_words(to, word(g, "words"));
+        fputs(" |\n", to);
+    }
 }
 
 static void put_planned(FILE *to, const json_t *point)
@@ -228,13 +261,31 @@ static void put_planned(FILE *to, const json_t *point)
             json_is_false(json_object_get(point, "fits")) ? " (does not fit)" : "");
 }
 
+/* "all hold", or those that do not. */
+static void put_gates_shortly(FILE *to, const json_t *s)
+{
+    const json_t *list = json_object_get(s, "gates"), *g;
+    bool any = false;
+    size_t i;
+    json_array_foreach(list, i, g) {
+        if (yes(g, "pass"))
+            continue;
+        fprintf(to, "%s%s: %s", any ? ", " : "", word(g, "gate"), word(g, "outcome"));
+        any = true;
+    }
+    if (!any)
+        fputs(length(s, "gates") ? "all hold" : "–", to);
+}
+
 static void put_size(FILE *to, const json_t *s)
 {
     const json_t *a = json_object_get(s, "before"), *b = json_object_get(s, "after");
     number_text n, m;
     fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
             report_show_us(num(b, "step_us"), m));
-    put_times(to, num(a, "step_us") / num(b, "step_us"));
+    put_times(to, num(s, "speedup"));
+    fputs(" | ", to);
+    put_gates_shortly(to, s);
     fputs(" | ", to);
     put_planned(to, a);
     put_planned(to, b);
@@ -260,8 +311,8 @@ static void put_sizes(FILE *to, const json_t *j)
     size_t i;
     if (!length(j, "sizes"))
         return;
-    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | memory before | after | change |\n"
-          "|---|---:|---:|---:|---:|---:|---:|\n", to);
+    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | gates | memory before | after | change |\n"
+          "|---|---:|---:|---:|---|---:|---:|---:|\n", to);
     json_array_foreach(list, i, s)
         if (!is_repeated(list, i))
             put_size(to, s);
@@ -292,7 +343,7 @@ static void put_roadmap(FILE *to, const json_t *j)
     }
 }
 
-static void put_dropped(FILE *to, const json_t *j)
+static void put_not_kept(FILE *to, const json_t *j)
 {
     const json_t *list = json_object_get(j, "stages"), *s;
     bool any = false;
@@ -300,10 +351,10 @@ static void put_dropped(FILE *to, const json_t *j)
     json_array_foreach(list, i, s) {
         if (yes(s, "kept"))
             continue;
-        fputs(any ? "- **" : "\n## Dropped, and why\n\n- **", to);
+        fputs(any ? "- **" : "\n## Not kept, and why\n\n- **", to);
         any = true;
         put_pass(to, s);
-        fputs("**: ", to);
+        fprintf(to, "** (%s): ", word(s, "outcome"));
         put_words(to, word(s, "why"));
         fputc('\n', to);
     }
@@ -315,7 +366,7 @@ static void put_config(FILE *to, const json_t *j)
     size_t i;
     fputs("\n## The tuned config\n\n", to);
     if (!length(j, "changes")) {
-        fputs("tuned.yaml is base.yaml: nothing was changed.\n", to);
+        fputs("tuned.yaml is base.yaml, the config as given: nothing was changed.\n", to);
         return;
     }
     fputs("| key | base.yaml | tuned.yaml |\n|---|---|---|\n", to);
@@ -331,6 +382,8 @@ static void put_config(FILE *to, const json_t *j)
     fputs("\nUse it: hone train ", to);
     put_words(to, *word(j, "tuned_config") ? word(j, "tuned_config") : "tuned.yaml");
     fputc('\n', to);
+    if (*word(j, "limits"))
+        fprintf(to, "\nThe same verdict again: hone verify base.yaml tuned.yaml %s\n", word(j, "limits"));
 }
 
 enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct error *err)
@@ -340,9 +393,10 @@ enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct erro
     put_waterfall(to, tune);
     put_stages(to, tune);
     put_points(to, tune);
+    put_gates(to, tune);
     put_sizes(to, tune);
     put_roadmap(to, tune);
-    put_dropped(to, tune);
+    put_not_kept(to, tune);
     put_config(to, tune);
     return OK;
 }
