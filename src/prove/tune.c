@@ -166,8 +166,8 @@ static enum status judge(struct tuner *t, struct error *err)
     const enum status st = has_kept(t->r) ? tune_judge_whole(t, err) : OK;
     if (st != OK || tuner_stopped(t))
         return st;
-    tune_measure_sizes(t);
     tune_measure_references(t);
+    tune_measure_sizes(t);
     return OK;
 }
 

@@ -65,6 +65,9 @@ void tune_measure_references(struct tuner *t);
 
 /* ---- tune_points.c ---- */
 
+/* Is there time for this before the end, which may come a quarter of the budget late? */
+bool tuner_has_s(const struct tuner *t, double seconds);
+
 struct tune_point tune_point_of(const struct verdict_side *s, const struct config *c);
 /* 8 x 128 and 16 x 256 are judged by all gates; memory is planned over lengths of the sequence, and where a size cannot be run: it needs
  * more memory than there is, or longer data. */

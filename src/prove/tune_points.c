@@ -8,7 +8,7 @@
 #include "train/trial.h"
 
 enum { TURNS = 5, PROOF_STEPS = 50 };
-static const double LATEST = 1.25;          /* of the budget: a size that would be judged later is only planned */
+static const double LATEST = 1.25;          /* of the budget: what would end later is not begun */
 
 static double median(double *us, int n)
 {
@@ -61,6 +61,8 @@ static struct config at_size(struct config c, int64_t batch, int64_t seq, int64_
     return c;
 }
 
+bool tuner_has_s(const struct tuner *t, double seconds) { return tuner_spent_s(t) + seconds <= LATEST * t->o->budget_s; }
+
 /* About how long the judging of a size takes: a proof makes some fifty steps beside its turns. */
 static double judging_s(const struct tuner *t, int64_t batch, int64_t seq)
 {
@@ -75,8 +77,7 @@ static bool judge_size(struct tuner *t, struct tune_size *s, const struct config
     const struct proof p = {.steps = TUNE_STEPS, .seconds = a->verify.seconds / 2,
                             .memory = t->base_bytes > 0 ? t->allowed_bytes / t->base_bytes : INFINITY};
     struct error ignored;
-    if (tuner_spent_s(t) + judging_s(t, s->batch, s->seq) > LATEST * t->o->budget_s ||
-        tuner_prove(t, &s->verdict, a, b, &p, &ignored) != OK)
+    if (!tuner_has_s(t, judging_s(t, s->batch, s->seq)) || tuner_prove(t, &s->verdict, a, b, &p, &ignored) != OK)
         return false;
     s->judged = true;
     s->before = tune_point_of(&s->verdict.of_a, a);

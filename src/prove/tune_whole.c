@@ -179,7 +179,7 @@ static void measure_reference(struct tuner *t, const char *name, bool all)
         else if (config_pass_is_on(&r->base, i) && (pass_table[i].traits & PASS_WHEN_NEEDED))
             other.optimize.pass[i] = PASS_ON;
     if (!((config_pass_set(&other) ^ config_pass_set(&r->base)) & switchable()) || tuner_stopped(t) ||
-        tuner_spent_s(t) >= t->o->budget_s)
+        !tuner_has_s(t, r->base.verify.seconds))
         return;
     tuner_tell(t, name);
     if (tuner_prove(t, &v, &other, &t->now, &p, &ignored) != OK)
