@@ -160,7 +160,7 @@ int cmd_verify(int argc, char **argv)
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of both configs; may be repeated"},
         {"--steps", "N", OPTION_INT, &steps, "steps of the loss curves (default: verify.steps)"},
-        {"--seconds", "X", OPTION_REAL, &seconds, "time to measure the speed of each (default: verify.seconds)"},
+        {"--seconds", "X", OPTION_REAL, &seconds, "time to measure the speed of each (default: verify.seconds); up to 4 times that where it does not decide"},
         {"--out", "DIR", OPTION_TEXT, &out, "also write verify.md and verify.json there"},
         {"--json", NULL, OPTION_FLAG, &json, "print the verdict as one JSON document"},
         {0},

@@ -112,5 +112,7 @@ enum status tune_choose(struct tuner *t, struct choice *best, bool in_time, stru
         *best = c.rest;
     if (!best->moves && in_time)
         *best = c.probe;
+    else if (!best->moves && c.probe.moves)
+        t->r->out_of_time = true;
     return st;
 }

@@ -102,7 +102,10 @@ static void put_gain(const struct tune_result *r, FILE *to)
 static void put_headline(const struct tune_result *r, FILE *to)
 {
     const struct counts n = count_stages(r);
-    if (r->interrupted && n.kept)
+    if (r->interrupted && n.kept && r->judged) {
+        fputs("Interrupted after the judgement: ", to);
+        put_gain(r, to);
+    } else if (r->interrupted && n.kept)
         fprintf(to, "Interrupted: what was proved by then multiplies, stage by stage, to %.2f times as fast; it was not measured against %s",
                 gain_before(r, r->n_stages), r->given);
     else if (r->interrupted)
