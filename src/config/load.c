@@ -10,10 +10,10 @@
 static void fill_defaults(struct config_reader *r)
 {
     const struct config_place nowhere = {0};
-    for (int i = 0; i < config_key_count; i++) {
-        if (!config_keys[i].initial)
+    for (int i = 0; i < config_key_count(); i++) {
+        if (!config_key(i).initial)
             continue;
-        const enum status st = config_value_read(r, i, nowhere, config_keys[i].initial, false);
+        const enum status st = config_value_read(r, i, nowhere, config_key(i).initial, false);
         assert(st == OK);
         (void)st;
     }

@@ -56,9 +56,9 @@ static enum status read_passes_list(struct config_reader *r, int key, yaml_docum
     enum status st = start == top ? config_value_read(r, key, at, "none", false) : OK;
     for (const yaml_node_item_t *i = start; i < top && st == OK; i++) {
         yaml_node_t *item = yaml_document_get_node(doc, *i);
-        st = check_node(r, item, line_of(item), config_keys[key].name);
+        st = check_node(r, item, line_of(item), config_key(key).name);
         if (st == OK && item->type != YAML_SCALAR_NODE)
-            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_keys[key].name,
+            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_key(key).name,
                                kind_of(item));
         if (st == OK)
             st = config_passes_add(r, key, line_of(item), (const char *)item->data.scalar.value, i == start);
@@ -71,13 +71,13 @@ static enum status read_passes_list(struct config_reader *r, int key, yaml_docum
 static enum status read_value(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
                               struct config_place at)
 {
-    const char *name = config_keys[key].name;
+    const char *name = config_key(key).name;
     if (r->places[key].line)
         return config_refuse(r, at, "%s is given twice; it is already in line %d", name, r->places[key].line);
     const enum status st = check_node(r, node, at, name);
     if (st != OK)
         return st;
-    if (node->type == YAML_SEQUENCE_NODE && config_keys[key].type == KEY_PASSES)
+    if (node->type == YAML_SEQUENCE_NODE && config_key(key).type == KEY_PASSES)
         return read_passes_list(r, key, doc, node, at);
     if (node->type != YAML_SCALAR_NODE)
         return config_value_wrong_kind(r, key, at, kind_of(node));

@@ -1,5 +1,6 @@
-/* What tune can do: switch a pass on (every pass of pass_table), or change a setting (one table, one file each). A move looks at
- * the config as it stands, measured, and proposes the config after it with the speed-up that is expected. */
+/* What tune can do: switch a pass on or off (every pass of pass_table), or change a setting (one table, one file each). A move looks
+ * at the config as it stands, measured, and proposes the config after it with the speed-up that is expected. Passes that the config
+ * switches by their own key stay as they are. */
 #ifndef HONE_PROVE_MOVES_H
 #define HONE_PROVE_MOVES_H
 
@@ -17,19 +18,21 @@ typedef enum status propose_fn(struct proposal *out, const struct situation *now
 enum move_gain { GAIN_IN_STEP, GAIN_AROUND_STEP };      /* around: evaluation; the step stays the same program */
 
 struct move {
-    const char *name, *answers, *what;
+    char name[TUNE_NAME];
+    const char *answers, *what;             /* answers NULL: no finding asks for it */
     enum pass_effort effort;
     enum move_gain gain;
     bool trade;                             /* something is given for the speed: memory, precision, how often one looks */
     bool grows;                             /* it may take more memory, as long as the machine has it */
     int pass;                               /* index in pass_table; -1: a setting */
+    bool off;                               /* the pass is switched off, in case it is slower here */
     propose_fn *propose;
 };
 /* Move i of all; false: there are no more. */
 bool move_get(int i, struct move *out);
 int move_phase(const struct move *m);
 
-propose_fn propose_pass, propose_batch, propose_loader, propose_evaluation;
+propose_fn propose_pass, propose_without, propose_batch, propose_loader, propose_evaluation;
 
 /* The config with more passes on. */
 struct config config_with_passes(const struct config *c, pass_set set);

@@ -74,9 +74,6 @@ enum status train_run(const struct config *c, const struct train_options *option
 struct step_counts { int64_t per_epoch, total; };
 enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);
 
-/* The passes that a configuration asks for. */
-pass_set train_pass_set(const struct config *c);
-
 /* The program of a training step of a configuration whose vocabulary is known, after its passes. places[PASSES_MAX] (may be
  * NULL) gets in how many places each pass changed something. The caller frees the program. */
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,

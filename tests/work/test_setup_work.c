@@ -79,7 +79,7 @@ static void test_twice_the_layers(void **state)
 {
     (void)state;
     static const char *const settings[][SETS_MOST] = {
-        {NULL}, {"optimize.passes=none"}, {"train.accumulate=2", "optimize.capture=off"}, {"optimize.flash-attention=off"},
+        {NULL}, {"optimize.passes=none"}, {"train.accumulate=2", "optimize.fewer-meetings=off"}, {"optimize.flash-attention=off"},
         {"model.arch=gpt", "model.dropout=0.1", "model.ffn=0"},
         {"optimize.memory=1"},                  /* not to be had: recompute tries everything */
     };
