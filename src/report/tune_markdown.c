@@ -41,7 +41,7 @@ static void put_top(FILE *to, const json_t *j)
     if (model)
         put_model(to, model);
     report_markdown_fact(to, "machine", word(machine, "fingerprint"));
-    fputs("| at the start | ", to);
+    fputs("| profiled first | ", to);
     put_words(to, word(j, "bound"));
     fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
     if (yes(j, "out_of_time"))

@@ -47,7 +47,7 @@ function keptList() {
 function about() {
   const list = part("answers"), tried = data.stages.filter(s => known(s.measured_speedup)), m = data.machine || {};
   const kept = tried.filter(s => s.kept).length;
-  const rows = [["At the start", data.bound],
+  const rows = [["Profiled first", data.bound],
                 ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
                 ["Machine", m.fingerprint ? `${m.fingerprint} · ${many(m.threads, "thread")}` : null],
                 ["MFU", mfuPeakWords()]];
