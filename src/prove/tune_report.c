@@ -208,7 +208,8 @@ static json_t *limits(const struct tune_result *r)
     char text[96];
     if (!r->judged)
         return json_null();
-    snprintf(text, sizeof text, "--set verify.min_gain=0 --set verify.memory=%.10g", ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
+    snprintf(text, sizeof text, "--set verify.min_gain=0 --set verify.memory=%.10g",
+             ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
     return tune_text(text);
 }
 

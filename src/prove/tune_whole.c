@@ -71,16 +71,19 @@ enum tune_outcome tune_decide(const struct verdict *v, double believed, char why
 static enum status refuse_bits(const struct tuner *t, const struct verdict *v, struct error *err)
 {
     const struct gate *g = verdict_gate(v, "determinism");
-    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: runs of it, unchanged and from the same seed, do not give the same bits (%s); "
-                     "no change could be proved. Is the BLAS safe to call from several threads? Try --set threads=1, or "
+    if (isnan(verdict_gate(v, "loss-curve")->value))
+        return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: its loss is not a number within %d steps; is train.lr too high?",
+                         t->r->base.file, TUNE_STEPS);
+    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: runs of it, unchanged and from the same seed, do not give the same bits "
+                     "(%s); no change could be proved. Is the BLAS safe to call from several threads? Try --set threads=1, or "
                      "--set backend.kernels=reference", t->r->base.file,
                      g->pass ? "the first run differs from the others" : g->words);
 }
 
 static enum status refuse_speed(const struct tuner *t, const struct gate *speed, struct error *err)
 {
-    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned now: measured %d times against itself, it seems to be %.2f times as fast (%.2f to "
-                     "%.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet, or with "
+    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned now: measured %d times against itself, it seems to be %.2f times as fast "
+                     "(%.2f to %.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet, or with "
                      "--set threads=1", t->r->base.file, CHECKS, speed->value, speed->low, speed->high);
 }
 
@@ -99,7 +102,7 @@ enum status tune_check_base(struct tuner *t, struct error *err)
         const enum status st = tuner_prove(t, &v, &r->base, &r->base, &p, err);
         if (st != OK)
             return (st == CANNOT || tuner_stopped(t)) ? OK : st;
-        if (!v.same_bits)
+        if (!v.same_bits || isnan(verdict_gate(&v, "loss-curve")->value))
             return refuse_bits(t, &v, err);
         speed = verdict_gate(&v, "throughput");
     }

@@ -150,6 +150,14 @@ static void other_rate(struct program *p, void *context)
             p->ops[i].attrs.lr *= 1.0001f;
 }
 
+static void poison(struct program *p, void *context)
+{
+    (void)context;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_ATTN_SCORES)
+            p->ops[i].attrs.scale = NAN;
+}
+
 static void slow_down(struct program *p, void *context)
 {
     (void)context;
@@ -177,6 +185,7 @@ static void test_what_is_not_itself_is_refused(void **state)
     const struct config dropping = tiny("model.dropout=0.2"), c = tiny("threads=1");
     refuse(&dropping, seed_from_outside, "do not give the same bits", "part at step 1");
     refuse(&c, other_rate, "do not give the same bits", "the first run differs");
+    refuse(&c, poison, "its loss is not a number within 5 steps", "train.lr");
     refuse(&c, slow_down, "measured 3 times against itself", "0.");
 }
 
