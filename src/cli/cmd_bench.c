@@ -66,7 +66,7 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     struct peaks peaks;
     enum status st = config_load(&c, name, sets->item, sets->n, err);
     if (st == OK)
-        st = known_peaks(&c, &peaks, err);
+        st = known_peaks(&c, &peaks, NULL, err);
     if (st == OK)
         st = bench_run(&c, seconds, &peaks, &r, out->components ? list : NULL, &n, err);
     if (st != OK)

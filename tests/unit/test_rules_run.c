@@ -126,7 +126,7 @@ static void test_small_batch_in_training(void **state)
     set_us(&x, OP_NLL_GRAD, 10);
     add_up(&x);
     run_detect(&x);
-    assert_near(find(&x, "small-batch")->share, fixed / x.profile.recorded_us, 1e-9, "share");
+    assert_near(find(&x, "small-batch")->share, fixed / x.profile.step_us, 1e-9, "share");
     profiled_release(&x);
 }
 
