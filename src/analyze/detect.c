@@ -36,7 +36,7 @@ static int run_rule(struct scene *s, const struct rule *r, struct claim *claims,
     bool answered = false;
     for (int i = 0; i < s->facts.n_remedies; i++) {
         const struct remedy *remedy = &s->facts.remedies[i];
-        if (strcmp(remedy->rule, r->id))
+        if (strcmp(remedy->rule, r->id) || !remedy_does_something(s, remedy))
             continue;
         struct claim c = new_claim(s, remedy);
         const bool fired = r->detect(s, &c);
@@ -64,7 +64,7 @@ static int run_rules(struct scene *s, struct claim *claims)
         n = run_rule(s, r, claims, n);
     for (int i = 0; i < s->facts.n_remedies; i++) {         /* faults that only the pass itself recognises */
         const struct remedy *remedy = &s->facts.remedies[i];
-        if (has_rule(remedy->rule))
+        if (has_rule(remedy->rule) || !remedy_does_something(s, remedy))
             continue;
         struct claim c = new_claim(s, remedy);
         n = keep(claims, n, &c, remedy_claim(s, &c, false), remedy->rule);

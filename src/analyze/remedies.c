@@ -12,6 +12,14 @@ static bool is_worth_it(const struct scene *s, const struct remedy *r)
     return r->speedup > WORTH_A_WORD || r->saved_bytes > WORTH_MEMORY * fmax(positive(s->p->planned_bytes), 1);
 }
 
+bool remedy_does_something(const struct scene *s, const struct remedy *r)
+{
+    bool changes = is_worth_it(s, r);
+    for (int i = 0; i < s->p->n_ops && !changes; i++)
+        changes = r->ops && r->ops[i];
+    return changes && r->places > 0 && r->speedup > 0;
+}
+
 /* In the words of the rule's text, for faults that only the pass recognises. */
 static void describe(const struct scene *s, struct claim *c)
 {
@@ -51,7 +59,7 @@ static void prescribe(const struct scene *s, struct claim *c)
 bool remedy_claim(const struct scene *s, struct claim *c, bool fired)
 {
     const struct remedy *r = c->remedy;
-    if (r->places < 1 || !(r->speedup > 0) || (!fired && !is_worth_it(s, r)))
+    if (!fired && !is_worth_it(s, r))
         return false;
     if (!fired) {
         free(c->ops);                       /* what the rule looked at and found all right */

@@ -66,6 +66,8 @@ double positive(double x);                                  /* 0 for NaN, infini
 
 /* ---- remedies.c ---- */
 
+/* False: no op would change, and nothing be won (threads that need not meet, where there is one). */
+bool remedy_does_something(const struct scene *s, const struct remedy *r);
 /* A claim about what a pass would change: in the rule's words where it `fired`, else in its own; the gain is the predicted one.
  * False: the pass would win nothing that is worth a word. */
 bool remedy_claim(const struct scene *s, struct claim *c, bool fired);

@@ -85,7 +85,7 @@ static enum status ask_passes(struct situation *s, const struct situation_option
     return st;
 }
 
-static enum status find_faults(struct situation *s, const struct situation_options *o, struct error *err)
+enum status situation_judge(struct situation *s, const struct situation_options *o, struct error *err)
 {
     const struct measured *m = &s->m;
     const struct config *c = &m->config;
@@ -111,7 +111,7 @@ enum status situation_measure(struct situation *out, const struct config *c, con
         return st;
     st = judge_by_peaks(&s, options, err);
     if (st == OK)
-        st = find_faults(&s, options, err);
+        st = situation_judge(&s, options, err);
     if (st == OK)
         *out = s;
     else

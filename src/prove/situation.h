@@ -30,6 +30,8 @@ struct situation_options {
 
 enum status situation_measure(struct situation *out, const struct config *c, const struct situation_options *options,
                               struct error *err);
+/* Findings and words, from the profile as it is; situation_measure does. */
+enum status situation_judge(struct situation *s, const struct situation_options *options, struct error *err);
 void situation_release(struct situation *s);
 /* The finding of a rule; NULL: it found nothing. */
 const struct finding *situation_finding(const struct situation *s, const char *rule);
