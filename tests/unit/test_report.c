@@ -47,6 +47,9 @@ static void report_json_says_what_the_profile_says(void **state)
     assert_number(j, "step.p90_us", p->step_us * 1.06);
     assert_near(number(j, "step.recording_overhead_percent"), 1.5, 1e-9, "recording");
     assert_number(j, "step.loss", 3.21);
+    assert_true(json_is_null(at(j, "answers.warning")));
+    assert_string_equal(words(j, "findings.0.pass"), "flash-attention");
+    assert_near(sum(at(j, "recorded.parts"), "us"), number(j, "recorded.op_self_us"), 1e-6, "parts of the model");
     assert_number(j, "efficiency.mfu_percent", p->mfu_percent);
     assert_number(j, "counters.instructions_per_cycle", 1.5);
     assert_string_equal(words(j, "findings.0.rule"), "no-flash-attention");
