@@ -33,8 +33,8 @@ static enum status choice_gain(double *us, const struct config *c, struct error 
 static struct config config_with_pass_on(const struct config *c, int pass)
 {
     struct config next = config_with_passes(c, (pass_set)1 << pass);
-    if (!(train_pass_set(&next) >> pass & 1))
-        next.optimize.pass[config_pass_find(pass_table[pass].name)] = PASS_ON;
+    if (!config_pass_is_on(&next, pass))
+        next.optimize.pass[pass] = PASS_ON;
     return next;
 }
 
@@ -45,7 +45,7 @@ enum status predict_pass(struct pass_prediction *out, const struct situation *no
     struct program *then;
     double saved_us = 0;
     *out = (struct pass_prediction){.next = config_with_pass_on(&now->m.config, pass), .speedup = 1, .speedup_high = 1};
-    if (train_pass_set(&now->m.config) >> pass & 1)         /* it is on */
+    if (config_pass_is_on(&now->m.config, pass))
         return OK;
     enum status st = train_step_program(&then, &out->next, out->next.train.steps, places, err);
     if (st != OK)

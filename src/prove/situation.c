@@ -60,11 +60,11 @@ static enum status judge_by_peaks(struct situation *s, const struct situation_op
 static struct remedy remedy_of(struct situation *s, const struct pass *pass, const struct pass_prediction *p)
 {
     struct arena *a = &s->p.arena;
-    const bool bf16 = p->next.optimize.precision != s->m.config.optimize.precision;
+    const bool bf16 = pass->traits & PASS_IS_PRECISION;
     return (struct remedy){
         .pass = pass->name, .rule = pass->answers, .what = pass->what, .places = p->places, .speedup = p->speedup,
         .speedup_high = p->speedup_high, .saved_bytes = p->saved_bytes,
-        .change = bf16 ? "--set optimize.precision=bf16" : arena_printf(a, "--set optimize.%s=on", pass->name),
+        .change = arena_printf(a, "--set %s=%s", pass->key, bf16 ? config_word(pass->key, (int)p->next.optimize.precision) : "on"),
         .ops = arena_copy(a, p->ops, (size_t)s->m.program->n_ops * sizeof *p->ops)};
 }
 

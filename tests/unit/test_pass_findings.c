@@ -34,7 +34,7 @@ static const struct example examples[] = {
     {"no-zero-fill", GPT, "train.accumulate=3", GPT, NULL},                     /* without accumulation nothing is filled */
     {"recompute", GPT, "optimize.memory=1", GPT, "optimize.memory=100"},
     {"autotune", GPT, NULL, GPT, NULL},                                         /* see below: by what the file of choices says */
-    {"capture", GPT, NULL, GPT, "threads=1"},                                   /* who would meet nobody */
+    {"fewer-meetings", GPT, NULL, GPT, "threads=1"},                                   /* who would meet nobody */
     {"mixed-precision", GPT, NULL, GPT, NULL},                                  /* see below: by what the machine has */
 };
 
