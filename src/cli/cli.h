@@ -61,7 +61,10 @@ enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
 /* The peaks of this machine with the threads of a configuration; measures them when they are not known yet. */
-enum status known_peaks(const struct config *c, struct peaks *out, struct error *err);
+/* *measured (may be NULL): they were not known, and have just been measured. */
+enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err);
+/* Measures them once more on the threads of a config (struct config *), remembers them, and raises *best to them. */
+void measure_peaks_again(void *config, struct peaks *best);
 
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);

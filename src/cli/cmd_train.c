@@ -23,17 +23,20 @@ struct view {
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
-    char params[32], a[32], b[32], c[32], d[32];
+    char params[32], a[32], b[32], c[32], d[32], sums[64] = "";
     human_count((double)i->parameters, params);
     human_bytes((double)i->memory.parameters, a);
-    human_bytes((double)i->memory.state, b);
+    human_bytes((double)(i->memory.state - i->memory.sums), b);
+    human_bytes((double)i->memory.sums, c);
+    if (i->memory.sums)
+        snprintf(sums, sizeof sums, ", sums of gradients %s", c);
     human_bytes((double)i->memory.workspace, c);
     human_bytes((double)i->memory.naive_workspace, d);
     fprintf(v->to, "%s%s%s: %s with %s parameters on %s (%s, %d thread%s, %s)\n", style(v->to, "bold"), v->config->name,
             style(v->to, "off"), config_word("model.arch", (int)v->config->model.arch), params, i->device, cpu_isa_name(),
             i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", i->data);
-    fprintf(v->to, "memory  parameters %s, optimizer state %s, workspace %s planned (%s without the plan)\n", a, b, c, d);
+    fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->first_step)

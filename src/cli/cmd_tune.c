@@ -201,7 +201,7 @@ static enum status tune(struct tuned *t, const char *path, const struct text_lis
     struct progress bar;
     enum status st = config_load(&c, path, sets->item, sets->n, err);
     if (st == OK)
-        st = known_peaks(&c, &t->peaks, err);
+        st = known_peaks(&c, &t->peaks, NULL, err);
     if (st != OK)
         return st;
     install_stop_handler();

@@ -1,12 +1,7 @@
 /* The table of settings, and passes as moves. */
 #include "prove/moves.h"
 
-#include <math.h>
 #include <stdio.h>
-
-#include "train/trial.h"
-
-static const double MOST_CHOSEN = 4;        /* times as fast, by a choice of kernels: a file of choices can say anything */
 
 static const struct move settings[] = {
     {.name = "batch-size", .answers = "small-batch", .effort = PASS_LOW, .grows = true, .pass = -1,
@@ -56,27 +51,6 @@ struct config config_with_passes(const struct config *c, pass_set set)
     return next;
 }
 
-static bool has_timed_ops(const struct program *p)
-{
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].timed)
-            return true;
-    return false;
-}
-
-/* What the choice of kernels saves, which no program shows: binding it times them. Nothing is expected of it where the memory for a
- * second run beside the measured one is not to be had. */
-static enum status choice_gain(double *us, const struct config *c, struct error *err)
-{
-    struct trial *t;
-    const enum status st = trial_open(&t, c, NULL, NULL, err);
-    if (st != OK)
-        return st == CANNOT ? OK : st;
-    *us = trial_choice_gain_us(t);
-    trial_free(t);
-    return OK;
-}
-
 /* What the change of a pass writes. */
 static void put_change(struct proposal *p, const struct config *now, int pass, bool on)
 {
@@ -89,31 +63,20 @@ static void put_change(struct proposal *p, const struct config *now, int pass, b
         snprintf(p->change, sizeof p->change, "optimize.passes: %c %s", on ? '+' : '-', t->name);
 }
 
-static double speedup_to(const struct situation *now, const struct program *then, double saved_us)
-{
-    const double before_us = predict_step_us(&now->p, now->m.program, now->m.program);
-    const double then_us = predict_step_us(&now->p, now->m.program, then);
-    return before_us / fmax(then_us - saved_us, then_us / MOST_CHOSEN);
-}
-
 enum status propose_pass(struct proposal *out, const struct situation *now, int pass, struct error *err)
 {
-    int places[PASSES_MAX] = {0};
-    struct program *then;
-    double saved_us = 0;
+    struct pass_prediction p;
     *out = (struct proposal){.next = config_with_passes(&now->m.config, (pass_set)1 << pass), .predicted = 1};
     if (config_pass_is_on(&now->m.config, pass) || !config_pass_is_on(&out->next, pass))        /* it is, or must not be */
         return OK;
-    enum status st = train_step_program(&then, &out->next, out->next.train.steps, places, err);
+    const enum status st = predict_pass(&p, now, pass, err);
     if (st != OK)
         return st;
-    out->places = places[pass];
-    if (out->places && has_timed_ops(then) && !has_timed_ops(now->m.program))
-        st = choice_gain(&saved_us, &out->next, err);
-    out->predicted = speedup_to(now, then, saved_us);
-    program_free(then);
+    out->places = p.places;
+    out->predicted = p.speedup;
+    pass_prediction_release(&p);
     put_change(out, &now->m.config, pass, true);
-    return st;
+    return OK;
 }
 
 enum status propose_without(struct proposal *out, const struct situation *now, int pass, struct error *err)
@@ -133,7 +96,7 @@ enum status propose_without(struct proposal *out, const struct situation *now, i
     if (st != OK)
         return st;
     out->places = places[pass];             /* where it does something now */
-    out->predicted = speedup_to(now, then, 0);
+    out->predicted = predict_step_us(&now->p, now->m.program, now->m.program) / predict_step_us(&now->p, now->m.program, then);
     program_free(then);
     put_change(out, c, pass, false);
     return OK;

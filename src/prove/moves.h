@@ -41,5 +41,22 @@ struct config config_with_passes(const struct config *c, pass_set set);
  * that both have keeps its time, in the ratio of its rooflines where its size changed; new ones take the time of those that went, in
  * the ratio of their rooflines; what is not work of ops goes with their number. */
 double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then);
+/* The same, and what it would be with the new ops at their roofline. changed[i], where it is given (as many as `now` has ops; false), is
+ * set for the ops of `now` that go, or do something else. */
+struct prediction {
+    double us, best_us;
+};
+struct prediction predict_step(const struct profile *measured, const struct program *now, const struct program *then, bool *changed);
+
+/* What a pass that is off would do to the measured program: the one prediction that tune decides by and profile reports. */
+struct pass_prediction {
+    struct config next;                     /* with the pass on */
+    int places;                             /* 0: it is on, or finds nothing to do */
+    double speedup, speedup_high;           /* expected; and with the new ops at their roofline */
+    double saved_bytes;                     /* of planned memory */
+    bool *ops;                              /* (ops of the program): those that go, or do something else; NULL: no places */
+};
+enum status predict_pass(struct pass_prediction *out, const struct situation *now, int pass, struct error *err);
+void pass_prediction_release(struct pass_prediction *p);
 
 #endif

@@ -196,7 +196,7 @@ json_t *report_trace_document(const struct diagnosis *d)
                                d->n_ops - at_most(d->n_ops), "mean_occupancy_percent", if_known(d->mean_occupancy),
                                "queue", points(d->queue, d->n_queue), "memory", memory(d), "timeline",
                                report_trace_timeline(d));
-    json_t *head = report_merge(report_merge(report_head("trace", HONE_VERSION, &answers), numbers), listed);
+    json_t *head = report_merge(report_merge(report_head("trace", TRACE_SCHEMA, HONE_VERSION, &answers), numbers), listed);
     return report_merge(report_merge(head, plan), tables);
 }
 
