@@ -11,9 +11,9 @@ enum status known_peaks(const struct config *c, struct peaks *out, struct error 
     if (st != OK)
         return st;
     cpu_machine_read(&m);
-    if (!peaks_recall(out, m.fingerprint, b->threads)) {
+    if (!peaks_recall(out, m.fingerprint, b->lanes)) {
         if (stream_is_terminal(stderr))
-            fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->threads);
+            fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->lanes);
         cpu_measure_peaks(b, &m, out);
         peaks_remember(out, NULL);          /* no harm if it cannot be written */
     }
