@@ -31,7 +31,7 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
     cpu_measure_peaks(b, cpu, out);
     peaks_remember(out, NULL);              /* so that others need not measure; no harm if it cannot be written */
     struct peaks known;                     /* a busy machine shows less than it can */
-    if (peaks_recall(&known, cpu->fingerprint, b->threads))
+    if (peaks_recall(&known, cpu->fingerprint, b->lanes))
         peaks_keep_best(out, &known);
     b->free(b);
     return OK;

@@ -17,10 +17,10 @@ enum status known_peaks(const struct config *c, struct peaks *out, bool *measure
     if (st != OK)
         return st;
     cpu_machine_read(&m);
-    const bool known = peaks_recall(out, m.fingerprint, b->threads);
+    const bool known = peaks_recall(out, m.fingerprint, b->lanes);
     if (!known) {
         if (stream_is_terminal(stderr))
-            fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->threads);
+            fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->lanes);
         measure_on(b, &m, out);
     }
     if (measured)
@@ -38,7 +38,7 @@ void measure_peaks_again(void *config, struct peaks *best)
         return;
     cpu_machine_read(&m);
     if (stream_is_terminal(stderr))
-        fprintf(stderr, "measuring the peaks of this machine on %d threads again, behind the steps\n", b->threads);
+        fprintf(stderr, "measuring the peaks of this machine on %d threads again, behind the steps\n", b->lanes);
     measure_on(b, &m, &again);
     peaks_keep_best(best, &again);
     b->free(b);

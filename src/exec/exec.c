@@ -17,15 +17,16 @@ struct exec {
     struct program *program;
     struct backend *backend;
     void **memory;                  /* per value */
-    struct kernel_call *calls;      /* per op, in order of phases */
-    const char **names;             /* of their kernels, in the program's arena where a variant was chosen */
-    int phase_start[PHASES + 1];    /* calls of phase i: [phase_start[i], phase_start[i + 1]) */
+    struct bound_op *ops;           /* in order of phases */
+    struct prepared *prepared;      /* the same, ready to run */
+    int phase_start[PHASES + 1];    /* ops of phase i: [phase_start[i], phase_start[i + 1]) */
     void *persistent, *workspace, *scratch;
     bool borrows_workspace;         /* of the executor that values are shared with */
     size_t persistent_bytes;
     struct exec_memory sizes;
-    int *call_of;                   /* per op: its place in `calls` */
-    struct kernel_time *times;      /* (calls, threads); NULL: not measured */
+    int *place_of;                  /* per op of the program: its place in `ops` */
+    struct lane_time *times;        /* (ops, lanes); NULL: not measured */
+    struct error failed;            /* the first failure of the device; nothing is run or copied after it */
 };
 
 static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
@@ -91,24 +92,10 @@ static void **addresses(struct exec *e, const value_id *ids, int n)
     return list;
 }
 
-static enum status bind_op(struct exec *e, struct op *op, struct kernel_call *call, struct error *err)
+static enum status bind_op(struct exec *e, struct op *op, struct bound_op *bound, struct error *err)
 {
-    const struct kernel *k;
-    const enum status st = exec_count_op(&e->sizes, &k, e->program, op, e->backend, err);
-    if (st != OK)
-        return st;
-    *call = (struct kernel_call){.kernel = k, .program = e->program, .op = op, .in = addresses(e, op->in, op->n_in),
-                                 .out = addresses(e, op->out, op->n_out)};
-    return OK;
-}
-
-static void name_kernels(struct exec *e, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const struct kernel *k = e->calls[i].kernel;
-        const int variant = e->calls[i].variant;
-        e->names[i] = variant ? arena_printf(&e->program->arena, "%s/%s", k->name, k->variants[variant]) : k->name;
-    }
+    *bound = (struct bound_op){e->program, op, addresses(e, op->in, op->n_in), addresses(e, op->out, op->n_out)};
+    return exec_count_op(&e->sizes, e->program, op, e->backend, err);
 }
 
 static enum status bind_ops(struct exec *e, struct error *err)
@@ -119,23 +106,24 @@ static enum status bind_ops(struct exec *e, struct error *err)
         e->phase_start[ph] = n;
         for (int i = 0; i < p->n_ops; i++)
             if (p->ops[i].phase == ph) {
-                e->call_of[i] = n;
-                const enum status st = bind_op(e, &p->ops[i], &e->calls[n++], err);
+                e->place_of[i] = n;
+                const enum status st = bind_op(e, &p->ops[i], &e->ops[n++], err);
                 if (st != OK)
                     return st;
             }
     }
     e->phase_start[PHASES] = n;
+    return OK;
+}
+
+static enum status prepare(struct exec *e, struct error *err)
+{
     e->scratch = e->backend->alloc(e->backend, e->sizes.scratch);
     if (!e->scratch)
         return error_no_memory(err, "kernel scratch", e->sizes.scratch);
-    for (int i = 0; i < n; i++)
-        e->calls[i].scratch = e->scratch;
-    exec_find_waits(e->calls, n, e->sizes.scratch);
-    if (e->backend->tune)
-        e->backend->tune(e->backend, e->calls, n);
-    name_kernels(e, n);
-    return setup_check("kernels", err);
+    const enum status st =
+        e->backend->prepare(e->backend, &e->prepared, e->ops, e->phase_start[PHASES], e->scratch, e->sizes.scratch, err);
+    return st == OK ? setup_check("kernels", err) : st;
 }
 
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err)
@@ -144,9 +132,8 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     e->program = p;
     e->backend = b;
     e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
-    e->calls = xcalloc((size_t)p->n_ops, sizeof *e->calls);
-    e->names = xcalloc((size_t)p->n_ops, sizeof *e->names);
-    e->call_of = xcalloc((size_t)p->n_ops, sizeof *e->call_of);
+    e->ops = xcalloc((size_t)p->n_ops, sizeof *e->ops);
+    e->place_of = xcalloc((size_t)p->n_ops, sizeof *e->place_of);
     enum status st = program_validate(p, err);
     if (st == OK)
         st = bind_persistent(e, shared, err);
@@ -158,9 +145,14 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
         st = setup_check("kernels", err);
     if (st == OK)
         st = bind_ops(e, err);
+    if (st == OK)
+        st = prepare(e, err);
     setup_done();
     if (st == OK) {
         exec_run(e, PHASE_SETUP, PHASE_SETUP);
+        st = exec_status(e, err);
+    }
+    if (st == OK) {
         *out = e;
         return OK;
     }
@@ -173,76 +165,88 @@ void exec_free(struct exec *e)
 {
     if (!e)
         return;
+    e->backend->release(e->backend, e->prepared);
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
     if (!e->borrows_workspace)
         e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
     e->backend->free_memory(e->backend, e->scratch, e->sizes.scratch);
     program_free(e->program);
     free(e->memory);
-    free(e->calls);
-    free(e->names);
-    free(e->call_of);
+    free(e->ops);
+    free(e->place_of);
     free(e->times);
     free(e);
 }
 
 const struct program *exec_program(const struct exec *e) { return e->program; }
 struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
-int exec_threads(const struct exec *e) { return e->backend->threads; }
-const char *exec_kernel_name(const struct exec *e, int op) { return e->names[e->call_of[op]]; }
+int exec_lanes(const struct exec *e) { return e->backend->lanes; }
+const char *exec_kernel_name(const struct exec *e, int op) { return e->backend->about(e->prepared, e->place_of[op]).kernel; }
 
 double exec_choice_gain_us(const struct exec *e)
 {
     double us = 0;
     for (int i = 0; i < e->phase_start[PHASES]; i++)
-        us += e->calls[i].saves_us * op_runs_per_step(e->program, e->calls[i].op);
+        us += e->backend->about(e->prepared, i).saves_us * op_runs_per_step(e->program, e->ops[i].op);
     return us;
 }
 
 void exec_measure(struct exec *e, bool on)
 {
     free(e->times);
-    e->times = on ? xcalloc((size_t)e->program->n_ops * (size_t)e->backend->threads, sizeof *e->times) : NULL;
+    e->times = on ? xcalloc((size_t)e->program->n_ops * (size_t)e->backend->lanes, sizeof *e->times) : NULL;
 }
 
-const struct kernel_time *exec_times(const struct exec *e, int op)
+const struct lane_time *exec_times(const struct exec *e, int op)
 {
-    return e->times ? e->times + e->call_of[op] * e->backend->threads : NULL;
+    return e->times ? e->times + e->place_of[op] * e->backend->lanes : NULL;
 }
 
-/* An op lasts as long as the thread that takes longest: they need not begin together, and may be in two ops at once. */
+/* An op lasts as long as the lane that takes longest: they need not begin together, and may be in two ops at once. */
 static void count_times(struct exec *e, int from, int to)
 {
-    const int threads = e->backend->threads;
+    const int lanes = e->backend->lanes;
     for (int i = from; i < to; i++) {
-        const struct kernel_time *t = e->times + i * threads;
+        const struct lane_time *t = e->times + i * lanes;
         int64_t longest = 0;
-        for (int k = 0; k < threads; k++)
+        for (int k = 0; k < lanes; k++)
             longest = t[k].end_ns - t[k].start_ns > longest ? t[k].end_ns - t[k].start_ns : longest;
-        e->calls[i].op->profile.calls++;
-        e->calls[i].op->profile.total_ns += longest;
+        e->ops[i].op->profile.calls++;
+        e->ops[i].op->profile.total_ns += longest;
     }
+}
+
+static bool works(const struct exec *e) { return e->failed.status == OK; }
+
+enum status exec_status(const struct exec *e, struct error *err)
+{
+    if (!works(e) && err)
+        *err = e->failed;
+    return e->failed.status;
 }
 
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
-    if (to == from)
+    if (to == from || !works(e))
         return;
-    e->backend->run(e->backend, e->calls + from, to - from,
-                    e->times ? e->times + from * e->backend->threads : NULL);
-    if (e->times)
+    const enum status st = e->backend->run(e->backend, e->prepared, from, to,
+                                           e->times ? e->times + from * e->backend->lanes : NULL, &e->failed);
+    if (st == OK && e->times)
         count_times(e, from, to);
 }
 
 void exec_write(struct exec *e, value_id v, const void *host)
 {
-    e->backend->upload(e->backend, e->memory[v], host, value_bytes(&e->program->values[v]));
+    if (works(e))
+        e->backend->upload(e->backend, e->memory[v], host, value_bytes(&e->program->values[v]), &e->failed);
 }
 
 void exec_read(struct exec *e, value_id v, void *host)
 {
-    e->backend->download(e->backend, host, e->memory[v], value_bytes(&e->program->values[v]));
+    const size_t bytes = value_bytes(&e->program->values[v]);
+    if (!works(e) || e->backend->download(e->backend, host, e->memory[v], bytes, &e->failed) != OK)
+        memset(host, 0xff, bytes);              /* no number that could be believed */
 }
 
 float exec_scalar(struct exec *e, value_id v)
@@ -292,5 +296,5 @@ enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *er
         exec_write(e, i, host);
         free(host);
     }
-    return OK;
+    return exec_status(e, err);
 }

@@ -31,17 +31,20 @@ void exec_free(struct exec *e);
 const struct program *exec_program(const struct exec *e);
 struct exec_memory exec_memory(const struct exec *e);
 
-/* Runs the ops of the phases in order; with the pass fewer-meetings threads may be in several at once. A step starts at PHASE_DATA. */
+/* Runs the ops of the phases in order. A step starts at PHASE_DATA. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
+/* A device can fail, and may tell so only later. After the first failure nothing is run or copied any more, what is read is no number,
+ * and this says what happened; who runs steps asks after each, and who reads something to keep it asks before it is kept. */
+enum status exec_status(const struct exec *e, struct error *err);
 
-/* When on, every run records when each thread worked on each op and adds to the ops' profile counters. */
+/* When on, every run records when each lane worked on each op and adds to the ops' profile counters. */
 void exec_measure(struct exec *e, bool on);
-/* Of the last measured run: (threads) times of the op with this index in the program. NULL when nothing was measured. */
-const struct kernel_time *exec_times(const struct exec *e, int op);
+/* Of the last measured run: (lanes) times of the op with this index in the program. NULL when nothing was measured. */
+const struct lane_time *exec_times(const struct exec *e, int op);
 const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */
 /* What a step saves by the variants that were chosen, as they were timed: what the pass autotune predicts. */
 double exec_choice_gain_us(const struct exec *e);
-int exec_threads(const struct exec *e);
+int exec_lanes(const struct exec *e);          /* that work on an op at once: threads of a CPU */
 
 void exec_write(struct exec *e, value_id v, const void *host);
 void exec_read(struct exec *e, value_id v, void *host);

@@ -10,14 +10,8 @@ struct memory_plan;
 /* ---- plan.c: each adds to *m what it is asked about ---- */
 
 void exec_count_value(struct exec_memory *m, const struct value *v);       /* one that persists */
-/* Scratch is shared, so only the most that any op needs counts. *kernel: what the op runs on this backend. */
-enum status exec_count_op(struct exec_memory *m, const struct kernel **kernel, const struct program *p, const struct op *op,
-                          struct backend *b, struct error *err);
+/* Scratch is shared, so only the most that any op needs counts. */
+enum status exec_count_op(struct exec_memory *m, const struct program *p, const struct op *op, struct backend *b, struct error *err);
 void exec_count_workspace(struct exec_memory *m, const struct program *p, const struct memory_plan *plan);
-
-/* ---- waits.c ---- */
-
-/* Sets `early` of calls that are bound to memory and run in this order. scratch: bytes of what all that need scratch share. */
-void exec_find_waits(struct kernel_call *calls, int n, size_t scratch);
 
 #endif

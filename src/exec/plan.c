@@ -12,17 +12,13 @@ void exec_count_value(struct exec_memory *m, const struct value *v)
     }
 }
 
-enum status exec_count_op(struct exec_memory *m, const struct kernel **kernel, const struct program *p, const struct op *op,
-                          struct backend *b, struct error *err)
+enum status exec_count_op(struct exec_memory *m, const struct program *p, const struct op *op, struct backend *b, struct error *err)
 {
-    const struct kernel *k = b->choose(b, p, op);
-    if (!k)
-        return error_set(err, CANNOT, "the %s backend has no kernel for op %s", b->name, op_info(op->kind)->name);
-    const size_t scratch = k->scratch ? k->scratch(p, op, b->threads) : 0;
+    size_t scratch = 0;
+    const enum status st = b->scratch(b, &scratch, p, op, err);
     if (scratch > m->scratch)
         m->scratch = scratch;
-    *kernel = k;
-    return OK;
+    return st;
 }
 
 void exec_count_workspace(struct exec_memory *m, const struct program *p, const struct memory_plan *plan)
@@ -40,7 +36,6 @@ void exec_count_workspace(struct exec_memory *m, const struct program *p, const 
 enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err)
 {
     struct memory_plan plan;
-    const struct kernel *k;
     *out = (struct exec_memory){0};
     for (int i = 0; i < p->n_values; i++)
         if (value_is_persistent(&p->values[i]))
@@ -50,7 +45,7 @@ enum status exec_plan(struct exec_memory *out, const struct program *p, struct b
     memory_plan_release(&plan);
     enum status st = OK;
     for (int i = 0; i < p->n_ops && st == OK; i++)
-        st = exec_count_op(out, &k, p, &p->ops[i], b, err);
+        st = exec_count_op(out, p, &p->ops[i], b, err);
     return st;
 }
 

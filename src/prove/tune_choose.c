@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
 #include "prove/tune_int.h"
 
 static const double WORTH = 1.02;           /* predictions below are not tried alone */
@@ -65,6 +66,8 @@ struct choices {
     struct choice probe;                    /* a pass to be switched off, though nothing is expected of it */
 };
 
+/* Not inlined: its frame holds a config, as its caller's does. */
+__attribute__((noinline))
 static void consider(struct choices *c, int i, const struct move *m, const struct proposal *p)
 {
     const struct choice one = {(uint64_t)1 << i, stage_of(m, p), p->next, m->gain, m->grows};
@@ -105,14 +108,16 @@ static enum status look_at_moves(struct tuner *t, struct choices *c, struct erro
 
 enum status tune_choose(struct tuner *t, struct choice *best, bool in_time, struct error *err)
 {
-    struct choices c = {.rest = {.stage = {.predicted = 1, .measured = NAN, .low = NAN, .high = NAN}, .next = t->now}};
-    const enum status st = look_at_moves(t, &c, err);
-    *best = c.best;
-    if (c.rest.moves && (!best->moves || best->stage.phase == PHASE_TRADE))
-        *best = c.rest;
+    struct choices *c = xcalloc(1, sizeof *c);      /* three configs are too much for the stack */
+    c->rest = (struct choice){.stage = {.predicted = 1, .measured = NAN, .low = NAN, .high = NAN}, .next = t->now};
+    const enum status st = look_at_moves(t, c, err);
+    *best = c->best;
+    if (c->rest.moves && (!best->moves || best->stage.phase == PHASE_TRADE))
+        *best = c->rest;
     if (!best->moves && in_time)
-        *best = c.probe;
-    else if (!best->moves && c.probe.moves)
+        *best = c->probe;
+    else if (!best->moves && c->probe.moves)
         t->r->out_of_time = true;
+    free(c);
     return st;
 }

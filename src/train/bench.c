@@ -45,7 +45,7 @@ static void summarize(struct model_run *r, double *times, int64_t n, const struc
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
         .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
         .mfu_percent = products_peak_percent(peak, flops, median * 1e6), .mfu_peak = peak,
-        .loss = model_run_host(r, "host.loss"), .threads = r->backend->threads, .steps = n, .ops = ops,
+        .loss = model_run_host(r, "host.loss"), .threads = r->backend->lanes, .steps = n, .ops = ops,
         .planned_mb = exec_memory_bytes(&m) / 1e6};
     memcpy(out->places, r->places, sizeof out->places);
 }

@@ -50,7 +50,7 @@ static void tell_start(struct loop *l)
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .threads = r->backend->threads, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
+        .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }
@@ -222,6 +222,7 @@ static enum status report(struct loop *l, struct error *err)
     if (!n)
         return OK;
     model_run_metrics(&l->run, steps, n);
+    st = exec_status(l->run.train, err);
     l->unread = 0;
     for (int i = 0; i < n && st == OK; i++) {
         l->newest = steps[i];

@@ -64,7 +64,7 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     recorder_free(recorder);
     const double seconds = clock_s() - start, later = process_delayed_s();
     m->preemptions_per_s = (process_preemptions() - switches) / seconds;
-    m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_threads(m->run->train);
+    m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_lanes(m->run->train);
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
     return st;
@@ -96,7 +96,7 @@ static void fill_facts(struct measured *m)
     struct model_run *r = m->run;
     m->program = exec_program(r->train);
     m->config = r->config;
-    m->threads = exec_threads(r->train);
+    m->threads = exec_lanes(r->train);
     train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);
     m->loss = model_run_host(r, "host.loss");

@@ -65,7 +65,7 @@ void recorder_begin_step(struct recorder *r)
     if (!r)
         return;
     const struct program *p = exec_program(r->exec);
-    trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (exec_threads(r->exec) + 1) + 64 + 8 * p->micro_batches);
+    trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (exec_lanes(r->exec) + 1) + 64 + 8 * p->micro_batches);
     r->step_start_ns = r->mark_ns = clock_ns();
 }
 
@@ -94,8 +94,8 @@ void recorder_uploaded(struct recorder *r)
 
 static void add_op(struct recorder *r, int op)
 {
-    const struct kernel_time *t = exec_times(r->exec, op);
-    for (int k = 0; k < exec_threads(r->exec); k++)
+    const struct lane_time *t = exec_times(r->exec, op);
+    for (int k = 0; k < exec_lanes(r->exec); k++)
         trace_add(r->trace, EVENT_OP, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].start_ns, t[k].end_ns);
     trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns, r->memory[op].activations + r->memory[op].gradients);
 }

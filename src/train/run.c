@@ -178,7 +178,7 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     }
     recorder_end_step(r->recorder);
     *whole = true;
-    return OK;
+    return exec_status(r->train, err);
 }
 
 enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err)
@@ -190,7 +190,7 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         upload(r->train, b);
         exec_run(r->train, PHASE_DATA, PHASE_BACKWARD);
     }
-    return OK;
+    return exec_status(r->train, err);
 }
 
 int model_run_kept(const struct model_run *r)
@@ -251,6 +251,7 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
         const double n = exec_scalar(r->eval, p->count);
         sum += exec_scalar(r->eval, p->loss) * n;
         count += n;
+        st = exec_status(r->eval, err);
     }
     loader_free(l);
     *loss = sum / (count > 0 ? count : 1);

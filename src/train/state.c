@@ -64,7 +64,7 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
         if (p->values[i].kind == kind)
             st = list_add(l, e, i, empty[i], err);
     free(empty);
-    return st;
+    return st == OK ? exec_status(e, err) : st;
 }
 
 json_t *tokenizer_json(const struct tokenizer *t)
@@ -142,7 +142,7 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
             return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
                              "architecture or size", where, file->tensors[i].name);
     }
-    return OK;
+    return exec_status(e, err);
 }
 
 /* What is wrong with the newest checkpoint is followed by how to go on. */

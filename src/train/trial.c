@@ -127,7 +127,7 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
     else
         return error_set(err, CANNOT, "the gradient of '%s' is made by op %s, after backward, and cannot be read before the update",
                          p->values[parameter].name, op_info(p->ops[writer].kind)->name);
-    return OK;
+    return exec_status(e, err);
 }
 
 /* ---- steps ---- */
@@ -136,11 +136,12 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
 {
     bool whole;
     const int64_t start = clock_ns();
-    const enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
+    enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
     out->us = (double)(clock_ns() - start) / 1e3;
     if (st == OK) {
         out->loss = model_run_host(&t->run, "host.loss");
         out->norm = model_run_host(&t->run, "host.norm");
+        st = exec_status(t->run.train, err);
     }
     return st;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/backend.h"
+#include "ops/cpu/kernel.h"
 #include "program/program.h"
 #include "support/check.h"
 
@@ -60,13 +60,13 @@ static inline void plain_run_op(struct plain *x, struct op *op)
         in[i] = x->memory[op->in[i]];
     for (int i = 0; i < op->n_out; i++)
         out[i] = x->memory[op->out[i]];
-    const struct kernel *k = x->backend->choose(x->backend, x->program, op);
+    const struct kernel *k = cpu_choose(x->backend, x->program, op);
     assert_non_null(k);
-    const size_t bytes = k->scratch ? k->scratch(x->program, op, x->backend->threads) : 0;
+    const size_t bytes = k->scratch ? k->scratch(x->program, op, x->backend->lanes) : 0;
     void *scratch = plain_alloc(bytes);
     memset(scratch, 0xff, bytes);
     struct kernel_call call = {.kernel = k, .program = x->program, .op = op, .in = in, .out = out, .scratch = scratch};
-    x->backend->run(x->backend, &call, 1, NULL);
+    cpu_run_calls(x->backend, &call, 1);
     free(scratch);
 }
 

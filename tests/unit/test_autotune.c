@@ -1,4 +1,5 @@
 /* autotune: which ops are timed, and that the fastest variant is taken, once. */
+#include "ops/cpu/kernel.h"
 #include "support/backends.h"
 #include "support/optimized.h"
 #include "support/own_cache.h"
@@ -114,7 +115,7 @@ static int chosen(struct backend *b, int64_t rows, double us0, double us1, doubl
     fake_us[1] = us1;
     fake_us[2] = us2;
     fake_runs = 0;
-    b->tune(b, &f->call, 1);
+    cpu_tune(b, &f->call, 1);
     const int variant = f->call.variant;
     if (variant)
         assert_near(f->call.saves_us, us0 - fake_us[variant], 0.2 * us0, "what is saved");
@@ -161,7 +162,7 @@ static void test_what_is_the_same_work(void **state)
     int runs;
     fake_us[0] = fake_us[2] = 90;
     fake_us[1] = 60;
-    tuned->tune(tuned, calls, 3);
+    cpu_tune(tuned, calls, 3);
     assert_true(calls[0].variant == 1 && calls[1].variant == 1 && calls[2].variant == 1);
     assert_int_equal(chosen(tuned, 5, 90, 60, 90, &runs), 1);
     assert_int_equal(runs, 0);
@@ -169,7 +170,7 @@ static void test_what_is_the_same_work(void **state)
     assert_true(runs > 0);
     a->program->ops[0].attrs.bf16 = true;
     fake_runs = 0;
-    tuned->tune(tuned, &a->call, 1);
+    cpu_tune(tuned, &a->call, 1);
     assert_true(fake_runs > 0);
     fake_free(a);
     fake_free(b);
@@ -185,9 +186,9 @@ static void test_not_timed(void **state)
     fake_us[0] = 60;
     fake_us[1] = fake_us[2] = 40;
     fake_runs = 0;
-    tuned->tune(tuned, &f->call, 1);
-    tuned->tune(tuned, &in_place->call, 1);
-    tuned->tune(tuned, NULL, 0);
+    cpu_tune(tuned, &f->call, 1);
+    cpu_tune(tuned, &in_place->call, 1);
+    cpu_tune(tuned, NULL, 0);
     assert_int_equal(fake_runs, 0);
     assert_int_equal(f->call.variant, 0);
     fake_free(f);
@@ -254,15 +255,15 @@ static void test_tells_what_is_timed(void **state)
     choices_watch(note_told, told);
     assert_int_equal(chosen(tuned, 5, 60, 40, 80, NULL), 1);
     assert_told(1);
-    tuned->tune(tuned, calls, 4);
+    cpu_tune(tuned, calls, 4);
     assert_told(2);
     for (int knows = 1; knows >= 0; knows--) {                          /* then from the file alone */
-        tuned->tune(tuned, calls, 4);
+        cpu_tune(tuned, calls, 4);
         assert_told(0);
         choices_forget();
     }
     setenv("XDG_CACHE_HOME", choices_path(), 1);                        /* no folder: nothing can be remembered */
-    tuned->tune(tuned, calls, 4);
+    cpu_tune(tuned, calls, 4);
     assert_told(0);
     choices_watch(NULL, NULL);
     setenv("XDG_CACHE_HOME", own_cache, 1);

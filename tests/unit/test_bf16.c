@@ -177,7 +177,7 @@ static void compare_outputs(const struct op_case *c, const struct plain *is, con
         }
         if (!(sqrt(apart) <= share * sqrt(length)))
             fail_msg("%s, case %d, %d threads: output %d is %.3g of its length off %s", op_info(c->kind)->name, (int)(c - op_cases),
-                     is->backend->threads, o, sqrt(apart / length), what);
+                     is->backend->lanes, o, sqrt(apart / length), what);
     }
 }
 

@@ -1,4 +1,4 @@
-/* The executor binds values of every type: first values, and what two programs share. */
+/* The executor binds values of every type: first values, and what two programs share; and a device that fails ends everything. */
 #include "core/bf16.h"
 #include "support/models.h"
 
@@ -66,11 +66,51 @@ static void test_shared_values_have_one_type(void **state)
     b->free(b);
 }
 
+/* ---- a device that fails ---- */
+
+static enum status (*real_run)(struct backend *, struct prepared *, int, int, struct lane_time *, struct error *);
+static int runs;
+
+static enum status failing_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    if (++runs == 3)
+        return error_set(err, CANNOT, "the device was lost in op %s", b->about(p, first).kernel);
+    return real_run(b, p, first, end, times, err);
+}
+
+/* The failure stays, with its words; nothing runs after it, and what is read is no number. */
+static void test_a_failure_stays(void **state)
+{
+    (void)state;
+    struct backend *b = new_backend(2, false);
+    struct program *p = program_new("counts");
+    const value_id tick = program_add_value(p, "tick", VALUE_STATE, I32, shape_of(1, (int64_t)1)), w = parameter(p, "w", F32, INIT_ONES, 1);
+    p->phase = PHASE_DATA;
+    program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "tick", 1, tick);
+    struct exec *e = new_exec(p, b);
+    struct error err;
+    int32_t is;
+    real_run = b->run;
+    b->run = failing_run;
+    runs = 0;
+    for (int i = 0; i < 5; i++)
+        exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+    assert_int_equal(runs, 3);
+    assert_int_equal(exec_status(e, &err), CANNOT);
+    assert_non_null(strstr(err.text, "the device was lost in op "));
+    assert_true(isnan(exec_scalar(e, w)));
+    exec_read(e, tick, &is);
+    assert_int_equal(is, -1);
+    exec_free(e);
+    b->free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_values_of_bf16),
         cmocka_unit_test(test_shared_values_have_one_type),
+        cmocka_unit_test(test_a_failure_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

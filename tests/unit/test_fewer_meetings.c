@@ -1,5 +1,5 @@
 /* A step with fewer meetings: threads meet where calls share memory that one of them writes, nowhere else, and the bits are the same. */
-#include "exec/exec_int.h"
+#include "ops/cpu/kernel.h"
 #include "support/optimized.h"
 
 /* ---- where threads meet ---- */
@@ -54,7 +54,7 @@ static void call(struct calls *c, const struct kernel *k, value_id a, value_id b
 static void assert_waits(struct calls *c, const char *wanted)
 {
     char is[CALLS + 1] = "";
-    exec_find_waits(c->list, c->n, sizeof c->scratch);
+    cpu_find_waits(c->list, c->n, sizeof c->scratch);
     for (int i = 0; i < c->n; i++)
         is[i] = c->list[i].early ? '.' : 'w';
     assert_string_equal(is, wanted);

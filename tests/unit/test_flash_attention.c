@@ -67,7 +67,7 @@ static void compare_runs(const struct plain *is, const struct plain *should, con
         for (int k = 0; k < p->ops[i].n_out; k++) {
             char what[256];
             const value_id v = p->ops[i].out[k];
-            snprintf(what, sizeof what, "%s on %d threads: %s", name, is->backend->threads, p->values[v].name);
+            snprintf(what, sizeof what, "%s on %d threads: %s", name, is->backend->lanes, p->values[v].name);
             assert_close(what, is->memory[v], should->memory[v], shape_count(p->values[v].shape), i ? BACKWARD : FORWARD, 1);
         }
 }

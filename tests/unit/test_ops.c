@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "ops/cpu/cpu.h"
+#include "ops/cpu/kernel.h"
 #include "passes/passes.h"
 #include "support/op_fill.h"
 
@@ -94,7 +95,7 @@ static void fail_case(const struct op_case *c, struct variant v, const char *wha
                       double should)
 {
     fail_msg("%s, case %d, %d threads, alias %d, nan %d: %s: output %d[%lld] is %.9g; it should be %.9g",
-             op_info(c->kind)->name, (int)(c - op_cases), v.backend->threads, v.alias, v.nan, what, out, (long long)i,
+             op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, v.nan, what, out, (long long)i,
              is, should);
 }
 
@@ -136,7 +137,7 @@ static void assert_same_bits(const struct op_case *c, struct variant v, const st
     for (int j = 0; j < op->n_out; j++)
         if (memcmp(a->memory[op->out[j]], b->memory[op->out[j]], value_bytes(&a->program->values[op->out[j]])))
             fail_msg("%s, case %d, %d threads, alias %d: output %d differs between two runs that must be equal",
-                     op_info(c->kind)->name, (int)(c - op_cases), v.backend->threads, v.alias, j);
+                     op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, j);
 }
 
 /* Runs the variant, compares it with the expected result and, bit by bit, with a second run of itself. */
@@ -199,7 +200,7 @@ static void test_every_op_has_a_case_and_kernels(void **state)
         if (!n)
             fail_msg("op %s has no case", op_info(kind)->name);
         const struct op op = {.kind = kind};
-        if (!reference->choose(reference, NULL, &op))
+        if (!cpu_choose(reference, NULL, &op))
             fail_msg("op %s has no reference kernel", op_info(kind)->name);
     }
 }

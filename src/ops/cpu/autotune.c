@@ -126,8 +126,8 @@ static double reading_us(struct bout *b, int variant, int repeats)
     int64_t ns = 1;
     b->run.call.variant = variant;
     b->run.repeats = repeats;
-    b->backend->run(b->backend, &b->run.call, 1, NULL);
-    for (int i = 0; i < b->backend->threads; i++)
+    cpu_run_calls(b->backend, &b->run.call, 1);
+    for (int i = 0; i < b->backend->lanes; i++)
         ns = b->run.thread_ns[i] > ns ? b->run.thread_ns[i] : ns;
     return (double)ns / 1e3 / repeats;
 }
@@ -138,7 +138,7 @@ static int warm_up(struct bout *b)
 {
     struct kernel_call touching = b->run.call;
     touching.kernel = &touch;
-    b->backend->run(b->backend, &touching, 1, NULL);
+    cpu_run_calls(b->backend, &touching, 1);
     double us = 1e30;
     for (int round = 0; round < 2 && (round == 0 || us < READING_US); round++)
         for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US) && setup_goes_on(SHOWN); v++) {
@@ -196,7 +196,7 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
 {
     struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel}};
     b.run.call.kernel = &repeat;
-    b.run.thread_ns = xcalloc((size_t)backend->threads, sizeof *b.run.thread_ns);
+    b.run.thread_ns = xcalloc((size_t)backend->lanes, sizeof *b.run.thread_ns);
     while (b.variants < VARIANTS_MOST && c->variants[b.variants])
         b.variants++;
     read_all(&b);
@@ -275,7 +275,7 @@ void cpu_tune(struct backend *b, struct kernel_call *calls, int n)
 {
     struct job *jobs = xcalloc((size_t)n + 1, sizeof *jobs);
     int *job_of = xcalloc((size_t)n + 1, sizeof *job_of);
-    const int found = find_jobs(calls, n, b->threads, jobs, job_of);
+    const int found = find_jobs(calls, n, b->lanes, jobs, job_of);
     struct choice *choices = xcalloc((size_t)found + 1, sizeof *choices);
     for (int i = 0; i < found; i++)
         choices[i] = (struct choice){.key = jobs[i].key, .variants = jobs[i].call->kernel->variants};

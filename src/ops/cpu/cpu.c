@@ -67,11 +67,20 @@ static void cpu_free_memory(struct backend *b, void *memory, size_t bytes)
     cpu_memory_give(memory);
 }
 
-static void cpu_copy(struct backend *b, void *to, const void *from, size_t bytes)
+static size_t cpu_available(struct backend *b)
 {
     (void)b;
-    memcpy(to, from, bytes);
+    return cpu_available_bytes();
 }
+
+static enum status cpu_copy(struct backend *b, void *to, const void *from, size_t bytes, struct error *err)
+{
+    (void)b, (void)err;
+    memcpy(to, from, bytes);
+    return OK;
+}
+
+/* ---- kernels ---- */
 
 static const struct kernel *find(const struct kernel *list, const struct program *p, const struct op *op)
 {
@@ -81,7 +90,7 @@ static const struct kernel *find(const struct kernel *list, const struct program
     return NULL;
 }
 
-static const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
+const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
     for (const struct kernel *const *list = b->tuned; list && *list; list++) {
@@ -92,11 +101,74 @@ static const struct kernel *cpu_choose(struct backend *base, const struct progra
     return find(cpu_reference_kernels, p, op);
 }
 
+static enum status cpu_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
+{
+    const struct kernel *k = cpu_choose(b, p, op);
+    if (!k)
+        return error_set(err, CANNOT, "the cpu backend has no kernel for op %s", op_info(op->kind)->name);
+    *bytes = k->scratch ? k->scratch(p, op, b->lanes) : 0;
+    return OK;
+}
+
+/* ---- a list of calls ---- */
+
+struct prepared {
+    struct kernel_call *calls;
+    int n;
+    struct arena names;             /* of kernels with a variant */
+    const char **kernels;
+};
+
+static void name_kernels(struct prepared *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const struct kernel *k = p->calls[i].kernel;
+        const int variant = p->calls[i].variant;
+        p->kernels[i] = variant ? arena_printf(&p->names, "%s/%s", k->name, k->variants[variant]) : k->name;
+    }
+}
+
+static enum status cpu_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch,
+                               size_t bytes, struct error *err)
+{
+    (void)err;
+    struct prepared *p = xcalloc(1, sizeof *p);
+    p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
+    p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
+    p->n = n;
+    for (int i = 0; i < n; i++)
+        p->calls[i] = (struct kernel_call){.kernel = cpu_choose(b, ops[i].program, ops[i].op), .program = ops[i].program,
+                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .scratch = scratch};
+    cpu_find_waits(p->calls, n, bytes);
+    cpu_tune(b, p->calls, n);
+    name_kernels(p);
+    *out = p;
+    return OK;
+}
+
+static struct prepared_op cpu_about(const struct prepared *p, int i)
+{
+    return (struct prepared_op){p->kernels[i], p->calls[i].saves_us};
+}
+
+static void cpu_release(struct backend *b, struct prepared *p)
+{
+    (void)b;
+    if (!p)
+        return;
+    arena_release(&p->names);
+    free(p->kernels);
+    free(p->calls);
+    free(p);
+}
+
+/* ---- running it ---- */
+
 struct run {
     struct cpu_backend *backend;
     struct kernel_call *calls;
     int n;
-    struct kernel_time *times;      /* (n, threads), or NULL */
+    struct lane_time *times;        /* (n, threads), or NULL */
 };
 
 static void run_calls(void *argument, int member)
@@ -105,7 +177,7 @@ static void run_calls(void *argument, int member)
     const struct kernel_thread t = {member, team_size(r->backend->team), r->backend->team};
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
-        struct kernel_time *time = r->times ? &r->times[i * t.count + member] : NULL;
+        struct lane_time *time = r->times ? &r->times[i * t.count + member] : NULL;
         if (!c->early && i > 0)
             team_barrier(t.team);
         if (time)
@@ -117,12 +189,23 @@ static void run_calls(void *argument, int member)
     }
 }
 
-static void cpu_run(struct backend *base, struct kernel_call *calls, int n, struct kernel_time *times)
+static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
     struct run r = {b, calls, n, times};
     team_run(b->team, run_calls, &r);
 }
+
+void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n) { run_team(b, calls, n, NULL); }
+
+static enum status cpu_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    (void)err;
+    run_team(b, p->calls + first, end - first, times);
+    return OK;
+}
+
+/* ---- the backend ---- */
 
 static void cpu_free(struct backend *base)
 {
@@ -140,11 +223,11 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     struct cpu_backend *b = xcalloc(1, sizeof *b);
     const int cores = cpu_usable_cores();
     b->base = (struct backend){
-        .name = "cpu", .threads = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .alloc = cpu_alloc,
-        .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .choose = cpu_choose, .tune = cpu_tune,
-        .run = cpu_run, .free = cpu_free};
+        .name = "cpu", .lanes = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .available = cpu_available,
+        .alloc = cpu_alloc, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
+        .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
-    enum status st = team_new(&b->team, b->base.threads, err);
+    enum status st = team_new(&b->team, b->base.lanes, err);
     if (st == OK && !reference_only)
         st = gemm_rooms_make(b->team, err);
     if (st != OK) {

@@ -2,7 +2,7 @@
 #ifndef HONE_OPS_CPU_CPU_INT_H
 #define HONE_OPS_CPU_CPU_INT_H
 
-#include "backend/backend.h"
+#include "ops/cpu/kernel.h"
 
 /* Lists end with an entry whose run is NULL. */
 extern const struct kernel cpu_reference_kernels[];
@@ -45,9 +45,6 @@ void *cpu_memory_take(size_t bytes);
 void cpu_memory_give(void *at);
 /* Tests say what is free: the folder that stands before /proc and /sys; NULL: the machine's own. */
 void cpu_memory_root(const char *folder);
-
-/* backend.tune: chooses the variants of calls whose op is timed. */
-void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
 
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);

@@ -132,14 +132,14 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
 {
     struct work w = {.team = cpu_team(b)};
     const double memory = 128e6;
-    const size_t matrices = (size_t)b->threads * GEMM_ROWS * GEMM_SIZE * sizeof(float);
+    const size_t matrices = (size_t)b->lanes * GEMM_ROWS * GEMM_SIZE * sizeof(float);
     const size_t bytes = matrices > (size_t)memory ? matrices : (size_t)memory / 64 * 64;
     w.room = bytes;
-    *out = (struct peaks){.threads = b->threads};
+    *out = (struct peaks){.threads = b->lanes};
     memcpy(out->machine, m->fingerprint, sizeof out->machine);
     memcpy(out->cache_bytes, m->cache_bytes, sizeof m->cache_bytes);
     out->cache_bytes[CACHE_LEVELS - 1] = m->memory_bytes;
-    w.best = xcalloc((size_t)b->threads * CACHE_LINE_DOUBLES, sizeof *w.best);
+    w.best = xcalloc((size_t)b->lanes * CACHE_LINE_DOUBLES, sizeof *w.best);
     w.a = aligned_alloc(64, bytes);
     w.b = aligned_alloc(64, bytes);
     w.c = aligned_alloc(64, bytes);

@@ -2,7 +2,7 @@
  * other touches. That is asked of memory, not of values: values that do not live at the same time share it, and all calls that
  * need scratch have the same. */
 #include "core/ranges.h"
-#include "exec/exec_int.h"
+#include "ops/cpu/kernel.h"
 
 /* What a call touches: its inputs; then what it writes: its outputs and its scratch. */
 static int touched(const struct kernel_call *c) { return c->op->n_in + c->op->n_out + (c->kernel->scratch ? 1 : 0); }
@@ -38,7 +38,7 @@ static bool collides(const struct touch *t, const struct kernel_call *c, size_t 
     return false;
 }
 
-void exec_find_waits(struct kernel_call *calls, int n, size_t scratch)
+void cpu_find_waits(struct kernel_call *calls, int n, size_t scratch)
 {
     struct touch together = {0};
     for (int i = 0; i < n && calls[i].program->fewer_meetings; i++) {

@@ -1,0 +1,51 @@
+/* What a kernel of the CPU is: a function that every thread of a team calls, with the op and its memory. */
+#ifndef HONE_OPS_CPU_KERNEL_H
+#define HONE_OPS_CPU_KERNEL_H
+
+#include "backend/backend.h"
+#include "core/team.h"
+
+struct kernel;
+
+/* One op bound to memory and to a kernel, ready to run. */
+struct kernel_call {
+    const struct kernel *kernel;
+    const struct program *program;
+    struct op *op;
+    void **in, **out;               /* in the order of op->in and op->out */
+    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
+    int variant;                    /* of kernel->variants */
+    bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */
+    double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
+};
+
+/* What a kernel sees of the thread that runs it. */
+struct kernel_thread {
+    int index, count;
+    struct team *team;              /* for barriers inside a kernel */
+};
+
+/* A kernel touches nothing but its inputs, outputs and scratch, and every thread passes the same barriers in it: threads may be in
+ * different calls at the same time. */
+typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
+
+struct kernel {
+    enum op_kind op;
+    const char *name;
+    kernel_fn *run;                 /* called by every thread of the team */
+    bool serial;                    /* called by thread 0 alone */
+    bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
+    size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
+    const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
+};
+
+/* The tuned kernel for an op, else the plain one; NULL: there is none. */
+const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
+/* Runs calls that are in no prepared list, one after the other. */
+void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
+/* Sets `early` of calls that are bound to memory and run in this order. scratch: bytes of what all that need scratch share. */
+void cpu_find_waits(struct kernel_call *calls, int n, size_t scratch);
+/* Chooses the variants of calls whose op is timed. */
+void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
+
+#endif

@@ -1,0 +1,44 @@
+/* What a kernel of the GPU is: a function that puts the work of one op into a stream. It waits for nothing, allocates nothing and reads
+ * nothing on the host, so that what it puts there can be captured into a graph and replayed; numbers that change from step to step
+ * (learning rate, counters, factors) are values on the device. */
+#ifndef HONE_OPS_CUDA_KERNEL_H
+#define HONE_OPS_CUDA_KERNEL_H
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "backend/backend.h"
+
+/* One op bound to memory on the device. */
+struct cuda_call {
+    const struct program *program;
+    const struct op *op;
+    void **in, **out;               /* in the order of op->in and op->out */
+    void *scratch;                  /* kernel->scratch bytes; calls run one after the other and share it */
+    cudaStream_t stream;
+    cublasHandle_t blas;            /* works in that stream */
+};
+
+struct cuda_kernel {
+    enum op_kind op;
+    const char *name;
+    void (*launch)(const struct cuda_call *c);      /* failures are asked of CUDA after it, by who calls */
+    size_t (*scratch)(const struct program *p, const struct op *op);        /* NULL: none */
+};
+
+/* One list per file of kernels; each ends with an entry whose launch is NULL. */
+extern const struct cuda_kernel cuda_elementwise[], cuda_rows[], cuda_matrix[], cuda_attention[], cuda_embedding[], cuda_loss[],
+    cuda_optimizer[];
+
+static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
+static inline const struct value *cuda_out(const struct cuda_call *c, int i) { return &c->program->values[c->op->out[i]]; }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
