@@ -66,6 +66,9 @@ struct answers {
 };
 struct answers report_profile_answers(const struct profile *p);
 struct answers report_trace_answers(const struct diagnosis *d);
+/* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
+enum { STEPS_NOTE_MOST = 256 };
+const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST]);
 
 json_t *report_head(const char *kind, const char *version, const struct answers *answers);     /* answers: may be NULL */
 json_t *report_parts(const struct profile_part *parts, int n, double whole);
