@@ -91,8 +91,9 @@ static bool parse_list(struct owned *o, const json_t *root)
     return true;
 }
 
-static enum status parse(struct owned *o, const char *path, const char *text, size_t size, struct error *err)
+enum status owned_parse(struct owned *o, const char *path, const char *text, size_t size, struct error *err)
 {
+    *o = (struct owned){0};
     json_error_t why;
     bool no_memory;
     json_t *root = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
@@ -100,6 +101,8 @@ static enum status parse(struct owned *o, const char *path, const char *text, si
         return error_set(err, CANNOT, "out of memory while '%s' was read", path);
     const bool good = root && parse_list(o, root);
     json_decref(root);
+    if (!good)
+        owned_release(o);
     return good ? OK : error_set(err, BAD_INPUT, "'%s' is damaged, so it is not known which files here are a report's; give "
                                  "another --out", path);
 }
@@ -124,10 +127,8 @@ enum status owned_read(struct owned *out, const char *folder, struct error *err)
     st = fs_read(path, &text, &size, LIST_MAX_BYTES, err);
     if (st != OK)
         return st;
-    st = parse(out, path, text, size, err);
+    st = owned_parse(out, path, text, size, err);
     free(text);
-    if (st != OK)
-        owned_release(out);
     return st;
 }
 

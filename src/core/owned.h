@@ -4,6 +4,7 @@
 #define HONE_CORE_OWNED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -25,6 +26,8 @@ struct owned {
 
 /* No list is an empty one; one that cannot be read or is damaged is an error. */
 enum status owned_read(struct owned *out, const char *folder, struct error *err);
+/* The same from text; `name` is for messages. On failure *out is empty. */
+enum status owned_parse(struct owned *out, const char *name, const char *text, size_t size, struct error *err);
 enum status owned_write(const struct owned *o, const char *folder, struct error *err);
 void owned_release(struct owned *o);
 
