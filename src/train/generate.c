@@ -5,7 +5,6 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
 #include "train/train_int.h"
 
 typedef void emit_fn(void *context, const char *text, size_t length);
@@ -47,9 +46,9 @@ static enum status read_config(struct generator *g, struct error *err)
 }
 
 /* The model is as large as it was trained: no setting makes it smaller. */
-static enum status refuse(enum status st, struct error *err)
+static enum status refuse(const struct generator *g, enum status st, struct error *err)
 {
-    const size_t available = cpu_available_bytes();
+    const size_t available = g->backend->available(g->backend);
     return err->no_memory && available != SIZE_MAX ? error_add(err, ", and %.0f MB are free", (double)available / 1e6) : st;
 }
 
@@ -64,13 +63,13 @@ static enum status build(struct generator *g, struct error *err)
     st = exec_new(&g->exec, p, g->backend, NULL, err);
     if (st != OK) {
         program_free(p);
-        return refuse(st, err);
+        return refuse(g, st, err);
     }
     g->window = xcalloc((size_t)g->config.model.seq, sizeof *g->window);
     g->segments = xcalloc((size_t)g->config.model.seq, sizeof *g->segments);
     g->logits = malloc((size_t)(g->config.model.seq * g->config.model.vocab) * sizeof *g->logits);
     if (!g->logits)
-        return refuse(error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4)), err);
+        return refuse(g, error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4)), err);
     return state_load_tensors(g->exec, &g->checkpoint.weights, VALUE_PARAMETER, g->checkpoint.path, err);
 }
 

@@ -1,0 +1,66 @@
+# device: cuda. Without a GPU it is refused with clear words and nothing is written; with one, a run is trained, goes on, and is used.
+. "$(dirname "$0")/lib"
+tiny
+no="hone: device is cuda, and"
+try="; try device: cpu"
+
+# nowhere WHY ARGS...: refused for that reason, whatever the machine: GPUs are hidden.
+nowhere() {
+    local why=$1
+    shift
+    CUDA_VISIBLE_DEVICES='' refused 3 "$no $why$try" "$@"
+    [ ! -e none ] || fail "hone $*: left something behind"
+}
+
+why="there is no GPU: no NVIDIA driver is installed"
+run doctor
+gpu=$(sed -n 's/^gpu  *//p' out)
+case $gpu in
+*"has no CUDA backend"*) why="this build of hone has no CUDA backend" ;;
+*"no NVIDIA driver"*) ;;
+*) why="there is no GPU: CUDA_VISIBLE_DEVICES is '' and hides them" ;;
+esac
+nowhere "$why" train tiny.yaml --out none --set device=cuda
+nowhere "$why" bench tiny.yaml --device cuda
+nowhere "$why" profile tiny.yaml --out none --set device=cuda
+ok train tiny.yaml --out cpu
+sed -n '1s/.* on \(cpu\) .*/\1/p' out | grep -q cpu || fail "not on the CPU: $(head -1 out)"
+case $gpu in
+*"used with device: cuda") ;;
+*) echo "the rest is skipped: $gpu"; exit 0 ;;
+esac
+
+# ---- with a GPU
+ok doctor tiny.yaml
+grep -q "!! device is auto, which is the CPU: the GPU " out || fail "no word about the GPU: $(cat out)"
+
+ok train tiny.yaml --out whole --set device=cuda
+head -1 out | grep -q ' on cuda (' || fail "not on the GPU: $(head -1 out)"
+ok train tiny.yaml --out again --set device=cuda
+same_checkpoint whole again 20
+ok train tiny.yaml --out parts --set device=cuda --steps 10
+ok train tiny.yaml --out parts --set device=cuda --resume
+same_checkpoint whole parts 20
+HONE_CUDA_GRAPH=0 ok train tiny.yaml --out plain --set device=cuda
+same_checkpoint whole plain 20
+HONE_CUDA_SYNC=1 ok train tiny.yaml --out checked --set device=cuda
+same_checkpoint whole checked 20
+
+# A run of one device goes on on the other.
+ok train tiny.yaml --out moved --set device=cuda --steps 10
+ok train tiny.yaml --out moved --set device=cpu --resume
+ok train tiny.yaml --out back --set device=cpu --steps 10
+ok train tiny.yaml --out back --set device=cuda --resume
+
+ok generate whole --prompt "a" --tokens 20 --temperature 0
+cp out one
+ok generate whole --prompt "a" --tokens 20 --temperature 0
+same "what the GPU writes" out one
+nowhere "$why" generate whole
+ok bench tiny.yaml --device cuda --seconds 0.5 --json
+json out 'all(r["device"] == "cuda" and len(r["device_name"]) > 3 and r["ms_per_step"] > 0 and r["steps"] >= 5 and r["mfu_percent"] < 110
+    for r in j["results"])'
+ok profile tiny.yaml --set device=cuda --steps 3 --out report
+ok verify tiny.yaml tiny.yaml --set device=cuda --set verify.steps=5
+refused 3 "hone: the cuda backend computes in f32 only; try optimize.precision: f32" \
+    train tiny.yaml --out none --set device=cuda --set optimize.precision=bf16
