@@ -45,12 +45,6 @@ set(HONE_CUDA_BUILD "${PROJECT_VERSION}-${seen}")
 # The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it.
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
-foreach(name IN ITEMS elementwise rows matrix attention embedding loss optimizer)
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/src/ops/cuda/${name}.cu)
-    file(CONFIGURE OUTPUT no_${name}.c CONTENT "#include \"ops/cuda/kernel.h\"\nconst struct cuda_kernel cuda_@name@[] = {{0}};\n" @ONLY)
-    list(APPEND CUDA_SOURCES ${PROJECT_BINARY_DIR}/no_${name}.c)
-  endif()
-endforeach()
 add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/program/ops.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)

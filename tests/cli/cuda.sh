@@ -38,7 +38,9 @@ ok train tiny.yaml --out whole --set device=cuda
 head -1 out | grep -q ' on cuda (' || fail "not on the GPU: $(head -1 out)"
 ok train tiny.yaml --out again --set device=cuda
 same_checkpoint whole again 20
-ok train tiny.yaml --out parts --set device=cuda --steps 10
+# half NAME: the run as it was after step 10, in a folder of its own.
+half() { cp -r whole "$1" && rm -r "$1/checkpoints/step-00000020"; }
+half parts
 ok train tiny.yaml --out parts --set device=cuda --resume
 same_checkpoint whole parts 20
 HONE_CUDA_GRAPH=0 ok train tiny.yaml --out plain --set device=cuda
@@ -47,9 +49,9 @@ HONE_CUDA_SYNC=1 ok train tiny.yaml --out checked --set device=cuda
 same_checkpoint whole checked 20
 
 # A run of one device goes on on the other.
-ok train tiny.yaml --out moved --set device=cuda --steps 10
+half moved
 ok train tiny.yaml --out moved --set device=cpu --resume
-ok train tiny.yaml --out back --set device=cpu --steps 10
+cp -r cpu back && rm -r back/checkpoints/step-00000020
 ok train tiny.yaml --out back --set device=cuda --resume
 
 ok generate whole --prompt "a" --tokens 20 --temperature 0
@@ -61,6 +63,8 @@ ok bench tiny.yaml --device cuda --seconds 0.5 --json
 json out 'all(r["device"] == "cuda" and len(r["device_name"]) > 3 and r["ms_per_step"] > 0 and r["steps"] >= 5 and r["mfu_percent"] < 110
     for r in j["results"])'
 ok profile tiny.yaml --set device=cuda --steps 3 --out report
-ok verify tiny.yaml tiny.yaml --set device=cuda --set verify.steps=5
+sed 's/^threads: 2/device: cuda/' tiny.yaml >gpu.yaml
+ok verify tiny.yaml gpu.yaml --steps 10 --seconds 0.1 --set verify.min_gain=-1 --set verify.memory=1000
+ok verify gpu.yaml gpu.yaml --steps 4 --seconds 0.1 --set verify.min_gain=-1
 refused 3 "hone: the cuda backend computes in f32 only; try optimize.precision: f32" \
     train tiny.yaml --out none --set device=cuda --set optimize.precision=bf16

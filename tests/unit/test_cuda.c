@@ -175,13 +175,28 @@ static void test_op(void **state)
                 check_case(&op_cases[i], nan);
 }
 
+/* Where the module was built, GPU or not. */
+static void test_every_op_has_a_kernel(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < OP_KINDS; kind++) {
+        const char *name;
+        if (cuda_kernel_name(&name, (enum op_kind)kind, &no_gpu) != OK) {
+            print_message("skipped: %s\n", no_gpu.text);
+            skip();
+        }
+        if (!name)
+            fail_msg("op %s has no kernel", op_info((enum op_kind)kind)->name);
+    }
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[OP_KINDS];
+    struct CMUnitTest tests[OP_KINDS + 1] = {[OP_KINDS] = cmocka_unit_test(test_every_op_has_a_kernel)};
     enum op_kind kinds[OP_KINDS];
     for (int i = 0; i < OP_KINDS; i++) {
         kinds[i] = (enum op_kind)i;
         tests[i] = (struct CMUnitTest){.name = op_info(kinds[i])->name, .test_func = test_op, .initial_state = &kinds[i]};
     }
-    return _cmocka_run_group_tests("ops on a GPU", tests, OP_KINDS, open_all, close_all);
+    return _cmocka_run_group_tests("ops on a GPU", tests, OP_KINDS + 1, open_all, close_all);
 }

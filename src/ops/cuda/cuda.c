@@ -99,6 +99,6 @@ __attribute__((visibility("default"))) cuda_module_fn hone_cuda_module;
 
 const struct cuda_module *hone_cuda_module(void)
 {
-    static const struct cuda_module module = {HONE_CUDA_BUILD, cuda_find_device, cuda_new, cuda_peaks};
+    static const struct cuda_module module = {HONE_CUDA_BUILD, cuda_kernel_of, cuda_find_device, cuda_new, cuda_peaks};
     return &module;
 }

@@ -45,6 +45,7 @@ enum status cuda_upload(struct backend *b, void *to, const void *host, size_t by
 enum status cuda_download(struct backend *b, void *host, const void *from, size_t bytes, struct error *err);
 
 /* run.c */
+const char *cuda_kernel_of(enum op_kind kind);
 enum status cuda_finish(struct backend *b, struct error *err);
 enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err);
 enum status cuda_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,

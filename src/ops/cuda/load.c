@@ -76,6 +76,13 @@ enum status cuda_backend_new(struct backend **out, bool graphs, struct error *er
     return m ? m->backend_new(out, graphs, err) : CANNOT;
 }
 
+enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    *out = m ? m->kernel(kind) : NULL;
+    return m ? OK : CANNOT;
+}
+
 enum status cuda_device_read(struct cuda_device *out, struct error *err)
 {
     const struct cuda_module *m = loaded(err);

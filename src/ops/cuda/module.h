@@ -17,6 +17,7 @@ struct cuda_device {                /* the GPU that is used: the first that CUDA
 
 struct cuda_module {
     const char *build;
+    const char *(*kernel)(enum op_kind kind);       /* the name of the kernel of an op; NULL: there is none */
     enum status (*device)(struct cuda_device *out, struct error *err);
     enum status (*backend_new)(struct backend **out, bool graphs, struct error *err);
     enum status (*measure_peaks)(struct backend *b, struct peaks *out, struct error *err);

@@ -17,6 +17,12 @@ static const struct cuda_kernel *find_kernel(enum op_kind kind)
     return NULL;
 }
 
+const char *cuda_kernel_of(enum op_kind kind)
+{
+    const struct cuda_kernel *k = find_kernel(kind);
+    return k ? k->name : NULL;
+}
+
 enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
 {
     const struct cuda_kernel *k = find_kernel(op->kind);
