@@ -13,7 +13,7 @@ static void emit(void *context, const char *text, size_t length)
 int cmd_generate(int argc, char **argv)
 {
     struct text_list positional = {0};
-    const char *prompt = "";
+    const char *prompt = "", *device = NULL;
     int64_t tokens = 200, seed = 1;
     double temperature = 0.8;
     const struct option_def options[] = {
@@ -21,6 +21,7 @@ int cmd_generate(int argc, char **argv)
         {"--tokens", "N", OPTION_INT, &tokens, "how many tokens to add (default 200)"},
         {"--temperature", "X", OPTION_REAL, &temperature, "0 takes the most likely token each time (default 0.8)"},
         {"--seed", "N", OPTION_INT, &seed, "the same seed gives the same text (default 1)"},
+        {"--device", "cpu|cuda", OPTION_TEXT, &device, "where to run (default: where it was trained)"},
         {0},
     };
     const struct usage usage = {
@@ -35,7 +36,7 @@ int cmd_generate(int argc, char **argv)
         return report_error(&err);
     }
     install_stop_handler();
-    const struct generate_options o = {.prompt = prompt, .tokens = tokens, .temperature = temperature,
+    const struct generate_options o = {.prompt = prompt, .device = device, .tokens = tokens, .temperature = temperature,
                                        .seed = (uint64_t)seed, .stop = &stop_requested};
     const enum status st = generate_run(positional.item[0], &o, emit, NULL, &err);
     if (st != OK)

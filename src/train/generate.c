@@ -37,12 +37,15 @@ static enum status read_tokenizer(struct generator *g, struct error *err)
     return st;
 }
 
-static enum status read_config(struct generator *g, struct error *err)
+static enum status read_config(struct generator *g, const char *device, struct error *err)
 {
+    char set[64];
+    const char *sets[] = {set};
     const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
-    return config_parse(&g->config, g->checkpoint.path, text, strlen(text), NULL, 0, err);
+    snprintf(set, sizeof set, "device=%s", device ? device : "");
+    return config_parse(&g->config, g->checkpoint.path, text, strlen(text), sets, device ? 1 : 0, err);
 }
 
 /* The model is as large as it was trained: no setting makes it smaller. */
@@ -178,7 +181,7 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     enum status st = checkpoint_load(&g.checkpoint, checkpoint, err);
     if (st != OK)
         return st;
-    st = read_config(&g, err);
+    st = read_config(&g, options->device, err);
     if (st == OK)
         st = read_tokenizer(&g, err);
     if (st == OK)

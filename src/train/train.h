@@ -100,6 +100,7 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
 
 struct generate_options {
     const char *prompt;
+    const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
     int64_t tokens;
     double temperature;                 /* 0: always the most likely */
     uint64_t seed;

@@ -23,6 +23,23 @@ esac
 nowhere "$why" train tiny.yaml --out none --set device=cuda
 nowhere "$why" bench tiny.yaml --device cuda
 nowhere "$why" profile tiny.yaml --out none --set device=cuda
+
+# An installed module is found from the program's own folder; one that is damaged is refused, and only for who wants a GPU.
+if [ "$why" != "this build of hone has no CUDA backend" ]; then
+    mkdir -p apart/bin apart/lib/hone
+    cp "$HONE" apart/bin/hone
+    echo damaged >apart/lib/hone/libhone_cuda.so
+    code=0
+    apart/bin/hone bench tiny.yaml --device cuda >out 2>err || code=$?
+    [ "$code" = 3 ] && grep -q "^$no the CUDA module '$WORK/apart/bin/../lib/hone/libhone_cuda.so' cannot be loaded: " err ||
+        fail "a damaged module: exit code $code, $(cat err)"
+    cp "$(dirname "$HONE")/libhone_cuda.so" apart/lib/hone/libhone_cuda.so
+    HONE=$WORK/apart/bin/hone nowhere "$why" bench tiny.yaml --device cuda
+    mkdir -p lib/hone
+    echo damaged | tee libhone_cuda.so >lib/hone/libhone_cuda.so        # never looked at
+    nowhere "$why" bench tiny.yaml --device cuda
+fi
+
 ok train tiny.yaml --out cpu
 sed -n '1s/.* on \(cpu\) .*/\1/p' out | grep -q cpu || fail "not on the CPU: $(head -1 out)"
 case $gpu in
@@ -59,6 +76,9 @@ cp out one
 ok generate whole --prompt "a" --tokens 20 --temperature 0
 same "what the GPU writes" out one
 nowhere "$why" generate whole
+ok generate whole --prompt "a" --tokens 20 --temperature 0 --device cpu
+same "what the CPU writes" out one
+ok generate cpu --prompt "a" --tokens 20 --temperature 0 --device cuda
 ok bench tiny.yaml --device cuda --seconds 0.5 --json
 json out 'all(r["device"] == "cuda" and len(r["device_name"]) > 3 and r["ms_per_step"] > 0 and r["steps"] >= 5 and r["mfu_percent"] < 110
     for r in j["results"])'
