@@ -32,7 +32,7 @@ static void on_start(void *context, const struct train_info *i)
     fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), v->config->name, style(v->to, "off"),
             config_word("model.arch", (int)v->config->model.arch), params, i->device);
     if (i->device_name)
-        fprintf(v->to, "(%s, f32)\n", i->device_name);
+        fprintf(v->to, "(%s)\n", i->device_name);
     else
         fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", i->data);

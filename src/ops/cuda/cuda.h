@@ -12,7 +12,7 @@ enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *
 enum status cuda_device_read(struct cuda_device *out, struct error *err);
 /* Who the GPU is, for what is remembered of it: "NVIDIA H200, sm_90, CUDA 13.0". */
 void cuda_fingerprint(const struct cuda_device *d, char out[160]);
-/* What it reaches: a large product in f32, copies in its L2 cache and in its memory. Takes a part of a second. */
+/* What it reaches: large products, copies in its L2 cache and in its memory. Takes a part of a second. */
 enum status cuda_measure_peaks(struct backend *b, struct peaks *out, struct error *err);
 
 #endif

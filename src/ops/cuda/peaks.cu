@@ -1,9 +1,9 @@
-/* What a GPU reaches: a large product in f32, and copies in its L2 cache and in its memory. */
+/* What a GPU reaches: large products in f32 and with operands in bf16, and copies in its L2 cache and in its memory. */
 #include <stdio.h>
 
 #include "ops/cuda/cuda_int.h"
 
-static const int SIZE = 4096, TURNS = 8;                    /* of the product */
+static const int SIZE = 4096, BF16_SIZE = 8192, TURNS = 8;  /* of the products: two operands are LARGE at most, a result too */
 static const size_t LARGE = (size_t)256 << 20;              /* far more than any cache */
 static const size_t SMALL = (size_t)4 << 20;                /* twice this is in every L2 that is used */
 static const int AGAIN = 64;
@@ -35,6 +35,16 @@ static void product(struct bench *m)
     for (int i = 0; i < TURNS; i++)
         cublasSgemm(m->b->blas, CUBLAS_OP_T, CUBLAS_OP_N, SIZE, SIZE, SIZE, &one, m->x, SIZE, m->x + (size_t)SIZE * SIZE, SIZE, &zero, m->y,
                     SIZE);
+}
+
+static void product_bf16(struct bench *m)
+{
+    const float one = 1, zero = 0;
+    const int n = BF16_SIZE;
+    const char *second = (const char *)m->x + 2 * (size_t)n * n;
+    for (int i = 0; i < TURNS; i++)
+        cublasGemmEx(m->b->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, m->x, CUDA_R_16BF, n, second, CUDA_R_16BF, n, &zero, m->y,
+                     CUDA_R_32F, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
 static void copy_cached(struct bench *m)
@@ -72,6 +82,7 @@ static void measure(struct bench *m, struct peaks *out)
 {
     fill<<<1024, 256, 0, m->b->stream>>>(m->x, LARGE / sizeof(float));
     out->gemm_gflops = per_second(2.0 * SIZE * SIZE * SIZE * TURNS, seconds(m, product));
+    out->bf16_gflops = per_second(2.0 * BF16_SIZE * BF16_SIZE * BF16_SIZE * TURNS, seconds(m, product_bf16));
     out->copy_gb_per_s[2] = per_second(2.0 * SMALL * AGAIN, seconds(m, copy_cached));
     out->copy_gb_per_s[3] = per_second(2.0 * LARGE * TURNS, seconds(m, copy_memory));
 }

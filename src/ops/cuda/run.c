@@ -29,8 +29,6 @@ enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program 
     (void)b;
     if (!k)
         return error_set(err, CANNOT, "the cuda backend has no kernel for op %s", op_info(op->kind)->name);
-    if (op->attrs.bf16)
-        return error_set(err, CANNOT, "the cuda backend computes in f32 only; try optimize.precision: f32");
     *bytes = k->scratch ? k->scratch(p, op) : 0;
     return OK;
 }
@@ -155,12 +153,13 @@ static enum status remember_run(struct prepared *p, int first, int end, struct e
 static enum status capture(struct cuda_backend *b, struct prepared *p, struct replay *r, struct error *err)
 {
     cudaGraph_t graph = NULL;
+    struct error unended;
     enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
     if (st != OK)
         return st;
-    for (int i = r->first; i < r->end; i++)
-        p->kernels[i]->launch(&p->calls[i]);
-    st = cuda_said(cudaStreamEndCapture(b->stream, &graph), err, "the capture of a step");
+    st = run_calls(b, p, r->first, r->end, err);
+    const enum status ended = cuda_said(cudaStreamEndCapture(b->stream, &graph), st == OK ? err : &unended, "the capture of a step");
+    st = st == OK ? ended : st;
     if (st == OK)
         st = cuda_said(cudaGraphInstantiate(&r->graph, graph, 0), err, "making a graph of a step");
     if (graph)
