@@ -8,7 +8,7 @@ endif()
 
 function(tuned_variant isa)
   add_library(hone_tuned_${isa} OBJECT ${TUNED_SOURCES})
-  target_link_libraries(hone_tuned_${isa} PRIVATE hone_flags hone_blas)
+  target_link_libraries(hone_tuned_${isa} PRIVATE hone_flags hone_blas hone_small_frames)
   target_compile_definitions(hone_tuned_${isa} PRIVATE HONE_ISA=${isa})
   target_compile_options(hone_tuned_${isa} PRIVATE ${TUNED_FLAGS} ${ARGN})
   target_sources(hone_core PRIVATE $<TARGET_OBJECTS:hone_tuned_${isa}>)

@@ -26,6 +26,7 @@ struct finding {
     const char *where, *cause, *fix, *evidence;     /* a sentence each; owned by the profile's arena. The fix for an imported
                                                        trace is PyTorch code and may have several lines */
     const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
+    const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
@@ -45,13 +46,18 @@ const struct rule_text *rule_text_find(const char *id);
 
 struct profile_op {                         /* one op of the program, per step */
     const char *name, *kind, *kernel, *made_by;     /* "blocks.0.attn.q", "matmul", "blocks", "model" */
+    const char *part;                       /* of the model: "attention"; see model_parts */
+    const char *target;                     /* rule of the largest finding that takes part in its time; NULL: none does */
     enum phase phase;
     int layer;                              /* NO_LAYER outside the blocks */
-    double self_us;                         /* mean over threads of the time they worked on it, median over steps */
+    double self_us;                         /* mean over threads of the time they worked on it, in a step as it takes undisturbed */
     double imbalance_us;                    /* mean over threads of what they then waited for others, beyond the one that waited least */
     double flops, bytes;
-    double floor_us;                        /* roofline: the larger of FLOPs over peak and bytes over bandwidth */
+    double floor_us;                        /* roofline: the larger of FLOPs over peak and bytes over bandwidth; never above self_us */
     bool memory_bound;                      /* which of the two it is */
+    int level;                              /* of memory, whose bandwidth that is: 0 for L1; an op that is faster than the level which
+                                               holds its bytes had them nearer */
+    double gradient_share;                  /* of its arithmetic, what belongs to the backward; op_gradient_share */
 };
 
 struct profile_kind {                       /* ops of one kind together */
@@ -72,19 +78,22 @@ struct profile {
     int64_t batch, seq, accumulate, layers, parameters;
     struct peaks peaks;
 
-    /* whole steps, measured without events */
+    /* whole steps, measured without events: the one step time, which all other times are parts of */
     double step_us, step_p10_us, step_p90_us;
-    double recorded_step_us;                /* median with events: the cost of recording shows here */
+    double recording_percent;               /* what recording events costs a step; times of recorded steps are scaled to step_us */
+    double scale;                           /* by this factor, but for ops that ran at their roofline */
     double samples_per_s, tokens_per_s, model_flops, mfu_percent, loss;
     struct products_peak mfu_peak;          /* what MFU is relative to */
     double hardware_flops, hardware_bytes;  /* what the program's ops do, by the op table */
 
-    /* a recorded step, exactly: the parts sum to recorded_us */
-    double recorded_us;                     /* the mean of the middle half of the recorded steps by time */
+    /* what a step is made of: the mean of the middle half of the recorded steps by time, scaled, so that work of the ops and gaps
+     * sum to step_us exactly */
     struct profile_part split[8];           /* data, forward, backward, optimizer, evaluation, other; per training step */
     int n_split;
     struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host */
     int n_gaps;
+    struct profile_part parts[8];           /* self time of the ops by part of the model; see model_parts */
+    int n_parts;
 
     struct profile_op *ops;                 /* in program order */
     int n_ops;
@@ -105,14 +114,26 @@ struct profile {
     struct finding *findings;               /* ranked by expected gain */
     int n_findings;
 
+    /* how the machine was while this was measured */
+    double delayed_share;                   /* of the time: threads were ready to run and had no core; below 0: not known */
+    double preemptions_per_s;               /* how often other work took a core away */
+    const char *warning;                    /* one sentence that stands before any advice; NULL: the machine was quiet */
+
     /* answers in words */
     const char *headline;                   /* what bounds this step, one sentence */
-    const char *bound_by;                   /* "compute", "memory", "overhead" or "data" */
+    const char *bound_by;                   /* "compute", "memory", "overhead", "data" or "threads" */
     const char *largest, *first_action, *realistic_gain;
     const char *mfu_band;                   /* "< 20 %", "20-40 %", "40-60 %", "> 60 %" */
     struct arena arena;                     /* owns the strings and arrays above but for trace */
 };
 
 void profile_release(struct profile *p);
+
+/* ---- parts.c: the parts of a model, in the words people use ---- */
+
+extern const char *const model_parts[];     /* attention, feed-forward, embedding, head and loss, norms, optimizer, other; then NULL */
+/* The part that op i belongs to, by what it computes and whose weights it reads. Gradients belong to what they are gradients of;
+ * residual sums to the norms, which passes fuse them with. */
+const char *op_model_part(const struct program *p, int i);
 
 #endif

@@ -2,6 +2,7 @@
 #include "analyze/detect.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/rules.h"
 
@@ -13,19 +14,73 @@ static int rule_count(void)
     return n;
 }
 
+static struct claim new_claim(const struct scene *s, const struct remedy *remedy)
+{
+    return (struct claim){.base_us = s->step_us, .first_op = -1, .remedy = remedy};
+}
+
+static int keep(struct claim *claims, int n, struct claim *c, bool there, const char *rule)
+{
+    if (there && !c->remedy)
+        claim_settle(c, rule);
+    if (there)
+        claims[n] = *c;
+    else
+        free(c->ops);
+    return n + there;
+}
+
+/* A rule that passes answer is asked once for each that would do something, so that every finding names one fix; else once. */
+static int run_rule(struct scene *s, const struct rule *r, struct claim *claims, int n)
+{
+    bool answered = false;
+    for (int i = 0; i < s->facts.n_remedies; i++) {
+        const struct remedy *remedy = &s->facts.remedies[i];
+        if (strcmp(remedy->rule, r->id) || !remedy_does_something(s, remedy))
+            continue;
+        struct claim c = new_claim(s, remedy);
+        const bool fired = r->detect(s, &c);
+        n = keep(claims, n, &c, remedy_claim(s, &c, fired), r->id);
+        answered = true;
+    }
+    if (answered)
+        return n;
+    struct claim c = new_claim(s, NULL);
+    return keep(claims, n, &c, r->detect(s, &c), r->id);
+}
+
+static bool has_rule(const char *id)
+{
+    for (const struct rule *r = rule_table; r->id; r++)
+        if (!strcmp(r->id, id))
+            return true;
+    return false;
+}
+
 static int run_rules(struct scene *s, struct claim *claims)
 {
     int n = 0;
-    for (const struct rule *r = rule_table; r->id; r++) {
-        struct claim c = {.base_us = s->step_us, .first_op = -1};
-        if (r->detect(s, &c)) {
-            claim_settle(&c, r->id);
-            claims[n++] = c;
-        } else {
-            free(c.ops);
-        }
+    for (const struct rule *r = rule_table; r->id; r++)
+        n = run_rule(s, r, claims, n);
+    for (int i = 0; i < s->facts.n_remedies; i++) {         /* faults that only the pass itself recognises */
+        const struct remedy *remedy = &s->facts.remedies[i];
+        if (has_rule(remedy->rule) || !remedy_does_something(s, remedy))
+            continue;
+        struct claim c = new_claim(s, remedy);
+        n = keep(claims, n, &c, remedy_claim(s, &c, false), remedy->rule);
     }
     return n;
+}
+
+/* The largest finding that takes part in an op's time is what one would do about it. */
+static void set_targets(struct profile *p, const struct claim *claims, int n)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        p->ops[i].target = NULL;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; claims[k].ops && i < p->n_ops; i++)
+            if (claims[k].ops[i] && !p->ops[i].target)
+                p->ops[i].target = claims[k].finding.rule;
 }
 
 static void store(struct profile *p, const struct claim *claims, int n)
@@ -43,10 +98,11 @@ enum status detect(struct profile *p, const struct program *program, const struc
                          p->n_ops, program->name, program->n_ops);
     struct scene s;
     scene_init(&s, p, program, facts);
-    struct claim *claims = xcalloc((size_t)rule_count(), sizeof *claims);
+    struct claim *claims = xcalloc((size_t)(rule_count() + s.facts.n_remedies), sizeof *claims);
     const int n = run_rules(&s, claims);
     claims_rank(claims, n);
     store(p, claims, n);
+    set_targets(p, claims, n);
     words_fill(&s, claims, n);
     for (int i = 0; i < n; i++)
         free(claims[i].ops);

@@ -7,6 +7,16 @@
 
 #include "analyze/analyze.h"
 
+/* A pass that is off and would change the program: what it answers, and what it is predicted to win. */
+struct remedy {
+    const char *pass, *rule;                /* its name, and the rule whose finding it fixes */
+    const char *what, *change;              /* one line for people; "--set optimize.fuse-loss=on" */
+    int places;
+    double speedup, speedup_high;           /* predicted, and with the new ops at their roofline */
+    double saved_bytes;                     /* of planned memory */
+    const bool *ops;                        /* (ops of the program): those that go, or do something else */
+};
+
 /* What a rule needs besides the profile and the program. A 0 means unknown and keeps the rules that need it silent;
  * only clip has a meaning at 0. */
 struct run_facts {
@@ -18,6 +28,8 @@ struct run_facts {
     int threads, usable_cores;
     double available_bytes;                 /* memory this process may use */
     int64_t batch;
+    const struct remedy *remedies;          /* every one with places becomes a finding, if it wins anything or its rule sees the fault */
+    int n_remedies;
 };
 
 /* Fills p->findings, ranked by expected gain, and the words, all in p->arena. The profile's numbers must be there, with

@@ -93,8 +93,9 @@ struct plan_phase {                         /* of the roadmap: findings to take 
 
 struct diagnosis {
     const char *device, *name;              /* "NVIDIA H200"; name of the file or folder */
-    struct trace_step *steps;
-    int n_steps;
+    struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
+    int n_steps;                            /* of the trace */
+    int steps_left_out;                     /* of the list; all other numbers are of all steps */
     bool no_step_marks;                     /* no ProfilerStep: the whole trace is taken as one step */
     struct trace_step mean;                 /* of the steps */
     struct trace_gpu gpu;
@@ -112,7 +113,8 @@ struct diagnosis {
     double memory_peak_bytes, memory_total_bytes;       /* 0: unknown */
     struct trace_rank *ranks;               /* by rank; one entry for a single trace */
     int n_ranks;
-    int timeline_step;                      /* index of the step whose time is the median */
+    int timeline_step;                      /* index of the step whose time is the median, among those of the trace */
+    int timeline_shown;                     /* and in `steps`, where steps are left out */
     double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */
 
     struct corrected_view corrected;
@@ -127,6 +129,14 @@ struct diagnosis {
     struct trace *trace;                    /* of the first rank, for the timeline; owned by the caller */
     struct arena arena;                     /* owns the strings and arrays above */
 };
+
+/* At most so many steps are listed; of more, these slowest, and others evenly spread. */
+enum { SHOWN_STEPS = 1000, SHOWN_SLOWEST = 20 };
+static inline int diagnosis_shown_steps(const struct diagnosis *d) { return d->n_steps - d->steps_left_out; }
+static inline int64_t diagnosis_timeline_number(const struct diagnosis *d)
+{
+    return d->steps[d->steps_left_out ? d->timeline_shown : d->timeline_step].number;
+}
 
 struct diagnose_options {
     double step_us;                         /* of a step without the profiler; 0: unknown */

@@ -1,11 +1,14 @@
 /* The profile: sums over the trace, and what the op table and the peaks say they could be. */
 #include "analyze/profile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/stats.h"
 #include "passes/passes.h"
+
+static const double WAIT_MOST = 0.99;       /* of a step that does something: a mean may lie above the median */
 
 /* What one recorded step was made of, in nanoseconds; sums over the steps that are used. */
 struct step_sum {
@@ -20,6 +23,9 @@ struct builder {
     int64_t *step_ns;               /* (steps) */
     bool *used;                     /* (steps): in the middle half */
     int n_used;
+    double recorded_us;             /* median of the recorded steps */
+    double loader_us;               /* waiting for the batch, in a step without events */
+    double scale;                   /* from a recorded step to one without events */
     double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
     struct step_sum sum;
 };
@@ -60,7 +66,7 @@ static void choose_steps(struct builder *b)
             b->used[i] = true;
     for (int i = 0; i < b->steps; i++)
         b->n_used += b->used[i];
-    b->out->recorded_step_us = median / 1e3;
+    b->recorded_us = median / 1e3;
     free(sorted);
 }
 
@@ -144,10 +150,12 @@ static void sum_events(struct builder *b)
     }
 }
 
+/* As recorded; scaled below. */
 static void fill_ops(struct builder *b)
 {
     const struct program *p = b->in->program;
     struct profile *out = b->out;
+    const double us = 1e3 * b->n_used;
     out->n_ops = p->n_ops;
     out->ops = arena_alloc(&out->arena, (size_t)p->n_ops * sizeof *out->ops);
     for (int i = 0; i < p->n_ops; i++) {
@@ -156,17 +164,75 @@ static void fill_ops(struct builder *b)
         const double runs = op_runs_per_step(p, op);
         *o = (struct profile_op){
             .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
-            .kernel = b->in->kernels ? b->in->kernels[i] : "", .phase = op->phase, .layer = op->layer,
-            .self_us = b->busy[i] / b->n_used / 1e3, .imbalance_us = b->idle[i] / b->n_used / 1e3,
-            .flops = op_flops(p, op), .bytes = op_bytes(p, op)};
-        o->floor_us = op_floor_us(p, op, &b->in->peaks, &o->memory_bound);
-        o->flops *= runs;
-        o->bytes *= runs;
-        o->floor_us *= runs;
+            .kernel = b->in->kernels ? b->in->kernels[i] : "", .part = op_model_part(p, i), .phase = op->phase, .layer = op->layer,
+            .self_us = b->busy[i] / us, .imbalance_us = b->idle[i] / us, .flops = op_flops(p, op) * runs,
+            .bytes = op_bytes(p, op) * runs, .gradient_share = op_gradient_share(p, op)};
         out->hardware_flops += o->flops;
         out->hardware_bytes += o->bytes;
     }
+    profile_fill_floors(out, p);
 }
+
+/* ---- from recorded steps to those without events ---- */
+
+/* An op that ran at its roofline did so undisturbed, and was no faster in any other step. */
+static double scaled_us(const struct profile_op *o, double scale)
+{
+    return fmax(o->self_us * scale, fmin(o->self_us, o->floor_us));
+}
+
+/* What the step would be, without its wait for data. */
+static double scaled_step_us(const struct profile *p, double scale, double other_us)
+{
+    double us = other_us * scale;
+    for (int i = 0; i < p->n_ops; i++)
+        us += scaled_us(&p->ops[i], scale);
+    return us;
+}
+
+/* The factor that makes the parts add up to the step. Where rooflines alone are more than it, the step has proved them wrong, and all
+ * is scaled alike. */
+static void scale_ops(struct builder *b)
+{
+    struct profile *out = b->out;
+    const double us = 1e3 * b->n_used, whole_us = (b->sum.total - b->sum.recording - b->sum.loader) / us;
+    const double wanted_us = out->step_us - b->loader_us;
+    double work_us = 0, low = 0, high = whole_us > 0 ? wanted_us / whole_us : 0;
+    for (int i = 0; i < out->n_ops; i++)
+        work_us += out->ops[i].self_us;
+    const bool alike = high > 1 || scaled_step_us(out, 0, whole_us - work_us) >= wanted_us;
+    for (int i = 0; i < 60 && !alike; i++) {        /* it grows with the factor */
+        const double middle = (low + high) / 2;
+        *(scaled_step_us(out, middle, whole_us - work_us) < wanted_us ? &low : &high) = middle;
+    }
+    b->scale = out->scale = high;
+    for (int i = 0; i < out->n_ops; i++) {
+        struct profile_op *o = &out->ops[i];
+        o->self_us = alike ? o->self_us * high : scaled_us(o, high);
+        o->imbalance_us *= high;
+    }
+}
+
+/* What the threads did in a phase, or in all (PHASES), besides working on ops: scaled. */
+static double around_us(const struct builder *b, enum phase phase)
+{
+    double sum = 0;
+    for (enum phase ph = 0; ph < PHASES; ph++)
+        sum += ph == phase || phase == PHASES ? b->sum.phase[ph] : 0;
+    for (int i = 0; i < b->out->n_ops; i++)
+        sum -= b->out->ops[i].phase == phase || phase == PHASES ? b->busy[i] : 0;
+    return sum * b->scale / (1e3 * b->n_used);
+}
+
+static double work_us(const struct profile *p, enum phase phase)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        sum += p->ops[i].phase == phase ? p->ops[i].self_us : 0;
+    return sum;
+}
+
+static double phase_us(const struct builder *b, enum phase phase) { return work_us(b->out, phase) + around_us(b, phase); }
 
 static int slower_first(const void *a, const void *b)
 {
@@ -195,39 +261,49 @@ static void fill_kinds(struct profile *out)
     qsort(out->kinds, (size_t)out->n_kinds, sizeof *out->kinds, slower_first);
 }
 
-/* Everything of the recorded step that is not work of ops, so that work and gaps add up to it exactly. */
+/* Everything of the step that is not work of ops, so that work and gaps add up to it exactly. */
 static void fill_gaps(struct builder *b)
 {
     struct profile *out = b->out;
-    const double us = 1e3 * b->n_used;
-    double self = 0, imbalance = 0, in_phases = 0;
+    const double upload = b->sum.upload * b->scale / (1e3 * b->n_used), around = around_us(b, PHASES);
+    double self = 0, imbalance = 0;
     for (int i = 0; i < out->n_ops; i++) {
         self += out->ops[i].self_us;
         imbalance += out->ops[i].imbalance_us;
     }
-    for (enum phase ph = 0; ph < PHASES; ph++)
-        in_phases += b->sum.phase[ph] / us;
-    out->recorded_us = b->sum.total / us;
-    const double loader = b->sum.loader / us, upload = b->sum.upload / us, recording = b->sum.recording / us;
-    const double dispatch = in_phases - self - imbalance;
     const struct profile_part gaps[] = {
-        {TRACE_LOADER_WAIT, loader}, {TRACE_UPLOAD, upload}, {"thread imbalance", imbalance}, {"dispatch", dispatch},
-        {TRACE_RECORDING, recording}, {"host", out->recorded_us - loader - upload - in_phases - recording}};
+        {TRACE_LOADER_WAIT, b->loader_us}, {TRACE_UPLOAD, upload}, {"thread imbalance", imbalance},
+        {"dispatch", around - imbalance}, {"host", fmax(out->step_us - b->loader_us - upload - self - around, 0)}};
     out->n_gaps = (int)(sizeof gaps / sizeof *gaps);
     memcpy(out->gaps, gaps, sizeof gaps);
 }
 
+/* By what is computed: gradients that an op of the forward makes on the way belong to the backward. */
 static void fill_split(struct builder *b)
 {
     struct profile *out = b->out;
-    const double us = 1e3 * b->n_used, *ph = b->sum.phase;
-    const double data = (b->sum.loader + b->sum.upload + ph[PHASE_DATA]) / us, forward = ph[PHASE_FORWARD] / us;
-    const double backward = ph[PHASE_BACKWARD] / us, optimizer = ph[PHASE_OPTIMIZE] / us;
+    double early = 0;
+    for (int i = 0; i < out->n_ops; i++)
+        if (out->ops[i].phase == PHASE_FORWARD)
+            early += (out->ops[i].self_us + out->ops[i].imbalance_us) * out->ops[i].gradient_share;
+    const double upload = b->sum.upload * b->scale / (1e3 * b->n_used), data = b->loader_us + upload + phase_us(b, PHASE_DATA);
+    const double forward = phase_us(b, PHASE_FORWARD) - early, backward = phase_us(b, PHASE_BACKWARD) + early;
+    const double optimizer = phase_us(b, PHASE_OPTIMIZE);
     const struct profile_part split[] = {
         {"data", data}, {"forward", forward}, {"backward", backward}, {"optimizer", optimizer},
-        {"evaluation", b->in->evaluation_us}, {"other", out->recorded_us - data - forward - backward - optimizer}};
+        {"evaluation", b->in->evaluation_us}, {"other", out->step_us - data - forward - backward - optimizer}};
     out->n_split = (int)(sizeof split / sizeof *split);
     memcpy(out->split, split, sizeof split);
+}
+
+static void fill_parts(struct profile *out)
+{
+    for (; model_parts[out->n_parts]; out->n_parts++) {
+        struct profile_part *part = &out->parts[out->n_parts];
+        part->name = model_parts[out->n_parts];
+        for (int i = 0; i < out->n_ops; i++)
+            part->us += !strcmp(out->ops[i].part, part->name) ? out->ops[i].self_us : 0;
+    }
 }
 
 static void fill_memory(struct builder *b)
@@ -249,6 +325,22 @@ static void fill_memory(struct builder *b)
     free(points);
 }
 
+/* What a step without events waits for its batch: the mean of those in the middle half by time. Recorded steps wait less, as the
+ * loader goes on while events are kept. */
+static double waiting_us(const struct builder *b, const double *sorted)
+{
+    const struct profile_input *in = b->in;
+    const double low = stats_percentile(sorted, in->n_steps, 0.25), high = stats_percentile(sorted, in->n_steps, 0.75);
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < in->n_steps; i++)
+        if (in->step_us[i] >= low && in->step_us[i] <= high) {
+            sum += in->wait_us[i];
+            n++;
+        }
+    return n ? sum / n : 0;
+}
+
 static void fill_whole_steps(struct builder *b)
 {
     const struct profile_input *in = b->in;
@@ -261,8 +353,10 @@ static void fill_whole_steps(struct builder *b)
     out->step_p90_us = stats_percentile(sorted, in->n_steps, 0.9);
     out->samples_per_s = (double)(in->batch * in->accumulate) / out->step_us * 1e6;
     out->tokens_per_s = out->samples_per_s * (double)in->seq;
-    out->mfu_peak = program_peak(in->program, &in->peaks);
-    out->mfu_percent = products_peak_percent(out->mfu_peak, in->model_flops, out->step_us);
+    out->recording_percent = 100 * (b->recorded_us / out->step_us - 1);
+    const double us = 1e3 * b->n_used, all = (b->sum.total - b->sum.recording) / us, loader = b->sum.loader / us;
+    b->loader_us = in->wait_us ? waiting_us(b, sorted) : all > 0 ? loader * out->step_us / all : 0;
+    b->loader_us = fmin(b->loader_us, all > loader ? WAIT_MOST * out->step_us : out->step_us);
     free(sorted);
 }
 
@@ -287,6 +381,8 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->peaks = in->peaks;
     out->model_flops = in->model_flops;
     out->loss = in->loss;
+    out->preemptions_per_s = in->preemptions_per_s;
+    out->delayed_share = in->delayed_share;
     out->rss_peak_bytes = in->rss_peak_bytes;
     out->available_bytes = in->available_bytes;
     out->planned_bytes = in->planned_bytes;
@@ -315,9 +411,12 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     sum_events(&b);
     fill_whole_steps(&b);
     fill_ops(&b);
+    scale_ops(&b);
+    profile_hold_against_peaks(out, in->program);
     fill_kinds(out);
     fill_gaps(&b);
     fill_split(&b);
+    fill_parts(out);
     fill_memory(&b);
     free(b.step_ns);
     free(b.used);

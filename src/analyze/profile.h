@@ -11,10 +11,12 @@ struct profile_input {
     struct peaks peaks;
     int threads;
     const double *step_us;                  /* (n_steps), measured without events */
+    const double *wait_us;                  /* (n_steps): what each waited for its batch; NULL: as the recorded ones did */
     int n_steps;
     int64_t batch, seq, accumulate, layers;
     double model_flops;                     /* of one step by the usual count; MFU divides this */
     double evaluation_us;                   /* per training step, amortised */
+    double delayed_share, preemptions_per_s;        /* as in struct profile */
     const char *const *kernels;             /* per op: the kernel that ran */
     const char *name, *arch, *device, *isa, *blas, *config_yaml, *version;
     double loss, rss_peak_bytes, available_bytes, planned_bytes, naive_bytes;
@@ -23,7 +25,18 @@ struct profile_input {
 };
 
 /* Fills everything but findings and words (detect.h does those). Needs at least one recorded step. Means are taken over the
- * middle half of the recorded steps by time, so parts add up to the step exactly and one slow step does not spoil them. */
+ * middle half of the recorded steps by time, so that one slow step does not spoil them, and scaled to the median of the steps without
+ * events, so that the parts add up to it exactly. No op and no step is above its roofline: the peaks are raised to what was reached. */
 enum status profile_build(struct profile *out, const struct profile_input *in, struct error *err);
+
+/* ---- roofline.c ---- */
+
+/* Raises the peaks to what ops of the profile, and the step as a whole, reached where that is more; true: something rose. */
+bool profile_raise_peaks(const struct profile *p, const struct program *program, struct peaks *peaks);
+/* Fills floors and levels of the ops from the peaks that the profile has. */
+void profile_fill_floors(struct profile *p, const struct program *program);
+
+/* Raises the profile's own peaks so, and fills floors and MFU. */
+void profile_hold_against_peaks(struct profile *p, const struct program *program);
 
 #endif

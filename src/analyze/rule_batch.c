@@ -15,6 +15,7 @@ static bool sums_over_batch(const struct op *op, int out)
     case OP_MATMUL: return op->attrs.trans_a;
     case OP_EMBED_GRAD: case OP_SUM_LEADING: case OP_SUM_SQUARES: case OP_CLIP: case OP_NLL: return true;
     case OP_LAYERNORM_GRAD: case OP_RMSNORM_GRAD: return out > 0;
+    case OP_LINEAR_LOSS: return out != 2;                   /* all but dx */
     default: return false;
     }
 }
@@ -121,6 +122,6 @@ bool rule_small_batch(struct scene *s, struct claim *c)
         arena_printf(a,
                      "fixed per step: dispatch and host %s, ops without batch %s, weight traffic %s of %s; twice the "
                      "batch halves that per sample",
-                     text_us(a, calls_us), text_us(a, f.idle_us), text_us(a, f.weights_us), text_us(a, s->step_us));
+                     text_us(a, calls_us), text_us(a, f.idle_us), text_us(a, f.weights_us), text_us(a, s->shown_us));
     return true;
 }

@@ -30,9 +30,9 @@ bool rule_data_stall(struct scene *s, struct claim *c)
                                       "Leave the loader a core (--set threads=%d), or use token shards (data.source: "
                                       "bin), which need no tokenizing",
                                       s->facts.threads > 1 ? s->facts.threads - 1 : 1);
-    c->finding.evidence = arena_printf(a, "waits %s of the recorded %s step with %d worker%s, %d thread%s on %d "
+    c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s, %d thread%s on %d "
                                           "core%s",
-                                       text_us(a, c->involved_us), text_us(a, s->step_us), s->facts.workers,
+                                       text_us(a, c->involved_us), text_us(a, s->shown_us), s->facts.workers,
                                        s->facts.workers == 1 ? "" : "s", s->facts.threads,
                                        s->facts.threads == 1 ? "" : "s", s->facts.usable_cores,
                                        s->facts.usable_cores == 1 ? "" : "s");
@@ -60,6 +60,6 @@ bool rule_eval_share(struct scene *s, struct claim *c)
     c->finding.fix = arena_printf(
         a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
     c->finding.evidence = arena_printf(a, "%s of evaluation per step beside %s of training", text_us(a, eval_us),
-                                       text_us(a, s->step_us));
+                                       text_us(a, s->shown_us));
     return true;
 }

@@ -21,8 +21,8 @@ bool rule_host_sync(struct scene *s, struct claim *c)
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
         a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
-    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the recorded %s step, dispatch included",
-                                       c->n_ops, text_us(a, c->involved_us), text_us(a, s->step_us));
+    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, dispatch included",
+                                       c->n_ops, text_us(a, c->involved_us), text_us(a, s->shown_us));
     return true;
 }
 
@@ -47,7 +47,7 @@ bool rule_host_bound(struct scene *s, struct claim *c)
                                       ? "" : "--set optimize.fewer-meetings=on: threads meet only where they must. ",
                                   (long long)s->facts.batch);
     c->finding.evidence = arena_printf(
-        a, "dispatch %s (%s per op), host %s of the recorded %s step; expected: half of it goes",
-        text_us(a, s->dispatch_us), text_us(a, s->call_us), text_us(a, s->host_us), text_us(a, s->step_us));
+        a, "dispatch %s (%s per op), host %s of the %s step; expected: half of it goes",
+        text_us(a, s->dispatch_us), text_us(a, s->call_us), text_us(a, s->host_us), text_us(a, s->shown_us));
     return true;
 }

@@ -16,6 +16,7 @@ struct tally {
 
 struct search {
     const struct scene *s;
+    const bool *only;           /* per op: the products that the pass in question takes together; NULL: all */
     int *readers;               /* per value: forward products that read it as their first input */
     value_id *input_of;         /* per value: for a weight of such a product, or a gradient of its input, that input */
     struct tally *tallies;      /* (n_values, PARTS), by input */
@@ -23,9 +24,11 @@ struct search {
     double adds_us;             /* sums of the input's gradients: one product needs none */
 };
 
-static bool is_projection(const struct scene *s, const struct op *op)
+static bool is_projection(const struct search *w, int i)
 {
-    return op->kind == OP_MATMUL && op->phase == PHASE_FORWARD && !op->attrs.trans_a &&
+    const struct scene *s = w->s;
+    const struct op *op = scene_op(s, i);
+    return (!w->only || w->only[i]) && op->kind == OP_MATMUL && op->phase == PHASE_FORWARD && !op->attrs.trans_a &&
            s->program->values[op->in[1]].kind == VALUE_PARAMETER;
 }
 
@@ -35,12 +38,12 @@ static void count_readers(struct search *w)
         w->input_of[i] = NO_VALUE;
     for (int i = 0; i < w->s->p->n_ops; i++) {
         const struct op *op = scene_op(w->s, i);
-        if (is_projection(w->s, op) && ++w->readers[op->in[0]] == 2)
+        if (is_projection(w, i) && ++w->readers[op->in[0]] == 2)
             w->groups++;
     }
     for (int i = 0; i < w->s->p->n_ops; i++) {
         const struct op *op = scene_op(w->s, i);
-        if (is_projection(w->s, op) && w->readers[op->in[0]] >= 2)
+        if (is_projection(w, i) && w->readers[op->in[0]] >= 2)
             w->input_of[op->in[1]] = op->in[0];
     }
 }
@@ -79,7 +82,7 @@ static void look_at_product(struct search *w, struct claim *c, int i)
 {
     const struct op *op = scene_op(w->s, i);
     const value_id weight_input = w->input_of[op->in[1]];
-    if (is_projection(w->s, op) && w->readers[op->in[0]] >= 2) {
+    if (is_projection(w, i) && w->readers[op->in[0]] >= 2) {
         tally_add(w, c, i, op->in[0], FORWARD);
     } else if (op->phase == PHASE_BACKWARD && op->attrs.trans_a && w->readers[op->in[1]] >= 2) {
         tally_add(w, c, i, op->in[1], D_WEIGHT);
@@ -136,16 +139,16 @@ static void describe(struct search *w, struct claim *c)
                                      "input in one op");
     c->finding.evidence =
         arena_printf(a,
-                     "%d products take %s and %d sums of input gradients %s of the recorded %s step; one product at "
+                     "%d products take %s and %d sums of input gradients %s of the %s step; one product at "
                      "the rate of the widest of each group, without the sums, saves %s",
                      products, text_us(a, c->involved_us - w->adds_us), w->adds, text_us(a, w->adds_us),
-                     text_us(a, s->step_us), text_us(a, c->won_us));
+                     text_us(a, s->shown_us), text_us(a, c->won_us));
 }
 
 bool rule_unfused_projections(struct scene *s, struct claim *c)
 {
     const size_t n = (size_t)s->program->n_values;
-    struct search w = {.s = s, .readers = xcalloc(n, sizeof *w.readers), .input_of = xcalloc(n, sizeof *w.input_of),
+    struct search w = {.s = s, .only = c->remedy ? c->remedy->ops : NULL, .readers = xcalloc(n, sizeof *w.readers), .input_of = xcalloc(n, sizeof *w.input_of),
                        .tallies = xcalloc(n * PARTS, sizeof *w.tallies)};
     count_readers(&w);
     for (int i = 0; i < s->p->n_ops && w.groups; i++) {

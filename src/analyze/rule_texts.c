@@ -321,6 +321,41 @@ const struct rule_text rule_texts[] = {
      .fix_pytorch = "q = q.view(B, T, H, D).transpose(1, 2)      # a view; attention takes strides: no .contiguous()\n"
                     "y = y.transpose(1, 2).reshape(B, T, H * D)  # one copy at most\n"
                     "model = model.to(memory_format=torch.channels_last)   # convolutions: once, not per layer"},
+    {.id = "unfused-loss", .effort = EFFORT_MEDIUM,
+     .summary = "The logits of all tokens are written to memory and read back by log-softmax, loss and their gradients.",
+     .recognised = "In a program: the pass fuse-loss is off and finds the product, log-softmax and loss that it puts in one op; the "
+                   "expected gain is what the cost model predicts for it. In a trace: not looked for.",
+     .costs = "Logits are the largest activation of a small model with a large vocabulary: (tokens x vocabulary) numbers, written "
+              "once and read four times, and as much memory. In blocks of rows they stay in cache, from the product to the gradient.",
+     .fix_hone = "optimize.fuse-loss: on computes logits, loss and both gradients block by block; training and evaluation never hold all "
+                 "logits.",
+     .fix_pytorch = "# pip install liger-kernel: logits and loss in blocks, gradients on the way\n"
+                    "from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss\n"
+                    "loss = LigerFusedLinearCrossEntropyLoss()(self.head.weight, x.view(-1, dim), y.view(-1))"},
+    {.id = "unfused-norms", .effort = EFFORT_LOW,
+     .summary = "The residual sum and the norm behind it each go through memory, forward and backward.",
+     .recognised = "In a program: the pass fuse-residual-norm is off and finds sums whose result a norm reads; the expected gain is what "
+                   "the cost model predicts for it. In a trace: not looked for.",
+     .costs = "Two sweeps over the activations where one would do, and two dispatches, in every layer and again in backward.",
+     .fix_hone = "optimize.fuse-residual-norm: on adds and normalises in one sweep; backward adds the two gradients in the norm's.",
+     .fix_pytorch = "model = torch.compile(model)            # fuses the sum into the norm"},
+    {.id = "unfused-activation", .effort = EFFORT_LOW,
+     .summary = "Bias and GELU go over the product's result after it has left the cache.",
+     .recognised = "In a program: the pass fuse-bias-gelu is off and finds a product with a bias whose only reader is GELU; the "
+                   "expected gain is what the cost model predicts for it. In a trace: not looked for.",
+     .costs = "The widest activation of a block is written, read and written again, and read once more for the slope in backward.",
+     .fix_hone = "optimize.fuse-bias-gelu: on applies both to each block of the product while it is in cache, and keeps the slope.",
+     .fix_pytorch = "model = torch.compile(model)            # an epilogue of the product\n"
+                    "F.gelu(self.up(x), approximate='tanh')  # the tanh form is cheaper"},
+    {.id = "untimed-kernels", .effort = EFFORT_LOW,
+     .summary = "The kernel of each product is chosen by a rule of thumb, not by what is fastest on this machine.",
+     .recognised = "In a program: the pass autotune is off, and timing the products of this step on this machine finds faster "
+                   "kernels; the expected gain is the difference of the times. In a trace: not looked for.",
+     .costs = "Which of two kernels is faster depends on the shape, the library and the CPU; a rule by size is wrong for some shapes by "
+              "tens of percent.",
+     .fix_hone = "optimize.autotune: on times the kernels of every shape once and remembers the choice for this machine.",
+     .fix_pytorch = "torch.backends.cudnn.benchmark = True\n"
+                    "model = torch.compile(model, mode='max-autotune')"},
     {.id = NULL},
 };
 

@@ -9,8 +9,8 @@ struct scene {
     struct profile *p;
     const struct program *program;
     struct run_facts facts;
-    double step_us;                         /* the recorded step less the cost of recording; shares are of it */
-    double shown_us;                        /* the same step as it takes without events: what sentences call its time */
+    double step_us;                         /* the step, and waiting for data that its median did not see; shares are of it */
+    double shown_us;                        /* the step as the profile has it: the only step time that sentences name */
     double data_wait_us, upload_us, imbalance_us, dispatch_us, host_us;     /* the gaps of the step */
     double stalled_us;                      /* dispatch beyond what starting ops can cost: threads without a core */
     double call_us;                         /* dispatch of one op, once */
@@ -26,6 +26,7 @@ struct claim {
     double won_us, won_low_us, won_high_us; /* removed, and under pessimistic and optimistic assumptions */
     bool *ops;                              /* (n_ops): whose time is involved; NULL: gaps only */
     int n_ops, first_op;                    /* how many those are, and the first of them */
+    const struct remedy *remedy;            /* given to the rule: the pass that would fix it, and the ops it would change; or NULL */
     bool broad;                             /* takes part in time of all ops: no other gain adds to this one */
     bool outside;                           /* in time that is not of the step: evaluation */
 };
@@ -59,10 +60,17 @@ void claim_op(const struct scene *s, struct claim *c, int op);
 /* "blocks.0.attn.mask", or "blocks.0.attn.mask and 3 more ops". */
 const char *claim_where(const struct scene *s, const struct claim *c);
 
-bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b);
 const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s" */
 const char *text_bytes(struct arena *a, double bytes);      /* "90.0 MB" */
 double positive(double x);                                  /* 0 for NaN, infinite and negative numbers */
+
+/* ---- remedies.c ---- */
+
+/* False: no op would change, and nothing be won (threads that need not meet, where there is one). */
+bool remedy_does_something(const struct scene *s, const struct remedy *r);
+/* A claim about what a pass would change: in the rule's words where it `fired`, else in its own; the gain is the predicted one.
+ * False: the pass would win nothing that is worth a word. */
+bool remedy_claim(const struct scene *s, struct claim *c, bool fired);
 
 /* ---- finding.c, words.c ---- */
 

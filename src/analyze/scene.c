@@ -37,12 +37,9 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     s->imbalance_us = fmax(gap_us(p, "imbalance"), op_imbalance_us(p));
     s->dispatch_us = gap_us(p, "dispatch");
     s->host_us = gap_us(p, "host");
-    const double unseen_us = positive(s->data_wait_us - loader_us);     /* waiting that the recorded step did not see */
-    const double recorded_us = positive(p->recorded_us - gap_us(p, "recording"));
-    s->step_us = recorded_us > 0 ? recorded_us : positive(p->step_us);
-    s->shown_us = p->step_us > 0 ? positive(p->step_us) : s->step_us;
+    s->step_us = s->shown_us = positive(p->step_us);
     if (s->step_us > 0)
-        s->step_us += unseen_us;            /* not to shown_us: the steps it is the median of did wait */
+        s->step_us += positive(s->data_wait_us - loader_us);
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)
@@ -109,17 +106,6 @@ const char *claim_where(const struct scene *s, const struct claim *c)
     if (c->n_ops == 1)
         return arena_printf(&s->p->arena, "%s", first);
     return arena_printf(&s->p->arena, "%s and %d more op%s", first, c->n_ops - 1, c->n_ops == 2 ? "" : "s");
-}
-
-/* Field by field: padding between them is not defined. */
-bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b)
-{
-    return a->trans_a == b->trans_a && a->trans_b == b->trans_b && a->inverse == b->inverse && a->heads == b->heads &&
-           a->kv_heads == b->kv_heads && a->rows == b->rows && a->cols == b->cols && a->scale == b->scale &&
-           a->eps == b->eps && a->value == b->value && a->prob == b->prob && a->base == b->base && a->seed == b->seed &&
-           a->stream == b->stream && a->lr == b->lr && a->min_lr == b->min_lr && a->weight_decay == b->weight_decay &&
-           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->max_norm == b->max_norm && a->schedule == b->schedule &&
-           a->warmup == b->warmup && a->total == b->total;
 }
 
 const char *text_us(struct arena *a, double us)

@@ -7,6 +7,9 @@
 #include "analyze/rules.h"
 
 static const double WORTH_DOING = 1.02;     /* expected speed-up from which a finding is named as the thing to do */
+static const double BUSY_DELAYED = 0.05;    /* of the time that threads are ready to run */
+static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
+                                                           with a busy process twenty thousand times */
 static const double WORTH_ADDING = 0.001;   /* share of the step from which a gain is added to the others */
 
 /* ---- what bounds the step ---- */
@@ -41,6 +44,20 @@ static const char *op_headline(const struct scene *s, const char *bound, double 
                         strcmp(bound, "compute") ? "memory traffic" : "arithmetic", roof);
 }
 
+static void write_warning(struct scene *s)
+{
+    struct profile *p = s->p;
+    const bool known = p->delayed_share >= 0, ours = s->facts.usable_cores > 0 && s->facts.threads > s->facts.usable_cores;
+    p->warning = NULL;
+    if (ours || !(known ? p->delayed_share > BUSY_DELAYED : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
+        return;                             /* threads without a core because they are too many are a finding */
+    const char *how = known ? arena_printf(&p->arena, "for %.0f %% of the time", 100 * p->delayed_share)
+                            : arena_printf(&p->arena, "%.0f times a second", p->preemptions_per_s);
+    p->warning = arena_printf(&p->arena,
+                              "Other work took the cores away %s while this was measured: times are too long, waiting of threads is not all "
+                              "hone's, and advice that rests on them may be wrong; measure again on a quiet machine", how);
+}
+
 static void write_bound(struct scene *s)
 {
     struct profile *p = s->p;
@@ -69,6 +86,18 @@ static void write_bound(struct scene *s)
         p->bound_by = "compute";
         p->headline = op_headline(s, "compute", b.compute_us, b.compute_floor_us);
     }
+}
+
+/* Where the first thing to do is about threads, the headline says that, and what bounds the rest. */
+static void write_threads(struct scene *s, const struct claim *claims, int n)
+{
+    struct profile *p = s->p;
+    const struct finding *f = n ? &claims[0].finding : NULL;
+    if (!f || strcmp(f->rule, "cpu-oversubscribed") || f->speedup < WORTH_DOING)
+        return;
+    p->headline = arena_printf(&p->arena, "This step is held back by threads that wait for each other: they lose %.0f %% of its %s; what "
+                               "is left is bound by %s", 100 * f->share, text_us(&p->arena, s->shown_us), p->bound_by);
+    p->bound_by = "threads";
 }
 
 static const char *mfu_band(double percent_mfu)
@@ -166,6 +195,7 @@ static void write_first_action(struct scene *s, const struct claim *claims, int 
 /* Findings whose time does not overlap, taken together. */
 struct sum {
     double base_us, won_us, low_us, high_us;
+    double outside_us;                      /* of won_us, what is not in the step: evaluation */
     double floor_us;                        /* roofline of the ops that none of them touches: no fix goes below it */
     int taken;
     const char *names;
@@ -183,6 +213,7 @@ static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *
 {
     sum->base_us += c->outside ? c->involved_us : 0;
     sum->won_us += c->won_us;
+    sum->outside_us += c->outside ? c->won_us : 0;
     sum->low_us += c->won_low_us;
     sum->high_us += c->won_high_us;
     for (int i = 0; c->ops && i < s->p->n_ops; i++)
@@ -232,6 +263,7 @@ static void write_realistic_gain(struct scene *s, const struct claim *claims, in
     const struct sum narrow = combine(s, claims, n, false), wide = combine(s, claims, n, true);
     const struct sum *best = wide.won_us > narrow.won_us ? &wide : &narrow;
     const double gain = gain_of(best, best->won_us), floor_us = program_floor_us(s);
+    const double left_us = fmax(s->step_us - (best->won_us - best->outside_us), fmax(best->floor_us, s->step_us / 1000));
     const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
     const char *roof =
         floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
@@ -239,14 +271,16 @@ static void write_realistic_gain(struct scene *s, const struct claim *claims, in
         s->p->realistic_gain = arena_printf(a, "Less than 2 %%: %.2fx by what was found%s", gain, roof);
     else
         s->p->realistic_gain =
-            arena_printf(a, "%.2fx (%.2fx to %.2fx), %s to %s, by %s%s", gain, gain_of(best, best->low_us),
-                         gain_of(best, best->high_us), text_us(a, best->base_us * shown),
-                         text_us(a, best->base_us * shown / gain), best->names, roof);
+            arena_printf(a, "%.2fx (%.2fx to %.2fx)%s, the step from %s to %s, by %s%s", gain, gain_of(best, best->low_us),
+                         gain_of(best, best->high_us), best->outside_us > 0 ? " of steps with their evaluation" : "",
+                         text_us(a, s->shown_us), text_us(a, left_us * shown), best->names, roof);
 }
 
 void words_fill(struct scene *s, const struct claim *claims, int n)
 {
+    write_warning(s);
     write_bound(s);
+    write_threads(s, claims, n);
     write_largest(s);
     write_first_action(s, claims, n);
     write_realistic_gain(s, claims, n);

@@ -1,6 +1,11 @@
-/* Shows that kernels are being timed, which takes seconds where a shape is new to a machine. Off a terminal nothing is said. */
+/* Shows that a run is being set up, where that takes longer than a second, and that kernels are being timed, which takes seconds
+ * where a shape is new to a machine. Off a terminal nothing is said. And tells who sets up that Ctrl-C was pressed. */
 #include "cli/cli.h"
 #include "core/choices.h"
+#include "core/clock.h"
+#include "core/setup.h"
+
+static const double SHOWN_AFTER_S = 1;
 
 static void on_choice(void *context, int done, int total)
 {
@@ -20,4 +25,31 @@ static void on_choice(void *context, int done, int total)
         progress_clear(&own);
 }
 
-void show_choosing(struct progress *within) { choices_watch(on_choice, within); }
+static bool on_setup(void *context, const char *what)
+{
+    static struct progress own;
+    static double since;                    /* when this set-up began; 0: there is none */
+    struct progress *within = context;
+    const double now = clock_s();
+    const bool shown = since > 0 && now - since > SHOWN_AFTER_S && !(what && !*what);
+    char text[64];
+    snprintf(text, sizeof text, "setting up: %s", what ? what : "");
+    if (what && !since) {
+        since = now;
+        progress_start(&own, 0, 0);
+    }
+    if (shown && within)
+        progress_note(within, what ? text : NULL);
+    else if (shown && what)
+        progress_line(&own, text);
+    else if (shown)
+        progress_clear(&own);
+    since = what ? since : 0;
+    return !stop_requested;
+}
+
+void show_choosing(struct progress *within)
+{
+    choices_watch(on_choice, within);
+    setup_watch(on_setup, within);
+}

@@ -61,7 +61,10 @@ enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
 /* The peaks of this machine with the threads of a configuration; measures them when they are not known yet. */
-enum status known_peaks(const struct config *c, struct peaks *out, struct error *err);
+/* *measured (may be NULL): they were not known, and have just been measured. */
+enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err);
+/* Measures them once more on the threads of a config (struct config *), remembers them, and raises *best to them. */
+void measure_peaks_again(void *config, struct peaks *best);
 
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);
@@ -106,7 +109,10 @@ void progress_show(struct progress *p, int64_t at, const char *text);
 void progress_note(struct progress *p, const char *text);
 void progress_clear(struct progress *p);
 
-/* Shows on the terminal that kernels are being timed, whenever they are: as a note in this bar; NULL: as a bar of its own. */
+void progress_line(struct progress *p, const char *text);       /* the text alone, where nobody knows how much is left */
+
+/* Shows on the terminal that kernels are being timed or a run is being set up, whenever they are: as a note in this bar; NULL: as
+ * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
 
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */

@@ -32,19 +32,21 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
     if (st != OK)
         return st;
     cpu_measure_peaks(b, cpu, out);
+    peaks_remember(out, NULL);              /* so that others need not measure; no harm if it cannot be written */
     struct peaks known;                     /* a busy machine shows less than it can */
     if (peaks_recall(&known, cpu->fingerprint, b->lanes))
         peaks_keep_best(out, &known);
     b->free(b);
-    peaks_remember(out, NULL);              /* so that others need not measure; no harm if it cannot be written */
     return OK;
 }
 
-static enum status measure(struct machine *m, struct error *err)
+static enum status measure(struct machine *m, bool anew, struct error *err)
 {
     struct statvfs disk;
     cpu_machine_read(&m->cpu);
     cuda_device_read(&m->gpu, &m->no_gpu);
+    if (anew)
+        peaks_forget(m->cpu.fingerprint, NULL);         /* a cache that cannot be written holds nothing either */
     enum status st = measure_peaks(0, &m->cpu, &m->peaks, err);
     if (st == OK)
         st = measure_peaks(1, &m->cpu, &m->one, err);
@@ -94,7 +96,7 @@ static void check_time(struct check *k, const struct config *c, const struct pro
     char floor[32];
     struct peaks peaks = m->peaks;
     struct error err;
-    if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, &err) != OK || peaks.gemm_gflops <= 0))
+    if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || peaks.gemm_gflops <= 0))
         return;
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
     const struct products_peak peak = program_peak(p, &peaks);
@@ -250,15 +252,16 @@ static void print_json(const struct machine *m, const struct check *k, const str
 int cmd_doctor(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
-    bool json = false;
+    bool json = false, anew = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
+        {"--remeasure", NULL, OPTION_FLAG, &anew, "forget the peaks that this machine has shown so far, and measure anew"},
         {"--json", NULL, OPTION_FLAG, &json, "print everything as one JSON document"},
         {0},
     };
     const struct usage usage = {
-        "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks; with a config, what it needs and what is\n"
-        "wrong with it.", options, "  hone doctor\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+        "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks (the best that were ever seen); with a config, what\n"
+        "it needs and what is wrong with it.", options, "  hone doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
@@ -270,7 +273,7 @@ int cmd_doctor(int argc, char **argv)
     if (st == OK && positional.n)
         st = check_data(&k, &c, &err);      /* before the seconds that measuring takes */
     if (st == OK)
-        st = measure(&m, &err);
+        st = measure(&m, anew, &err);
     if (st == OK && positional.n)
         st = check_config(&k, &c, &m, &err);
     if (st != OK)

@@ -8,9 +8,6 @@
 #include "prove/situation.h"
 #include "report/report.h"
 
-/* A quiet machine was seen to preempt about a hundred times a second, one with a busy process twenty thousand times. */
-static const double BUSY_PREEMPTIONS_PER_S = 1500;
-
 static void on_progress(void *context, int done, int total)
 {
     char text[64];
@@ -79,14 +76,17 @@ static int profile(const struct config *c, int steps, const char *out)
     struct peaks peaks;
     struct progress bar;
     struct error err;
+    struct config measured_as = *c;         /* the hook takes no const */
+    bool new_peaks;
     enum status st = report_folder_check(out, &err);
     if (st == OK)
-        st = known_peaks(c, &peaks, &err);
+        st = known_peaks(c, &peaks, &new_peaks, &err);
     if (st != OK)
         return report_error(&err);
     const bool cuda = c->device == DEVICE_CUDA;
     const struct situation_options options = {
-        .steps = steps, .peaks = &peaks, .stop = &stop_requested, .progress = on_progress, .context = &bar,
+        .steps = steps, .peaks = &peaks, .peaks_are_new = new_peaks, .measure_peaks = measure_peaks_again, .peaks_context = &measured_as,
+        .ask_passes = true, .stop = &stop_requested, .progress = on_progress, .context = &bar,
         .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
         .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
     install_stop_handler();
@@ -95,13 +95,10 @@ static int profile(const struct config *c, int steps, const char *out)
     progress_clear(&bar);
     if (st != OK)
         return report_error(&err);
+    peaks_remember(&s.peaks, NULL);         /* what steps proved; no harm if it cannot be written */
     st = report_folder_publish(out, write_all, &s.p, &err);
     if (st == OK) {
         report_print_terminal(&s.p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
-        if (s.m.preemptions_per_s > BUSY_PREEMPTIONS_PER_S)
-            fprintf(stderr, "%swarning:%s other work took the cores away %.0f times a second while this was measured: times "
-                    "are too long, and imbalance is not hone's; measure again on a quiet machine\n",
-                    style(stderr, "yellow"), style(stderr, "off"), s.m.preemptions_per_s);
         printf("\npasses: %s\n", s.m.passes);
         printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
     }

@@ -23,10 +23,13 @@ struct view {
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
-    char params[32], a[32], b[32], c[32], d[32];
+    char params[32], a[32], b[32], c[32], d[32], sums[64] = "";
     human_count((double)i->parameters, params);
     human_bytes((double)i->memory.parameters, a);
-    human_bytes((double)i->memory.state, b);
+    human_bytes((double)(i->memory.state - i->memory.sums), b);
+    human_bytes((double)i->memory.sums, c);
+    if (i->memory.sums)
+        snprintf(sums, sizeof sums, ", sums of gradients %s", c);
     human_bytes((double)i->memory.workspace, c);
     human_bytes((double)i->memory.naive_workspace, d);
     fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), v->config->name, style(v->to, "off"),
@@ -36,7 +39,7 @@ static void on_start(void *context, const struct train_info *i)
     else
         fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", i->data);
-    fprintf(v->to, "memory  parameters %s, optimizer state %s, workspace %s planned (%s without the plan)\n", a, b, c, d);
+    fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->first_step)
@@ -133,6 +136,10 @@ static void print_json(const struct train_result *r)
 
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
 {
+    if (!*r->checkpoint) {
+        fputs("stopped after 0 steps: the run was still being set up, and nothing of it was written\n", v->to);
+        return;
+    }
     plot_curve(v->to, v->x, v->y, v->n, v->entropy, "best possible");
     fprintf(v->to, "%s %lld steps", r->interrupted ? "stopped after" : "done:", (long long)r->steps);
     if (isfinite(r->loss))

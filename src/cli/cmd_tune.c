@@ -1,4 +1,4 @@
-/* hone tune: applies the passes that win, proves each, and writes the config that has them. */
+/* hone tune: makes the changes to a config that win, proves each and all together, and writes the config that has them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,21 +31,27 @@ static void put_times(double x, const char *after)
 
 static void print_stage(const struct tune_stage *s, double *cumulative)
 {
-    if (s->kept && !s->around)
+    const bool kept = s->outcome == TUNE_KEPT;
+    if (kept && !s->around)
         *cumulative *= s->measured;
     printf("%-20s ", s->pass);
     if (strlen(s->pass) > 20)
         printf("\n%-20s ", "");
     put_times(s->predicted, "  ");
     put_times(s->measured, "  ");
-    printf("%s%-8s%s", style(stdout, s->kept ? "green" : "dim"), s->kept ? "kept" : "dropped", style(stdout, "off"));
-    put_times(s->kept && !s->around ? *cumulative : NAN, "  ");
-    printf("%s%s%s\n", style(stdout, "dim"), s->why, style(stdout, "off"));
+    printf("%s%-11s%s", style(stdout, kept ? "green" : "dim"), tune_outcome_word(s->outcome), style(stdout, "off"));
+    put_times(kept && !s->around ? *cumulative : NAN, "  ");
+    printf("%s%s%s%s\n", style(stdout, "dim"), s->why, kept && s->longer ? " (measured longer, as the machine was busy)" : "",
+           style(stdout, "off"));
 }
 
 static void print_change(const char *what, double before, double after, const char *unit)
 {
-    if (isfinite(before) && isfinite(after) && before > 0)
+    if (!isfinite(before) || !isfinite(after) || before <= 0)
+        return;
+    if (before == after)
+        printf("  %-16s %10.4g    %-10s %s\n", what, before, "", unit);
+    else
         printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
 }
 
@@ -63,10 +69,48 @@ static void print_stages(const struct tune_result *r)
 {
     double cumulative = 1;
     if (r->n_stages)
-        printf("%s%-20s %8s %8s  %-8s%8s%s\n", style(stdout, "bold"), "move", "expected", "measured", "", "so far ",
+        printf("%s%-20s %8s %8s  %-11s%8s%s\n", style(stdout, "bold"), "move", "expected", "measured", "", "so far ",
                style(stdout, "off"));
     for (int i = 0; i < r->n_stages; i++)
         print_stage(&r->stages[i], &cumulative);
+}
+
+/* What else the tuned program was measured against, in turns of their own. */
+static void print_references(const struct tune_result *r)
+{
+    for (int i = 0; i < r->n_references; i++)
+        printf("%s%.2f times as fast as %s (%.2f to %.2f)\n", i ? "  " : "  also ", r->references[i].speedup, r->references[i].name,
+               r->references[i].low, r->references[i].high);
+}
+
+/* "gradients pass, ..., throughput FAIL", and a sentence for what does not hold. */
+static void print_gates(const char *where, const struct verdict *v)
+{
+    printf("  %-16s", where);
+    for (int i = 0; i < v->n; i++) {
+        const struct gate *g = &v->gates[i];
+        printf(" %s%s %s%s%s", g->name, style(stdout, g->pass ? "green" : "red"), gate_outcome(g), style(stdout, "off"),
+               i + 1 < v->n ? "," : "\n");
+    }
+    for (int i = 0; i < v->n; i++)
+        if (!v->gates[i].pass)
+            printf("  %-16s %s%s: %s%s\n", "", style(stdout, "dim"), v->gates[i].name, v->gates[i].words, style(stdout, "off"));
+}
+
+static void print_verdicts(const struct tune_result *r)
+{
+    if (r->judged)
+        print_gates("gates", &r->verdict);
+    for (int i = 0; i < r->n_sizes; i++) {
+        const struct tune_size *s = &r->sizes[i];
+        char where[64];
+        if (!s->judged)
+            continue;
+        snprintf(where, sizeof where, "at %lld x %lld", (long long)s->batch, (long long)s->seq);
+        printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
+               s->after.step_us / s->before.step_us);
+        print_gates("", &s->verdict);
+    }
 }
 
 static void print_result(const struct tuned *t, const char *folder)
@@ -80,9 +124,14 @@ static void print_result(const struct tuned *t, const char *folder)
     print_mfu(&r->before, &r->after);
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
+    print_references(r);
+    print_verdicts(r);
     if (r->out_of_time)
         printf("the time was spent before everything was tried; --budget gives more\n");
-    printf("\nconfig: %s/tuned.yaml   (base.yaml is the one without passes)\n", folder);
+    printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given)\n", folder);
+    const char *limits = json_string_value(json_object_get(t->document, "limits"));
+    if (limits && !r->taken_back)
+        printf("the same verdict again: hone verify %s/base.yaml %s/tuned.yaml %s\n", folder, folder, limits);
 }
 
 /* ---- files ---- */
@@ -152,7 +201,7 @@ static enum status tune(struct tuned *t, const char *path, const struct text_lis
     struct progress bar;
     enum status st = config_load(&c, path, sets->item, sets->n, err);
     if (st == OK)
-        st = known_peaks(&c, &t->peaks, err);
+        st = known_peaks(&c, &t->peaks, NULL, err);
     if (st != OK)
         return st;
     install_stop_handler();
@@ -180,10 +229,14 @@ int cmd_tune(int argc, char **argv)
     };
     const struct usage usage = {
         .command = "tune", .arguments = "CONFIG", .options = options, .min_positional = 1, .max_positional = 1,
-        .summary = "Profiles a step, makes the change that is expected to win most (a pass over the program, or a setting\n"
-                   "such as the batch size), proves that the model still learns the same and is faster, keeps or drops\n"
-                   "it, and goes on until nothing above 2 % is left to win.",
+        .summary = "Starts from the config as given. Profiles a step, makes the change that is expected to win most (a pass\n"
+                   "switched on or off, or a setting such as the batch size), proves that the model still learns the same and\n"
+                   "is faster, keeps or drops it, and goes on until nothing is left to win. Then all that was kept is judged at\n"
+                   "once against what was given, by the gates of `hone verify`; what is no faster is not written. Passes that\n"
+                   "the config switches by their own key (optimize.NAME) stay as they are. Exit code 1: the config does not\n"
+                   "give the same bits twice, or is faster than itself, so that nothing could be proved.",
         .examples = "  hone tune tinyllama-ex3\n"
+                    "  hone tune quickstart --set optimize.passes=none      # what do the passes win?\n"
                     "  hone tune my.yaml --set train.batch_size=16 --budget 60 --out runs/fast\n"
                     "  hone train runs/fast/tuned.yaml\n",
     };

@@ -17,26 +17,30 @@ static void on_progress(void *context, const char *what, double part)
 
 static void print_gate(const struct gate *g)
 {
-    const char *colour = !g->judged ? "dim" : g->pass ? "green" : "red";
-    printf("%-12s %s%-5s%s %-18s %-18s %-28s %s\n", g->name, style(stdout, colour), !g->judged ? "-" : g->pass ? "pass" : "FAIL",
-           style(stdout, "off"), g->a_text, g->b_text, g->value_text, g->limit_text);
+    const char *colour = !g->pass ? "red" : g->judged ? "green" : "dim";
+    printf("%-12s %s%-10s%s %-18s %-18s %-28s %s\n", g->name, style(stdout, colour), gate_outcome(g), style(stdout, "off"), g->a_text,
+           g->b_text, g->value_text, g->limit_text);
     printf("             %s%s%s\n", style(stdout, "dim"), g->words, style(stdout, "off"));
 }
 
 static void print_verdict(const struct verdict *v)
 {
-    int failed = 0;
-    printf("a: %s\nb: %s\n\n%s%-12s %-5s %-18s %-18s %-28s %s%s\n", v->a, v->b, style(stdout, "bold"), "gate", "", "a", "b",
+    int failed = 0, open = 0;
+    printf("a: %s\nb: %s\n\n%s%-12s %-10s %-18s %-18s %-28s %s%s\n", v->a, v->b, style(stdout, "bold"), "gate", "", "a", "b",
            "measured", "limit", style(stdout, "off"));
     for (int i = 0; i < v->n; i++) {
         print_gate(&v->gates[i]);
-        failed += !v->gates[i].pass;
+        failed += !v->gates[i].pass && v->gates[i].judged;
+        open += !v->gates[i].pass && !v->gates[i].judged;
     }
     if (v->pass)
         printf("\n%severy gate holds:%s b may take the place of a\n", style(stdout, "green"), style(stdout, "off"));
-    else
+    else if (failed)
         printf("\n%s%d of %d gates failed:%s b may not take the place of a\n", style(stdout, "red"), failed, v->n,
                style(stdout, "off"));
+    else
+        printf("\n%sno verdict from %d of %d gates:%s b may not take the place of a before it is measured on a quiet machine\n",
+               style(stdout, "red"), open, v->n, style(stdout, "off"));
 }
 
 static char *markdown_text(const struct verdict *v)
@@ -156,7 +160,7 @@ int cmd_verify(int argc, char **argv)
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of both configs; may be repeated"},
         {"--steps", "N", OPTION_INT, &steps, "steps of the loss curves (default: verify.steps)"},
-        {"--seconds", "X", OPTION_REAL, &seconds, "time to measure the speed of each (default: verify.seconds)"},
+        {"--seconds", "X", OPTION_REAL, &seconds, "time to measure the speed of each (default: verify.seconds); up to 4 times that where it does not decide"},
         {"--out", "DIR", OPTION_TEXT, &out, "also write verify.md and verify.json there"},
         {"--json", NULL, OPTION_FLAG, &json, "print the verdict as one JSON document"},
         {0},
@@ -166,7 +170,8 @@ int cmd_verify(int argc, char **argv)
         "first gradients and losses agree, validation is not worse, two runs of B are equal bit for bit, memory is not\n"
         "more, and B is faster by verify.min_gain. Limits are the keys verify.* of A. With two report.json files of\n"
         "`hone profile`: is the second slower or larger than the first by more than verify.regression?\n"
-        "Exit code 0 only if every gate holds, 1 if one fails.", options,
+        "Where turns of steps fall into two groups (other work on the machine) and only one of them is faster, there is\n"
+        "no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict.", options,
         "  hone verify base.yaml tuned.yaml\n  hone verify base.yaml tuned.yaml --set verify.min_gain=0 --json\n"
         "  hone verify profiles/before/report.json profiles/after/report.json --set verify.regression=0.1\n", 2, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &given);

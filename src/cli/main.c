@@ -15,7 +15,7 @@ const struct command commands[] = {
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
-    {"tune", "CONFIG", "apply the passes that win, prove each, write the config that has them", cmd_tune},
+    {"tune", "CONFIG", "make the changes that win, prove each, write the config that has them", cmd_tune},
     {"verify", "A B", "may config B take the place of A? gradients, losses, memory, speed", cmd_verify},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},

@@ -1,49 +1,79 @@
-/* The measured ceilings of a device: recalled, or measured now and remembered. */
+/* The measured ceilings of a device: recalled, or measured now and remembered; and measured again where a step proved them wrong. */
 #include "cli/cli.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
 #include "train/train.h"
 
-static void measure_cpu(struct backend *b, struct peaks *out)
-{
-    struct cpu_machine m;
-    cpu_machine_read(&m);
-    if (peaks_recall(out, m.fingerprint, b->lanes))
-        return;
-    if (stream_is_terminal(stderr))
-        fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->lanes);
-    cpu_measure_peaks(b, &m, out);
-    peaks_remember(out, NULL);          /* no harm if it cannot be written */
-}
-
-/* Where it cannot be measured the peaks stay zero: what is relative to them is not known then. */
-static enum status measure_cuda(struct backend *b, struct peaks *out, struct error *err)
+/* Who is asked: what is remembered goes by this name. */
+static enum status identify(const struct config *c, struct cpu_machine *m, char machine[160], struct error *err)
 {
     struct cuda_device d;
-    char machine[sizeof out->machine];
-    enum status st = cuda_device_read(&d, err);
-    if (st != OK)
+    if (c->device == DEVICE_CUDA) {
+        const enum status st = cuda_device_read(&d, err);
+        if (st == OK)
+            cuda_fingerprint(&d, machine);
         return st;
-    cuda_fingerprint(&d, machine);
-    if (peaks_recall(out, machine, b->lanes))
-        return OK;
-    st = cuda_measure_peaks(b, out, err);
-    snprintf(out->machine, sizeof out->machine, "%s", machine);
+    }
+    cpu_machine_read(m);
+    snprintf(machine, 160, "%s", m->fingerprint);
+    return OK;
+}
+
+/* Where a GPU cannot be measured its peaks stay zero and are not remembered: what is relative to them is not known then. */
+static enum status measure_on(struct backend *b, const struct config *c, const struct cpu_machine *m, const char *machine,
+                              struct peaks *out, struct error *err)
+{
+    enum status st = OK;
+    if (c->device == DEVICE_CUDA) {
+        st = cuda_measure_peaks(b, out, err);
+        snprintf(out->machine, sizeof out->machine, "%s", machine);
+    } else
+        cpu_measure_peaks(b, m, out);
     if (st == OK && out->gemm_gflops > 0)
-        peaks_remember(out, NULL);
+        peaks_remember(out, NULL);          /* no harm if it cannot be written */
     return st;
 }
 
-enum status known_peaks(const struct config *c, struct peaks *out, struct error *err)
+static void tell(const struct backend *b, const char *when)
 {
+    if (stream_is_terminal(stderr) && b->device)
+        fprintf(stderr, "measuring the peaks of %s%s\n", b->device, when);
+    else if (stream_is_terminal(stderr))
+        fprintf(stderr, "measuring the peaks of this machine on %d threads%s\n", b->lanes, when);
+}
+
+enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err)
+{
+    struct cpu_machine m;
     struct backend *b;
+    char machine[160];
     enum status st = train_open_backend(&b, c, err);
     if (st != OK)
         return st;
-    if (c->device == DEVICE_CUDA)
-        st = measure_cuda(b, out, err);
-    else
-        measure_cpu(b, out);
+    st = identify(c, &m, machine, err);
+    const bool known = st == OK && peaks_recall(out, machine, b->lanes);
+    if (st == OK && !known) {
+        tell(b, ", once");
+        st = measure_on(b, c, &m, machine, out, err);
+    }
+    if (measured)
+        *measured = !known;
     b->free(b);
     return st;
+}
+
+void measure_peaks_again(void *config, struct peaks *best)
+{
+    struct cpu_machine m;
+    struct backend *b;
+    struct peaks again;
+    char machine[160];
+    if (train_open_backend(&b, config, NULL) != OK)
+        return;
+    if (identify(config, &m, machine, NULL) == OK) {
+        tell(b, " again, behind the steps");
+        if (measure_on(b, config, &m, machine, &again, NULL) == OK)
+            peaks_keep_best(best, &again);
+    }
+    b->free(b);
 }

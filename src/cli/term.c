@@ -95,6 +95,17 @@ void progress_note(struct progress *p, const char *text)
         progress_clear(p);                  /* it has shown nothing yet */
 }
 
+void progress_line(struct progress *p, const char *text)
+{
+    const double now = clock_s();
+    if (!p->on || now - p->last_drawn < 0.1)
+        return;
+    p->last_drawn = now;
+    p->drawn = true;
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+}
+
 void progress_clear(struct progress *p)
 {
     if (p->on && p->drawn) {

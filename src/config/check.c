@@ -52,12 +52,12 @@ static void shorten_warmup(struct config *c)
 static enum status check_required(struct config_reader *r)
 {
     char wanted[256];
-    for (int i = 0; i < config_key_count; i++) {
+    for (int i = 0; i < config_key_count(); i++) {
         const struct config_place at = r->places[i], section = {.line = r->section_lines[config_key_section(i)]};
-        if (config_keys[i].initial || at.line || at.set)
+        if (config_key(i).initial || at.line || at.set)
             continue;
         config_value_wanted(i, wanted, sizeof wanted);
-        return config_refuse(r, section, "%s is missing; choose %s", config_keys[i].name, wanted);
+        return config_refuse(r, section, "%s is missing; choose %s", config_key(i).name, wanted);
     }
     return OK;
 }
@@ -202,8 +202,8 @@ struct tensor_size {
 static int64_t int_at(const struct config *c, const char *name)
 {
     const int key = index_of(name);
-    assert(config_keys[key].type == KEY_INT);
-    return *(const int64_t *)((const char *)c + config_keys[key].offset);
+    assert(config_key(key).type == KEY_INT);
+    return *(const int64_t *)((const char *)c + config_key(key).offset);
 }
 
 static enum status check_tensor(struct config_reader *r, const struct tensor_size *t)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "passes/optimize.h"
 
 enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN };
 enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN };
@@ -32,10 +33,10 @@ struct interval {
 /* optimize.passes: `all`, `none`, or exactly those that are listed. */
 struct pass_list {
     enum pass_choice choice;
-    uint32_t listed;                        /* bit i: the pass config_pass_name(i); 0 unless choice is PASSES_LISTED */
+    pass_set listed;                        /* 0 unless choice is PASSES_LISTED */
 };
 
-enum { CONFIG_PATH_MAX = 1024, CONFIG_PASSES = 13 };
+enum { CONFIG_PATH_MAX = 1024 };
 
 struct config_model {
     enum arch arch;
@@ -84,7 +85,7 @@ struct config {
     struct { struct interval every; int64_t batches, batch_size; } eval;
     struct { struct interval every; int64_t keep; } checkpoint;
     struct { int64_t every; } log;
-    struct { struct pass_list passes; enum pass_switch pass[CONFIG_PASSES]; enum precision precision; int64_t memory; } optimize;
+    struct { struct pass_list passes; enum pass_switch pass[PASSES_MAX]; enum precision precision; int64_t memory; } optimize;
     struct {
         int64_t steps;
         double seconds, gradients, gradients_bf16, loss, validation, memory, min_gain, regression;
@@ -102,6 +103,10 @@ enum status config_load(struct config *out, const char *path, const char *const 
 enum status config_parse(struct config *out, const char *file, const char *text, size_t length,
                          const char *const *sets, int n_sets, struct error *err);
 
+/* The same for what a checkpoint kept, which another version of hone may have written. Keys that this one does not know are left out
+ * where they only say how the run worked; in model, data and train, which say what it is, they are refused as ever. */
+enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, struct error *err);
+
 /* Writes the whole configuration as YAML that config_load reads back to an equal struct. */
 void config_print(const struct config *c, FILE *to);
 
@@ -114,11 +119,23 @@ void config_print_reference(FILE *to);
 /* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
 const char *config_word(const char *key, int value);
 
-/* The passes that can be switched, 0 .. CONFIG_PASSES, in the order of pass_table (src/passes/optimize.c), which ends with
- * mixed-precision, switched by optimize.precision. */
-const char *config_pass_name(int pass);
+/* Keys in which two configurations differ, one after the other: *at is 0 at the first call; false: there are no more. Values are as
+ * they stand in the file, cut where they are long. */
+enum { CONFIG_VALUE_MAX = CONFIG_PATH_MAX + 16 };
+struct config_difference {
+    const char *key;                        /* "train.lr" */
+    char a[CONFIG_VALUE_MAX], b[CONFIG_VALUE_MAX];
+};
+bool config_differ(struct config_difference *out, const struct config *a, const struct config *b, int *at);
+
+/* Passes by their index in pass_table (passes/optimize.h), which is the only list of them. */
 int config_pass_find(const char *name);     /* a name that there is */
-/* What optimize.passes and the pass's own switch say together. */
+/* What optimize.passes, the pass's own switch and optimize.precision say together. */
 bool config_pass_is_on(const struct config *c, int pass);
+pass_set config_pass_set(const struct config *c);               /* all that are on */
+/* Does the configuration switch this pass on or off by its own key? */
+bool config_pass_is_named(const struct config *c, int pass);
+/* Switches a pass that is not named so: in the list where there is one, else by its key. */
+void config_pass_switch(struct config *c, int pass, bool on);
 
 #endif

@@ -35,12 +35,12 @@ struct config_section {
 
 enum { CONFIG_KEYS_MAX = 96, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
 
-extern const struct config_key config_keys[];
-extern const int config_key_count;
+struct config_key config_key(int i);                            /* 0 .. config_key_count(); passes have theirs from pass_table */
+int config_key_count(void);
 extern const struct config_section config_sections[];
 extern const int config_section_count;
 
-int config_key_find(const char *name);                          /* index in config_keys, -1: none */
+int config_key_find(const char *name);                          /* index of a key, -1: none */
 int config_section_find(const char *name, size_t length);       /* index in config_sections, -1: none */
 int config_key_section(int key);                                /* the section that the key stands in */
 const char *config_key_leaf(int key);                           /* "heads" of "model.heads" */
@@ -56,6 +56,7 @@ struct config_place {
 struct config_reader {
     struct config *c;
     const char *file;
+    bool saved;                         /* by a run of any version: what is not known may be left out; see config_parse_saved */
     struct config_place places[CONFIG_KEYS_MAX];
     int section_lines[CONFIG_SECTIONS_MAX];
     struct error *err;

@@ -10,10 +10,10 @@
 static void fill_defaults(struct config_reader *r)
 {
     const struct config_place nowhere = {0};
-    for (int i = 0; i < config_key_count; i++) {
-        if (!config_keys[i].initial)
+    for (int i = 0; i < config_key_count(); i++) {
+        if (!config_key(i).initial)
             continue;
-        const enum status st = config_value_read(r, i, nowhere, config_keys[i].initial, false);
+        const enum status st = config_value_read(r, i, nowhere, config_key(i).initial, false);
         assert(st == OK);
         (void)st;
     }
@@ -29,11 +29,11 @@ static void fill_name(struct config *c)
         memset(dot, 0, strlen(dot));
 }
 
-enum status config_parse(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
-                         int n_sets, struct error *err)
+static enum status parse(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
+                         int n_sets, bool saved, struct error *err)
 {
     struct config c;
-    struct config_reader r = {.c = &c, .file = file, .err = err};
+    struct config_reader r = {.c = &c, .file = file, .saved = saved, .err = err};
     memset(&c, 0, sizeof c); /* the unused bytes too, so that equal configs are equal byte by byte */
     if (length > CONFIG_TEXT_MAX)
         return config_refuse(&r, (struct config_place){0},
@@ -50,6 +50,17 @@ enum status config_parse(struct config *out, const char *file, const char *text,
     if (st == OK)
         memcpy(out, &c, sizeof c);
     return st;
+}
+
+enum status config_parse(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
+                         int n_sets, struct error *err)
+{
+    return parse(out, file, text, length, sets, n_sets, false, err);
+}
+
+enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, struct error *err)
+{
+    return parse(out, file, text, length, NULL, 0, true, err);
 }
 
 /* Refuses what is no file, and what is too large before it is read. */

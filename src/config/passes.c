@@ -4,64 +4,89 @@
 
 #include "config/config_int.h"
 
-static_assert(CONFIG_PASSES <= 32, "struct pass_list has a bit for every pass");
-
-/* The schema has one row per pass, in their order. */
-static int first_row(void)
-{
-    const int key = config_key_find("optimize.passes") + 1;
-    assert(config_keys[key].offset == offsetof(struct config, optimize.pass[0]));
-    return key;
-}
-
-const char *config_pass_name(int pass)
-{
-    assert(pass >= 0 && pass < CONFIG_PASSES);
-    return config_key_leaf(first_row() + pass);
-}
-
 int config_pass_find(const char *name)
 {
-    int i = 0;
-    while (i < CONFIG_PASSES && strcmp(config_pass_name(i), name))
-        i++;
-    assert(i < CONFIG_PASSES);
-    return i;
+    const int pass = pass_find(name);
+    assert(pass >= 0);
+    return pass;
+}
+
+static bool is_listed(const struct config *c, int pass)
+{
+    const struct pass_list *list = &c->optimize.passes;
+    return list->choice == PASSES_ALL || (list->choice == PASSES_LISTED && (list->listed >> pass & 1));
 }
 
 bool config_pass_is_on(const struct config *c, int pass)
 {
-    const struct pass_list *list = &c->optimize.passes;
-    if (c->optimize.pass[pass] != PASS_AUTO)
-        return c->optimize.pass[pass] == PASS_ON;
-    return list->choice == PASSES_ALL || (list->choice == PASSES_LISTED && (list->listed >> pass & 1));
+    if (pass_table[pass].traits & PASS_IS_PRECISION)
+        return c->optimize.precision == PRECISION_BF16;
+    return config_pass_is_named(c, pass) ? c->optimize.pass[pass] == PASS_ON : is_listed(c, pass);
+}
+
+pass_set config_pass_set(const struct config *c)
+{
+    pass_set set = 0;
+    for (int i = 0; pass_table[i].name; i++)
+        set |= (pass_set)config_pass_is_on(c, i) << i;
+    return set;
+}
+
+bool config_pass_is_named(const struct config *c, int pass) { return c->optimize.pass[pass] != PASS_AUTO; }
+
+void config_pass_switch(struct config *c, int pass, bool on)
+{
+    struct pass_list *list = &c->optimize.passes;
+    const pass_set bit = (pass_set)1 << pass;
+    if (pass_table[pass].traits & PASS_IS_PRECISION)
+        c->optimize.precision = on ? PRECISION_BF16 : PRECISION_F32;
+    else if (list->choice == PASSES_ALL)
+        c->optimize.pass[pass] = on ? PASS_AUTO : PASS_OFF;
+    else {
+        list->listed = on ? list->listed | bit : list->listed & ~bit;
+        list->choice = list->listed ? PASSES_LISTED : PASSES_NONE;
+    }
+}
+
+/* The passes that have a switch, and may stand in a list. Fills names and indices; returns how many there are. */
+static int listable(const char *names[PASSES_MAX], int passes[PASSES_MAX])
+{
+    int n = 0;
+    for (int i = 0; pass_table[i].name; i++)
+        if (!(pass_table[i].traits & PASS_IS_PRECISION)) {
+            names[n] = pass_table[i].name;
+            passes[n++] = i;
+        }
+    return n;
 }
 
 static struct pass_list *field_of(struct config_reader *r, int key)
 {
-    return (struct pass_list *)((char *)r->c + config_keys[key].offset);
+    return (struct pass_list *)((char *)r->c + config_key(key).offset);
 }
 
 enum status config_passes_add(struct config_reader *r, int key, struct config_place at, const char *name, bool first)
 {
-    const char *names[CONFIG_PASSES];
+    const char *names[PASSES_MAX];
     char list[512], shown[CONFIG_SHOWN_MAX];
+    int passes[PASSES_MAX];
+    const int n = listable(names, passes);
     struct pass_list *field = field_of(r, key);
     if (first)
         *field = (struct pass_list){.choice = PASSES_LISTED};
-    for (int i = 0; i < CONFIG_PASSES; i++) {
-        names[i] = config_pass_name(i);
+    for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name)) {
-            field->listed |= 1u << i;
+            field->listed |= (pass_set)1 << passes[i];
             return OK;
         }
-    }
-    const char *meant = suggest_nearest(name, names, CONFIG_PASSES);
+    if (r->saved)
+        return OK;
+    const char *meant = suggest_nearest(name, names, n);
     if (meant)
-        return config_refuse(r, at, "%s: there is no pass '%s'; did you mean '%s'?", config_keys[key].name,
+        return config_refuse(r, at, "%s: there is no pass '%s'; did you mean '%s'?", config_key(key).name,
                              config_shown(shown, name), meant);
-    config_join(list, sizeof list, names, CONFIG_PASSES, ", ", " and ");
-    return config_refuse(r, at, "%s: there is no pass '%s'; choose all, none or from %s", config_keys[key].name,
+    config_join(list, sizeof list, names, n, ", ", " and ");
+    return config_refuse(r, at, "%s: there is no pass '%s'; choose all, none or from %s", config_key(key).name,
                          config_shown(shown, name), list);
 }
 
@@ -87,7 +112,7 @@ enum status config_passes_read(struct config_reader *r, int key, struct config_p
         return OK;
     }
     if (length >= sizeof copy)
-        return config_refuse(r, at, "%s has %zu bytes; a list of passes has at most %zu", config_keys[key].name, length,
+        return config_refuse(r, at, "%s has %zu bytes; a list of passes has at most %zu", config_key(key).name, length,
                              sizeof copy - 1);
     snprintf(copy, sizeof copy, "%.*s", (int)(length - 2 * brackets), text + brackets);
     enum status st = OK;
@@ -103,9 +128,9 @@ void config_passes_print(const struct pass_list *list, FILE *to)
         return;
     }
     const char *before = "[";
-    for (int i = 0; i < CONFIG_PASSES; i++)
+    for (int i = 0; pass_table[i].name; i++)
         if (list->listed >> i & 1) {
-            fprintf(to, "%s%s", before, config_pass_name(i));
+            fprintf(to, "%s%s", before, pass_table[i].name);
             before = ", ";
         }
     putc(']', to);

@@ -6,7 +6,7 @@
 static void print_keys(const struct config *c, int section, FILE *to)
 {
     const char *indent = config_sections[section].name[0] ? "  " : "";
-    for (int i = 0; i < config_key_count; i++) {
+    for (int i = 0; i < config_key_count(); i++) {
         if (config_key_section(i) != section)
             continue;
         fprintf(to, "%s%s: ", indent, config_key_leaf(i));
@@ -53,8 +53,8 @@ static void print_section_reference(int section, FILE *to)
     const char *name = config_sections[section].name;
     fprintf(to, "\n## %s\n%s\n\n| key | default | allowed | what it is |\n|---|---|---|---|\n",
             *name ? name : "device and threads", config_sections[section].help);
-    for (int i = 0; i < config_key_count; i++) {
-        const struct config_key *k = &config_keys[i];
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key row = config_key(i), *k = &row;
         if (config_key_section(i) != section)
             continue;
         fprintf(to, "| `%s` | ", k->name);

@@ -56,9 +56,9 @@ static enum status read_passes_list(struct config_reader *r, int key, yaml_docum
     enum status st = start == top ? config_value_read(r, key, at, "none", false) : OK;
     for (const yaml_node_item_t *i = start; i < top && st == OK; i++) {
         yaml_node_t *item = yaml_document_get_node(doc, *i);
-        st = check_node(r, item, line_of(item), config_keys[key].name);
+        st = check_node(r, item, line_of(item), config_key(key).name);
         if (st == OK && item->type != YAML_SCALAR_NODE)
-            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_keys[key].name,
+            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_key(key).name,
                                kind_of(item));
         if (st == OK)
             st = config_passes_add(r, key, line_of(item), (const char *)item->data.scalar.value, i == start);
@@ -71,13 +71,13 @@ static enum status read_passes_list(struct config_reader *r, int key, yaml_docum
 static enum status read_value(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
                               struct config_place at)
 {
-    const char *name = config_keys[key].name;
+    const char *name = config_key(key).name;
     if (r->places[key].line)
         return config_refuse(r, at, "%s is given twice; it is already in line %d", name, r->places[key].line);
     const enum status st = check_node(r, node, at, name);
     if (st != OK)
         return st;
-    if (node->type == YAML_SEQUENCE_NODE && config_keys[key].type == KEY_PASSES)
+    if (node->type == YAML_SEQUENCE_NODE && config_key(key).type == KEY_PASSES)
         return read_passes_list(r, key, doc, node, at);
     if (node->type != YAML_SCALAR_NODE)
         return config_value_wrong_kind(r, key, at, kind_of(node));
@@ -93,6 +93,13 @@ static enum status read_name(struct config_reader *r, const yaml_node_t *node, c
     return check_node(r, node, line_of(node), *name);
 }
 
+/* Sections whose keys make a run what it is; the others say how it works. */
+static bool says_what_it_is(int section)
+{
+    const char *name = config_sections[section].name;
+    return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "train");
+}
+
 static enum status read_section_key(struct config_reader *r, int section, yaml_document_t *doc, yaml_node_pair_t *pair)
 {
     const yaml_node_t *key_node = yaml_document_get_node(doc, pair->key);
@@ -104,7 +111,7 @@ static enum status read_section_key(struct config_reader *r, int section, yaml_d
     snprintf(name, sizeof name, "%s.%s", config_sections[section].name, leaf);
     const int key = config_key_find(name);
     if (key < 0)
-        return config_refuse_unknown(r, line_of(key_node), name);
+        return r->saved && !says_what_it_is(section) ? OK : config_refuse_unknown(r, line_of(key_node), name);
     return read_value(r, key, doc, yaml_document_get_node(doc, pair->value), line_of(key_node));
 }
 

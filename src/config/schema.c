@@ -1,4 +1,5 @@
-/* The schema: every key of a configuration file in one table. A row's name is also its field in struct config. */
+/* The schema: every key of a configuration file in one table. A row's name is also its field in struct config. The switches of
+ * passes stand behind optimize.passes, one for each of pass_table that has one. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -30,12 +31,9 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 #define WORD(field, init, list, text)    { ROW(field, KEY_WORD, init), .choices = list, .help = text }
 #define PATH(field, text)                { ROW(field, KEY_PATH, ""), .help = text }
 #define PASSES(field, init, text)        { ROW(field, KEY_PASSES, init), .help = text }
-#define PASS(i, word, text) \
-    { .name = "optimize." word, .type = KEY_WORD, .offset = offsetof(struct config, optimize.pass[i]), .initial = "auto", \
-      .choices = switches, .help = text }
 
 /* clang-format off */
-const struct config_key config_keys[] = {
+static const struct config_key rows[] = {
     /*   field                   default     range or choices        what it is */
     WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt"),
     INT(model.vocab,             "0",        0, 1 << 24,   "size of the vocabulary; 0: as many as the data has"),
@@ -90,24 +88,11 @@ const struct config_key config_keys[] = {
     INT(log.every,               "50",       1, 1e12,      "steps between two log lines"),
 
     PASSES(optimize.passes,      "all",                    "which of the passes below run where their own key is auto"),
-    PASS(0, "flash-attention",    "attention in blocks with a running softmax; the scores are never whole in memory"),
-    PASS(1, "fuse-qkv",           "query, key and value in one op; their gradients to the input in one sum"),
-    PASS(2, "fuse-gate-up",       "gate and up in one op, SiLU and product in one sweep"),
-    PASS(3, "fuse-residual-norm", "the residual sum and the norm behind it in one sweep, forward and backward"),
-    PASS(4, "fuse-bias-gelu",     "bias and GELU on the product's result while it is in cache"),
-    PASS(5, "fuse-loss",          "logits, loss and their gradients in blocks of rows; the logits are never whole in memory"),
-    PASS(6, "hoist-constants",    "masks and tables are made once, and equal ones are shared"),
-    PASS(7, "fused-optimizer",    "gradient norm in one op and AdamW over all tensors in one sweep"),
-    PASS(8, "async-metrics",      "loss, norm and learning rate are read when they are shown, not in every step"),
-    PASS(9, "no-zero-fill",       "the first micro-batch writes the sums of gradients, so that nothing fills them with zeros"),
-    PASS(10, "recompute",         "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"),
-    PASS(11, "autotune",          "kernels of products are chosen by timing them on this machine, once per shape"),
-    PASS(12, "fewer-meetings",    "threads meet only where an op needs what another one wrote, not before every op"),
     INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan before recompute begins; 0: what is free"),
     WORD(optimize.precision,     "f32",      precisions,   "number type of the operands of products: bf16 is the pass mixed-precision"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
-    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, 10 turns at least"),
+    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, 10 turns at least; up to 4 times that where it does not decide"),
     REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
     REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is bf16 in one or both"),
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
@@ -123,8 +108,50 @@ const struct config_key config_keys[] = {
 };
 /* clang-format on */
 
-const int config_key_count = sizeof config_keys / sizeof config_keys[0];
-static_assert(sizeof config_keys / sizeof config_keys[0] <= CONFIG_KEYS_MAX, "CONFIG_KEYS_MAX");
+enum { ROWS = sizeof rows / sizeof rows[0] };
+static_assert(ROWS + PASSES_MAX <= CONFIG_KEYS_MAX, "CONFIG_KEYS_MAX");
+
+/* The pass of the n-th switch; -1: there are not so many. */
+static int switched_pass(int n)
+{
+    for (int i = 0; pass_table[i].name; i++)
+        if (!(pass_table[i].traits & PASS_IS_PRECISION) && n-- == 0)
+            return i;
+    return -1;
+}
+
+static int switch_count(void)
+{
+    int n = 0;
+    while (switched_pass(n) >= 0)
+        n++;
+    return n;
+}
+
+static struct config_key switch_key(int pass)
+{
+    return (struct config_key){.name = pass_table[pass].key, .type = KEY_WORD, .initial = "auto", .choices = switches,
+                               .offset = offsetof(struct config, optimize.pass) + (size_t)pass * sizeof(enum pass_switch),
+                               .help = pass_table[pass].what};
+}
+
+/* Rows up to optimize.passes, the switches, the other rows. */
+static int first_switch(void)
+{
+    int i = 0;
+    while (rows[i].type != KEY_PASSES)
+        i++;
+    return i + 1;
+}
+
+int config_key_count(void) { return ROWS + switch_count(); }
+
+struct config_key config_key(int i)
+{
+    const int first = first_switch(), n = switch_count();
+    assert(i >= 0 && i < ROWS + n);
+    return i < first ? rows[i] : i < first + n ? switch_key(switched_pass(i - first)) : rows[i - n];
+}
 
 const struct config_section config_sections[] = {
     {"model", "The transformer. The only section that every file must have."},
@@ -146,8 +173,8 @@ static_assert(sizeof config_sections / sizeof config_sections[0] <= CONFIG_SECTI
 
 int config_key_find(const char *name)
 {
-    for (int i = 0; i < config_key_count; i++)
-        if (!strcmp(config_keys[i].name, name))
+    for (int i = 0; i < config_key_count(); i++)
+        if (!strcmp(config_key(i).name, name))
             return i;
     return -1;
 }
@@ -162,21 +189,21 @@ int config_section_find(const char *name, size_t length)
 
 int config_key_section(int key)
 {
-    const char *name = config_keys[key].name, *dot = strchr(name, '.');
+    const char *name = config_key(key).name, *dot = strchr(name, '.');
     return config_section_find(name, dot ? (size_t)(dot - name) : 0);
 }
 
 const char *config_key_leaf(int key)
 {
-    const char *dot = strchr(config_keys[key].name, '.');
-    return dot ? dot + 1 : config_keys[key].name;
+    const char *dot = strchr(config_key(key).name, '.');
+    return dot ? dot + 1 : config_key(key).name;
 }
 
 const char *config_word(const char *key, int value)
 {
     const int i = config_key_find(key);
-    assert(i >= 0 && config_keys[i].choices);
-    for (const struct config_choice *p = config_keys[i].choices; p->word; p++)
+    assert(i >= 0 && config_key(i).choices);
+    for (const struct config_choice *p = config_key(i).choices; p->word; p++)
         if (p->value == value)
             return p->word;
     assert(!"a value that the schema does not have");

@@ -24,7 +24,7 @@ static enum status set_value(struct config_reader *r, int key, struct config_pla
     size_t length = strlen(value);
     const bool quoted = unquote(&value, &length);
     if (length >= sizeof text)
-        return config_refuse(r, at, "%s has %zu bytes; a value has at most %d", config_keys[key].name, length,
+        return config_refuse(r, at, "%s has %zu bytes; a value has at most %d", config_key(key).name, length,
                              CONFIG_PATH_MAX - 1);
     memcpy(text, value, length);
     text[length] = '\0';
@@ -36,7 +36,7 @@ static const char *first_key_of(int section)
     int key = 0;
     while (config_key_section(key) != section)
         key++;
-    return config_keys[key].name;
+    return config_key(key).name;
 }
 
 enum status config_read_set(struct config_reader *r, const char *set, int rank)

@@ -26,7 +26,7 @@ static const char *leaf(const char *name)
 /* The right key in the wrong section, or without its section, is nearly as close as a misspelt key. */
 static int key_distance(const char *asked, int key)
 {
-    const int whole = suggest_distance(asked, config_keys[key].name);
+    const int whole = suggest_distance(asked, config_key(key).name);
     const int part = suggest_distance(leaf(asked), config_key_leaf(key));
     return part == 0 ? min_int(whole, 1) : whole;
 }
@@ -42,10 +42,10 @@ static const char *nearest(const char *asked)
 {
     const char *best = NULL, *misspelt = misspelt_part(asked);
     int least = INT_MAX;
-    for (int i = 0; i < config_key_count; i++) {
+    for (int i = 0; i < config_key_count(); i++) {
         const int d = key_distance(asked, i);
         if (d < least && suggest_is_near(misspelt, d))
-            best = config_keys[i].name, least = d;
+            best = config_key(i).name, least = d;
     }
     for (int i = 0; i < config_section_count && !strchr(asked, '.'); i++) {
         const int d = suggest_distance(asked, config_sections[i].name);
@@ -66,7 +66,7 @@ static void list_around(const char *asked, char *out, size_t size)
     for (int i = 0; top && i < config_section_count; i++)
         if (config_sections[i].name[0])
             items[n++] = config_sections[i].name;
-    for (int i = 0; i < config_key_count; i++)
+    for (int i = 0; i < config_key_count(); i++)
         if (config_key_section(i) == section)
             items[n++] = config_key_leaf(i);
     const int used = top ? snprintf(out, size, "a file has ")

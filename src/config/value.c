@@ -7,8 +7,8 @@
 
 #include "config/config_int.h"
 
-static void *field_of(struct config *c, int key) { return (char *)c + config_keys[key].offset; }
-static const void *field_in(const struct config *c, int key) { return (const char *)c + config_keys[key].offset; }
+static void *field_of(struct config *c, int key) { return (char *)c + config_key(key).offset; }
+static const void *field_in(const struct config *c, int key) { return (const char *)c + config_key(key).offset; }
 
 bool config_text_is_null(const char *text) { return !*text || !strcmp(text, "~") || !strcmp(text, "null"); }
 
@@ -28,11 +28,11 @@ void config_real_format(double value, char out[40])
     }
 }
 
-static int list_choices(const struct config_key *k, const char **words)
+static int list_choices(const struct config_choice *choices, const char **words)
 {
     int n = 0;
-    for (; k->choices[n].word; n++)
-        words[n] = k->choices[n].word;
+    for (; choices[n].word; n++)
+        words[n] = choices[n].word;
     return n;
 }
 
@@ -40,14 +40,14 @@ void config_value_wanted(int key, char *out, size_t size)
 {
     const char *words[CONFIG_KEYS_MAX];
     char list[256];
-    switch (config_keys[key].type) {
+    switch (config_key(key).type) {
     case KEY_INT: snprintf(out, size, "a whole number"); break;
     case KEY_REAL: snprintf(out, size, "a number"); break;
     case KEY_PATH: snprintf(out, size, "a file name"); break;
     case KEY_INTERVAL: snprintf(out, size, "a number of steps, or of epochs as in '2 epochs',"); break;
     case KEY_PASSES: snprintf(out, size, "all, none or a list of passes"); break;
     case KEY_WORD:
-        config_join(list, sizeof list, words, list_choices(&config_keys[key], words), ", ", " or ");
+        config_join(list, sizeof list, words, list_choices(config_key(key).choices, words), ", ", " or ");
         snprintf(out, size, "%s", list);
         break;
     }
@@ -57,7 +57,7 @@ enum status config_value_wrong_kind(struct config_reader *r, int key, struct con
 {
     char wanted[256];
     config_value_wanted(key, wanted, sizeof wanted);
-    return config_refuse(r, at, "%s %s; %s is wanted", config_keys[key].name, kind, wanted);
+    return config_refuse(r, at, "%s %s; %s is wanted", config_key(key).name, kind, wanted);
 }
 
 static enum status wrong_text(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
@@ -71,7 +71,7 @@ static enum status wrong_text(struct config_reader *r, int key, struct config_pl
 
 static enum status out_of_range(struct config_reader *r, int key, struct config_place at, const char *text)
 {
-    const struct config_key *k = &config_keys[key];
+    const struct config_key row = config_key(key), *k = &row;
     char shown[CONFIG_SHOWN_MAX], low[40], high[40];
     if (k->type == KEY_REAL) {
         config_real_format(k->min, low);
@@ -117,17 +117,19 @@ static bool is_real(const char *s)
     return !*end;
 }
 
-static bool in_range(const struct config_key *k, double value)
+static bool in_range(int key, double value)
 {
-    return value >= k->min && (k->below_max ? value < k->max : value <= k->max);
+    const struct config_key k = config_key(key);
+    return value >= k.min && (k.below_max ? value < k.max : value <= k.max);
 }
 
 /* All whole ranges end at or below 2^53, so that a double holds their ends exactly. */
-static bool int_in_range(const struct config_key *k, const char *text, int64_t *out)
+static bool int_in_range(int key, const char *text, int64_t *out)
 {
+    const struct config_key k = config_key(key);
     errno = 0;
     *out = strtoll(text, NULL, 10);
-    return !errno && *out >= (int64_t)k->min && *out <= (int64_t)k->max;
+    return !errno && *out >= (int64_t)k.min && *out <= (int64_t)k.max;
 }
 
 static enum status read_int(struct config_reader *r, int key, struct config_place at, const char *text)
@@ -136,7 +138,7 @@ static enum status read_int(struct config_reader *r, int key, struct config_plac
     int64_t value;
     if (!end || *end)
         return wrong_text(r, key, at, text, false);
-    if (!int_in_range(&config_keys[key], text, &value))
+    if (!int_in_range(key, text, &value))
         return out_of_range(r, key, at, text);
     *(int64_t *)field_of(r->c, key) = value;
     return OK;
@@ -147,7 +149,7 @@ static enum status read_real(struct config_reader *r, int key, struct config_pla
     if (!is_real(text))
         return wrong_text(r, key, at, text, false);
     const double value = strtod(text, NULL);
-    if (!in_range(&config_keys[key], value))
+    if (!in_range(key, value))
         return out_of_range(r, key, at, text);
     *(double *)field_of(r->c, key) = value + 0.0; /* no negative zero */
     return OK;
@@ -164,7 +166,7 @@ static enum status read_interval(struct config_reader *r, int key, struct config
     value.epochs = !strcmp(unit, "epochs") || !strcmp(unit, "epoch");
     if (*end && !value.epochs && strcmp(unit, "steps") && strcmp(unit, "step"))
         return wrong_text(r, key, at, text, true);
-    if (!int_in_range(&config_keys[key], text, &value.n))
+    if (!int_in_range(key, text, &value.n))
         return out_of_range(r, key, at, text);
     value.epochs &= value.n != 0; /* never is never */
     *(struct interval *)field_of(r->c, key) = value;
@@ -173,10 +175,10 @@ static enum status read_interval(struct config_reader *r, int key, struct config
 
 static enum status read_word(struct config_reader *r, int key, struct config_place at, const char *text)
 {
-    const struct config_key *k = &config_keys[key];
+    const struct config_key row = config_key(key), *k = &row;
     const char *words[CONFIG_KEYS_MAX];
     char list[256], shown[CONFIG_SHOWN_MAX];
-    const int n = list_choices(k, words);
+    const int n = list_choices(k->choices, words);
     int best = 0;
     for (int i = 0; i < n; i++) {
         if (!strcmp(words[i], text)) {
@@ -216,7 +218,7 @@ static size_t printable_length(const unsigned char *s)
 
 static enum status read_path(struct config_reader *r, int key, struct config_place at, const char *text)
 {
-    const char *name = config_keys[key].name;
+    const char *name = config_key(key).name;
     const size_t length = strlen(text);
     char shown[CONFIG_SHOWN_MAX];
     if (length >= CONFIG_PATH_MAX)
@@ -234,7 +236,7 @@ static enum status read_path(struct config_reader *r, int key, struct config_pla
 
 static enum status read_by_type(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
 {
-    const enum key_type type = config_keys[key].type;
+    const enum key_type type = config_key(key).type;
     const bool null = !quoted && config_text_is_null(text);
     char shown[CONFIG_SHOWN_MAX];
     if (type == KEY_PATH)
@@ -244,7 +246,7 @@ static enum status read_by_type(struct config_reader *r, int key, struct config_
     if (type == KEY_PASSES)
         return config_passes_read(r, key, at, text, quoted);
     if (quoted && (type == KEY_INT || type == KEY_REAL))
-        return config_refuse(r, at, "%s is the text \"%s\"; write a number, without quotes", config_keys[key].name,
+        return config_refuse(r, at, "%s is the text \"%s\"; write a number, without quotes", config_key(key).name,
                              config_shown(shown, text));
     switch (type) {
     case KEY_INT: return read_int(r, key, at, text);
@@ -278,13 +280,13 @@ void config_value_print(const struct config *c, int key, FILE *to)
     const void *field = field_in(c, key);
     const struct interval *every = field;
     char real[40];
-    switch (config_keys[key].type) {
+    switch (config_key(key).type) {
     case KEY_INT: fprintf(to, "%lld", (long long)*(const int64_t *)field); break;
     case KEY_REAL:
         config_real_format(*(const double *)field, real);
         fputs(real, to);
         break;
-    case KEY_WORD: fputs(config_word(config_keys[key].name, *(const int *)field), to); break;
+    case KEY_WORD: fputs(config_word(config_key(key).name, *(const int *)field), to); break;
     case KEY_PATH: print_quoted(field, to); break;
     case KEY_PASSES: config_passes_print(field, to); break;
     case KEY_INTERVAL:

@@ -28,15 +28,17 @@ double products_peak_percent(struct products_peak peak, double flops, double us)
     return peak.gflops > 0 && us > 0 ? 100 * flops / us / 1e3 / peak.gflops : 0;
 }
 
-double peaks_bandwidth(const struct peaks *p, double bytes)
+int peaks_level(const struct peaks *p, double bytes)
 {
     for (int level = 0; level < MEMORY; level++) {
         const double cores = level < PRIVATE_LEVELS && p->threads > 1 ? p->threads : 1;
         if (p->copy_gb_per_s[level] > 0 && p->cache_bytes[level] * cores >= bytes)
-            return p->copy_gb_per_s[level];
+            return level;
     }
-    return p->copy_gb_per_s[MEMORY];
+    return MEMORY;
 }
+
+double peaks_bandwidth(const struct peaks *p, double bytes) { return p->copy_gb_per_s[peaks_level(p, bytes)]; }
 
 static bool sound(const struct peaks *p)
 {
@@ -109,10 +111,21 @@ bool peaks_parse(struct peaks *out, const char *text, size_t size, const char *m
     return found;
 }
 
+static char *print_entries(json_t *entries)
+{
+    json_t *root = json_pack("{s:i, s:o}", "version", VERSION, "entries", entries);
+    char *out = json_dumps(root, JSON_INDENT(1));
+    json_decref(root);
+    return out;
+}
+
 /* Newest first, so that the oldest fall out of a full cache. */
 char *peaks_print(const struct peaks *p, const char *text, size_t size)
 {
-    json_t *mine = sound(p) ? entry(p) : NULL;
+    struct peaks best = *p, known;
+    if (sound(p) && peaks_parse(&known, text, size, p->machine, p->threads))
+        peaks_keep_best(&best, &known);
+    json_t *mine = sound(&best) ? entry(&best) : NULL;
     if (!mine)
         return NULL;
     json_t *root = cache_parse(text, size, VERSION), *kept = json_array();
@@ -124,10 +137,20 @@ char *peaks_print(const struct peaks *p, const char *text, size_t size)
             json_array_append_new(kept, entry(&other));
     }
     json_decref(root);
-    root = json_pack("{s:i, s:o}", "version", VERSION, "entries", kept);
-    char *out = json_dumps(root, JSON_INDENT(1));
+    return print_entries(kept);
+}
+
+char *peaks_print_without(const char *machine, const char *text, size_t size)
+{
+    json_t *root = cache_parse(text, size, VERSION), *kept = json_array();
+    const json_t *entries = json_object_get(root, "entries");
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        struct peaks other;
+        if (read_entry(&other, json_array_get(entries, i)) && strcmp(other.machine, machine))
+            json_array_append_new(kept, entry(&other));
+    }
     json_decref(root);
-    return out;
+    return print_entries(kept);
 }
 
 bool peaks_recall(struct peaks *out, const char *machine, int threads)
@@ -163,6 +186,45 @@ enum status peaks_remember(const struct peaks *p, struct error *err)
     if (lock >= 0)
         close(lock);
     return st;
+}
+
+enum status peaks_forget(const char *machine, struct error *err)
+{
+    const int lock = cache_lock();
+    char *old = NULL, *text = NULL;
+    size_t size = 0;
+    enum status st = OK;
+    if (cache_read(file_name, &old, &size))
+        text = peaks_print_without(machine, old, size);
+    if (text)
+        st = cache_replace(file_name, text, err);
+    free(old);
+    free(text);
+    if (lock >= 0)
+        close(lock);
+    return st;
+}
+
+static const double RISES = 1.005;          /* less is the clock's word */
+
+static bool rises(const struct peaks *p, const struct peaks *over)
+{
+    bool rose = p->gemm_gflops > RISES * over->gemm_gflops || p->bf16_gflops > RISES * over->bf16_gflops;
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        rose |= p->copy_gb_per_s[i] > RISES * over->copy_gb_per_s[i];
+    return rose;
+}
+
+int peaks_settle(struct peaks *out, peaks_round_fn *measure, void *context)
+{
+    int n = 0;
+    for (int quiet = 0; quiet < PEAKS_QUIET_ROUNDS && n < PEAKS_ROUNDS_MOST; n++) {
+        struct peaks round = *out;
+        measure(context, &round);
+        quiet = rises(&round, out) ? 0 : quiet + 1;
+        peaks_keep_best(out, &round);
+    }
+    return n;
 }
 
 void peaks_keep_best(struct peaks *p, const struct peaks *other)

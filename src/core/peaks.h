@@ -28,7 +28,8 @@ const char *products_peak_type(struct products_peak peak);      /* "f32" or "bf1
 /* What `flops` in `us` are of it: MFU, where they are the model's; 0 where either is not known. */
 double products_peak_percent(struct products_peak peak, double flops, double us);
 
-/* The bandwidth at which `bytes` of data can be worked on, by the smallest level that holds them. */
+/* The smallest level that holds `bytes` of data, and the bandwidth at which they can be worked on there. */
+int peaks_level(const struct peaks *p, double bytes);
 double peaks_bandwidth(const struct peaks *p, double bytes);
 
 /* The remembered peaks of this machine and thread count, from $XDG_CACHE_HOME/hone/peaks.json or ~/.cache/hone/peaks.json.
@@ -36,7 +37,15 @@ double peaks_bandwidth(const struct peaks *p, double bytes);
 bool peaks_recall(struct peaks *out, const char *machine, int threads);
 /* Keeps the larger of each of two measurements of one machine. */
 void peaks_keep_best(struct peaks *p, const struct peaks *other);
-/* Adds or replaces an entry; a cache that cannot be written is no error worth stopping for, so the caller may ignore it. */
+/* Measures until it is stable: round after round, the best of each kept, until none has risen for some rounds, or there were many.
+ * A round that is disturbed shows less than the machine can, never more. *out holds what does not change between rounds. */
+typedef void peaks_round_fn(void *context, struct peaks *round);
+enum { PEAKS_QUIET_ROUNDS = 3, PEAKS_ROUNDS_MOST = 12 };
+int peaks_settle(struct peaks *out, peaks_round_fn *measure, void *context);      /* the number of rounds */
+/* Adds an entry, or raises the one that is there: what is remembered is the best that the machine ever showed. A cache that cannot be
+ * written is no error worth stopping for, so the caller may ignore it. */
 enum status peaks_remember(const struct peaks *p, struct error *err);
+/* Forgets what this machine showed, on any number of threads. */
+enum status peaks_forget(const char *machine, struct error *err);
 
 #endif

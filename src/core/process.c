@@ -1,6 +1,8 @@
 /* Numbers from /proc; see process.h. */
 #include "core/process.h"
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -30,4 +32,32 @@ double process_preemptions(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
+}
+
+/* The second number of a thread's schedstat: nanoseconds on the queue of a core. */
+static double thread_delayed_ns(const char *id)
+{
+    char path[64];
+    double ran, delayed = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/schedstat", id);
+    FILE *f = fopen(path, "re");
+    const bool read = f && fscanf(f, "%lf %lf", &ran, &delayed) == 2;
+    if (f)
+        fclose(f);
+    return read ? delayed : -1;
+}
+
+double process_delayed_s(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    double sum = 0;
+    bool known = false;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const double ns = e->d_name[0] == '.' ? -1 : thread_delayed_ns(e->d_name);
+        known |= ns >= 0;
+        sum += ns > 0 ? ns : 0;
+    }
+    if (d)
+        closedir(d);
+    return known ? sum / 1e9 : -1;
 }

@@ -6,5 +6,6 @@ double process_peak_bytes(void);        /* the most memory that was resident; 0:
 void process_reset_peak(void);          /* count the peak from now on, where the system can */
 
 double process_preemptions(void);       /* times that a thread was taken off its core against its will, so far */
+double process_delayed_s(void);         /* how long its threads were ready to run and had no core, so far, all together; -1: not known */
 
 #endif

@@ -8,10 +8,13 @@
 
 struct range { size_t lo, hi; };
 
+/* A list in order with a gap in it, where the last range was added: the next one is mostly near, and little has to move for it. */
 struct ranges {                     /* all zero: empty */
-    struct range *list;             /* in order */
-    int n, cap;
+    struct range *list;             /* (cap): [0, gap) and [gap + cap - n, cap) */
+    int n, cap, gap;
 };
+
+static inline struct range *ranges_at(const struct ranges *s, int i) { return &s->list[i < s->gap ? i : i + s->cap - s->n]; }
 
 void ranges_add(struct ranges *s, struct range r);             /* an empty one adds nothing */
 /* The first range of the set that has a number of r; NULL: none. */

@@ -45,10 +45,12 @@ static size_t number(const char *path, const char *format)
 /* The two generations of control groups: where they are mounted, how /proc/self/cgroup names the process's own, and their files. */
 static const struct hierarchy {
     const char *mount, *controller;
-    const char *limits[2], *used, *idle_files;      /* limits: above the second one the kernel takes memory back all the time */
+    const char *limits[2], *used;       /* limits: above the second one the kernel takes memory back all the time */
+    const char *files[2];               /* lines of memory.stat: pages of files, which the kernel can take back */
 } hierarchies[] = {
-    {"/sys/fs/cgroup", "", {"memory.max", "memory.high"}, "memory.current", "inactive_file %llu"},
-    {"/sys/fs/cgroup/memory", "memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes", "total_inactive_file %llu"},
+    {"/sys/fs/cgroup", "", {"memory.max", "memory.high"}, "memory.current", {"inactive_file %llu", "active_file %llu"}},
+    {"/sys/fs/cgroup/memory", "memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
+     {"total_inactive_file %llu", "total_active_file %llu"}},
 };
 
 static size_t group_number(const char *folder, const char *file, const char *format)
@@ -68,10 +70,13 @@ static size_t left_in_group(const struct hierarchy *h, const char *folder)
     }
     if (limit == SIZE_MAX)
         return limit;
-    const size_t said = group_number(folder, h->used, "%llu"), idle = group_number(folder, "memory.stat", h->idle_files);
-    const size_t used = said == SIZE_MAX ? 0 : said, files = idle == SIZE_MAX ? 0 : idle;
-    const size_t bound = used > files ? used - files : 0;
-    return limit > bound ? limit - bound : 0;
+    const size_t said = group_number(folder, h->used, "%llu");
+    size_t used = said == SIZE_MAX ? 0 : said;
+    for (int i = 0; i < 2; i++) {
+        const size_t n = group_number(folder, "memory.stat", h->files[i]);
+        used -= n == SIZE_MAX ? 0 : n < used ? n : used;
+    }
+    return limit > used ? limit - used : 0;
 }
 
 /* "4:cpu,memory:/a/b" and "0::/a/b": is this the line of the hierarchy? Then *group gets its path. */

@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "core/subnormal.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, LOOK_AROUND = 64, SHORT_NS = 50000 };
+enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, LOOK_AROUND = 64, SHORT_NS = 50000, STACK_BYTES = 1 << 20 };
 
 struct member {
     struct team *team;
@@ -191,10 +191,23 @@ uint64_t team_spins(const struct team *t)
     return sum;
 }
 
+/* With a stack of the same size everywhere, whatever `ulimit -s` says: kernels need little of it, BLAS some. */
+static int start(struct member *m)
+{
+    pthread_attr_t attributes;
+    int code = pthread_attr_init(&attributes);
+    if (!code)
+        code = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!code)
+        code = pthread_create(&m->thread, &attributes, member_main, m);
+    pthread_attr_destroy(&attributes);
+    return code;
+}
+
 static enum status start_members(struct team *t, struct error *err)
 {
     for (int i = 1; i < t->members; i++) {
-        const int code = pthread_create(&t->list[i].thread, NULL, member_main, &t->list[i]);
+        const int code = start(&t->list[i]);
         if (code) {
             t->members = i;     /* those that run must still be stopped */
             return error_set(err, CANNOT, "cannot start thread %d: %s; try fewer threads", i, strerror(code));

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/setup.h"
 #include "data/corpus_int.h"
 
 enum { DOMAINS = DOMAIN_FORMULAS + 1 };
@@ -42,7 +43,7 @@ char *corpus_generate(enum data_domain domain, uint64_t seed, size_t chars)
     if (!text)
         return NULL;
     size_t length = 0;
-    for (uint64_t unit = 0; length < chars; unit++)
+    for (uint64_t unit = 0; length < chars && (unit % 4096 || setup_goes_on("the corpus")); unit++)
         length += corpus_unit(domain, seed, unit, text + length, chars - length, NULL);
     text[chars] = '\0';
     return text;

@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "core/setup.h"
 #include "data/data_int.h"
 #include "data/permute.h"
 
@@ -87,6 +88,7 @@ enum status dataset_open(struct dataset **out, const struct config *c, struct er
     enum status st = source_open(d, c, err);
     if (st == OK)
         st = split_init(d, c, err);
+    setup_done();
     if (st != OK) {
         dataset_free(d);
         return st;

@@ -5,7 +5,7 @@
 
 #include "data/data_int.h"
 
-enum { CHUNK_TOKENS = 4096 };
+enum { CHUNK_TOKENS = 2048 };
 
 int64_t lines_start(const struct store *s, int64_t at, int32_t newline)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/arena.h"
+#include "core/setup.h"
 #include "data/corpus.h"
 #include "data/data_int.h"
 
@@ -48,5 +49,7 @@ enum status source_corpus(struct dataset *d, const struct config *c, struct erro
                                            .count = chars};
     /* A sample of one line starts at a known place and leaves its first character unpredicted: another entropy. */
     d->entropy = c->data.samples == SAMPLES_LINES ? NAN : corpus_entropy(c->data.domain);
+    if (setup_check("the corpus", err) != OK)
+        return err->status;
     return c->data.tokens == TOKENS_BYTE ? by_byte(d, err) : by_char(d, c->data.domain, text, chars, err);
 }

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/setup.h"
 #include "data/data_int.h"
 #include "data/utf8.h"
+
+enum { CHECKED_CHARS = 1 << 20 };          /* between two looks at whether to go on */
 
 struct text {
     const char *path;
@@ -39,6 +42,8 @@ static enum status text_survey(struct text *t, int64_t max_chars, int32_t *seen,
     size_t at = 0;
     for (t->chars = 0; at < t->size && (max_chars <= 0 || t->chars < max_chars); t->chars++) {
         uint32_t c;
+        if (t->chars % CHECKED_CHARS == 0 && setup_check("text", err) != OK)
+            return err->status;
         const size_t step = utf8_decode(t->bytes + at, t->size - at, &c);
         if (step == 0)
             return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); set data.tokens: byte, or "
@@ -74,14 +79,14 @@ static enum status add_chars(struct dataset *d, const struct text *t, bool val, 
     if (st != OK)
         return st;
     size_t at = 0;
-    for (int64_t i = 0; i < t->chars; i++) {
+    for (int64_t i = 0; i < t->chars && (i % CHECKED_CHARS || setup_goes_on("text")); i++) {
         uint32_t c = 0;
         at += utf8_decode(t->bytes + at, t->size - at, &c);
         store_set(&s, i, id_of[c]);
     }
     s.val = val;
     *dataset_add_store(d) = s;
-    return OK;
+    return setup_check("text", err);
 }
 
 static enum status by_char(struct dataset *d, struct text *texts, int n, int64_t max_chars, struct error *err)

@@ -7,6 +7,7 @@
 
 #include "core/bf16.h"
 #include "core/rng.h"
+#include "core/setup.h"
 #include "exec/exec_int.h"
 #include "passes/passes.h"
 
@@ -120,7 +121,9 @@ static enum status prepare(struct exec *e, struct error *err)
     e->scratch = e->backend->alloc(e->backend, e->sizes.scratch);
     if (!e->scratch)
         return error_no_memory(err, "kernel scratch", e->sizes.scratch);
-    return e->backend->prepare(e->backend, &e->prepared, e->ops, e->phase_start[PHASES], e->scratch, e->sizes.scratch, err);
+    const enum status st =
+        e->backend->prepare(e->backend, &e->prepared, e->ops, e->phase_start[PHASES], e->scratch, e->sizes.scratch, err);
+    return st == OK ? setup_check("kernels", err) : st;
 }
 
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err)
@@ -135,11 +138,16 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     if (st == OK)
         st = bind_persistent(e, shared, err);
     if (st == OK)
+        st = setup_check("memory plan", err);
+    if (st == OK)
         st = bind_workspace(e, shared, err);
+    if (st == OK)
+        st = setup_check("kernels", err);
     if (st == OK)
         st = bind_ops(e, err);
     if (st == OK)
         st = prepare(e, err);
+    setup_done();
     if (st == OK) {
         exec_run(e, PHASE_SETUP, PHASE_SETUP);
         st = exec_status(e, err);
@@ -284,6 +292,8 @@ enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *er
         const struct value *v = &e->program->values[i];
         if (v->kind != VALUE_PARAMETER && v->kind != VALUE_STATE)
             continue;
+        if (setup_check("weights", err) != OK)
+            return err->status;
         void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
         if (!host)
             return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),

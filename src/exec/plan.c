@@ -25,6 +25,9 @@ void exec_count_workspace(struct exec_memory *m, const struct program *p, const 
 {
     m->workspace = plan->workspace_bytes;
     m->naive_workspace = plan->naive_bytes;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_ACCUMULATE)
+            m->sums += value_bytes(&p->values[p->ops[i].out[0]]);
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
             m->gradients += value_bytes(&p->values[i]);

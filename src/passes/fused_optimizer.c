@@ -62,9 +62,8 @@ static int fuse_norm(struct rewriter *r)
 /* Settings and the scalars lr, step and factor agree. */
 static bool updates_alike(const struct op *a, const struct op *b)
 {
-    return b->kind == OP_ADAMW && a->attrs.beta1 == b->attrs.beta1 && a->attrs.beta2 == b->attrs.beta2 &&
-           a->attrs.eps == b->attrs.eps && a->attrs.weight_decay == b->attrs.weight_decay && a->in[4] == b->in[4] &&
-           a->in[5] == b->in[5] && a->in[6] == b->in[6];
+    return b->kind == OP_ADAMW && op_attrs_equal(&a->attrs, &b->attrs) && a->in[4] == b->in[4] && a->in[5] == b->in[5] &&
+           a->in[6] == b->in[6];
 }
 
 /* The inputs of the sweep, by role: parameters, both moments, gradients, scalars. */

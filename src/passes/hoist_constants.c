@@ -4,11 +4,9 @@
 #include "passes/optimize.h"
 #include "program/rewriter.h"
 
-/* rows, cols and base are all the attributes that constants have. */
 static bool same_constant(const struct op *a, const struct op *b)
 {
-    return a->kind == b->kind && a->attrs.rows == b->attrs.rows && a->attrs.cols == b->attrs.cols &&
-           a->attrs.base == b->attrs.base;
+    return a->kind == b->kind && op_attrs_equal(&a->attrs, &b->attrs);
 }
 
 /* The first op behind the setup, and the one in it that makes the same as op `at`, or NO_OP. */

@@ -178,13 +178,28 @@ double pass_planned_bytes(const struct program *p)
     return bytes;
 }
 
-static void count_persistent(const struct program *p, struct memory_point *point)
+/* Per value: what backward makes, what the optimizer takes, and the sums of it over micro-batches. */
+static bool *mark_gradients(const struct program *p)
+{
+    bool *gradient = xcalloc((size_t)p->n_values, sizeof *gradient);
+    for (int i = 0; i < p->n_values; i++) {
+        gradient[i] |= p->values[i].kind == VALUE_GRADIENT;
+        if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
+            gradient[p->values[i].grad] = true;
+    }
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_ACCUMULATE)
+            gradient[p->ops[i].out[0]] = true;
+    return gradient;
+}
+
+static void count_persistent(const struct program *p, const bool *gradient, struct memory_point *point)
 {
     for (int i = 0; i < p->n_values; i++) {
         const double bytes = (double)value_bytes(&p->values[i]);
         switch (p->values[i].kind) {
         case VALUE_PARAMETER: point->parameters += bytes; break;
-        case VALUE_STATE: point->state += bytes; break;
+        case VALUE_STATE: *(gradient[i] ? &point->gradients : &point->state) += bytes; break;
         case VALUE_INPUT: case VALUE_HOST: point->inputs += bytes; break;
         case VALUE_TABLE: point->activations += bytes; break;
         default: break;
@@ -192,27 +207,38 @@ static void count_persistent(const struct program *p, struct memory_point *point
     }
 }
 
-/* A buffer counts once while any of its values lives, under the kind of its first value. What begins and ends is noted where it
- * does, then summed up from op to op; bytes are whole numbers, so no sum depends on the order. */
+/* A buffer counts under the value that is in it: from the op that writes one over another, under the new one. What begins and ends is
+ * noted where it does, then summed up from op to op; bytes are whole numbers, so no sum depends on the order. */
 void pass_memory_timeline(const struct program *p, struct memory_point *points)
 {
     struct planner w = planner_make(p);
     struct memory_point now = {0};
-    for (int i = 0; i < p->n_ops; i++)
+    bool *gradient = mark_gradients(p), *taken = xcalloc((size_t)p->n_values + 1, sizeof *taken);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        const bool makes = op->n_out > 0 && planned(&w, op->out[0]) && w.first[op->out[0]] == i;
+        const value_id from = makes ? reusable_input(&w, i) : NO_VALUE;
         points[i] = (struct memory_point){0};
-    for (int k = 0; k < w.n; k++) {
-        const struct buffer *b = &w.buffers[k];
-        const bool gradient = p->values[b->owner].kind == VALUE_GRADIENT;
-        *(gradient ? &points[b->first].gradients : &points[b->first].activations) += (double)b->bytes;
-        if (b->last + 1 < p->n_ops)
-            *(gradient ? &points[b->last + 1].gradients : &points[b->last + 1].activations) -= (double)b->bytes;
+        if (from != NO_VALUE)
+            taken[from] = true;
     }
-    count_persistent(p, &now);
+    for (int v = 0; v < p->n_values; v++) {
+        const int end = w.last[v] - taken[v] + 1;
+        const double bytes = (double)aligned(value_bytes(&p->values[v]));
+        if (!planned(&w, v))
+            continue;
+        *(gradient[v] ? &points[w.first[v]].gradients : &points[w.first[v]].activations) += bytes;
+        if (end < p->n_ops)
+            *(gradient[v] ? &points[end].gradients : &points[end].activations) -= bytes;
+    }
+    count_persistent(p, gradient, &now);
     for (int i = 0; i < p->n_ops; i++) {
         now.gradients += points[i].gradients;
         now.activations += points[i].activations;
         points[i] = now;
     }
+    free(gradient);
+    free(taken);
     planner_release(&w);
 }
 

@@ -1,37 +1,43 @@
-/* The table of passes, and running them. */
+/* The table of passes, and running them. Keys of the config, their help, moves of hone tune and the order of runs come from it. */
 #include "passes/optimize.h"
 
 #include <string.h>
 
+#include "core/setup.h"
+
+#define NAMED(name) name, "optimize." name
+
 const struct pass pass_table[] = {
-    /* name                 answers                 effort       stage          run */
-    {"flash-attention",     "no-flash-attention",   PASS_MEDIUM, STAGE_FORWARD, pass_flash_attention,
+    /* name and key                answers                effort       stage          traits, run */
+    {NAMED("flash-attention"),     "no-flash-attention",  PASS_MEDIUM, STAGE_FORWARD, 0, pass_flash_attention,
      "attention in blocks with a running softmax; the scores are never whole in memory"},
-    {"fuse-qkv",            "unfused-projections",  PASS_LOW,    STAGE_FORWARD, pass_fuse_qkv,
+    {NAMED("fuse-qkv"),            "unfused-projections", PASS_LOW,    STAGE_FORWARD, 0, pass_fuse_qkv,
      "query, key and value in one op; their gradients to the input in one sum"},
-    {"fuse-gate-up",        "unfused-projections",  PASS_LOW,    STAGE_FORWARD, pass_fuse_gate_up,
+    {NAMED("fuse-gate-up"),        "unfused-projections", PASS_LOW,    STAGE_FORWARD, 0, pass_fuse_gate_up,
      "gate and up in one op, SiLU and product in one sweep"},
-    {"fuse-residual-norm",  "layout-copies",        PASS_LOW,    STAGE_FORWARD, pass_fuse_residual_norm,
+    {NAMED("fuse-residual-norm"),  "unfused-norms",       PASS_LOW,    STAGE_FORWARD, 0, pass_fuse_residual_norm,
      "the residual sum and the norm behind it in one sweep, forward and backward"},
-    {"fuse-bias-gelu",      "layout-copies",        PASS_LOW,    STAGE_FORWARD, pass_fuse_bias_gelu,
+    {NAMED("fuse-bias-gelu"),      "unfused-activation",  PASS_LOW,    STAGE_FORWARD, 0, pass_fuse_bias_gelu,
      "bias and GELU on the product's result while it is in cache"},
-    {"fuse-loss",           "memory-limit",         PASS_MEDIUM, STAGE_FORWARD, pass_fuse_loss,
+    {NAMED("fuse-loss"),           "unfused-loss",        PASS_MEDIUM, STAGE_FORWARD, 0, pass_fuse_loss,
      "logits, loss and their gradients in blocks of rows; the logits are never whole in memory"},
-    {"hoist-constants",     "constant-rebuilt",     PASS_LOW,    STAGE_FORWARD, pass_hoist_constants,
+    {NAMED("hoist-constants"),     "constant-rebuilt",    PASS_LOW,    STAGE_FORWARD, 0, pass_hoist_constants,
      "masks and tables are made once, and equal ones are shared"},
-    {"fused-optimizer",     "unfused-optimizer",    PASS_LOW,    STAGE_STEP,    pass_fused_optimizer,
+    {NAMED("fused-optimizer"),     "unfused-optimizer",   PASS_LOW,    STAGE_STEP,    0, pass_fused_optimizer,
      "gradient norm in one op and AdamW over all tensors in one sweep"},
-    {"async-metrics",       "host-sync",            PASS_LOW,    STAGE_STEP,    pass_async_metrics,
+    {NAMED("async-metrics"),       "host-sync",           PASS_LOW,    STAGE_STEP,    0, pass_async_metrics,
      "loss, norm and learning rate are read when they are shown, not in every step"},
-    {"no-zero-fill",        "zero-grad-fills",      PASS_LOW,    STAGE_STEP,    pass_no_zero_fill,
+    {NAMED("no-zero-fill"),        "zero-grad-fills",     PASS_LOW,    STAGE_STEP,    0, pass_no_zero_fill,
      "the first micro-batch writes the sums of gradients, so that nothing fills them with zeros"},
-    {"recompute",           "memory-limit",         PASS_MEDIUM, STAGE_STEP,    pass_recompute,
+    {NAMED("recompute"),           "memory-limit",        PASS_MEDIUM, STAGE_STEP,    PASS_TRADES | PASS_WHEN_NEEDED,
+     pass_recompute,
      "activations of as many layers as must go to stay within optimize.memory are computed again in the backward"},
-    {"autotune",            "low-occupancy",        PASS_LOW,    STAGE_STEP,    pass_autotune,
+    {NAMED("autotune"),            "untimed-kernels",     PASS_LOW,    STAGE_STEP,    0, pass_autotune,
      "kernels of products are chosen by timing them on this machine, once per shape"},
-    {"fewer-meetings",      "host-bound",           PASS_LOW,    STAGE_STEP,    pass_fewer_meetings,
+    {NAMED("fewer-meetings"),      "host-bound",          PASS_LOW,    STAGE_STEP,    0, pass_fewer_meetings,
      "threads meet only where an op needs what another one wrote, not before every op"},
-    {"mixed-precision",     "no-mixed-precision",   PASS_MEDIUM, STAGE_STEP,    pass_mixed_precision,
+    {"mixed-precision", "optimize.precision", "no-mixed-precision", PASS_MEDIUM, STAGE_STEP, PASS_TRADES | PASS_IS_PRECISION,
+     pass_mixed_precision,
      "operands of products in bf16, sums, weights and all else in f32; switched by optimize.precision"},
     {0},
 };
@@ -52,6 +58,8 @@ static enum status run_one(struct program *p, int i, int *places, struct error *
     p->made_by = made_by;
     if (places)
         places[i] += n;
+    if (setup_check(pass_table[i].name, err) != OK)     /* a pass that was told to stop leaves a program that nobody wants */
+        return err->status;
     struct error why;
     if (program_validate(p, &why))
         return error_set(err, why.status, "pass %s: %s", pass_table[i].name, why.text);
@@ -67,6 +75,8 @@ enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set
         if (i < 0 || !pass_table[i].name)
             break;
         if (pass_table[i].stage == stage && (set >> i & 1))
+            st = setup_check(pass_table[i].name, err);
+        if (st == OK && pass_table[i].stage == stage && (set >> i & 1))
             st = run_one(p, i, places, err);
     }
     return st;

@@ -20,13 +20,22 @@ enum pass_stage {
 /* Returns the number of places changed; 0: the pattern is not there. A mistake is left in p->error. */
 typedef int pass_fn(struct program *p);
 
+/* What is special about a pass; nobody asks for it by name. */
+enum pass_trait {
+    PASS_TRADES = 1,        /* something is given for what it wins: time for memory, precision for time */
+    PASS_WHEN_NEEDED = 2,   /* does nothing but where a step would not fit; no switch to win speed by */
+    PASS_IS_PRECISION = 4,  /* it is optimize.precision: bf16, and has no switch of its own */
+};
+
 struct pass {
-    const char *name;       /* as in config: optimize.NAME */
+    const char *name;       /* as in lists of optimize.passes */
+    const char *key;        /* of the config, that switches it: optimize.NAME */
     const char *answers;    /* the rule whose finding it fixes */
     enum pass_effort effort;
     enum pass_stage stage;
+    unsigned traits;        /* of enum pass_trait */
     pass_fn *run;
-    const char *what;       /* one line for people */
+    const char *what;       /* one line for people: also that of the key in the reference of configs */
 };
 extern const struct pass pass_table[];      /* ends with a NULL name; run in this order */
 enum { PASSES_MAX = 32 };

@@ -1,6 +1,7 @@
 /* The optimizer as ops: global norm and clipping, learning rate, one AdamW op per parameter. */
 #include <stdlib.h>
 
+#include "core/setup.h"
 #include "passes/passes.h"
 
 static enum status builder_status(const struct program *p, const char *pass, struct error *err)
@@ -84,7 +85,9 @@ enum status pass_read_metrics(struct program *p, struct error *err)
 enum status pass_training_step(struct program *p, const struct optimizer_settings *s, struct error *err)
 {
     value_id factor = NO_VALUE;
-    enum status st = pass_autodiff(p, err);
+    enum status st = setup_check("autodiff", err);
+    if (st == OK)
+        st = pass_autodiff(p, err);
     if (st == OK)
         st = pass_accumulate(p, s->accumulate, err);
     if (st == OK)
@@ -93,5 +96,7 @@ enum status pass_training_step(struct program *p, const struct optimizer_setting
         st = pass_adamw(p, s, factor, err);
     if (st == OK)
         st = pass_read_metrics(p, err);
+    if (st == OK)
+        st = setup_check("optimizer", err);
     return st == OK ? program_validate(p, err) : st;
 }

@@ -52,7 +52,8 @@ void pass_memory_plan(const struct program *p, struct memory_plan *plan);
 void memory_plan_release(struct memory_plan *plan);
 double pass_planned_bytes(const struct program *p);     /* of values that persist and of the workspace */
 
-/* Bytes alive while each op runs, by kind; `points` has one entry per op. Constants and tables count as activations. */
+/* Bytes alive while each op runs, by kind; `points` has one entry per op. Sums of gradients over micro-batches are gradients, not
+ * state; constants and tables count as activations. */
 struct memory_point {
     double parameters, state, inputs, gradients, activations;
 };

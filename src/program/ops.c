@@ -528,6 +528,15 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
 };
 
+double op_gradient_share(const struct program *p, const struct op *op)
+{
+    if (op->kind != OP_LINEAR_LOSS || parts(op) != 4)
+        return op->phase == PHASE_BACKWARD ? 1 : 0;
+    struct op forward = *op;
+    forward.attrs.parts = 2;
+    return 1 - linear_loss_flops(p, &forward) / linear_loss_flops(p, op);
+}
+
 double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op); }
 
 double op_bytes(const struct program *p, const struct op *op)

@@ -80,6 +80,8 @@ struct op_attrs {
     int64_t warmup, total;
 };
 
+bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b);
+
 enum { OP_MAX_OUT = 4, OP_PARTS = -1 };     /* OP_PARTS in n_out or n_updated: it depends on attrs.parts */
 
 /* Output shapes from the inputs' shapes and the attributes; fails when the inputs do not fit. */

@@ -1,6 +1,5 @@
 /* Which two configs can be held against each other: the same model on the same data from the same seed. How it is computed,
  * and what is logged and saved, may differ. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_int.h"
@@ -25,42 +24,19 @@ static const char *kind_of_difference(const char *key)
                                            : "are trained in different ways";
 }
 
-/* The next line of a printed config: fills key ("section.leaf") and value; a line that opens a section has no value. */
-static bool next_key(const char **text, char section[64], char key[160], char value[CONFIG_PATH_MAX + 16])
-{
-    const char *line = *text, *end = strchr(line, '\n');
-    if (!end)
-        return false;
-    *text = end + 1;
-    const char *colon = memchr(line, ':', (size_t)(end - line));
-    const bool inside = *line == ' ';
-    line += strspn(line, " ");
-    if (!inside)
-        *section = '\0';
-    *value = '\0';
-    if (colon + 1 == end)
-        snprintf(section, 64, "%.*s", (int)(colon - line), line);
-    else
-        snprintf(value, CONFIG_PATH_MAX + 16, "%.*s", (int)(end - colon - 2), colon + 2);
-    snprintf(key, 160, "%s%s%.*s", inside ? section : "", inside ? "." : "", (int)(colon - line), line);
-    return true;
-}
-
 /* 0 is "as many as the data has": the parameters will tell. */
 static bool open_vocabulary(const char *key, const char *a, const char *b)
 {
     return !strcmp(key, "model.vocab") && (!strcmp(a, "0") || !strcmp(b, "0"));
 }
 
-/* Both texts are of the same schema, so their lines stand side by side. */
-static enum status compare_texts(const char *a, const char *b, const struct config *config_a, const struct config *config_b,
-                                 struct error *err)
+static enum status compare_keys(const struct config *a, const struct config *b, struct error *err)
 {
-    char section_a[64] = "", section_b[64] = "", key[160], value_a[CONFIG_PATH_MAX + 16], value_b[CONFIG_PATH_MAX + 16];
-    while (next_key(&a, section_a, key, value_a) && next_key(&b, section_b, key, value_b))
-        if (strcmp(value_a, value_b) && !is_free(key) && !open_vocabulary(key, value_a, value_b))
-            return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' %s: %s is %.150s and %.150s", config_a->file,
-                             config_b->file, kind_of_difference(key), key, value_a, value_b);
+    struct config_difference d;
+    for (int at = 0; config_differ(&d, a, b, &at);)
+        if (!is_free(d.key) && !open_vocabulary(d.key, d.a, d.b))
+            return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' %s: %s is %.150s and %.150s", a->file, b->file,
+                             kind_of_difference(d.key), d.key, d.a, d.b);
     return OK;
 }
 
@@ -80,11 +56,7 @@ static enum status compare_batches(const struct config *a, const struct config *
 
 enum status comparable_configs(const struct config *a, const struct config *b, struct error *err)
 {
-    char *text_a = config_text(a), *text_b = config_text(b);
-    enum status st = text_a && text_b ? compare_texts(text_a, text_b, a, b, err)
-                                      : error_no_memory(err, "the text of a config", sizeof *a);
-    free(text_a);
-    free(text_b);
+    const enum status st = compare_keys(a, b, err);
     return st == OK ? compare_batches(a, b, err) : st;
 }
 

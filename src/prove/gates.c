@@ -5,8 +5,6 @@
 
 #include "prove/prove_int.h"
 
-static const double CONFIDENCE = 0.9;
-
 double prove_largest(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
 
 const char *prove_show_bytes(double bytes, char out[GATE_TEXT])
@@ -140,10 +138,19 @@ static void memory(const struct evidence *e, struct gate *g)
          g->a, g->b, floor(g->limit * g->a));
 }
 
-/* The lower end of the interval decides: the gain must be there, not only be possible. */
+/* Groups of turns on both sides of the limit: which of them came more often is no property of b. */
+static void say_modes(const struct evidence *e, const struct modes *m, struct gate *g)
+{
+    SHOW(words, "the %d turns of each fall into groups well apart, b from %.3f to %.3f times as fast, and something else on this "
+         "machine decides which; there is no verdict before it is quiet", e->turns, m->low, m->high);
+}
+
+/* The lower end of the interval decides: the gain must be there, not only be possible. No verdict, which does not pass either, where
+ * the interval is wide and holds the limit. */
 static void throughput(const struct evidence *e, struct gate *g)
 {
-    const struct ratio r = bootstrap_ratio(e->a.turn_us, e->b.turn_us, e->turns, CONFIDENCE, (uint64_t)e->limits->train.seed);
+    const struct speed s = speed_of(e);
+    const struct ratio r = s.ratio;
     g->a = e->a.tokens_per_step / r.a * 1e6;
     g->b = e->b.tokens_per_step / r.b * 1e6;
     g->value = r.value;
@@ -155,8 +162,16 @@ static void throughput(const struct evidence *e, struct gate *g)
     SHOW(b_text, "%.0f tokens/s", g->b);
     SHOW(value_text, "x %.3f (%.3f to %.3f)", g->value, g->low, g->high);
     SHOW(limit_text, "above x %.4g", g->limit);
-    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; %.0f %% interval %.3f to %.3f from %d turns of each",
-         r.a / 1e3, r.b / 1e3, g->value, CONFIDENCE * 100, g->low, g->high, e->turns);
+    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s",
+         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
+         e->longer ? ", more than asked for, as the interval was wide" : "");
+    if (speed_is_settled(&s, g->limit))
+        return;
+    g->judged = g->pass = false;
+    if (s.modes.two)
+        say_modes(e, &s.modes, g);
+    else
+        strncat(g->words, "; that is too wide to say", sizeof g->words - strlen(g->words) - 1);
 }
 
 static const struct {

@@ -1,12 +1,7 @@
 /* The table of settings, and passes as moves. */
 #include "prove/moves.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "train/trial.h"
-
-static const double MOST_CHOSEN = 4;        /* times as fast, by a choice of kernels: a file of choices can say anything */
+#include <stdio.h>
 
 static const struct move settings[] = {
     {.name = "batch-size", .answers = "small-batch", .effort = PASS_LOW, .grows = true, .pass = -1,
@@ -19,20 +14,26 @@ static const struct move settings[] = {
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
+static struct move pass_move(int i, bool off)
+{
+    const struct pass *p = &pass_table[i];
+    struct move m = {.answers = off ? NULL : p->answers, .effort = p->effort, .pass = i, .off = off,
+                     .what = off ? "back to what it takes the place of, in case that is faster on this machine" : p->what,
+                     .trade = !off && (p->traits & PASS_TRADES), .propose = off ? propose_without : propose_pass};
+    snprintf(m.name, sizeof m.name, "%s%s", off ? "without " : "", p->name);
+    return m;
+}
+
 bool move_get(int i, struct move *out)
 {
     int passes = 0;
     while (pass_table[passes].name)
         passes++;
-    if (i >= passes + SETTINGS)
+    if (i >= 2 * passes + SETTINGS)
         return false;
-    if (i >= passes) {
-        *out = settings[i - passes];
-        return true;
-    }
-    const struct pass *p = &pass_table[i];
-    *out = (struct move){.name = p->name, .answers = p->answers, .what = p->what, .effort = p->effort, .pass = i,
-                         .trade = !strcmp(p->name, "recompute") || !strcmp(p->name, "mixed-precision"), .propose = propose_pass};
+    *out = i < passes              ? pass_move(i, false)
+           : i < passes + SETTINGS ? settings[i - passes]
+                                   : pass_move(i - passes - SETTINGS, true);
     return true;
 }
 
@@ -44,59 +45,59 @@ int move_phase(const struct move *m)
 struct config config_with_passes(const struct config *c, pass_set set)
 {
     struct config next = *c;
-    const int bf16 = pass_find("mixed-precision");
-    if (set >> bf16 & 1)
-        next.optimize.precision = PRECISION_BF16;
-    set &= ~((pass_set)1 << bf16);
-    if (set && next.optimize.passes.choice != PASSES_ALL) {
-        next.optimize.passes.choice = PASSES_LISTED;
-        next.optimize.passes.listed |= set;
-    }
+    for (int i = 0; pass_table[i].name; i++)
+        if ((set >> i & 1) && !config_pass_is_on(&next, i) && !config_pass_is_named(&next, i))
+            config_pass_switch(&next, i, true);
     return next;
 }
 
-static bool has_timed_ops(const struct program *p)
+/* What the change of a pass writes. */
+static void put_change(struct proposal *p, const struct config *now, int pass, bool on)
 {
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].timed)
-            return true;
-    return false;
-}
-
-/* What the choice of kernels saves, which no program shows: binding it times them. Nothing is expected of it where the memory for a
- * second run beside the measured one is not to be had. */
-static enum status choice_gain(double *us, const struct config *c, struct error *err)
-{
-    struct trial *t;
-    const enum status st = trial_open(&t, c, NULL, NULL, err);
-    if (st != OK)
-        return st == CANNOT ? OK : st;
-    *us = trial_choice_gain_us(t);
-    trial_free(t);
-    return OK;
+    const struct pass *t = &pass_table[pass];
+    if (t->traits & PASS_IS_PRECISION)
+        snprintf(p->change, sizeof p->change, "%s: %s", t->key, config_word(t->key, (int)p->next.optimize.precision));
+    else if (now->optimize.passes.choice == PASSES_ALL)
+        snprintf(p->change, sizeof p->change, "%s: %s", t->key, on ? "auto" : "off");
+    else
+        snprintf(p->change, sizeof p->change, "optimize.passes: %c %s", on ? '+' : '-', t->name);
 }
 
 enum status propose_pass(struct proposal *out, const struct situation *now, int pass, struct error *err)
 {
-    int places[PASSES_MAX] = {0};
-    struct program *then;
-    double saved_us = 0;
+    struct pass_prediction p;
     *out = (struct proposal){.next = config_with_passes(&now->m.config, (pass_set)1 << pass), .predicted = 1};
-    if (train_pass_set(&now->m.config) >> pass & 1)         /* it is on */
+    if (config_pass_is_on(&now->m.config, pass) || !config_pass_is_on(&out->next, pass))        /* it is, or must not be */
         return OK;
-    enum status st = train_step_program(&then, &out->next, out->next.train.steps, places, err);
+    const enum status st = predict_pass(&p, now, pass, err);
     if (st != OK)
         return st;
-    out->places = places[pass];
-    if (out->places && has_timed_ops(then) && !has_timed_ops(now->m.program))
-        st = choice_gain(&saved_us, &out->next, err);
-    const double before_us = predict_step_us(&now->p, now->m.program, now->m.program);
-    const double then_us = predict_step_us(&now->p, now->m.program, then);
-    out->predicted = before_us / fmax(then_us - saved_us, then_us / MOST_CHOSEN);
+    out->places = p.places;
+    out->predicted = p.speedup;
+    pass_prediction_release(&p);
+    put_change(out, &now->m.config, pass, true);
+    return OK;
+}
+
+enum status propose_without(struct proposal *out, const struct situation *now, int pass, struct error *err)
+{
+    const struct config *c = &now->m.config;
+    int places[PASSES_MAX] = {0};
+    struct program *same, *then;
+    *out = (struct proposal){.next = *c, .predicted = 1};
+    if (!config_pass_is_on(c, pass) || config_pass_is_named(c, pass) || (pass_table[pass].traits & PASS_WHEN_NEEDED))
+        return OK;
+    config_pass_switch(&out->next, pass, false);
+    enum status st = train_step_program(&same, c, c->train.steps, places, err);
+    if (st != OK)
+        return st;
+    program_free(same);
+    st = train_step_program(&then, &out->next, c->train.steps, NULL, err);
+    if (st != OK)
+        return st;
+    out->places = places[pass];             /* where it does something now */
+    out->predicted = predict_step_us(&now->p, now->m.program, now->m.program) / predict_step_us(&now->p, now->m.program, then);
     program_free(then);
-    if (!strcmp(pass_table[pass].name, "mixed-precision"))
-        snprintf(out->change, sizeof out->change, "optimize.precision: bf16");
-    else
-        snprintf(out->change, sizeof out->change, "optimize.passes: + %s", pass_table[pass].name);
-    return st;
+    put_change(out, c, pass, false);
+    return OK;
 }

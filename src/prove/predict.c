@@ -12,11 +12,11 @@ static const char *op_label(const struct program *p, const struct op *op)
     return op->n_out > 0 ? p->values[op->out[0]].name : op_info(op->kind)->name;
 }
 
-/* The op of the same kind that makes the value of the same name, or -1. */
-static int find(const struct program *p, const char *label, enum op_kind kind)
+/* The op of the same kind that makes the value of the same name and was not taken yet, or -1. */
+static int find(const struct program *p, const char *label, enum op_kind kind, const bool *taken)
 {
     for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].kind == kind && !strcmp(op_label(p, &p->ops[i]), label))
+        if (p->ops[i].kind == kind && !taken[i] && !strcmp(op_label(p, &p->ops[i]), label))
             return i;
     return -1;
 }
@@ -72,31 +72,54 @@ static double meetings(const struct program *p, int threads)
     return n;
 }
 
-double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then)
+/* What stays, what is new, and what goes. */
+struct change {
+    bool *stays;                            /* (ops of now) */
+    double kept_us, new_cost, new_floor_us;
+};
+
+static void match(struct change *c, const struct profile *measured, const struct program *now, const struct program *then, bool *changed)
 {
     const struct scale old = scale_of(now, &measured->peaks), new = scale_of(then, &measured->peaks);
-    bool *stays = xcalloc((size_t)now->n_ops, sizeof *stays);
-    double kept_us = 0, gone_us = 0, gone_cost = 0, new_cost = 0, work_us = 0;
     for (int i = 0; i < then->n_ops; i++) {
         const struct op *op = &then->ops[i];
-        const int at = find(now, op_label(then, op), op->kind);
+        const int at = find(now, op_label(then, op), op->kind, c->stays);
         const double cost = cost_us(&new, op);
-        if (at < 0 || stays[at]) {
-            new_cost += cost;
+        if (at < 0) {
+            c->new_cost += cost;
+            c->new_floor_us += op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
             continue;
         }
         const double before = cost_us(&old, &now->ops[at]);
-        stays[at] = true;
-        kept_us += (measured->ops[at].self_us + measured->ops[at].imbalance_us) * (before > 0 ? cost / before : 1);
+        c->stays[at] = true;
+        c->kept_us += (measured->ops[at].self_us + measured->ops[at].imbalance_us) * (before > 0 ? cost / before : 1);
+        if (changed)
+            changed[at] = cost != before || op->timed != now->ops[at].timed;
     }
+}
+
+struct prediction predict_step(const struct profile *measured, const struct program *now, const struct program *then, bool *changed)
+{
+    const struct scale old = scale_of(now, &measured->peaks);
+    struct change c = {.stays = xcalloc((size_t)now->n_ops + 1, sizeof *c.stays)};
+    double gone_us = 0, gone_cost = 0, work_us = 0;
+    match(&c, measured, now, then, changed);
     for (int i = 0; i < now->n_ops; i++) {
         const double us = measured->ops[i].self_us + measured->ops[i].imbalance_us;
         work_us += us;
-        gone_us += stays[i] ? 0 : us;
-        gone_cost += stays[i] ? 0 : cost_us(&old, &now->ops[i]);
+        gone_us += c.stays[i] ? 0 : us;
+        gone_cost += c.stays[i] ? 0 : cost_us(&old, &now->ops[i]);
+        if (changed)
+            changed[i] |= !c.stays[i];
     }
-    free(stays);
-    const double new_us = new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
+    free(c.stays);
+    const double new_us = c.new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
     const double rest_us = fmax(measured->step_us - work_us, 0), meetings_now = meetings(now, measured->threads);
-    return kept_us + new_us + (meetings_now > 0 ? rest_us * meetings(then, measured->threads) / meetings_now : rest_us);
+    const double around_us = c.kept_us + (meetings_now > 0 ? rest_us * meetings(then, measured->threads) / meetings_now : rest_us);
+    return (struct prediction){.us = around_us + new_us, .best_us = around_us + fmin(new_us, c.new_floor_us)};
+}
+
+double predict_step_us(const struct profile *measured, const struct program *now, const struct program *then)
+{
+    return predict_step(measured, now, then, NULL).us;
 }

@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/peaks.h"
 #include "train/trial.h"
 
 enum { GATES_MAX = 8, GATE_TEXT = 40, GATE_WORDS = 320 };
@@ -20,7 +21,7 @@ enum { GATES_MAX = 8, GATE_TEXT = 40, GATE_WORDS = 320 };
 struct gate {
     const char *name;
     bool pass;
-    bool judged;                    /* false: there was nothing to judge, and the gate does not stand in the way */
+    bool judged;                    /* false: there was nothing to judge, or, where it does not pass, too much noise to say */
     double a, b;                    /* as measured on each side; words say what of */
     double value, limit;            /* what is held against what */
     double low, high;               /* the interval of value; NAN: it has none */
@@ -28,17 +29,29 @@ struct gate {
     char words[GATE_WORDS];         /* one sentence */
 };
 
+/* What was measured of one of the two; both from the same turns. */
+struct verdict_side {
+    double step_us;                 /* the median of the turns; NAN: not measured */
+    double tokens_per_step, model_flops, planned_bytes;
+    double ops;                     /* per step; NAN: not known */
+    struct products_peak peak;      /* what MFU is relative to; 0: no peaks were given */
+};
+
 struct verdict {
     char a[CONFIG_PATH_MAX], b[CONFIG_PATH_MAX];        /* the files */
     struct gate gates[GATES_MAX];
     int n;
     bool pass;                      /* every gate holds */
-    double ops_a, ops_b;            /* per step; NAN: not known */
+    bool same_bits;                 /* all runs of a and of b: the same losses and weights */
+    bool longer;                    /* the interval was wide, and more turns were taken than asked for */
+    struct verdict_side of_a, of_b;
 };
 
 struct verify_options {
     int64_t steps;                  /* 0: verify.steps of the first config */
     double seconds;                 /* 0: verify.seconds of the first config */
+    double most_seconds;            /* so long at most where the interval stays wide; 0: four times as long */
+    const struct peaks *peaks;      /* for MFU; may be NULL */
     const volatile sig_atomic_t *stop;                                          /* set: ends with an error; may be NULL */
     void (*progress)(void *context, const char *what, double part);             /* part of 0 to 1; may be NULL */
     void *context;
@@ -55,6 +68,8 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
 enum status verify_reports(struct verdict *out, const char *path_a, const char *path_b, double limit, struct error *err);
 
 const struct gate *verdict_gate(const struct verdict *v, const char *name);     /* NULL: there is none */
+const char *gate_outcome(const struct gate *g);                                 /* "pass", "FAIL", "no verdict" or "not judged" */
+json_t *verdict_gates_json(const struct verdict *v);                            /* the list of gates alone */
 json_t *verdict_json(const struct verdict *v);                                  /* the caller's; NULL: no memory */
 void verdict_markdown(const struct verdict *v, FILE *to);
 

@@ -12,7 +12,8 @@ struct evidence_side {
     double *losses;                 /* (steps) */
     double validation;              /* NAN: no validation data */
     bool has_validation;
-    double planned_bytes, ops;
+    double planned_bytes, ops, model_flops;
+    struct products_peak peak;
     uint64_t fingerprint;           /* of the parameters after `steps` steps */
     double *turn_us;                /* (turns): the median step of each turn */
     double tokens_per_step;
@@ -23,6 +24,8 @@ struct evidence {
     bool bf16;                      /* products of one side, or both, are of bf16: rounding counts for more */
     int64_t steps;
     int turns;
+    double seconds;                 /* that the turns of each took */
+    bool longer;                    /* than was asked for */
     struct evidence_side a, b;
     double *again;                  /* (steps): the losses of b in a second run */
     uint64_t again_fingerprint;
@@ -40,7 +43,8 @@ enum status comparable_programs(const struct program *a, const struct program *b
 /* Fills e->gradients. Both trials are at their start, and are again after it. */
 enum status gradients_compare(struct evidence *e, struct trial *a, struct trial *b, struct error *err);
 
-/* Fills turns and turn_us of both sides: turns of steps of a and of b, one after the other, for about `seconds` each. */
+/* Fills turns and turn_us of both sides: turns of steps of a and of b, one after the other, for about `seconds` each; where the
+ * interval is then wide and does not decide, up to options->most_seconds. */
 enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, double seconds,
                           const struct verify_options *options, struct error *err);
 
@@ -63,5 +67,27 @@ struct ratio {
 /* The ratio of the medians of pairs (n) that were measured one after the other, and the interval that holds `confidence` of its
  * resamples. Whole blocks of neighbouring pairs are drawn, as what disturbs one disturbs the next. */
 struct ratio bootstrap_ratio(const double *a, const double *b, int n, double confidence, uint64_t seed);
+
+/* ---- modes ---- */
+
+/* Do pairs (n) fall into groups well apart? Then something that comes and goes decides which of them the median shows. What
+ * disturbs both sides of a pair alike is in no ratio, and does not count. */
+struct modes {
+    bool two;
+    double low, high;               /* ratios in the lowest and in the highest group */
+    double below, above;            /* the outer ends of those */
+};
+struct modes modes_find(const double *a, const double *b, int n);
+
+/* ---- speed ---- */
+
+/* The gain of b over a in the turns that there are: with two modes the interval holds both. */
+struct speed {
+    struct ratio ratio;
+    struct modes modes;
+};
+struct speed speed_of(const struct evidence *e);
+/* Is there nothing to win by measuring longer: the interval is narrow, or lies on one side of the limit? */
+bool speed_is_settled(const struct speed *s, double limit);
 
 #endif

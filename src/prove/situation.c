@@ -6,6 +6,7 @@
 
 #include "analyze/detect.h"
 #include "analyze/profile.h"
+#include "prove/moves.h"
 
 static struct profile_input input_of(const struct measured *m, const struct situation_options *o, const char *yaml)
 {
@@ -13,7 +14,7 @@ static struct profile_input input_of(const struct measured *m, const struct situ
     const struct exec_memory *mem = &m->memory;
     return (struct profile_input){
         .program = m->program, .trace = m->trace, .peaks = *o->peaks, .threads = m->threads, .step_us = m->step_us,
-        .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
+        .wait_us = m->wait_us, .delayed_share = m->delayed_share, .preemptions_per_s = m->preemptions_per_s, .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
         .layers = c->model.layers, .model_flops = m->model_flops,
         .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
         .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = o->device, .isa = o->isa,
@@ -24,20 +25,80 @@ static struct profile_input input_of(const struct measured *m, const struct situ
         .cache_misses = m->cache_misses};
 }
 
-static enum status build_profile(struct situation *s, const struct situation_options *o, struct error *err)
+static enum status build_profile(struct situation *s, const struct situation_options *o, const struct peaks *peaks, struct error *err)
+{
+    char *yaml = config_text(&s->m.config);
+    struct profile_input in = input_of(&s->m, o, yaml);
+    in.peaks = *peaks;
+    const enum status st = profile_build(&s->p, &in, err);
+    free(yaml);
+    return st;
+}
+
+/* A step that beats the peaks proves them wrong: they are measured again, right behind it, and the best is kept. What the step showed
+ * is proof, too, where measuring does not find it again. */
+static enum status judge_by_peaks(struct situation *s, const struct situation_options *o, struct error *err)
+{
+    s->peaks = *o->peaks;
+    enum status st = build_profile(s, o, &s->peaks, err);
+    if (st != OK)
+        return st;
+    struct peaks reached = s->peaks;
+    const bool beaten = profile_raise_peaks(&s->p, s->m.program, &reached);
+    if ((!beaten && !o->peaks_are_new) || !o->measure_peaks)
+        return OK;
+    o->measure_peaks(o->peaks_context, &s->peaks);
+    profile_release(&s->p);
+    st = build_profile(s, o, &s->peaks, err);
+    if (st == OK)
+        profile_raise_peaks(&s->p, s->m.program, &s->peaks);
+    return st;
+}
+
+/* ---- what passes that are off would do ---- */
+
+static struct remedy remedy_of(struct situation *s, const struct pass *pass, const struct pass_prediction *p)
+{
+    struct arena *a = &s->p.arena;
+    const bool bf16 = pass->traits & PASS_IS_PRECISION;
+    return (struct remedy){
+        .pass = pass->name, .rule = pass->answers, .what = pass->what, .places = p->places, .speedup = p->speedup,
+        .speedup_high = p->speedup_high, .saved_bytes = p->saved_bytes,
+        .change = arena_printf(a, "--set %s=%s", pass->key, bf16 ? config_word(pass->key, (int)p->next.optimize.precision) : "on"),
+        .ops = arena_copy(a, p->ops, (size_t)s->m.program->n_ops * sizeof *p->ops)};
+}
+
+static enum status ask_passes(struct situation *s, const struct situation_options *o, struct remedy list[PASSES_MAX], int *n,
+                              struct error *err)
+{
+    enum status st = OK;
+    *n = 0;
+    for (int i = 0; o->ask_passes && pass_table[i].name && st == OK && !(o->stop && *o->stop); i++) {
+        struct pass_prediction p;
+        st = predict_pass(&p, s, i, err);
+        if (st != OK)
+            return st;
+        if (p.places)
+            list[(*n)++] = remedy_of(s, &pass_table[i], &p);
+        pass_prediction_release(&p);
+    }
+    return st;
+}
+
+enum status situation_judge(struct situation *s, const struct situation_options *o, struct error *err)
 {
     const struct measured *m = &s->m;
     const struct config *c = &m->config;
-    char *yaml = config_text(c);
-    const struct profile_input in = input_of(m, o, yaml);
-    const enum status st = profile_build(&s->p, &in, err);
-    free(yaml);
+    struct remedy remedies[PASSES_MAX];
+    int n;
+    const enum status st = ask_passes(s, o, remedies, &n, err);
     if (st != OK)
         return st;
     const struct run_facts facts = {
-        .eval_us_per_step = in.evaluation_us, .eval_batches = c->eval.batches, .eval_every_steps = m->evaluation_every,
-        .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers, .clip = c->train.clip, .threads = m->threads,
-        .usable_cores = o->usable_cores, .available_bytes = o->available_bytes, .batch = c->train.batch_size};
+        .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_batches = c->eval.batches,
+        .eval_every_steps = m->evaluation_every, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
+        .clip = c->train.clip, .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
+        .batch = c->train.batch_size, .remedies = remedies, .n_remedies = n};
     return detect(&s->p, m->program, &facts, err);
 }
 
@@ -48,7 +109,9 @@ enum status situation_measure(struct situation *out, const struct config *c, con
     enum status st = measure_steps(&s.m, c, options->steps, options->stop, options->progress, options->context, err);
     if (st != OK)
         return st;
-    st = build_profile(&s, options, err);
+    st = judge_by_peaks(&s, options, err);
+    if (st == OK)
+        st = situation_judge(&s, options, err);
     if (st == OK)
         *out = s;
     else

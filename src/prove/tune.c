@@ -1,21 +1,15 @@
-/* The loop: predict, try the best, verify, keep or drop; then the whole gain in turns, and the same programs at other sizes. */
-#include "prove/tune.h"
-
+/* The loop: predict, try the best, verify, keep or drop; then the whole of it is judged. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/arena.h"
-#include "prove/moves.h"
-#include "prove/prove.h"
 #include "prove/tune_int.h"
 
-static const double WORTH = 1.02;           /* predictions below are not tried alone */
-static const double NOT_SLOWER = 0.995;     /* a pass that saves memory may cost so much */
-static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
-static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that a kernel's scratch may add: the larger of the two */
-static const double KEPT_OPEN = 1e9;         /* a larger run is closed while the two of a proof are open */
-enum { STEPS = 6, STAGE_STEPS = 5 };        /* profiled; of a stage's loss curve */
+static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that kernels' scratch may add: the larger of the two */
+static const double KEPT_OPEN = 1e9;        /* a larger run is closed while the two of a proof are open */
+static const double STAGES_SHARE = 0.75;    /* of the budget: the rest is for judging the whole */
+static const double PATIENCE = 4;           /* times as long, at most, where an interval is wide */
+enum { STEPS = 6 };                         /* profiled */
 
 bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
 
@@ -25,113 +19,25 @@ void tuner_tell(const struct tuner *t, const char *what)
         t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, 1) : 1);
 }
 
-/* What was switched off stays off, and is not proposed. Recompute stays on: it does nothing but where a step would need more memory
- * than it may, and there the base must have it, too. */
-static struct config without_passes(const struct config *c)
+void tuner_know_base(struct tuner *t, double planned_bytes)
 {
-    const int recompute = config_pass_find("recompute");
-    struct config base = *c;
-    base.optimize.passes = (struct pass_list){.choice = PASSES_NONE};
-    for (int i = 0; i < CONFIG_PASSES; i++)
-        base.optimize.pass[i] = c->optimize.pass[i] == PASS_OFF ? PASS_OFF : PASS_AUTO;
-    if (config_pass_is_on(c, recompute))
-        base.optimize.pass[recompute] = PASS_ON;
-    return base;
+    if (t->base_bytes > 0)
+        return;
+    t->base_bytes = planned_bytes;
+    t->allowed_bytes = fmax(fmax(t->r->base.verify.memory, SCRATCH) * planned_bytes, planned_bytes + SCRATCH_BYTES);
 }
 
-/* ---- what could be done ---- */
-
-static struct tune_stage stage_of(const struct move *m, const struct proposal *p)
+enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
+                        const struct proof *p, struct error *err)
 {
-    struct tune_stage s = {.answers = m->answers, .what = m->what, .effort = m->effort, .phase = move_phase(m), .places = p->places,
-                           .around = m->gain == GAIN_AROUND_STEP,
-                           .predicted = p->predicted, .measured = NAN, .low = NAN, .high = NAN};
-    snprintf(s.pass, sizeof s.pass, "%s", m->name);
-    snprintf(s.change, sizeof s.change, "%s", p->change);
-    return s;
-}
-
-/* Passes that change nothing but speed and memory and are too small to be worth a try alone are tried together: small gains add up. */
-static void join(struct tune_stage *all, const struct tune_stage *s)
-{
-    const size_t n = strlen(all->pass), m = strlen(all->change);
-    snprintf(all->pass + n, sizeof all->pass - n, "%s%s", n ? "+" : "", s->pass);
-    snprintf(all->change + m, sizeof all->change - m, "%s%s", m ? " + " : "", m ? s->pass : s->change);
-    all->answers = n ? "several" : s->answers;
-    all->what = n ? "the rest of the passes together, each of which wins little" : s->what;
-    all->places += s->places;
-    all->predicted *= s->predicted;
-    all->effort = s->effort > all->effort ? s->effort : all->effort;
-    all->phase = s->phase > all->phase ? s->phase : all->phase;
-}
-
-/* What is tried next. */
-struct choice {
-    uint64_t moves;                         /* bit i: move i; 0: nothing is left that changes anything */
-    struct tune_stage stage;
-    struct config next;
-    enum move_gain gain;
-    bool grows;                             /* may take more memory */
-};
-
-static void add_idea(struct tune_result *r, const struct move *m, const struct proposal *p)
-{
-    if (r->n_roadmap < TUNE_IDEAS)
-        r->roadmap[r->n_roadmap++] = (struct tune_idea){.name = m->name, .what = m->what, .answers = m->answers,
-                                                        .effort = m->effort, .places = p->places, .phase = move_phase(m),
-                                                        .predicted = p->predicted};
-}
-
-static int by_phase_and_gain(const void *a, const void *b)
-{
-    const struct tune_idea *x = a, *y = b;
-    if (x->phase != y->phase)
-        return x->phase - y->phase;
-    return (x->predicted < y->predicted) - (x->predicted > y->predicted);
-}
-
-/* What gives something for its speed comes after all that does not. */
-static bool is_better(const struct tune_stage *a, const struct tune_stage *b)
-{
-    if ((a->phase == PHASE_TRADE) != (b->phase == PHASE_TRADE))
-        return b->phase == PHASE_TRADE;
-    return a->predicted > b->predicted;
-}
-
-/* The untried move that is expected to win most; when none is worth a try alone, all passes that are left together. A move that
- * changes nothing here may after another one, so it stays untried. */
-static enum status choose(struct tuner *t, struct choice *best, struct error *err)
-{
-    const struct situation *now = t->situation;
-    const bool first = t->tried == 0;
-    struct choice rest = {.stage = {.predicted = 1, .measured = NAN, .low = NAN, .high = NAN}, .next = t->now};
-    struct move m;
-    *best = (struct choice){0};
-    for (int i = 0; move_get(i, &m); i++) {
-        struct proposal p;
-        if (t->tried >> i & 1)
-            continue;
-        const enum status st = m.propose(&p, now, m.pass, err);
-        if (st != OK)
-            return st;
-        if (!p.places)
-            continue;
-        if (first)
-            add_idea(t->r, &m, &p);
-        const struct tune_stage s = stage_of(&m, &p);
-        if (p.predicted >= WORTH && (!best->moves || is_better(&s, &best->stage)))
-            *best = (struct choice){(uint64_t)1 << i, s, p.next, m.gain, m.grows};
-        if (m.pass >= 0 && !m.trade) {
-            join(&rest.stage, &s);
-            rest.moves |= (uint64_t)1 << i;
-            rest.next = config_with_passes(&rest.next, (pass_set)1 << m.pass);
-        }
-    }
-    if (rest.moves && (!best->moves || best->stage.phase == PHASE_TRADE))
-        *best = rest;
-    if (first)
-        qsort(t->r->roadmap, (size_t)t->r->n_roadmap, sizeof *t->r->roadmap, by_phase_and_gain);
-    return OK;
+    const double seconds = p->seconds > 0 ? p->seconds : a->verify.seconds, left = t->o->budget_s - tuner_spent_s(t);
+    const struct verify_options options = {.steps = p->steps, .seconds = seconds, .peaks = t->o->peaks, .stop = t->o->stop,
+                                           .most_seconds = p->patient ? fmax(seconds, fmin(PATIENCE * seconds, left / 8)) : seconds,
+                                           .change = p->change, .change_context = p->change_context};
+    struct config judge = *a;
+    judge.verify.memory = p->memory;
+    judge.verify.min_gain = 0;
+    return verify_configs(v, &judge, b, &options, err);
 }
 
 /* Measures what has been kept, once. */
@@ -148,7 +54,7 @@ static enum status look_around(struct tuner *t, struct error *err)
     }
     t->situation = s;
     t->planned_bytes = s->p.planned_bytes;
-    t->base_bytes = t->base_bytes > 0 ? t->base_bytes : t->planned_bytes;
+    tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
@@ -165,39 +71,27 @@ static void forget_situation(struct tuner *t)
 
 /* ---- a stage ---- */
 
-/* Keeps what holds every gate and is faster, or smaller and no slower. */
-static void decide(struct tune_stage *s, const struct verdict *v)
+static enum status prove_stage(struct tuner *t, struct choice *c, struct error *err)
 {
-    const struct gate *speed = verdict_gate(v, "throughput"), *memory = verdict_gate(v, "memory");
+    struct verdict v;
+    struct tune_stage *s = &c->stage;
+    const struct proof p = {.steps = TUNE_STEPS, .patient = true, .memory = c->grows ? INFINITY : t->allowed_bytes / t->planned_bytes};
+    const enum status st = tuner_prove(t, &v, &t->now, &c->next, &p, err);
+    if (st != OK)
+        return st;
+    const struct gate *speed = verdict_gate(&v, "throughput");
     s->measured = speed->value;
     s->low = speed->low;
     s->high = speed->high;
-    for (int i = 0; i < v->n; i++)
-        if (!v->gates[i].pass && &v->gates[i] != speed) {
-            snprintf(s->why, sizeof s->why, "gate %s: %.250s", v->gates[i].name, v->gates[i].words);
-            return;
-        }
-    const bool smaller = memory->b < SAVES * memory->a;
-    s->kept = s->low > 1 || (smaller && s->measured > NOT_SLOWER);
-    if (s->kept)
-        snprintf(s->why, sizeof s->why, s->low > 1 ? "faster" : "no slower, and memory falls from %s to %s", memory->a_text,
-                 memory->b_text);
-    else
-        snprintf(s->why, sizeof s->why, "not faster beyond the noise of the measurement: %s", speed->value_text);
-}
-
-static enum status prove(const struct tuner *t, struct verdict *v, struct config a, const struct config *b, bool grows,
-                         struct error *err)
-{
-    const struct verify_options options = {.steps = STAGE_STEPS, .stop = t->o->stop};
-    const double slack = fmax(SCRATCH, fmax(t->base_bytes, t->planned_bytes + SCRATCH_BYTES) / t->planned_bytes);
-    a.verify.memory = grows ? INFINITY : fmax(a.verify.memory, slack);
-    return verify_configs(v, &a, b, &options, err);
+    s->longer = v.longer;
+    s->outcome = tune_decide(&v, t->believed, s->why);
+    if (s->outcome == TUNE_KEPT)
+        t->allowed_bytes = fmax(t->allowed_bytes, v.of_b.planned_bytes);
+    return OK;
 }
 
 static enum status try_choice(struct tuner *t, struct choice *c, struct error *err)
 {
-    struct verdict v;
     char what[TUNE_NAMES + 64];
     if (t->planned_bytes > KEPT_OPEN)
         forget_situation(t);
@@ -206,16 +100,13 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)
         st = tune_measure_evaluation(&c->stage, &t->now, &c->next, err);
-    else {
-        st = prove(t, &v, t->now, &c->next, c->grows, err);
-        if (st == OK)
-            decide(&c->stage, &v);
-    }
+    else
+        st = prove_stage(t, c, err);
     if (st == CANNOT && !tuner_stopped(t)) {        /* the machine has not the memory for it: that ends this stage alone */
         snprintf(c->stage.why, sizeof c->stage.why, "it could not be tried: %.290s", err->text);
         st = OK;
     }
-    if (st == OK && c->stage.kept) {
+    if (st == OK && c->stage.outcome == TUNE_KEPT) {
         t->now = c->next;
         forget_situation(t);
     }
@@ -235,8 +126,9 @@ static enum status run_stages(struct tuner *t, struct error *err)
         struct choice next;
         tuner_tell(t, "profiling");
         enum status st = look_around(t, err);
+        const bool in_time = tuner_spent_s(t) < STAGES_SHARE * t->o->budget_s;
         if (st == OK)
-            st = choose(t, &next, err);
+            st = tune_choose(t, &next, in_time, err);
         if (tuner_stopped(t)) {
             t->r->interrupted = true;
             return OK;
@@ -244,7 +136,7 @@ static enum status run_stages(struct tuner *t, struct error *err)
         if (st != OK || !next.moves)
             return st;
         t->tried |= next.moves;
-        if (tuner_spent_s(t) >= t->o->budget_s) {
+        if (!in_time) {
             t->r->out_of_time = true;
             snprintf(next.stage.why, sizeof next.stage.why, "no time was left to try it");
         } else
@@ -261,36 +153,40 @@ static enum status run_stages(struct tuner *t, struct error *err)
     return OK;
 }
 
-/* The whole gain: base and tuned in turns; not known where the memory for both at once is not to be had. */
-static enum status measure_whole(struct tuner *t, struct error *err)
+static bool has_kept(const struct tune_result *r)
 {
-    struct tune_result *r = t->r;
-    struct verdict v;
-    tuner_tell(t, "base against tuned");
-    const enum status st = prove(t, &v, r->base, &t->now, true, err);
-    if (st != OK && (st != CANNOT || tuner_stopped(t)))
+    for (int i = 0; i < r->n_stages; i++)
+        if (r->stages[i].outcome == TUNE_KEPT && !r->stages[i].around)
+            return true;
+    return false;
+}
+
+static enum status judge(struct tuner *t, struct error *err)
+{
+    const enum status st = has_kept(t->r) ? tune_judge_whole(t, err) : OK;
+    if (st != OK || tuner_stopped(t))
         return st;
-    const struct gate *speed = st == OK ? verdict_gate(&v, "throughput") : NULL;
-    r->speedup = speed ? speed->value : NAN;
-    r->speedup_low = speed ? speed->low : NAN;
-    r->speedup_high = speed ? speed->high : NAN;
-    return tune_measure_ends(t, err);
+    tune_measure_references(t);
+    tune_measure_sizes(t);
+    return OK;
 }
 
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err)
 {
-    *out = (struct tune_result){.base = without_passes(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
-    struct tuner t = {.r = out, .o = options, .now = out->base, .start_s = clock_s()};
-    enum status st = run_stages(&t, err);
+    *out = (struct tune_result){.base = *c, .given = tune_given_name(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
+    struct tuner t = {.r = out, .o = options, .now = *c, .believed = 1, .start_s = clock_s()};
+    enum status st = options->budget_s > 0 ? tune_check_base(&t, err) : OK;
+    if (st == OK)
+        st = run_stages(&t, err);
     forget_situation(&t);
-    if (st == OK && !out->interrupted && options->budget_s > 0) {
-        st = measure_whole(&t, err);
-        if (tuner_stopped(&t)) {
-            out->interrupted = true;
-            st = OK;
-        }
-        if (st == OK && !out->interrupted)
-            tune_measure_sizes(&t);
+    if (st == OK && !out->interrupted && options->budget_s > 0)
+        st = judge(&t, err);
+    if (tuner_stopped(&t)) {
+        out->interrupted = true;
+        st = OK;
+        if (has_kept(out) && !out->judged)  /* what was measured is of the base */
+            out->after.step_us = out->after.samples_per_s = out->after.tokens_per_s = out->after.mfu_percent = out->speedup =
+                out->speedup_low = out->speedup_high = NAN;
     }
     t.now.model.vocab = c->model.vocab;     /* as it was written */
     out->tuned = t.now;

@@ -3,16 +3,17 @@
 #define HONE_PROVE_TUNE_INT_H
 
 #include "core/clock.h"
+#include "prove/moves.h"
 #include "prove/tune.h"
-
-struct situation;
 
 struct tuner {
     struct tune_result *r;
     const struct tune_options *o;
     struct config now;                      /* what has been kept */
     struct situation *situation;            /* of `now`, measured; NULL: not yet */
-    double planned_bytes, base_bytes;       /* of `now`, and of the base: what a stage saved, a later one may take again */
+    double planned_bytes, base_bytes;       /* of `now`, and of the base */
+    double allowed_bytes;                   /* what a stage may take: what one saved, a later one may take again */
+    double believed;                        /* a gain must be above it: 1, or what the base seems to win over itself */
     uint64_t tried;                         /* bit i: move i */
     double start_s;
 };
@@ -20,13 +21,56 @@ struct tuner {
 static inline double tuner_spent_s(const struct tuner *t) { return clock_s() - t->start_s; }
 bool tuner_stopped(const struct tuner *t);
 void tuner_tell(const struct tuner *t, const char *what);
+void tuner_know_base(struct tuner *t, double planned_bytes);        /* what the base takes, once it is known */
+
+/* b against a, by all gates: any gain counts, and b may take `memory` times what a does. */
+struct proof {
+    int64_t steps;                          /* of the loss curves */
+    double memory;
+    double seconds;                         /* of turns of each; 0: verify.seconds */
+    bool patient;                           /* longer where the interval is wide, as far as the budget goes */
+    trial_change_fn *change;                /* as in struct verify_options */
+    void *change_context;
+};
+enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
+                        const struct proof *p, struct error *err);
+
+enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or of another size */
+
+/* ---- tune_choose.c ---- */
+
+/* What is tried next. */
+struct choice {
+    uint64_t moves;                         /* bit i: move i; 0: nothing is left that changes anything */
+    struct tune_stage stage;
+    struct config next;
+    enum move_gain gain;
+    bool grows;                             /* may take more memory */
+};
+/* The untried move that is expected to win most; at the first call, the roadmap, too. `in_time`: it can be tried. */
+enum status tune_choose(struct tuner *t, struct choice *best, bool in_time, struct error *err);
+
+/* ---- tune_whole.c ---- */
+
+const char *tune_given_name(const struct config *c);     /* what to call the base in words */
+
+/* Does the base give the same bits twice, and is it no faster than itself? */
+enum status tune_check_base(struct tuner *t, struct error *err);
+/* What a verdict says: to keep b, or why not. `believed`: what a gain must be above. */
+enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY]);
+/* Base against what was kept, by all gates; where that is no better, it is taken back. */
+enum status tune_judge_whole(struct tuner *t, struct error *err);
+/* The same against programs that people think of: without passes, with all of them; as many as there is time for. */
+void tune_measure_references(struct tuner *t);
 
 /* ---- tune_points.c ---- */
 
-/* Before and after, each alone. */
-enum status tune_measure_ends(struct tuner *t, struct error *err);
-/* 8 x 128 and 16 x 256 are timed; memory is planned over lengths of the sequence, and where a size cannot be run: it needs more
- * memory than there is, or longer data. */
+/* Is there time for this before the end, which may come a quarter of the budget late? */
+bool tuner_has_s(const struct tuner *t, double seconds);
+
+struct tune_point tune_point_of(const struct verdict_side *s, const struct config *c);
+/* 8 x 128 and 16 x 256 are judged by all gates; memory is planned over lengths of the sequence, and where a size cannot be run: it needs
+ * more memory than there is, or longer data. */
 void tune_measure_sizes(struct tuner *t);
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
  * configs say. */

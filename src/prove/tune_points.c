@@ -1,4 +1,4 @@
-/* Measurements around the stages of tune: before and after, other sizes, evaluation. */
+/* Measurements around the stages of tune: points, other sizes, evaluation. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "train/train.h"
 #include "train/trial.h"
 
-enum { TURNS = 5 };
+enum { TURNS = 5, PROOF_STEPS = 50 };
+static const double LATEST = 1.25;          /* of the budget: what would end later is not begun */
 
 static double median(double *us, int n)
 {
@@ -30,21 +31,12 @@ static enum status median_step_us(struct trial *t, double *out, struct error *er
     return OK;
 }
 
-static enum status measure_point(struct tune_point *out, const struct config *c, const struct peaks *peaks, struct error *err)
+struct tune_point tune_point_of(const struct verdict_side *s, const struct config *c)
 {
-    struct trial *t;
-    double us = NAN;
-    enum status st = trial_open(&t, c, NULL, NULL, err);
-    if (st != OK)
-        return st;
-    st = median_step_us(t, &us, err);
-    const double tokens_per_s = (double)trial_tokens_per_step(t) / us * 1e6;
-    const struct products_peak peak = program_peak(trial_program(t), peaks);
-    *out = (struct tune_point){.step_us = us, .samples_per_s = tokens_per_s / (double)c->model.seq, .tokens_per_s = tokens_per_s,
-                               .mfu_percent = products_peak_percent(peak, trial_model_flops(t), us), .mfu_peak = peak,
-                               .planned_bytes = trial_planned_bytes(t), .ops = trial_ops_per_step(t)};
-    trial_free(t);
-    return st;
+    const double tokens_per_s = s->tokens_per_step / s->step_us * 1e6;
+    return (struct tune_point){.step_us = s->step_us, .samples_per_s = tokens_per_s / (double)c->model.seq, .tokens_per_s = tokens_per_s,
+                               .mfu_percent = products_peak_percent(s->peak, s->model_flops, s->step_us), .mfu_peak = s->peak,
+                               .planned_bytes = s->planned_bytes, .ops = s->ops};
 }
 
 /* Also of a step that this machine cannot run. */
@@ -58,20 +50,6 @@ static enum status plan_point(struct tune_point *out, const struct config *c, st
     return st;
 }
 
-static enum status size_point(struct tune_point *out, const struct config *c, const struct peaks *peaks, bool timed,
-                              struct error *err)
-{
-    if (timed && measure_point(out, c, peaks, err) == OK)
-        return OK;
-    return plan_point(out, c, err);
-}
-
-enum status tune_measure_ends(struct tuner *t, struct error *err)
-{
-    const enum status st = measure_point(&t->r->before, &t->r->base, t->o->peaks, err);
-    return st == OK ? measure_point(&t->r->after, &t->now, t->o->peaks, err) : st;
-}
-
 /* The micro-batches of a tuned config may be smaller than its base's; here both get the same. Without its data, a config must say
  * how many tokens there are. */
 static struct config at_size(struct config c, int64_t batch, int64_t seq, int64_t vocab)
@@ -83,22 +61,55 @@ static struct config at_size(struct config c, int64_t batch, int64_t seq, int64_
     return c;
 }
 
+bool tuner_has_s(const struct tuner *t, double seconds) { return tuner_spent_s(t) + seconds <= LATEST * t->o->budget_s; }
+
+/* About how long the judging of a size takes: a proof makes some fifty steps beside its turns. */
+static double judging_s(const struct tuner *t, int64_t batch, int64_t seq)
+{
+    const struct config *c = &t->r->base;
+    const double tokens = (double)(c->train.batch_size * c->train.accumulate * c->model.seq);
+    const double step_s = (t->r->before.step_us > 0 ? t->r->before.step_us : 0) * 1e-6 * (double)(batch * seq) / tokens;
+    return PROOF_STEPS * step_s + c->verify.seconds;
+}
+
+static bool judge_size(struct tuner *t, struct tune_size *s, const struct config *a, const struct config *b)
+{
+    const struct proof p = {.steps = TUNE_STEPS, .seconds = a->verify.seconds / 2,
+                            .memory = t->base_bytes > 0 ? t->allowed_bytes / t->base_bytes : INFINITY};
+    struct error ignored;
+    if (!tuner_has_s(t, judging_s(t, s->batch, s->seq)) || tuner_prove(t, &s->verdict, a, b, &p, &ignored) != OK)
+        return false;
+    s->judged = true;
+    s->before = tune_point_of(&s->verdict.of_a, a);
+    s->after = tune_point_of(&s->verdict.of_b, b);
+    return true;
+}
+
+/* Nothing that touches the step was kept: there is nothing to judge. */
+static bool same_step(const struct tuner *t)
+{
+    struct config_difference d;
+    for (int at = 0; config_differ(&d, &t->r->base, &t->now, &at);)
+        if (strcmp(d.key, "eval.every") && strcmp(d.key, "model.vocab"))
+            return false;
+    return true;
+}
+
 void tune_measure_sizes(struct tuner *t)
 {
     const int64_t seq = t->r->base.model.seq, batch = t->r->base.train.batch_size;
-    const struct { int64_t batch, seq; bool timed; } sizes[] = {
+    const struct { int64_t batch, seq; bool judged; } sizes[] = {
         {8, 128, true}, {16, 256, true}, {batch, seq, false}, {batch, 2 * seq, false}, {batch, 4 * seq, false}, {batch, 8 * seq, false}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !tuner_stopped(t); i++) {
         struct tune_size *s = &t->r->sizes[t->r->n_sizes];
         struct error ignored;
-        const bool timed = sizes[i].timed && tuner_spent_s(t) < t->o->budget_s;
         const int64_t vocab = t->now.model.vocab;
         const struct config a = at_size(t->r->base, sizes[i].batch, sizes[i].seq, vocab);
         const struct config b = at_size(t->now, sizes[i].batch, sizes[i].seq, vocab);
         tuner_tell(t, "other sizes");
         *s = (struct tune_size){.batch = sizes[i].batch, .seq = sizes[i].seq};
-        if (size_point(&s->before, &a, t->o->peaks, timed, &ignored) == OK &&
-            size_point(&s->after, &b, t->o->peaks, timed, &ignored) == OK)
+        if ((sizes[i].judged && !same_step(t) && judge_size(t, s, &a, &b)) ||
+            (plan_point(&s->before, &a, &ignored) == OK && plan_point(&s->after, &b, &ignored) == OK))
             t->r->n_sizes++;
     }
 }
@@ -135,7 +146,7 @@ enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a
     s->measured = median(gains, TURNS);
     s->low = gains[0];                      /* they are sorted now */
     s->high = gains[TURNS - 1];
-    s->kept = s->low > 1;
-    snprintf(s->why, sizeof s->why, s->kept ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
+    s->outcome = s->low > 1 ? TUNE_KEPT : TUNE_NO_GAIN;
+    snprintf(s->why, sizeof s->why, s->low > 1 ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
     return OK;
 }

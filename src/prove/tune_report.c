@@ -26,7 +26,16 @@ json_t *tune_text(const char *text)
 
 static const char *effort_word(enum pass_effort e) { return e == PASS_LOW ? "low" : e == PASS_MEDIUM ? "medium" : "high"; }
 
+const char *tune_outcome_word(enum tune_outcome o)
+{
+    static const char *const words[] = {[TUNE_NOT_TRIED] = "not tried", [TUNE_KEPT] = "kept", [TUNE_DROPPED] = "dropped",
+                                        [TUNE_NO_GAIN] = "no gain", [TUNE_NO_VERDICT] = "no verdict"};
+    return words[o];
+}
+
 /* ---- what follows from the stages ---- */
+
+static bool is_kept(const struct tune_stage *s) { return s->outcome == TUNE_KEPT; }
 
 /* How far the prediction was from what was measured, as a part of the latter. */
 static double prediction_error(const struct tune_stage *s) { return s->predicted / s->measured - 1; }
@@ -36,7 +45,7 @@ static double gain_before(const struct tune_result *r, int n)
 {
     double gain = 1;
     for (int i = 0; i < n; i++)
-        if (r->stages[i].kept && !r->stages[i].around && isfinite(r->stages[i].measured))
+        if (is_kept(&r->stages[i]) && !r->stages[i].around && isfinite(r->stages[i].measured))
             gain *= r->stages[i].measured;
     return gain;
 }
@@ -46,17 +55,26 @@ static double median_error(const struct tune_result *r)
     double errors[TUNE_IDEAS];
     int n = 0;
     for (int i = 0; i < r->n_stages; i++)
-        if (r->stages[i].kept && isfinite(prediction_error(&r->stages[i])))
+        if (is_kept(&r->stages[i]) && isfinite(prediction_error(&r->stages[i])))
             errors[n++] = fabs(prediction_error(&r->stages[i]));
     stats_sort(errors, n);
     return n ? stats_percentile(errors, n, 0.5) : NAN;
 }
 
-static int count_stages(const struct tune_result *r, bool kept)
+/* Stages that were measured; kept ones that changed the step; kept ones around it. */
+struct counts {
+    int measured, kept, around;
+};
+
+static struct counts count_stages(const struct tune_result *r)
 {
-    int n = 0;
-    for (int i = 0; i < r->n_stages; i++)
-        n += kept ? r->stages[i].kept : isfinite(r->stages[i].measured);
+    struct counts n = {0};
+    for (int i = 0; i < r->n_stages; i++) {
+        const struct tune_stage *s = &r->stages[i];
+        n.measured += s->outcome != TUNE_NOT_TRIED;
+        n.kept += is_kept(s) && !s->around;
+        n.around += is_kept(s) && s->around;
+    }
     return n;
 }
 
@@ -69,22 +87,38 @@ static void put_memory(const struct tune_result *r, FILE *to)
         fprintf(to, ", memory %.3g → %.3g %s", a / unit, b / unit, a < 1e6 ? "kB" : a < 1e9 ? "MB" : "GB");
 }
 
+static void put_gain(const struct tune_result *r, FILE *to)
+{
+    if (!isfinite(r->speedup))
+        fprintf(to, "Stage by stage a step is %.2f times as fast; there is no memory for it and %s at once, so the whole was not measured",
+                gain_before(r, r->n_stages), r->given);
+    else if (r->speedup_low > 1)
+        fprintf(to, "A step is %.2f times as fast as %s (%.2f to %.2f)", r->speedup, r->given, r->speedup_low, r->speedup_high);
+    else
+        fprintf(to, "A step is no slower than %s", r->given);
+    put_memory(r, to);
+}
+
 static void put_headline(const struct tune_result *r, FILE *to)
 {
-    const bool kept = count_stages(r, true) > 0;
-    if (r->interrupted && kept)
-        fprintf(to, "Interrupted: with what was proved by then, a step is %.2f times as fast", gain_before(r, r->n_stages));
+    const struct counts n = count_stages(r);
+    if (r->interrupted && n.kept && r->judged) {
+        fputs("Interrupted after the judgement: ", to);
+        put_gain(r, to);
+    } else if (r->interrupted && n.kept)
+        fprintf(to, "Interrupted: what was proved by then multiplies, stage by stage, to %.2f times as fast; it was not measured against %s",
+                gain_before(r, r->n_stages), r->given);
     else if (r->interrupted)
         fputs("Interrupted before anything was proved to be faster", to);
-    else if (kept) {
-        if (isfinite(r->speedup))
-            fprintf(to, "A step is %.2f times as fast (%.2f to %.2f)", r->speedup, r->speedup_low, r->speedup_high);
-        else
-            fprintf(to, "A step is %.2f times as fast, stage by stage", gain_before(r, r->n_stages));
-        put_memory(r, to);
-    } else if (!r->n_stages)
+    else if (r->taken_back)
+        fprintf(to, "Nothing was won: what won stage by stage does not, all together, against %s (%s)", r->given, r->whole);
+    else if (n.kept)
+        put_gain(r, to);
+    else if (n.around)
+        fputs("A step is as it was; less of the run is evaluation", to);
+    else if (!r->n_stages)
         fputs("Nothing to try: no pass and no setting changes this program", to);
-    else if (count_stages(r, false))
+    else if (n.measured)
         fputs("Nothing made this step faster: the config stays as it was", to);
     else
         fputs("Nothing was tried: these are predictions only", to);
@@ -118,13 +152,14 @@ static json_t *stage(const struct tune_result *r, int i)
 {
     const struct tune_stage *s = &r->stages[i];
     const double before = gain_before(r, i), step = r->before.step_us > 0 ? r->before.step_us / before : NAN;
-    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o}", "pass", tune_text(s->pass), "what",
-                     tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
+    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "pass", tune_text(s->pass),
+                     "what", tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
                      effort_word(s->effort), "phase", s->phase, "places", s->places, "predicted_speedup", number(s->predicted),
                      "measured_speedup", number(s->measured), "measured_low", number(s->low), "measured_high", number(s->high),
                      "prediction_error", number(prediction_error(s)), "cumulative_speedup",
-                     number(s->kept && !s->around ? before * s->measured : before), "step_before_us", number(step), "step_after_us",
-                     number(s->around ? step : step / s->measured), "around", s->around, "kept", s->kept, "why", tune_text(s->why));
+                     number(is_kept(s) && !s->around ? before * s->measured : before), "step_before_us", number(step), "step_after_us",
+                     number(s->around ? step : step / s->measured), "around", s->around, "measured_longer", s->longer, "kept",
+                     is_kept(s), "outcome", tune_outcome_word(s->outcome), "why", tune_text(s->why));
 }
 
 static json_t *stages(const struct tune_result *r)
@@ -147,11 +182,11 @@ static bool has_idea(const struct tune_stage *s, const char *name)
 
 static const char *outcome(const struct tune_result *r, const char *name)
 {
-    const char *word = "not tried";
+    enum tune_outcome o = TUNE_NOT_TRIED;
     for (int i = 0; i < r->n_stages; i++)
-        if (has_idea(&r->stages[i], name) && (r->stages[i].kept || isfinite(r->stages[i].measured)))
-            word = r->stages[i].kept ? "kept" : "dropped";
-    return word;
+        if (has_idea(&r->stages[i], name) && r->stages[i].outcome != TUNE_NOT_TRIED)
+            o = r->stages[i].outcome;
+    return tune_outcome_word(o);
 }
 
 static json_t *roadmap(const struct tune_result *r)
@@ -159,23 +194,67 @@ static json_t *roadmap(const struct tune_result *r)
     json_t *list = json_array();
     for (int i = 0; i < r->n_roadmap; i++) {
         const struct tune_idea *d = &r->roadmap[i];
-        const char *name = d->name ? d->name : "";
-        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:s}", "name", tune_text(name), "what",
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:s}", "name", tune_text(d->name), "what",
                                               tune_text(d->what), "answers", tune_text(d->answers), "effort",
                                               effort_word(d->effort), "phase", d->phase, "places", d->places,
-                                              "predicted_speedup", number(d->predicted), "outcome", outcome(r, name)));
+                                              "predicted_speedup", number(d->predicted), "outcome", outcome(r, d->name)));
     }
     return list;
+}
+
+/* By which tune judged, as options of `hone verify`: any gain, and memory for the scratch of kernels. */
+static json_t *limits(const struct tune_result *r)
+{
+    char text[96];
+    if (!r->judged)
+        return json_null();
+    snprintf(text, sizeof text, "--set verify.min_gain=0 --set verify.memory=%.10g",
+             ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
+    return tune_text(text);
+}
+
+/* "gates" and "gates_pass" of a verdict, or nulls. */
+static void put_gates(json_t *to, const struct verdict *v, bool judged)
+{
+    json_object_set_new(to, "gates", judged ? verdict_gates_json(v) : json_null());
+    json_object_set_new(to, "gates_pass", judged ? json_boolean(v->pass) : json_null());
+}
+
+static json_t *size(const struct tune_size *s)
+{
+    const struct gate *speed = s->judged ? verdict_gate(&s->verdict, "throughput") : NULL;
+    json_t *j = json_pack("{s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "batch", (json_int_t)s->batch, "seq", (json_int_t)s->seq, "before",
+                          point(&s->before), "after", point(&s->after), "speedup", number(speed ? speed->value : NAN), "speedup_low",
+                          number(speed ? speed->low : NAN), "speedup_high", number(speed ? speed->high : NAN));
+    put_gates(j, &s->verdict, s->judged);
+    return j;
 }
 
 static json_t *sizes(const struct tune_result *r)
 {
     json_t *list = json_array();
     for (int i = 0; i < r->n_sizes; i++)
-        json_array_append_new(list, json_pack("{s:I,s:I,s:o,s:o}", "batch", (json_int_t)r->sizes[i].batch, "seq",
-                                              (json_int_t)r->sizes[i].seq, "before", point(&r->sizes[i].before), "after",
-                                              point(&r->sizes[i].after)));
+        json_array_append_new(list, size(&r->sizes[i]));
     return list;
+}
+
+static json_t *references(const struct tune_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_references; i++) {
+        const struct tune_reference *f = &r->references[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", f->name, "speedup", number(f->speedup), "speedup_low",
+                                              number(f->low), "speedup_high", number(f->high), "step_us", number(f->step_us),
+                                              "tuned_step_us", number(f->tuned_us)));
+    }
+    return list;
+}
+
+static json_t *check(const struct tune_result *r)
+{
+    return r->check.done ? json_pack("{s:o,s:o,s:o}", "speedup", number(r->check.speedup), "speedup_low", number(r->check.low),
+                                     "speedup_high", number(r->check.high))
+                         : json_null();
 }
 
 static json_t *model(const struct config *c)
@@ -189,13 +268,18 @@ json_t *tune_json(const struct tune_result *r)
 {
     char *yaml = config_text(&r->tuned);
     json_t *j = json_pack(
-        "{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:o}", "schema", "hone-report",
-        "schema_version", 1, "kind", "tune", "hone_version", HONE_VERSION, "name", tune_text(r->base.name), "headline", headline(r),
-        "bound", tune_text(r->bound), "model", model(&r->base), "stages", stages(r), "median_prediction_error",
-        number(median_error(r)), "before", point(&r->before), "after", point(&r->after), "speedup", number(r->speedup),
-        "speedup_low", number(r->speedup_low), "speedup_high", number(r->speedup_high), "sizes", sizes(r), "roadmap", roadmap(r),
-        "out_of_time", r->out_of_time, "interrupted", r->interrupted, "seconds", number(r->seconds), "changes",
-        tune_changes(&r->base, &r->tuned), "config_yaml", tune_text(yaml ? yaml : ""));
+        "{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:o,s:b,s:b,s:o,s:o,s:o}", "schema",
+        "hone-report", "schema_version", 1, "kind", "tune", "hone_version", HONE_VERSION, "name", tune_text(r->base.name), "headline",
+        headline(r), "bound", tune_text(r->bound), "model", model(&r->base), "given", tune_text(r->given), "check", check(r), "stages",
+        stages(r), "median_prediction_error", number(median_error(r)), "before", point(&r->before), "after", point(&r->after),
+        "speedup", number(r->speedup), "speedup_low", number(r->speedup_low), "speedup_high", number(r->speedup_high), "references",
+        references(r), "taken_back", r->taken_back, "sizes", sizes(r), "roadmap", roadmap(r), "out_of_time", r->out_of_time,
+        "interrupted", r->interrupted, "seconds", number(r->seconds), "changes", tune_changes(&r->base, &r->tuned), "config_yaml",
+        tune_text(yaml ? yaml : ""));
     free(yaml);
+    if (j) {
+        put_gates(j, &r->verdict, r->judged);
+        json_object_set_new(j, "limits", limits(r));
+    }
     return j;
 }

@@ -11,6 +11,7 @@
 #include "prove/prove_int.h"
 
 static const double TURN_SECONDS = 0.03;
+static const double PATIENCE = 4;          /* times as long as asked for, at most, where the interval stays wide */
 enum { TURN_STEPS_MOST = 256 };
 
 struct player {
@@ -58,6 +59,17 @@ static enum status take_pair(struct player *players, int turn, struct error *err
     return st == OK ? take_turn(&players[1 - turn % 2], turn, err) : st;
 }
 
+/* Twice as long, where the limit lies inside a wide interval and there is time. */
+static bool ask_for_more(struct evidence *e, double *seconds, double most)
+{
+    const struct speed s = speed_of(e);
+    if (*seconds >= most || speed_is_settled(&s, 1 + e->limits->verify.min_gain))
+        return false;
+    *seconds = fmin(2 * *seconds, most);
+    e->longer = true;
+    return true;
+}
+
 enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, double seconds,
                           const struct verify_options *options, struct error *err)
 {
@@ -67,17 +79,20 @@ enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, 
     enum status st = fit_turn(&players[0], seconds, err);
     if (st == OK)
         st = fit_turn(&players[1], seconds, err);
+    const double most = options->most_seconds > 0 ? options->most_seconds : PATIENCE * seconds;
     const double start = clock_s();
     for (int n = 0; st == OK && n < TURNS_MOST; n++) {
         const double spent = (clock_s() - start) / fmax(2 * seconds, 1e-9);
-        if (n >= TURNS_FEWEST && spent >= 1)
+        if (n >= TURNS_FEWEST && spent >= 1 && !ask_for_more(e, &seconds, most))
             break;
         if (stopped(options))
             return error_set(err, BAD_INPUT, "stopped before the speed was measured");
         if (options->progress)
-            options->progress(options->context, "speed in turns", fmin(spent, (double)(n + 1) / TURNS_FEWEST));
+            options->progress(options->context, e->longer ? "speed in turns, for longer" : "speed in turns",
+                              fmin(spent, (double)(n + 1) / TURNS_FEWEST));
         st = take_pair(players, n, err);
         e->turns = n + 1;
     }
+    e->seconds = (clock_s() - start) / 2;
     return st;
 }

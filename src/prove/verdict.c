@@ -13,22 +13,33 @@ const struct gate *verdict_gate(const struct verdict *v, const char *name)
     return NULL;
 }
 
+const char *gate_outcome(const struct gate *g)
+{
+    return g->judged ? g->pass ? "pass" : "FAIL" : g->pass ? "not judged" : "no verdict";
+}
+
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *gate_json(const struct gate *g)
 {
-    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gate", g->name, "pass", g->pass, "judged", g->judged,
+    return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gate", g->name, "pass", g->pass, "judged", g->judged,
+                     "outcome", g->judged ? g->pass ? "pass" : "fail" : gate_outcome(g),
                      "a", number(g->a), "b", number(g->b), "limit", number(g->limit), "value", number(g->value), "low",
                      number(g->low), "high", number(g->high), "words", json_text(g->words));
 }
 
-json_t *verdict_json(const struct verdict *v)
+json_t *verdict_gates_json(const struct verdict *v)
 {
     json_t *gates = json_array();
     for (int i = 0; i < v->n; i++)
         json_array_append_new(gates, gate_json(&v->gates[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "a", json_text(v->a), "b", json_text(v->b), "ops_a", number(v->ops_a),
-                     "ops_b", number(v->ops_b), "gates", gates, "pass", v->pass);
+    return gates;
+}
+
+json_t *verdict_json(const struct verdict *v)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "a", json_text(v->a), "b", json_text(v->b), "ops_a", number(v->of_a.ops),
+                     "ops_b", number(v->of_b.ops), "gates", verdict_gates_json(v), "pass", v->pass);
 }
 
 /* Text that stays text: what Markdown could read as its own is escaped. */
@@ -44,7 +55,7 @@ static void put(FILE *to, const char *text)
 static void put_row(FILE *to, const struct gate *g)
 {
     const char *cells[] = {g->a_text, g->b_text, g->value_text, g->limit_text};
-    fprintf(to, "| %s | %s |", g->name, !g->judged ? "not judged" : g->pass ? "pass" : "**FAIL**");
+    fprintf(to, g->pass ? "| %s | %s |" : "| %s | **%s** |", g->name, gate_outcome(g));
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         putc(' ', to);
         put(to, cells[i]);
@@ -66,8 +77,8 @@ void verdict_markdown(const struct verdict *v, FILE *to)
     put(to, v->a);
     fputs("  \nb: ", to);
     put(to, v->b);
-    if (isfinite(v->ops_a))
-        fprintf(to, "  \nops per step: %.0f in a, %.0f in b", v->ops_a, v->ops_b);
+    if (isfinite(v->of_a.ops))
+        fprintf(to, "  \nops per step: %.0f in a, %.0f in b", v->of_a.ops, v->of_b.ops);
     fputs("\n\n", to);
     for (int i = 0; i < v->n; i++) {
         fprintf(to, "- %s: ", v->gates[i].name);

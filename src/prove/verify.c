@@ -1,6 +1,7 @@
 /* Two configs side by side: collects the evidence, then has the gates judge it. At most two runs are in memory at a time. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "prove/prove_int.h"
@@ -32,17 +33,21 @@ static enum status train(struct trial *t, double *losses, int64_t steps, const s
             return error_set(err, BAD_INPUT, "stopped before the loss curves were compared");
         tell(part, what, (double)i / (double)steps);
         st = trial_step(t, &s, err);
-        losses[i] = s.loss;
+        if (st == OK)
+            losses[i] = s.loss;
     }
     return st;
 }
 
-static void fill_facts(struct evidence_side *s, const struct trial *t, int64_t steps)
+static void fill_facts(struct evidence_side *s, const struct trial *t, int64_t steps, const struct peaks *peaks)
 {
     s->losses = xcalloc((size_t)steps, sizeof *s->losses);
     s->planned_bytes = trial_planned_bytes(t);
     s->ops = trial_ops_per_step(t);
     s->tokens_per_step = (double)trial_tokens_per_step(t);
+    s->model_flops = trial_model_flops(t);
+    if (peaks)
+        s->peak = program_peak(trial_program(t), peaks);
 }
 
 /* The loss curve, what it leads to on the validation data, and the weights it ends with. */
@@ -64,8 +69,8 @@ static enum status compare_runs(struct evidence *e, struct trial *a, struct tria
     struct verify_options inner = *o;
     inner.progress = tell_turns;
     inner.context = &turns;
-    fill_facts(&e->a, a, e->steps);
-    fill_facts(&e->b, b, e->steps);
+    fill_facts(&e->a, a, e->steps, o->peaks);
+    fill_facts(&e->b, b, e->steps, o->peaks);
     enum status st = comparable_programs(trial_program(a), trial_program(b), err);
     tell(&(struct part){o, 0, GRADIENTS_END}, "first gradients", 0);
     if (st == OK)
@@ -116,6 +121,20 @@ static void release(struct evidence *e)
     free(e->again);
 }
 
+/* All three runs; those of b are compared by a gate, too. */
+static bool same_bits(const struct evidence *e)
+{
+    const size_t bytes = (size_t)e->steps * sizeof *e->again;
+    return !memcmp(e->a.losses, e->b.losses, bytes) && !memcmp(e->b.losses, e->again, bytes) &&
+           e->a.fingerprint == e->b.fingerprint && e->b.fingerprint == e->again_fingerprint;
+}
+
+static struct verdict_side side_of(const struct evidence_side *s, double step_us)
+{
+    return (struct verdict_side){.step_us = step_us, .tokens_per_step = s->tokens_per_step, .model_flops = s->model_flops,
+                                 .planned_bytes = s->planned_bytes, .ops = s->ops, .peak = s->peak};
+}
+
 enum status verify_configs(struct verdict *out, const struct config *a, const struct config *b,
                            const struct verify_options *options, struct error *err)
 {
@@ -127,7 +146,9 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
     if (st == OK)
         st = collect(&e, a, &other, options->seconds > 0 ? options->seconds : a->verify.seconds, options, err);
     if (st == OK) {
-        *out = (struct verdict){.pass = true, .ops_a = e.a.ops, .ops_b = e.b.ops};
+        const struct ratio r = speed_of(&e).ratio;
+        *out = (struct verdict){.pass = true, .same_bits = same_bits(&e), .longer = e.longer, .of_a = side_of(&e.a, r.a),
+                                .of_b = side_of(&e.b, r.b)};
         snprintf(out->a, sizeof out->a, "%s", a->file);
         snprintf(out->b, sizeof out->b, "%s", b->file);
         gates_judge(&e, out);

@@ -1,6 +1,7 @@
 /* Numbers that follow from the profile, so that every form of the report shows the same ones. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "report/report_int.h"
@@ -42,8 +43,6 @@ double report_samples_per_step(const struct profile *p)
     return (double)p->batch * (double)(p->accumulate > 0 ? p->accumulate : 1);
 }
 
-double report_overhead_percent(const struct profile *p) { return 100 * (report_ratio(p->recorded_step_us, p->step_us) - 1); }
-
 double report_memory_total(const struct profile_memory_point *m)
 {
     return m->parameters + m->state + m->gradients + m->activations + m->inputs;
@@ -78,6 +77,44 @@ const char *report_level_name(int level) { return (const char *[CACHE_LEVELS]){"
 const char *report_op_phase(const struct profile_op *op)
 {
     return op->phase >= PHASE_SETUP && op->phase < PHASES ? phase_name(op->phase) : "other";
+}
+
+void report_put_recording(FILE *to, const struct profile *p)
+{
+    if (!isfinite(p->recording_percent) || p->recording_percent < 0.05)
+        fputs("recording costs nothing that shows", to);
+    else
+        fprintf(to, "recording costs %.1f %%, taken out", p->recording_percent);
+}
+
+static bool is_same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
+
+/* That of the most time, of the ops of the kind that have one. */
+const char *report_kind_target(const struct profile *p, const char *kind)
+{
+    const char *best = NULL;
+    double most = 0;
+    for (int i = 0; kind && i < p->n_findings; i++) {
+        double us = 0;
+        for (int k = 0; k < p->n_ops; k++)
+            us += is_same(p->ops[k].kind, kind) && is_same(p->ops[k].target, p->findings[i].rule) ? p->ops[k].self_us : 0;
+        if (us > most) {
+            most = us;
+            best = p->findings[i].rule;
+        }
+    }
+    return best;
+}
+
+double report_op_phase_flops(const struct profile *p, enum phase phase)
+{
+    double flops = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct profile_op *op = &p->ops[i];
+        const double early = op->phase == PHASE_FORWARD ? op->flops * op->gradient_share : 0;
+        flops += op->phase == phase ? op->flops - early : phase == PHASE_BACKWARD ? early : 0;
+    }
+    return flops;
 }
 
 struct memory_part {

@@ -25,7 +25,7 @@ enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct 
     json_t *lists = json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
                               "kernels", rows(d->kernels, d->n_kernels), "ops_equal", (json_int_t)d->ops_equal, "ops_added",
                               (json_int_t)d->ops_added, "ops_removed", (json_int_t)d->ops_removed);
-    json_t *document = report_merge(report_merge(report_head("diff", HONE_VERSION, NULL), sides), lists);
+    json_t *document = report_merge(report_merge(report_head("diff", TRACE_SCHEMA, HONE_VERSION, NULL), sides), lists);
     const enum status st = report_put_json(document, JSON_INDENT(1), to, err);
     fputc('\n', to);
     return st;

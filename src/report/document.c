@@ -30,16 +30,16 @@ json_t *report_peaks(const struct profile *p)
 
 static json_t *machine(const struct profile *p)
 {
-    return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o}", "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
-                     "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p));
+    return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
+                     "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p), "preemptions_per_s",
+                     N(p->preemptions_per_s), "delayed_share", p->delayed_share < 0 ? json_null() : N(p->delayed_share));
 }
 
 static json_t *step(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "median_us", N(p->step_us), "p10_us",
-                     N(p->step_p10_us), "p90_us", N(p->step_p90_us), "recorded_median_us", N(p->recorded_step_us),
-                     "recording_overhead_percent", N(report_overhead_percent(p)), "samples_per_s", N(p->samples_per_s),
-                     "tokens_per_s", N(p->tokens_per_s), "loss", N(p->loss));
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "median_us", N(p->step_us), "p10_us",
+                     N(p->step_p10_us), "p90_us", N(p->step_p90_us), "recording_overhead_percent", N(p->step_us > 0 ? p->recording_percent : NAN),
+                     "samples_per_s", N(p->samples_per_s), "tokens_per_s", N(p->tokens_per_s), "loss", N(p->loss));
 }
 
 static json_t *efficiency(const struct profile *p)
@@ -52,11 +52,12 @@ static json_t *efficiency(const struct profile *p)
                      N(report_ratio(p->hardware_flops, p->hardware_bytes)));
 }
 
-static json_t *recorded(const struct profile *p)
+/* What the step is made of: parts of the step's time, each list of all of it. */
+static json_t *where(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->recorded_us), "op_self_us",
-                     N(report_op_work_us(p)), "split", report_parts(p->split, p->n_split, report_split_us(p)), "gaps",
-                     report_parts(p->gaps, p->n_gaps, p->recorded_us));
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->step_us), "scale", N(p->scale), "op_self_us",
+                     N(report_op_work_us(p)), "split", report_parts(p->split, p->n_split, report_split_us(p)), "parts",
+                     report_parts(p->parts, p->n_parts, report_op_work_us(p)), "gaps", report_parts(p->gaps, p->n_gaps, p->step_us));
 }
 
 /* What a row of work reaches; the same fields for one op and for a kind. */
@@ -65,7 +66,7 @@ static json_t *with_rates(json_t *row, const struct profile *p, double self_us, 
 {
     json_t *rates =
         json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "self_us", N(self_us), "share",
-                  N(report_ratio(self_us, p->recorded_us)), "flops", N(flops), "bytes", N(bytes), "intensity",
+                  N(report_ratio(self_us, p->step_us)), "flops", N(flops), "bytes", N(bytes), "intensity",
                   N(report_ratio(flops, bytes)), "gflops_per_s", N(report_gflops(flops, self_us)), "gb_per_s",
                   N(report_gb_per_s(bytes, self_us)), "floor_us", N(floor_us), "efficiency",
                   N(report_ratio(floor_us, self_us)));
@@ -76,10 +77,12 @@ json_t *report_op(const struct profile *p, int i)
 {
     const struct profile_op *op = &p->ops[i];
     json_t *layer = op->layer == NO_LAYER ? json_null() : json_integer(op->layer);
-    json_t *row = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:i,s:o,s:b}", "op", i, "name", W(op->name), "kind",
+    json_t *row = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:i,s:o,s:b,s:s,s:o,s:o,s:o}", "op", i, "name", W(op->name), "kind",
                             W(op->kind), "kernel", W(op->kernel), "made_by", W(op->made_by), "phase",
                             report_op_phase(op), "layer", layer, "runs", report_op_runs(p, op), "imbalance_us",
-                            N(op->imbalance_us), "memory_bound", op->memory_bound);
+                            N(op->imbalance_us), "memory_bound", op->memory_bound, "level",
+                            report_level_name(op->level), "part", W(op->part), "target", W(op->target), "backward_share",
+                            N(op->gradient_share));
     return with_rates(row, p, op->self_us, op->flops, op->bytes, op->floor_us);
 }
 
@@ -96,8 +99,8 @@ static json_t *kinds(const struct profile *p)
     json_t *list = json_array();
     for (int i = 0; i < p->n_kinds; i++) {
         const struct profile_kind *k = &p->kinds[i];
-        json_t *row = json_pack("{s:o,s:i,s:o}", "kind", W(k->kind), "count", k->count, "imbalance_us",
-                                N(k->imbalance_us));
+        json_t *row = json_pack("{s:o,s:i,s:o,s:o}", "kind", W(k->kind), "count", k->count, "imbalance_us",
+                                N(k->imbalance_us), "target", W(report_kind_target(p, k->kind)));
         list = report_array(list, with_rates(row, p, k->self_us, k->flops, k->bytes, k->floor_us));
     }
     return list;
@@ -139,10 +142,10 @@ static json_t *counters(const struct profile *p)
 json_t *report_document(const struct profile *p)
 {
     const struct answers answers = report_profile_answers(p);
-    json_t *head = report_head("profile", p->version, &answers);
+    json_t *head = report_head("profile", PROFILE_SCHEMA, p->version, &answers);
     return report_merge(
         head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "model", model(p), "machine", machine(p), "step",
-                        step(p), "efficiency", efficiency(p), "recorded", recorded(p), "findings",
+                        step(p), "efficiency", efficiency(p), "recorded", where(p), "findings",
                         report_findings(p->findings, p->n_findings), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
                         "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml)));
 }

@@ -7,7 +7,7 @@
 #include "report/report_int.h"
 
 /* Together below 200 lines for any profile. */
-enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 28 };
+enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 14 };
 
 static void put_top(FILE *to, const struct profile *p)
 {
@@ -31,9 +31,8 @@ static void put_numbers(FILE *to, const struct profile *p)
     if (p->available_bytes > 0)
         fprintf(to, " of %s", report_show_bytes(p->available_bytes, c));
     fprintf(to, " |\n| loss | %s |\n", report_show_number(p->loss, a));
-    fprintf(to, "| recording | a recorded step takes %s", report_show_us(p->recorded_step_us, a));
-    if (isfinite(report_overhead_percent(p)))
-        fprintf(to, " (%+.1f %%)", report_overhead_percent(p));
+    fputs("| recording | ", to);
+    report_put_recording(to, p);
     fputs(" |\n", to);
 }
 
@@ -45,20 +44,35 @@ static void put_split(FILE *to, const struct profile *p)
     fputs("\n## Iteration\n\n| part | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_split; i++)
         report_markdown_part(to, &p->split[i], report_split_us(p));
-    fprintf(to, "\nOf the recorded step (%s), ops work for %s; the rest (%s) is:\n\n",
-            report_show_us(p->recorded_us, a), report_show_us(report_op_work_us(p), b),
-            report_show_us(report_gaps_us(p), c));
+    fprintf(to, "\nOf the step (%s), ops work for %s; the rest (%s) is:\n\n", report_show_us(p->step_us, a),
+            report_show_us(report_op_work_us(p), b), report_show_us(report_gaps_us(p), c));
     fputs("| not op work | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_gaps; i++)
-        report_markdown_part(to, &p->gaps[i], p->recorded_us);
+        report_markdown_part(to, &p->gaps[i], p->step_us);
+}
+
+static void put_parts(FILE *to, const struct profile *p)
+{
+    if (!(report_op_work_us(p) > 0))
+        return;
+    fputs("\nWork of the ops by part of the model, gradients included:\n\n| part | time | share | |\n|---|---:|---:|---|\n", to);
+    for (int i = 0; i < p->n_parts; i++)
+        report_markdown_part(to, &p->parts[i], report_op_work_us(p));
+}
+
+static void put_target(FILE *to, const char *target)
+{
+    fputs(" ", to);
+    report_put_markdown(to, target ? target : "–");
+    fputs(" |\n", to);
 }
 
 /* The columns that ops and kinds share. */
 static void put_rates(FILE *to, const struct profile *p, double us, double flops, double bytes, double floor_us)
 {
     number_text a, b, c, d, e, f, g;
-    fprintf(to, " %s | %s | %s | %s | %s | %s | %s |\n", report_show_us(us, a),
-            report_show_percent(report_ratio(us, p->recorded_us), b), report_show_count(flops, c),
+    fprintf(to, " %s | %s | %s | %s | %s | %s | %s |", report_show_us(us, a),
+            report_show_percent(report_ratio(us, p->step_us), b), report_show_count(flops, c),
             report_show_bytes(bytes, d), report_show_number(report_gflops(flops, us), e),
             report_show_number(report_gb_per_s(bytes, us), f), report_show_percent(report_ratio(floor_us, us), g));
 }
@@ -67,26 +81,27 @@ static void put_kinds(FILE *to, const struct profile *p)
 {
     if (!p->n_kinds)
         return;
-    fputs("\n## Operations by kind\n\n| kind | ops | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline |\n"
-          "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", to);
+    fputs("\n## Operations by kind\n\n| kind | ops | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline | target |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_kinds && i < TOP_KINDS; i++) {
         const struct profile_kind *k = &p->kinds[i];
         fputs("| ", to);
         report_put_markdown(to, k->kind);
         fprintf(to, " | %d |", k->count);
         put_rates(to, p, k->self_us, k->flops, k->bytes, k->floor_us);
+        put_target(to, report_kind_target(p, k->kind));
     }
     if (p->n_kinds > TOP_KINDS)
         fprintf(to, "\n%d more kinds are in report.json.\n", p->n_kinds - TOP_KINDS);
-    fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken.\n", to);
+    fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken. Target: the finding about it.\n", to);
 }
 
 static void put_ops(FILE *to, const struct profile *p)
 {
     if (!p->n_ops)
         return;
-    fputs("\n## Operations\n\n| op | kind | phase | bound | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline |\n"
-          "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n", to);
+    fputs("\n## Operations\n\n| op | kind | phase | bound | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline | target |\n"
+          "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n", to);
     int *order = report_ops_by_time(p);
     for (int i = 0; i < p->n_ops && i < TOP_OPS; i++) {
         const struct profile_op *op = &p->ops[order[i]];
@@ -96,6 +111,7 @@ static void put_ops(FILE *to, const struct profile *p)
         report_put_markdown(to, op->kind);
         fprintf(to, " | %s | %s |", report_op_phase(op), op->memory_bound ? "memory" : "compute");
         put_rates(to, p, op->self_us, op->flops, op->bytes, op->floor_us);
+        put_target(to, op->target);
     }
     free(order);
     if (p->n_ops > TOP_OPS)
@@ -216,6 +232,7 @@ enum status report_write_markdown(const struct profile *p, FILE *to, struct erro
     put_top(to, p);
     put_numbers(to, p);
     put_split(to, p);
+    put_parts(to, p);
     report_markdown_findings(to, p->findings, p->n_findings, false);
     put_kinds(to, p);
     put_ops(to, p);

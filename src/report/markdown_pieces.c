@@ -26,6 +26,11 @@ void report_markdown_top(FILE *to, const char *what, const char *name, const str
     fputs("\n\n**", to);
     report_put_markdown_cut(to, a->headline && *a->headline ? a->headline : "No headline.", SENTENCE_COLUMNS);
     fputs("**\n\n", to);
+    if (a->warning && *a->warning) {
+        fputs("> **Warning:** ", to);
+        report_put_markdown_cut(to, a->warning, SENTENCE_COLUMNS);
+        fputs("\n\n", to);
+    }
     put_answer(to, "Bound by:", a->bound_by);
     put_answer(to, "Largest bottleneck:", a->largest);
     put_answer(to, "Do first:", a->first_action);

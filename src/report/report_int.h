@@ -17,12 +17,14 @@ double report_gflops(double flops, double us);          /* achieved GFLOP/s */
 double report_gb_per_s(double bytes, double us);
 double report_memory_gb_per_s(const struct profile *p); /* of main memory, or of the last level there is */
 double report_samples_per_step(const struct profile *p);
-double report_overhead_percent(const struct profile *p);        /* what recording costs */
 double report_memory_total(const struct profile_memory_point *m);
 int report_op_runs(const struct profile *p, const struct profile_op *op);       /* per step */
 int *report_ops_by_time(const struct profile *p);       /* (n_ops) indices, largest self time first; free() it */
 const char *report_level_name(int level);               /* "L1", ..., "memory" */
 const char *report_op_phase(const struct profile_op *op);
+const char *report_kind_target(const struct profile *p, const char *kind);      /* rule of the finding about most of its time; NULL */
+double report_op_phase_flops(const struct profile *p, enum phase phase);        /* gradients count as backward wherever they are made */
+void report_put_recording(FILE *to, const struct profile *p);   /* "recording costs 0.7 %" */
 char *report_peak_words(const struct profile *p);       /* "Memory peaks at ... while ..."; free() it */
 
 /* ---- text.c ---- */
@@ -63,11 +65,16 @@ json_t *report_merge(json_t *object, json_t *more);        /* puts more's fields
 
 struct answers {
     const char *headline, *bound_by, *largest, *first_action, *realistic_gain;
+    const char *warning;                /* stands before the others; NULL: none */
 };
 struct answers report_profile_answers(const struct profile *p);
 struct answers report_trace_answers(const struct diagnosis *d);
+/* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
+enum { STEPS_NOTE_MOST = 256 };
+const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST]);
 
-json_t *report_head(const char *kind, const char *version, const struct answers *answers);     /* answers: may be NULL */
+enum { PROFILE_SCHEMA = 2, TRACE_SCHEMA = 1 };
+json_t *report_head(const char *kind, int schema, const char *version, const struct answers *answers);     /* answers: may be NULL */
 json_t *report_parts(const struct profile_part *parts, int n, double whole);
 json_t *report_findings(const struct finding *findings, int n);
 

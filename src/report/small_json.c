@@ -38,10 +38,7 @@ static json_t *flops_by_phase(const struct profile *p)
 {
     json_t *by = json_object();
     for (enum phase phase = PHASE_DATA; phase < PHASES; phase++) {
-        double flops = 0;
-        for (int i = 0; i < p->n_ops; i++)
-            flops += p->ops[i].phase == phase ? p->ops[i].flops : 0;
-        if (by && json_object_set_new(by, phase_name(phase), N(flops)) != 0) {
+        if (by && json_object_set_new(by, phase_name(phase), N(report_op_phase_flops(p, phase))) != 0) {
             json_decref(by);
             by = NULL;
         }

@@ -1,6 +1,6 @@
 /* The first screen in a terminal: what bounds the step, its numbers, where the time went, what to do. With colours and
  * bars, or plain. */
-#include <math.h>
+#include <stdlib.h>
 
 #include "report/terminal_int.h"
 
@@ -23,16 +23,20 @@ static void put_title(const struct screen *s, const struct profile *p)
     fputs(screen_style(s, BOLD), s->to);
     report_put_text(s->to, p->headline);
     fprintf(s->to, "%s\n\n", screen_style(s, OFF));
+    if (!p->warning)
+        return;
+    fprintf(s->to, "  %s%-*s%s", screen_style(s, YELLOW), SCREEN_INDENT - 2, "warning", screen_style(s, OFF));
+    screen_put_wrapped(s, p->warning, SCREEN_INDENT);
+    fputc('\n', s->to);
 }
 
 static void put_numbers(const struct screen *s, const struct profile *p)
 {
     number_text a, b, c;
     screen_put_label(s, "step");
-    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d steps", report_show_us(p->step_us, a),
+    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d steps; ", report_show_us(p->step_us, a),
             report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
-    if (isfinite(report_overhead_percent(p)))
-        fprintf(s->to, "; recording %+.1f %%", report_overhead_percent(p));
+    report_put_recording(s->to, p);
     fputs(")\n", s->to);
     screen_put_label(s, "speed");
     fprintf(s->to, "%s samples/s, %s tokens/s\n", report_show_count(p->samples_per_s, a),
@@ -70,9 +74,31 @@ static void put_split(const struct screen *s, const struct profile *p)
     for (int i = 0; i < p->n_gaps; i++) {
         if (p->gaps[i].us <= 0)
             continue;
-        screen_put_part(s, p->gaps[i].name, p->gaps[i].us, p->recorded_us, YELLOW);
+        screen_put_part(s, p->gaps[i].name, p->gaps[i].us, p->step_us, YELLOW);
         fputc('\n', s->to);
     }
+}
+
+/* One paragraph: what people call the parts of a model, of the work of all ops. */
+static void put_parts(const struct screen *s, const struct profile *p)
+{
+    const double work_us = report_op_work_us(p);
+    char *words = NULL;
+    size_t size = 0;
+    number_text n;
+    FILE *to = work_us > 0 && p->n_parts ? open_memstream(&words, &size) : NULL;
+    if (!to)
+        return;
+    const char *before = "";
+    for (int i = 0; i < p->n_parts; i++)
+        if (p->parts[i].us > 0) {
+            fprintf(to, "%s%s %s", before, p->parts[i].name, report_show_percent(p->parts[i].us / work_us, n));
+            before = ", ";
+        }
+    fprintf(to, " of the %s that ops work, gradients included", report_show_us(work_us, n));
+    if (fclose(to) == 0 && words)
+        screen_put_answer(s, "model", words);
+    free(words);
 }
 
 static void put_kinds(const struct screen *s, const struct profile *p)
@@ -82,15 +108,18 @@ static void put_kinds(const struct screen *s, const struct profile *p)
     number_text n;
     screen_put_heading(s, "Top operations", "");
     const int bar = s->color ? SCREEN_BAR + 2 : 0;
-    fprintf(s->to, "  %s%-*s%*s%9s%9s%7s%9s%9s%10s%s\n", screen_style(s, DIM), SCREEN_NAME, "kind", bar, "", "self",
-            "share", "ops", "GFLOP/s", "GB/s", "roofline", screen_style(s, OFF));
+    fprintf(s->to, "  %s%-*s%*s%9s%9s%7s%9s%9s%10s  %s%s\n", screen_style(s, DIM), SCREEN_NAME, "kind", bar, "", "self",
+            "share", "ops", "GFLOP/s", "GB/s", "roofline", "target", screen_style(s, OFF));
     for (int i = 0; i < p->n_kinds && i < TOP_KINDS; i++) {
         const struct profile_kind *k = &p->kinds[i];
-        screen_put_part(s, k->kind, k->self_us, p->recorded_us, BLUE);
+        screen_put_part(s, k->kind, k->self_us, p->step_us, BLUE);
         fprintf(s->to, "%7d", k->count);
         screen_put_right(s, report_show_number(report_gflops(k->flops, k->self_us), n), 9);
         screen_put_right(s, report_show_number(report_gb_per_s(k->bytes, k->self_us), n), 9);
         screen_put_right(s, report_show_percent(report_ratio(k->floor_us, k->self_us), n), 10);
+        const char *target = report_kind_target(p, k->kind);
+        fputs("  ", s->to);
+        screen_put_cut(s, target ? target : "–", SCREEN_NAME);
         fputc('\n', s->to);
     }
     if (p->n_kinds > TOP_KINDS)
@@ -124,6 +153,7 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color)
     const struct screen s = {to, color};
     put_title(&s, p);
     put_numbers(&s, p);
+    put_parts(&s, p);
     put_split(&s, p);
     put_kinds(&s, p);
     put_findings(&s, p);

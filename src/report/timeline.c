@@ -1,4 +1,5 @@
-/* The events of one step for the page: rows, names, and events as short arrays, times relative to the step's start. */
+/* The events of one step for the page: rows, names, and events as short arrays, times relative to the step's start, and scaled so that
+ * the step is as long as one without events: the page has one step time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,20 +10,21 @@ enum { MAX_EVENTS = 60000 };        /* what a page still shows smoothly; beyond 
 
 struct window {
     int64_t start_ns, end_ns;
+    double us_per_ns;               /* 0.001, and what takes the recorded step to the length of one without events */
 };
 
 static int64_t end_of(const struct event *e) { return e->start_ns + e->duration_ns; }
 
-/* From the step's own event, else from all events that belong to it. */
-static struct window step_window(const struct trace *t, int step)
+/* From the step's own event, which is drawn as long as `step_us`, else from all events that belong to it. */
+static struct window step_window(const struct trace *t, int step, double step_us)
 {
-    struct window w = {INT64_MAX, INT64_MIN};
+    struct window w = {INT64_MAX, INT64_MIN, 1e-3};
     for (int64_t i = 0; i < t->n; i++) {
         const struct event *e = &t->events[i];
         if (e->step != step || e->kind == EVENT_COUNTER)
             continue;
         if (e->kind == EVENT_STEP)
-            return (struct window){e->start_ns, end_of(e)};
+            return (struct window){e->start_ns, end_of(e), step_us > 0 && e->duration_ns > 0 ? step_us / (double)e->duration_ns : 1e-3};
         if (e->start_ns < w.start_ns)
             w.start_ns = e->start_ns;
         if (end_of(e) > w.end_ns)
@@ -89,7 +91,7 @@ static json_t *event(const struct event *e, struct window w, const struct profil
     const int64_t start = e->start_ns > w.start_ns ? e->start_ns : w.start_ns;
     const int64_t end = end_of(e) < w.end_ns ? end_of(e) : w.end_ns;
     const int op = e->op >= 0 && e->op < p->n_ops ? e->op : -1;
-    return json_pack("[i,f,f,s,i,i]", e->track, (double)(start - w.start_ns) / 1e3, (double)(end - start) / 1e3,
+    return json_pack("[i,f,f,s,i,i]", e->track, (double)(start - w.start_ns) * w.us_per_ns, (double)(end - start) * w.us_per_ns,
                      e->kind >= EVENT_STEP && e->kind <= EVENT_LOADER ? kinds[e->kind] : "other", op, e->name);
 }
 
@@ -105,9 +107,9 @@ json_t *report_timeline(const struct profile *p)
 {
     static const struct trace none;
     const struct trace *t = p->trace ? p->trace : &none;
-    struct window w = step_window(t, p->timeline_step);
+    struct window w = step_window(t, p->timeline_step, p->step_us);
     if (w.end_ns <= w.start_ns)
-        w = (struct window){0, 0};
+        w = (struct window){0, 0, 0};
     int64_t left_out;
     const int64_t shortest_ns = shortest_shown(t, w, &left_out);
     json_t *list = json_array();
@@ -115,7 +117,7 @@ json_t *report_timeline(const struct profile *p)
         if (is_shown(&t->events[i], w, shortest_ns))
             list = report_array(list, event(&t->events[i], w, p));
     return json_pack("{s:i,s:f,s:I,s:[s,s,s,s,s,s],s:o,s:o,s:o}", "step", p->timeline_step, "us",
-                     (double)(w.end_ns - w.start_ns) / 1e3, "left_out", (json_int_t)left_out, "fields", "track",
+                     (double)(w.end_ns - w.start_ns) * w.us_per_ns, "left_out", (json_int_t)left_out, "fields", "track",
                      "start_us", "us", "kind", "op", "name", "tracks", tracks(t, w, shortest_ns), "names", names(t),
                      "events", list);
 }

@@ -45,7 +45,7 @@ static json_t *step_times(const struct trace_step *s)
 static json_t *steps(const struct diagnosis *d)
 {
     json_t *list = json_array();
-    for (int i = 0; i < d->n_steps; i++) {
+    for (int i = 0; i < diagnosis_shown_steps(d); i++) {
         json_t *step = json_pack("{s:I,s:o}", "step", I(d->steps[i].number), "start_us", N(d->steps[i].start_us));
         list = report_array(list, report_merge(step, step_times(&d->steps[i])));
     }
@@ -185,6 +185,10 @@ json_t *report_trace_document(const struct diagnosis *d)
                                 origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(&d->gpu),
                                 "corrected", corrected(&d->corrected), "findings",
                                 report_findings(d->findings, d->n_findings));
+    char note[STEPS_NOTE_MOST];
+    report_trace_steps_note(d, note);
+    json_t *listed = json_pack("{s:i,s:i,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
+                               *note ? json_string(note) : json_null());
     json_t *plan = json_pack("{s:o,s:o,s:o,s:o,s:o}", "phases", phases(d), "ranks", ranks(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));
     json_t *tables = json_pack("{s:o,s:i,s:o,s:i,s:o,s:o,s:o,s:o}", "kernels", kernels(d), "kernels_left_out",
@@ -192,7 +196,8 @@ json_t *report_trace_document(const struct diagnosis *d)
                                d->n_ops - at_most(d->n_ops), "mean_occupancy_percent", if_known(d->mean_occupancy),
                                "queue", points(d->queue, d->n_queue), "memory", memory(d), "timeline",
                                report_trace_timeline(d));
-    return report_merge(report_merge(report_merge(report_head("trace", HONE_VERSION, &answers), numbers), plan), tables);
+    json_t *head = report_merge(report_merge(report_head("trace", TRACE_SCHEMA, HONE_VERSION, &answers), numbers), listed);
+    return report_merge(report_merge(head, plan), tables);
 }
 
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err)

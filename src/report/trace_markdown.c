@@ -65,10 +65,14 @@ static void put_steps(FILE *to, const struct diagnosis *d)
         return;
     fputs("\n| step | total | kernel | copy | fill | comm. | runtime | loader | CPU op | other |\n"
           "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", to);
-    for (int i = 0; i < d->n_steps && i < TOP_STEPS; i++)
+    const int shown = diagnosis_shown_steps(d);
+    char note[STEPS_NOTE_MOST];
+    for (int i = 0; i < shown && i < TOP_STEPS; i++)
         put_step(to, &d->steps[i]);
-    if (d->n_steps > TOP_STEPS)
-        fprintf(to, "\n%d more steps are in report.json.\n", d->n_steps - TOP_STEPS);
+    if (shown > TOP_STEPS)
+        fprintf(to, "\n%d more steps are in report.json.\n", shown - TOP_STEPS);
+    if (*report_trace_steps_note(d, note))
+        fprintf(to, "\n%s\n", note);
 }
 
 static void put_gpu(FILE *to, const struct diagnosis *d)

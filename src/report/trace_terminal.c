@@ -32,6 +32,12 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
             d->n_steps > 1 ? " each" : "", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);
     fputs(screen_style(s, OFF), s->to);
+    char note[STEPS_NOTE_MOST];
+    if (*report_trace_steps_note(d, note)) {
+        fputs(screen_style(s, DIM), s->to);
+        screen_put_wrapped(s, note, 0);
+        fputs(screen_style(s, OFF), s->to);
+    }
 }
 
 static void put_view(const struct screen *s, const char *name, double step_us, double busy_us, double idle_us, bool device)

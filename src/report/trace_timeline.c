@@ -49,7 +49,7 @@ static const char *kind_of(const struct event *e)
 static bool is_of_step(const struct event *e, const struct diagnosis *d)
 {
     if (e->kind == EVENT_STEP)
-        return e->step == d->steps[d->timeline_step].number;
+        return e->step == diagnosis_timeline_number(d);
     return e->step == d->timeline_step && kind_of(e) && e->kind != EVENT_ANNOTATION && e->kind != EVENT_OVERHEAD;
 }
 
@@ -66,7 +66,7 @@ static void find_window(struct sheet *s, const struct diagnosis *d)
     }
     s->start_ns = end > start ? start : 0;
     s->end_ns = end > start ? end : 0;
-    s->step = known ? json_integer(d->steps[d->timeline_step].number) : json_null();
+    s->step = known ? json_integer(diagnosis_timeline_number(d)) : json_null();
 }
 
 static bool is_shown(const struct sheet *s, const struct event *e)

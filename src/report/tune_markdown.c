@@ -2,35 +2,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/report_int.h"
+#include "report/tune_markdown_int.h"
 
-enum { NAME_COLUMNS = 160, SENTENCE_COLUMNS = 500, BAR = 24 };
+enum { BAR = 24 };
 
-/* ---- fields; what is missing is NAN or "" ---- */
-
-static double num(const json_t *j, const char *key)
-{
-    const json_t *x = json_object_get(j, key);
-    return json_is_number(x) ? json_number_value(x) : NAN;
-}
-
-static const char *word(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
-
-static bool yes(const json_t *j, const char *key) { return json_is_true(json_object_get(j, key)); }
-static size_t length(const json_t *j, const char *key) { return json_array_size(json_object_get(j, key)); }
-
-static const char *verdict(const json_t *stage)
-{
-    return yes(stage, "kept") ? "kept" : isfinite(num(stage, "measured_speedup")) ? "dropped" : "not tried";
-}
-
-/* ---- cells ---- */
-
-static void put_words(FILE *to, const char *text) { report_put_markdown_cut(to, *text ? text : "–", SENTENCE_COLUMNS); }
+/* ---- the parts ---- */
 
 /* Names tried together are apart, so that the cell can break. */
 static void put_pass(FILE *to, const json_t *stage)
@@ -44,22 +20,6 @@ static void put_pass(FILE *to, const json_t *stage)
         fputs(*at ? " + " : "", to);
     }
 }
-
-static void put_times(FILE *to, double x)
-{
-    number_text n;
-    fputs(report_show_speedup(x, n), to);
-}
-
-static void put_percent(FILE *to, double part)
-{
-    if (isfinite(part))
-        fprintf(to, "%+.1f %%", 100 * part);
-    else
-        fputs("–", to);
-}
-
-/* ---- the parts ---- */
 
 static void put_model(FILE *to, const json_t *model)
 {
@@ -81,7 +41,7 @@ static void put_top(FILE *to, const json_t *j)
     if (model)
         put_model(to, model);
     report_markdown_fact(to, "machine", word(machine, "fingerprint"));
-    fputs("| at the start | ", to);
+    fputs("| profiled first | ", to);
     put_words(to, word(j, "bound"));
     fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
     if (yes(j, "out_of_time"))
@@ -116,7 +76,8 @@ static void put_waterfall(FILE *to, const json_t *j)
     size_t i;
     if (!length(j, "stages"))
         return;
-    fputs("\n## From stage to stage\n\n| kept | the step | so far | |\n|---|---|---:|---:|\n| without passes", to);
+    fputs("\n## From stage to stage\n\n| kept | the step | so far | |\n|---|---|---:|---:|\n| ", to);
+    fputs(given_label(j), to);
     put_fall_row(to, 1, 1, step_us);
     json_array_foreach(list, i, s) {
         if (!yes(s, "kept") || yes(s, "around") || !(num(s, "cumulative_speedup") > 0))
@@ -133,7 +94,7 @@ static void put_waterfall(FILE *to, const json_t *j)
     if (now != 1 && isfinite(tuned_us)) {
         fputs("\nOne by one, what was kept multiplies to ", to);
         put_times(to, 1 / now);
-        fputs("; all together, measured in turns with the program without passes, it is ", to);
+        fprintf(to, "; all together, measured in turns with %s, it is ", word(j, "given"));
         put_times(to, num(j, "speedup"));
         fputs(".\n", to);
     }
@@ -151,7 +112,7 @@ static void put_stage(FILE *to, const json_t *s)
         fprintf(to, " (%.2f to %.2f)", num(s, "measured_low"), num(s, "measured_high"));
     fputs(" | ", to);
     put_percent(to, num(s, "prediction_error"));
-    fprintf(to, " | %s | ", verdict(s));
+    fprintf(to, " | %s | ", word(s, "outcome"));
     put_times(to, yes(s, "kept") ? num(s, "cumulative_speedup") : NAN);
     fputs(" | ", to);
     put_words(to, word(s, "change"));
@@ -175,97 +136,6 @@ static void put_stages(FILE *to, const json_t *j)
     if (isfinite(num(j, "median_prediction_error")))
         fprintf(to, "\nThe predictions of what was kept are off by %s in the median.\n",
                 report_show_percent(num(j, "median_prediction_error"), n));
-}
-
-static const char *peak_type(const json_t *j, const char *end) { return word(json_object_get(j, end), "mfu_peak_type"); }
-
-/* A row of both ends and the change, but that shares of two peaks have none. */
-static void put_row(FILE *to, const json_t *j, const char *what, const char *key,
-                    const char *(*show)(double x, number_text out), double unit)
-{
-    const bool apart = !strcmp(key, "mfu_percent") && strcmp(peak_type(j, "before"), peak_type(j, "after"));
-    const double a = num(json_object_get(j, "before"), key), b = num(json_object_get(j, "after"), key);
-    number_text n;
-    if (!isfinite(a) || !isfinite(b))
-        return;
-    fprintf(to, "| %s | %s | ", what, show(a / unit, n));
-    fprintf(to, "%s | ", show(b / unit, n));
-    put_percent(to, apart ? NAN : b / a - 1);
-    fputs(" |\n", to);
-}
-
-/* "MFU, of the f32 peak": a pass may change the numbers that are multiplied, and with them the peak. */
-static const char *mfu_label(const json_t *j, char out[48])
-{
-    const char *a = peak_type(j, "before"), *b = peak_type(j, "after");
-    if (!*a || !*b)
-        snprintf(out, 48, "MFU");
-    else if (!strcmp(a, b))
-        snprintf(out, 48, "MFU, of the %.8s peak", a);
-    else
-        snprintf(out, 48, "MFU, of the %.8s and of the %.8s peak", a, b);
-    return out;
-}
-
-static void put_points(FILE *to, const json_t *j)
-{
-    char mfu[48];
-    if (!isfinite(num(json_object_get(j, "before"), "step_us")) || !isfinite(num(json_object_get(j, "after"), "step_us")))
-        return;
-    fputs("\n## Before and after\n\n| | without passes | tuned | change |\n|---|---:|---:|---:|\n", to);
-    put_row(to, j, "step", "step_us", report_show_us, 1);
-    put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
-    put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
-    put_row(to, j, mfu_label(j, mfu), "mfu_percent", report_show_percent, 100);
-    put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
-    put_row(to, j, "ops per step", "ops", report_show_count, 1);
-}
-
-static void put_planned(FILE *to, const json_t *point)
-{
-    number_text n;
-    fprintf(to, "%s%s | ", report_show_bytes(num(point, "planned_bytes"), n),
-            json_is_false(json_object_get(point, "fits")) ? " (does not fit)" : "");
-}
-
-static void put_size(FILE *to, const json_t *s)
-{
-    const json_t *a = json_object_get(s, "before"), *b = json_object_get(s, "after");
-    number_text n, m;
-    fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
-            report_show_us(num(b, "step_us"), m));
-    put_times(to, num(a, "step_us") / num(b, "step_us"));
-    fputs(" | ", to);
-    put_planned(to, a);
-    put_planned(to, b);
-    put_percent(to, num(b, "planned_bytes") / num(a, "planned_bytes") - 1);
-    fputs(" |\n", to);
-}
-
-/* Is this size in an entry before? Timed ones come first. */
-static bool is_repeated(const json_t *list, size_t i)
-{
-    const json_t *s = json_array_get(list, i);
-    for (size_t k = 0; k < i; k++) {
-        const json_t *t = json_array_get(list, k);
-        if (num(t, "batch") == num(s, "batch") && num(t, "seq") == num(s, "seq"))
-            return true;
-    }
-    return false;
-}
-
-static void put_sizes(FILE *to, const json_t *j)
-{
-    const json_t *list = json_object_get(j, "sizes"), *s;
-    size_t i;
-    if (!length(j, "sizes"))
-        return;
-    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | memory before | after | change |\n"
-          "|---|---:|---:|---:|---:|---:|---:|\n", to);
-    json_array_foreach(list, i, s)
-        if (!is_repeated(list, i))
-            put_size(to, s);
-    fputs("\nMemory is planned; a step that does not fit needs more than this machine had free.\n", to);
 }
 
 static const char *phase_title(double phase)
@@ -292,7 +162,7 @@ static void put_roadmap(FILE *to, const json_t *j)
     }
 }
 
-static void put_dropped(FILE *to, const json_t *j)
+static void put_not_kept(FILE *to, const json_t *j)
 {
     const json_t *list = json_object_get(j, "stages"), *s;
     bool any = false;
@@ -300,10 +170,10 @@ static void put_dropped(FILE *to, const json_t *j)
     json_array_foreach(list, i, s) {
         if (yes(s, "kept"))
             continue;
-        fputs(any ? "- **" : "\n## Dropped, and why\n\n- **", to);
+        fputs(any ? "- **" : "\n## Not kept, and why\n\n- **", to);
         any = true;
         put_pass(to, s);
-        fputs("**: ", to);
+        fprintf(to, "** (%s): ", word(s, "outcome"));
         put_words(to, word(s, "why"));
         fputc('\n', to);
     }
@@ -315,7 +185,7 @@ static void put_config(FILE *to, const json_t *j)
     size_t i;
     fputs("\n## The tuned config\n\n", to);
     if (!length(j, "changes")) {
-        fputs("tuned.yaml is base.yaml: nothing was changed.\n", to);
+        fputs("tuned.yaml is base.yaml, the config as given: nothing was changed.\n", to);
         return;
     }
     fputs("| key | base.yaml | tuned.yaml |\n|---|---|---|\n", to);
@@ -331,6 +201,8 @@ static void put_config(FILE *to, const json_t *j)
     fputs("\nUse it: hone train ", to);
     put_words(to, *word(j, "tuned_config") ? word(j, "tuned_config") : "tuned.yaml");
     fputc('\n', to);
+    if (*word(j, "limits"))
+        fprintf(to, "\nThe same verdict again: hone verify base.yaml tuned.yaml %s\n", word(j, "limits"));
 }
 
 enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct error *err)
@@ -339,10 +211,11 @@ enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct erro
     put_top(to, tune);
     put_waterfall(to, tune);
     put_stages(to, tune);
-    put_points(to, tune);
-    put_sizes(to, tune);
+    tune_put_points(to, tune);
+    tune_put_gates(to, tune);
+    tune_put_sizes(to, tune);
     put_roadmap(to, tune);
-    put_dropped(to, tune);
+    put_not_kept(to, tune);
     put_config(to, tune);
     return OK;
 }

@@ -111,7 +111,7 @@ static void put_track(struct writer *w, int track)
 /* Names the process and the tracks that have events. */
 static void put_tracks(struct writer *w)
 {
-    bool used[INT16_MAX + 1] = {false};
+    bool *used = xcalloc((size_t)INT16_MAX + 1, sizeof *used);
     for (int64_t i = 0; i < w->trace->n; i++)
         if (w->trace->events[i].kind != EVENT_COUNTER)
             used[w->trace->events[i].track] = true;
@@ -119,6 +119,7 @@ static void put_tracks(struct writer *w)
     for (int track = 0; track <= INT16_MAX; track++)
         if (used[track])
             put_track(w, track);
+    free(used);
 }
 
 static void put_counter(struct writer *w, const struct event *e)

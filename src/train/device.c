@@ -4,10 +4,12 @@
 #include "train/train_int.h"
 
 /* Without passes the host starts every kernel itself, as the programs do that people write first. */
-static bool wants_graphs(const struct config *c) { return train_pass_set(c) != 0; }
+static bool wants_graphs(const struct config *c) { return config_pass_set(c) != 0; }
 
 static enum status refuse_cuda(struct error *err)
 {
+    if (!err)
+        return CANNOT;
     const struct error why = *err;
     return error_set(err, why.status, "device is cuda, and %.900s; try device: cpu", why.text);
 }

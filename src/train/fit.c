@@ -1,4 +1,5 @@
 /* Whether a step fits into memory, and which settings would make it fit where it does not, found with the planner. */
+#include "core/setup.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -110,6 +111,8 @@ enum status step_refuse(const struct config *c, int64_t total_steps, struct erro
     if (limit == 0)
         return error_add(err, "; try a smaller train.batch_size, model.seq, model.dim or model.layers");
     step_remedy(c, total_steps, limit, remedy, sizeof remedy);
+    if (setup_check("what would fit", err) != OK)
+        return err->status;
     return error_add(err, ", and %.0f MB are free; try %s", (double)train_available_bytes(c) / 1e6, remedy);
 }
 

@@ -37,15 +37,21 @@ static enum status read_tokenizer(struct generator *g, struct error *err)
     return st;
 }
 
+static enum status choose_device(struct config *c, const char *name, struct error *err)
+{
+    if (strcmp(name, "cpu") && strcmp(name, "cuda"))
+        return error_set(err, BAD_INPUT, "--device is '%.64s'; choose cpu or cuda", name);
+    c->device = strcmp(name, "cuda") ? DEVICE_CPU : DEVICE_CUDA;
+    return OK;
+}
+
 static enum status read_config(struct generator *g, const char *device, struct error *err)
 {
-    char set[64];
-    const char *sets[] = {set};
     const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
-    snprintf(set, sizeof set, "device=%s", device ? device : "");
-    return config_parse(&g->config, g->checkpoint.path, text, strlen(text), sets, device ? 1 : 0, err);
+    const enum status st = config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), err);
+    return st == OK && device ? choose_device(&g->config, device, err) : st;
 }
 
 /* The model is as large as it was trained: no setting makes it smaller. */

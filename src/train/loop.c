@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/setup.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -359,6 +360,9 @@ enum status train_run(const struct config *c, const struct train_options *option
         tell_start(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);
+    } else if (setup_was_stopped()) {               /* nothing was computed, and nothing is written yet */
+        *result = (struct train_result){.loss = NAN, .val_loss = NAN, .interrupted = true};
+        st = OK;
     }
     if (st == OK && l.recording.first && !l.recording.trace)
         warn(&l, "no trace.json was written: none of the steps of --profile was run");

@@ -27,7 +27,8 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     const enum status st = model_run_step(m->run, l, NULL, &whole, err);
     exec_finish(m->run->train);
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
-    m->data_wait_us += (double)(loader_wait_ns(l) - waited) / 1e3;
+    m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
+    m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before);
     return st;
@@ -51,7 +52,7 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     struct recorder *recorder = recorder_new(m->run->train, m->trace);
     enum status st = OK;
     bool whole;
-    const double start = clock_s(), switches = process_preemptions();
+    const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     for (int i = 0; i < WARM_UP && st == OK && !(stop && *stop); i++)
         st = model_run_step(m->run, l, NULL, &whole, err);
     exec_finish(m->run->train);
@@ -63,7 +64,9 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
             progress(context, i + 1, steps);
     }
     recorder_free(recorder);
-    m->preemptions_per_s = (process_preemptions() - switches) / (clock_s() - start);
+    const double seconds = clock_s() - start, later = process_delayed_s();
+    m->preemptions_per_s = (process_preemptions() - switches) / seconds;
+    m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_lanes(m->run->train);
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
     return st;
@@ -114,7 +117,7 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
                           void (*progress)(void *context, int done, int total), void *context, struct error *err)
 {
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
-                         .trace = trace_new()};
+                         .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .trace = trace_new()};
     struct counters counters;
     struct dataset *d;
     struct loader *l = NULL;
@@ -146,6 +149,7 @@ void measured_release(struct measured *m)
     model_run_close(m->run);
     free(m->run);
     free(m->step_us);
+    free(m->wait_us);
     free(m->kernels);
     trace_free(m->trace);
     *m = (struct measured){0};

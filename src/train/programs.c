@@ -1,20 +1,8 @@
 /* The programs of a run: the model, the passes that the config asks for, the training step around it. */
+#include "core/setup.h"
 #include "model/model.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
-
-pass_set train_pass_set(const struct config *c)
-{
-    pass_set set = 0;
-    for (int i = 0; i < CONFIG_PASSES; i++) {
-        const int pass = config_pass_is_on(c, i) ? pass_find(config_pass_name(i)) : -1;
-        if (pass >= 0)
-            set |= (pass_set)1 << pass;
-    }
-    if (c->optimize.precision == PRECISION_BF16)
-        set |= (pass_set)1 << pass_find("mixed-precision");
-    return set;
-}
 
 const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX])
 {
@@ -37,7 +25,7 @@ enum status forward_program(struct program **out, const struct config *c, struct
     struct program *p = NULL;
     enum status st = model_build(&p, &c->model, options, err);
     if (st == OK)
-        st = pass_optimize(p, STAGE_FORWARD, train_pass_set(c), NULL, places, err);
+        st = pass_optimize(p, STAGE_FORWARD, config_pass_set(c), NULL, places, err);
     if (st == OK)
         *out = p;
     else
@@ -79,7 +67,8 @@ enum status train_step_program(struct program **out, const struct config *c, int
     if (st == OK)
         p->memory_limit = step_memory_limit(c);
     if (st == OK)
-        st = pass_optimize(p, STAGE_STEP, train_pass_set(c), NULL, places, err);
+        st = pass_optimize(p, STAGE_STEP, config_pass_set(c), NULL, places, err);
+    setup_done();
     if (st == OK)
         *out = p;
     else

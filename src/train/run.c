@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/setup.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -90,6 +91,7 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
         st = open_eval(r, err);
     if (st == OK)
         st = exec_init_parameters(r->train, (uint64_t)c->train.seed, err);
+    setup_done();
     return st;
 }
 

@@ -65,7 +65,7 @@ struct train_result {
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
     bool interrupted;
-    char checkpoint[CONFIG_PATH_MAX];   /* empty when none was written */
+    char checkpoint[CONFIG_PATH_MAX];   /* empty when there is none: interrupted before the first step could begin */
 };
 
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
@@ -74,9 +74,6 @@ enum status train_run(const struct config *c, const struct train_options *option
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
 enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);
-
-/* The passes that a configuration asks for. */
-pass_set train_pass_set(const struct config *c);
 
 /* The program of a training step of a configuration whose vocabulary is known, after its passes. places[PASSES_MAX] (may be
  * NULL) gets in how many places each pass changed something. The caller frees the program. */
@@ -147,6 +144,7 @@ json_t *json_text(const char *text);
 /* Steps of a configuration, measured without and with events in turns. */
 struct measured {
     double *step_us;                    /* (n): whole steps without events */
+    double *wait_us;                    /* (n): what each of them waited for its batch */
     int n;
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
@@ -154,6 +152,7 @@ struct measured {
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
     double preemptions_per_s;           /* how often other work took a core away */
+    double delayed_share;               /* of the time of the threads: ready to run and without a core; below 0: not known */
     bool has_counters;                  /* of the CPU, per step; where the system lets them be read */
     double instructions, cycles, cache_misses;
     struct exec_memory memory;

@@ -7,6 +7,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/setup.h"
 #include "model/model.h"
 #include "program/rewrite.h"
 #include "train/train_int.h"
@@ -60,6 +61,7 @@ void trial_free(struct trial *t)
 enum status trial_restart(struct trial *t, struct error *err)
 {
     enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
+    setup_done();
     if (st == OK)
         st = model_run_load_init(&t->run, err);
     return st == OK ? open_loader(t, err) : st;

@@ -26,6 +26,22 @@ def check_first_screen(b):
     check("every part has a size", b.value("[...document.querySelectorAll('#iteration .bar span')].every(s => s.getBoundingClientRect().width >= 1)"))
 
 
+def check_one_step_time(b, data):
+    """What the card says is what the sentences and the timeline say."""
+    step = b.value("document.querySelector('.tile .value').textContent")
+    check("the card", step, lambda t: abs(float(t.split("\u00a0")[0]) * {"µs": 1, "ms": 1e3, "s": 1e6}[t.split("\u00a0")[1]] / data["step"]["median_us"] - 1) < 0.006)
+    check("the step of the iteration", b.value("document.querySelector('#iteration .note').textContent"), lambda t: t.startswith(f"Of the step's {step}, ops work for "))
+    check("the step of the timeline", b.value("document.querySelector('#timeline').textContent"), lambda t: f"the median step without recording: {step}." in t)
+    check("three bars", b.value("[...document.querySelectorAll('#iteration h3')].map(h => h.textContent)"),
+          ["Parts of the step", "What was done (ops with their gradients)", "Work of the ops by part of the model (with gradients)"])
+    parts = b.value("[...document.querySelectorAll('#iteration .legend')].pop().textContent")
+    check("parts of the model", parts, lambda t: all(p["name"] in t for p in data["recorded"]["parts"]))
+    check("a quiet machine has no warning", b.value("document.getElementById('warning').hidden"))
+    targets = b.value(column("target"))
+    check("targets", targets, [k["target"] or "–" for k in sorted(data["kinds"], key=lambda k: -k["self_us"])])
+    check("there are some", "unfused-optimizer" in targets)
+
+
 def check_table(b, data):
     by = lambda key, rows, name, sign: [r[name] for r in sorted(rows, key=lambda r: (r[key] is None, sign * (r[key] or 0)))]
     check("kinds by time", b.value(column("kind")), by("self_us", data["kinds"], "kind", -1))
@@ -109,6 +125,7 @@ def checks(b):
     with open(b.folder + "/sample/report.json") as f:
         data = json.load(f)
     check_first_screen(b)
+    check_one_step_time(b, data)
     check_table(b, data)
     check_charts(b, data)
     check_timeline(b)
@@ -122,6 +139,9 @@ def checks(b):
         check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))
         check(f"scripts of {name}", b.value("document.scripts.length"), 3)
         check(f"complaints of {name}", b.complaints(), [])
+    b.open(b.folder + "/hostile/report.html")
+    check("a warning stands before the numbers", b.value("""(() => { const w = document.getElementById('warning'), t = document.getElementById('tiles');
+        return !w.hidden && w.textContent.startsWith("Warning: ") && w.getBoundingClientRect().bottom <= t.getBoundingClientRect().top; })()"""))
     check("names stay text", b.value("document.images.length"), 0)
 
 

@@ -3,21 +3,78 @@
 tiny
 quick="--set verify.seconds=0.05"
 
-ok tune tiny.yaml --budget 20 $quick --out made/ --json
+# consistent REPORT: one set of numbers. The speed-up is the ratio of the steps beside it, of tokens and of MFU, at every size and in
+# the gate; what was kept multiplies; what was not measured was not tried.
+consistent() {
+    python3 - "$1" <<'PY' || fail "$1: the numbers do not agree"
+import sys
+j = eval(open(sys.argv[1]).read(), {"null": None, "true": True, "false": False, "__builtins__": {}})
+def near(x, y, what):
+    if x is None or y is None: return
+    assert abs(x / y - 1) < 1e-6, (what, x, y)
+def ratio(x, y): return None if x is None or y is None else x / y
+def points(p):
+    a, b = p["before"], p["after"]
+    near(ratio(a["step_us"], b["step_us"]), p["speedup"], "step")
+    for key in ("tokens_per_s", "samples_per_s") + (("mfu_percent",) if a["mfu_peak_type"] == b["mfu_peak_type"] else ()):
+        near(ratio(b[key], a[key]), p["speedup"], key)
+    if p["gates"]:
+        assert [g["gate"] for g in p["gates"]] == ["gradients", "loss-curve", "validation", "determinism", "memory", "throughput"], p["gates"]
+        assert p["gates_pass"] == all(g["pass"] for g in p["gates"])
+        if not p.get("taken_back"): near(p["gates"][5]["value"], p["speedup"], "gate")
+points(j)
+for s in j["sizes"]: points(s)
+for f in j["references"]: near(f["step_us"] / f["tuned_step_us"], f["speedup"], f["name"])
+product = 1
+for s in j["stages"]:
+    assert s["outcome"] in ("kept", "dropped", "no gain", "no verdict", "not tried"), s
+    assert s["kept"] is (s["outcome"] == "kept") and (s["measured_speedup"] is None) == (s["outcome"] == "not tried"), s
+    if s["kept"]:
+        assert s["measured_low"] > 1 or "memory falls" in s["why"], s
+    if s["outcome"] == "dropped":
+        assert s["measured_high"] < 1 or "gate" in s["why"] or j["taken_back"], s
+    if s["kept"] and not s["around"]: product *= s["measured_speedup"]
+    near(s["cumulative_speedup"], product, "cumulative")
+won = any(s["kept"] and not s["around"] for s in j["stages"])
+assert won or not [c for c in j["changes"] if c["key"] != "eval.every"], j["changes"]
+if won and not j["interrupted"]:
+    assert j["gates"] and all(g["pass"] for g in j["gates"][:5]) and j["speedup_low"] <= j["speedup"] <= j["speedup_high"], j["gates"]
+    assert j["speedup_low"] > 1 or j["headline"].startswith("A step is no slower"), j["headline"]
+if not won: assert j["speedup"] == 1 and j["before"] == j["after"], j["headline"]
+PY
+}
+
+# from a config that says passes: none, as one writes a step first; where speed is judged, on one thread
+ok tune tiny.yaml --budget 30 $quick --set optimize.passes=none --set threads=1 --out made/ --json
 [ ! -s err ] || fail "something was written to stderr: $(cat err)"
-json out '(len(j["stages"]) >= 1 and all(type(s["predicted_speedup"]) == float and (s["kept"] == true or s["kept"] == false) and s["why"]
-    for s in j["stages"]) and all(type(s["measured_speedup"]) == float for s in j["stages"] if s["kept"])
+cp out made.json
+json out '(len(j["stages"]) >= 1 and all(type(s["predicted_speedup"]) == float and s["why"] for s in j["stages"])
+    and j["given"] == "the program without passes" and j["check"]["speedup_low"] <= j["check"]["speedup_high"]
     and j["after"]["ops"] <= j["before"]["ops"] and j["before"]["planned_bytes"] > 0 and j["interrupted"] == false)'
 json out '(j["schema"] == "hone-report" and j["kind"] == "tune" and len(j["roadmap"]) >= len(j["stages"]) - 1 and j["bound"] and j["headline"]
-    and j["machine"]["threads"] == 2 and j["machine"]["fingerprint"] and j["tuned_config"] == "made/tuned.yaml"
-    and all(d["phase"] in [1, 2, 3] and d["what"] and d["outcome"] in ["kept", "dropped", "not tried"] for d in j["roadmap"])
+    and j["machine"]["threads"] == 1 and j["machine"]["fingerprint"] and j["tuned_config"] == "made/tuned.yaml"
+    and all(d["phase"] in [1, 2, 3] and d["what"] and d["outcome"] in ["kept", "dropped", "no gain", "no verdict", "not tried"] for d in j["roadmap"])
     and all(s["what"] and s["change"] for s in j["stages"]) and 0 < j["before"]["mfu_percent"] < 100
     and j["before"]["mfu_peak_type"] == "f32" and len(j["sizes"]) == 6 and all(s["before"]["fits"] and s["after"]["fits"] for s in j["sizes"]))'
-same "report.json" made/report.json out
+consistent made/report.json
+same "report.json" made/report.json made.json
 grep -q '^| step | ' made/report.md || fail "no step in the report: $(cat made/report.md)"
-grep -q 'passes: none' made/base.yaml || fail "the base has passes: $(cat made/base.yaml)"
+grep -q 'passes: none' made/base.yaml || fail "the base is not what was given: $(cat made/base.yaml)"
 ok train made/tuned.yaml --steps 2 --out trained      # a plain config
-ok verify made/base.yaml made/tuned.yaml --steps 4 --seconds 0.05 --set verify.min_gain=-1 --set verify.memory=2
+ok verify made/base.yaml made/tuned.yaml --steps 4 --seconds 0.05 --set verify.min_gain=-1 --set verify.memory=20
+
+# from a config with all passes: it is the base; whatever was not proved is as it was given
+ok tune tiny.yaml --budget 8 $quick --out given
+consistent given/report.json
+json given/report.json 'j["given"] == "the given config" and not any(s["pass"] in ["flash-attention", "fewer-meetings"] for s in j["stages"])'
+ok train tiny.yaml $quick --out once
+sed -i "s/^  vocab: .*/  vocab: 0/" once/config.yaml                # as it is written, not as the data has it
+same "base.yaml" given/base.yaml once/config.yaml
+ok tune tiny.yaml --budget 0 $quick --set optimize.fuse-loss=off --out predicted
+sed 's/^  fuse-loss: auto$/  fuse-loss: off/' given/base.yaml >wanted.yaml
+grep -q '^  fuse-loss: off$' wanted.yaml || fail "$(cat wanted.yaml)"
+same "base.yaml of --budget 0" predicted/base.yaml wanted.yaml
+same "tuned.yaml of --budget 0" predicted/tuned.yaml wanted.yaml
 
 # the page: one file, with every stage
 python3 - made <<'PY' || fail "the page is not as expected"
@@ -42,9 +99,10 @@ touch taken/file
 refused 2 "hone: 'taken' exists and holds no report; give another --out" tune tiny.yaml --out taken
 
 # gates that no change of rounding passes: flash-attention is dropped, and the report says which gate it was
-ok tune tiny.yaml --budget 20 $quick --set verify.gradients=0 --set verify.loss=0 --out strict
+ok tune tiny.yaml --budget 20 $quick --set optimize.passes=none --set verify.gradients=0 --set verify.loss=0 --out strict
 json strict/report.json '(any("flash-attention" in s["pass"] for s in j["stages"])
-    and all(not s["kept"] and "gate" in s["why"] for s in j["stages"] if "flash-attention" in s["pass"] and s["measured_speedup"] != null))'
+    and all(s["outcome"] == "dropped" and "gate" in s["why"] for s in j["stages"] if "flash-attention" in s["pass"] and s["measured_speedup"] != null))'
+consistent strict/report.json
 ! grep -q 'passes:.*flash-attention' strict/tuned.yaml || fail "what was dropped is in the config: $(cat strict/tuned.yaml)"
 
 # a folder whose name must be quoted and is no UTF-8
@@ -52,12 +110,13 @@ ok tune tiny.yaml --budget 0 --out "$(printf 'a <b>\377')"
 json "$(printf 'a <b>\377')/report.json" 'j["tuned_config"] == "tuned.yaml"'
 
 # stopped on the way: what was proved by then is written
-"$HONE" tune tiny.yaml --budget 60 --out stopped >out 2>err &
+"$HONE" tune tiny.yaml --budget 60 --set optimize.passes=none --out stopped >out 2>err &
 pid=$!
 sleep 1.5
 kill -TERM $pid
 wait $pid || fail "a stopped tune ended with $?: $(cat err)"
 json stopped/report.json 'j["interrupted"] == true and j["headline"][:11] == "Interrupted"'
+consistent stopped/report.json
 ok train stopped/tuned.yaml --steps 1 --out stopped-run
 
 # killed on the way: no half-written config, and what was there stays

@@ -49,16 +49,15 @@ static inline void set_us(struct profiled *x, enum op_kind kind, double us)
             x->profile.ops[i].self_us = us;
 }
 
-/* The recorded step is what ops and gaps add up to. */
+/* The step is what ops and gaps add up to. */
 static inline void add_up(struct profiled *x)
 {
     struct profile *p = &x->profile;
-    p->recorded_us = 0;
+    p->step_us = 0;
     for (int i = 0; i < p->n_ops; i++)
-        p->recorded_us += p->ops[i].self_us;
+        p->step_us += p->ops[i].self_us;
     for (int i = 0; i < p->n_gaps; i++)
-        p->recorded_us += p->gaps[i].us;
-    p->step_us = p->recorded_us;
+        p->step_us += p->gaps[i].us;
 }
 
 static inline void run_detect(struct profiled *x)

@@ -162,7 +162,7 @@ static inline void sample_trace(struct profile *p)
             phase_start = at;
         }
     }
-    sample_event(t, EVENT_STEP, TRACK_HOST, step, -1, 0, p->recorded_us);
+    sample_event(t, EVENT_STEP, TRACK_HOST, step, -1, 0, p->step_us);
     sample_event(t, EVENT_LOADER, TRACK_LOADER, batch, -1, -900, 2500);
     sample_event(t, EVENT_LOADER, TRACK_LOADER, batch, -1, 9000, 2600);
     t->events[t->n++] = (struct event){.start_ns = 5000000, .kind = EVENT_COUNTER, .name = step, .step = SAMPLE_STEP, .op = -1};
@@ -190,9 +190,9 @@ static inline void sample_times(struct profile *p)
     memcpy(p->gaps, gaps, sizeof gaps);
     p->n_split = sizeof split / sizeof *split;
     p->n_gaps = sizeof gaps / sizeof *gaps;
-    p->recorded_us = self + imbalance + SAMPLE_LOADER_US + (p->n_ops ? SAMPLE_DISPATCH_US : 0);
-    p->recorded_step_us = p->recorded_us;
-    p->step_us = p->recorded_us / 1.015;
+    p->step_us = self + imbalance + SAMPLE_LOADER_US + (p->n_ops ? SAMPLE_DISPATCH_US : 0);
+    p->recording_percent = 1.5;
+    p->scale = 1 / 1.015;
     p->step_p10_us = p->step_us * 0.97;
     p->step_p90_us = p->step_us * 1.06;
     p->samples_per_s = (double)p->batch / p->step_us * 1e6;
@@ -203,23 +203,45 @@ static inline void sample_times(struct profile *p)
     p->mfu_band = "40-60 %";
 }
 
+/* By the name: the sample has no program. */
+static inline void sample_parts(struct profile *p)
+{
+    static const char *const words[][2] = {{"attn", "attention"}, {"ffn", "feed-forward"}, {"embed", "embedding"}, {"lm_head", "head and loss"},
+                                           {"loss", "head and loss"}, {"norm", "norms"}, {"add", "norms"}, {"adamw", "optimizer"}};
+    for (int i = 0; i < p->n_ops; i++) {
+        struct profile_op *op = &p->ops[i];
+        op->part = "other";
+        for (int k = 7; k >= 0; k--)
+            op->part = strstr(op->name, words[k][0]) ? words[k][1] : op->part;
+        op->target = strstr(op->name, "softmax") || strstr(op->name, "scores") ? "no-flash-attention"
+                     : strstr(op->name, "adamw") ? "unfused-optimizer" : NULL;
+        op->level = CACHE_LEVELS - 1;
+        op->gradient_share = op->phase == PHASE_BACKWARD;
+    }
+    for (; model_parts[p->n_parts]; p->n_parts++) {
+        p->parts[p->n_parts].name = model_parts[p->n_parts];
+        for (int i = 0; i < p->n_ops; i++)
+            p->parts[p->n_parts].us += strcmp(p->ops[i].part, model_parts[p->n_parts]) ? 0 : p->ops[i].self_us;
+    }
+}
+
 static inline void sample_findings(struct profile *p)
 {
     static const struct finding f[] = {
         {"no-flash-attention", SEVERITY_HIGH, EFFORT_MEDIUM, 0.31, 1.27, 1.18, 1.36, "blocks.*.attn",
          "The scores (8, 8, 256, 256) are written to memory and read back three times per layer.",
          "Set optimize.flash-attention=on: the scores then never leave the cache.",
-         "softmax, mask and scores move 590 MB per step and take 31 % of it.", NULL},
+         "softmax, mask and scores move 590 MB per step and take 31 % of it.", NULL, "flash-attention"},
         {"unfused-optimizer", SEVERITY_MEDIUM, EFFORT_LOW, 0.09, 1.06, 1.03, 1.08, "optimizer",
          "38 AdamW ops run one after the other, each too short for two threads.",
-         "Set optimize.fuse-adamw=on: one op updates every parameter.", "38 ops of 122 µs.", NULL},
+         "Set optimize.fuse-adamw=on: one op updates every parameter.", "38 ops of 122 µs.", NULL, "fused-optimizer"},
         {"unfused-projections", SEVERITY_LOW, EFFORT_LOW, 0.12, 1.03, 1.01, 1.06, "blocks.*.attn.{q,k,v}",
          "Q, K and V read the same input in three matrix products.", "Set optimize.fuse-qkv=on.",
-         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", NULL},
+         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", NULL, "fuse-qkv"},
         {"constant-rebuilt", SEVERITY_LOW, EFFORT_LOW, 0.0001, 1.0, 1.0, 1.001, "mask", "The causal mask is made in every step.",
-         "Build it once.", "mask takes 4 µs.", NULL},
+         "Build it once.", "mask takes 4 µs.", NULL, "hoist-constants"},
         {"small-batch", SEVERITY_LOW, EFFORT_HIGH, 0.05, 1.04, 0.98, 1.1, "train.batch_size", "Products of 8 × 256 rows.",
-         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", NULL},
+         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", NULL, NULL},
     };
     p->findings = arena_copy(&p->arena, f, sizeof f);
     p->n_findings = sizeof f / sizeof *f;
@@ -266,6 +288,7 @@ static inline struct profile *sample_profile(void)
     sample_times(p);
     sample_memory(p);
     sample_trace(p);
+    sample_parts(p);
     sample_findings(p);
     return p;
 }
@@ -293,7 +316,7 @@ static inline struct profile *hostile_profile(void)
     p->config_yaml = HOSTILE;
     snprintf(p->peaks.machine, sizeof p->peaks.machine, "%s", HOSTILE);
     for (int i = 0; i < p->n_ops; i++)
-        p->ops[i].name = p->ops[i].kernel = p->ops[i].made_by = HOSTILE;
+        p->ops[i].name = p->ops[i].kernel = p->ops[i].made_by = p->ops[i].part = p->ops[i].target = HOSTILE;
     for (int i = 0; i < p->n_kinds; i++)
         p->kinds[i].kind = HOSTILE;
     for (int i = 0; i < p->n_split; i++)
@@ -302,8 +325,11 @@ static inline struct profile *hostile_profile(void)
         p->gaps[i].name = HOSTILE;
     for (int i = 0; i < p->n_findings; i++) {
         struct finding *f = &p->findings[i];
-        f->rule = f->where = f->cause = f->fix = f->evidence = HOSTILE;
+        f->rule = f->where = f->cause = f->fix = f->evidence = f->pass = HOSTILE;
     }
+    for (int i = 0; i < p->n_parts; i++)
+        p->parts[i].name = HOSTILE;
+    p->warning = HOSTILE;
     p->trace->names[0] = HOSTILE;
     return p;
 }

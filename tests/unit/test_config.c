@@ -127,31 +127,92 @@ static uint32_t passes_on(const char *text, const char *set)
     uint32_t on = 0;
     if (config_parse(&c, "t.yaml", text, strlen(text), &set, set ? 1 : 0, &err) != OK)
         fail_msg("%s", err.text);
-    for (int i = 0; i < CONFIG_PASSES; i++)
+    for (int i = 0; pass_table[i].name; i++)
         on |= (uint32_t)config_pass_is_on(&c, i) << i;
+    assert_int_equal(on, config_pass_set(&c));
     return on;
 }
 
 static uint32_t bit_of(const char *name) { return 1u << pass_find(name); }
 
-/* The config knows the passes by name only: they are those of the table, in its order, with the same words. */
+/* Every pass of the table has its key, with its words and its default, but for the one that is a precision. */
 static void test_passes_are_those_of_the_table(void **state)
 {
     (void)state;
-    for (int i = 0; i < CONFIG_PASSES; i++) {
+    int precisions = 0;
+    for (int i = 0; pass_table[i].name; i++) {
         char key[64];
+        const int at = config_key_find(pass_table[i].key);
+        assert_true(at >= 0);
+        if (pass_table[i].traits & PASS_IS_PRECISION) {
+            precisions++;
+            continue;
+        }
         snprintf(key, sizeof key, "optimize.%s", pass_table[i].name);
-        assert_string_equal(config_pass_name(i), pass_table[i].name);
-        assert_string_equal(config_keys[config_key_find(key)].help, pass_table[i].what);
+        assert_string_equal(pass_table[i].key, key);
+        assert_string_equal(config_key(at).help, pass_table[i].what);
+        assert_int_equal(config_key(at).offset, offsetof(struct config, optimize.pass) + (size_t)i * sizeof(enum pass_switch));
     }
-    assert_string_equal(pass_table[CONFIG_PASSES].name, "mixed-precision");      /* switched by optimize.precision */
-    assert_null(pass_table[CONFIG_PASSES + 1].name);
+    assert_int_equal(precisions, 1);
+}
+
+/* Whatever the config says of passes, one that it does not name is switched on and off, and nothing else changes. */
+static void test_passes_are_switched(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {GPT, GPT "optimize: {passes: none}", GPT "optimize: {passes: [fuse-loss]}",
+                                        GPT "optimize: {fewer-meetings: off, precision: bf16}"};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        for (int i = 0; pass_table[i].name; i++) {
+            struct config c, read;
+            struct error err;
+            if (config_parse(&c, "t.yaml", texts[k], strlen(texts[k]), NULL, 0, &err) != OK)
+                fail_msg("%s", err.text);
+            const pass_set before = config_pass_set(&c), bit = (pass_set)1 << i;
+            if (config_pass_is_named(&c, i))
+                continue;
+            for (int round = 0; round < 2; round++) {
+                const bool on = !(config_pass_set(&c) & bit);
+                config_pass_switch(&c, i, on);
+                assert_int_equal(config_pass_set(&c), on ? before | bit : before & ~bit);
+                char *text = config_text(&c);           /* and so it is written */
+                if (config_parse(&read, "t.yaml", text, strlen(text), NULL, 0, &err) != OK)
+                    fail_msg("%s", err.text);
+                assert_int_equal(config_pass_set(&read), config_pass_set(&c));
+                free(text);
+            }
+        }
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    static const char one[] = GPT "data: {source: text, path: 'a: b'}", two[] = GPT "data: {source: text, path: c}\nthreads: 3";
+    struct config a, b;
+    struct config_difference d;
+    struct error err;
+    int at = 0;
+    assert_int_equal(config_parse(&a, "a.yaml", one, strlen(one), NULL, 0, &err), OK);
+    assert_int_equal(config_parse(&b, "b.yaml", two, strlen(two), NULL, 0, &err), OK);
+    config_pass_switch(&b, pass_find("fewer-meetings"), false);
+    assert_true(config_differ(&d, &a, &b, &at));
+    assert_string_equal(d.key, "data.path");
+    assert_string_equal(d.a, "\"a: b\"");
+    assert_string_equal(d.b, "\"c\"");
+    assert_true(config_differ(&d, &a, &b, &at));
+    assert_string_equal(d.key, "optimize.fewer-meetings");
+    assert_string_equal(d.b, "off");
+    assert_true(config_differ(&d, &a, &b, &at));
+    assert_string_equal(d.key, "threads");
+    assert_false(config_differ(&d, &a, &b, &at));
+    at = 0;
+    assert_false(config_differ(&d, &a, &a, &at));
 }
 
 static void test_passes(void **state)
 {
     (void)state;
-    const uint32_t all = (1u << CONFIG_PASSES) - 1, qkv = bit_of("fuse-qkv"), loss = bit_of("fuse-loss");
+    const uint32_t all = bit_of("mixed-precision") - 1, qkv = bit_of("fuse-qkv"), loss = bit_of("fuse-loss");
     const struct { const char *text, *set; uint32_t on; } cases[] = {
         {GPT, NULL, all},
         {GPT "optimize: {passes: all}", NULL, all},
@@ -257,8 +318,8 @@ static void test_print(void **state)
 static void test_schema(void **state)
 {
     (void)state;
-    for (int i = 0; i < config_key_count; i++) {
-        const struct config_key *k = &config_keys[i];
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key row_of = config_key(i), *k = &row_of;
         struct config c;
         struct error err = {0};
         struct config_reader r = {.c = &c, .file = "t", .err = &err};
@@ -276,6 +337,26 @@ static void test_schema(void **state)
     }
 }
 
+/* What another version of hone has saved: keys that it had, and that only say how a run works, are left out. */
+static void test_saved_by_another_version(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: llama, dim: 64}\noptimize: {passes: [fuse-qkv, fuse-all], fuse-all: auto, capture: 'on'}\n"
+                               "eval: {sometimes: 3}\n";
+    static const char *const refused[] = {"model: {arch: gpt, hats: 3}\n", "model: {arch: gpt}\ntrain: {hats: 3}\n",
+                                          "model: {arch: gpt}\ndata: {hats: 3}\n", "model: {arch: gpt}\nhats: {a: 3}\n",
+                                          "model: {arch: gpt}\neval: {every: often}\n"};
+    struct config c;
+    struct error err;
+    assert_int_equal(config_parse(&c, "t.yaml", text, sizeof text - 1, NULL, 0, &err), BAD_INPUT);
+    if (config_parse_saved(&c, "t.yaml", text, sizeof text - 1, &err) != OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(c.model.dim, 64);
+    assert_true(config_pass_set(&c) == (pass_set)1 << pass_find("fuse-qkv"));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_int_equal(config_parse_saved(&c, "t.yaml", refused[i], strlen(refused[i]), &err), BAD_INPUT);
+}
+
 static void test_reference(void **state)
 {
     (void)state;
@@ -284,8 +365,8 @@ static void test_reference(void **state)
     FILE *f = open_memstream(&text, &length);
     config_print_reference(f);
     fclose(f);
-    for (int i = 0; i < config_key_count; i++) {
-        snprintf(row, sizeof row, "\n| `%s` | ", config_keys[i].name);
+    for (int i = 0; i < config_key_count(); i++) {
+        snprintf(row, sizeof row, "\n| `%s` | ", config_key(i).name);
         assert_non_null(strstr(text, row));
     }
     assert_non_null(strstr(text, "| `model.heads` | `8` | 1 to 4096 | attention heads; must divide dim |\n"));
@@ -439,13 +520,15 @@ int main(void)
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_set_order),
-        cmocka_unit_test(test_passes_are_those_of_the_table),
+        cmocka_unit_test(test_passes_are_those_of_the_table), cmocka_unit_test(test_passes_are_switched),
+        cmocka_unit_test(test_differences),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_passes_are_printed),
         cmocka_unit_test(test_round_trip_shipped),
         cmocka_unit_test(test_round_trip_odd),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_schema),
+        cmocka_unit_test(test_saved_by_another_version),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_lookup),

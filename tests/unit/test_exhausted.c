@@ -10,6 +10,12 @@
 #include "core/arena.h"
 #include "support/check.h"
 
+/* Under a sanitizer: let absurd sizes fail as they do without. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 enum { TOLD = 77 };
 
 static void end(void) { _exit(TOLD); }
@@ -22,10 +28,10 @@ static void by_arena(void)
     arena_alloc(&a, SIZE_MAX / 2);
 }
 
-/* Runs it in a child whose output goes to a pipe; returns the child's status, and how much it printed. */
-static int run(void (*ask)(void), void (*told)(void), ssize_t *printed)
+/* Runs it in a child whose output goes to a pipe; returns the child's status. Sanitizers may have something to say; hone has not. */
+static int run(void (*ask)(void), void (*told)(void))
 {
-    char text[256];
+    char text[4096];
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);
     fflush(NULL);
@@ -40,8 +46,10 @@ static int run(void (*ask)(void), void (*told)(void), ssize_t *printed)
         _exit(0);
     }
     close(ends[1]);
-    *printed = read(ends[0], text, sizeof text);
+    const ssize_t n = read(ends[0], text, sizeof text - 1);
     close(ends[0]);
+    text[n > 0 ? n : 0] = '\0';
+    assert_null(strstr(text, "hone:"));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return status;
 }
@@ -51,10 +59,8 @@ static void test_who_is_told(void **state)
     (void)state;
     void (*const ways[])(void) = {by_calloc, by_realloc, by_arena};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        ssize_t printed;
-        const int status = run(ways[i], end, &printed);
+        const int status = run(ways[i], end);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
-        assert_int_equal(printed, 0);
     }
 }
 
@@ -66,8 +72,7 @@ static void test_nobody_is_told(void **state)
     (void)state;
     void (*const told[])(void) = {NULL, returns};
     for (int i = 0; i < 2; i++) {
-        ssize_t printed;
-        const int status = run(by_calloc, told[i], &printed);
+        const int status = run(by_calloc, told[i]);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     }
 }

@@ -1,4 +1,5 @@
-/* Generation sees what training saw: a model with segments gets the segments that its data would have. */
+/* Generation sees what training saw: a model with segments gets the segments that its data would have. And it takes checkpoints of
+ * versions whose passes had other names, as resuming does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -121,11 +122,55 @@ static void test_segments_of_bytes(void **state)
     check_model("byte");
 }
 
+/* The run's checkpoint again, as a version would have written it that named a pass otherwise; returns its folder. */
+static void save_as_older(char path[CONFIG_PATH_MAX], const char *out, const char *newest)
+{
+    struct checkpoint ck;
+    struct error err;
+    assert_ok(checkpoint_load(&ck, newest, &err), err);
+    const char *text = json_string_value(json_object_get(ck.manifest, "config"));
+    const char *at = strstr(text, "fewer-meetings: auto");
+    assert_non_null(at);
+    json_t *config = json_sprintf("%.*scapture: auto%s", (int)(at - text), text, at + strlen("fewer-meetings: auto"));
+    json_t *extra = json_pack("{s:O, s:o, s:O, s:O}", "name", json_object_get(ck.manifest, "name"), "config", config, "tokenizer",
+                              json_object_get(ck.manifest, "tokenizer"), "train_samples",
+                              json_object_get(ck.manifest, "train_samples"));
+    assert_non_null(extra);
+    assert_ok(checkpoint_save(path, out, ck.step, ck.weights.tensors, ck.weights.n, ck.state.tensors, ck.state.n, extra, 3, &err), err);
+    json_decref(extra);
+    checkpoint_release(&ck);
+}
+
+static void test_of_an_older_version(void **state)
+{
+    (void)state;
+    struct config c = small_config("char");
+    char folder[] = "/tmp/hone-generate-XXXXXX", out[64], older[64], path[CONFIG_PATH_MAX], now[64] = "", then[64] = "";
+    const struct train_observer watch = {.context = NULL};
+    struct train_result result;
+    struct error err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(out, sizeof out, "%s/run", folder);
+    snprintf(older, sizeof older, "%s/older", folder);
+    c.train.steps = 10;
+    assert_ok(train_run(&c, &(struct train_options){.out = out}, &watch, &result, &err), err);
+    save_as_older(path, older, result.checkpoint);
+    const struct generate_options o = {.prompt = "x", .tokens = 20};
+    assert_ok(generate_run(result.checkpoint, &o, take_text, now, &err), err);
+    assert_ok(generate_run(path, &o, take_text, then, &err), err);
+    assert_string_equal(then, now);
+    c.train.steps = 12;
+    assert_ok(train_run(&c, &(struct train_options){.out = older, .resume = true}, &watch, &result, &err), err);
+    assert_int_equal(result.steps, 12);
+    assert_ok(fs_remove_tree(folder, &err), err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_segments_of_characters),
         cmocka_unit_test(test_segments_of_bytes),
+        cmocka_unit_test(test_of_an_older_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -314,9 +314,52 @@ static void test_sizes_are_reported(void **state)
     assert_int_equal(m.gradients, parameters);
     assert_int_equal(m.state, 2 * parameters + 4);          /* two moments and the step */
     assert_int_equal(m.inputs, 2 * 30 * 4 + 3 * 4);         /* tokens and targets, three host scalars */
+    assert_int_equal(m.sums, 0);
     assert_true(m.workspace > parameters && m.workspace < m.naive_workspace);
     exec_free(e);
     b->free(b);
+}
+
+/* With micro-batches: sums of gradients are gradients, not state of the optimizer; and what backward makes is a gradient also where it
+ * is written over an activation that dies. */
+static void test_classes(void **state)
+{
+    (void)state;
+    struct optimizer_settings s = small_settings();
+    s.accumulate = 3;
+    struct program *p = small_training(small_models[SMALL_GPT], &s);
+    struct memory_point *points = xcalloc((size_t)p->n_ops, sizeof *points);
+    const double parameters = 4 * (double)program_parameters(p);
+    pass_memory_timeline(p, points);
+    for (int i = 0; i < p->n_ops; i++) {
+        assert_near(points[i].state, 2 * parameters + 4, 0, "two moments and the step");
+        assert_true(points[i].gradients >= parameters);
+        assert_near(points[i].parameters, parameters, 0, "parameters");
+    }
+    free(points);
+    program_free(p);
+
+    /* x -> gelu -> y; backward: dx in the memory of x, which dies there, then its sum of squares. */
+    p = program_new("reuse");
+    const value_id t = program_add_parameter(p, "t", shape_of(2, (int64_t)8, (int64_t)16), ROLE_EMBEDDING, INIT_NORMAL, 0.02f);
+    p->tokens = program_add_value(p, "tokens", VALUE_INPUT, I32, shape_of(2, (int64_t)4, (int64_t)4));
+    const value_id x = program_emit(p, OP_EMBED, (struct op_attrs){0}, "x", 2, t, p->tokens);
+    p->phase = PHASE_BACKWARD;
+    const value_id dx = program_emit(p, OP_GELU_GRAD, (struct op_attrs){0}, "dx", 2, x, x);
+    const value_id dz = program_emit(p, OP_MUL, (struct op_attrs){0}, "dz", 2, dx, x);
+    program_emit(p, OP_SUM_SQUARES, (struct op_attrs){0}, "sum", 1, dz);
+    struct memory_plan plan;
+    pass_memory_plan(p, &plan);
+    assert_true(plan.offset[dz] == plan.offset[dx] || plan.offset[dz] == plan.offset[x]);      /* written over one of them */
+    memory_plan_release(&plan);
+    struct memory_point few[4];
+    pass_memory_timeline(p, few);
+    assert_near(few[1].activations, 1024, 0, "x");
+    assert_near(few[1].gradients, 1024, 0, "dx");
+    assert_near(few[2].activations + few[2].gradients, 2048, 0, "both, one of them written over");
+    assert_near(few[3].activations, 0, 0, "x is gone");
+    assert_near(few[3].gradients, 1024 + 64, 0, "dz and its sum");
+    program_free(p);
 }
 
 int main(void)
@@ -326,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_gradients_without_an_optimizer),
         cmocka_unit_test(test_small_plans),
+        cmocka_unit_test(test_classes),
         cmocka_unit_test(test_value_read_twice),
         cmocka_unit_test(test_other_sizes_are_not_reused),
         cmocka_unit_test(test_plan_changes_no_bit),

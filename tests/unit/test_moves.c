@@ -1,4 +1,4 @@
-/* What tune can do: predictions, proposals of settings, and the loop on a tiny model. */
+/* What tune can do: predictions, and proposals of passes and settings. */
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,8 @@ static void test_every_pass_is_a_move(void **state)
         assert_int_equal(m.pass, passes);
     }
     for (; move_get(all, &m); all++) {
-        assert_true(m.what && m.answers && m.propose && rule_text_find(m.answers));
+        assert_true(m.what && m.propose && (m.off ? !m.answers : rule_text_find(m.answers) != NULL));
+        assert_int_equal(m.off, !strncmp(m.name, "without ", 8));
         for (int i = 0; i < all && move_get(i, &other); i++)
             assert_string_not_equal(m.name, other.name);
     }
@@ -170,125 +171,40 @@ static void test_loader(void **state)
     situation_release(&s);
 }
 
-/* ---- the loop ---- */
+static bool is_proposed(const struct situation *s, const char *name) { return proposed(s, name).places > 0; }
 
-static struct tune_result tuned(const struct config *c, double budget_s)
-{
-    static struct tune_result r;
-    struct error err;
-    const struct peaks peaks = some_peaks();
-    assert_ok(tune_run(&r, c, &(struct tune_options){.budget_s = budget_s, .peaks = &peaks}, &err), err);
-    return r;
-}
-
-static void test_loop(void **state)
-{
-    (void)state;
-    struct config c = tiny(NULL);
-    struct tune_result r = tuned(&c, 100);
-    assert_true(r.n_stages >= 2 && r.n_roadmap >= r.n_stages && *r.bound && !r.out_of_time && !r.interrupted);
-    assert_int_equal(r.base.optimize.passes.choice, PASSES_NONE);
-    assert_int_equal(r.tuned.model.vocab, c.model.vocab);
-    const struct tune_stage *evaluation = NULL;
-    for (int i = 0; i < r.n_stages; i++) {
-        const struct tune_stage *s = &r.stages[i];
-        if (!strcmp(s->pass, "eval-schedule"))
-            evaluation = s;
-        if (!*s->change || !*s->why || !(s->low <= s->measured && s->measured <= s->high))
-            fail_msg("%s: change '%s', why '%s', %g in %g to %g", s->pass, s->change, s->why, s->measured, s->low, s->high);
-    }
-    /* Which stages are kept is the clock's word; but after every step a validation of eight batches is too much on any machine. */
-    assert_true(evaluation && evaluation->kept && r.before.mfu_percent > 0 && r.after.mfu_percent > 0);
-    assert_true(r.after.ops <= r.before.ops || r.tuned.train.batch_size < c.train.batch_size);
-    for (int i = 1; i < r.n_roadmap; i++)
-        assert_true(r.roadmap[i - 1].phase < r.roadmap[i].phase ||
-                    (r.roadmap[i - 1].phase == r.roadmap[i].phase && r.roadmap[i - 1].predicted >= r.roadmap[i].predicted));
-
-    /* where no gate can hold, nothing that touches the step is kept, and the reason is said */
-    c.verify.validation = -1;
-    r = tuned(&c, 100);
-    for (int i = 0; i < r.n_stages; i++) {
-        if (!strcmp(r.stages[i].pass, "eval-schedule"))
-            continue;
-        assert_false(r.stages[i].kept);         /* bf16 may fail an earlier gate */
-        const char *why = strcmp(r.stages[i].pass, "mixed-precision") ? "gate validation" : "gate ";
-        assert_memory_equal(r.stages[i].why, why, strlen(why));
-    }
-    assert_int_equal(r.tuned.optimize.passes.choice, PASSES_NONE);
-
-    r = tuned(&c, 0);                       /* predictions only */
-    assert_true(r.out_of_time && r.n_roadmap > 0 && r.n_stages > 0);
-    for (int i = 0; i < r.n_stages; i++)
-        assert_true(!r.stages[i].kept && isnan(r.stages[i].measured));
-}
-
-static bool is_in_roadmap(const struct tune_result *r, const char *name)
-{
-    for (int i = 0; i < r->n_roadmap; i++)
-        if (!strcmp(r->roadmap[i].name, name))
-            return true;
-    return false;
-}
-
-/* What is switched off is not proposed, nor what is on; recompute is kept, within the memory that the config gives. */
-static void test_switches(void **state)
+/* Only what is on, does something and has no key of its own in the config is switched off to see; recompute is there for need alone. */
+static void test_without(void **state)
 {
     (void)state;
     struct config c = tiny("optimize.passes=all");
-    struct tune_result r = tuned(&c, 0);
-    assert_true(is_in_roadmap(&r, "flash-attention") && is_in_roadmap(&r, "mixed-precision") && !is_in_roadmap(&r, "recompute"));
-    const int flash = config_pass_find("flash-attention"), recompute = config_pass_find("recompute");
-    assert_true(config_pass_is_on(&r.tuned, recompute) && !config_pass_is_on(&r.tuned, flash));
-    c.optimize.pass[flash] = c.optimize.pass[recompute] = PASS_OFF;
+    c.optimize.pass[pass_find("fuse-qkv")] = PASS_ON;
+    struct situation s = measured(&c);
+    const struct proposal p = proposed(&s, "without flash-attention");
+    assert_true(p.places > 0 && !config_pass_is_on(&p.next, pass_find("flash-attention")) && p.predicted > 0);
+    assert_int_equal(config_pass_set(&p.next), config_pass_set(&c) & ~((pass_set)1 << pass_find("flash-attention")));
+    assert_string_equal(p.change, "optimize.flash-attention: off");
+    assert_false(is_proposed(&s, "without fuse-qkv") || is_proposed(&s, "without recompute") || is_proposed(&s, "without fuse-gate-up") ||
+                 is_proposed(&s, "without mixed-precision") || is_proposed(&s, "flash-attention"));
+    situation_release(&s);
+
+    c = tiny("optimize.passes=[fuse-loss]");
     c.optimize.precision = PRECISION_BF16;
-    r = tuned(&c, 0);
-    assert_true(!is_in_roadmap(&r, "flash-attention") && !is_in_roadmap(&r, "mixed-precision") && is_in_roadmap(&r, "fuse-qkv"));
-    assert_false(config_pass_is_on(&r.tuned, recompute));
-    assert_int_equal(r.tuned.optimize.pass[flash], PASS_OFF);
-}
-
-/* Stops at the so many-th word of progress. */
-struct stopper {
-    volatile sig_atomic_t stop;
-    int after;
-};
-
-static void stop_after(void *context, const char *what, double part)
-{
-    struct stopper *s = context;
-    (void)what;
-    (void)part;
-    s->stop = --s->after <= 0;
-}
-
-/* Wherever it is stopped there is a result, and its config has what the stages say was kept. */
-static void test_stopped(void **state)
-{
-    (void)state;
-    struct config c = tiny("verify.gradients=0.01");
-    const struct peaks peaks = some_peaks();
-    for (int after = 0; after <= 4; after++) {
-        static struct tune_result r;
-        struct error err;
-        struct stopper s = {.stop = after == 0, .after = after};
-        assert_ok(tune_run(&r, &c, &(struct tune_options){.budget_s = 100, .peaks = &peaks, .stop = &s.stop,
-                                                          .progress = after ? stop_after : NULL, .context = &s}, &err), err);
-        assert_true(r.interrupted && r.n_stages <= after / 2);
-        bool kept = false;
-        for (int i = 0; i < r.n_stages; i++)
-            kept |= r.stages[i].kept;
-        const struct config base = r.base;
-        assert_int_equal(kept, memcmp(&r.tuned.optimize, &base.optimize, sizeof base.optimize) || r.tuned.train.batch_size != 2 ||
-                                   r.tuned.eval.every.n != 1);
-    }
+    s = measured(&c);
+    const struct proposal list = proposed(&s, "without fuse-loss"), exact = proposed(&s, "without mixed-precision");
+    assert_true(list.places > 0 && list.next.optimize.passes.choice == PASSES_NONE && exact.places > 0);
+    assert_string_equal(list.change, "optimize.passes: - fuse-loss");
+    assert_string_equal(exact.change, "optimize.precision: f32");
+    assert_int_equal(exact.next.optimize.precision, PRECISION_F32);
+    assert_true(is_proposed(&s, "fuse-qkv") && !is_proposed(&s, "without fuse-qkv"));
+    situation_release(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pass_is_a_move), cmocka_unit_test(test_prediction), cmocka_unit_test(test_batch_size),
-        cmocka_unit_test(test_evaluation),           cmocka_unit_test(test_loader),     cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_switches),             cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_evaluation),           cmocka_unit_test(test_loader),     cmocka_unit_test(test_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,13 +103,73 @@ static void test_remember_and_recall(void **state)
     assert_false(peaks_recall(&back, a.machine, 2));
     assert_false(peaks_recall(&back, "cpu", 4));
 
-    struct peaks newer = b;
+    struct peaks newer = b, best = b;                   /* the best that was ever seen is kept, number by number */
     newer.gemm_gflops = 5;
-    newer.bf16_gflops = 0;                              /* no such products */
+    newer.bf16_gflops = best.bf16_gflops = 99;
+    newer.copy_gb_per_s[1] = 1;
+    newer.copy_gb_per_s[3] = best.copy_gb_per_s[3] = 7;
     remember(&newer);
-    assert_recalled(&newer);
+    assert_recalled(&best);
     assert_recalled(&a);
     assert_recalled(&c);
+}
+
+/* Forgotten for every number of threads, and for no other machine. */
+static void test_forget(void **state)
+{
+    (void)state;
+    const struct peaks one = sample("m", 1), two = sample("m", 2), other = sample("n", 2);
+    struct peaks back;
+    struct error err;
+    assert_ok(peaks_forget("m", &err), err);            /* there is nothing yet */
+    assert_false(fs_exists(at("cache/hone/peaks.json")));
+    remember(&one);
+    remember(&two);
+    remember(&other);
+    assert_ok(peaks_forget("m", &err), err);
+    assert_false(peaks_recall(&back, "m", 1));
+    assert_false(peaks_recall(&back, "m", 2));
+    assert_recalled(&other);
+    struct peaks less = two;
+    less.gemm_gflops = 5;
+    remember(&less);                                    /* and what was forgotten does not count any more */
+    assert_recalled(&less);
+}
+
+/* Rounds as a busy machine shows them: the first ones too low. */
+struct shown {
+    const double *gflops;
+    int n, at;
+};
+
+static void show(void *context, struct peaks *round)
+{
+    struct shown *s = context;
+    round->gemm_gflops = s->gflops[s->at < s->n ? s->at : s->n - 1];
+    round->copy_gb_per_s[3] = 10;
+    s->at++;
+}
+
+static int settle(struct peaks *p, const double *gflops, int n)
+{
+    struct shown s = {gflops, n, 0};
+    *p = (struct peaks){.threads = 2};
+    assert_int_equal(peaks_settle(p, show, &s), s.at);
+    return s.at;
+}
+
+static void test_settle(void **state)
+{
+    (void)state;
+    struct peaks p;
+    const double quiet[] = {70, 70.1, 69, 70.2}, busy[] = {40, 38, 39, 55, 41, 70, 40, 69, 41}, endless[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+                                                                                                             11, 12, 13, 14};
+    assert_int_equal(settle(&p, quiet, 4), 1 + PEAKS_QUIET_ROUNDS);
+    assert_true(p.gemm_gflops == 70.2 && p.copy_gb_per_s[3] == 10 && p.threads == 2);
+    assert_int_equal(settle(&p, busy, 9), 6 + PEAKS_QUIET_ROUNDS);      /* the sixth rose last */
+    assert_true(p.gemm_gflops == 70);
+    assert_int_equal(settle(&p, endless, 14), PEAKS_ROUNDS_MOST);
+    assert_true(p.gemm_gflops == PEAKS_ROUNDS_MOST);
 }
 
 /* Nothing but the cache is left in the folder. */
@@ -318,7 +378,7 @@ static void test_cannot_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_no_leftovers), TEST(test_where),
+        TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_forget), TEST(test_settle), TEST(test_no_leftovers), TEST(test_where),
         TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_long_machine),
         TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };

@@ -52,17 +52,18 @@ static void test_parts_by_hand(void **state)
     add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 350, 1300);
     add(t, EVENT_WAIT, TRACK_HOST, TRACE_RECORDING, -1, 1300, 1400);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 2000);
-    const double step_us[] = {1.8, 2.2, 2.0};
+    const double step_us[] = {1.7, 2.1, 1.9};       /* as long as the recorded one without the recording: nothing is scaled */
     const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us,
                                      .n_steps = 3, .batch = 4, .seq = 5, .accumulate = 1, .model_flops = 10,
                                      .evaluation_us = 0.5, .name = "one"};
     struct profile out;
     struct error err;
     assert_ok(profile_build(&out, &in, &err), err);
-    assert_near(out.step_us, 2.0, 1e-12, "the median step");
-    assert_near(out.samples_per_s, 2e6, 1e-3, "samples per second");
-    assert_near(out.tokens_per_s, 1e7, 1e-3, "tokens per second");
-    assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
+    assert_near(out.step_us, 1.9, 1e-12, "the median step");
+    assert_near(out.recording_percent, 100 * (2 / 1.9 - 1), 1e-9, "what recording costs");
+    assert_near(out.samples_per_s, 4 / 1.9e-6, 1e-3, "samples per second");
+    assert_near(out.tokens_per_s, 20 / 1.9e-6, 1e-3, "tokens per second");
+    assert_near(out.mfu_percent, 10 / 1.9e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
     assert_true(out.mfu_peak.gflops == 10 && !out.mfu_peak.bf16);
     assert_int_equal(out.n_ops, 1);
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
@@ -74,12 +75,29 @@ static void test_parts_by_hand(void **state)
     assert_near(part(out.gaps, out.n_gaps, "loader wait"), 0.3, 1e-12, "loader");
     assert_near(part(out.gaps, out.n_gaps, "upload"), 0.05, 1e-12, "upload");
     assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.95 - 0.78, 1e-12, "dispatch");
-    assert_near(part(out.gaps, out.n_gaps, "recording"), 0.1, 1e-12, "recording");
     assert_near(part(out.gaps, out.n_gaps, "host"), 0.6, 1e-12, "host");
     assert_near(part(out.split, out.n_split, "data"), 0.35, 1e-12, "data");
     assert_near(part(out.split, out.n_split, "forward"), 0.95, 1e-12, "forward");
     assert_near(part(out.split, out.n_split, "evaluation"), 0.5, 1e-12, "evaluation");
-    assert_near(part(out.split, out.n_split, "other"), 0.7, 1e-12, "other");
+    assert_near(part(out.split, out.n_split, "other"), 0.6, 1e-12, "other");
+    assert_near(part(out.parts, out.n_parts, "head and loss"), 0.7, 1e-12, "a product outside the blocks");
+    profile_release(&out);
+
+    /* steps without events that take twice as long: so does each part of them; what they waited for data is known */
+    struct profile_input slower = in;
+    const double slow_us[] = {3.8}, wait_us[] = {1.0};
+    slower.step_us = slow_us;
+    slower.n_steps = 1;
+    assert_ok(profile_build(&out, &slower, &err), err);
+    assert_near(out.scale, 2, 1e-12, "scale");
+    assert_near(out.ops[0].self_us, 1.4, 1e-12, "self time, scaled");
+    assert_near(part(out.gaps, out.n_gaps, "loader wait"), 0.6, 1e-12, "loader, scaled");
+    profile_release(&out);
+    slower.wait_us = wait_us;
+    assert_ok(profile_build(&out, &slower, &err), err);
+    assert_near(out.scale, 2.8 / 1.6, 1e-12, "the rest, scaled");
+    assert_near(part(out.gaps, out.n_gaps, "loader wait"), 1.0, 1e-12, "loader, as measured");
+    assert_near(part(out.gaps, out.n_gaps, "host"), 0.6 * 2.8 / 1.6, 1e-12, "host");
     profile_release(&out);
 
     /* the same step with operands in bf16, of which the machine multiplies four times as many */
@@ -88,7 +106,7 @@ static void test_parts_by_hand(void **state)
     p->ops[0].attrs.bf16 = true;
     assert_ok(profile_build(&out, &bf16, &err), err);
     assert_true(out.mfu_peak.bf16 && out.mfu_peak.gflops == 40);
-    assert_near(out.mfu_percent, 10 / 2e-6 / 1e9 / 40 * 100, 1e-9, "MFU in bf16");
+    assert_near(out.mfu_percent, 10 / 1.9e-6 / 1e9 / 40 * 100, 1e-9, "MFU in bf16");
     assert_near(out.ops[0].floor_us, 48 / 40.0 / 1e3, 1e-12, "the floor in bf16");
     profile_release(&out);
     trace_free(t);
@@ -118,7 +136,7 @@ static void test_threads_that_do_not_meet(void **state)
     add(t, EVENT_OP, TRACK_THREADS + 1, "v", 3, 1140, 1200);
     add(t, EVENT_PHASE, TRACK_HOST, "optimize", -1, 1100, 1200);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1200);
-    const double step_us[] = {1};
+    const double step_us[] = {1.1};
     const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
                                      .batch = 1, .seq = 1, .accumulate = 1};
     struct profile out;
@@ -132,6 +150,108 @@ static void test_threads_that_do_not_meet(void **state)
     assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.01 + 0.02, 1e-12, "dispatch");
     profile_release(&out);
     trace_free(t);
+    program_free(p);
+}
+
+/* Two products of 48 FLOPs in a step of 1 µs, of which each works `a_ns` and `b_ns`; held against these peaks. */
+static struct profile two_products(struct program **program, int64_t a_ns, int64_t b_ns, double step_us, struct peaks peaks, double model_flops)
+{
+    struct program *p = *program = one_op();
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "z", 2, (value_id)0, (value_id)1);
+    struct trace *t = trace_new();
+    add(t, EVENT_OP, TRACK_THREADS, "y", 0, 0, a_ns);
+    add(t, EVENT_OP, TRACK_THREADS, "z", 1, a_ns, a_ns + b_ns);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 1000);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1000);
+    const struct profile_input in = {.program = p, .trace = t, .peaks = peaks, .threads = 1, .step_us = &step_us, .n_steps = 1,
+                                     .batch = 1, .seq = 1, .accumulate = 1, .model_flops = model_flops};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    trace_free(t);
+    return out;
+}
+
+static void release_both(struct profile *p, struct program *program)
+{
+    profile_release(p);
+    program_free(program);
+}
+
+/* 48 FLOPs at 0.1 GFLOP/s take 0.48 µs at least. */
+static void test_nothing_is_above_its_roofline(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {.threads = 1, .gemm_gflops = 0.1, .copy_gb_per_s = {[3] = 100}, .machine = "slow"};
+    struct program *program;
+
+    /* The first op ran at its roofline, the second a little above. Steps without events are shorter by 0.02: what is not bound by the
+     * roofline is, 0.01 of the second op and 0.01 of 0.03 between ops. */
+    struct profile p = two_products(&program, 480, 490, 0.98, peaks, 1);
+    assert_near(p.peaks.gemm_gflops, 0.1, 0, "nobody beat the peak");
+    assert_near(p.ops[0].self_us, 0.48, 1e-9, "an op does not get faster than it can be");
+    assert_near(p.ops[1].self_us, 0.48, 1e-9, "nor this one");
+    assert_near(part(p.gaps, p.n_gaps, "dispatch"), 0.02, 1e-9, "dispatch");
+    release_both(&p, program);
+
+    p = two_products(&program, 480, 490, 0.9, peaks, 1);        /* less than both rooflines: the step proves the peak wrong */
+    assert_near(p.ops[0].self_us, 0.9 * 0.48, 1e-9, "all alike");
+    assert_near(p.peaks.gemm_gflops, 0.1 / 0.9, 1e-9, "raised");
+    assert_near(p.ops[0].floor_us, p.ops[0].self_us, 1e-9, "at the roofline");
+    release_both(&p, program);
+}
+
+static void test_peaks_rise_to_what_was_reached(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {.threads = 1, .gemm_gflops = 0.1, .copy_gb_per_s = {0.2, 0, 0, 0.1}, .cache_bytes = {10, 0, 0, 1e9},
+                                .machine = "slow"};
+    struct program *program;
+    struct profile p = two_products(&program, 480, 240, 1.0, peaks, 1);
+    assert_near(p.peaks.gemm_gflops, 0.2, 1e-12, "48 FLOPs in 0.24 µs");
+    assert_near(p.peaks.copy_gb_per_s[3], 0.1, 0, "104 bytes in 0.24 µs did not come from memory");
+    assert_near(p.peaks.copy_gb_per_s[0], 104 / 0.24e3, 1e-12, "and the nearest level is faster than was measured");
+    assert_int_equal(p.ops[1].level, 0);
+    for (int i = 0; i < 2; i++)
+        assert_true(p.ops[i].floor_us <= p.ops[i].self_us * (1 + 1e-12) && p.ops[i].floor_us > 0);
+    struct peaks again = peaks;
+    assert_true(profile_raise_peaks(&p, program, &again));
+    assert_false(profile_raise_peaks(&p, program, &again));
+    release_both(&p, program);
+
+    p = two_products(&program, 480, 480, 1.0, peaks, 300);      /* no op beats it, but the step as a whole: 0.3 GFLOP/s */
+    assert_near(p.mfu_peak.gflops, 0.3, 1e-12, "the peak");
+    assert_near(p.mfu_percent, 100, 1e-9, "MFU");
+    release_both(&p, program);
+}
+
+/* x (2,3,4) and w (5,4): 480 FLOPs to the loss, as many again for both gradients. */
+static void test_gradients_in_the_forward(void **state)
+{
+    (void)state;
+    struct program *p = program_new("loss");
+    const value_id x = program_add_parameter(p, "x", shape_of(3, (int64_t)2, (int64_t)3, (int64_t)4), ROLE_MATRIX, INIT_ONES, 0);
+    const value_id w = program_add_parameter(p, "w", shape_of(2, (int64_t)5, (int64_t)4), ROLE_MATRIX, INIT_ONES, 0);
+    const value_id in[] = {x, w, program_add_value(p, "targets", VALUE_INPUT, I32, shape_of(2, (int64_t)2, (int64_t)3))};
+    assert_int_equal(program_add_op(p, OP_LINEAR_LOSS, (struct op_attrs){.parts = 4}, "loss", 3, in), 0);
+    assert_near(op_gradient_share(p, &p->ops[0]), 0.5, 1e-12, "share");
+    struct trace *t = trace_new();
+    add(t, EVENT_OP, TRACK_THREADS, "loss", 0, 0, 900);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 1000);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1000);
+    const double step_us[] = {1};
+    const struct profile_input input = {.program = p, .trace = t, .peaks = PEAKS, .threads = 1, .step_us = step_us, .n_steps = 1,
+                                        .batch = 2, .seq = 3, .accumulate = 1};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &input, &err), err);
+    assert_near(part(out.split, out.n_split, "forward"), 0.55, 1e-12, "half of the work, and dispatch");
+    assert_near(part(out.split, out.n_split, "backward"), 0.45, 1e-12, "the gradients");
+    assert_near(part(out.parts, out.n_parts, "head and loss"), 0.9, 1e-12, "all of it");
+    profile_release(&out);
+    trace_free(t);
+    p->ops[0].attrs.parts = 2;                          /* evaluation makes none */
+    assert_near(op_gradient_share(p, &p->ops[0]), 0, 0, "share");
     program_free(p);
 }
 
@@ -172,7 +292,7 @@ static void test_sums_of_a_run(void **state)
     assert_int_equal(m.n, 9);
     assert_true(m.evaluation_us > 0 && m.evaluation_every == 10 && m.model_flops > 0 && m.rss_peak_bytes > 1e6);
     const struct profile_input in = {
-        .program = m.program, .trace = m.trace, .peaks = PEAKS, .threads = m.threads, .step_us = m.step_us, .n_steps = m.n,
+        .program = m.program, .trace = m.trace, .peaks = PEAKS, .threads = m.threads, .step_us = m.step_us, .wait_us = m.wait_us, .n_steps = m.n,
         .batch = 2, .seq = 16, .accumulate = 2, .layers = 2, .model_flops = m.model_flops, .kernels = m.kernels,
         .evaluation_us = m.evaluation_us / 10, .name = "run"};
     assert_ok(profile_build(&p, &in, &err), err);
@@ -190,9 +310,19 @@ static void test_sums_of_a_run(void **state)
         split += p.split[i].us;
     for (int i = 0; i < p.n_kinds; i++)
         kinds += p.kinds[i].self_us;
-    assert_near(work + gaps, p.recorded_us, 1e-9 * p.recorded_us, "work and gaps");
-    assert_near(split, p.recorded_us + m.evaluation_us / 10, 1e-9 * split, "the split");
+    assert_near(work + gaps, p.step_us, 1e-9 * p.step_us, "work and gaps");
+    assert_near(split, p.step_us + m.evaluation_us / 10, 1e-9 * split, "the split");
     assert_near(kinds, work, 1e-9 * work, "kinds");
+    double parts = 0;
+    for (int i = 0; i < p.n_parts; i++) {
+        assert_true(p.parts[i].us > 0);             /* a llama with accumulation has all of them */
+        parts += p.parts[i].us;
+    }
+    assert_int_equal(p.n_parts, 7);
+    assert_near(parts, work, 1e-9 * work, "parts of the model");
+    for (int i = 0; i < p.n_ops; i++)
+        assert_true(p.ops[i].floor_us <= p.ops[i].self_us * (1 + 1e-12));
+    assert_true(p.mfu_percent <= 100 * (1 + 1e-12));
     for (int i = 0; i < p.n_ops; i++) {             /* memory: parameters stay, the peak is the largest point */
         const struct profile_memory_point *q = &p.memory[i];
         assert_near(q->parameters, p.memory[0].parameters, 0, "parameters");
@@ -206,6 +336,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_nothing_measured),
                                        cmocka_unit_test(test_threads_that_do_not_meet),
+                                       cmocka_unit_test(test_nothing_is_above_its_roofline),
+                                       cmocka_unit_test(test_peaks_rise_to_what_was_reached),
+                                       cmocka_unit_test(test_gradients_in_the_forward),
                                        cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

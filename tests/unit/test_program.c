@@ -468,6 +468,23 @@ static void test_cost_of_a_phase_is_the_sum(void **state)
     program_free(p);
 }
 
+/* A new attribute changes the size: it belongs into op_attrs_equal, and into the list below. */
+_Static_assert(sizeof(struct op_attrs) == 128, "op_attrs_equal and test_attributes know every attribute");
+
+#define DIFFERS(field) do { struct op_attrs a = {0}, b = {0}; b.field = 1; \
+    assert_true(op_attrs_equal(&a, &a) && op_attrs_equal(&b, &b)); \
+    if (op_attrs_equal(&a, &b)) fail_msg("ops that differ in %s are taken for equal", #field); } while (0)
+
+static void test_attributes(void **state)
+{
+    (void)state;
+    DIFFERS(trans_a); DIFFERS(trans_b); DIFFERS(inverse); DIFFERS(causal); DIFFERS(bf16);
+    DIFFERS(heads); DIFFERS(kv_heads); DIFFERS(parts); DIFFERS(rows); DIFFERS(cols);
+    DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(seed); DIFFERS(stream);
+    DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);
+    DIFFERS(schedule); DIFFERS(warmup); DIFFERS(total);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_outputs_are_named_and_typed),
         cmocka_unit_test(test_many_ops),
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_listing),
         cmocka_unit_test(test_cost_of_products),
         cmocka_unit_test(test_cost_of_attention),

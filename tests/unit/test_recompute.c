@@ -46,12 +46,6 @@ static bool makes(const struct program *p, const struct op *op, const char *name
     return !strcmp(p->values[op->out[0]].name, name);
 }
 
-static bool same_attrs(const struct op_attrs *a, const struct op_attrs *b)
-{
-    return a->seed == b->seed && a->stream == b->stream && a->prob == b->prob && a->scale == b->scale && a->heads == b->heads &&
-           a->kv_heads == b->kv_heads && a->parts == b->parts && a->eps == b->eps && a->trans_b == b->trans_b;
-}
-
 /* In front of the ops that read them, in the backward, of their layer; each with the attributes of the op that it repeats. */
 static int check_copies(const struct program *p)
 {
@@ -66,7 +60,7 @@ static int check_copies(const struct program *p)
         bool found = false;
         for (int k = 0; k < i; k++)
             found |= p->ops[k].phase == PHASE_FORWARD && p->ops[k].layer == op->layer && makes(p, &p->ops[k], name + 6) &&
-                     same_attrs(&p->ops[k].attrs, &op->attrs);
+                     op_attrs_equal(&p->ops[k].attrs, &op->attrs);
         if (!found)
             fail_msg("%s repeats no op", name);
         bool read = false;

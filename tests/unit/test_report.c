@@ -31,7 +31,7 @@ static void report_json_says_what_the_profile_says(void **state)
     struct profile *p = sample_profile();
     json_t *j = document(report_write_json, p);
     assert_string_equal(words(j, "schema"), "hone-report");
-    assert_number(j, "schema_version", 1);
+    assert_number(j, "schema_version", 2);
     assert_string_equal(words(j, "hone_version"), "0.1.0");
     assert_string_equal(words(j, "model.name"), "tinyllama-small");
     assert_number(j, "model.parameters", 3300000);
@@ -47,6 +47,9 @@ static void report_json_says_what_the_profile_says(void **state)
     assert_number(j, "step.p90_us", p->step_us * 1.06);
     assert_near(number(j, "step.recording_overhead_percent"), 1.5, 1e-9, "recording");
     assert_number(j, "step.loss", 3.21);
+    assert_true(json_is_null(at(j, "answers.warning")));
+    assert_string_equal(words(j, "findings.0.pass"), "flash-attention");
+    assert_near(sum(at(j, "recorded.parts"), "us"), number(j, "recorded.op_self_us"), 1e-6, "parts of the model");
     assert_number(j, "efficiency.mfu_percent", p->mfu_percent);
     assert_number(j, "counters.instructions_per_cycle", 1.5);
     assert_string_equal(words(j, "findings.0.rule"), "no-flash-attention");
@@ -167,7 +170,7 @@ static void the_timeline_is_the_median_step(void **state)
     json_t *j = document(report_write_json, p), *events = at(j, "timeline.events");
     assert_number(j, "timeline.step", SAMPLE_STEP);
     assert_number(j, "timeline.left_out", 0);
-    assert_near(number(j, "timeline.us"), p->recorded_us, 1e-2, "length");
+    assert_near(number(j, "timeline.us"), p->step_us, 1e-2, "length");
     assert_int_equal(json_array_size(at(j, "timeline.tracks")), 4);             /* host, two threads, a loader */
     assert_string_equal(words(j, "timeline.tracks.2.name"), "thread 1");
     assert_string_equal(words(j, "timeline.tracks.3.name"), "loader 0");

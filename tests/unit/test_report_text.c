@@ -224,7 +224,7 @@ static void an_empty_profile_is_reported(void **state)
 static void a_profile_of_one_op_is_reported(void **state)
 {
     (void)state;
-    struct profile p = {.threads = 1, .steps = 1, .batch = 1, .seq = 1, .recorded_us = 10, .step_us = 10, .loss = NAN,
+    struct profile p = {.threads = 1, .steps = 1, .batch = 1, .seq = 1, .step_us = 10, .loss = NAN,
                         .samples_per_s = INFINITY, .mfu_percent = NAN, .n_ops = 1, .n_kinds = 1};
     struct profile_op op = {.name = "fill", .kind = "fill", .phase = PHASE_FORWARD, .layer = NO_LAYER, .self_us = 10};
     struct profile_kind kind = {.kind = "fill", .count = 1, .self_us = 10};

@@ -122,7 +122,7 @@ static void test_unfused_optimizer(void **state)
     add_gap(&x, "dispatch", p->n_ops);              /* 1 per op */
     add_up(&x);
     run_detect(&x);
-    const double step = x.profile.recorded_us, involved = 14.06 + 20 + 4.04 + 6 + 6;
+    const double step = x.profile.step_us, involved = 14.06 + 20 + 4.04 + 6 + 6;
     assert_near(step, 44.1 + 9 + p->n_ops, 1e-9, "step");
     /* At the rates of the largest: 5636 / 200 + 812 / 100 = 36.3; bandwidth: 6448 bytes in 6.448 µs; 4 of 6 calls go.
      */
@@ -207,7 +207,7 @@ static void test_unfused_projections(void **state)
     add_gap(&x, "dispatch", p->n_ops);              /* 1 per op */
     add_up(&x);
     run_detect(&x);
-    const double step = x.profile.recorded_us, involved = 9 * 10 + 2 * 5 + 11;
+    const double step = x.profile.step_us, involved = 9 * 10 + 2 * 5 + 11;
     /* Each of three groups: 30 µs for 16 parts of work, at the rate of q (8 in 10 µs) 20; both sums; 6 + 2 calls. The
      * product with o does as much in the same time: no optimism beyond. */
     const struct finding *f = assert_finding(&x, "unfused-projections", involved / step, step / (step - 8),

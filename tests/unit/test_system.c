@@ -78,9 +78,9 @@ static void test_limit_less_what_is_used(void **state)
     assert_true(free_bytes() == 500 * MB);
     says_bytes("/sys/fs/cgroup/memory.current", 180 * MB);
     assert_true(free_bytes() == 320 * MB);
-    machine_says("/sys/fs/cgroup/memory.stat", "anon 1\nactive_file 99\ninactive_file 83886080\nslab 7\n");
-    assert_true(free_bytes() == 400 * MB);
-    says_bytes("/sys/fs/cgroup/memory.current", 600 * MB);
+    machine_says("/sys/fs/cgroup/memory.stat", "anon 1\nactive_file 41943040\ninactive_file 83886080\nslab 7\n");
+    assert_true(free_bytes() == 440 * MB);
+    says_bytes("/sys/fs/cgroup/memory.current", 700 * MB);
     assert_true(free_bytes() == 0);
     says_bytes("/sys/fs/cgroup/memory.current", 10 * MB);            /* fewer than the files: all of it can go */
     assert_true(free_bytes() == 500 * MB);
@@ -115,7 +115,7 @@ static void test_first_generation(void **state)
     machine_says("/proc/self/cgroup", "5:cpuset:/\n4:hugetlb,memory:/docker/4711\n0::/\n");
     says_bytes("/sys/fs/cgroup/memory/memory.limit_in_bytes", 600 * MB);
     says_bytes("/sys/fs/cgroup/memory/memory.usage_in_bytes", 100 * MB);
-    machine_says("/sys/fs/cgroup/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 52428800\n");
+    machine_says("/sys/fs/cgroup/memory/memory.stat", "inactive_file 5\nactive_file 9\ntotal_inactive_file 31457280\ntotal_active_file 20971520\n");
     assert_true(free_bytes() == 550 * MB);
     says_bytes("/sys/fs/cgroup/memory/docker/4711/memory.limit_in_bytes", 80 * MB);
     assert_true(free_bytes() == 80 * MB);

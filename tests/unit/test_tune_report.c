@@ -5,6 +5,7 @@
 
 #include "core/fs.h"
 #include "report_check.h"
+#include "tune_consistent.h"
 #include "tune_results.h"
 
 typedef enum status tune_writer(const json_t *tune, FILE *to, struct error *err);
@@ -51,14 +52,14 @@ static void the_document_says_what_the_result_says(void **state)
     json_t *j = document_of(sample_result());
     assert_string_equal(words(j, "schema"), "hone-report");
     assert_string_equal(words(j, "kind"), "tune");
-    assert_string_equal(words(j, "headline"), "A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB");
+    assert_string_equal(words(j, "headline"), "A step is 1.37 times as fast as the program without passes (1.33 to 1.41), memory 262 → 124 MB");
     assert_int_equal(json_array_size(at(j, "stages")), 5);
     assert_string_equal(words(j, "stages.0.pass"), "flash-attention");
     assert_number(j, "stages.0.predicted_speedup", 1.30);
     assert_number(j, "stages.0.measured_speedup", 1.25);
     assert_number(j, "stages.0.prediction_error", 1.30 / 1.25 - 1);
     assert_true(json_is_true(at(j, "stages.0.kept")));
-    assert_string_equal(words(j, "stages.2.why"), "not faster beyond the noise of the measurement: x 0.970 (0.930 to 1.010)");
+    assert_string_equal(words(j, "stages.2.why"), "slower: x 0.960 (0.930 to 0.990)");
     assert_string_equal(words(j, "stages.1.change"), "train.batch_size: 16, train.accumulate: 1");
     assert_number(j, "stages.1.phase", 1);
     assert_number(j, "before.mfu_percent", 30);
@@ -79,7 +80,7 @@ static void stages_go_on_from_what_was_kept(void **state)
     assert_number(j, "stages.0.step_after_us", 32000);
     assert_number(j, "stages.1.step_before_us", 32000);
     assert_number(j, "stages.2.step_before_us", 32000 / 1.1);
-    assert_number(j, "stages.2.step_after_us", 32000 / 1.1 / 0.97);
+    assert_number(j, "stages.2.step_after_us", 32000 / 1.1 / 0.96);
     assert_number(j, "stages.2.cumulative_speedup", 1.375);
     assert_number(j, "stages.3.step_before_us", 32000 / 1.1);
     assert_number(j, "stages.4.cumulative_speedup", 1.375);
@@ -159,7 +160,7 @@ static void the_headline_fits_what_happened(void **state)
     assert_string_equal(words(j, "headline"), "Nothing made this step faster: the config stays as it was");
     json_decref(j);
     j = document_of(interrupted_result());
-    assert_has(words(j, "headline"), "Interrupted: with what was proved by then, a step is 1.38 times as fast");      /* 1.375 */
+    assert_has(words(j, "headline"), "Interrupted: what was proved by then multiplies, stage by stage, to 1.38 times as fast; it was not");      /* 1.375 */
     assert_true(json_is_true(at(j, "interrupted")));
     json_decref(j);
     struct tune_result *r = interrupted_result();
@@ -169,9 +170,54 @@ static void the_headline_fits_what_happened(void **state)
     json_decref(j);
     r = vain_result();                                          /* as with --budget 0 */
     for (int i = 0; i < r->n_stages; i++)
+    {
         r->stages[i].measured = NAN;
+        r->stages[i].outcome = TUNE_NOT_TRIED;
+    }
     j = document_of(r);
     assert_string_equal(words(j, "headline"), "Nothing was tried: these are predictions only");
+    json_decref(j);
+}
+
+static void numbers_are_one_set(void **state)
+{
+    (void)state;
+    struct tune_result *(*const makers[])(void) = {sample_result, empty_result, vain_result, taken_back_result, interrupted_result};
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        json_t *j = document_of(makers[i]());
+        assert_consistent(j);
+        json_decref(j);
+    }
+}
+
+static void what_was_judged_is_told(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    assert_string_equal(words(j, "given"), "the program without passes");
+    assert_int_equal(json_array_size(at(j, "gates")), 6);
+    assert_string_equal(words(j, "gates.5.gate"), "throughput");
+    assert_true(json_is_true(at(j, "gates_pass")) && json_is_false(at(j, "sizes.0.gates_pass")) && json_is_null(at(j, "sizes.1.gates")));
+    assert_string_equal(words(j, "sizes.0.gates.5.outcome"), "no verdict");
+    assert_string_equal(words(j, "references.0.name"), "the program with all passes");
+    assert_string_equal(words(j, "limits"), "--set verify.min_gain=0 --set verify.memory=1.021");
+    assert_number(j, "check.speedup_high", 1.01);
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "## Gates\n\nFrom the program without passes (a) to the tuned config (b).\n");
+    assert_has(text, "| determinism | pass | determinism of a and of b agree |\n");
+    assert_has(text, "Measured on its own, the tuned config is 1.00× (0.98 to 1.02) of the program with all passes, a step of which takes 29.3 ms.");
+    assert_has(text, "The same verdict again: hone verify base.yaml tuned.yaml --set verify.min_gain=0 --set verify.memory=1.021\n");
+    free(text);
+    json_decref(j);
+
+    j = document_of(taken_back_result());
+    assert_has(words(j, "headline"), "Nothing was won: what won stage by stage does not, all together, against the program without passes (too much");
+    assert_number(j, "speedup", 1);
+    assert_true(json_is_true(at(j, "taken_back")));
+    text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "to the tuned config (b), which was taken back.");
+    assert_has(text, "| throughput | **no verdict** |");
+    free(text);
     json_decref(j);
 }
 
@@ -187,8 +233,8 @@ static void what_does_not_fit_is_marked(void **state)
     assert_true(json_is_true(at(j, "sizes.4.before.fits")) && json_is_false(at(j, "sizes.5.before.fits")));
     assert_true(json_is_true(at(j, "sizes.5.after.fits")) && json_is_true(at(j, "before.fits")));
     char *text = text_of(report_tune_write_markdown, j);
-    assert_has(text, "| 8 × 1024 | – | – | – | 2.20 GB | 472 MB | -78.6 % |\n");
-    assert_has(text, "| 8 × 2048 | – | – | – | 6.39 GB (does not fit) | 919 MB | -85.6 % |\n");
+    assert_has(text, "| 8 × 1024 | – | – | – | – | 2.20 GB | 472 MB | -78.6 % |\n");
+    assert_has(text, "| 8 × 2048 | – | – | – | – | 6.39 GB (does not fit) | 919 MB | -85.6 % |\n");
     assert_has(text, "| MFU, of the f32 and of the bf16 peak | 30.0 % |");
     free(text);
     json_decref(j);
@@ -200,7 +246,7 @@ static void the_text_has_every_part(void **state)
     json_t *j = document_of(sample_result());
     json_object_set_new(j, "tuned_config", json_string("runs/a b/tuned.yaml"));
     char *text = text_of(report_tune_write_markdown, j);
-    assert_has(text, "# sample, tuned\n\n**A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB.**\n");
+    assert_has(text, "# sample, tuned\n\n**A step is 1.37 times as fast as the program without passes (1.33 to 1.41), memory 262 → 124 MB.**\n");
     assert_has(text, "The time was spent before everything was tried");
     assert_has(text, "| flash-attention | `███████████████████▒▒▒▒▒` | 1.25× | 32.0 ms |\n");
     assert_has(text, "| tuned, all together | `██████████████████······` | 1.37× | 29.2 ms |\n");
@@ -210,10 +256,10 @@ static void the_text_has_every_part(void **state)
     assert_has(text, "off by 4.0 % in the median");
     assert_has(text, "| MFU, of the f32 peak | 30.0 % | 41.1 % | +37.0 % |\n");
     assert_has(text, "| peak memory | 262 MB | 124 MB | -52.7 % |\n");
-    assert_has(text, "| 8 × 128 | 18.0 ms | 14.4 ms | 1.25× | 90.0 MB | 60.0 MB | -33.3 % |\n");
-    assert_has(text, "| 16 × 256 | – | – | – | 500 MB | 240 MB | -52.0 % |\n");
+    assert_has(text, "| 8 × 128 | 18.0 ms | 14.4 ms | 1.25× | throughput: no verdict | 90.0 MB | 60.0 MB | -33.3 % |\n");
+    assert_has(text, "| 16 × 256 | – | – | – | – | 500 MB | 240 MB | -52.0 % |\n");
     assert_has(text, "| 3 trades | mixed-precision | high | 1.21× | not tried | operands of products in bf16 |\n");
-    assert_has(text, "- **fused-optimizer**: not faster beyond the noise");
+    assert_has(text, "- **fused-optimizer** (dropped): slower: x 0.960");
     assert_has(text, "| optimize.passes | none | \\[flash-attention, fuse-loss\\] |\n");
     assert_has(text, "Use it: hone train runs/a b/tuned.yaml\n");
     free(text);
@@ -226,7 +272,7 @@ static void the_text_leaves_out_what_there_is_not(void **state)
     json_t *j = document_of(empty_result());
     char *text = text_of(report_tune_write_markdown, j);
     assert_has(text, "There was nothing to try");
-    assert_has(text, "tuned.yaml is base.yaml: nothing was changed.");
+    assert_has(text, "tuned.yaml is base.yaml, the config as given: nothing was changed.");
     assert_null(strstr(text, "## Before and after"));
     assert_null(strstr(text, "## Roadmap"));
     assert_null(strstr(text, "nan"));
@@ -272,7 +318,7 @@ static void the_page_is_one_file_with_the_data(void **state)
     json_t *j = document_of(sample_result());
     char *text = text_of(report_tune_write_html, j);
     assert_has(text, "<title>sample · hone tune</title>");
-    assert_has(text, "<h1 id=\"headline\">A step is 1.37 times as fast (1.33 to 1.41), memory 262 → 124 MB</h1>");
+    assert_has(text, "<h1 id=\"headline\">A step is 1.37 times as fast as the program without passes (1.33 to 1.41), memory 262 → 124 MB</h1>");
     assert_has(text, "\"pass\":\"fuse-qkv+fuse-residual-norm+hoist-constants\"");
     assert_has(text, "<section id=\"waterfall\">");
     assert_null(strstr(text, "{{"));
@@ -285,7 +331,8 @@ static void the_page_is_one_file_with_the_data(void **state)
 }
 
 static const struct { const char *name; struct tune_result *(*make)(void); } results[] = {
-    {"sample", sample_result}, {"empty", empty_result}, {"vain", vain_result}, {"interrupted", interrupted_result},
+    {"sample", sample_result}, {"empty", empty_result}, {"vain", vain_result}, {"taken-back", taken_back_result},
+    {"interrupted", interrupted_result},
     {"hostile", hostile_result}};
 
 static int write_one(const char *folder, const char *name, const json_t *j)
@@ -328,6 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(changes_are_the_keys_that_differ),
         cmocka_unit_test(what_was_not_measured_is_null),
         cmocka_unit_test(the_headline_fits_what_happened),
+        cmocka_unit_test(numbers_are_one_set), cmocka_unit_test(what_was_judged_is_told),
         cmocka_unit_test(what_does_not_fit_is_marked), cmocka_unit_test(the_text_has_every_part),
         cmocka_unit_test(the_text_leaves_out_what_there_is_not),
         cmocka_unit_test(names_stay_text),

@@ -106,7 +106,7 @@ static void test_accumulated_batches(void **state)
     const struct verdict v = verdict_on(tiny("verify.memory=10", NULL, NULL),
                                         tiny("train.batch_size=2", "train.accumulate=2", NULL), NULL, NULL);
     assert_failed(&v, NULL);
-    assert_true(v.ops_b > v.ops_a);
+    assert_true(v.of_b.ops > v.of_a.ops);
 }
 
 static void test_no_validation_data(void **state)

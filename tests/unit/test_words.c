@@ -76,17 +76,65 @@ static void test_bound_by_data(void **state)
     profiled_release(&x);
 }
 
-/* The sentence names the time that the step takes without events; shares come from the recorded one. */
-static void test_shown_time_is_without_events(void **state)
+/* Every sentence names one step time, also where a run waits longer for data than the step in the middle did. */
+static void test_one_step_time(void **state)
 {
     (void)state;
     struct profiled x = mixed(80, 20, 0);
-    add_up(&x);
-    x.profile.step_us = 90;
-    run_detect(&x);
-    assert_text(x.profile.headline, "100 % of its 90.0 µs");
-    assert_text(x.profile.realistic_gain, "90.0 µs to 72.0 µs");
+    x.facts.data_wait_us = 100;                     /* of 200 in the mean */
+    answer(&x);
+    assert_text(x.profile.headline, "50 % of its 100 µs");
+    assert_text(x.profile.realistic_gain, "the step from 100 µs to ");
+    for (int i = 0; i < x.profile.n_findings; i++)
+        assert_null(strstr(x.profile.findings[i].evidence, "200 µs step"));
     profiled_release(&x);
+}
+
+/* ---- a machine that is not ours alone ---- */
+
+/* Threads lose 30 of 100 to each other, 40 is arithmetic: what to do first is in the headline, too. */
+static void test_headline_and_advice_agree(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(70, 0, 0);
+    x.facts.threads = x.facts.usable_cores = 2;
+    add_gap(&x, "thread imbalance", 30);
+    answer(&x);
+    assert_string_equal(x.profile.findings[0].rule, "cpu-oversubscribed");
+    assert_string_equal(x.profile.bound_by, "threads");
+    assert_string_equal(x.profile.headline, "This step is held back by threads that wait for each other: they lose 30 % of its 100 µs; what is "
+                                            "left is bound by compute");
+    assert_text(x.profile.first_action, "cpu-oversubscribed");
+    x.profile.ops[MASK].self_us = 40;               /* now masks are worth more */
+    answer(&x);
+    assert_string_equal(x.profile.findings[0].rule, "constant-rebuilt");
+    assert_string_equal(x.profile.bound_by, "compute");
+    profiled_release(&x);
+}
+
+static void check_warning(double delayed, double preemptions, int threads, const char *words)
+{
+    struct profiled x = mixed(100, 0, 0);
+    x.profile.delayed_share = delayed;
+    x.profile.preemptions_per_s = preemptions;
+    x.facts.threads = threads;
+    x.facts.usable_cores = 2;
+    answer(&x);
+    if (words)
+        assert_text(x.profile.warning, words);
+    else
+        assert_null(x.profile.warning);
+    profiled_release(&x);
+}
+
+static void test_warning(void **state)
+{
+    (void)state;
+    check_warning(0.04, 20000, 2, NULL);            /* the scheduler's own word counts more */
+    check_warning(0.25, 100, 2, "Other work took the cores away for 25 % of the time while this was measured");
+    check_warning(-1, 100, 2, NULL);
+    check_warning(-1, 20000, 2, "Other work took the cores away 20000 times a second");
+    check_warning(0.5, 20000, 4, NULL);             /* four threads on two cores: that is a finding */
 }
 
 /* ---- bands ---- */
@@ -158,7 +206,7 @@ static void test_gains_that_do_not_overlap_add_up(void **state)
     add_gap(&x, "loader wait", 20);
     answer(&x);
     assert_string_equal(x.profile.realistic_gain,
-                        "1.67x (1.43x to 2.00x), 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
+                        "1.67x (1.43x to 2.00x), the step from 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
     profiled_release(&x);
 }
 
@@ -170,12 +218,12 @@ static void test_overlapping_gains_are_counted_once(void **state)
     add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too */
     answer(&x);
     assert_non_null(find(&x, "host-bound"));
-    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 1.43x), 100 µs to 70.0 µs, by ");
+    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 1.43x), the step from 100 µs to 70.0 µs, by ");
     assert_null(strstr(x.profile.realistic_gain, "host-bound"));
     x.profile.gaps[0].us = 20;
     add_gap(&x, "host", 40);                        /* of 60, 30 by host-bound; the two ops have 10 */
     answer(&x);
-    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 2.50x), 100 µs to 70.0 µs, by host-bound");
+    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 2.50x), the step from 100 µs to 70.0 µs, by host-bound");
     assert_null(strstr(x.profile.realistic_gain, "constant-rebuilt"));
     profiled_release(&x);
 }
@@ -190,7 +238,7 @@ static void test_gain_is_capped_by_the_roofline(void **state)
     x.facts.usable_cores = 2;
     add_gap(&x, "loader wait", 50);
     add_up(&x);
-    x.profile.recorded_us = 100;                    /* less than its parts, as medians may be */
+    x.profile.step_us = 100;                    /* less than its parts, as medians may be */
     run_detect(&x);
     assert_near(find(&x, "data-stall")->speedup, 2, 1e-9, "speedup of the finding alone");
     assert_text(x.profile.realistic_gain, "1.11x (1.11x to 1.11x)");
@@ -206,7 +254,8 @@ static void test_gain_with_evaluation(void **state)
     x.facts.eval_us_per_step = 100;
     x.facts.eval_every_steps = 10;
     answer(&x);                                     /* 200 without 20 of masks and all evaluation but 2.04 */
-    assert_text(x.profile.realistic_gain, "2.44x (1.54x to 2.50x), 200 µs to 82.0 µs, by eval-share, constant-rebuilt");
+    assert_text(x.profile.realistic_gain, "2.44x (1.54x to 2.50x) of steps with their evaluation, the step from 100 µs to 80.0 µs, by "
+                "eval-share, constant-rebuilt");
     profiled_release(&x);
 }
 
@@ -216,7 +265,9 @@ int main(void)
         cmocka_unit_test(test_bound_by_compute_and_memory),
         cmocka_unit_test(test_bound_by_overhead),
         cmocka_unit_test(test_bound_by_data),
-        cmocka_unit_test(test_shown_time_is_without_events),
+        cmocka_unit_test(test_one_step_time),
+        cmocka_unit_test(test_headline_and_advice_agree),
+        cmocka_unit_test(test_warning),
         cmocka_unit_test(test_mfu_bands),
         cmocka_unit_test(test_largest_and_most_lost),
         cmocka_unit_test(test_first_action_is_the_best_finding),

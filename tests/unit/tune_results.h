@@ -35,11 +35,13 @@ static inline void tune_add(struct tune_result *r, struct tune_stage s, const ch
 static inline void tune_imagine(struct tune_result *r, const char *name, const char *what, int phase, enum pass_effort effort,
                                 double predicted)
 {
-    r->roadmap[r->n_roadmap++] = (struct tune_idea){.name = name, .what = what, .answers = "no-flash-attention", .effort = effort,
-                                                    .places = 4, .phase = phase, .predicted = predicted};
+    struct tune_idea *d = &r->roadmap[r->n_roadmap++];
+    *d = (struct tune_idea){.what = what, .answers = "no-flash-attention", .effort = effort, .places = 4, .phase = phase,
+                            .predicted = predicted};
+    snprintf(d->name, sizeof d->name, "%s", name);
 }
 
-static inline struct tune_point tune_point_of(double step_us, double bytes, double ops)
+static inline struct tune_point tune_made_point(double step_us, double bytes, double ops)
 {
     const bool timed = isfinite(step_us);
     return (struct tune_point){.step_us = step_us, .samples_per_s = timed ? 8e6 / step_us : NAN,
@@ -52,39 +54,69 @@ static inline void tune_add_size(struct tune_result *r, int64_t batch, int64_t s
     r->sizes[r->n_sizes++] = (struct tune_size){.batch = batch, .seq = seq, .before = before, .after = after};
 }
 
+/* All gates, of which throughput says what it is told. */
+static inline struct verdict tune_verdict(double speedup, double low, double high, bool faster)
+{
+    static const char *const names[] = {"gradients", "loss-curve", "validation", "determinism", "memory", "throughput"};
+    struct verdict v = {.pass = faster};
+    for (; v.n < 6; v.n++) {
+        struct gate *g = &v.gates[v.n];
+        *g = (struct gate){.name = names[v.n], .pass = true, .judged = true, .a = 1, .b = 1, .value = 1, .limit = 1.0204, .low = NAN, .high = NAN};
+        snprintf(g->words, sizeof g->words, "%s of a and of b agree", g->name);
+    }
+    struct gate *speed = &v.gates[5];
+    speed->value = speedup;
+    speed->low = low;
+    speed->high = high;
+    speed->pass = speed->judged = faster;
+    snprintf(speed->words, sizeof speed->words, "a step takes 40 ms in a and 29.2 ms in b");
+    return v;
+}
+
 /* A step of 40 ms that becomes 29.2 ms by three stages of five: 1.25 * 1.10 * 1.00 (smaller). Free it with free(). */
 static inline struct tune_result *sample_result(void)
 {
     struct tune_result *r = calloc(1, sizeof *r);
     assert_non_null(r);
     r->base = tune_config("sample", NULL, NULL);
+    r->given = "the program without passes";
     r->tuned = tune_config("sample", "optimize.passes=[flash-attention, fuse-loss]", "train.batch_size=16");
     snprintf(r->bound, sizeof r->bound, "This step is bound by memory: attention takes 41 %% of its 40.0 ms");
     tune_add(r, (struct tune_stage){.answers = "no-flash-attention", .what = "attention in blocks", .effort = PASS_MEDIUM, .phase = 2,
-             .places = 4, .predicted = 1.30, .measured = 1.25, .low = 1.22, .high = 1.29, .kept = true},
+             .places = 4, .predicted = 1.30, .measured = 1.25, .low = 1.22, .high = 1.29, .outcome = TUNE_KEPT},
              "flash-attention", "optimize.passes: + flash-attention", "faster");
     tune_add(r, (struct tune_stage){.answers = "small-batch", .what = "a larger batch, fewer micro-batches", .effort = PASS_LOW, .phase = 1,
-             .places = 1, .predicted = 1.045, .measured = 1.10, .low = 1.07, .high = 1.12, .kept = true},
+             .places = 1, .predicted = 1.045, .measured = 1.10, .low = 1.07, .high = 1.12, .outcome = TUNE_KEPT},
              "batch-size", "train.batch_size: 16, train.accumulate: 1", "faster");
     tune_add(r, (struct tune_stage){.answers = "unfused-optimizer", .what = "AdamW in one sweep", .effort = PASS_LOW, .phase = 1,
-             .places = 2, .predicted = 1.04, .measured = 0.97, .low = 0.93, .high = 1.01},
-             "fused-optimizer", "optimize.passes: + fused-optimizer", "not faster beyond the noise of the measurement: x 0.970 (0.930 to 1.010)");
+             .places = 2, .predicted = 1.04, .measured = 0.96, .low = 0.93, .high = 0.99, .outcome = TUNE_DROPPED},
+             "fused-optimizer", "optimize.passes: + fused-optimizer", "slower: x 0.960 (0.930 to 0.990)");
     tune_add(r, (struct tune_stage){.answers = "memory-limit", .what = "the logits are never whole in memory", .effort = PASS_MEDIUM,
-             .phase = 2, .places = 1, .predicted = 0.99, .measured = 1.0, .low = 0.998, .high = 1.003, .kept = true},
+             .phase = 2, .places = 1, .predicted = 0.99, .measured = 1.0, .low = 0.998, .high = 1.003, .outcome = TUNE_KEPT},
              "fuse-loss", "optimize.passes: + fuse-loss", "no slower, and memory falls from 190 MB to 124 MB");
     tune_add(r, (struct tune_stage){.answers = "several", .effort = PASS_LOW, .phase = 1, .places = 9, .predicted = 1.03, .measured = NAN,
              .low = NAN, .high = NAN}, "fuse-qkv+fuse-residual-norm+hoist-constants", "optimize.passes: + fuse-qkv",
              "no time was left to try it");
-    r->before = tune_point_of(40000, 262e6, 197);
-    r->after = tune_point_of(29200, 124e6, 141);
-    r->speedup = 1.37;
+    r->before = tune_made_point(40000, 262e6, 197);
+    r->after = tune_made_point(29200, 124e6, 141);
+    r->speedup = 40000.0 / 29200;
     r->speedup_low = 1.33;
     r->speedup_high = 1.41;
-    tune_add_size(r, 8, 128, tune_point_of(18000, 90e6, 197), tune_point_of(14400, 60e6, 141));
-    tune_add_size(r, 16, 256, tune_point_of(NAN, 500e6, 197), tune_point_of(NAN, 240e6, 141));
+    r->judged = true;
+    r->verdict = tune_verdict(r->speedup, 1.33, 1.41, true);
+    r->check.done = true;
+    r->check.speedup = 1.002;
+    r->check.low = 0.99;
+    r->check.high = 1.01;
+    r->references[r->n_references++] = (struct tune_reference){.name = "the program with all passes", .step_us = 29300, .tuned_us = 29250,
+                                                               .speedup = 29300.0 / 29250, .low = 0.98, .high = 1.02};
+    tune_add_size(r, 8, 128, tune_made_point(18000, 90e6, 197), tune_made_point(14400, 60e6, 141));
+    r->sizes[0].judged = true;
+    r->sizes[0].verdict = tune_verdict(1.25, 0.9, 1.6, false);
+    tune_add_size(r, 16, 256, tune_made_point(NAN, 500e6, 197), tune_made_point(NAN, 240e6, 141));
     const int64_t seq[] = {256, 512, 1024, 2048};
     for (int i = 0; i < 4; i++)
-        tune_add_size(r, 8, seq[i], tune_point_of(NAN, 262e6 * pow(2.9, i), 197), tune_point_of(NAN, 124e6 * pow(1.95, i), 141));
+        tune_add_size(r, 8, seq[i], tune_made_point(NAN, 262e6 * pow(2.9, i), 197), tune_made_point(NAN, 124e6 * pow(1.95, i), 141));
     r->sizes[r->n_sizes - 1].before.too_large = true;
     tune_imagine(r, "batch-size", "a larger batch, fewer micro-batches", 1, PASS_LOW, 1.06);
     tune_imagine(r, "fused-optimizer", "AdamW in one sweep", 1, PASS_LOW, 1.04);
@@ -103,6 +135,7 @@ static inline struct tune_result *empty_result(void)
     struct tune_result *r = calloc(1, sizeof *r);
     assert_non_null(r);
     r->base = r->tuned = tune_config("empty", NULL, NULL);
+    r->given = "the given config";
     r->speedup = r->speedup_low = r->speedup_high = 1;
     return r;
 }
@@ -112,12 +145,23 @@ static inline struct tune_result *vain_result(void)
 {
     struct tune_result *r = sample_result();
     for (int i = 0; i < r->n_stages; i++) {
-        r->stages[i].kept = false;
+        r->stages[i].outcome = isfinite(r->stages[i].measured) ? TUNE_DROPPED : TUNE_NOT_TRIED;
         snprintf(r->stages[i].why, sizeof r->stages[i].why, "gate gradients: blocks.0.attn.q differs by 0.3");
     }
     r->tuned = r->base;
     r->after = r->before;
     r->speedup = r->speedup_low = r->speedup_high = 1;
+    r->judged = r->sizes[0].judged = false;
+    return r;
+}
+
+/* What won stage by stage did not all together. */
+static inline struct tune_result *taken_back_result(void)
+{
+    struct tune_result *r = vain_result();
+    r->judged = r->taken_back = true;
+    r->verdict = tune_verdict(1.01, 0.97, 1.05, false);
+    snprintf(r->whole, sizeof r->whole, "too much noise to say: x 1.010 (0.970 to 1.050)");
     return r;
 }
 
@@ -129,7 +173,9 @@ static inline struct tune_result *interrupted_result(void)
     r->interrupted = true;
     r->out_of_time = false;
     r->before = r->after = (struct tune_point){0};
-    r->speedup = r->speedup_low = r->speedup_high = 1;
+    r->speedup = r->speedup_low = r->speedup_high = NAN;
+    r->judged = r->check.done = false;
+    r->n_references = 0;
     return r;
 }
 
@@ -149,10 +195,16 @@ static inline struct tune_result *hostile_result(void)
         s->predicted = s->measured = s->low = s->high = i % 2 ? NAN : INFINITY;
     }
     for (int i = 0; i < r->n_roadmap; i++)
-        r->roadmap[i] = (struct tune_idea){.name = i ? evil : NULL, .what = i > 1 ? evil : NULL, .predicted = NAN, .phase = i};
+        {
+            r->roadmap[i] = (struct tune_idea){.what = i > 1 ? evil : NULL, .predicted = NAN, .phase = i};
+            snprintf(r->roadmap[i].name, sizeof r->roadmap[i].name, "%.47s", i ? evil : "");
+        }
+    for (int i = 0; i < r->verdict.n; i++)
+        snprintf(r->verdict.gates[i].words, sizeof r->verdict.gates[i].words, "%s", evil);
+    r->references[0] = (struct tune_reference){.name = "the program with all passes", .speedup = NAN, .low = NAN, .high = NAN, .step_us = NAN};
     for (int i = 0; i < r->n_sizes; i++)
-        r->sizes[i].before = r->sizes[i].after = tune_point_of(NAN, NAN, NAN);
-    r->before = r->after = tune_point_of(NAN, NAN, NAN);
+        r->sizes[i].before = r->sizes[i].after = tune_made_point(NAN, NAN, NAN);
+    r->before = r->after = tune_made_point(NAN, NAN, NAN);
     r->speedup = r->speedup_low = r->speedup_high = r->seconds = NAN;
     return r;
 }

@@ -49,7 +49,7 @@ static double recorded_ns(const struct diagnosis *d, const struct replay *r)
     const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
     if (d->n_steps < 2)
         return fmax(marks, d->mean.total_us * 1e3);
-    const struct trace_step *first = &d->steps[0], *last = &d->steps[d->n_steps - 1];
+    const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
     const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
     return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
 }

@@ -24,6 +24,11 @@ struct sweep sweep_start(const struct view *v);
 int32_t sweep_next(struct sweep *s);        /* -1: there are no more */
 void sweep_release(struct sweep *s);
 
+/* ---- numbers_shown.c ---- */
+
+/* Fills steps, n_steps, steps_left_out and timeline_step of a diagnosis from all n steps, of which one has the median time. */
+void numbers_show_steps(struct diagnosis *d, const struct trace_step *steps, int n, int median);
+
 /* ---- numbers_thin.c ---- */
 
 enum { MOST_POINTS = 600 };

@@ -125,7 +125,7 @@ static void fill_step(struct trace_step *s, const struct window *w, int64_t numb
         *parts[role] = us_of((double)w->part_ns[role]);
 }
 
-static void count_events(struct diagnosis *d, const struct view *v)
+static void count_events(struct trace_step *steps, const struct view *v)
 {
     int64_t *ended = xcalloc((size_t)v->n_steps, sizeof *ended);    /* of the step's device events so far */
     for (int i = 0; i < v->n_steps; i++)
@@ -135,9 +135,9 @@ static void count_events(struct diagnosis *d, const struct view *v)
         if (e->step < 0)
             continue;
         const int64_t start = e->start_ns > ended[e->step] ? e->start_ns : ended[e->step];
-        d->steps[e->step].kernels += e->kind == EVENT_KERNEL;
+        steps[e->step].kernels += e->kind == EVENT_KERNEL;
         if (event_end(e) > start) {
-            d->steps[e->step].busy_us += us_of((double)(event_end(e) - start));
+            steps[e->step].busy_us += us_of((double)(event_end(e) - start));
             ended[e->step] = event_end(e);
         }
     }
@@ -146,8 +146,8 @@ static void count_events(struct diagnosis *d, const struct view *v)
         const struct event *e = view_event(v, i);
         if (e->step < 0)
             continue;
-        d->steps[e->step].host_ops += e->kind == EVENT_HOST_OP;
-        d->steps[e->step].launches += e->kind == EVENT_RUNTIME && kind_is_work(v->call_kinds[e->name]);
+        steps[e->step].host_ops += e->kind == EVENT_HOST_OP;
+        steps[e->step].launches += e->kind == EVENT_RUNTIME && kind_is_work(v->call_kinds[e->name]);
     }
 }
 
@@ -193,16 +193,15 @@ static int median_step(const struct trace_step *steps, int n)
 
 void numbers_steps(struct diagnosis *d, const struct view *v)
 {
-    d->n_steps = v->n_steps;
-    d->no_step_marks = v->no_step_marks;
-    d->steps = arena_alloc(&d->arena, (size_t)v->n_steps * sizeof *d->steps);
-
+    struct trace_step *steps = xcalloc((size_t)v->n_steps, sizeof *steps);
     struct window *windows = make_windows(v);
     split_windows(windows, v);
     for (int i = 0; i < v->n_steps; i++)
-        fill_step(&d->steps[i], &windows[i], v->steps[i].number, v->first_ns);
+        fill_step(&steps[i], &windows[i], v->steps[i].number, v->first_ns);
     free(windows);
-    count_events(d, v);
-    d->mean = mean_of(d->steps, d->n_steps);
-    d->timeline_step = median_step(d->steps, d->n_steps);
+    count_events(steps, v);
+    d->no_step_marks = v->no_step_marks;
+    d->mean = mean_of(steps, v->n_steps);
+    numbers_show_steps(d, steps, v->n_steps, median_step(steps, v->n_steps));
+    free(steps);
 }

@@ -12,6 +12,7 @@
 #include "core/arena.h"
 #include "core/choices.h"
 #include "core/clock.h"
+#include "core/setup.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 
@@ -23,6 +24,7 @@ enum {
     PAGE = 4096,
 };
 static const double READING_US = 400, VARIANT_US = 20e3, VARIANT_MOST_US = 200e3;
+static const char SHOWN[] = "";          /* through choices_tell */
 static const double WINS = 0.98;        /* of the first variant's time: less would let noise choose */
 static const double LOST = 1.25;        /* times the first variant's time: read no more */
 
@@ -139,7 +141,7 @@ static int warm_up(struct bout *b)
     cpu_run_calls(b->backend, &touching, 1);
     double us = 1e30;
     for (int round = 0; round < 2 && (round == 0 || us < READING_US); round++)
-        for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US); v++) {
+        for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US) && setup_goes_on(SHOWN); v++) {
             const double this_us = reading_us(b, v, 1);
             us = this_us < us ? this_us : us;
         }
@@ -153,7 +155,7 @@ static double most_us(const struct bout *b, int v) { return b->us[v][0] > b->us[
 /* In turns, so that what disturbs the machine disturbs all of them. */
 static void read_round(struct bout *b, int series, int repeats)
 {
-    for (int v = 0; v < b->variants; v++) {
+    for (int v = 0; v < b->variants && setup_goes_on(SHOWN); v++) {
         const double us = b->lost[v] ? 0 : reading_us(b, v, repeats);
         double *least = &b->us[v][series];
         if (!b->lost[v] && (*least == 0 || us < *least))
@@ -182,7 +184,7 @@ static void read_all(struct bout *b)
     const int repeats = warm_up(b);
     const int64_t start = clock_ns();
     int left = b->variants - 1;
-    for (int rounds = 0; left > 0 && goes_on(rounds, (double)(clock_ns() - start) / 1e3 / (left + 1)); rounds++) {
+    for (int rounds = 0; left > 0 && !setup_was_stopped() && goes_on(rounds, (double)(clock_ns() - start) / 1e3 / (left + 1)); rounds++) {
         read_round(b, rounds % SERIES, repeats);
         if (rounds % SERIES == SERIES - 1)
             left = drop_lost(b);
@@ -260,12 +262,12 @@ static void choose(struct backend *b, const struct job *jobs, struct choice *cho
     if (missing == 0 || choices_remember(NULL, 0, NULL) != OK)
         return;
     choices_tell(0, missing);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && setup_goes_on(SHOWN); i++)
         if (choices[i].variant < 0) {
             time_variants(b, jobs[i].call, &choices[i]);
             choices_tell(++timed, missing);
         }
-    if (choices_remember(choices, n, NULL) != OK)
+    if (setup_was_stopped() || choices_remember(choices, n, NULL) != OK)
         choices_recall(choices, n);         /* without the new ones */
 }
 

@@ -11,6 +11,7 @@
 #include "ops/cpu/blas.h"
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/room.h"
 
 enum { MOST_THREADS = 4096 };       /* as many as the config can ask for */
 
@@ -226,8 +227,11 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
         .alloc = cpu_alloc, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
         .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
-    const enum status st = team_new(&b->team, b->base.lanes, err);
+    enum status st = team_new(&b->team, b->base.lanes, err);
+    if (st == OK && !reference_only)
+        st = gemm_rooms_make(b->team, err);
     if (st != OK) {
+        team_free(b->team);
         free(b);
         return st;
     }

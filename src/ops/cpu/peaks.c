@@ -11,7 +11,7 @@
 #include "ops/cpu/gemm.h"
 
 enum { GEMM_ROWS = 384, GEMM_SIZE = 768, CACHE_LINE_DOUBLES = 16 };
-static const double SECONDS = 0.5;          /* per measurement */
+static const double SECONDS = 0.06;         /* per measurement and round; peaks_settle says how many rounds there are */
 
 struct work {
     struct team *team;
@@ -108,10 +108,30 @@ static double measure_copy(struct work *w, double bytes_per_thread, bool shared)
     return (shared ? moved * team_size(w->team) / fastest(w, copy) : rate_each(w, copy, moved)) / 1e9;
 }
 
+/* One round of all of them, one after the other, so that what disturbs the machine for a while disturbs no number in every round. */
+struct rounds {
+    struct work *work;
+    const struct cpu_machine *machine;
+    double memory_bytes;
+};
+
+static void measure_round(void *context, struct peaks *out)
+{
+    const struct rounds *r = context;
+    const double *cache = r->machine->cache_bytes, threads = team_size(r->work->team), memory = r->memory_bytes;
+    out->gemm_gflops = measure_gemm(r->work, false);
+    out->bf16_gflops = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
+    /* source and target together fill half of a level: of a core's own, or its share of the common one */
+    out->copy_gb_per_s[0] = measure_copy(r->work, cache[0] / 4, false);
+    out->copy_gb_per_s[1] = measure_copy(r->work, cache[1] / 4, false);
+    out->copy_gb_per_s[2] = measure_copy(r->work, fmin(cache[2] / 4, memory) / threads, true);
+    out->copy_gb_per_s[3] = measure_copy(r->work, memory / threads, true);
+}
+
 void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct peaks *out)
 {
     struct work w = {.team = cpu_team(b)};
-    const double threads = b->lanes, memory = 128e6;
+    const double memory = 128e6;
     const size_t matrices = (size_t)b->lanes * GEMM_ROWS * GEMM_SIZE * sizeof(float);
     const size_t bytes = matrices > (size_t)memory ? matrices : (size_t)memory / 64 * 64;
     w.room = bytes;
@@ -127,14 +147,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
         memset(w.a, 0, bytes);
         memset(w.b, 0, bytes);
         memset(w.c, 0, bytes);
-        out->gemm_gflops = measure_gemm(&w, false);
-        out->bf16_gflops = cpu_has_bf16() ? measure_gemm(&w, true) : 0;
-        /* source and target together fill half of a level: of a core's own, or its share of the common one */
-        out->copy_gb_per_s[0] = measure_copy(&w, m->cache_bytes[0] / 4, false);
-        out->copy_gb_per_s[1] = measure_copy(&w, m->cache_bytes[1] / 4, false);
-        out->copy_gb_per_s[2] = measure_copy(&w, m->cache_bytes[2] / 4 / threads < memory / threads
-                                                     ? m->cache_bytes[2] / 4 / threads : memory / threads, true);
-        out->copy_gb_per_s[3] = measure_copy(&w, memory / threads, true);
+        peaks_settle(out, measure_round, &(struct rounds){&w, m, memory});
     }
     free(w.best);
     free(w.a);

@@ -29,7 +29,7 @@ function finding(to, f, i, most) {
   const box = to.append("article").attr("class", "finding").attr("id", "finding-" + i), head = box.append("header");
   head.append("span").attr("class", "chip " + f.severity).text(f.severity);
   head.append("h3").text(nameOf(f.rule));
-  head.append("span").attr("class", "muted").text(`${percent(f.share)} of the step · ${f.effort} effort`);
+  head.append("span").attr("class", "muted").text((f.pass ? `pass ${f.pass} · ` : "") + `${percent(f.share)} of the step · ${f.effort} effort`);
   head.append("span").text(`expected ${times(f.expected_speedup)} ` +
     `(${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)})`);
   speedupRange(head, f.expected_speedup_low, f.expected_speedup, f.expected_speedup_high, most);

@@ -14,9 +14,10 @@ const kindGroup = kind => hasColor(kind) ? familyOf(kind) : "other ops";
 const phaseColor = phase => phaseColors[phase] || "--other";
 
 function opRows(op) {
-  return [["kind", nameOf(op.kind)], ["phase", op.phase], ["layer", op.layer === null ? "outside the blocks" : op.layer],
+  return [["kind", nameOf(op.kind)], ["part", nameOf(op.part)], ["target", op.target || "–"],
+          ["phase", op.phase + (op.phase === "forward" && op.backward_share > 0 ? `, ${percent(op.backward_share)} of it gradients` : "")], ["layer", op.layer === null ? "outside the blocks" : op.layer],
           ["self time", time(op.self_us)], ["share of the step", percent(op.share)], ["roofline floor", time(op.floor_us)],
-          ["roofline efficiency", percent(op.efficiency)], ["bound by", op.memory_bound ? "memory" : "compute"],
+          ["roofline efficiency", percent(op.efficiency)], ["bound by", op.memory_bound ? `traffic, ${op.level}` : "compute"],
           ["FLOP", count(op.flops)], ["bytes", bytes(op.bytes)], ["FLOP/byte", plainNumber(op.intensity)],
           ["GFLOP/s", plainNumber(op.gflops_per_s)], ["GB/s", plainNumber(op.gb_per_s)],
           ["then waited for others", time(op.imbalance_us)], ["kernel", nameOf(op.kernel)], ["made by", nameOf(op.made_by)]];

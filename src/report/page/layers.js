@@ -27,7 +27,7 @@ function drawLayers(box, phase) {
     .style("background-color", d => d.us > 0 ? `rgba(var(--heat), ${0.08 + 0.92 * Math.sqrt(d.us / most)})` : null)
     .text(d => d.us > 0 ? plainNumber(d.us / unit) : "");
   withTip(cell.filter(d => d.us > 0), d => [nameOf(d.kind), [["layer", d.layer === null ? "outside the blocks" : d.layer],
-    ["self time", time(d.us)], ["share of the step", percent(d.us / data.recorded.us)]]]);
+    ["self time", time(d.us)], ["share of the step", percent(d.us / data.step.median_us)]]]);
 }
 
 function layers() {

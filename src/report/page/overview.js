@@ -38,6 +38,7 @@ function overview() {
   where.append("span").text(` · ${m.arch || "–"}, ${count(m.parameters)} parameters, batch ${m.batch} × ${m.seq}` +
     (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") +
     ` · ${data.machine.device || "–"}, ${threads} thread${threads === 1 ? "" : "s"}`);
+  if (data.answers.warning) part("warning").attr("hidden", null).text("Warning: " + data.answers.warning);
   stepTile();
   speedTiles();
   mfuTile();

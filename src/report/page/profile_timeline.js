@@ -26,10 +26,11 @@ function timeline() {
   const t = data.timeline;
   drawTimelinePart(part("timeline"), {
     events: profileEvents(), tracks: t.tracks, us: t.us, modes: [["phase", "By phase"], ["kind", "By kind"]],
-    words: `Step ${t.step}, the one of median length: ${time(t.us)}. trace.json has every recorded step and opens in Perfetto.` +
+    words: `Recorded step ${t.step}, drawn to the length of the median step without recording: ${time(t.us)}. trace.json has every ` +
+      "recorded step as it was, and opens in Perfetto." +
       (t.left_out ? ` The ${t.left_out} shortest events are left out here.` : ""),
     color: timelineColor, strong: e => e.op || e.kind === "phase" || e.kind === "loader", legend: timelineLegend,
-    tip: e => e.op ? [["kind", nameOf(e.op.kind)], ["phase", e.op.phase], ["self time, all steps", time(e.op.self_us)],
+    tip: e => e.op ? [["kind", nameOf(e.op.kind)], ["phase", e.op.phase], ["self time, mean", time(e.op.self_us)],
                       ["roofline efficiency", percent(e.op.efficiency)]] : [],
   });
 }

@@ -10,10 +10,13 @@ function familiesAndGaps() {
 function split() {
   const to = part("iteration"), r = data.recorded;
   const evaluates = r.split.some(s => s.name === "evaluation" && s.us > 0);
-  const slower = data.step.recording_overhead_percent;
-  note(to, `A recorded step takes ${time(r.us)}` + (slower > 0 ? ` (recording makes it ${plainNumber(slower)} % slower)` : "") +
-    `. Ops work for ${time(r.op_self_us)} of it, and the hatched parts are no op's work.` +
+  const cost = data.step.recording_overhead_percent;
+  note(to, `Of the step's ${time(r.us)}, ops work for ${time(r.op_self_us)}; the hatched parts are no op's work.` +
+    (cost >= 0.05 ? ` What recording costs (${cost.toFixed(1)} %) is taken out.` : "") +
+    " Gradients count as backward wherever they are computed." +
     (evaluates ? " Evaluation comes on top, as its time per training step." : ""));
   stackedBar(to, "Parts of the step", r.split.map(s => ({name: nameOf(s.name), us: s.us, color: phaseColor(s.name)})));
   stackedBar(to, "What was done (ops with their gradients)", familiesAndGaps());
+  stackedBar(to, "Work of the ops by part of the model (with gradients)",
+             r.parts.map((p, i) => ({name: nameOf(p.name), us: p.us, color: p.name === "other" ? "--other" : "--c" + i})));
 }

@@ -8,7 +8,7 @@ function unitTile(title, text, more) {
 
 function recordedTile() {
   const all = data.steps.map(s => s.total_us).filter(known), mean = data.mean_step.total_us;
-  const gauge = unitTile("Step as recorded", time(mean), many(data.steps.length, "step") +
+  const gauge = unitTile("Step as recorded", time(mean), many(data.steps_total, "step") +
     (all.length > 1 ? `, ${time(d3.min(all))} to ${time(d3.max(all))}` : ""));
   const low = d3.min(all) * 0.9, high = d3.max(all) * 1.1;
   if (all.length < 2 || !(high > low)) {

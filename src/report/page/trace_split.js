@@ -50,4 +50,5 @@ function split() {
     whenSized(box.node(), width => drawColumns(box, width));
   }
   stepsTable(to);
+  if (data.steps_note) note(to, data.steps_note);
 }

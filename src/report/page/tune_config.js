@@ -16,15 +16,17 @@ function configDiff(to) {
   }
 }
 
+/* Without the limits by which tune judged, hone verify asks for what verify.* of base.yaml says. */
 function tunedConfig() {
   const to = part("config"), path = data.tuned_config || "tuned.yaml";
   if (data.changes.length) {
-    note(to, "base.yaml (without passes) against tuned.yaml. Checkpoints of the one load in the other.");
+    note(to, "base.yaml (the config as given) against tuned.yaml. Checkpoints of the one load in the other.");
     configDiff(to);
   } else
-    note(to, "tuned.yaml is base.yaml: nothing was changed.");
+    note(to, "tuned.yaml is base.yaml, the config as given: nothing was changed.");
   to.append("h3").attr("class", "apart").text("Use it");
-  to.append("pre").text(`hone train ${shellWord(path)}\nhone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)}`);
+  to.append("pre").text(`hone train ${shellWord(path)}\n` +
+    `hone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)} ${data.limits || ""}`.trim());
   if (!data.config_yaml) return;
   const details = to.append("details").attr("class", "apart");
   details.append("summary").text("The whole of tuned.yaml");

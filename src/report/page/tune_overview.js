@@ -8,10 +8,10 @@ function pointTile(title, show, a, b, more) {
 
 function speedTile() {
   if (!data.stages.some(s => known(s.measured_speedup))) tile("Speed-up", "–", "", "nothing was tried").remove();
-  else if (data.interrupted || !known(data.speedup)) tile("Speed-up", times(lastGain()), "", "stage by stage").remove();
+  else if (!known(data.speedup)) tile("Speed-up", times(lastGain()), "", "stage by stage; the whole was not measured").remove();
   else if (!data.stages.some(s => s.kept)) tile("Speed-up", times(1), "", "nothing was kept").remove();
   else
-    tile("Speed-up", times(data.speedup), "", `${plainNumber(data.speedup_low)} to ${plainNumber(data.speedup_high)}, measured in turns`).remove();
+    tile("Speed-up", times(data.speedup), "", `${plainNumber(data.speedup_low)} to ${plainNumber(data.speedup_high)}, of ${givenName()}`).remove();
 }
 
 function pointTiles() {
@@ -47,13 +47,18 @@ function keptList() {
 function about() {
   const list = part("answers"), tried = data.stages.filter(s => known(s.measured_speedup)), m = data.machine || {};
   const kept = tried.filter(s => s.kept).length;
-  const rows = [["At the start", data.bound],
+  const rows = [["Profiled first", data.bound],
                 ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
                 ["Machine", m.fingerprint ? `${m.fingerprint} · ${many(m.threads, "thread")}` : null],
                 ["MFU", mfuPeakWords()]];
   if (known(data.median_prediction_error))
     rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was kept`]);
   if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);
+  if (data.gates) rows.push(["Gates", `${gatesWords(data.gates)}, from ${givenName()} to the tuned config`]);
+  if (data.check) rows.push(["Noise", `the config against itself: ${times(data.check.speedup)} (${plainNumber(data.check.speedup_low)} to ` +
+    `${plainNumber(data.check.speedup_high)}), the same bits`]);
+  for (const f of data.references || [])
+    rows.push(["Also", `${times(f.speedup)} (${plainNumber(f.speedup_low)} to ${plainNumber(f.speedup_high)}) of ${f.name}`]);
   for (const [label, text] of rows.filter(r => r[1])) {
     list.append("dt").text(label);
     list.append("dd").text(text);

@@ -1,5 +1,9 @@
 /* What several parts of tune's page use. */
-const outcomeOf = s => s.kept ? "kept" : known(s.measured_speedup) ? "dropped" : "not tried";
+const outcomeOf = s => s.outcome || "–";
+/* What was given, in a sentence and over a column. */
+const givenName = () => data.given || "the given config";
+const givenLabel = () => data.given === "the program without passes" ? "without passes" : "as given";
+const gatesWords = g => !g ? "–" : g.every(x => x.pass) ? "all hold" : g.filter(x => !x.pass).map(x => `${x.gate}: ${x.outcome}`).join(", ");
 const passName = s => nameOf(s.pass).split("+").join(" + ");
 const measuredWords = s => known(s.measured_speedup)
   ? `${times(s.measured_speedup)} (${plainNumber(s.measured_low)} to ${plainNumber(s.measured_high)})` : "–";

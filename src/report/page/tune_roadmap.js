@@ -44,7 +44,7 @@ function roadmap() {
     note(to, "No pass and no setting applies to this program.");
     return;
   }
-  note(to, "What could be done at the start, with what it was expected to win on the program without passes. Gains overlap, so that a later " +
+  note(to, "What could be done at the start, with what it was expected to win then. Gains overlap, so that a later " +
     "prediction can be lower. A tick is what was kept; top left is worth doing first.");
   const scroll = to.append("div").attr("class", "scroll");
   gainMatrix(scroll);

@@ -15,7 +15,8 @@ function points() {
     note(to, "The whole gain was not measured" + (data.interrupted ? ": it was interrupted." : ": there was no time for it."));
     return;
   }
-  legend(to, [{name: "without passes", color: "--gap"}, {name: "tuned", color: "--accent"}]);
+  note(to, "All rows are of the same turns of both, one after the other.");
+  legend(to, [{name: givenLabel(), color: "--gap"}, {name: "tuned", color: "--accent"}]);
   const grid = to.append("div").attr("class", "versus points");
   pointRow(grid, "Step", time, a.step_us, b.step_us);
   pointRow(grid, "Tokens per second", count, a.tokens_per_s, b.tokens_per_s);
@@ -41,7 +42,8 @@ function sizesTable(to) {
   plainTable(to, [
     {label: "batch × sequence", text: true, show: s => `${s.batch} × ${s.seq}`},
     {label: "step before", show: s => time(s.before.step_us)}, {label: "after", show: s => time(s.after.step_us)},
-    {label: "speed-up", show: s => times(s.before.step_us > 0 && s.after.step_us > 0 ? s.before.step_us / s.after.step_us : null)},
+    {label: "speed-up", show: s => times(s.speedup)},
+    {label: "gates", text: true, show: s => gatesWords(s.gates)},
     {label: "tokens/s after", show: s => count(s.after.tokens_per_s)},
     {label: "memory before", show: s => plannedBytes(s.before)}, {label: "after", show: s => plannedBytes(s.after)},
     {label: "change", show: s => signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))}], distinctSizes());
@@ -55,11 +57,11 @@ function lengths() {
 
 function growthWords(list) {
   const a = list[0], b = list[list.length - 1], grown = which => plainNumber(b[which].planned_bytes / a[which].planned_bytes);
-  return `A sequence ${plainNumber(b.seq / a.seq)} times as long (${a.seq} to ${b.seq} tokens) takes ${grown("before")} times the memory without passes ` +
+  return `A sequence ${plainNumber(b.seq / a.seq)} times as long (${a.seq} to ${b.seq} tokens) takes ${grown("before")} times the memory ${givenLabel()} ` +
     `and ${grown("after")} times tuned.`;
 }
 
-const memoryLines = [["before", "without passes", "--other"], ["after", "tuned", "--accent"]];
+const memoryLines = [["before", givenLabel(), "--other"], ["after", "tuned", "--accent"]];
 
 function lengthMarks(svg, list, x, y) {
   for (const [which, , color] of memoryLines) {
@@ -126,8 +128,8 @@ function sizes() {
     to.remove();
     return;
   }
-  note(to, "The same two programs at other sizes. A dash: it was not measured; memory is planned. What does not fit " +
-    "needs more than this machine had free.");
+  note(to, "The same two programs at other sizes: times of the same turns, judged by the same gates. A dash: it was not measured; " +
+    "memory is planned. What does not fit needs more than this machine had free.");
   sizesTable(to);
   const list = lengths();
   if (list.length < 2) return;

@@ -1,4 +1,4 @@
-/* Predictions against measurements, and what was dropped. */
+/* Predictions against measurements, the gates, and what was not kept. */
 function predictions() {
   const to = part("predictions");
   if (!data.stages.length) {
@@ -18,6 +18,21 @@ function predictions() {
   rows.classed("not-kept", s => !s.kept);
 }
 
+/* All that was kept, against what was given. */
+function gates() {
+  const to = part("gates");
+  if (!data.gates) {
+    to.remove();
+    return;
+  }
+  note(to, `The tuned config (b) against ${givenName()} (a), by the gates of hone verify` +
+    (data.taken_back ? "; as one does not hold, or nothing was won, it was taken back." : "."));
+  const rows = plainTable(to, [
+    {label: "gate", text: true, show: g => g.gate}, {label: "verdict", text: true, show: g => g.outcome},
+    {label: "what was seen", text: true, wrap: true, show: g => g.words}], data.gates);
+  rows.classed("not-kept", g => !g.pass);
+}
+
 function dropped() {
   const to = part("dropped"), rest = data.stages.filter(s => !s.kept);
   if (!rest.length) {
@@ -28,7 +43,7 @@ function dropped() {
   for (const s of rest) {
     list.append("dt").text(passName(s));
     const dd = list.append("dd");
-    dd.text(s.why || "–");
+    dd.text(`${outcomeOf(s)}: ${s.why || "–"}`);
     dd.append("span").attr("class", "muted").text(` · predicted ${times(s.predicted_speedup)}, measured ${measuredWords(s)}`);
   }
 }

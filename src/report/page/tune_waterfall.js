@@ -1,4 +1,4 @@
-/* The waterfall: the step before and after each stage, one row each, from the program without passes to the tuned one. A row is
+/* The waterfall: the step before and after each stage, one row each, from the given program to the tuned one. A row is
  * reached by Tab and says in words what its bar shows. */
 
 /* Times where the step was measured, else parts of the step at the start. */
@@ -51,7 +51,7 @@ function drawFall(li, f, share) {
   if (f.predicted !== null) row.track.append("b").style("left", across(share(f.predicted)));
   row.number.append("b").text(times(known(s.measured_speedup) ? s.measured_speedup : s.predicted_speedup));
   row.number.append("span").attr("class", "muted")
-    .text(s.kept ? `${stepWords(f.before)} → ${stepWords(f.after)}` : known(s.measured_speedup) ? "dropped" : "expected, not tried");
+    .text(s.kept ? `${stepWords(f.before)} → ${stepWords(f.after)}` : known(s.measured_speedup) ? outcomeOf(s) : "expected, not tried");
 }
 
 function drawWhole(li, name, us, style, number, more, share) {
@@ -84,13 +84,13 @@ function waterfall() {
     note(to, "There was nothing to try: no pass and no setting changes this program.");
     return;
   }
-  note(to, "The time of a step, from the program without passes to the tuned one, in the order in which things were tried. What was " +
-    "dropped leaves the step as it was. Hover over a row, or reach it with Tab, for the reason.");
+  note(to, `The time of a step, from ${givenName()} to the tuned one, in the order in which things were tried. What was ` +
+    "not kept leaves the step as it was. Hover over a row, or reach it with Tab, for the reason.");
   fallLegend(to);
   const tuned = known(data.after.step_us) ? data.after.step_us : null;
   const most = Math.min(1.6 * firstStep, Math.max(firstStep, tuned || 0, d3.max(rows, f => Math.max(f.before, f.after))) * 1.03);
   const share = x => x / most, list = to.append("ol").attr("class", "falls");
-  drawWhole(list.append("li"), "without passes", firstStep, "base", stepWords(firstStep),
+  drawWhole(list.append("li"), givenLabel(), firstStep, "base", stepWords(firstStep),
             known(data.before.step_us) ? "measured" : "of itself", share);
   const li = list.selectAll("li.fall").data(rows).enter().append("li").attr("class", f => "fall" + (f.s.kept ? " kept" : ""))
     .attr("id", (f, i) => "stage-" + i).attr("aria-label", fallLabel);
@@ -100,6 +100,6 @@ function waterfall() {
     drawWhole(list.append("li"), "tuned, all together", tuned, "tuned", time(tuned), `${times(data.speedup)} in turns`, share);
   fallAxis(list.append("li").attr("class", "axis-row").attr("aria-hidden", "true"), most);
   if (tuned !== null && rows.some(f => f.s.kept))
-    to.append("p").attr("class", "words").text(`One by one, what was kept multiplies to ${times(lastGain())}; all together, measured in turns with the ` +
-      `program without passes, it is ${times(data.speedup)}. Where the two are far apart, the machine was busy with something else meanwhile.`);
+    to.append("p").attr("class", "words").text(`One by one, what was kept multiplies to ${times(lastGain())}; all together, measured in turns with ` +
+      `${givenName()}, it is ${times(data.speedup)}. Where the two are far apart, the machine was busy with something else meanwhile.`);
 }

@@ -5,7 +5,10 @@
  * where it is: a that few columns need, and whatever is small. */
 #include "ops/cpu/gemm.h"
 
+#include <assert.h>
+
 #include "ops/cpu/blas.h"
+#include "ops/cpu/room.h"
 #include "ops/cpu/tuned/pack.h"
 
 /* Measured on Neoverse-N1, with 64 KiB and 1 MiB of cache: half the depth costs 5 % at k = 512, twice the depth 1 %; half
@@ -70,10 +73,12 @@ static void run_strip(const struct tile_side *a, int64_t a_next, int64_t rows, c
     }
 }
 
+static_assert((BLOCK + STRIP * DEPTH) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a strip have room");
+
 /* One block of k. */
 static void run_depth(const struct gemm *g, const struct operand *a, const struct operand *b, bool first)
 {
-    _Alignas(64) float block[BLOCK], strip[STRIP * DEPTH];
+    float *block = (float *)gemm_room()->f32, *strip = block + BLOCK;
     const int64_t depth = a->from.depth, most = BLOCK / (depth ? depth : 1) / TILE_ROWS * TILE_ROWS;
     for (int64_t i = 0; i < g->m; i += most) {
         const int64_t rows = least(g->m - i, most);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/cpu/bf16.h"
+#include "ops/cpu/room.h"
 #include "ops/cpu/tuned/bf16_tile.h"
 #include "ops/cpu/tuned/tuned.h"
 
@@ -21,6 +22,11 @@ static_assert(A_ROWS % ROWS == 0 && B_COLUMNS % COLUMNS == 0 && DEPTH % UNIT == 
 
 
 #define INLINE static inline __attribute__((always_inline))
+
+/* What the room holds: a block of each operand. The rows of a strip are on the stack while they are rounded, 16 kB at most: a
+ * compiler makes more of an array that nobody else can know. */
+struct tiles_room { uint16_t a[A_ROWS * DEPTH], b[B_COLUMNS * DEPTH]; };
+static_assert(sizeof(struct tiles_room) <= sizeof((struct gemm_room *)0)->bf16, "it has room");
 
 /* Rows that are contiguous along k: they are rounded, then squares of groups are transposed. */
 INLINE void pack_along(uint16_t *restrict to, const int strip, const float *restrict x, int64_t row, int64_t n, int64_t depth)
@@ -134,8 +140,8 @@ static void run_blocks(const struct packed *k, const struct target *t)
 
 static void gemm_tiles(const struct gemm *g)
 {
-    _Alignas(64) uint16_t a[A_ROWS * DEPTH], b[B_COLUMNS * DEPTH];
-    struct packed k = {.a = a, .b = b};
+    struct tiles_room *room = (struct tiles_room *)gemm_room()->bf16;
+    struct packed k = {.a = room->a, .b = room->b};
     for (int64_t j = 0; j < g->n; j += B_COLUMNS)
         for (int64_t first = 0; first == 0 || first < g->k; first += DEPTH) {       /* once even where k is 0 */
             const int64_t depth = least(DEPTH, g->k - first);
@@ -143,10 +149,10 @@ static void gemm_tiles(const struct gemm *g)
                                .scale = g->scale, .accumulate = g->accumulate || first > 0};
             k.columns = least(B_COLUMNS, g->n - j);
             k.depth = up_to(depth, UNIT);
-            pack_b(b, g, j, k.columns, first, depth);
+            pack_b(room->b, g, j, k.columns, first, depth);
             for (int64_t i = 0; i < g->m; i += A_ROWS, t.c += A_ROWS * g->ldc) {
                 k.rows = least(A_ROWS, g->m - i);
-                pack_a(a, g, i, k.rows, first, depth);
+                pack_a(room->a, g, i, k.rows, first, depth);
                 run_blocks(&k, &t);
             }
         }
@@ -157,6 +163,7 @@ static void gemm_tiles(const struct gemm *g)
 /* ---- without instructions for it ---- */
 
 enum { PLAIN_ROWS = 256, PLAIN_COLUMNS = 512 };
+static_assert((PLAIN_ROWS + PLAIN_COLUMNS) * DEPTH * sizeof(float) <= sizeof((struct gemm_room *)0)->bf16, "both blocks have room");
 
 /* to (rows, columns) = from, rounded. */
 static void round_block(float *to, const float *from, int64_t stride, int64_t rows, int64_t columns)
@@ -169,7 +176,7 @@ static void round_block(float *to, const float *from, int64_t stride, int64_t ro
 /* Rows of a times the rounded block b; blocks keep the orientation of the operands. */
 static void plain_rows(const struct gemm *g, const struct gemm *block, int64_t first)
 {
-    float a[PLAIN_ROWS * DEPTH];
+    float *a = (float *)gemm_room()->bf16;
     const bool ta = g->a_col != 1;
     for (int64_t i = 0; i < g->m; i += PLAIN_ROWS) {
         struct gemm now = *block;
@@ -185,7 +192,7 @@ static void plain_rows(const struct gemm *g, const struct gemm *block, int64_t f
 
 static void gemm_plain(const struct gemm *g)
 {
-    float b[PLAIN_COLUMNS * DEPTH];
+    float *b = (float *)gemm_room()->bf16 + PLAIN_ROWS * DEPTH;
     const bool tb = g->b_transposed;
     for (int64_t j = 0; j < g->n; j += PLAIN_COLUMNS)
         for (int64_t first = 0; first == 0 || first < g->k; first += DEPTH) {

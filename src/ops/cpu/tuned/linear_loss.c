@@ -157,10 +157,11 @@ static void finish_row(const struct work *w, int64_t i, float *dx)
     const int64_t target = target_of(w, i), width = w->s.width;
     const float sum = lanes_sum(load(p->sums + i * LANES)), factor = 1 / (sum * (float)w->count);
     const float *word = (const float *)w->c->in[1] + target * width;
-    float *z = panels_z(p, target, i) + target % PANEL, *to = (float *)w->c->out[2] + row_of(w, i) * width;
+    float *z = panels_z(p, target, i) + target % PANEL;
     w->m.losses[i] = log2f(sum / *z) * LN_2;
     if (!w->gradients)
         return;
+    float *to = (float *)w->c->out[2] + row_of(w, i) * width;       /* an output that is there for gradients alone */
     *z -= sum;
     TUNED(panels_scale_row)(p, i, w->x + i * width, factor);
     INDEPENDENT

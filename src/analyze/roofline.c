@@ -1,0 +1,73 @@
+/* The profile against the peaks of the machine: rooflines and MFU, none of which can be above 100 %. */
+#include <math.h>
+
+#include "analyze/profile.h"
+
+static bool lift(double *peak, double reached)
+{
+    if (!(isfinite(reached) && reached > *peak))
+        return false;
+    *peak = reached;
+    return true;
+}
+
+bool profile_raise_peaks(const struct profile *p, const struct program *program, struct peaks *peaks)
+{
+    bool rose = false;
+    double widest = 0;
+    int fastest = CACHE_LEVELS - 1;
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        if (peaks->copy_gb_per_s[i] > widest)
+            widest = peaks->copy_gb_per_s[fastest = i];
+    for (int i = 0; i < p->n_ops; i++) {
+        const double us = p->ops[i].self_us;
+        const bool bf16 = program->ops[i].attrs.bf16 && peaks->bf16_gflops > 0;
+        if (!(us > 0) || !(peaks->gemm_gflops > 0))         /* without peaks there is nothing to hold it against */
+            continue;
+        rose |= lift(bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops, p->ops[i].flops / us / 1e3);
+        rose |= widest > 0 && lift(&peaks->copy_gb_per_s[fastest], p->ops[i].bytes / us / 1e3);
+    }
+    const bool bf16 = program_peak(program, peaks).bf16;
+    if (p->step_us > 0 && peaks->gemm_gflops > 0)
+        rose |= lift(bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops, p->model_flops / p->step_us / 1e3);
+    return rose;
+}
+
+/* The level whose bandwidth an op of so many bytes is held against: the one that holds them, unless the op was faster than that. Then
+ * it had them nearer, left there by the op before: in the slowest level that is fast enough. */
+static int level_of(const struct peaks *peaks, double bytes, double gb_per_s)
+{
+    const double *copy = peaks->copy_gb_per_s;
+    int level = peaks_level(peaks, bytes);
+    if (gb_per_s <= copy[level])
+        return level;
+    for (int i = 0; i < CACHE_LEVELS; i++)
+        if (copy[i] >= gb_per_s && (copy[level] < gb_per_s || copy[i] < copy[level]))
+            level = i;
+    return level;
+}
+
+static void fill_floor(struct profile_op *o, const struct op_roof *roof, const struct peaks *peaks, double runs)
+{
+    o->level = level_of(peaks, runs > 0 ? o->bytes / runs : 0, o->self_us > 0 ? o->bytes / o->self_us / 1e3 : 0);
+    const double bandwidth = peaks->copy_gb_per_s[o->level], compute_us = roof->arithmetic_us * runs;
+    const double traffic_us = bandwidth > 0 ? o->bytes / bandwidth / 1e3 : 0;
+    o->memory_bound = traffic_us >= compute_us;
+    o->floor_us = fmax(traffic_us, compute_us);
+}
+
+void profile_fill_floors(struct profile *p, const struct program *program)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op_roof roof = op_roof(program, &program->ops[i], &p->peaks);
+        fill_floor(&p->ops[i], &roof, &p->peaks, op_runs_per_step(program, &program->ops[i]));
+    }
+}
+
+void profile_hold_against_peaks(struct profile *p, const struct program *program)
+{
+    profile_raise_peaks(p, program, &p->peaks);
+    profile_fill_floors(p, program);
+    p->mfu_peak = program_peak(program, &p->peaks);
+    p->mfu_percent = products_peak_percent(p->mfu_peak, p->model_flops, p->step_us);
+}

@@ -1,0 +1,20 @@
+/* Where a thread packs blocks of a product. A stack is no place for them: they take a megabyte, and a stack may have a quarter of
+ * that. Products of one thread follow each other, so one room is enough for all; its two parts are in use at the same time where
+ * blocks that were rounded go to the f32 product. */
+#ifndef HONE_OPS_CPU_ROOM_H
+#define HONE_OPS_CPU_ROOM_H
+
+#include "core/error.h"
+#include "core/team.h"
+
+struct gemm_room {
+    _Alignas(64) char f32[288 << 10];           /* gemm.c */
+    _Alignas(64) char bf16[768 << 10];          /* gemm_bf16.c */
+};
+
+/* Makes the rooms of all threads of a team, so that no step has to. */
+enum status gemm_rooms_make(struct team *team, struct error *err);
+/* That of this thread; made now where it is in no such team. It goes with the thread. */
+struct gemm_room *gemm_room(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* What turns say of the gain, and whether more of them would say more. */
+#include <math.h>
+
+#include "prove/prove_int.h"
+
+static const double CONFIDENCE = 0.9;
+static const double NARROW = 0.04;          /* of the gain: an interval that is no wider, around the limit, says that it is not passed */
+
+struct speed speed_of(const struct evidence *e)
+{
+    struct speed s = {.ratio = bootstrap_ratio(e->a.turn_us, e->b.turn_us, e->turns, CONFIDENCE, (uint64_t)e->limits->train.seed),
+                      .modes = modes_find(e->a.turn_us, e->b.turn_us, e->turns)};
+    if (s.modes.two) {
+        s.ratio.low = fmin(s.ratio.low, s.modes.below);
+        s.ratio.high = fmax(s.ratio.high, s.modes.above);
+    }
+    return s;
+}
+
+bool speed_is_settled(const struct speed *s, double limit)
+{
+    const struct ratio *r = &s->ratio;
+    return r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit;
+}

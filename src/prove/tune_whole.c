@@ -1,0 +1,198 @@
+/* The two ends of tune: the given config against itself before anything is tried, and against all that was kept after it. */
+#include <math.h>
+
+#include "prove/tune_int.h"
+
+static const double NOT_SLOWER = 0.995;     /* a change that saves memory may cost so much */
+static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
+static const double ITSELF = 1.03;          /* by how much a program may seem to be faster than itself: memory lies elsewhere */
+enum { CHECKS = 3 };                        /* each twice as long as the one before */
+
+/* ---- what to call it ---- */
+
+/* Passes that work only where they must are in every program. */
+static pass_set switchable(void)
+{
+    pass_set set = 0;
+    for (int i = 0; pass_table[i].name; i++)
+        if (!(pass_table[i].traits & (PASS_WHEN_NEEDED | PASS_IS_PRECISION)))
+            set |= (pass_set)1 << i;
+    return set;
+}
+
+static const char WITHOUT[] = "the program without passes", WITH_ALL[] = "the program with all passes";
+
+const char *tune_given_name(const struct config *c)
+{
+    return config_pass_set(c) & switchable() ? "the given config" : WITHOUT;
+}
+
+/* ---- a verdict in one word ---- */
+
+static const struct gate *broken_gate(const struct verdict *v)
+{
+    const struct gate *speed = verdict_gate(v, "throughput");
+    for (int i = 0; i < v->n; i++)
+        if (!v->gates[i].pass && &v->gates[i] != speed)
+            return &v->gates[i];
+    return NULL;
+}
+
+enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY])
+{
+    const struct gate *speed = verdict_gate(v, "throughput"), *memory = verdict_gate(v, "memory"), *broken = broken_gate(v);
+    const char *longer = v->longer ? ", also when measured longer" : "";
+    if (broken) {
+        snprintf(why, TUNE_WHY, "gate %s: %.300s", broken->name, broken->words);
+        return TUNE_DROPPED;
+    }
+    if (speed->low > believed) {
+        snprintf(why, TUNE_WHY, "faster");
+        return TUNE_KEPT;
+    }
+    if (memory->b < SAVES * memory->a && speed->value > NOT_SLOWER && speed->judged) {
+        snprintf(why, TUNE_WHY, "no slower, and memory falls from %s to %s", memory->a_text, memory->b_text);
+        return TUNE_KEPT;
+    }
+    if (speed->high < 1) {
+        snprintf(why, TUNE_WHY, "slower: %s", speed->value_text);
+        return TUNE_DROPPED;
+    }
+    if (!speed->judged || speed->low > 1) {
+        snprintf(why, TUNE_WHY, "too much noise to say%s: %.300s", longer, speed->words);
+        return TUNE_NO_VERDICT;
+    }
+    snprintf(why, TUNE_WHY, "no difference: %s", speed->value_text);
+    return TUNE_NO_GAIN;
+}
+
+/* ---- the base against itself ---- */
+
+static enum status refuse_bits(const struct tuner *t, const struct verdict *v, struct error *err)
+{
+    const struct gate *g = verdict_gate(v, "determinism");
+    if (isnan(verdict_gate(v, "loss-curve")->value))
+        return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: its loss is not a number within %d steps; is train.lr too high?",
+                         t->r->base.file, TUNE_STEPS);
+    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: runs of it, unchanged and from the same seed, do not give the same bits "
+                     "(%s); no change could be proved. Is the BLAS safe to call from several threads? Try --set threads=1, or "
+                     "--set backend.kernels=reference", t->r->base.file,
+                     g->pass ? "the first run differs from the others" : g->words);
+}
+
+static enum status refuse_speed(const struct tuner *t, const struct gate *speed, struct error *err)
+{
+    return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned now: measured %d times against itself, it seems to be %.2f times as fast "
+                     "(%.2f to %.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet, or with "
+                     "--set threads=1", t->r->base.file, CHECKS, speed->value, speed->low, speed->high);
+}
+
+static bool is_itself(const struct gate *speed) { return speed->low <= ITSELF && speed->high >= 1 / ITSELF; }
+
+/* Where the memory for two at once is not to be had, nothing is checked. */
+enum status tune_check_base(struct tuner *t, struct error *err)
+{
+    struct tune_result *r = t->r;
+    struct proof p = {.steps = TUNE_STEPS, .memory = INFINITY, .seconds = r->base.verify.seconds / 2, .change = t->o->change,
+                      .change_context = t->o->change_context};
+    struct verdict v;
+    const struct gate *speed = NULL;
+    tuner_tell(t, "the config against itself");
+    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed)); i++, p.seconds *= 2) {
+        const enum status st = tuner_prove(t, &v, &r->base, &r->base, &p, err);
+        if (st != OK)
+            return (st == CANNOT || tuner_stopped(t)) ? OK : st;
+        if (!v.same_bits || isnan(verdict_gate(&v, "loss-curve")->value))
+            return refuse_bits(t, &v, err);
+        speed = verdict_gate(&v, "throughput");
+    }
+    if (!is_itself(speed))
+        return refuse_speed(t, speed, err);
+    r->check.done = true;
+    r->check.speedup = speed->value;
+    r->check.low = speed->low;
+    r->check.high = speed->high;
+    t->believed = fmax(1, fmax(speed->low, 1 / speed->high));
+    tuner_know_base(t, v.of_a.planned_bytes);
+    r->before = r->after = tune_point_of(&v.of_a, &r->base);
+    return OK;
+}
+
+/* ---- the base against what was kept ---- */
+
+/* Back to the base, but for what does not touch the step. */
+static void take_back(struct tuner *t, enum tune_outcome outcome, const char *why)
+{
+    struct tune_result *r = t->r;
+    const struct interval every = t->now.eval.every;
+    t->now = r->base;
+    t->now.eval.every = every;
+    r->taken_back = true;
+    r->after = r->before;
+    r->speedup = r->speedup_low = r->speedup_high = 1;
+    snprintf(r->whole, sizeof r->whole, "%.390s", why);
+    for (int i = 0; i < r->n_stages; i++)
+        if (r->stages[i].outcome == TUNE_KEPT && !r->stages[i].around) {
+            r->stages[i].outcome = outcome;
+            snprintf(r->stages[i].why, sizeof r->stages[i].why, "all that was kept together is not: %.340s", why);
+        }
+}
+
+enum status tune_judge_whole(struct tuner *t, struct error *err)
+{
+    struct tune_result *r = t->r;
+    const struct proof p = {.steps = r->base.verify.steps, .memory = t->allowed_bytes / t->base_bytes, .patient = true};
+    char why[TUNE_WHY];
+    tuner_tell(t, "the given config against the tuned one");
+    const enum status st = tuner_prove(t, &r->verdict, &r->base, &t->now, &p, err);
+    if (st == CANNOT && !tuner_stopped(t)) {
+        r->speedup = r->speedup_low = r->speedup_high = NAN;
+        r->before = r->after = (struct tune_point){0};
+        return OK;
+    }
+    if (st != OK)
+        return st;
+    const struct gate *speed = verdict_gate(&r->verdict, "throughput");
+    r->judged = true;
+    r->before = tune_point_of(&r->verdict.of_a, &r->base);
+    r->after = tune_point_of(&r->verdict.of_b, &t->now);
+    r->speedup = speed->value;
+    r->speedup_low = speed->low;
+    r->speedup_high = speed->high;
+    const enum tune_outcome outcome = tune_decide(&r->verdict, t->believed, why);
+    if (outcome != TUNE_KEPT)
+        take_back(t, outcome, why);
+    return OK;
+}
+
+/* ---- references ---- */
+
+static void measure_reference(struct tuner *t, const char *name, bool all)
+{
+    struct tune_result *r = t->r;
+    const struct proof p = {.steps = 1, .memory = INFINITY, .seconds = r->base.verify.seconds / 2};
+    struct config other = r->base;
+    struct verdict v;
+    struct error ignored;
+    other.optimize.passes = (struct pass_list){.choice = all ? PASSES_ALL : PASSES_NONE};
+    for (int i = 0; pass_table[i].name; i++)
+        if (switchable() >> i & 1)
+            other.optimize.pass[i] = PASS_AUTO;
+        else if (config_pass_is_on(&r->base, i) && (pass_table[i].traits & PASS_WHEN_NEEDED))
+            other.optimize.pass[i] = PASS_ON;
+    if (!((config_pass_set(&other) ^ config_pass_set(&r->base)) & switchable()) || tuner_stopped(t) ||
+        !tuner_has_s(t, r->base.verify.seconds))
+        return;
+    tuner_tell(t, name);
+    if (tuner_prove(t, &v, &other, &t->now, &p, &ignored) != OK)
+        return;
+    const struct gate *speed = verdict_gate(&v, "throughput");
+    r->references[r->n_references++] = (struct tune_reference){.name = name, .step_us = v.of_a.step_us, .tuned_us = v.of_b.step_us,
+                                                               .speedup = speed->value, .low = speed->low, .high = speed->high};
+}
+
+void tune_measure_references(struct tuner *t)
+{
+    measure_reference(t, WITHOUT, false);
+    measure_reference(t, WITH_ALL, true);
+}

@@ -1,0 +1,142 @@
+/* report.md of hone tune: what was given against what came out, the gates between them, and both at other sizes. */
+#include "report/tune_markdown_int.h"
+
+static const char *peak_type(const json_t *j, const char *end) { return word(json_object_get(j, end), "mfu_peak_type"); }
+
+/* A row of both ends and the change, but that shares of two peaks have none. */
+static void put_row(FILE *to, const json_t *j, const char *what, const char *key,
+                    const char *(*show)(double x, number_text out), double unit)
+{
+    const bool apart = !strcmp(key, "mfu_percent") && strcmp(peak_type(j, "before"), peak_type(j, "after"));
+    const double a = num(json_object_get(j, "before"), key), b = num(json_object_get(j, "after"), key);
+    number_text n;
+    if (!isfinite(a) || !isfinite(b))
+        return;
+    fprintf(to, "| %s | %s | ", what, show(a / unit, n));
+    fprintf(to, "%s | ", show(b / unit, n));
+    put_percent(to, apart ? NAN : b / a - 1);
+    fputs(" |\n", to);
+}
+
+/* "MFU, of the f32 peak": a pass may change the numbers that are multiplied, and with them the peak. */
+static const char *mfu_label(const json_t *j, char out[48])
+{
+    const char *a = peak_type(j, "before"), *b = peak_type(j, "after");
+    if (!*a || !*b)
+        snprintf(out, 48, "MFU");
+    else if (!strcmp(a, b))
+        snprintf(out, 48, "MFU, of the %.8s peak", a);
+    else
+        snprintf(out, 48, "MFU, of the %.8s and of the %.8s peak", a, b);
+    return out;
+}
+
+/* Other programs that the tuned one was measured against, in turns of their own. */
+static void put_references(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "references"), *f;
+    number_text n;
+    size_t i;
+    json_array_foreach(list, i, f) {
+        fputs("\nMeasured on its own, the tuned config is ", to);
+        put_times(to, num(f, "speedup"));
+        fprintf(to, " (%.2f to %.2f) of %s, a step of which takes %s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
+                report_show_us(num(f, "step_us"), n));
+    }
+}
+
+void tune_put_points(FILE *to, const json_t *j)
+{
+    char mfu[48];
+    if (!isfinite(num(json_object_get(j, "before"), "step_us")) || !isfinite(num(json_object_get(j, "after"), "step_us")))
+        return;
+    fprintf(to, "\n## Before and after\n\n| | %s | tuned | change |\n|---|---:|---:|---:|\n", given_label(j));
+    put_row(to, j, "step", "step_us", report_show_us, 1);
+    put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
+    put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
+    put_row(to, j, mfu_label(j, mfu), "mfu_percent", report_show_percent, 100);
+    put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
+    put_row(to, j, "ops per step", "ops", report_show_count, 1);
+    fputs("\nAll rows are of the same turns.\n", to);
+    put_references(to, j);
+}
+
+void tune_put_gates(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "gates"), *g;
+    size_t i;
+    if (!length(j, "gates"))
+        return;
+    fprintf(to, "\n## Gates\n\nFrom %s (a) to the tuned config (b)%s\n\n| gate | verdict | |\n|---|---|---|\n", word(j, "given"),
+            yes(j, "taken_back") ? ", which was taken back." : ".");
+    json_array_foreach(list, i, g) {
+        fprintf(to, yes(g, "pass") ? "| %s | %s | " : "| %s | **%s** | ", word(g, "gate"), word(g, "outcome"));
+        put_words(to, word(g, "words"));
+        fputs(" |\n", to);
+    }
+}
+
+static void put_planned(FILE *to, const json_t *point)
+{
+    number_text n;
+    fprintf(to, "%s%s | ", report_show_bytes(num(point, "planned_bytes"), n),
+            json_is_false(json_object_get(point, "fits")) ? " (does not fit)" : "");
+}
+
+/* "all hold", or those that do not. */
+static void put_gates_shortly(FILE *to, const json_t *s)
+{
+    const json_t *list = json_object_get(s, "gates"), *g;
+    bool any = false;
+    size_t i;
+    json_array_foreach(list, i, g) {
+        if (yes(g, "pass"))
+            continue;
+        fprintf(to, "%s%s: %s", any ? ", " : "", word(g, "gate"), word(g, "outcome"));
+        any = true;
+    }
+    if (!any)
+        fputs(length(s, "gates") ? "all hold" : "–", to);
+}
+
+static void put_size(FILE *to, const json_t *s)
+{
+    const json_t *a = json_object_get(s, "before"), *b = json_object_get(s, "after");
+    number_text n, m;
+    fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
+            report_show_us(num(b, "step_us"), m));
+    put_times(to, num(s, "speedup"));
+    fputs(" | ", to);
+    put_gates_shortly(to, s);
+    fputs(" | ", to);
+    put_planned(to, a);
+    put_planned(to, b);
+    put_percent(to, num(b, "planned_bytes") / num(a, "planned_bytes") - 1);
+    fputs(" |\n", to);
+}
+
+/* Is this size in an entry before? Timed ones come first. */
+static bool is_repeated(const json_t *list, size_t i)
+{
+    const json_t *s = json_array_get(list, i);
+    for (size_t k = 0; k < i; k++) {
+        const json_t *t = json_array_get(list, k);
+        if (num(t, "batch") == num(s, "batch") && num(t, "seq") == num(s, "seq"))
+            return true;
+    }
+    return false;
+}
+
+void tune_put_sizes(FILE *to, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "sizes"), *s;
+    size_t i;
+    if (!length(j, "sizes"))
+        return;
+    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | gates | memory before | after | change |\n"
+          "|---|---:|---:|---:|---|---:|---:|---:|\n", to);
+    json_array_foreach(list, i, s)
+        if (!is_repeated(list, i))
+            put_size(to, s);
+    fputs("\nMemory is planned; a step that does not fit needs more than this machine had free.\n", to);
+}

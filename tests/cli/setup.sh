@@ -1,0 +1,47 @@
+# Setting a run up: Ctrl-C is heard in it and leaves nothing behind; on a terminal one sees what takes long.
+. "$(dirname "$0")/lib"
+tiny
+
+# begin ARGS...: starts hone on a corpus that takes far longer to make than this test, and waits until it listens to SIGINT (number 2).
+begin() {
+    "$HONE" "$@" --set data.chars=3000000000 >out 2>err &
+    pid=$!
+    until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2 )) != 0 ]; do sleep 0.02; done
+    sleep 0.2
+}
+# stop SIGNAL: sends it; the exit code is then in $code.
+stop() {
+    code=0
+    kill -$1 $pid
+    wait $pid || code=$?
+}
+
+for signal in INT TERM; do
+    begin train tiny.yaml --out run
+    [ $signal = TERM ] || sleep 1.2                     # long enough to show something, if this were a terminal
+    stop $signal
+    [ "$code" = 0 ] || fail "SIG$signal: exit code $code: $(cat err)"
+    [ "$(cat out)" = "stopped after 0 steps: the run was still being set up, and nothing of it was written" ] || fail "$(cat out)"
+    [ ! -s err ] || fail "SIG$signal: said: $(cat err)"
+    [ ! -e run ] || fail "SIG$signal: left a folder: $(find run)"
+done
+
+begin train tiny.yaml --out run --json
+stop INT
+[ "$code" = 0 ] || fail "--json: exit code $code: $(cat err)"
+json out 'j["interrupted"] is True and j["steps"] == 0 and j["checkpoint"] == "" and j["loss"] is None'
+
+ok bench tiny.yaml --seconds 0.1                        # the peaks are known then
+begin profile tiny.yaml --out report
+stop INT
+[ "$code" = 2 ] || fail "profile: exit code $code: $(cat err)"
+grep -q '^hone: stopped before the first step, while it was set up: the corpus$' err || fail "profile: $(cat err)"
+[ ! -e report ] || fail "profile: left a folder"
+
+# What is shown after a second goes away again.
+set -- train tiny.yaml --set data.chars=150000000 --set train.epochs=1 --print-program
+command -v script >/dev/null || exit 0
+SHELL=$(command -v bash) script -qec "$(printf '%q ' "$HONE" "$@") >out" /dev/null >screen.raw </dev/null || fail "$(cat screen.raw)"
+tr '\r' '\n' <screen.raw | grep . >screen || fail "a second and more went by, and nothing was shown"
+grep -q 'setting up: the corpus$' screen || fail "$(cat -v screen)"
+[ "$(tail -1 screen)" = $'\033[K' ] || fail "the line is left: $(cat -v screen)"

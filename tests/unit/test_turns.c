@@ -1,0 +1,186 @@
+/* What turns say: made-up times of pairs with one mode and with two, noisy, drifting, and the gate's word on them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "prove/prove_int.h"
+#include "support/check.h"
+
+enum { MOST = 400 };
+static double turns_a[MOST], turns_b[MOST];
+
+static double uniform(uint64_t stream, int i) { return rng_double(11, stream, (uint64_t)i); }
+/* About normal, of standard deviation 1. */
+static double normal(uint64_t stream, int i)
+{
+    double sum = -6;
+    for (uint64_t k = 0; k < 12; k++)
+        sum += rng_double(13, 12 * stream + k, (uint64_t)i);
+    return sum;
+}
+
+/* The gate of throughput on the first n turns. */
+static struct gate judge(int n, double min_gain)
+{
+    static const char yaml[] = "model: {arch: gpt}\n";
+    static double loss[] = {1};
+    struct config limits;
+    struct error err;
+    struct verdict v = {.pass = true};
+    assert_ok(config_parse(&limits, "t", yaml, sizeof yaml - 1, NULL, 0, &err), err);
+    limits.verify.min_gain = min_gain;
+    const struct evidence_side side = {.losses = loss, .planned_bytes = 1, .tokens_per_step = 1};
+    struct evidence e = {.limits = &limits, .steps = 1, .turns = n, .a = side, .b = side, .again = loss};
+    e.a.turn_us = turns_a;
+    e.b.turn_us = turns_b;
+    gates_judge(&e, &v);
+    const struct gate g = *verdict_gate(&v, "throughput");
+    assert_int_equal(v.pass, g.pass);               /* the others hold */
+    return g;
+}
+
+/* b wins nothing, but that a is twice as slow in some of its turns. */
+static void fill_bimodal(int n, double share)
+{
+    for (int i = 0; i < n; i++) {
+        turns_a[i] = (1000 + 10 * normal(1, i)) * (uniform(2, i) < share ? 2 : 1);
+        turns_b[i] = 1000 + 10 * normal(3, i);
+    }
+}
+
+static void test_two_modes_give_no_verdict(void **state)
+{
+    (void)state;
+    static const double shares[] = {0.3, 0.5, 0.7};
+    static const int counts[] = {24, 60, 400};
+    for (int k = 0; k < 9; k++) {
+        fill_bimodal(counts[k / 3], shares[k % 3]);
+        const struct modes m = modes_find(turns_a, turns_b, counts[k / 3]);
+        assert_true(m.two && fabs(m.low - 1) < 0.02 && fabs(m.high - 2) < 0.04);
+        const struct gate g = judge(counts[k / 3], 0);
+        if (g.pass || g.judged || strcmp(gate_outcome(&g), "no verdict") || !strstr(g.words, "groups well apart"))
+            fail_msg("%d turns, %g slow: %s: %s", counts[k / 3], shares[k % 3], gate_outcome(&g), g.words);
+    }
+    /* also where the sides change modes on their own */
+    for (int i = 0; i < 200; i++) {
+        turns_a[i] = 1000 * (uniform(5, i) < 0.6 ? 2 : 1) + 5 * normal(6, i);
+        turns_b[i] = 1000 * (uniform(7, i) < 0.4 ? 2 : 1) + 5 * normal(8, i);
+    }
+    const struct gate g = judge(200, 0);
+    assert_string_equal(gate_outcome(&g), "no verdict");
+}
+
+/* Where both modes are on the same side of the limit, the answer does not depend on them. */
+static void test_two_modes_that_agree(void **state)
+{
+    (void)state;
+    fill_bimodal(200, 0.5);
+    struct gate g = judge(200, 1.5);                /* 2.5 times as fast it is in no mode */
+    assert_true(g.judged && !g.pass);
+    g = judge(200, -0.5);
+    assert_true(g.judged && g.pass && g.low < 1.01 && g.high > 1.9);
+}
+
+static void test_one_mode_is_judged(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MOST; i++) {                /* long tails, as of a scheduler */
+        turns_a[i] = 1200 * (1 - 0.15 * log(1 - uniform(20, i)));
+        turns_b[i] = 1000 * (1 - 0.15 * log(1 - uniform(21, i)));
+    }
+    assert_false(modes_find(turns_a, turns_b, MOST).two);
+    struct gate g = judge(MOST, 0);
+    assert_true(g.judged && g.pass && g.low > 1.1 && g.high < 1.3);
+    for (int i = 0; i < MOST; i++)
+        turns_b[i] = 1200 * (1 - 0.15 * log(1 - uniform(22, i)));
+    g = judge(MOST, 0);
+    assert_false(g.pass);
+    /* few turns, and a few of them far out, are no mode */
+    for (int i = 0; i < 12; i++) {
+        turns_a[i] = i == 5 ? 3000 : 1300 + 10 * normal(23, i);
+        turns_b[i] = 1000 + 10 * normal(24, i);
+    }
+    g = judge(12, 0);
+    assert_true(g.judged && g.pass);
+    /* modes that are as near as noise */
+    for (int i = 0; i < 100; i++) {
+        turns_a[i] = 1000 * (i % 2 ? 1.02 : 1);
+        turns_b[i] = 1000;
+    }
+    assert_false(modes_find(turns_a, turns_b, 100).two);
+}
+
+/* What disturbs both alike, slowly or at once, is in no ratio. */
+static void test_drift_is_judged(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MOST; i++) {
+        const double drift = 1 + 1.0 * i / MOST, other_load = i < MOST / 2 ? 1 : 3;
+        turns_a[i] = 1250 * drift * other_load * (1 + 0.01 * normal(30, i));
+        turns_b[i] = 1000 * drift * other_load * (1 + 0.01 * normal(31, i));
+    }
+    assert_false(modes_find(turns_a, turns_b, MOST).two);
+    const struct gate g = judge(MOST, 0);
+    assert_true(g.judged && fabs(g.value - 1.25) < 0.05);
+}
+
+/* A wide interval around the limit says nothing; a narrow one says that nothing was won. */
+static void test_a_wide_interval_gives_no_verdict(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        turns_a[i] = 1000 * (1 + 0.4 * uniform(50, i));
+        turns_b[i] = 1000 * (1 + 0.4 * uniform(51, i));
+    }
+    struct gate g = judge(20, 0);
+    assert_string_equal(gate_outcome(&g), "no verdict");
+    assert_non_null(strstr(g.words, "too wide to say"));
+    for (int i = 0; i < 20; i++) {
+        turns_a[i] = 1000 * (1 + 0.01 * uniform(52, i));
+        turns_b[i] = 1000 * (1 + 0.01 * uniform(53, i));
+    }
+    g = judge(20, 0);
+    assert_string_equal(gate_outcome(&g), "FAIL");
+}
+
+/* One mode is not taken for two by chance, and two are found. */
+static void test_how_often(void **state)
+{
+    (void)state;
+    int wrong = 0, found = 0;
+    for (int k = 0; k < 200; k++) {
+        for (int i = 0; i < 40; i++) {
+            turns_a[i] = 1000 * (1 + 0.1 * normal((uint64_t)(40 + k), i));
+            turns_b[i] = 1000;
+        }
+        wrong += modes_find(turns_a, turns_b, 40).two;
+        for (int i = 0; i < 40; i++)
+            turns_a[i] *= uniform((uint64_t)(300 + k), i) < 0.4 ? 2.5 : 1;
+        found += modes_find(turns_a, turns_b, 40).two;
+    }
+    if (wrong > 6 || found < 180)
+        fail_msg("%d of 200 with one mode, %d of 200 with two", wrong, found);
+}
+
+static void test_what_is_settled(void **state)
+{
+    (void)state;
+    const struct { double low, value, high, limit; bool settled; } cases[] = {
+        {0.9, 1.1, 1.3, 1, false}, {1.05, 1.1, 1.3, 1, true}, {0.7, 0.8, 0.99, 1, true}, {0.995, 1.0, 1.01, 1, true},
+        {1.2, 1.25, 1.4, 1.3, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct speed s = {.ratio = {.value = cases[i].value, .low = cases[i].low, .high = cases[i].high}};
+        assert_int_equal(speed_is_settled(&s, cases[i].limit), cases[i].settled);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_modes_give_no_verdict), cmocka_unit_test(test_two_modes_that_agree),
+        cmocka_unit_test(test_one_mode_is_judged),        cmocka_unit_test(test_drift_is_judged),
+        cmocka_unit_test(test_a_wide_interval_gives_no_verdict), cmocka_unit_test(test_how_often),                 cmocka_unit_test(test_what_is_settled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
