@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/peaks.h"
+#include "report/folder.h"
 
 struct command {
     const char *name, *arguments, *summary;
@@ -69,24 +70,22 @@ void measure_peaks_again(void *config, struct peaks *best);
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);
 
-/* Set by Ctrl-C and SIGTERM once installed; a second signal ends the process at once. */
+/* Set by Ctrl-C, SIGTERM and a terminal that goes away (SIGHUP), once installed. A second Ctrl-C or SIGTERM ends the process
+ * at once; SIGHUP comes more than once where a terminal closes, and does not. From then on a reader that leaves (`| head`)
+ * ends the output and not the work. */
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
 
-/* ---- folders of reports ---- */
-
-/* The folder without slashes at its end: names beside it are made by appending to it. */
-enum status report_folder_name(char folder[CONFIG_PATH_MAX], const char *out, struct error *err);
-/* A folder that holds something else than a report of ours is not written over. */
-enum status report_folder_check(const char *folder, struct error *err);
-/* Writes into a new folder that takes the place of the named one only when all went well. */
-typedef enum status report_folder_write(const void *what, const char *folder, struct error *err);
-/* A file of a folder that is there; text NULL: there was no memory to make it. */
-enum status report_folder_add(const char *folder, const char *name, const char *text, struct error *err);
-enum status report_folder_publish(const char *folder, report_folder_write *write, const void *what, struct error *err);
+/* ---- output ---- */
 
 /* A document in lines, with an end of line; the caller frees it. Releases the document. NULL: no memory. */
 char *json_lines(json_t *document);
+/* The same to the standard output; main sees what the stream says. */
+enum status print_document(json_t *document, int digits, struct error *err);
+
+/* A name, path or value that was given, read or made by others, safe to print: every such text passes here or through an
+ * error. The result is good for the next fifteen calls. */
+const char *shown(const char *text);
 
 /* ---- terminal ---- */
 

@@ -68,27 +68,15 @@ static enum status check_request(struct request *r, struct error *err)
     enum status st = parse_severity(r, err);
     if (st == OK && r->out)
         st = report_folder_name(r->folder, r->out, err);
-    return st == OK && r->out ? report_folder_check(r->folder, err) : st;
+    return st == OK && r->out ? report_folder_check(r->folder, REPORT_TRACE, err) : st;
 }
 
 /* ---- the work ---- */
 
-/* Names of files may hold anything; what would steer the terminal is shown as a question mark. */
-static void print_warning(const char *text)
-{
-    fprintf(stderr, "%shone: warning:%s ", style(stderr, "yellow"), style(stderr, "off"));
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        const bool c1 = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
-        fputc(*c < 0x20 || *c == 0x7F || c1 ? '?' : *c, stderr);
-        c += c1;
-    }
-    fputc('\n', stderr);
-}
-
 static void print_warnings(char *const *warnings, int n)
 {
     for (int i = 0; i < n; i++)
-        print_warning(warnings[i]);
+        fprintf(stderr, "%shone: warning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(warnings[i]));
 }
 
 /* What was odd about the files together is said with what was odd about each. */
@@ -211,7 +199,7 @@ static void print_where(const struct answer *a, const struct request *r)
     FILE *to = r->json ? stderr : stdout;
     if (r->out)
         fprintf(to, "%sreport: %s/report.html   (also report.md, report.json%s)\n", r->json ? "" : "\n",
-                r->folder, a->compared ? ", diff.md, diff.json" : "");
+                shown(r->folder), a->compared ? ", diff.md, diff.json" : "");
     else if (!r->json)
         fputs("\n`--out DIR` writes the whole report: timeline, evidence, every fix as code.\n", to);
 }
@@ -242,7 +230,7 @@ static int analyze(struct request *r)
         st = answer_make(&a, r, &err);
     if (st == OK && r->out) {
         install_stop_handler();                 /* no half-written folder is left behind */
-        st = report_folder_publish(r->folder, write_files, &a, &err);
+        st = report_folder_publish(r->folder, REPORT_TRACE, write_files, &a, &err);
     }
     if (st == OK && r->json)
         st = print_json(&a, &err);

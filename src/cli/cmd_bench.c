@@ -27,7 +27,7 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
     if (first)
         printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
                "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "of", "ops", "passes");
-    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", name, r->threads, r->ms_per_step, r->ms_spread,
+    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", shown(name), r->threads, r->ms_per_step, r->ms_spread,
            r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, products_peak_type(r->mfu_peak),
            r->ops, train_passes_text(r->places, passes));
     fflush(stdout);
@@ -146,9 +146,7 @@ int cmd_bench(int argc, char **argv)
         st = bench_case(cases.item[i], &sets, seconds, &to, &err);
     if (json && st == OK) {
         json_t *j = json_pack("{s:O}", "results", to.results);
-        json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(j);
+        st = print_document(j, 9, &err);
     }
     json_decref(to.results);
     return st == OK ? OK : report_error(&err);

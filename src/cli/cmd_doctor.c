@@ -221,16 +221,16 @@ static void print_text(const struct machine *m, const struct check *k, const str
     if (!c)
         return;
     int problems = 0;
-    printf("\n%s (%s)\n", c->name, c->file);
+    printf("\n%s (%s)\n", shown(c->name), shown(c->file));
     for (int i = 0; i < k->n; i++) {
         printf("  %s%s%s %s\n", style(stdout, k->problem[i] ? "yellow" : "green"), k->problem[i] ? "!!" : "ok",
-               style(stdout, "off"), k->text[i]);
+               style(stdout, "off"), shown(k->text[i]));
         problems += k->problem[i];
     }
     printf("%d problem%s\n", problems, problems == 1 ? "" : "s");
 }
 
-static void print_json(const struct machine *m, const struct check *k, const struct config *c)
+static enum status print_json(const struct machine *m, const struct check *k, const struct config *c, struct error *err)
 {
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
@@ -242,11 +242,9 @@ static void print_json(const struct machine *m, const struct check *k, const str
                           "f32_gflops_1_thread", m->one.gemm_gflops, "bf16_gflops", m->peaks.bf16_gflops,
                           "bf16_gflops_1_thread", m->one.bf16_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
-                          m->peaks.copy_gb_per_s[3], "gpu",
-                          m->no_gpu.status == OK ? json_text(m->gpu.name) : json_null(), "config", c ? json_text(c->name) : json_null(), "checks", checks);
-    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(j);
+                          m->peaks.copy_gb_per_s[3], "gpu", m->no_gpu.status == OK ? json_text(m->gpu.name) : json_null(), "config",
+                          c ? json_text(c->name) : json_null(), "checks", checks);
+    return print_document(j, 6, err);
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -279,8 +277,8 @@ int cmd_doctor(int argc, char **argv)
     if (st != OK)
         return report_error(&err);
     if (json)
-        print_json(&m, &k, positional.n ? &c : NULL);
+        st = print_json(&m, &k, positional.n ? &c : NULL, &err);
     else
         print_text(&m, &k, positional.n ? &c : NULL);
-    return OK;
+    return st == OK ? OK : report_error(&err);
 }

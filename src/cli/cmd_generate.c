@@ -1,11 +1,18 @@
 /* hone generate */
+#include <signal.h>
+
 #include "cli/cli.h"
+#include "core/clean.h"
 #include "train/train.h"
 
+/* A file or a program gets the bytes as the model made them; a terminal what is safe to show. */
 static void emit(void *context, const char *text, size_t length)
 {
-    (void)context;
-    fwrite(text, 1, length, stdout);
+    struct text_stream *terminal = context;
+    if (terminal)
+        text_stream_put(terminal, text, length);
+    else
+        fwrite(text, 1, length, stdout);
     if (fflush(stdout))
         stop_requested = 1;         /* nobody reads on; main reports it */
 }
@@ -36,9 +43,12 @@ int cmd_generate(int argc, char **argv)
         return report_error(&err);
     }
     install_stop_handler();
+    signal(SIGPIPE, SIG_DFL);           /* text that nobody reads need not be made */
+    struct text_stream terminal = {.to = stdout};
     const struct generate_options o = {.prompt = prompt, .device = device, .tokens = tokens, .temperature = temperature,
                                        .seed = (uint64_t)seed, .stop = &stop_requested};
-    const enum status st = generate_run(positional.item[0], &o, emit, NULL, &err);
+    const enum status st = generate_run(positional.item[0], &o, emit, stream_is_terminal(stdout) ? &terminal : NULL, &err);
+    text_stream_end(&terminal);
     if (st != OK)
         return report_error(&err);
     putchar('\n');

@@ -78,7 +78,7 @@ static int profile(const struct config *c, int steps, const char *out)
     struct error err;
     struct config measured_as = *c;         /* the hook takes no const */
     bool new_peaks;
-    enum status st = report_folder_check(out, &err);
+    enum status st = report_folder_check(out, REPORT_PROFILE, &err);
     if (st == OK)
         st = known_peaks(c, &peaks, &new_peaks, &err);
     if (st != OK)
@@ -96,11 +96,11 @@ static int profile(const struct config *c, int steps, const char *out)
     if (st != OK)
         return report_error(&err);
     peaks_remember(&s.peaks, NULL);         /* what steps proved; no harm if it cannot be written */
-    st = report_folder_publish(out, write_all, &s.p, &err);
+    st = report_folder_publish(out, REPORT_PROFILE, write_all, &s.p, &err);
     if (st == OK) {
         report_print_terminal(&s.p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
         printf("\npasses: %s\n", s.m.passes);
-        printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", out);
+        printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", shown(out));
     }
     situation_release(&s);
     return st == OK ? OK : report_error(&err);

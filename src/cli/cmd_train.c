@@ -1,7 +1,6 @@
 /* hone train */
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,13 +31,13 @@ static void on_start(void *context, const struct train_info *i)
         snprintf(sums, sizeof sums, ", sums of gradients %s", c);
     human_bytes((double)i->memory.workspace, c);
     human_bytes((double)i->memory.naive_workspace, d);
-    fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), v->config->name, style(v->to, "off"),
+    fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), shown(v->config->name), style(v->to, "off"),
             config_word("model.arch", (int)v->config->model.arch), params, i->device);
     if (i->device_name)
         fprintf(v->to, "(%s)\n", i->device_name);
     else
         fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
-    fprintf(v->to, "data    %s\n", i->data);
+    fprintf(v->to, "data    %s\n", shown(i->data));
     fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
@@ -112,26 +111,24 @@ static void on_checkpoint(void *context, int64_t step, const char *path)
 {
     struct view *v = context;
     progress_clear(&v->bar);
-    fprintf(v->to, "[%lld] %ssaved %s%s\n", (long long)step, style(v->to, "dim"), path, style(v->to, "off"));
+    fprintf(v->to, "[%lld] %ssaved %s%s\n", (long long)step, style(v->to, "dim"), shown(path), style(v->to, "off"));
 }
 
 static void on_warning(void *context, const char *text)
 {
     struct view *v = context;
     progress_clear(&v->bar);
-    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), text);
+    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
 }
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static void print_json(const struct train_result *r)
+static enum status print_json(const struct train_result *r, struct error *err)
 {
     json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
                           "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
                           number(r->tokens_per_s), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
-    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(j);
+    return print_document(j, 9, err);
 }
 
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
@@ -148,9 +145,9 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, ", validation loss %.4f", r->val_loss);
     if (r->samples_per_s > 0)
         fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
-    fprintf(v->to, "%s\ncheckpoint: %s\n", r->interrupted ? "; continue with --resume" : "", r->checkpoint);
+    fprintf(v->to, "%s\ncheckpoint: %s\n", r->interrupted ? "; continue with --resume" : "", shown(r->checkpoint));
     if (!r->interrupted)
-        fprintf(v->to, "try: hone generate %s\n", out);
+        fprintf(v->to, "try: hone generate %s\n", shown(out));
 }
 
 static int train(const struct config *c, const struct train_options *options, bool json)
@@ -160,11 +157,10 @@ static int train(const struct config *c, const struct train_options *options, bo
     struct train_result result;
     struct error err;
     install_stop_handler();
-    signal(SIGPIPE, SIG_IGN);       /* `| head` ends the output, not the training */
-    const enum status st = train_run(c, options, &observer, &result, &err);
+    enum status st = train_run(c, options, &observer, &result, &err);
     progress_clear(&v.bar);
     if (st == OK && json)
-        print_json(&result);
+        st = print_json(&result, &err);
     else if (st == OK)
         print_end(&v, &result, options->out);
     free(v.x);
@@ -217,7 +213,7 @@ int cmd_train(int argc, char **argv)
     };
     const struct usage usage = {
         "train", "CONFIG", "Trains a model. CONFIG is a YAML file or the name of a shipped one (docs/config.md lists the keys).\n"
-        "Ctrl-C saves a checkpoint and stops.", options,
+        "Ctrl-C, SIGTERM or a terminal that closes: it saves a checkpoint and stops.", options,
         "  hone train quickstart\n  hone train my.yaml --set train.lr=1e-3 --set model.layers=6 --out runs/deep\n"
         "  hone train my.yaml --out runs/deep --resume\n  hone train quickstart --print-program | less\n", 1, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);

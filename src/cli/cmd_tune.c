@@ -116,7 +116,7 @@ static void print_verdicts(const struct tune_result *r)
 static void print_result(const struct tuned *t, const char *folder)
 {
     const struct tune_result *r = &t->r;
-    printf("report: %s/report.html   (also report.md, report.json)\n\n", folder);
+    printf("report: %s/report.html   (also report.md, report.json)\n\n", shown(folder));
     print_stages(r);
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
@@ -128,10 +128,10 @@ static void print_result(const struct tuned *t, const char *folder)
     print_verdicts(r);
     if (r->out_of_time)
         printf("the time was spent before everything was tried; --budget gives more\n");
-    printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given)\n", folder);
+    printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given)\n", shown(folder));
     const char *limits = json_string_value(json_object_get(t->document, "limits"));
     if (limits && !r->taken_back)
-        printf("the same verdict again: hone verify %s/base.yaml %s/tuned.yaml %s\n", folder, folder, limits);
+        printf("the same verdict again: hone verify %s/base.yaml %s/tuned.yaml %s\n", shown(folder), shown(folder), shown(limits));
 }
 
 /* ---- files ---- */
@@ -259,18 +259,16 @@ int cmd_tune(int argc, char **argv)
         st = report_folder_name(folder, out ? out : fallback, &err);
     }
     if (st == OK)
-        st = report_folder_check(folder, &err);
+        st = report_folder_check(folder, REPORT_TUNE, &err);
     if (st == OK)
         st = tune(t, given.item[0], &sets, budget, &err);
     if (st == OK && !(t->document = make_document(t, folder)))
         st = error_no_memory(&err, "the report", 1 << 16);
     if (st == OK)
-        st = report_folder_publish(folder, write_files, t, &err);
-    if (st == OK && json) {
-        char *text = json_lines(json_incref(t->document));
-        fputs(text ? text : "", stdout);
-        free(text);
-    } else if (st == OK)
+        st = report_folder_publish(folder, REPORT_TUNE, write_files, t, &err);
+    if (st == OK && json)
+        st = print_document(json_incref(t->document), 12, &err);
+    else if (st == OK)
         print_result(t, folder);
     if (t)
         json_decref(t->document);

@@ -20,13 +20,13 @@ static void print_gate(const struct gate *g)
     const char *colour = !g->pass ? "red" : g->judged ? "green" : "dim";
     printf("%-12s %s%-10s%s %-18s %-18s %-28s %s\n", g->name, style(stdout, colour), gate_outcome(g), style(stdout, "off"), g->a_text,
            g->b_text, g->value_text, g->limit_text);
-    printf("             %s%s%s\n", style(stdout, "dim"), g->words, style(stdout, "off"));
+    printf("             %s%s%s\n", style(stdout, "dim"), shown(g->words), style(stdout, "off"));
 }
 
 static void print_verdict(const struct verdict *v)
 {
     int failed = 0, open = 0;
-    printf("a: %s\nb: %s\n\n%s%-12s %-10s %-18s %-18s %-28s %s%s\n", v->a, v->b, style(stdout, "bold"), "gate", "", "a", "b",
+    printf("a: %s\nb: %s\n\n%s%-12s %-10s %-18s %-18s %-28s %s%s\n", shown(v->a), shown(v->b), style(stdout, "bold"), "gate", "", "a", "b",
            "measured", "limit", style(stdout, "off"));
     for (int i = 0; i < v->n; i++) {
         print_gate(&v->gates[i]);
@@ -55,9 +55,9 @@ static char *markdown_text(const struct verdict *v)
     return text;
 }
 
-/* verify.md and verify.json into a folder that may hold anything else. */
-static enum status write_files(const struct verdict *v, const char *folder, struct error *err)
+static enum status write_files(const void *what, const char *folder, struct error *err)
 {
+    const struct verdict *v = what;
     char *markdown = markdown_text(v), *json = json_lines(verdict_json(v));
     enum status st = report_folder_add(folder, "verify.md", markdown, err);
     if (st == OK)
@@ -69,16 +69,13 @@ static enum status write_files(const struct verdict *v, const char *folder, stru
 
 static enum status show(const struct verdict *v, const char *out, bool json, struct error *err)
 {
-    enum status st = out ? write_files(v, out, err) : OK;
-    if (st == OK && json) {
-        char *text = json_lines(verdict_json(v));
-        fputs(text ? text : "", stdout);
-        st = text ? OK : error_no_memory(err, "the JSON", 1 << 16);
-        free(text);
-    } else if (st == OK) {
+    enum status st = out ? report_folder_publish(out, REPORT_VERIFY, write_files, v, err) : OK;
+    if (st == OK && json)
+        st = print_document(verdict_json(v), 12, err);
+    else if (st == OK) {
         print_verdict(v);
         if (out)
-            printf("written: %s/verify.md and verify.json\n", out);
+            printf("written: %s/verify.md and verify.json\n", shown(out));
     }
     return st;
 }
@@ -144,10 +141,10 @@ static enum status judge(struct verdict *v, const struct text_list *given, const
 }
 
 /* Before anything is measured, so that a wrong name is said at once. */
-static enum status make_folder(char folder[CONFIG_PATH_MAX], const char *out, struct error *err)
+static enum status check_folder(char folder[CONFIG_PATH_MAX], const char *out, struct error *err)
 {
     const enum status st = report_folder_name(folder, out, err);
-    return st == OK ? fs_make_dirs(folder, err) : st;
+    return st == OK ? report_folder_check(folder, REPORT_VERIFY, err) : st;
 }
 
 int cmd_verify(int argc, char **argv)
@@ -184,7 +181,7 @@ int cmd_verify(int argc, char **argv)
         error_set(&err, BAD_INPUT, "--steps is %lld; it must be 1 to 1000000", (long long)steps);
     else if (seconds != -HUGE_VAL && !(seconds > 0 && seconds <= 3600))
         error_set(&err, BAD_INPUT, "--seconds is %g; it must be above 0 and at most 3600", seconds);
-    else if (!out || make_folder(folder, out, &err) == OK)
+    else if (!out || check_folder(folder, out, &err) == OK)
         judge(&v, &given, &sets, steps == INT64_MIN ? 0 : steps, fmax(seconds, 0), &err);
     if (err.status == OK)
         show(&v, out ? folder : NULL, json, &err);

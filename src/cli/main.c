@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "core/arena.h"
+#include "core/json_memory.h"
 #include "core/notice.h"
 #include "core/suggest.h"
 
@@ -46,7 +47,7 @@ static int unknown_command(const char *name)
     for (const struct command *c = commands; c->name; c++)
         words[n++] = c->name;
     const char *near = suggest_nearest(name, words, n);
-    fprintf(stderr, "hone: '%s' is not a command; ", name);
+    fprintf(stderr, "hone: '%s' is not a command; ", shown(name));
     if (near)
         fprintf(stderr, "did you mean '%s'? ", near);
     fputs("`hone --help` lists them\n", stderr);
@@ -65,7 +66,7 @@ static void hold_standard_streams(void)
 static void show_notice(void *context, const char *text)
 {
     (void)context;
-    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), text);
+    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
 }
 
 static int run(int argc, char **argv)
@@ -103,6 +104,8 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     arena_on_exhausted(end_without_memory);
+    json_memory_watch(NULL, end_without_memory);
+    signal(SIGXFSZ, SIG_IGN);           /* a file at its limit is an error like a full disk, and not the end */
     const int code = run(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */
         fputs("hone: cannot write to the standard output\n", stderr);

@@ -13,7 +13,15 @@ volatile sig_atomic_t stop_requested;
 static void on_stop(int number)
 {
     stop_requested = 1;
-    signal(number, SIG_DFL);
+    if (number != SIGHUP)
+        signal(number, SIG_DFL);
+}
+
+/* A process that was started to outlive its terminal (nohup) ignores SIGHUP, and goes on ignoring it. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 void install_stop_handler(void)
@@ -21,11 +29,14 @@ void install_stop_handler(void)
     const struct sigaction act = {.sa_handler = on_stop, .sa_flags = SA_RESTART};   /* no half-written output */
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    if (!is_ignored(SIGHUP))
+        sigaction(SIGHUP, &act, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 int report_error(const struct error *err)
 {
-    fprintf(stderr, "%shone:%s %s\n", style(stderr, "red"), style(stderr, "off"), err->text);
+    fprintf(stderr, "%shone:%s %s\n", style(stderr, "red"), style(stderr, "off"), shown(err->text));
     return err->status;
 }
 
@@ -42,7 +53,7 @@ static void print_usage(const struct usage *u, FILE *to)
 
 static enum parsed bad(const struct usage *u, const char *what, const char *subject)
 {
-    fprintf(stderr, "hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, subject, u->command);
+    fprintf(stderr, "hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, shown(subject), u->command);
     return PARSED_BAD;
 }
 
@@ -55,14 +66,14 @@ static enum parsed unknown_option(const struct usage *u, const char *name)
     const char *near = suggest_nearest(name, words, n);
     if (!near)
         return bad(u, "there is no option", name);
-    fprintf(stderr, "hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, name, near);
+    fprintf(stderr, "hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, shown(name), near);
     return PARSED_BAD;
 }
 
 static enum parsed bad_value(const struct usage *u, const struct option_def *o, const char *wanted, const char *value)
 {
-    fprintf(stderr, "hone %s: %s takes %s, not '%s'; `hone %s --help` shows the options\n", u->command, o->name, wanted, value,
-            u->command);
+    fprintf(stderr, "hone %s: %s takes %s, not '%s'; `hone %s --help` shows the options\n", u->command, o->name, wanted,
+            shown(value), u->command);
     return PARSED_BAD;
 }
 

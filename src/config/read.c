@@ -194,12 +194,20 @@ static bool is_tab_indented(const char *text, size_t length, size_t line)
     return i < length && text[i] == '\t';
 }
 
+/* libyaml fails without an error in some places where it gets no memory; what is wrong with a text it always names. */
+static bool is_no_memory(const yaml_parser_t *p) { return p->error == YAML_MEMORY_ERROR || p->error == YAML_NO_ERROR; }
+
+static enum status no_memory(struct config_reader *r)
+{
+    return error_set(r->err, CANNOT, "out of memory while '%.400s' was read", r->file);
+}
+
 static enum status refuse_syntax(struct config_reader *r, const yaml_parser_t *p, const char *text, size_t length)
 {
     char context[128] = "";
     const size_t line = p->problem_mark.line;
-    if (p->error == YAML_MEMORY_ERROR)
-        return error_no_memory(r->err, "the YAML parser", length);
+    if (is_no_memory(p))
+        return no_memory(r);
     if (p->error == YAML_READER_ERROR)
         return config_refuse(r, (struct config_place){.line = line_at_offset(text, length, p->problem_offset)},
                              "byte %zu is not text (%s); a config is a YAML file in UTF-8", p->problem_offset + 1,
@@ -243,7 +251,9 @@ static enum status check_shape(struct config_reader *r, yaml_parser_t *parser)
     yaml_event_t event;
     enum status st = OK;
     bool more = true;
-    for (int n = 0, depth = 0; st == OK && more && yaml_parser_parse(parser, &event); n++) {
+    for (int n = 0, depth = 0; st == OK && more; n++) {
+        if (!yaml_parser_parse(parser, &event))
+            return is_no_memory(parser) ? no_memory(r) : OK;
         const struct config_place at = {.line = (int)event.start_mark.line + 1};
         depth += depth_change(event.type);
         more = event.type != YAML_STREAM_END_EVENT;
@@ -278,7 +288,7 @@ enum status config_read_yaml(struct config_reader *r, const char *text, size_t l
     for (int pass = 0; st == OK && pass < 2; pass++) {
         yaml_parser_t parser;
         if (!yaml_parser_initialize(&parser))
-            return error_no_memory(r->err, "the YAML parser", sizeof parser);
+            return no_memory(r);
         yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
         st = pass == 0 ? check_shape(r, &parser) : read_document(r, &parser, text, length);
         yaml_parser_delete(&parser);

@@ -1,5 +1,4 @@
 /* Messages of the config room: the place first, then what is wrong with it. */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@ const char *config_shown(char shown[CONFIG_SHOWN_MAX], const char *text)
 {
     size_t n = 0;
     while (text[n] && n < CONFIG_SHOWN_MAX - 4) {
-        shown[n] = iscntrl((unsigned char)text[n]) ? '?' : text[n];
+        shown[n] = text[n];
         n++;
     }
     if (text[n]) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/fs.h"
+#include "core/json_memory.h"
 
 enum { FILE_BYTES_MOST = 1 << 20, NAME_MOST = 64 };
 
@@ -68,7 +69,9 @@ int cache_lock(void)
 
 json_t *cache_parse(const char *text, size_t size, int version)
 {
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    json_error_t why;
+    bool no_memory;
+    json_t *root = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
     const json_t *is = json_object_get(root, "version");
     if (json_is_integer(is) && json_integer_value(is) == version)
         return root;

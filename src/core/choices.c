@@ -11,6 +11,7 @@
 
 #include "core/cache.h"
 #include "core/choices_int.h"
+#include "core/json_memory.h"
 
 enum { VERSION = 1, ENTRIES_MOST = 1000 };
 
@@ -104,7 +105,7 @@ static char *print(const struct choice *list, int n, json_t *old, const json_t *
     add_others(kept, json_object_get(old, "choices"), used);
     add_others(kept, json_object_get(old, "choices"), NULL);
     json_t *root = json_pack("{s:i, s:o}", "version", VERSION, "choices", kept);
-    char *text = json_dumps(root, JSON_INDENT(1));
+    char *text = json_memory_dump(root, JSON_INDENT(1));
     json_decref(root);
     return text;
 }

@@ -6,6 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clean.h"
+
+/* Messages quote names, keys and values of anyone's making, and end on a terminal. */
+static void clean(struct error *err)
+{
+    char text[sizeof err->text];
+    memcpy(text, err->text, sizeof text);
+    text_clean_to(err->text, sizeof err->text, text);
+}
+
 enum status error_set(struct error *err, enum status status, const char *format, ...)
 {
     if (err) {
@@ -13,8 +23,10 @@ enum status error_set(struct error *err, enum status status, const char *format,
         va_start(args, format);
         vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
+        clean(err);
         err->status = status;
         err->no_memory = false;
+        err->code = 0;
     }
     return status;
 }
@@ -23,7 +35,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
 static enum status status_of_errno(int code)
 {
     switch (code) {
-    case ENOSPC: case EDQUOT: case ENOMEM: case EIO: case EMFILE: case ENFILE: case EROFS: case EFBIG:
+    case ENOSPC: case EDQUOT: case ENOMEM: case EIO: case EMFILE: case ENFILE: case EROFS: case EFBIG: case ENOLCK:
         return CANNOT;
     default:
         return BAD_INPUT;
@@ -40,8 +52,10 @@ enum status error_errno(struct error *err, const char *format, ...)
         va_end(args);
         if (n >= 0 && (size_t)n < sizeof err->text)
             snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(code));
+        clean(err);
         err->status = status_of_errno(code);
         err->no_memory = false;
+        err->code = code;
     }
     return status_of_errno(code);
 }
@@ -67,5 +81,6 @@ enum status error_add(struct error *err, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->text + used, sizeof err->text - used, format, args);
     va_end(args);
+    clean(err);
     return err->status;
 }

@@ -15,11 +15,12 @@ enum status {
 struct error {
     enum status status;
     bool no_memory;             /* it was memory that lacked: a caller that knows settings which would fit adds them */
+    int code;                   /* errno where a call to the system failed; 0: it is about what was read or given */
     char text[1024];
 };
 
 /* Fills the error and returns its status, so that a caller can write `return error_set(err, BAD_INPUT, ...)`.
- * err may be NULL. */
+ * err may be NULL. The text is one line that is safe to show, whatever it quotes (clean.h). */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -17,7 +17,7 @@ static void release(struct fs_writer *w)
     *w = (struct fs_writer){.fd = -1};
 }
 
-enum status fs_writer_open(struct fs_writer *w, const char *path, struct error *err)
+static enum status open_writer(struct fs_writer *w, const char *path, int how, struct error *err)
 {
     *w = (struct fs_writer){.path = path, .fd = -1};
     w->buffer = malloc(BUFFER_BYTES);
@@ -27,13 +27,25 @@ enum status fs_writer_open(struct fs_writer *w, const char *path, struct error *
         return error_set(err, CANNOT, "out of memory for writing '%s'", path);
     }
     do
-        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        w->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
     while (w->fd < 0 && errno == EINTR);
     if (w->fd >= 0)
         return OK;
     const enum status st = error_errno(err, "cannot create '%s'", path);
     release(w);
     return st;
+}
+
+enum status fs_writer_open(struct fs_writer *w, const char *path, struct error *err)
+{
+    return open_writer(w, path, O_TRUNC, err);
+}
+
+enum status fs_writer_open_fresh(struct fs_writer *w, const char *path, struct error *err)
+{
+    if (unlink(path) < 0 && errno != ENOENT)
+        return error_errno(err, "cannot replace '%s'", path);
+    return open_writer(w, path, O_EXCL | O_NOFOLLOW, err);
 }
 
 /* Signals interrupt and full disks shorten a write: go on until every byte is out or an error says why not. */

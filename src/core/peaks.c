@@ -28,6 +28,13 @@ double products_peak_percent(struct products_peak peak, double flops, double us)
     return peak.gflops > 0 && us > 0 ? 100 * flops / us / 1e3 / peak.gflops : 0;
 }
 
+void products_peak_raise(struct products_peak *peak, double flops, double us)
+{
+    const double reached = us > 0 ? flops / us / 1e3 : 0;
+    if (peak->gflops > 0 && isfinite(reached) && reached > peak->gflops)
+        peak->gflops = reached;
+}
+
 int peaks_level(const struct peaks *p, double bytes)
 {
     for (int level = 0; level < MEMORY; level++) {

@@ -27,6 +27,8 @@ struct products_peak peaks_products(const struct peaks *p, bool bf16);
 const char *products_peak_type(struct products_peak peak);      /* "f32" or "bf16" */
 /* What `flops` in `us` are of it: MFU, where they are the model's; 0 where either is not known. */
 double products_peak_percent(struct products_peak peak, double flops, double us);
+/* A step that beats a known peak proves it wrong: raised to what was reached, so that none is above 100 %. */
+void products_peak_raise(struct products_peak *peak, double flops, double us);
 
 /* The smallest level that holds `bytes` of data, and the bandwidth at which they can be worked on there. */
 int peaks_level(const struct peaks *p, double bytes);

@@ -38,6 +38,9 @@ enum status safetensors_read(struct safetensors *out, const char *path, struct e
 /* The same from bytes in memory, which must stay alive; `name` is for messages. */
 enum status safetensors_parse(struct safetensors *out, const char *name, const void *bytes, size_t size,
                               struct error *err);
+/* Does the file hold exactly these tensors, by its header? Names, types, shapes, the layout and the file's size are compared;
+ * the data is not read. */
+enum status safetensors_check(const char *path, const struct tensor *tensors, int n, struct error *err);
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
 void safetensors_release(struct safetensors *s);
 

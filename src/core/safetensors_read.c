@@ -7,28 +7,14 @@
 #include <xxhash.h>
 
 #include "core/fs.h"
+#include "core/json_memory.h"
 #include "core/safetensors_int.h"
 
-struct entry {
-    struct tensor t;        /* the name belongs to the JSON header, data is not set yet */
-    uint64_t begin, end;    /* in the data */
-    int order;              /* in the header */
-};
-
-struct reader {
-    const char *file;               /* for messages */
-    const unsigned char *data;      /* what follows the header */
-    uint64_t data_bytes;
-    json_t *header;
-    struct entry *entries;
-    int n;
-    struct error *err;
-};
-
-static enum status header_load(struct reader *r, const unsigned char *bytes, size_t size)
+static enum status header_load(struct safetensors_reader *r, const unsigned char *bytes, size_t size)
 {
     uint64_t length;
     json_error_t why;
+    bool no_memory;
     if (size < sizeof length)
         return error_set(r->err, BAD_INPUT, "'%s' is %zu bytes: too short for a safetensors file", r->file, size);
     memcpy(&length, bytes, sizeof length);
@@ -39,7 +25,9 @@ static enum status header_load(struct reader *r, const unsigned char *bytes, siz
     const char *text = (const char *)bytes + sizeof length;
     if (length == 0 || text[0] != '{')
         return error_set(r->err, BAD_INPUT, "'%s': the header does not begin with '{': not safetensors", r->file);
-    r->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+    r->header = json_memory_load(text, length, JSON_REJECT_DUPLICATES, &why, &no_memory);
+    if (no_memory)
+        return error_set(r->err, CANNOT, "out of memory for the header of '%s'", r->file);
     if (!r->header)
         return error_set(r->err, BAD_INPUT, "'%s': the header is not right at line %d column %d: %s", r->file, why.line,
                          why.column, why.text);
@@ -48,7 +36,7 @@ static enum status header_load(struct reader *r, const unsigned char *bytes, siz
     return OK;
 }
 
-static enum status check_metadata(const struct reader *r, json_t *metadata)
+static enum status check_metadata(const struct safetensors_reader *r, json_t *metadata)
 {
     const char *key;
     json_t *value;
@@ -61,7 +49,7 @@ static enum status check_metadata(const struct reader *r, json_t *metadata)
     return OK;
 }
 
-static enum status entry_type(const struct reader *r, struct entry *e, const json_t *value)
+static enum status entry_type(const struct safetensors_reader *r, struct safetensors_entry *e, const json_t *value)
 {
     const char *word = json_string_value(json_object_get(value, "dtype"));
     if (!word)
@@ -76,7 +64,7 @@ static enum status entry_type(const struct reader *r, struct entry *e, const jso
                      r->file, e->t.name, word);
 }
 
-static enum status entry_shape(const struct reader *r, struct entry *e, const json_t *value)
+static enum status entry_shape(const struct safetensors_reader *r, struct safetensors_entry *e, const json_t *value)
 {
     const json_t *shape = json_object_get(value, "shape");
     const size_t rank = json_array_size(shape);
@@ -94,7 +82,7 @@ static enum status entry_shape(const struct reader *r, struct entry *e, const js
     return OK;
 }
 
-static enum status entry_offsets(const struct reader *r, struct entry *e, const json_t *value)
+static enum status entry_offsets(const struct safetensors_reader *r, struct safetensors_entry *e, const json_t *value)
 {
     const json_t *pair = json_object_get(value, "data_offsets");
     const json_t *begin = json_array_get(pair, 0), *end = json_array_get(pair, 1);
@@ -111,7 +99,7 @@ static enum status entry_offsets(const struct reader *r, struct entry *e, const 
     return OK;
 }
 
-static enum status entry_check_size(const struct reader *r, const struct entry *e)
+static enum status entry_check_size(const struct safetensors_reader *r, const struct safetensors_entry *e)
 {
     uint64_t bytes;
     if (!tensor_bytes_checked(&e->t, &bytes))
@@ -123,7 +111,7 @@ static enum status entry_check_size(const struct reader *r, const struct entry *
     return OK;
 }
 
-static enum status entry_parse(const struct reader *r, struct entry *e, const char *name, const json_t *value)
+static enum status entry_parse(const struct safetensors_reader *r, struct safetensors_entry *e, const char *name, const json_t *value)
 {
     const size_t length = strlen(name);
     if (length == 0 || length > SAFETENSORS_NAME_MAX)
@@ -140,7 +128,7 @@ static enum status entry_parse(const struct reader *r, struct entry *e, const ch
     return st == OK ? entry_check_size(r, e) : st;
 }
 
-static enum status entries_parse(struct reader *r)
+static enum status entries_parse(struct safetensors_reader *r)
 {
     const char *name;
     json_t *value;
@@ -163,7 +151,7 @@ static enum status entries_parse(struct reader *r)
 /* Empty tensors sort before the one that begins where they are, and among themselves as in the header. */
 static int compare_entries(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct safetensors_entry *x = a, *y = b;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
     if (x->end != y->end)
@@ -171,12 +159,12 @@ static int compare_entries(const void *a, const void *b)
     return x->order - y->order;
 }
 
-static enum status entries_check_cover(const struct reader *r)
+static enum status entries_check_cover(const struct safetensors_reader *r)
 {
     uint64_t at = 0;
     qsort(r->entries, (size_t)r->n, sizeof *r->entries, compare_entries);
     for (int i = 0; i < r->n; at = r->entries[i++].end) {
-        const struct entry *e = &r->entries[i];
+        const struct safetensors_entry *e = &r->entries[i];
         if (e->begin < at)
             return error_set(r->err, BAD_INPUT, "'%s': the data of tensor '%s' overlaps that of another", r->file,
                              e->t.name);
@@ -190,7 +178,15 @@ static enum status entries_check_cover(const struct reader *r)
     return OK;
 }
 
-static bool in_place(const struct reader *r, const struct entry *e)
+enum status safetensors_entries_load(struct safetensors_reader *r, const unsigned char *bytes, size_t size)
+{
+    enum status st = header_load(r, bytes, size);
+    if (st == OK)
+        st = entries_parse(r);
+    return st == OK ? entries_check_cover(r) : st;
+}
+
+static bool in_place(const struct safetensors_reader *r, const struct safetensors_entry *e)
 {
     return (uintptr_t)(r->data + e->begin) % tensor_types[e->t.type].bytes == 0;
 }
@@ -203,7 +199,7 @@ struct block {
     size_t copies, names, total;    /* where each part begins, and where all ends */
 };
 
-static struct block block_plan(const struct reader *r)
+static struct block block_plan(const struct safetensors_reader *r)
 {
     struct block b = {.copies = round_up((size_t)r->n * sizeof(struct tensor))};
     b.names = b.copies;
@@ -217,7 +213,7 @@ static struct block block_plan(const struct reader *r)
 }
 
 /* Makes one tensor; its copy and its name take the next bytes of their parts of the block. */
-static struct tensor tensor_build(const struct reader *r, const struct entry *e, struct block *b)
+static struct tensor tensor_build(const struct safetensors_reader *r, const struct safetensors_entry *e, struct block *b)
 {
     struct tensor t = e->t;
     const size_t name_bytes = strlen(t.name) + 1, bytes = (size_t)(e->end - e->begin);
@@ -231,7 +227,7 @@ static struct tensor tensor_build(const struct reader *r, const struct entry *e,
     return t;
 }
 
-static enum status tensors_build(const struct reader *r, struct safetensors *out)
+static enum status tensors_build(const struct safetensors_reader *r, struct safetensors *out)
 {
     struct block b = block_plan(r);
     b.base = malloc(b.total ? b.total : 1);
@@ -245,31 +241,17 @@ static enum status tensors_build(const struct reader *r, struct safetensors *out
     return OK;
 }
 
-/* A message may quote the file: its control characters must not reach a terminal. */
-static void clean_text(struct error *err)
-{
-    for (unsigned char *c = (unsigned char *)err->text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
-}
-
 enum status safetensors_parse(struct safetensors *out, const char *name, const void *bytes, size_t size,
                               struct error *err)
 {
-    struct reader r = {.file = name, .err = err};
+    struct safetensors_reader r = {.file = name, .err = err};
     struct safetensors s = {.size = size};
-    enum status st = header_load(&r, bytes, size);
-    if (st == OK)
-        st = entries_parse(&r);
-    if (st == OK)
-        st = entries_check_cover(&r);
+    enum status st = safetensors_entries_load(&r, bytes, size);
     if (st == OK)
         st = tensors_build(&r, &s);
     if (st == OK) {
         s.checksum = XXH3_64bits(bytes, size);
         *out = s;
-    } else if (err) {
-        clean_text(err);
     }
     free(r.entries);
     json_decref(r.header);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clean.h"
 #include "core/fs_int.h"
+#include "core/json_memory.h"
 #include "core/safetensors_int.h"
 
 static const size_t element_sizes[] = {4, 2};   /* the order in the file */
@@ -24,11 +26,19 @@ static enum status check_name(const char *path, const json_t *header, const char
     return OK;
 }
 
+static enum status no_memory(const char *path, struct error *err)
+{
+    return error_set(err, CANNOT, "out of memory for the header of '%s'", path);
+}
+
 static json_t *entry_of(const struct tensor *t, uint64_t begin, uint64_t end)
 {
     json_t *shape = json_array();
-    for (int i = 0; i < t->rank; i++)
-        json_array_append_new(shape, json_integer(t->dim[i]));
+    for (int i = 0; shape && i < t->rank; i++)
+        if (json_array_append_new(shape, json_integer(t->dim[i]))) {
+            json_decref(shape);
+            shape = NULL;
+        }
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", tensor_types[t->type].word, "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)end);
 }
@@ -42,8 +52,10 @@ static enum status header_add(json_t *header, const char *path, const struct ten
         return st;
     if (!tensor_bytes_checked(t, &bytes) || __builtin_add_overflow(*offset, bytes, &end) || end > INT64_MAX)
         return error_set(err, BAD_INPUT, "cannot write '%s': the shape of tensor '%s' is out of range", path, t->name);
-    if (json_object_set_new(header, t->name, entry_of(t, *offset, end)) < 0)
+    if (!text_is_utf8(t->name))
         return error_set(err, BAD_INPUT, "cannot write '%s': the tensor name '%s' is not UTF-8", path, t->name);
+    if (json_object_set_new(header, t->name, entry_of(t, *offset, end)) < 0)
+        return no_memory(path, err);
     *offset = end;
     return OK;
 }
@@ -54,10 +66,12 @@ static enum status header_add_metadata(json_t *header, const char *path, const c
     json_t *object = json_object();
     enum status st = OK;
     for (int i = 0; metadata[i]; i += 2)
-        if (json_object_set_new(object, metadata[i], json_string(metadata[i + 1])) < 0)
+        if (!text_is_utf8(metadata[i]) || !text_is_utf8(metadata[i + 1]))
             st = error_set(err, BAD_INPUT, "cannot write '%s': the metadata '%s' is not UTF-8", path, metadata[i]);
+        else if (json_object_set_new(object, metadata[i], json_string(metadata[i + 1])) < 0)
+            st = no_memory(path, err);
     if (json_object_set_new(header, SAFETENSORS_METADATA, object) < 0)
-        st = error_no_memory(err, path, 0);
+        st = no_memory(path, err);
     return st;
 }
 
@@ -121,9 +135,9 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
 {
     json_t *header = json_object();
     char *text = NULL;
-    enum status st = header_build(header, path, tensors, n, metadata, err);
-    if (st == OK && !(text = json_dumps(header, JSON_COMPACT)))
-        st = error_set(err, CANNOT, "out of memory for the header of '%s'", path);
+    enum status st = !header ? no_memory(path, err) : header_build(header, path, tensors, n, metadata, err);
+    if (st == OK && !(text = json_memory_dump(header, JSON_COMPACT)))
+        st = no_memory(path, err);
     if (st == OK)
         st = write_file(path, text, tensors, n, checksum, err);
     free(text);

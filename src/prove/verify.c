@@ -135,6 +135,15 @@ static struct verdict_side side_of(const struct evidence_side *s, double step_us
                                  .planned_bytes = s->planned_bytes, .ops = s->ops, .peak = s->peak};
 }
 
+/* Both sides are held against one peak where they multiply the same numbers, raised to what either of them reached. */
+static void raise_peaks(struct verdict_side *a, struct verdict_side *b)
+{
+    products_peak_raise(&a->peak, a->model_flops, a->step_us);
+    products_peak_raise(&b->peak, b->model_flops, b->step_us);
+    if (a->peak.bf16 == b->peak.bf16)
+        a->peak.gflops = b->peak.gflops = a->peak.gflops > b->peak.gflops ? a->peak.gflops : b->peak.gflops;
+}
+
 enum status verify_configs(struct verdict *out, const struct config *a, const struct config *b,
                            const struct verify_options *options, struct error *err)
 {
@@ -149,6 +158,7 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
         const struct ratio r = speed_of(&e).ratio;
         *out = (struct verdict){.pass = true, .same_bits = same_bits(&e), .longer = e.longer, .of_a = side_of(&e.a, r.a),
                                 .of_b = side_of(&e.b, r.b)};
+        raise_peaks(&out->of_a, &out->of_b);
         snprintf(out->a, sizeof out->a, "%s", a->file);
         snprintf(out->b, sizeof out->b, "%s", b->file);
         gates_judge(&e, out);

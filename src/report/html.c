@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/json_memory.h"
 #include "report/report_int.h"
 
 enum { NONCE_BYTES = 18 };
@@ -45,7 +46,7 @@ static void put_json_in_script(FILE *to, const char *json)
 
 static enum status put_data(const struct page *page, FILE *to, struct error *err)
 {
-    char *json = page->data ? json_dumps(page->data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12)) : NULL;
+    char *json = page->data ? json_memory_dump(page->data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12)) : NULL;
     if (!json)
         return error_set(err, CANNOT, "out of memory for the page's data");
     put_json_in_script(to, json);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/clean.h"
 #include "report/report_int.h"
 
 enum { NAME_BYTES = 4096 };
@@ -49,7 +50,7 @@ enum status report_put_json(json_t *document, size_t flags, FILE *to, struct err
 {
     if (!document)
         return error_set(err, CANNOT, "out of memory for the report's JSON");
-    const int rc = json_dumpf(document, to, flags | JSON_REAL_PRECISION(12));
+    const int rc = text_put_json(to, document, flags | JSON_REAL_PRECISION(12));
     json_decref(document);
     if (rc != 0 && !ferror(to))
         return error_set(err, CANNOT, "out of memory for the report's JSON");

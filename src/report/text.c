@@ -1,63 +1,17 @@
 /* Text from elsewhere made safe to show, and numbers for people. */
 #include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/clean.h"
 #include "report/report_int.h"
 
-#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 #define ELLIPSIS "…"
 
-/* The length of the UTF-8 sequence at s, which ends with a NUL; 0 when it is overlong, a surrogate, cut off or beyond
- * U+10FFFF. */
-static size_t sequence(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    const size_t n = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
-    if (s[0] < 0xC2 || s[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    const bool wrong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
-                       (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F);
-    return wrong ? 0 : n;
-}
-
-/* C0, DEL, C1, line and paragraph separators, and the marks that turn the direction of text around. */
-static bool is_control(const unsigned char *s, size_t n)
-{
-    if (n == 1)
-        return s[0] < 0x20 || s[0] == 0x7F;
-    if (n == 2)
-        return s[0] == 0xC2 && s[1] < 0xA0;
-    const bool general = n == 3 && s[0] == 0xE2 && s[1] == 0x80, isolate = n == 3 && s[0] == 0xE2 && s[1] == 0x81;
-    return (general && s[2] >= 0xA8 && s[2] <= 0xAE) || (isolate && s[2] >= 0xA6 && s[2] <= 0xA9);
-}
-
-static char *clean(const char *text, bool keep_control)
-{
-    const unsigned char *s = (const unsigned char *)(text ? text : "");
-    char *out = xcalloc(strlen((const char *)s) * 3 + 1, 1), *to = out;
-    while (*s) {
-        const size_t n = sequence(s);
-        if (n == 1 && strchr("\t\n\v\f\r", *s) && !keep_control)
-            *to++ = ' ';
-        else if (n && (keep_control || !is_control(s, n)))
-            to = mempcpy(to, s, n);
-        else
-            to = mempcpy(to, REPLACEMENT, 3);
-        s += n ? n : 1;
-    }
-    return out;
-}
-
-char *report_clean(const char *text) { return clean(text, false); }
-char *report_utf8(const char *text) { return clean(text, true); }
+char *report_clean(const char *text) { return text_clean(text); }
+char *report_utf8(const char *text) { return text_utf8(text); }
 
 char *report_cut(const char *text, size_t columns)
 {
@@ -75,12 +29,7 @@ char *report_cut(const char *text, size_t columns)
     return cut;
 }
 
-void report_put_text(FILE *to, const char *text)
-{
-    char *t = report_clean(text);
-    fputs(t, to);
-    free(t);
-}
+void report_put_text(FILE *to, const char *text) { text_put(to, text); }
 
 void report_put_html(FILE *to, const char *text)
 {

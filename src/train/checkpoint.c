@@ -55,11 +55,16 @@ enum status checkpoint_join(char *to, size_t size, const char *folder, const cha
     return OK;
 }
 
-static bool is_dir(const char *folder, const char *name)
+/* What cannot be looked at is an error: it must not pass for what is not there. */
+static enum status look(const char *folder, const char *name, mode_t *mode, struct error *err)
 {
     char path[CONFIG_PATH_MAX];
-    struct stat s;
-    return checkpoint_join(path, sizeof path, folder, name, NULL) == OK && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    struct stat s = {0};
+    enum status st = checkpoint_join(path, sizeof path, folder, name, err);
+    if (st == OK && stat(path, &s) < 0 && errno != ENOENT && errno != ENOTDIR)
+        st = error_errno(err, "cannot look at '%s'", path);
+    *mode = s.st_mode;                          /* 0: there is none */
+    return st;
 }
 
 /* The newest is the one of the most steps. */
@@ -67,15 +72,21 @@ static enum status newest_in(char path[CONFIG_PATH_MAX], const char *folder, str
 {
     char name[CHECKPOINT_NAME_MAX];
     int64_t newest = -1;
+    mode_t mode;
     DIR *dir = opendir(folder);
     if (!dir)
-        return error_errno(err, "no checkpoint: cannot read the folder '%s'", folder);
-    for (struct dirent *e; (e = readdir(dir));) {
+        return error_errno(err, errno == ENOENT ? "no checkpoint: there is no folder '%s'" : "cannot read the folder '%s'", folder);
+    enum status st = OK;
+    for (struct dirent *e; st == OK && (errno = 0, e = readdir(dir));) {
         const int64_t step = checkpoint_step_of(e->d_name);
-        if (step > newest && is_dir(folder, e->d_name))
+        if (step > newest && (st = look(folder, e->d_name, &mode, err)) == OK && S_ISDIR(mode))
             newest = step;
     }
+    if (st == OK && errno)
+        st = error_errno(err, "cannot read the folder '%s'", folder);
     closedir(dir);
+    if (st != OK)
+        return st;
     if (newest < 0)
         return error_set(err, BAD_INPUT, "no checkpoint in '%s': expected folders such as step-00000500", folder);
     checkpoint_step_name(name, newest);
@@ -89,24 +100,24 @@ enum status checkpoint_newest(char path[CONFIG_PATH_MAX], const char *out, struc
     return st == OK ? newest_in(path, folder, err) : st;
 }
 
-static bool holds(const char *folder, const char *name)
-{
-    char path[CONFIG_PATH_MAX];
-    return checkpoint_join(path, sizeof path, folder, name, NULL) == OK && fs_exists(path);
-}
-
 /* A damaged checkpoint is still one: what it lacks is reported by name, and nothing else is taken in its place. */
-static bool is_checkpoint(const char *path)
+static enum status is_checkpoint(const char *path, bool *is, struct error *err)
 {
     const char *slash = strrchr(path, '/');
-    return holds(path, CHECKPOINT_MANIFEST) || holds(path, checkpoint_file_names[CHECKPOINT_WEIGHTS]) ||
-           checkpoint_step_of(slash ? slash + 1 : path) >= 0;
+    mode_t manifest = 0, weights = 0;
+    enum status st = look(path, CHECKPOINT_MANIFEST, &manifest, err);
+    if (st == OK)
+        st = look(path, checkpoint_file_names[CHECKPOINT_WEIGHTS], &weights, err);
+    *is = manifest || weights || checkpoint_step_of(slash ? slash + 1 : path) >= 0;
+    return st;
 }
 
 /* From what the user named (a checkpoint, OUT or OUT/checkpoints) to the checkpoint's folder. */
 static enum status resolve(char path[CONFIG_PATH_MAX], const char *given, struct error *err)
 {
     struct stat s;
+    mode_t below;
+    bool is;
     char folder[CONFIG_PATH_MAX];
     size_t length = strlen(given);
     if (length >= sizeof folder)
@@ -118,14 +129,18 @@ static enum status resolve(char path[CONFIG_PATH_MAX], const char *given, struct
         return error_errno(err, "no checkpoint at '%s'", folder);
     if (!S_ISDIR(s.st_mode))
         return error_set(err, BAD_INPUT, "'%s' is a file; expected a checkpoint's folder or a run's folder", folder);
-    if (is_checkpoint(folder)) {
+    enum status st = is_checkpoint(folder, &is, err);
+    if (st == OK && is)
         memcpy(path, folder, sizeof folder);
-        return OK;
-    }
-    return is_dir(folder, CHECKPOINT_FOLDER) ? checkpoint_newest(path, folder, err) : newest_in(path, folder, err);
+    if (st != OK || is)
+        return st;
+    st = look(folder, CHECKPOINT_FOLDER, &below, err);
+    if (st != OK)
+        return st;
+    return S_ISDIR(below) ? checkpoint_newest(path, folder, err) : newest_in(path, folder, err);
 }
 
-static enum status read_manifest(struct checkpoint_manifest *m, const char *folder, struct error *err)
+enum status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *folder, struct error *err)
 {
     char path[CONFIG_PATH_MAX], *text;
     size_t size;
@@ -173,15 +188,28 @@ static enum status read_tensors(struct safetensors *to, const char *folder, cons
     return st;
 }
 
+/* A folder that still has a checkpoint's name must have the right one; others were renamed by their user. */
+static enum status check_step(const struct checkpoint *c, struct error *err)
+{
+    const char *slash = strrchr(c->path, '/');
+    const int64_t named = checkpoint_step_of(slash ? slash + 1 : c->path);
+    if (named < 0 || named == c->step)
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s': the manifest is of step %" PRId64 ", and the folder's name says %" PRId64, c->path,
+                     c->step, named);
+}
+
 enum status checkpoint_load(struct checkpoint *out, const char *path, struct error *err)
 {
     struct checkpoint c = {0};
     struct checkpoint_manifest m = {0};
     enum status st = resolve(c.path, path, err);
     if (st == OK)
-        st = read_manifest(&m, c.path, err);
+        st = checkpoint_manifest_read(&m, c.path, err);
     c.step = m.step;
     c.manifest = m.json;
+    if (st == OK)
+        st = check_step(&c, err);
     if (st == OK)
         st = read_tensors(&c.weights, c.path, &m, CHECKPOINT_WEIGHTS, err);
     if (st == OK)

@@ -1,8 +1,8 @@
 /* Checkpoints on disk: OUT/checkpoints/step-00000500/{weights.safetensors, state.safetensors, manifest.json}.
  *
  * A checkpoint is written into a hidden temporary folder, every file fsynced, the manifest (with the size and XXH3-64 of
- * the others) last, then the folder is renamed and its parent fsynced: a folder named step-* is whole, or was damaged
- * later and its checksums tell. Older ones are removed only after that, down to `keep`. */
+ * the others) last, then all of it is read back, then the folder is renamed and its parent fsynced: a folder named
+ * step-* is whole, or was damaged later and its checksums tell. Older ones are removed only after that, down to `keep`. */
 #ifndef HONE_TRAIN_CHECKPOINT_H
 #define HONE_TRAIN_CHECKPOINT_H
 

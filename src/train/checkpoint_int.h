@@ -15,7 +15,10 @@ extern const char *const checkpoint_file_names[CHECKPOINT_FILES];
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_FOLDER   "checkpoints"
 
-enum { CHECKPOINT_NAME_MAX = 64 };      /* a folder's name, step or temporary */
+enum {
+    CHECKPOINT_NAME_MAX = 64,           /* a folder's name, step or temporary */
+    CHECKPOINT_STEP_MAX = INT32_MAX,    /* the step counter on the device has 32 bits */
+};
 
 /* step-00000500, and .tmp-step-00000500-1234 while process 1234 writes it. */
 void checkpoint_step_name(char to[CHECKPOINT_NAME_MAX], int64_t step);
@@ -42,6 +45,16 @@ struct checkpoint_manifest {
  * used. The manifest's own checksum is over its compact JSON with sorted keys, so layout does not count. */
 enum status checkpoint_manifest_print(char **text, const struct checkpoint_manifest *m, json_t *extra,
                                       struct error *err);
+/* Reads back what was written into a folder, without the tensors in memory: an error where a load could not take it. */
+struct tensor;
+struct checkpoint_content {
+    const struct checkpoint_manifest *manifest;
+    const struct tensor *tensors[CHECKPOINT_FILES];
+    int n[CHECKPOINT_FILES];
+    json_t *extra;
+};
+enum status checkpoint_read_back(const char *folder, const struct checkpoint_content *c, struct error *err);
+enum status checkpoint_manifest_read(struct checkpoint_manifest *out, const char *folder, struct error *err);
 /* Reads and checks one; `name` is for messages. On failure *out is untouched. */
 enum status checkpoint_manifest_parse(struct checkpoint_manifest *out, const char *name, const char *text, size_t size,
                                       struct error *err);

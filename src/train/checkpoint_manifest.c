@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "core/json_memory.h"
 #include "train/checkpoint_int.h"
 
 static const char format_name[] = "hone-checkpoint";
@@ -33,8 +34,12 @@ static bool hex_parse(uint64_t *to, const char *text)
 static bool manifest_hash(uint64_t *hash, json_t *manifest)
 {
     json_t *rest = json_copy(manifest);
+    if (json_object_size(rest) != json_object_size(manifest)) {         /* without memory jansson copies a part */
+        json_decref(rest);
+        return false;
+    }
     json_object_del(rest, "xxh3");
-    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = json_memory_dump(rest, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(rest);
     if (!text)
         return false;
@@ -46,30 +51,52 @@ static bool manifest_hash(uint64_t *hash, json_t *manifest)
 static json_t *files_json(const struct checkpoint_manifest *m)
 {
     json_t *files = json_object();
-    for (int i = 0; i < CHECKPOINT_FILES; i++) {
+    for (int i = 0; files && i < CHECKPOINT_FILES; i++) {
         char hex[HEX_BYTES];
         hex_print(hex, m->files[i].xxh3);
-        json_object_set_new(files, checkpoint_file_names[i],
-                            json_pack("{s:I, s:s}", "bytes", (json_int_t)m->files[i].bytes, "xxh3", hex));
+        json_t *file = json_pack("{s:I, s:s}", "bytes", (json_int_t)m->files[i].bytes, "xxh3", hex);
+        if (json_object_set_new(files, checkpoint_file_names[i], file)) {
+            json_decref(files);
+            files = NULL;
+        }
     }
     return files;
 }
 
-enum status checkpoint_manifest_print(char **text, const struct checkpoint_manifest *m, json_t *extra,
-                                      struct error *err)
+/* What is there already stays. (json_object_update_missing does not say when it failed.) */
+static bool add_missing(json_t *manifest, json_t *extra)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(extra, key, value)
+        if (!json_object_get(manifest, key) && json_object_set(manifest, key, value))
+            return false;
+    return true;
+}
+
+/* The manifest with its checksum; NULL: no memory. */
+static json_t *manifest_json(const struct checkpoint_manifest *m, json_t *extra)
 {
     char hex[HEX_BYTES];
     uint64_t hash;
     json_t *manifest = json_pack("{s:s, s:i, s:I, s:o}", "format", format_name, "version", FORMAT_VERSION, "step",
                                  (json_int_t)m->step, "files", files_json(m));
-    if (extra)
-        json_object_update_missing(manifest, extra);
-    char *made = NULL;
-    if (manifest_hash(&hash, manifest)) {
+    bool good = manifest && add_missing(manifest, extra) && manifest_hash(&hash, manifest);
+    if (good) {
         hex_print(hex, hash);
-        json_object_set_new(manifest, "xxh3", json_string(hex));
-        made = json_dumps(manifest, JSON_INDENT(2));
+        good = json_object_set_new(manifest, "xxh3", json_string(hex)) == 0;
     }
+    if (good)
+        return manifest;
+    json_decref(manifest);
+    return NULL;
+}
+
+enum status checkpoint_manifest_print(char **text, const struct checkpoint_manifest *m, json_t *extra,
+                                      struct error *err)
+{
+    json_t *manifest = manifest_json(m, extra);
+    char *made = manifest ? json_memory_dump(manifest, JSON_INDENT(2)) : NULL;
     json_decref(manifest);
     if (!made || asprintf(text, "%s\n", made) < 0) {
         free(made);
@@ -97,6 +124,9 @@ static enum status parse_step(struct checkpoint_manifest *m, const char *name, s
     m->step = json_integer_value(step);
     if (!json_is_integer(step) || m->step < 0)
         return error_set(err, BAD_INPUT, "'%s': step is not a whole number from 0 up", name);
+    if (m->step > CHECKPOINT_STEP_MAX)
+        return error_set(err, BAD_INPUT, "'%s': step is %lld; at most %d steps can be counted", name, (long long)m->step,
+                         CHECKPOINT_STEP_MAX);
     return OK;
 }
 
@@ -138,23 +168,16 @@ static enum status parse_fields(struct checkpoint_manifest *m, const char *name,
     return st == OK ? check_hash(name, m->json, err) : st;
 }
 
-/* jansson's messages quote the text: its control characters must not reach a terminal. */
-static enum status not_json(const char *name, json_error_t *why, struct error *err)
-{
-    for (char *c = why->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return error_set(err, BAD_INPUT, "'%s' is not JSON at line %d column %d: %s", name, why->line, why->column,
-                     why->text);
-}
-
 enum status checkpoint_manifest_parse(struct checkpoint_manifest *out, const char *name, const char *text, size_t size,
                                       struct error *err)
 {
     json_error_t why;
-    struct checkpoint_manifest m = {.json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why)};
+    bool no_memory;
+    struct checkpoint_manifest m = {.json = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory)};
+    if (no_memory)
+        return error_set(err, CANNOT, "out of memory for reading '%s'", name);
     if (!m.json)
-        return not_json(name, &why, err);
+        return error_set(err, BAD_INPUT, "'%s' is not JSON at line %d column %d: %s", name, why.line, why.column, why.text);
     const enum status st = parse_fields(&m, name, err);
     if (st == OK)
         *out = m;

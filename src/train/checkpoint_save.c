@@ -215,7 +215,15 @@ static enum status write_files(const struct saving *s, struct checkpoint_manifes
         st = write_tensors(s, m, CHECKPOINT_STATE, state, n_state, err);
     if (st == OK)
         st = write_manifest(s, m, extra, err);
-    return st == OK ? fs_sync_dir(s->temporary, err) : st;
+    if (st == OK)
+        st = fs_sync_dir(s->temporary, err);
+    if (st != OK)
+        return st;
+    const struct checkpoint_content content = {m, {weights, state}, {n_weights, n_state}, extra};
+    struct error why;
+    if (checkpoint_read_back(s->temporary, &content, &why) == OK)
+        return OK;
+    return error_set(err, CANNOT, "no checkpoint written: it cannot be read back: %.900s", why.text);
 }
 
 enum status checkpoint_save(char path[CONFIG_PATH_MAX], const char *out, int64_t step, const struct tensor *weights,

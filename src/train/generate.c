@@ -157,15 +157,21 @@ static void write_segments(struct generator *g, value_id to)
     exec_write(g->exec, to, g->segments);
 }
 
-static int32_t next_token(struct generator *g, const struct generate_options *o, int64_t index)
+static enum status next_token(struct generator *g, const struct generate_options *o, int64_t index, int32_t *token,
+                              struct error *err)
 {
     const struct program *p = exec_program(g->exec);
     exec_write(g->exec, p->tokens, g->window);
     write_segments(g, p->segments);
     exec_run(g->exec, PHASE_DATA, PHASE_FORWARD);
     exec_read(g->exec, p->logits, g->logits);
-    return draw(g, g->logits + (g->length - 1) * g->config.model.vocab, o->temperature,
-                rng_double(o->seed, 0, (uint64_t)index));
+    const float *row = g->logits + (g->length - 1) * g->config.model.vocab;
+    for (int64_t i = 0; i < g->config.model.vocab; i++)
+        if (!isfinite(row[i]))
+            return error_set(err, BAD_INPUT, "'%s': the model's output for token %lld is %g, so its weights are not those of a "
+                             "model that trained well", g->checkpoint.path, (long long)i, row[i]);
+    *token = draw(g, row, o->temperature, rng_double(o->seed, 0, (uint64_t)index));
+    return OK;
 }
 
 static void release(struct generator *g)
@@ -197,7 +203,11 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     if (st == OK && g.length == 0)
         push(&g, 0);                        /* an empty prompt: start from the first token of the vocabulary */
     for (int64_t i = 0; st == OK && i < options->tokens && !(options->stop && *options->stop); i++) {
-        push(&g, next_token(&g, options, i));
+        int32_t token = 0;
+        st = next_token(&g, options, i, &token, err);
+        if (st != OK)
+            break;
+        push(&g, token);
         tell_last(&g, emit, context);
     }
     release(&g);

@@ -11,10 +11,11 @@
 
 enum { MOST_SKIPS_IN_A_ROW = 100, RUNAWAY_STEPS = 10 };
 
-/* Sums over the steps since the last log or epoch. */
+/* Sums over the steps since the last log or epoch: the loss also over those before a resume, the time not. */
 struct window {
-    double loss, seconds;
-    int64_t steps, finite_steps, wait_ns;       /* loss is summed over the steps where it is finite */
+    struct loss_sum sum;
+    double seconds;
+    int64_t steps, wait_ns;
 };
 
 struct loop {
@@ -25,7 +26,7 @@ struct loop {
     struct loader *loader;
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
-    int64_t evaluated, saved;           /* the step of the last one; -1: none yet */
+    int64_t logged, evaluated, saved;   /* the step of the last one; -1: none yet */
     struct recording recording;
     struct window since_log, since_epoch;
     int unread;                         /* steps whose metrics the host has not read yet */
@@ -68,13 +69,20 @@ static int64_t samples_per_step(const struct loop *l)
 
 static int64_t epoch_of(const struct loop *l, int64_t step) { return (step - 1) / l->run.steps_per_epoch + 1; }
 
-static double mean_loss(const struct window *w) { return w->finite_steps ? w->loss / (double)w->finite_steps : NAN; }
+static double mean_loss(const struct window *w)
+{
+    return w->sum.finite_steps ? w->sum.loss / (double)w->sum.finite_steps : NAN;
+}
 
+static bool is_log_step(const struct loop *l) { return l->step % l->run.config.log.every == 0; }
+
+/* A log between two regular ones, because the run ends here, does not begin a new window: a resume goes on in it. */
 static void log_step(struct loop *l)
 {
     const struct window *w = &l->since_log;
-    if (!w->steps)
+    if (!w->steps || l->logged == l->step)
         return;
+    l->logged = l->step;
     const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
     const struct train_log log = {
         .step = l->step, .epoch = epoch_of(l, l->step), .loss = mean_loss(w),
@@ -83,7 +91,8 @@ static void log_step(struct loop *l)
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
     l->last_loss = log.loss;
-    l->since_log = (struct window){0};
+    if (is_log_step(l))
+        l->since_log = (struct window){0};
     metrics_log(l->metrics, &log);
     if (l->watch->on_log)
         l->watch->on_log(l->watch->context, &log);
@@ -128,7 +137,8 @@ static enum status save(struct loop *l, struct error *err)
 {
     if (l->saved == l->step)
         return OK;
-    const enum status st = state_save(&l->run, l->options->out, l->step, l->checkpoint, err);
+    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped};
+    const enum status st = state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err);
     if (st != OK)
         return st;
     l->saved = l->step;
@@ -190,11 +200,12 @@ static void watch_for_runaway(struct loop *l, int64_t step, double loss)
     warn(l, text);
 }
 
-static void add_loss(struct window *w, double loss)
+static void add_loss(struct loss_sum *s, double loss)
 {
+    s->steps++;
     if (isfinite(loss)) {
-        w->loss += loss;
-        w->finite_steps++;
+        s->loss += loss;
+        s->finite_steps++;
     }
 }
 
@@ -209,7 +220,7 @@ static void add_time(struct window *w, double seconds, int64_t wait_ns)
 static bool is_milestone(const struct loop *l)
 {
     const struct config *c = &l->run.config;
-    return l->step % c->log.every == 0 || l->step == l->run.total_steps || stopped(l) || due(l, c->eval.every) ||
+    return is_log_step(l) || l->step == l->run.total_steps || stopped(l) || due(l, c->eval.every) ||
            due(l, c->checkpoint.every) || (c->train.epochs && l->step % l->run.steps_per_epoch == 0);
 }
 
@@ -226,8 +237,8 @@ static enum status report(struct loop *l, struct error *err)
     l->unread = 0;
     for (int i = 0; i < n && st == OK; i++) {
         l->newest = steps[i];
-        add_loss(&l->since_log, steps[i].loss);
-        add_loss(&l->since_epoch, steps[i].loss);
+        add_loss(&l->since_log.sum, steps[i].loss);
+        add_loss(&l->since_epoch.sum, steps[i].loss);
         watch_for_runaway(l, l->step - (n - 1 - i), steps[i].loss);
         st = check_finite(l, l->step - (n - 1 - i), steps[i], err);
     }
@@ -267,7 +278,7 @@ static enum status run_steps(struct loop *l, struct error *err)
         enum status st = one_step(l, err);
         if (st != OK || l->step == before)
             return st;
-        if (l->step % c->log.every == 0 || l->step == l->run.total_steps)
+        if (is_log_step(l) || l->step == l->run.total_steps)
             log_step(l);
         if (c->train.epochs && l->step % l->run.steps_per_epoch == 0)
             end_epoch(l);
@@ -286,19 +297,24 @@ static enum status open_folder(struct loop *l, struct error *err)
 {
     const struct config *c = &l->run.config;
     const char *out = l->options->out;
+    struct carried carried = {0};
     enum status st = folder_lock(&l->lock, out, l->options->resume, err);
     if (st == OK && l->options->resume)
-        st = state_resume(&l->run, out, &l->first_step, l->checkpoint, err);
+        st = state_resume(&l->run, out, &l->first_step, &carried, l->checkpoint, err);
     if (st == OK)
         st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->first_step * c->train.accumulate,
                         (int)c->data.workers, (int)c->data.prefetch, err);
     if (st == OK)
         st = folder_write_config(out, c, err);
     if (st == OK)
-        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1, l->options->tensorboard, err);
+        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1,
+                          carried.since_log.steps && l->first_step < l->run.total_steps, l->options->tensorboard, err);
+    l->since_log.sum = carried.since_log;
+    l->since_epoch.sum = carried.since_epoch;
+    l->skipped = carried.skipped;
     l->step = l->first_step;
     l->saved = l->options->resume ? l->first_step : -1;
-    l->evaluated = -1;
+    l->logged = l->evaluated = -1;
     return st;
 }
 
@@ -306,6 +322,8 @@ static enum status open_loop(struct loop *l, const struct config *c, struct erro
 {
     struct dataset *dataset;
     enum status st = folder_check(l->options->out, l->options->resume, err);
+    if (st == OK && l->options->record_first)
+        st = folder_check_trace(l->options->out, err);
     if (st == OK)
         st = dataset_open(&dataset, c, err);
     if (st == OK)

@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/fs.h"
+#include "core/json_memory.h"
 #include "core/process.h"
 #include "train/train_int.h"
 
@@ -20,36 +21,58 @@ struct metrics {
     int64_t evaluated;                  /* the last step that has a val_loss; -1: none */
 };
 
-/* The length of the leading lines that are whole and not after `step`; the last evaluated step in them. */
-static size_t keep_until(const char *data, size_t size, int64_t step, int64_t *evaluated)
+/* What of a file stays: its lines that are whole and not after `step`, but for one that was logged early at that step. */
+struct kept {
+    size_t bytes;
+    bool moved;                         /* what stays is not the beginning of the file */
+    int64_t evaluated;                  /* the last step with a val_loss */
+    bool no_memory;                     /* to look at them all */
+};
+
+/* Moves what stays to the front of the data. */
+static struct kept keep_until(char *data, size_t size, int64_t step, bool early)
 {
-    size_t kept = 0;
-    for (const char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data))); line = end + 1) {
-        json_t *j = json_loadb(line, (size_t)(end - line), 0, NULL);
+    struct kept k = {.evaluated = -1};
+    for (char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data))); line = end + 1) {
+        json_error_t why;
+        json_t *j = json_memory_load(line, (size_t)(end - line), 0, &why, &k.no_memory);
         const json_int_t at = json_integer_value(json_object_get(j, "step"));
-        const bool good = json_is_object(j) && at <= step;
+        const bool good = json_is_object(j) && at <= step, goes = early && at == step && json_object_get(j, "loss");
         if (good && json_object_get(j, "val_loss"))
-            *evaluated = at;
+            k.evaluated = at;
         json_decref(j);
         if (!good)
             break;
-        kept = (size_t)(end + 1 - data);
+        if (goes)
+            continue;
+        const size_t length = (size_t)(end + 1 - line);
+        k.moved |= line != data + k.bytes;
+        memmove(data + k.bytes, line, length);
+        k.bytes += length;
     }
-    return kept;
+    return k;
 }
 
-static enum status cut_after(struct metrics *m, int64_t step, struct error *err)
+static enum status cut_after(struct metrics *m, int64_t step, bool early, struct error *err)
 {
     char *data;
     size_t size;
-    if (!fs_exists(m->path))
-        return OK;
-    const enum status st = fs_read(m->path, &data, &size, 0, err);
-    if (st != OK)
+    bool there;
+    enum status st = fs_there(m->path, &there, err);
+    if (st == OK && there)
+        st = fs_read(m->path, &data, &size, 0, err);
+    if (st != OK || !there)
         return st;
-    const size_t kept = keep_until(data, size, step, &m->evaluated);
+    const struct kept k = keep_until(data, size, step, early);
+    m->evaluated = k.evaluated;
+    if (k.no_memory)
+        st = error_set(err, CANNOT, "out of memory while '%s' was read", m->path);
+    else if (k.moved)
+        st = fs_replace(m->path, data, k.bytes, err);
+    else if (k.bytes < size && truncate(m->path, (off_t)k.bytes))
+        st = error_errno(err, "cannot shorten '%s'", m->path);
     free(data);
-    return kept < size && truncate(m->path, (off_t)kept) ? error_errno(err, "cannot shorten '%s'", m->path) : OK;
+    return st;
 }
 
 static enum status open_board(struct metrics *m, const char *folder, struct error *err)
@@ -60,13 +83,13 @@ static enum status open_board(struct metrics *m, const char *folder, struct erro
     return st == OK ? tensorboard_open(&m->board, path, err) : st;
 }
 
-enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool tensorboard,
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool early, bool tensorboard,
                          struct error *err)
 {
     struct metrics *m = xcalloc(1, sizeof *m);
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", folder);
     m->evaluated = -1;
-    enum status st = resumed_step >= 0 ? cut_after(m, resumed_step, err) : OK;
+    enum status st = resumed_step >= 0 ? cut_after(m, resumed_step, early, err) : OK;
     if (st == OK && !(m->file = fopen(m->path, resumed_step >= 0 ? "ae" : "we")))
         st = error_errno(err, "cannot write '%s'", m->path);
     if (st == OK && tensorboard)
@@ -84,11 +107,11 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
 /* Takes the object over. */
 static void write_line(struct metrics *m, json_t *j)
 {
-    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = j ? json_memory_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(j);
     if ((!text || fprintf(m->file, "%s\n", text) < 0 || fflush(m->file)) && !m->failed) {
         m->failed = true;
-        m->code = errno;
+        m->code = text ? errno : ENOMEM;
     }
     free(text);
 }

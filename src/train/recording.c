@@ -1,4 +1,6 @@
 /* Records a window of steps of a real run into OUT/trace.json. */
+#include <unistd.h>
+
 #include "train/train_int.h"
 
 void recording_before(struct recording *r, struct model_run *run, int64_t step)
@@ -13,14 +15,20 @@ void recording_before(struct recording *r, struct model_run *run, int64_t step)
 
 enum status recording_finish(struct recording *r, struct model_run *run, const char *out, struct error *err)
 {
-    char path[CONFIG_PATH_MAX + 32];
+    char path[CONFIG_PATH_MAX + 32], fresh[CONFIG_PATH_MAX + 32];
     if (!r->trace)
         return OK;
     run->recorder = NULL;
     exec_measure(run->train, false);
     recorder_free(r->recorder);
     snprintf(path, sizeof path, "%s/trace.json", out);
-    const enum status st = trace_write_chrome(r->trace, path, run->config.name, err);
+    snprintf(fresh, sizeof fresh, "%s/.trace.json.hone-tmp", out);
+    unlink(fresh);                      /* nothing is written through a link */
+    enum status st = trace_write_chrome(r->trace, fresh, run->config.name, err);
+    if (st == OK && rename(fresh, path)) {
+        st = error_errno(err, "cannot write '%s'", path);
+        unlink(fresh);
+    }
     trace_free(r->trace);
     *r = (struct recording){0};
     return st;

@@ -60,6 +60,8 @@ static enum status same_data(const struct model_run *r, const struct checkpoint 
         return error_set(err, BAD_INPUT, "cannot resume '%s': the data had %lld training samples and has %lld now; bring "
                          "the data back, or start a new run with another --out", ck->path, was, now);
     json_t *tokens = tokenizer_json(dataset_tokenizer(r->dataset));
+    if (!tokens)
+        return error_set(err, CANNOT, "out of memory while '%s' was compared with the data", ck->path);
     const bool same = json_equal(tokens, json_object_get(ck->manifest, "tokenizer"));
     json_decref(tokens);
     return same ? OK : error_set(err, BAD_INPUT, "cannot resume '%s': the data has other characters than it had; bring "

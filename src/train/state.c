@@ -1,5 +1,6 @@
 /* What a checkpoint holds of a run, and how it comes back: parameters, optimizer state, config, tokenizer. Whether a
  * run may be continued under another config is in same_run.c. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +71,11 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
 json_t *tokenizer_json(const struct tokenizer *t)
 {
     json_t *points = json_array();
-    for (int i = 0; t->kind == TOKENIZER_CHAR && i < t->n; i++)
-        json_array_append_new(points, json_integer(t->code_points[i]));
+    for (int i = 0; points && t->kind == TOKENIZER_CHAR && i < t->n; i++)
+        if (json_array_append_new(points, json_integer(t->code_points[i]))) {
+            json_decref(points);
+            points = NULL;
+        }
     static const char *const kinds[] = {"none", "byte", "char"};
     return json_pack("{s:s, s:i, s:o}", "kind", kinds[t->kind], "vocab", t->n, "code_points", points);
 }
@@ -79,20 +83,55 @@ json_t *tokenizer_json(const struct tokenizer *t)
 static json_t *config_json(const struct config *c)
 {
     char *text = config_text(c);
-    json_t *j = json_string(text ? text : "");
+    json_t *j = text ? json_string(text) : NULL;
     free(text);
     return j;
 }
 
-enum status state_save(struct model_run *r, const char *out, int64_t step, char path[CONFIG_PATH_MAX], struct error *err)
+static json_t *sum_json(const struct loss_sum *s)
+{
+    return json_pack("{s:f, s:I, s:I}", "loss", s->loss, "steps", (json_int_t)s->steps, "finite_steps",
+                     (json_int_t)s->finite_steps);
+}
+
+static json_t *carried_json(const struct carried *c)
+{
+    return json_pack("{s:o, s:o, s:I}", "since_log", sum_json(&c->since_log), "since_epoch", sum_json(&c->since_epoch), "skipped",
+                     (json_int_t)c->skipped);
+}
+
+/* Checkpoints of earlier versions have nothing of it: zero. */
+static struct loss_sum sum_of(const json_t *j)
+{
+    return (struct loss_sum){json_number_value(json_object_get(j, "loss")), json_integer_value(json_object_get(j, "steps")),
+                             json_integer_value(json_object_get(j, "finite_steps"))};
+}
+
+static struct carried carried_of(const json_t *manifest)
+{
+    const json_t *j = json_object_get(manifest, "carried");
+    return (struct carried){sum_of(json_object_get(j, "since_log")), sum_of(json_object_get(j, "since_epoch")),
+                            json_integer_value(json_object_get(j, "skipped"))};
+}
+
+/* What a manifest holds beyond the tensors; NULL: no memory. */
+static json_t *extra_json(const struct model_run *r, const struct carried *carried)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", json_text(r->config.name), "config", config_json(&r->config), "tokenizer",
+                     tokenizer_json(dataset_tokenizer(r->dataset)), "carried", carried_json(carried), "train_samples",
+                     (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN));
+}
+
+enum status state_save(struct model_run *r, const char *out, int64_t step, const struct carried *carried,
+                       char path[CONFIG_PATH_MAX], struct error *err)
 {
     struct tensor_list weights = {0}, state = {0};
     enum status st = list_fill(&weights, r->train, VALUE_PARAMETER, err);
     if (st == OK)
         st = list_fill(&state, r->train, VALUE_STATE, err);
-    json_t *extra = json_pack("{s:o, s:o, s:o, s:I}", "name", json_text(r->config.name), "config", config_json(&r->config),
-                              "tokenizer", tokenizer_json(dataset_tokenizer(r->dataset)), "train_samples",
-                              (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN));
+    json_t *extra = st == OK ? extra_json(r, carried) : NULL;
+    if (st == OK && !extra)
+        st = error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
     if (st == OK)
         st = checkpoint_save(path, out, step, weights.tensors, weights.n, state.tensors, state.n, extra,
                              (int)r->config.checkpoint.keep, err);
@@ -145,18 +184,30 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
     return exec_status(e, err);
 }
 
-/* What is wrong with the newest checkpoint is followed by how to go on. */
+/* What is wrong with the newest checkpoint is followed by how to go on; but one that cannot be read is not known to be wrong. */
 static enum status load_newest(struct checkpoint *ck, const char *out, char path[CONFIG_PATH_MAX], struct error *err)
 {
     enum status st = checkpoint_newest(path, out, err);
     if (st != OK)
         return st;
     st = checkpoint_load(ck, path, err);
-    return st == BAD_INPUT ? error_add(err, "; to continue from the checkpoint before it, move '%s' away", path) : st;
+    const bool wrong = st == BAD_INPUT && (!err->code || err->code == ENOENT);
+    return wrong ? error_add(err, "; to continue from the checkpoint before it, move '%s' away", path) : st;
 }
 
-enum status state_resume(struct model_run *r, const char *out, int64_t *step, char path[CONFIG_PATH_MAX],
-                         struct error *err)
+/* The samples that were seen must be a number. */
+static enum status check_samples(const struct model_run *r, const struct checkpoint *ck, struct error *err)
+{
+    int64_t batches, samples;
+    if (!__builtin_mul_overflow(ck->step, r->config.train.accumulate, &batches) &&
+        !__builtin_mul_overflow(batches, r->config.train.batch_size, &samples))
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s': after step %lld of %lld x %lld samples there are more than can be counted", ck->path,
+                     (long long)ck->step, (long long)r->config.train.accumulate, (long long)r->config.train.batch_size);
+}
+
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct carried *carried,
+                         char path[CONFIG_PATH_MAX], struct error *err)
 {
     struct checkpoint ck;
     enum status st = load_newest(&ck, out, path, err);
@@ -164,11 +215,15 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, ch
         return st;
     st = same_run(r, &ck, err);
     if (st == OK)
+        st = check_samples(r, &ck, err);
+    if (st == OK)
         st = state_load_tensors(r->train, &ck.weights, VALUE_PARAMETER, ck.path, err);
     if (st == OK)
         st = state_load_tensors(r->train, &ck.state, VALUE_STATE, ck.path, err);
     if (st == OK)
         *step = ck.step;
+    if (st == OK)
+        *carried = carried_of(ck.manifest);
     checkpoint_release(&ck);
     return st;
 }

@@ -63,13 +63,26 @@ int64_t interval_steps(struct interval every, int64_t steps_per_epoch);    /* 0:
  * nothing to resume. folder_lock makes the folder and holds it until *lock is closed. */
 enum status folder_check(const char *out, bool resume, struct error *err);
 enum status folder_lock(int *lock, const char *out, bool resume, struct error *err);
+/* Refuses where a report's trace.json is: a run that records writes its own. */
+enum status folder_check_trace(const char *out, struct error *err);
 enum status folder_write_config(const char *out, const struct config *c, struct error *err);
 
-/* Checkpoints of a run: every value that persists, the config, the tokenizer and the size of the data. Both return the
- * checkpoint's folder in `path`. */
-enum status state_save(struct model_run *r, const char *out, int64_t step, char path[CONFIG_PATH_MAX], struct error *err);
-enum status state_resume(struct model_run *r, const char *out, int64_t *step, char path[CONFIG_PATH_MAX],
-                         struct error *err);
+/* What of a run is in no tensor, and is carried on so that a run that was stopped logs what one that was not does. */
+struct loss_sum {
+    double loss;                    /* over the finite steps */
+    int64_t steps, finite_steps;
+};
+struct carried {
+    struct loss_sum since_log, since_epoch;
+    int64_t skipped;
+};
+
+/* Checkpoints of a run: every value that persists, what is carried, the config, the tokenizer and the size of the data. Both
+ * return the checkpoint's folder in `path`. */
+enum status state_save(struct model_run *r, const char *out, int64_t step, const struct carried *carried,
+                       char path[CONFIG_PATH_MAX], struct error *err);
+enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct carried *carried,
+                         char path[CONFIG_PATH_MAX], struct error *err);
 json_t *tokenizer_json(const struct tokenizer *t);
 /* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
 enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err);
@@ -78,9 +91,10 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
                                struct error *err);
 
 /* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
- * and what is there already is not written twice. */
+ * and what is there already is not written twice. `early`: the run was stopped between two logs, so the loss of its last step
+ * was logged early, and goes, too: the next log counts its steps. */
 struct metrics;
-enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool tensorboard,
+enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool early, bool tensorboard,
                          struct error *err);
 void metrics_log(struct metrics *m, const struct train_log *log);
 void metrics_eval(struct metrics *m, int64_t step, double val_loss);

@@ -17,7 +17,10 @@ for arch in gpt llama postln; do
     done
 
     ok train tiny.yaml --steps 60 --set train.batch_size=4 --out $arch-4 --json && cp out four.json
+    ! grep -q 'sums of gradients' err || fail "$arch: there are no sums: $(cat err)"
+    state=$(sed -n 's/.*, optimizer state \([^,]*\),.*/\1/p' err)
     ok train tiny.yaml --steps 60 --set train.accumulate=2 --out $arch-2x2 --json && cp out two.json
+    grep -q ", optimizer state $state, sums of gradients " err || fail "$arch: sums of gradients are no state of the optimizer ($state): $(cat err)"
     for f in four two; do sed -n 's/^ *"loss": \([0-9.]*\),$/\1/p' $f.json; done >losses
     python3 - $(cat losses) <<'PY' || fail "$arch: the losses of one batch of 4 and two of 2: $(cat losses)"
 import sys

@@ -205,12 +205,13 @@ same "diff.json" report/diff.json out
 ok analyze small.json --out report                  # replaces all of it
 [ ! -e report/diff.md ] || fail "a file of the report before is left"
 mkdir mine
-echo precious >mine/file
-refused 2 "hone: 'mine' exists and holds no report; give another --out" analyze small.json --out mine
-[ "$(cat mine/file)" = precious ] || fail "a file was lost"
+echo precious >mine/report.json
+refused 2 "hone: 'mine/report.json' is there, and no report that is known here wrote it; move it away, or give another --out" \
+    analyze small.json --out mine
+[ "$(cat mine/report.json)" = precious ] && [ "$(ls -A mine)" = report.json ] || fail "not as it was: $(ls -A mine)"
 refused 2 "hone: cannot find 'nosuch.json': No such file or directory" analyze nosuch.json --out none
 [ ! -e none ] || fail "a folder was made for nothing"
-[ -z "$(ls -d *.tmp-* *.old-* 2>/dev/null)" ] || fail "temporary folders are left: $(ls)"
+[ -z "$(ls -d .hone-new-* report/.hone-new-* 2>/dev/null)" ] || fail "temporary folders are left: $(ls -A . report)"
 if [ -c /dev/full ]; then
     code=0; "$HONE" analyze small.json --json >/dev/full 2>err || code=$?
     [ "$code" = 3 ] && [ "$(cat err)" = "hone: cannot write to the standard output" ] || fail "full: $code $(cat err)"

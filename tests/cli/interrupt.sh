@@ -1,4 +1,4 @@
-# Ctrl-C and SIGTERM save and exit 0, also in the middle of an accumulated step; the run then continues as if nothing
+# Ctrl-C, SIGTERM and a terminal that goes away save and exit 0, also in the middle of an accumulated step; the run then continues as if nothing
 # had happened.
 . "$(dirname "$0")/lib"
 tiny
@@ -7,7 +7,7 @@ set -- train tiny.yaml --steps $N --set log.every=1 --set eval.every=0 --set che
     --set train.accumulate=2
 ok "$@" --out whole
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
     start "$@" --out $signal
     until_step 30
     kill -$signal $pid
@@ -21,6 +21,31 @@ for signal in INT TERM; do
     same_checkpoint whole $signal $N
     lines $signal/metrics.jsonl "[l['step'] for l in j if 'loss' in l] == list(range(1, $N + 1))"
 done
+
+# A terminal that closes sends SIGHUP more than once; a run that was started with nohup hears none.
+start "$@" --out twice
+until_step 30
+kill -HUP $pid
+kill -HUP $pid
+finish
+[ "$code" = 0 ] || fail "SIGHUP twice: exit code $code: $(cat err)"
+mkfifo pipe
+nohup "$HONE" "$@" --out nohup >pipe 2>err </dev/null &
+pid=$!
+exec 5<pipe
+rm pipe
+until_step 30
+kill -HUP $pid
+finish
+[ "$code" = 0 ] && [ -d "nohup/checkpoints/step-0000$N" ] || fail "nohup: exit code $code: $(tail -3 rest)"
+
+# A file at the limit of the process is a full disk: a warning, exit code 3 at the end, and what was saved before is whole.
+ok train tiny.yaml --steps 10 --out limit
+(ulimit -f 40; exec "$HONE" train tiny.yaml --steps 40 --out limit --resume >out 2>err) && fail "the limit: exit code 0" || code=$?
+[ "$code" = 3 ] || fail "the limit: exit code $code: $(cat err)"
+grep -q "^hone: cannot write 'limit/.*: File too large$" err || fail "the limit: $(cat err)"
+[ "$(ls -A limit/checkpoints)" = step-00000010 ] || fail "the limit: checkpoints: $(ls -A limit/checkpoints)"
+ok train tiny.yaml --steps 40 --out limit --resume
 
 # A step of a million batches is not waited for: what it has done so far is undone.
 start train tiny.yaml --steps 3 --set train.warmup=1 --set train.accumulate=1000000 --set log.every=1 --set model.dropout=0.1 --out long

@@ -19,10 +19,12 @@ json p/trace.json '(len([e for e in j["traceEvents"] if e.get("ph") == "X" and e
 # a report is replaced by a report, and nothing else is
 ok profile tiny.yaml --steps 2 --out p --batch-size 3 --seq-len 8
 mkdir mine
-echo precious >mine/file
-refused 2 "hone: 'mine' exists and holds no report; give another --out" profile tiny.yaml --steps 2 --out mine
-[ "$(cat mine/file)" = precious ] || fail "a file was lost"
-[ -z "$(ls -d *.tmp-* *.old-* 2>/dev/null)" ] || fail "temporary folders are left: $(ls)"
+echo precious >mine/report.json
+refused 2 "hone: 'mine/report.json' is there, and no report that is known here wrote it; move it away, or give another --out" \
+    profile tiny.yaml --steps 2 --out mine
+[ "$(cat mine/report.json)" = precious ] && [ "$(ls -A mine)" = report.json ] || fail "not as it was: $(ls -A mine)"
+[ "$(ls p/tensorboard | wc -l)" = 1 ] || fail "events of the report before are left: $(ls p/tensorboard)"
+[ "$(echo p/.[a-z]*)" = "p/.hone-report.json p/.lock" ] || fail "temporary folders are left: $(ls -A p)"
 
 refused 2 "hone: --steps is 0; it must be 1 to 100000" profile tiny.yaml --steps 0
 refused 2 "hone: --profile is '5'; it takes the first and the last step to record, e.g. 100:110" train tiny.yaml --profile 5

@@ -34,6 +34,23 @@ killed_equals_whole llama data.prefetch=7 -- --set model.kv_heads=1 --set data.w
 tiny postln
 killed_equals_whole postln data.workers=0 -- --set model.segments=2 --set data.workers=3
 
+# ---- stopped between two logs: the loss of the next one is over all of its steps, and the one that was early is gone
+tiny
+set -- train tiny.yaml --set log.every=7 --set train.schedule=constant --set checkpoint.every=10 --set checkpoint.keep=9 --set eval.every=8
+losses() { grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[0-9.e-]*\|.*"val_loss":.*' "$1/metrics.jsonl"; }
+ok "$@" --steps 40 --out long
+losses long >wanted-losses
+ok "$@" --steps 24 --out early
+lines early/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [7, 14, 21, 24]'
+ok "$@" --steps 40 --out early --resume
+losses early >found-losses
+same "losses after a stop between two logs" found-losses wanted-losses
+mkdir away
+mv long/checkpoints/step-000000[234]0 away
+ok "$@" --steps 40 --out long --resume
+losses long >found-losses
+same "losses after a kill between two logs" found-losses wanted-losses
+
 # ---- a run that is done has nothing left to do, and its folder stays as it is
 tiny
 ok train tiny.yaml --out done
@@ -100,9 +117,9 @@ start train tiny.yaml --steps $N --set log.every=1 --set checkpoint.every=0 --ou
 until_step 3
 kill -KILL $pid
 finish
-refused 2 "hone: 'young' holds no checkpoint, so there is nothing to resume; remove the folder and start without --resume" \
+refused 2 "hone: 'young' holds no checkpoint, so there is nothing to resume; start without --resume, with another --out" \
     train tiny.yaml --out young --resume
-refused 2 "hone: 'young' already holds a run that has saved nothing yet; remove the folder, or give another --out" \
+refused 2 "hone: 'young' already holds a run that has saved nothing yet; give another --out" \
     train tiny.yaml --out young
 
 # ---- a damaged checkpoint is named, and one can go on from the one before it

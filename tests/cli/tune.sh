@@ -95,8 +95,9 @@ grep -q '^Nothing was tried: these are predictions only$' out || fail "$(cat out
 json made/report.json 'all(s["measured_speedup"] == null and not s["kept"] for s in j["stages"]) and j["out_of_time"] and j["changes"] == []'
 same "tuned.yaml, when nothing was kept" made/tuned.yaml made/base.yaml
 mkdir taken
-touch taken/file
-refused 2 "hone: 'taken' exists and holds no report; give another --out" tune tiny.yaml --out taken
+touch taken/tuned.yaml
+refused 2 "hone: 'taken/tuned.yaml' is there, and no report that is known here wrote it; move it away, or give another --out" \
+    tune tiny.yaml --out taken
 
 # gates that no change of rounding passes: flash-attention is dropped, and the report says which gate it was
 ok tune tiny.yaml --budget 20 $quick --set optimize.passes=none --set verify.gradients=0 --set verify.loss=0 --out strict

@@ -38,7 +38,7 @@ refused 2 "hone: --seconds is 0; it must be above 0 and at most 3600" verify tin
 refused 2 "hone verify: A B is missing; \`hone verify --help\` shows examples" verify tiny.yaml
 mkdir -p taken
 touch taken/file
-refused 2 "hone: cannot make the folder 'taken/file': a file of that name is there" verify tiny.yaml tiny.yaml --out taken/file
+refused 2 "hone: 'taken/file' is a file, and a report is a folder; give another --out" verify tiny.yaml tiny.yaml --out taken/file
 
 # two reports
 ok profile tiny.yaml --steps 3 --out before

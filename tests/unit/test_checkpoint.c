@@ -120,15 +120,20 @@ static void test_replace_without_exchange(void **state)
     (void)state;
     struct error err;
     char from[1024], to[1024], aside[1024];
-    must_save(1, 8, 0);
-    must_save(2, 8, 0);
-    snprintf(from, sizeof from, "%s", at("step-00000001"));
+    struct checkpoint c;
+    must_save(2, 16, 0);
+    snprintf(from, sizeof from, "%s", at("new"));
     snprintf(to, sizeof to, "%s", at("step-00000002"));
+    assert_int_equal(rename(to, from), 0);
+    must_save(2, 8, 0);
     snprintf(aside, sizeof aside, "%s", at(".tmp-step-00000002-0"));
     assert_int_equal(checkpoint_replace_aside(at("missing"), to, aside, &err), BAD_INPUT);
     assert_int_equal(loaded_step(to), 2);       /* put back */
     assert_int_equal(checkpoint_replace_aside(from, to, aside, &err), OK);
-    assert_int_equal(loaded_step(to), 1);
+    assert_int_equal(loaded_step(to), 2);
+    assert_int_equal(checkpoint_load(&c, to, NULL), OK);
+    assert_int_equal(c.weights.tensors[0].dim[0], 8);   /* the new one */
+    checkpoint_release(&c);
     assert_int_equal(loaded_step(aside), 2);
     must_save(3, 8, 0);
     assert_false(fs_exists(aside));             /* swept */

@@ -161,6 +161,44 @@ static void test_lies_with_a_true_checksum(void **state)
     }
 }
 
+/* The name that a folder has and the manifest in it must agree; a folder that its user named otherwise has none to compare. */
+static void test_step_and_name(void **state)
+{
+    (void)state;
+    struct checkpoint c;
+    struct error err;
+    char other[1024], mine[1024];
+    must_save(6, 32, 1);
+    snprintf(other, sizeof other, "%s", at("step-00000007"));
+    snprintf(mine, sizeof mine, "%s", at("best"));
+    assert_int_equal(rename(at("step-00000006"), other), 0);
+    assert_int_equal(checkpoint_load(&c, other, &err), BAD_INPUT);
+    assert_says(&err, "step-00000007': the manifest is of step 6, and the folder's name says 7");
+    assert_int_equal(checkpoint_load(&c, out, &err), BAD_INPUT);
+    assert_int_equal(rename(other, mine), 0);
+    assert_int_equal(loaded_step(mine), 6);
+}
+
+/* What cannot be looked at is not "no checkpoint". */
+static void test_cannot_look(void **state)
+{
+    (void)state;
+    struct checkpoint c;
+    struct error err;
+    char path[CONFIG_PATH_MAX];
+    must_save(6, 32, 1);
+    assert_int_equal(fs_make_dirs(at("best"), NULL), OK);
+    assert_int_equal(symlink("manifest.json", at("best/manifest.json")), 0);
+    assert_int_equal(checkpoint_load(&c, at("best"), &err), BAD_INPUT);
+    assert_says(&err, "cannot look at");
+    assert_says(&err, "Too many levels of symbolic links");
+    assert_int_equal(symlink("step-00000009", at("step-00000009")), 0);
+    assert_int_equal(checkpoint_newest(path, out, &err), BAD_INPUT);
+    assert_says(&err, "step-00000009': Too many levels of symbolic links");
+    assert_int_equal(unlink(at("step-00000009")), 0);
+    assert_int_equal(loaded_step(out), 6);
+}
+
 #define FILE_OK "{\"bytes\": 1, \"xxh3\": \"0000000000000000\"}"
 #define BEGIN   "{\"format\": \"hone-checkpoint\", \"version\": 1, \"step\": 4"
 
@@ -178,6 +216,8 @@ static void test_manifest_fields(void **state)
         {"{\"format\": \"hone-checkpoint\", \"version\": 1, \"step\": -1}", "step is not"},
         {"{\"format\": \"hone-checkpoint\", \"version\": 1, \"step\": 1.5}", "step is not"},
         {"{\"format\": \"hone-checkpoint\", \"version\": 1, \"step\": 99999999999999999999}", "is not JSON"},
+        {"{\"format\": \"hone-checkpoint\", \"version\": 1, \"step\": 9223372036854775807}",
+         "step is 9223372036854775807; at most 2147483647 steps can be counted"},
         {"{\"format\": \"hone-checkpoint\", \"format\": \"x\"}", "duplicate"},
         {BEGIN "}", "does not list 'weights.safetensors'"},
         {BEGIN ", \"files\": 3}", "does not list 'weights.safetensors'"},
@@ -233,6 +273,8 @@ int main(void)
         TEST(test_missing_and_longer),
         TEST(test_damage_is_named),
         TEST(test_lies_with_a_true_checksum),
+        TEST(test_step_and_name),
+        TEST(test_cannot_look),
         TEST(test_manifest_fields),
         TEST(test_nothing_to_load),
     };

@@ -74,7 +74,7 @@ static void test_refuses_types(void **state)
          "'t.yaml' line 2: eval.every is 'often'; a number of steps, or of epochs as in '2 epochs', is wanted"},
         {GPT "data: {path: \"a\\0b\"}", NULL, "'t.yaml' line 2: data.path has a NUL character in it"},
         {GPT "data: {path: \"a\\nb\"}", NULL,
-         "'t.yaml' line 2: data.path is 'a?b', with a control character or a byte that is not UTF-8 at position 2"},
+         "'t.yaml' line 2: data.path is 'a b', with a control character or a byte that is not UTF-8 at position 2"},
         {GPT "data: 3", NULL, "'t.yaml' line 2: data is text; a section is wanted, with keys below it"},
         {GPT "data: [a]", NULL, "'t.yaml' line 2: data is a list; a section is wanted, with keys below it"},
         {GPT "optimize: {passes: {a: 1}}", NULL,
@@ -301,10 +301,10 @@ static void test_refuses_sets(void **state)
         {GPT, "data.source=text",
          "--set data.source=text: data.source is text, and data.path is empty; set data.path to the file to read"},
         {GPT, "data.path=\xFFx",
-         "--set data.path=\xFFx: data.path is '\xFFx', with a control character or a byte that is not UTF-8 at "
+         "--set data.path=\uFFFDx: data.path is '\uFFFDx', with a control character or a byte that is not UTF-8 at "
          "position 1"},
         {GPT, "data.path=a\xED\xA0\x80",
-         "--set data.path=a\xED\xA0\x80: data.path is 'a\xED\xA0\x80', with a control character "
+         "--set data.path=a\uFFFD\uFFFD\uFFFD: data.path is 'a\uFFFD\uFFFD\uFFFD', with a control character "
          "or a byte that is not UTF-8 at position 2"},
         {GPT, "optimize.fuse-qvk=off",
          "--set optimize.fuse-qvk=off: there is no key 'optimize.fuse-qvk'; did you mean 'optimize.fuse-qkv'?"},

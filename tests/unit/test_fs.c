@@ -5,11 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -181,6 +184,92 @@ static void test_remove_tree(void **state)
     assert_int_equal(fs_remove_tree(at("tree"), NULL), OK);
 }
 
+/* ---- folders that others use, too ---- */
+
+static int lock_code;               /* errno of the next flock; 0: it is the system's */
+
+int flock(int fd, int operation)
+{
+    if (lock_code) {
+        errno = lock_code;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+static void test_there(void **state)
+{
+    (void)state;
+    bool there;
+    struct error err;
+    assert_int_equal(fs_there(at("nothing"), &there, &err), OK);
+    assert_false(there);
+    assert_int_equal(symlink("nowhere", at("link")), 0);
+    assert_int_equal(fs_there(at("link"), &there, &err), OK);
+    assert_true(there);                         /* a link to nothing is something */
+    assert_int_equal(symlink("loop", at("loop")), 0);
+    assert_int_equal(fs_there(at("loop/below"), &there, &err), BAD_INPUT);
+    assert_says(&err, "Too many levels");
+    assert_int_equal(err.code, ELOOP);
+}
+
+static void test_replace(void **state)
+{
+    (void)state;
+    char *text;
+    size_t size;
+    assert_int_equal(fs_write_synced(at("precious"), "mine", 4, NULL), OK);
+    assert_int_equal(symlink(at("precious"), at(".file.hone-tmp")), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fs_replace(at("file"), "ours", 4, NULL), OK);
+        assert_false(fs_exists(at(".file.hone-tmp")));
+        assert_int_equal(fs_read(at("file"), &text, &size, 0, NULL), OK);
+        assert_string_equal(text, "ours");
+        free(text);
+    }
+    assert_int_equal(fs_read(at("precious"), &text, &size, 0, NULL), OK);
+    assert_string_equal(text, "mine");
+    free(text);
+    assert_int_equal(fs_make_dirs(at("folder/in"), NULL), OK);
+    assert_int_equal(fs_replace(at("folder"), "x", 1, NULL), BAD_INPUT);
+    assert_false(fs_exists(at(".folder.hone-tmp")));
+}
+
+static void test_hash(void **state)
+{
+    (void)state;
+    uint64_t bytes, hash;
+    struct error err;
+    assert_int_equal(fs_write_synced(at("file"), "hello", 5, NULL), OK);
+    assert_int_equal(fs_hash(at("file"), &bytes, &hash, &err), OK);
+    assert_true(bytes == 5 && hash == XXH3_64bits("hello", 5));
+    assert_int_equal(symlink("file", at("link")), 0);
+    assert_int_equal(fs_hash(at("link"), &bytes, &hash, &err), BAD_INPUT);
+    assert_int_equal(fs_hash(root, &bytes, &hash, &err), BAD_INPUT);
+}
+
+static void test_lock(void **state)
+{
+    (void)state;
+    int first, second;
+    struct error err;
+    assert_int_equal(fs_lock(&first, root, &err), OK);
+    assert_int_equal(fs_lock(&second, root, &err), BAD_INPUT);
+    assert_says(&err, "another hone is writing into");
+    close(first);
+    assert_int_equal(fs_lock(&second, root, &err), OK);
+    close(second);
+    lock_code = ENOLCK;
+    assert_int_equal(fs_lock(&first, root, &err), CANNOT);
+    lock_code = 0;
+    assert_says(&err, "No locks available");
+    assert_null(strstr(err.text, "another hone"));
+    unlink(at(".lock"));
+    assert_int_equal(symlink("elsewhere", at(".lock")), 0);
+    assert_int_equal(fs_lock(&first, root, &err), BAD_INPUT);
+    assert_false(fs_exists(at("elsewhere")));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
@@ -188,6 +277,8 @@ int main(void)
         TEST(test_make_dirs),      TEST(test_make_dirs_relative), TEST(test_write_and_read),
         TEST(test_writer_checksum), TEST(test_read_refuses),      TEST(test_full_disk),
         TEST(test_write_refuses),  TEST(test_abort_leaves_nothing), TEST(test_remove_tree),
+        TEST(test_there),          TEST(test_replace),            TEST(test_hash),
+        TEST(test_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

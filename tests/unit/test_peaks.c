@@ -296,6 +296,15 @@ static void test_peak_of_products(void **state)
     assert_string_equal(products_peak_type(bf16), "bf16");
     assert_near(products_peak_percent(f32, 2e6, 40), 50, 1e-12, "2 MFLOP in 40 us of 100 GFLOP/s");
     assert_near(products_peak_percent(bf16, 2e6, 40), 50.0 / 3, 1e-12, "the same of 300");
+    struct products_peak beaten = f32, unknown = {0};
+    products_peak_raise(&beaten, 2e6, 40);              /* 50 GFLOP/s */
+    assert_true(beaten.gflops == 100);
+    products_peak_raise(&beaten, 2e6, 16);
+    assert_near(beaten.gflops, 125, 1e-9, "what was reached");
+    assert_near(products_peak_percent(beaten, 2e6, 16), 100, 1e-9, "and no more");
+    products_peak_raise(&beaten, 2e6, 0);
+    products_peak_raise(&unknown, 2e6, 16);
+    assert_true(beaten.gflops < 126 && unknown.gflops == 0);
     p.bf16_gflops = 50;                                 /* slower than f32, and still what such products can do */
     assert_true(peaks_products(&p, true).gflops == 50);
     p.bf16_gflops = 0;

@@ -502,6 +502,21 @@ static void test_texts(void **state)
     json_decref(j);
 }
 
+/* Any step beats such a peak: it is wrong, and no side is above 100 % of what it is raised to, which is the same for both. */
+static void test_peaks_that_are_beaten(void **state)
+{
+    (void)state;
+    const struct config c = tiny(NULL, NULL, NULL);
+    const struct peaks peaks = {.threads = 1, .gemm_gflops = 1e-6, .copy_gb_per_s = {[CACHE_LEVELS - 1] = 1}, .machine = "slow"};
+    struct verdict v;
+    struct error err;
+    assert_ok(verify_configs(&v, &c, &c, &(struct verify_options){.peaks = &peaks}, &err), err);
+    const double a = products_peak_percent(v.of_a.peak, v.of_a.model_flops, v.of_a.step_us);
+    const double b = products_peak_percent(v.of_b.peak, v.of_b.model_flops, v.of_b.step_us);
+    assert_true(a > 0 && b > 0 && v.of_a.peak.gflops == v.of_b.peak.gflops);
+    assert_near(a > b ? a : b, 100, 1e-9, "the faster one");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_loss_that_is_no_number),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_peaks_that_are_beaten),
         cmocka_unit_test(test_trial_restarts),
         cmocka_unit_test(test_interval_of_constants),
         cmocka_unit_test(test_interval_covers),

@@ -1,0 +1,42 @@
+/* What goes out: JSON documents, and text from elsewhere made safe for a terminal (core/clean.h). */
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "core/clean.h"
+
+const char *shown(const char *text)
+{
+    enum { AT_ONCE = 16 };
+    static char *kept[AT_ONCE];
+    static int next;
+    char **slot = &kept[next++ % AT_ONCE];
+    free(*slot);
+    return *slot = text_clean(text);
+}
+
+static char *document_text(json_t *document, size_t digits)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = document ? open_memstream(&text, &size) : NULL;
+    int failed = !to || text_put_json(to, document, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+    if (to && (fputc('\n', to) == EOF) | (fclose(to) != 0))
+        failed = 1;
+    json_decref(document);
+    if (!failed)
+        return text;
+    free(text);
+    return NULL;
+}
+
+char *json_lines(json_t *document) { return document_text(document, 12); }
+
+enum status print_document(json_t *document, int digits, struct error *err)
+{
+    char *text = document_text(document, (size_t)digits);
+    if (!text)
+        return error_set(err, CANNOT, "out of memory for the JSON");
+    fputs(text, stdout);
+    free(text);
+    return OK;
+}
