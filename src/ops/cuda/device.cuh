@@ -100,6 +100,11 @@ static __device__ inline struct philox dropout_block(const struct dropout &d, in
     return philox(d.seed, d.stream << 32 | (uint32_t)*d.tick, (uint64_t)block);
 }
 
+static __device__ inline uint32_t dropout_word(const struct philox &b, int i)       /* no index: the words stay in registers */
+{
+    return i < 2 ? (i == 0 ? b.x[0] : b.x[1]) : (i == 2 ? b.x[2] : b.x[3]);
+}
+
 static __device__ inline bool dropout_drops(const struct dropout &d, uint32_t bits)
 {
     return (float)(bits >> 8) * 0x1p-24f < d.prob;

@@ -64,7 +64,8 @@ static __device__ void add_gathered(float (*sums)[GRAD_THREADS], const struct ga
 }
 
 /* d_table (vocab, width); dy (n, width). `rows` of the table are each block's. */
-static __global__ void embed_grad(float *d_table, const int32_t *ids, const float *dy, int64_t n, int64_t vocab, int64_t width, int64_t rows)
+static __global__ void embed_grad(float *d_table, const int32_t *ids, const float *dy, int64_t n, int64_t vocab, int64_t width,
+                                  int64_t rows)
 {
     __shared__ float sums[GRAD_ROWS][GRAD_THREADS];
     __shared__ struct gathered g;

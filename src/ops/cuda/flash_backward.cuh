@@ -35,11 +35,11 @@ static __device__ void weight_gradients(float (&s)[R][R], float (&d)[R][R], cons
                                         int64_t h, int64_t i0, int64_t j0)
 {
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
-    for (int r = 0; r < R; r++) {
+    UNROLL for (int r = 0; r < R; r++) {
         const int64_t i = i0 + y + SIDE * r, row = (b * a.heads + h) * a.seq + i;
         const bool there = i < a.seq;
         const float largest = there ? g.largest[row] : 0, sum = there ? g.sums[row] : 1, dot = there ? g.dots[row] : 0;
-        for (int c = 0; c < R; c++) {
+        UNROLL for (int c = 0; c < R; c++) {
             const int64_t j = j0 + x + SIDE * c;
             const bool seen = visible(a, i, j);
             const float w = seen ? expf(s[r][c] * a.scale - largest) / sum : 0, m = seen ? kept(a, b, h, i, j) : 0;
@@ -54,13 +54,14 @@ struct tiles { float *q, *dy, *k, *v, *p; };
 
 template <int TILE> static __device__ struct tiles tiles_in(float *shared, int size)
 {
-    const int one = TILE * (size + 1);
+    const int one = TILE * pitch_of(size);
     return {shared, shared + one, shared + 2 * one, shared + 3 * one, shared + 4 * one};
 }
 
 /* Loads a tile of two operands that have rows alike. */
-template <int TILE> static __device__ void load_pair(float *to, float *also, const float *from, const float *other, int64_t first, int64_t seq,
-                                                     int64_t stride, int64_t size)
+template <int TILE>
+static __device__ void load_pair(float *to, float *also, const float *from, const float *other, int64_t first, int64_t seq, int64_t stride,
+                                 int64_t size)
 {
     load_tile<TILE>(to, from, first, seq, stride, size);
     load_tile<TILE>(also, other, first, seq, stride, size);

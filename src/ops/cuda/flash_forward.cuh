@@ -17,19 +17,20 @@ template <class Op> static __device__ float row_reduce(float x, Op op)
 
 /* s: products in, weights e^(score - largest so far) out, zero where a key is not seen. down: what sums so far are multiplied by. */
 template <int R>
-static __device__ void weigh(float (&s)[R][R], float (&down)[R], struct row_state<R> *rows, const struct attention &a, int64_t i0, int64_t j0)
+static __device__ void weigh(float (&s)[R][R], float (&down)[R], struct row_state<R> *rows, const struct attention &a, int64_t i0,
+                             int64_t j0)
 {
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
-    for (int r = 0; r < R; r++) {
+    UNROLL for (int r = 0; r < R; r++) {
         const int64_t i = i0 + y + SIDE * r;
         float most = -INFINITY, sum = 0;
-        for (int c = 0; c < R; c++) {
+        UNROLL for (int c = 0; c < R; c++) {
             s[r][c] *= a.scale;
             most = visible(a, i, j0 + x + SIDE * c) ? fmaxf(most, s[r][c]) : most;
         }
         most = fmaxf(rows->largest[r], row_reduce(most, max_of()));
         const float shift = most == -INFINITY ? 0 : most;       /* no finite score yet: weights are zero */
-        for (int c = 0; c < R; c++) {
+        UNROLL for (int c = 0; c < R; c++) {
             s[r][c] = visible(a, i, j0 + x + SIDE * c) ? expf(s[r][c] - shift) : 0;
             sum += s[r][c];
         }
@@ -41,8 +42,8 @@ static __device__ void weigh(float (&s)[R][R], float (&down)[R], struct row_stat
 
 template <int R, int C> static __device__ void scale_rows(float (&acc)[R][C], const float (&by)[R])
 {
-    for (int r = 0; r < R; r++)
-        for (int c = 0; c < C; c++)
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++)
             acc[r][c] *= by[r];
 }
 
@@ -53,14 +54,14 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
     constexpr int TILE = R * SIDE;
     extern __shared__ float shared[];
     const int size = (int)a.size, y = threadIdx.x / SIDE;
-    float *q = shared, *kv = q + TILE * (size + 1), *p = kv + TILE * (size + 1);
+    float *q = shared, *kv = q + TILE * pitch_of(size), *p = kv + TILE * pitch_of(size);
     const struct place at = place_of(a.heads, a.batch, blockIdx.x);
     const int64_t tiles = (a.seq + TILE - 1) / TILE, i0 = (tiles - 1 - at.tile) * TILE;
     const int64_t keys = key_at(a, at.b, 0, at.h / (a.heads / a.kv_heads)), queries = query_at(a, at.b, 0, at.h);
     const int64_t end = a.causal && i0 + TILE < a.seq ? i0 + TILE : a.seq;
     struct row_state<R> rows;
     float acc[R][C] = {}, s[R][R], down[R];
-    for (int r = 0; r < R; r++)
+    UNROLL for (int r = 0; r < R; r++)
         rows.largest[r] = -INFINITY, rows.sum[r] = 0;
     load_tile<TILE>(q, a.q + queries, i0, a.seq, a.heads * a.size, a.size);
     for (int64_t j0 = 0; j0 < end; j0 += TILE) {
@@ -70,8 +71,8 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
         dot_tiles(s, q, kv, size);
         weigh(s, down, &rows, a, i0, j0);
         scale_rows(acc, down);
-        for (int r = 0; r < R; r++)
-            for (int c = 0; c < R && a.dropout.tick; c++)
+        UNROLL for (int r = 0; r < R; r++)
+            UNROLL for (int c = 0; c < R && a.dropout.tick; c++)
                 s[r][c] *= kept(a, at.b, at.h, i0 + y + SIDE * r, j0 + threadIdx.x % SIDE + SIDE * c);
         store_tile(p, s);
         __syncthreads();            /* the tile of keys has been used */
@@ -79,7 +80,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
         __syncthreads();
         add_product<R, C, false>(acc, p, kv, size);
     }
-    for (int r = 0; r < R; r++) {
+    UNROLL for (int r = 0; r < R; r++) {
         const int64_t i = i0 + y + SIDE * r, row = (at.b * a.heads + at.h) * a.seq + i;
         down[r] = 1 / rows.sum[r];
         if (threadIdx.x % SIDE == 0 && i < a.seq) {

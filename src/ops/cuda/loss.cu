@@ -38,10 +38,10 @@ static __global__ void nll_grad(float *dx, const int32_t *targets, const float *
 
 static void nll_grad_launch(const struct cuda_call *c)
 {
-    const int64_t rows = in_count(c, 1);
+    const int64_t rows = in_count(c, 1), n = shape_last(cuda_in(c, 0)->shape);
+    const int32_t *targets = (const int32_t *)c->in[1];
     cudaMemsetAsync(c->out[0], 0, value_bytes(cuda_out(c, 0)), c->stream);
-    nll_grad<<<blocks_for(rows), THREADS, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[1], in_floats(c, 2), in_floats(c, 3), rows,
-                                                          shape_last(cuda_in(c, 0)->shape));
+    nll_grad<<<blocks_for(rows), THREADS, 0, c->stream>>>(out_floats(c, 0), targets, in_floats(c, 2), in_floats(c, 3), rows, n);
 }
 
 /* ---- of a linear head: x (rows, depth), w (vocab, depth) ---- */
@@ -158,9 +158,9 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
                                                int64_t rows)
 {
     const int32_t *targets = (const int32_t *)c->in[2] + first;
+    const float *x = in_floats(c, 0) + first * h->depth;
     const void *w = h->bf16 ? r->w : c->in[1];
-    rows_kernel<T><<<blocks_of(rows), threads_for_row(h->depth), 0, c->stream>>>((T *)r->x, in_floats(c, 0) + first * h->depth, targets, rows,
-                                                                                 h->depth);
+    rows_kernel<T><<<blocks_of(rows), threads_for_row(h->depth), 0, c->stream>>>((T *)r->x, x, targets, rows, h->depth);
     cuda_multiply(c, r->logits, {r->x, false, h->bf16}, {w, true, h->bf16}, rows, h->vocab, h->depth, 0);
     loss_kernel<T><<<blocks_of(rows), threads_for_row(h->vocab), 0, c->stream>>>(h->gradients ? (T *)r->dz : (T *)NULL, r->losses + first,
                                                                                  r->logits, targets, r->count, rows, h->vocab);

@@ -33,7 +33,8 @@ static __global__ void learning_rate(float *to, const int32_t *at, struct schedu
 static void lr_launch(const struct cuda_call *c)
 {
     const struct op_attrs *a = &c->op->attrs;
-    learning_rate<<<1, 1, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[0], {a->lr, a->min_lr, a->schedule, a->warmup, a->total});
+    const struct schedule s = {a->lr, a->min_lr, a->schedule, a->warmup, a->total};
+    learning_rate<<<1, 1, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[0], s);
 }
 
 /* ---- tensors by the block: items with a first block each, in ascending order ---- */

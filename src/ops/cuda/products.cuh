@@ -1,4 +1,4 @@
-/* Matrix products by cuBLAS, for all that are of rows: row-major operands in f32, or rounded to bf16 in scratch; sums and results in f32. */
+/* Matrix products by cuBLAS: row-major operands in f32, or rounded to bf16 in scratch; sums and results in f32. */
 #ifndef HONE_OPS_CUDA_PRODUCTS_CUH
 #define HONE_OPS_CUDA_PRODUCTS_CUH
 
