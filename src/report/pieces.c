@@ -23,15 +23,6 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
     return out;
 }
 
-const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST])
-{
-    out[0] = '\0';
-    if (d->steps_left_out)
-        snprintf(out, STEPS_NOTE_MOST, "%d of %d steps are listed: the first, the last, the fastest, the %d slowest, and others evenly "
-                 "spread. Sums, means and medians are of all.", diagnosis_shown_steps(d), d->n_steps, SHOWN_SLOWEST);
-    return out;
-}
-
 static json_t *answers_object(const struct answers *a)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "headline", W(a->headline), "warning", W(a->warning), "bound_by", W(a->bound_by), "largest",

@@ -33,7 +33,7 @@ grep -q "my words" D/report.md || fail "a user's words are gone"
 ok profile tiny.yaml --steps 1 --out run
 ok verify run run --out run
 [ -s run/verify.json ] && [ -s run/report.json ] || fail "not both are there: $(ls -A run)"
-start train tiny.yaml --steps 800 --set log.every=1 --set checkpoint.every=10 --out run
+start train tiny.yaml --steps 800 --set log.every=1 --set checkpoint.every=25 --out run
 until_step 30
 refused 2 "hone: another hone is writing into 'run'; give another --out" analyze t.json --out run
 refused 2 "hone: another hone is writing into 'run'; give another --out" train tiny.yaml --out run --resume
@@ -46,7 +46,7 @@ same "checkpoints after a profile" after before
 ok generate run --tokens 3
 refused 2 "hone: 'run/trace.json' is of a report of hone profile, and --profile would write its own there; give another --out" \
     train tiny.yaml --steps 900 --out run --resume --profile 801:802
-ok train tiny.yaml --steps 810 --out recorded --profile 1:2
+ok train tiny.yaml --out recorded --profile 1:2
 refused 2 "hone: 'recorded/trace.json' is there, and no report that is known here wrote it; $away" profile tiny.yaml --steps 1 --out recorded
 
 # ---- a config that is in the way is the user's
@@ -121,7 +121,7 @@ cp tiny.yaml "$evil.yaml"
 ok train "$evil.yaml" --out "$evil-run" && clean out err
 ok train "$evil.yaml" --out "$evil-json" --json && clean out err
 json out 'j["checkpoint"].encode() == b"a\x1b]0;x\x07\xc2\x9b\xe2\x80\xaeb-json/checkpoints/step-00000020"'
-ok doctor "$evil.yaml" && clean out err
+ok bench "$evil.yaml" --seconds 0.1 && clean out err
 cp t.json "$evil.json"
 ok analyze "$evil.json" --out "$evil-report" && clean out err "$evil-report/report.json" "$evil-report/report.md"
 ok analyze "$evil.json" --json && clean out err
