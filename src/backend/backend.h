@@ -34,6 +34,7 @@ struct prepared;                    /* a list of ops, ready to run; a backend's 
 
 struct backend {
     const char *name;
+    const char *device;             /* which one, for people: "NVIDIA H200"; NULL: the machine's own CPU */
     int lanes;                      /* threads of a CPU */
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
@@ -50,6 +51,8 @@ struct backend {
     struct prepared_op (*about)(const struct prepared *p, int i);
     /* Runs ops [first, end) in order. `times` (end - first, lanes) gets when each lane worked on each; NULL: not measured. */
     enum status (*run)(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
+    /* Waits until all that was run is done: a run may return before, and reading waits by itself. NULL: no run returns before. */
+    enum status (*finish)(struct backend *b, struct error *err);
     void (*release)(struct backend *b, struct prepared *p);     /* NULL is fine */
     void (*free)(struct backend *b);
 };

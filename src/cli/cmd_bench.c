@@ -6,14 +6,17 @@
 #include "cli/cli.h"
 #include "train/train.h"
 
+/* Null where the peak of the device is not known. */
+static json_t *known(double x, const struct bench_result *r) { return r->mfu_peak.gflops > 0 ? json_real(x) : json_null(); }
+
 static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
     char passes[PASSES_TEXT_MAX];
-    return json_pack("{s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name),
-                     "device", "cpu", "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
+    return json_pack("{s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name),
+                     "device", r->device, "device_name", r->device_name, "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
                      "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
-                     "tflops", r->tflops, "mfu_percent", r->mfu_percent, "mfu_peak_gflops", r->mfu_peak.gflops,
+                     "tflops", r->tflops, "mfu_percent", known(r->mfu_percent, r), "mfu_peak_gflops", known(r->mfu_peak.gflops, r),
                      "mfu_peak_type", products_peak_type(r->mfu_peak), "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
                      "passes", train_passes_text(r->places, passes));
 }

@@ -20,7 +20,7 @@ static void emit(void *context, const char *text, size_t length)
 int cmd_generate(int argc, char **argv)
 {
     struct text_list positional = {0};
-    const char *prompt = "";
+    const char *prompt = "", *device = NULL;
     int64_t tokens = 200, seed = 1;
     double temperature = 0.8;
     const struct option_def options[] = {
@@ -28,6 +28,7 @@ int cmd_generate(int argc, char **argv)
         {"--tokens", "N", OPTION_INT, &tokens, "how many tokens to add (default 200)"},
         {"--temperature", "X", OPTION_REAL, &temperature, "0 takes the most likely token each time (default 0.8)"},
         {"--seed", "N", OPTION_INT, &seed, "the same seed gives the same text (default 1)"},
+        {"--device", "cpu|cuda", OPTION_TEXT, &device, "where to run (default: where it was trained)"},
         {0},
     };
     const struct usage usage = {
@@ -44,7 +45,7 @@ int cmd_generate(int argc, char **argv)
     install_stop_handler();
     signal(SIGPIPE, SIG_DFL);           /* text that nobody reads need not be made */
     struct text_stream terminal = {.to = stdout};
-    const struct generate_options o = {.prompt = prompt, .tokens = tokens, .temperature = temperature,
+    const struct generate_options o = {.prompt = prompt, .device = device, .tokens = tokens, .temperature = temperature,
                                        .seed = (uint64_t)seed, .stop = &stop_requested};
     const enum status st = generate_run(positional.item[0], &o, emit, stream_is_terminal(stdout) ? &terminal : NULL, &err);
     text_stream_end(&terminal);

@@ -16,9 +16,9 @@ static void on_progress(void *context, int done, int total)
 }
 
 /* Memory that can be had before the run takes its own; 0: unknown. */
-static double available_bytes(void)
+static double available_bytes(const struct config *c)
 {
-    const size_t bytes = cpu_available_bytes();
+    const size_t bytes = train_available_bytes(c);
     return bytes == SIZE_MAX ? 0 : (double)bytes;
 }
 
@@ -83,10 +83,12 @@ static int profile(const struct config *c, int steps, const char *out)
         st = known_peaks(c, &peaks, &new_peaks, &err);
     if (st != OK)
         return report_error(&err);
+    const bool cuda = c->device == DEVICE_CUDA;
     const struct situation_options options = {
         .steps = steps, .peaks = &peaks, .peaks_are_new = new_peaks, .measure_peaks = measure_peaks_again, .peaks_context = &measured_as,
-        .ask_passes = true, .stop = &stop_requested, .progress = on_progress, .context = &bar, .device = "cpu",
-        .isa = cpu_isa_name(), .blas = cpu_blas_name(), .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes()};
+        .ask_passes = true, .stop = &stop_requested, .progress = on_progress, .context = &bar,
+        .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
+        .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
     install_stop_handler();
     progress_start(&bar, 0, steps);
     st = situation_measure(&s, c, &options, &err);

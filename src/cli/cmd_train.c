@@ -31,9 +31,12 @@ static void on_start(void *context, const struct train_info *i)
         snprintf(sums, sizeof sums, ", sums of gradients %s", c);
     human_bytes((double)i->memory.workspace, c);
     human_bytes((double)i->memory.naive_workspace, d);
-    fprintf(v->to, "%s%s%s: %s with %s parameters on %s (%s, %d thread%s, %s)\n", style(v->to, "bold"), shown(v->config->name),
-            style(v->to, "off"), config_word("model.arch", (int)v->config->model.arch), params, i->device, cpu_isa_name(),
-            i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
+    fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), shown(v->config->name), style(v->to, "off"),
+            config_word("model.arch", (int)v->config->model.arch), params, i->device);
+    if (i->device_name)
+        fprintf(v->to, "(%s)\n", i->device_name);
+    else
+        fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
     fprintf(v->to, "data    %s\n", shown(i->data));
     fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);

@@ -1,32 +1,65 @@
-/* The measured ceilings of this machine: recalled, or measured now and remembered; and measured again where a step proved them wrong. */
+/* The measured ceilings of a device: recalled, or measured now and remembered; and measured again where a step proved them wrong. */
 #include "cli/cli.h"
 #include "ops/cpu/cpu.h"
+#include "ops/cuda/cuda.h"
 #include "train/train.h"
 
-static void measure_on(struct backend *b, const struct cpu_machine *m, struct peaks *out)
+/* Who is asked: what is remembered goes by this name. */
+static enum status identify(const struct config *c, struct cpu_machine *m, char machine[160], struct error *err)
 {
-    cpu_measure_peaks(b, m, out);
-    peaks_remember(out, NULL);              /* no harm if it cannot be written */
+    struct cuda_device d;
+    if (c->device == DEVICE_CUDA) {
+        const enum status st = cuda_device_read(&d, err);
+        if (st == OK)
+            cuda_fingerprint(&d, machine);
+        return st;
+    }
+    cpu_machine_read(m);
+    snprintf(machine, 160, "%s", m->fingerprint);
+    return OK;
+}
+
+/* Where a GPU cannot be measured its peaks stay zero and are not remembered: what is relative to them is not known then. */
+static enum status measure_on(struct backend *b, const struct config *c, const struct cpu_machine *m, const char *machine,
+                              struct peaks *out, struct error *err)
+{
+    enum status st = OK;
+    if (c->device == DEVICE_CUDA) {
+        st = cuda_measure_peaks(b, out, err);
+        snprintf(out->machine, sizeof out->machine, "%s", machine);
+    } else
+        cpu_measure_peaks(b, m, out);
+    if (st == OK && out->gemm_gflops > 0)
+        peaks_remember(out, NULL);          /* no harm if it cannot be written */
+    return st;
+}
+
+static void tell(const struct backend *b, const char *when)
+{
+    if (stream_is_terminal(stderr) && b->device)
+        fprintf(stderr, "measuring the peaks of %s%s\n", b->device, when);
+    else if (stream_is_terminal(stderr))
+        fprintf(stderr, "measuring the peaks of this machine on %d threads%s\n", b->lanes, when);
 }
 
 enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err)
 {
     struct cpu_machine m;
     struct backend *b;
-    const enum status st = train_open_backend(&b, c, err);
+    char machine[160];
+    enum status st = train_open_backend(&b, c, err);
     if (st != OK)
         return st;
-    cpu_machine_read(&m);
-    const bool known = peaks_recall(out, m.fingerprint, b->lanes);
-    if (!known) {
-        if (stream_is_terminal(stderr))
-            fprintf(stderr, "measuring the peaks of this machine on %d threads, once\n", b->lanes);
-        measure_on(b, &m, out);
+    st = identify(c, &m, machine, err);
+    const bool known = st == OK && peaks_recall(out, machine, b->lanes);
+    if (st == OK && !known) {
+        tell(b, ", once");
+        st = measure_on(b, c, &m, machine, out, err);
     }
     if (measured)
         *measured = !known;
     b->free(b);
-    return OK;
+    return st;
 }
 
 void measure_peaks_again(void *config, struct peaks *best)
@@ -34,12 +67,13 @@ void measure_peaks_again(void *config, struct peaks *best)
     struct cpu_machine m;
     struct backend *b;
     struct peaks again;
+    char machine[160];
     if (train_open_backend(&b, config, NULL) != OK)
         return;
-    cpu_machine_read(&m);
-    if (stream_is_terminal(stderr))
-        fprintf(stderr, "measuring the peaks of this machine on %d threads again, behind the steps\n", b->lanes);
-    measure_on(b, &m, &again);
-    peaks_keep_best(best, &again);
+    if (identify(config, &m, machine, NULL) == OK) {
+        tell(b, " again, behind the steps");
+        if (measure_on(b, config, &m, machine, &again, NULL) == OK)
+            peaks_keep_best(best, &again);
+    }
     b->free(b);
 }

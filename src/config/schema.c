@@ -103,7 +103,7 @@ static const struct config_key rows[] = {
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
 
-    WORD(device,                 "auto",     devices,      "where to run"),
+    WORD(device,                 "auto",     devices,      "where to run; auto is the CPU, also where there is a GPU"),
     INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores"),
 };
 /* clang-format on */

@@ -236,6 +236,12 @@ void exec_run(struct exec *e, enum phase first, enum phase last)
         count_times(e, from, to);
 }
 
+void exec_finish(struct exec *e)
+{
+    if (works(e) && e->backend->finish)
+        e->backend->finish(e->backend, &e->failed);
+}
+
 void exec_write(struct exec *e, value_id v, const void *host)
 {
     if (works(e))

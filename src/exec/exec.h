@@ -33,6 +33,8 @@ struct exec_memory exec_memory(const struct exec *e);
 
 /* Runs the ops of the phases in order. A step starts at PHASE_DATA. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
+/* Waits until the device has done all that was run; who takes times asks for it. */
+void exec_finish(struct exec *e);
 /* A device can fail, and may tell so only later. After the first failure nothing is run or copied any more, what is read is no number,
  * and this says what happened; who runs steps asks after each, and who reads something to keep it asks before it is kept. */
 enum status exec_status(const struct exec *e, struct error *err);

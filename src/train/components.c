@@ -57,6 +57,7 @@ static enum status timed_step(struct model_run *r, struct loader *l, bool measur
     exec_measure(r->train, measured);
     const double start = clock_s();
     const enum status st = model_run_step(r, l, NULL, &whole, err);
+    exec_finish(r->train);
     *ms = (clock_s() - start) * 1e3;
     return st;
 }

@@ -1,6 +1,5 @@
 /* Whether a step fits into memory, and which settings would make it fit where it does not, found with the planner. */
 #include "core/setup.h"
-#include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -15,7 +14,7 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
     if (st == OK)
         st = exec_plan(&m, p, b, err);
     if (st == OK) {
-        const size_t available = cpu_available_bytes();
+        const size_t available = b->available(b);
         *out = (struct step_plan){.bytes = exec_memory_bytes(&m), .ops = program_runs_per_step(p)};
         out->fits = available == SIZE_MAX || out->bytes <= (double)available;
     }
@@ -114,7 +113,7 @@ enum status step_refuse(const struct config *c, int64_t total_steps, struct erro
     step_remedy(c, total_steps, limit, remedy, sizeof remedy);
     if (setup_check("what would fit", err) != OK)
         return err->status;
-    return error_add(err, ", and %.0f MB are free; try %s", (double)cpu_available_bytes() / 1e6, remedy);
+    return error_add(err, ", and %.0f MB are free; try %s", (double)train_available_bytes(c) / 1e6, remedy);
 }
 
 enum status evaluation_refuse(const struct config *c, struct error *err)

@@ -5,7 +5,6 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
 #include "train/train_int.h"
 
 typedef void emit_fn(void *context, const char *text, size_t length);
@@ -38,18 +37,27 @@ static enum status read_tokenizer(struct generator *g, struct error *err)
     return st;
 }
 
-static enum status read_config(struct generator *g, struct error *err)
+static enum status choose_device(struct config *c, const char *name, struct error *err)
+{
+    if (strcmp(name, "cpu") && strcmp(name, "cuda"))
+        return error_set(err, BAD_INPUT, "--device is '%.64s'; choose cpu or cuda", name);
+    c->device = strcmp(name, "cuda") ? DEVICE_CPU : DEVICE_CUDA;
+    return OK;
+}
+
+static enum status read_config(struct generator *g, const char *device, struct error *err)
 {
     const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
-    return config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), err);
+    const enum status st = config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), err);
+    return st == OK && device ? choose_device(&g->config, device, err) : st;
 }
 
 /* The model is as large as it was trained: no setting makes it smaller. */
-static enum status refuse(enum status st, struct error *err)
+static enum status refuse(const struct generator *g, enum status st, struct error *err)
 {
-    const size_t available = cpu_available_bytes();
+    const size_t available = g->backend->available(g->backend);
     return err->no_memory && available != SIZE_MAX ? error_add(err, ", and %.0f MB are free", (double)available / 1e6) : st;
 }
 
@@ -64,13 +72,13 @@ static enum status build(struct generator *g, struct error *err)
     st = exec_new(&g->exec, p, g->backend, NULL, err);
     if (st != OK) {
         program_free(p);
-        return refuse(st, err);
+        return refuse(g, st, err);
     }
     g->window = xcalloc((size_t)g->config.model.seq, sizeof *g->window);
     g->segments = xcalloc((size_t)g->config.model.seq, sizeof *g->segments);
     g->logits = malloc((size_t)(g->config.model.seq * g->config.model.vocab) * sizeof *g->logits);
     if (!g->logits)
-        return refuse(error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4)), err);
+        return refuse(g, error_no_memory(err, "logits", (uint64_t)(g->config.model.seq * g->config.model.vocab * 4)), err);
     return state_load_tensors(g->exec, &g->checkpoint.weights, VALUE_PARAMETER, g->checkpoint.path, err);
 }
 
@@ -185,7 +193,7 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     enum status st = checkpoint_load(&g.checkpoint, checkpoint, err);
     if (st != OK)
         return st;
-    st = read_config(&g, err);
+    st = read_config(&g, options->device, err);
     if (st == OK)
         st = read_tokenizer(&g, err);
     if (st == OK)

@@ -47,7 +47,7 @@ static void tell_start(struct loop *l)
     const struct config_train *t = &r->config.train;
     char passes[PASSES_TEXT_MAX];
     const struct train_info info = {
-        .data = dataset_describe(r->dataset), .device = r->backend->name,
+        .data = dataset_describe(r->dataset), .device = r->backend->name, .device_name = r->backend->device,
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),

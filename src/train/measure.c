@@ -25,6 +25,7 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     const int64_t waited = loader_wait_ns(l), start = clock_ns();
     bool whole;
     const enum status st = model_run_step(m->run, l, NULL, &whole, err);
+    exec_finish(m->run->train);
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
     m->data_wait_us += m->wait_us[m->n - 1];
@@ -54,6 +55,7 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     for (int i = 0; i < WARM_UP && st == OK && !(stop && *stop); i++)
         st = model_run_step(m->run, l, NULL, &whole, err);
+    exec_finish(m->run->train);
     for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
         st = plain_step(m, l, c, err);
         if (st == OK)

@@ -1,7 +1,6 @@
 /* The programs of a run: the model, the passes that the config asks for, the training step around it. */
 #include "core/setup.h"
 #include "model/model.h"
-#include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -49,7 +48,7 @@ static const double SHARE_OF_FREE = 0.9;
 
 double step_memory_limit(const struct config *c)
 {
-    const size_t available = cpu_available_bytes();
+    const size_t available = train_available_bytes(c);
     if (c->optimize.memory)
         return (double)c->optimize.memory * 1e6;
     return available == SIZE_MAX ? 0 : SHARE_OF_FREE * (double)available;

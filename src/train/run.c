@@ -4,16 +4,8 @@
 
 #include "core/arena.h"
 #include "core/setup.h"
-#include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
-
-enum status train_open_backend(struct backend **out, const struct config *c, struct error *err)
-{
-    if (c->device == DEVICE_CUDA)
-        return error_set(err, CANNOT, "device is cuda, and this build of hone has no CUDA backend; try device: cpu");
-    return cpu_backend_new(out, (int)c->threads, c->backend.kernels == KERNELS_REFERENCE, err);
-}
 
 /* Hands the program to a new executor, or frees it. */
 static enum status open_exec(struct exec **out, struct program *p, struct backend *b, struct exec *shared,

@@ -17,6 +17,7 @@
 
 struct train_info {                     /* known before the first step */
     const char *data, *device;
+    const char *device_name;            /* "NVIDIA H200"; NULL: the machine's CPU */
     int64_t parameters, total_steps, first_step, steps_per_epoch, tokens_per_step;
     double entropy;                     /* the best possible loss; NAN if unknown */
     int threads;
@@ -96,6 +97,7 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
 
 struct generate_options {
     const char *prompt;
+    const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
     int64_t tokens;
     double temperature;                 /* 0: always the most likely */
     uint64_t seed;
@@ -109,11 +111,14 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
 
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
-    double samples_per_s, tokens_per_s, peak_mb, tflops, mfu_percent, loss;
+    double samples_per_s, tokens_per_s, tflops, mfu_percent, loss;
+    double peak_mb;                     /* that the process held at once, on the device that it ran on */
     struct products_peak mfu_peak;      /* what MFU is relative to */
     double planned_mb;                  /* parameters, state and workspace */
     double recorded_ms;                 /* median step while ops are timed, in turns with unrecorded_ms; 0: not measured */
     double unrecorded_ms;
+    const char *device;                 /* "cpu" or "cuda" */
+    char device_name[96];               /* "NVIDIA H200"; empty: the machine's CPU */
     int threads;
     int64_t steps;
     int ops;                            /* that run in a step */
@@ -167,5 +172,7 @@ void measured_release(struct measured *m);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);
+/* Memory that can still be had on it; SIZE_MAX: unknown. */
+size_t train_available_bytes(const struct config *c);
 
 #endif

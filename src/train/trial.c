@@ -137,6 +137,7 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
     bool whole;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
+    exec_finish(t->run.train);
     out->us = (double)(clock_ns() - start) / 1e3;
     if (st == OK) {
         out->loss = model_run_host(&t->run, "host.loss");

@@ -36,8 +36,6 @@ set_ 2 "hone: --set threads=-1: threads is -1; it must be from 0 to 4096" thread
 set_ 2 "hone: --set model.dropout=1: model.dropout is 1; it must be at least 0 and below 1" model.dropout=1
 refused 2 "hone: --steps is 0; it must be at least 1" train tiny.yaml --out none --steps 0
 refused 2 "hone: --steps is -5; it must be at least 1" train tiny.yaml --out none --steps -5
-refused 3 "hone: device is cuda, and this build of hone has no CUDA backend; try device: cpu" \
-    train tiny.yaml --out none --set device=cuda
 
 # ---- data files
 text() { set_ 2 "$1" data.source=text data.path="$2" ${3+"$3"}; }

@@ -370,7 +370,7 @@ static void test_reference(void **state)
         assert_non_null(strstr(text, row));
     }
     assert_non_null(strstr(text, "| `model.heads` | `8` | 1 to 4096 | attention heads; must divide dim |\n"));
-    assert_non_null(strstr(text, "| `device` | `auto` | `auto`, `cpu`, `cuda` | where to run |\n"));
+    assert_non_null(strstr(text, "| `device` | `auto` | `auto`, `cpu`, `cuda` | where to run; auto is the CPU, also where there is a GPU |\n"));
     char *page = NULL;
     size_t page_length = 0;
     assert_int_equal(fs_read(HONE_CONFIGS "/../docs/config.md", &page, &page_length, 0, NULL), OK);

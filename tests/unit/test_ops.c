@@ -5,7 +5,7 @@
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/kernel.h"
 #include "passes/passes.h"
-#include "support/op_fill.h"
+#include "support/op_compare.h"
 
 /* Tuned against reference: the largest difference, as a share of the largest number of the output. What is not listed
  * is copied or rounded once, and must be equal to the last bit. */
@@ -51,30 +51,6 @@ static int free_backends(void **state)
 
 /* --- tuned against reference ------------------------------------------------------------------------------------ */
 
-/* A program of the one op, whose inputs are given. */
-static struct program *program_of_case(const struct op_case *c)
-{
-    struct program *p = program_new("case");
-    struct error err;
-    value_id in[CASE_INPUTS];
-    const int n = case_inputs(c);
-    for (int i = 0; i < n; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "in%d", i);
-        in[i] = program_add_value(p, name, i < op_updated(c->kind, &c->attrs) ? VALUE_STATE : VALUE_INPUT,
-                                  content_is_int(c->in[i].content) ? I32 : F32, c->in[i].shape);
-    }
-    program_add_op(p, c->kind, c->attrs, "out", n, in);
-    assert_ok(program_validate(p, &err), err);
-    return p;
-}
-
-struct variant {
-    struct backend *backend;
-    int alias;              /* output 0 takes the memory of this input; -1: none */
-    bool nan;               /* the first number of the first float input is NaN */
-};
-
 static struct plain run_variant(struct program *p, const struct op_case *c, struct variant v)
 {
     struct plain x = plain_new(p, v.backend);
@@ -91,70 +67,14 @@ static struct plain run_variant(struct program *p, const struct op_case *c, stru
     return x;
 }
 
-static void fail_case(const struct op_case *c, struct variant v, const char *what, int out, int64_t i, double is,
-                      double should)
-{
-    fail_msg("%s, case %d, %d threads, alias %d, nan %d: %s: output %d[%lld] is %.9g; it should be %.9g",
-             op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, v.nan, what, out, (long long)i,
-             is, should);
-}
-
-/* Blocks of causal attention multiply a NaN by weights that are 0 because of the mask, as ops on whole weights do; the
- * reference leaves those out. */
-static bool spreads_further(enum op_kind kind) { return kind == OP_ATTENTION || kind == OP_ATTENTION_GRAD; }
-
-static void compare_floats(const struct op_case *c, struct variant v, int out, const float *is, const float *should,
-                           int64_t n)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (isfinite(should[i]) && fabs(should[i]) > largest)
-            largest = fabs(should[i]);
-    for (int64_t i = 0; i < n; i++) {
-        if (isnan(should[i]) ? isnan(is[i]) : is[i] == should[i] || (isnan(is[i]) && v.nan && spreads_further(c->kind)))
-            continue;
-        if (!(fabs((double)is[i] - should[i]) <= tolerances[c->kind] * largest))
-            fail_case(c, v, "differs from the reference", out, i, is[i], should[i]);
-    }
-}
-
-static void compare(const struct op_case *c, struct variant v, const struct plain *is, const struct plain *should)
-{
-    const struct op *op = &is->program->ops[0];
-    for (int j = 0; j < op->n_out; j++) {
-        const struct value *value = &is->program->values[op->out[j]];
-        const void *a = is->memory[op->out[j]], *b = should->memory[op->out[j]];
-        if (value->dtype == I32)
-            assert_memory_equal(a, b, value_bytes(value));
-        else
-            compare_floats(c, v, j, a, b, shape_count(value->shape));
-    }
-}
-
-static void assert_same_bits(const struct op_case *c, struct variant v, const struct plain *a, const struct plain *b)
-{
-    const struct op *op = &a->program->ops[0];
-    for (int j = 0; j < op->n_out; j++)
-        if (memcmp(a->memory[op->out[j]], b->memory[op->out[j]], value_bytes(&a->program->values[op->out[j]])))
-            fail_msg("%s, case %d, %d threads, alias %d: output %d differs between two runs that must be equal",
-                     op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, j);
-}
-
 /* Runs the variant, compares it with the expected result and, bit by bit, with a second run of itself. */
 static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
 {
     struct plain a = run_variant(p, c, v), b = run_variant(p, c, v);
-    compare(c, v, &a, should);
+    compare(c, v, &a, should, tolerances);
     assert_same_bits(c, v, &a, &b);
     plain_release(&a);
     plain_release(&b);
-}
-
-static bool may_alias(const struct program *p, int i)
-{
-    const struct op *op = &p->ops[0];
-    return (op_info(op->kind)->reuse >> i & 1) &&
-           value_bytes(&p->values[op->in[i]]) == value_bytes(&p->values[op->out[0]]);
 }
 
 static void check_case(const struct op_case *c, bool nan)

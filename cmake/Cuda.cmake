@@ -1,0 +1,62 @@
+# The CUDA backend is a module: a shared library that `hone` loads at run time (src/ops/cuda/load.c), so that the program itself needs
+# nothing of CUDA. HONE_CUDA: auto (built where nvcc and cuBLAS are found, but not under sanitizers), on, or off.
+# HONE_CUDA_ARCHS: as CMAKE_CUDA_ARCHITECTURES; the last one without -real carries PTX for newer GPUs.
+set(HONE_CUDA auto CACHE STRING "auto, on or off")
+set(HONE_CUDA_ARCHS "80-real;90" CACHE STRING "architectures of GPUs that the CUDA module is compiled for")
+
+set(HONE_CUDA_FOUND OFF)
+if(HONE_CUDA STREQUAL on OR (HONE_CUDA STREQUAL auto AND NOT HONE_SANITIZE))
+  find_program(HONE_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  find_program(HONE_NVCC_HOST NAMES g++ c++ clang++)          # nvcc compiles with it
+  if(HONE_NVCC AND HONE_NVCC_HOST)
+    set(CMAKE_CUDA_COMPILER ${HONE_NVCC})
+    set(CMAKE_CUDA_ARCHITECTURES ${HONE_CUDA_ARCHS})
+    set(CMAKE_CUDA_STANDARD 17)
+    enable_language(CUDA)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
+    set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -lineinfo")
+    find_package(CUDAToolkit 12 QUIET)
+  endif()
+  if(CMAKE_CUDA_COMPILER_LOADED AND TARGET CUDA::cublas AND TARGET CUDA::cudart_static)
+    set(HONE_CUDA_FOUND ON)
+  elseif(HONE_CUDA STREQUAL on)
+    message(FATAL_ERROR "HONE_CUDA is on, and nvcc, a C++ compiler for it, cuBLAS and the static runtime were not all found; "
+                        "give -DHONE_NVCC=PATH, or HONE_CUDA=off")
+  endif()
+endif()
+if(NOT HONE_CUDA_FOUND)
+  message(STATUS "CUDA: no module is built (HONE_CUDA=${HONE_CUDA})")
+  return()
+endif()
+message(STATUS "CUDA: ${CUDAToolkit_VERSION} for ${HONE_CUDA_ARCHS}")
+
+# A module of another build of hone must not be loaded: what both sides see of each other is in these headers.
+set(HONE_CUDA_SEEN src/backend/backend.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
+set(seen "")
+foreach(header IN LISTS HONE_CUDA_SEEN)
+  file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)
+  string(APPEND seen ${hash})
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HONE_CUDA_SEEN})
+string(SHA256 seen "${seen}")
+string(SUBSTRING ${seen} 0 16 seen)
+set(HONE_CUDA_BUILD "${PROJECT_VERSION}-${seen}")
+
+# The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it.
+file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
+list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
+add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/program/ops.c src/program/shape.c)
+set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                      CUDA_RUNTIME_LIBRARY Static)
+target_include_directories(hone_cuda PRIVATE src)
+target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT_VERSION}" HONE_CUDA_BUILD="${HONE_CUDA_BUILD}")
+target_compile_options(hone_cuda PRIVATE
+                       $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror>
+                       $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>)
+target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas)
+# Where cuBLAS was found it is found again, whatever the environment says.
+target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
+
+set_source_files_properties(src/ops/cuda/load.c PROPERTIES COMPILE_DEFINITIONS
+                            "HONE_CUDA_BUILD=\"${HONE_CUDA_BUILD}\";HONE_CUDA_MODULE=\"${PROJECT_BINARY_DIR}/libhone_cuda.so\"")
+install(TARGETS hone_cuda DESTINATION lib/hone)

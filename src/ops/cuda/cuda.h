@@ -1,0 +1,18 @@
+/* The CUDA backend, as the rest of hone sees it: a module that is loaded when it is asked for. Where there is none, or no driver, or no
+ * GPU that it can use, every function refuses with CANNOT and says why. */
+#ifndef HONE_OPS_CUDA_CUDA_H
+#define HONE_OPS_CUDA_CUDA_H
+
+#include "ops/cuda/module.h"
+
+/* graphs: what is run again and again is captured and replayed; else every kernel is started by the host each time. */
+enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err);
+/* The name of the kernel that an op has there, NULL: none. Needs the module, but no GPU. */
+enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err);
+enum status cuda_device_read(struct cuda_device *out, struct error *err);
+/* Who the GPU is, for what is remembered of it: "NVIDIA H200, sm_90, CUDA 13.0". */
+void cuda_fingerprint(const struct cuda_device *d, char out[160]);
+/* What it reaches: large products, copies in its L2 cache and in its memory. Takes a part of a second. */
+enum status cuda_measure_peaks(struct backend *b, struct peaks *out, struct error *err);
+
+#endif

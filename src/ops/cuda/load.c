@@ -1,0 +1,101 @@
+/* Finds and loads the CUDA module, by absolute path only: beside the program where it is installed, or in the folder where it was
+ * built. The first part of hone that knows there is such a thing as CUDA, and the only one that is linked into the program. */
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ops/cuda/cuda.h"
+
+#ifdef HONE_CUDA_MODULE
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const struct cuda_module *module;
+static struct error refusal;
+
+/* ../lib/hone/libhone_cuda.so, as seen from the folder of this program. */
+static bool installed_path(char out[PATH_MAX])
+{
+    char program[PATH_MAX - 64];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0)
+        return false;
+    program[n] = 0;
+    snprintf(out, PATH_MAX, "%s/../lib/hone/libhone_cuda.so", dirname(program));
+    return access(out, R_OK) == 0;
+}
+
+static void load_module(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char *why = dlerror();
+        error_set(&refusal, CANNOT, "the CUDA module '%s' cannot be loaded: %s", path, why ? why : "unknown reason");
+        return;
+    }
+    cuda_module_fn *get = (cuda_module_fn *)dlsym(handle, CUDA_MODULE_FUNCTION);
+    const struct cuda_module *m = get ? get() : NULL;
+    if (m && !strcmp(m->build, HONE_CUDA_BUILD))
+        module = m;
+    else
+        error_set(&refusal, CANNOT, "the CUDA module '%s' is of another build of hone (%s, and this is %s)", path,
+                  m ? m->build : "unknown", HONE_CUDA_BUILD);
+}
+
+static void find_module(void)
+{
+    char path[PATH_MAX];
+    load_module(installed_path(path) ? path : HONE_CUDA_MODULE);
+}
+
+static const struct cuda_module *loaded(struct error *err)
+{
+    pthread_once(&once, find_module);
+    if (!module && err)
+        *err = refusal;
+    return module;
+}
+
+#else
+
+static const struct cuda_module *loaded(struct error *err)
+{
+    error_set(err, CANNOT, "this build of hone has no CUDA backend");
+    return NULL;
+}
+
+#endif
+
+enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    return m ? m->backend_new(out, graphs, err) : CANNOT;
+}
+
+enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    *out = m ? m->kernel(kind) : NULL;
+    return m ? OK : CANNOT;
+}
+
+enum status cuda_device_read(struct cuda_device *out, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    return m ? m->device(out, err) : CANNOT;
+}
+
+enum status cuda_measure_peaks(struct backend *b, struct peaks *out, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    return m ? m->measure_peaks(b, out, err) : CANNOT;
+}
+
+void cuda_fingerprint(const struct cuda_device *d, char out[160])
+{
+    snprintf(out, 160, "%s, sm_%d%d, CUDA %d.%d", d->name, d->major, d->minor, d->runtime / 1000, d->runtime % 1000 / 10);
+}

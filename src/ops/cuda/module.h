@@ -1,0 +1,29 @@
+/* What the program and the CUDA module know of each other: one function by name, which gives this table. Both sides are of one build, or
+ * the module is not used: who loads it compares `build`, the first field, before it looks at anything else. */
+#ifndef HONE_OPS_CUDA_MODULE_H
+#define HONE_OPS_CUDA_MODULE_H
+
+#include <stdbool.h>
+
+#include "backend/backend.h"
+#include "core/peaks.h"
+
+struct cuda_device {                /* the GPU that is used: the first that CUDA_VISIBLE_DEVICES lets be seen */
+    char name[96];
+    int major, minor;               /* compute capability */
+    int driver, runtime;            /* versions of CUDA: 13000 */
+    double memory_bytes, free_bytes;
+};
+
+struct cuda_module {
+    const char *build;
+    const char *(*kernel)(enum op_kind kind);       /* the name of the kernel of an op; NULL: there is none */
+    enum status (*device)(struct cuda_device *out, struct error *err);
+    enum status (*backend_new)(struct backend **out, bool graphs, struct error *err);
+    enum status (*measure_peaks)(struct backend *b, struct peaks *out, struct error *err);
+};
+
+typedef const struct cuda_module *cuda_module_fn(void);
+#define CUDA_MODULE_FUNCTION "hone_cuda_module"
+
+#endif

@@ -1,0 +1,248 @@
+/* Prepares lists of ops and runs them. What is run for the second time is captured into a graph, which is replayed from then on: the first
+ * time every kernel is started by itself, so that all of them are loaded and one that cannot start is named. */
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "ops/cuda/cuda_int.h"
+
+static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_rows, cuda_matrix, cuda_attention, cuda_embedding, cuda_loss,
+                                                  cuda_optimizer};
+
+static const struct cuda_kernel *find_kernel(enum op_kind kind)
+{
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct cuda_kernel *k = lists[i]; k->launch; k++)
+            if (k->op == kind)
+                return k;
+    return NULL;
+}
+
+const char *cuda_kernel_of(enum op_kind kind)
+{
+    const struct cuda_kernel *k = find_kernel(kind);
+    return k ? k->name : NULL;
+}
+
+enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
+{
+    const struct cuda_kernel *k = find_kernel(op->kind);
+    (void)b;
+    if (!k)
+        return error_set(err, CANNOT, "the cuda backend has no kernel for op %s", op_info(op->kind)->name);
+    *bytes = k->scratch ? k->scratch(p, op) : 0;
+    return OK;
+}
+
+/* ---- a list of calls ---- */
+
+struct replay {                     /* ops [first, end) */
+    int first, end;
+    cudaGraphExec_t graph;          /* NULL: were run once */
+};
+
+struct prepared {
+    struct cuda_call *calls;
+    const struct cuda_kernel **kernels;
+    int n;
+    struct replay *replays;
+    int n_replays;
+    cudaEvent_t *events;            /* (n + 1): around measured ops; NULL until something is measured */
+};
+
+enum status cuda_prepare(struct backend *base, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,
+                         struct error *err)
+{
+    struct cuda_backend *b = (struct cuda_backend *)base;
+    (void)bytes;
+    const enum status st = cuda_open_blas(b, err);
+    if (st != OK)
+        return st;
+    struct prepared *p = calloc(1, sizeof *p);
+    if (!p)
+        return error_no_memory(err, "a list of ops", sizeof *p);
+    p->n = n;
+    p->calls = calloc((size_t)n + 1, sizeof *p->calls);
+    p->kernels = calloc((size_t)n + 1, sizeof *p->kernels);
+    if (!p->calls || !p->kernels) {
+        cuda_release(base, p);
+        return error_no_memory(err, "a list of ops", (size_t)n * sizeof *p->calls);
+    }
+    for (int i = 0; i < n; i++) {
+        p->kernels[i] = find_kernel(ops[i].op->kind);
+        p->calls[i] = (struct cuda_call){.program = ops[i].program, .op = ops[i].op, .in = ops[i].in, .out = ops[i].out,
+                                         .scratch = scratch, .stream = b->stream, .blas = b->blas};
+    }
+    *out = p;
+    return OK;
+}
+
+struct prepared_op cuda_about(const struct prepared *p, int i) { return (struct prepared_op){p->kernels[i]->name, 0}; }
+
+static void free_events(struct prepared *p)
+{
+    for (int i = 0; p->events && i <= p->n; i++)
+        if (p->events[i])
+            cudaEventDestroy(p->events[i]);
+    free(p->events);
+    p->events = NULL;
+}
+
+void cuda_release(struct backend *base, struct prepared *p)
+{
+    struct cuda_backend *b = (struct cuda_backend *)base;
+    if (!p)
+        return;
+    cudaStreamSynchronize(b->stream);
+    for (int i = 0; i < p->n_replays; i++)
+        if (p->replays[i].graph)
+            cudaGraphExecDestroy(p->replays[i].graph);
+    free_events(p);
+    free(p->replays);
+    free(p->kernels);
+    free(p->calls);
+    free(p);
+}
+
+/* ---- one by one ---- */
+
+static enum status op_failed(const struct prepared *p, int i, cudaError_t e, bool sure, struct error *err)
+{
+    const struct op *op = p->calls[i].op;
+    return error_set(err, CANNOT, "the GPU failed at op %s of %s%s, kernel %s: %s (%s)", op_info(op->kind)->name,
+                     p->calls[i].program->values[op->out[0]].name, sure ? "" : ", or before it", p->kernels[i]->name,
+                     cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+static enum status launch(struct cuda_backend *b, struct prepared *p, int i, struct error *err)
+{
+    p->kernels[i]->launch(&p->calls[i]);
+    cudaError_t e = cudaGetLastError();
+    if (e == cudaSuccess && b->checks)
+        e = cudaStreamSynchronize(b->stream);
+    return e == cudaSuccess ? OK : op_failed(p, i, e, b->checks, err);
+}
+
+static enum status run_calls(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
+{
+    enum status st = OK;
+    for (int i = first; i < end && st == OK; i++)
+        st = launch(b, p, i, err);
+    return st;
+}
+
+/* ---- as a graph ---- */
+
+static struct replay *find_replay(struct prepared *p, int first, int end)
+{
+    for (int i = 0; i < p->n_replays; i++)
+        if (p->replays[i].first == first && p->replays[i].end == end)
+            return &p->replays[i];
+    return NULL;
+}
+
+static enum status remember_run(struct prepared *p, int first, int end, struct error *err)
+{
+    struct replay *more = realloc(p->replays, ((size_t)p->n_replays + 1) * sizeof *more);
+    if (!more)
+        return error_no_memory(err, "a list of graphs", sizeof *more);
+    p->replays = more;
+    p->replays[p->n_replays++] = (struct replay){first, end, NULL};
+    return OK;
+}
+
+static enum status capture(struct cuda_backend *b, struct prepared *p, struct replay *r, struct error *err)
+{
+    cudaGraph_t graph = NULL;
+    struct error unended;
+    enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
+    if (st != OK)
+        return st;
+    st = run_calls(b, p, r->first, r->end, err);
+    const enum status ended = cuda_said(cudaStreamEndCapture(b->stream, &graph), st == OK ? err : &unended, "the capture of a step");
+    st = st == OK ? ended : st;
+    if (st == OK)
+        st = cuda_said(cudaGraphInstantiate(&r->graph, graph, 0), err, "making a graph of a step");
+    if (graph)
+        cudaGraphDestroy(graph);
+    return st;
+}
+
+static enum status run_graph(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
+{
+    struct replay *r = find_replay(p, first, end);
+    if (!r) {
+        const enum status st = run_calls(b, p, first, end, err);
+        return st == OK ? remember_run(p, first, end, err) : st;
+    }
+    const enum status st = r->graph ? OK : capture(b, p, r, err);
+    return st == OK ? cuda_said(cudaGraphLaunch(r->graph, b->stream), err, "a step, or what was before it") : st;
+}
+
+/* ---- measured ---- */
+
+static enum status make_events(struct prepared *p, struct error *err)
+{
+    if (p->events)
+        return OK;
+    p->events = calloc((size_t)p->n + 1, sizeof *p->events);
+    if (!p->events)
+        return error_no_memory(err, "events around ops", (size_t)p->n * sizeof *p->events);
+    enum status st = OK;
+    for (int i = 0; i <= p->n && st == OK; i++)
+        st = cuda_said(cudaEventCreate(&p->events[i]), err, "an event");
+    if (st != OK)
+        free_events(p);
+    return st;
+}
+
+static enum status run_between_events(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
+{
+    enum status st = cuda_said(cudaEventRecord(p->events[0], b->stream), err, "an event");
+    for (int i = first; i < end && st == OK; i++) {
+        st = launch(b, p, i, err);
+        if (st == OK)
+            st = cuda_said(cudaEventRecord(p->events[i - first + 1], b->stream), err, "an event");
+    }
+    return st;
+}
+
+/* The device's clock is laid onto the host's at the first event, while the device has nothing else to do: no op seems to begin before the
+ * host asked for it, or to end after the host has seen it end. An op lasts from the end of the one before it. */
+static enum status run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    enum status st = make_events(p, err);
+    if (st == OK)
+        st = cuda_finish(&b->base, err);
+    const int64_t start = clock_ns();
+    if (st == OK)
+        st = run_between_events(b, p, first, end, err);
+    if (st == OK)
+        st = cuda_finish(&b->base, err);
+    const int64_t stop = clock_ns();
+    int64_t before = start;
+    for (int i = 0; i < end - first && st == OK; i++) {
+        float ms = 0;
+        st = cuda_said(cudaEventElapsedTime(&ms, p->events[0], p->events[i + 1]), err, "the time of an op");
+        int64_t now = start + (int64_t)((double)ms * 1e6);
+        now = now > stop ? stop : now < before ? before : now;
+        times[i] = (struct lane_time){before, now};
+        before = now;
+    }
+    return st;
+}
+
+/* ---- */
+
+enum status cuda_finish(struct backend *base, struct error *err)
+{
+    return cuda_said(cudaStreamSynchronize(((struct cuda_backend *)base)->stream), err,
+                     "something that was run (HONE_CUDA_SYNC=1 in the environment finds out which op)");
+}
+
+enum status cuda_run(struct backend *base, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    struct cuda_backend *b = (struct cuda_backend *)base;
+    if (times)
+        return run_measured(b, p, first, end, times, err);
+    return b->graphs && !b->checks ? run_graph(b, p, first, end, err) : run_calls(b, p, first, end, err);
+}

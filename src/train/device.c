@@ -1,0 +1,30 @@
+/* The device that a configuration asks for. Without a word about it that is the CPU, also where there is a GPU. */
+#include "ops/cpu/cpu.h"
+#include "ops/cuda/cuda.h"
+#include "train/train_int.h"
+
+/* Without passes the host starts every kernel itself, as the programs do that people write first. */
+static bool wants_graphs(const struct config *c) { return config_pass_set(c) != 0; }
+
+static enum status refuse_cuda(struct error *err)
+{
+    if (!err)
+        return CANNOT;
+    const struct error why = *err;
+    return error_set(err, why.status, "device is cuda, and %.900s; try device: cpu", why.text);
+}
+
+enum status train_open_backend(struct backend **out, const struct config *c, struct error *err)
+{
+    if (c->device != DEVICE_CUDA)
+        return cpu_backend_new(out, (int)c->threads, c->backend.kernels == KERNELS_REFERENCE, err);
+    return cuda_backend_new(out, wants_graphs(c), err) == OK ? OK : refuse_cuda(err);
+}
+
+size_t train_available_bytes(const struct config *c)
+{
+    struct cuda_device d;
+    if (c->device != DEVICE_CUDA)
+        return cpu_available_bytes();
+    return cuda_device_read(&d, NULL) == OK ? (size_t)d.free_bytes : SIZE_MAX;
+}

@@ -1,0 +1,86 @@
+# device: cuda. Without a GPU it is refused with clear words and nothing is written; with one, a run is trained, goes on, and is used.
+. "$(dirname "$0")/lib"
+tiny
+no="hone: device is cuda, and"
+try="; try device: cpu"
+
+# nowhere WHY ARGS...: refused for that reason, whatever the machine: GPUs are hidden.
+nowhere() {
+    local why=$1
+    shift
+    CUDA_VISIBLE_DEVICES='' refused 3 "$no $why$try" "$@"
+    [ ! -e none ] || fail "hone $*: left something behind"
+}
+
+run bench tiny.yaml --device cuda --seconds 0.01
+gpu=$code
+case $(cat err) in
+*"has no CUDA backend"*) why="this build of hone has no CUDA backend" ;;
+*"no NVIDIA driver"*) why="there is no GPU: no NVIDIA driver is installed" ;;
+*) why="there is no GPU: CUDA_VISIBLE_DEVICES is '' and hides them" ;;
+esac
+nowhere "$why" train tiny.yaml --out none --set device=cuda
+nowhere "$why" bench tiny.yaml --device cuda
+nowhere "$why" profile tiny.yaml --out none --set device=cuda
+
+# An installed module is found from the program's own folder; one that is damaged is refused, and only for who wants a GPU.
+if [ "$why" != "this build of hone has no CUDA backend" ]; then
+    mkdir -p apart/bin apart/lib/hone
+    cp "$HONE" apart/bin/hone
+    echo damaged >apart/lib/hone/libhone_cuda.so
+    code=0
+    apart/bin/hone bench tiny.yaml --device cuda >out 2>err || code=$?
+    [ "$code" = 3 ] && grep -q "^$no the CUDA module '$WORK/apart/bin/../lib/hone/libhone_cuda.so' cannot be loaded: " err ||
+        fail "a damaged module: exit code $code, $(cat err)"
+    cp "$(dirname "$HONE")/libhone_cuda.so" apart/lib/hone/libhone_cuda.so
+    HONE=$WORK/apart/bin/hone nowhere "$why" bench tiny.yaml --device cuda
+    mkdir -p lib/hone
+    echo damaged | tee libhone_cuda.so >lib/hone/libhone_cuda.so        # never looked at
+    nowhere "$why" bench tiny.yaml --device cuda
+fi
+
+ok train tiny.yaml --out cpu
+sed -n '1s/.* on \(cpu\) .*/\1/p' out | grep -q cpu || fail "not on the CPU: $(head -1 out)"
+[ $gpu = 0 ] || { echo "the rest is skipped: $why"; exit 0; }
+
+# ---- with a GPU
+ok doctor tiny.yaml
+grep -q "!! device is auto, which is the CPU: the GPU " out || fail "no word about the GPU: $(cat out)"
+
+ok train tiny.yaml --out whole --set device=cuda
+head -1 out | grep -q ' on cuda (' || fail "not on the GPU: $(head -1 out)"
+ok train tiny.yaml --out again --set device=cuda
+same_checkpoint whole again 20
+# half NAME: the run as it was after step 10, in a folder of its own.
+half() { cp -r whole "$1" && rm -r "$1/checkpoints/step-00000020"; }
+half parts
+ok train tiny.yaml --out parts --set device=cuda --resume
+same_checkpoint whole parts 20
+HONE_CUDA_GRAPH=0 ok train tiny.yaml --out plain --set device=cuda
+same_checkpoint whole plain 20
+HONE_CUDA_SYNC=1 ok train tiny.yaml --out checked --set device=cuda
+same_checkpoint whole checked 20
+
+# A run of one device goes on on the other.
+half moved
+ok train tiny.yaml --out moved --set device=cpu --resume
+cp -r cpu back && rm -r back/checkpoints/step-00000020
+ok train tiny.yaml --out back --set device=cuda --resume
+
+ok generate whole --prompt "a" --tokens 20 --temperature 0
+cp out one
+ok generate whole --prompt "a" --tokens 20 --temperature 0
+same "what the GPU writes" out one
+nowhere "$why" generate whole
+refused 2 "hone: --device is 'tpu'; choose cpu or cuda" generate whole --device tpu
+ok generate whole --prompt "a" --tokens 20 --temperature 0 --device cpu
+same "what the CPU writes" out one
+ok generate cpu --prompt "a" --tokens 20 --temperature 0 --device cuda
+ok bench tiny.yaml --device cuda --seconds 0.5 --json
+json out 'all(r["device"] == "cuda" and len(r["device_name"]) > 3 and r["ms_per_step"] > 0 and r["steps"] >= 5 and r["mfu_percent"] < 110
+    for r in j["results"])'
+ok profile tiny.yaml --set device=cuda --steps 3 --out report
+sed 's/^threads: 2/device: cuda/' tiny.yaml >gpu.yaml
+ok verify tiny.yaml gpu.yaml --steps 10 --seconds 0.1 --set verify.min_gain=-1 --set verify.memory=1000
+ok verify gpu.yaml gpu.yaml --steps 4 --seconds 0.1 --set verify.min_gain=-1
+ok train tiny.yaml --out rounded --set device=cuda --set optimize.precision=bf16

@@ -1,0 +1,88 @@
+/* Results of an op case on a backend, held against the reference and against each other. */
+#ifndef HONE_TESTS_OP_COMPARE_H
+#define HONE_TESTS_OP_COMPARE_H
+
+#include "support/op_fill.h"
+
+/* A program of the one op, whose inputs are given. */
+static inline struct program *program_of_case(const struct op_case *c)
+{
+    struct program *p = program_new("case");
+    struct error err;
+    value_id in[CASE_INPUTS];
+    const int n = case_inputs(c);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "in%d", i);
+        in[i] = program_add_value(p, name, i < op_updated(c->kind, &c->attrs) ? VALUE_STATE : VALUE_INPUT,
+                                  content_is_int(c->in[i].content) ? I32 : F32, c->in[i].shape);
+    }
+    program_add_op(p, c->kind, c->attrs, "out", n, in);
+    assert_ok(program_validate(p, &err), err);
+    return p;
+}
+
+struct variant {
+    struct backend *backend;
+    int alias;              /* output 0 takes the memory of this input; -1: none */
+    bool nan;               /* the first number of the first float input is NaN */
+};
+
+static inline void fail_case(const struct op_case *c, struct variant v, const char *what, int out, int64_t i, double is,
+                             double should)
+{
+    fail_msg("%s, case %d, %d threads, alias %d, nan %d: %s: output %d[%lld] is %.9g; it should be %.9g",
+             op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, v.nan, what, out, (long long)i,
+             is, should);
+}
+
+/* Blocks of causal attention multiply a NaN by weights that are 0 because of the mask, as ops on whole weights do; the
+ * reference leaves those out. */
+static inline bool spreads_further(enum op_kind kind) { return kind == OP_ATTENTION || kind == OP_ATTENTION_GRAD; }
+
+static inline void compare_floats(const struct op_case *c, struct variant v, int out, const float *is, const float *should,
+                                  int64_t n, double tolerance)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(should[i]) && fabs(should[i]) > largest)
+            largest = fabs(should[i]);
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(should[i]) ? isnan(is[i]) : is[i] == should[i] || (isnan(is[i]) && v.nan && spreads_further(c->kind)))
+            continue;
+        if (!(fabs((double)is[i] - should[i]) <= tolerance * largest))
+            fail_case(c, v, "differs from the reference", out, i, is[i], should[i]);
+    }
+}
+
+static inline void compare(const struct op_case *c, struct variant v, const struct plain *is, const struct plain *should,
+                           const double tolerances[OP_KINDS])
+{
+    const struct op *op = &is->program->ops[0];
+    for (int j = 0; j < op->n_out; j++) {
+        const struct value *value = &is->program->values[op->out[j]];
+        const void *a = is->memory[op->out[j]], *b = should->memory[op->out[j]];
+        if (value->dtype == I32)
+            assert_memory_equal(a, b, value_bytes(value));
+        else
+            compare_floats(c, v, j, a, b, shape_count(value->shape), tolerances[c->kind]);
+    }
+}
+
+static inline void assert_same_bits(const struct op_case *c, struct variant v, const struct plain *a, const struct plain *b)
+{
+    const struct op *op = &a->program->ops[0];
+    for (int j = 0; j < op->n_out; j++)
+        if (memcmp(a->memory[op->out[j]], b->memory[op->out[j]], value_bytes(&a->program->values[op->out[j]])))
+            fail_msg("%s, case %d, %d threads, alias %d: output %d differs between two runs that must be equal",
+                     op_info(c->kind)->name, (int)(c - op_cases), v.backend->lanes, v.alias, j);
+}
+
+static inline bool may_alias(const struct program *p, int i)
+{
+    const struct op *op = &p->ops[0];
+    return (op_info(op->kind)->reuse >> i & 1) &&
+           value_bytes(&p->values[op->in[i]]) == value_bytes(&p->values[op->out[0]]);
+}
+
+#endif

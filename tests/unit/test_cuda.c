@@ -1,0 +1,220 @@
+/* Every op on a GPU against the CPU's reference, on every case of the table that serves test_ops: in place too, with a number that is
+ * not one, and replayed from a graph. One test per op, so that a run tells of all that are wrong. Needs a GPU. */
+#include "support/gpu.h"
+#include "support/op_compare.h"
+
+/* GPU against reference: the largest difference, as a share of the largest number of the output. What is not listed is copied or counted,
+ * and must be equal to the last bit. */
+static const double tolerances[OP_KINDS] = {
+    [OP_EMBED_GRAD] = 1e-6,     [OP_MATMUL] = 2e-6,         [OP_SUM_LEADING] = 2e-6,  [OP_GELU] = 4e-7,
+    [OP_GELU_GRAD] = 1e-6,      [OP_SILU] = 4e-7,           [OP_SILU_GRAD] = 1e-6,    [OP_LAYERNORM] = 2e-6,
+    [OP_LAYERNORM_GRAD] = 4e-6, [OP_RMSNORM] = 1e-6,        [OP_RMSNORM_GRAD] = 4e-6, [OP_ROPE_TABLE] = 1e-7,
+    [OP_ROPE] = 3e-7,           [OP_ATTN_SCORES] = 2e-6,    [OP_ATTN_MIX] = 2e-6,     [OP_ATTN_MIX_T] = 2e-6,
+    [OP_SOFTMAX] = 1e-6,        [OP_SOFTMAX_GRAD] = 1e-6,   [OP_LOG_SOFTMAX] = 5e-7,  [OP_LOG_SOFTMAX_GRAD] = 1e-6,
+    [OP_ATTENTION] = 2e-6,      [OP_ATTENTION_GRAD] = 5e-6,
+    [OP_ACCUMULATE] = 2e-7,     [OP_SUM_SQUARES] = 1e-6,    [OP_ADAMW] = 1e-6,
+    [OP_ADD_LAYERNORM] = 2e-6,  [OP_ADD_RMSNORM] = 1e-6,    [OP_LINEAR_GELU] = 1e-5,
+    [OP_PROJECT] = 2e-6,        [OP_PROJECT_GRAD] = 2e-6,   [OP_SWIGLU] = 5e-7,       [OP_SWIGLU_GRAD] = 1e-6,
+    [OP_LINEAR_LOSS] = 8e-6,    [OP_ADAMW_ALL] = 1e-6,
+    /* one rounding apart */
+    [OP_DROPOUT] = 2e-7,        [OP_NLL] = 2e-7,            [OP_NLL_GRAD] = 2e-7,     [OP_LR] = 2e-7,
+    [OP_DIVIDE] = 2e-7,         [OP_CLIP] = 2e-7,
+};
+
+/* Products with operands in bf16, which both sides round alike; where one works on what another made, a number may be rounded to the
+ * neighbour. */
+static const double bf16_tolerances[OP_KINDS] = {
+    [OP_MATMUL] = 4e-6, [OP_PROJECT] = 4e-6, [OP_PROJECT_GRAD] = 4e-6, [OP_LINEAR_GELU] = 1e-5, [OP_LINEAR_LOSS] = 2e-3,
+};
+
+static struct backend *reference;
+
+static int open_all(void **state)
+{
+    reference = new_backend(1, true);
+    return open_gpu(state);
+}
+
+static int close_all(void **state)
+{
+    reference->free(reference);
+    return close_gpu(state);
+}
+
+/* ---- one case ---- */
+
+static struct plain filled(struct program *p, const struct op_case *c, struct variant v)
+{
+    struct plain x = plain_new(p, reference);
+    for (int i = 0; i < case_inputs(c); i++)
+        fill_input(&x, i, c, i);
+    for (int i = 0; i < case_inputs(c) && v.nan; i++)
+        if (p->values[i].dtype == F32) {
+            *(float *)x.memory[i] = NAN;
+            break;
+        }
+    if (v.alias >= 0)
+        plain_alias(&x, p->ops[0].out[0], p->ops[0].in[v.alias]);
+    return x;
+}
+
+static struct plain on_reference(struct program *p, const struct op_case *c, bool nan)
+{
+    struct plain x = filled(p, c, (struct variant){reference, -1, nan});
+    plain_run_op(&x, &p->ops[0]);
+    return x;
+}
+
+/* The values of a case on the GPU, each with memory of exactly its size. */
+struct on_gpu {
+    struct backend *backend;
+    struct plain *x;                /* the same values on the host */
+    void *own[64], *memory[64], *in[64], *out[64], *scratch;
+    size_t scratch_bytes;
+};
+
+static void *gpu_alloc(struct backend *b, size_t bytes)
+{
+    void *memory = b->alloc(b, bytes);
+    assert_non_null(memory);
+    return memory;
+}
+
+static void gpu_write(struct backend *b, void *to, const void *host, size_t bytes)
+{
+    struct error err;
+    assert_ok(b->upload(b, to, host, bytes, &err), err);
+}
+
+/* Scratch holds no zeros that a kernel could lean on. */
+static void take_scratch(struct on_gpu *g, const struct op *op)
+{
+    struct error err;
+    assert_ok(g->backend->scratch(g->backend, &g->scratch_bytes, g->x->program, op, &err), err);
+    g->scratch = gpu_alloc(g->backend, g->scratch_bytes);
+    void *junk = plain_alloc(g->scratch_bytes);
+    memset(junk, 0xff, g->scratch_bytes);
+    gpu_write(g->backend, g->scratch, junk, g->scratch_bytes);
+    free(junk);
+}
+
+static void take_memory(struct on_gpu *g, const struct op *op, int alias)
+{
+    const struct program *p = g->x->program;
+    assert_true(p->n_values <= 64);
+    for (int i = 0; i < p->n_values; i++)
+        g->own[i] = g->memory[i] = gpu_alloc(g->backend, value_bytes(&p->values[i]));
+    if (alias >= 0)
+        g->memory[op->out[0]] = g->memory[op->in[alias]];
+    for (int i = 0; i < op->n_in; i++)
+        g->in[i] = g->memory[op->in[i]];
+    for (int i = 0; i < op->n_out; i++)
+        g->out[i] = g->memory[op->out[i]];
+    take_scratch(g, op);
+}
+
+static void write_all(struct on_gpu *g)
+{
+    const struct program *p = g->x->program;
+    for (int i = 0; i < p->n_values; i++)
+        if (g->x->memory[i] == g->x->own[i])            /* what is shared is written once */
+            gpu_write(g->backend, g->memory[i], g->x->own[i], value_bytes(&p->values[i]));
+}
+
+static void give_back(struct on_gpu *g)
+{
+    for (int i = 0; i < g->x->program->n_values; i++)
+        g->backend->free_memory(g->backend, g->own[i], value_bytes(&g->x->program->values[i]));
+    g->backend->free_memory(g->backend, g->scratch, g->scratch_bytes);
+}
+
+/* Runs the case so many times on the GPU, each time with the same inputs; the result is that of the last. */
+static struct plain run_on_gpu(struct program *p, const struct op_case *c, struct variant v, int times)
+{
+    struct plain x = filled(p, c, v);
+    struct on_gpu g = {.backend = v.backend, .x = &x};
+    struct op *op = &p->ops[0];
+    struct prepared *prepared = NULL;
+    struct error err;
+    take_memory(&g, op, v.alias);
+    const struct bound_op bound = {p, op, g.in, g.out};
+    assert_ok(v.backend->prepare(v.backend, &prepared, &bound, 1, g.scratch, g.scratch_bytes, &err), err);
+    for (int i = 0; i < times; i++) {
+        write_all(&g);
+        assert_ok(v.backend->run(v.backend, prepared, 0, 1, NULL, &err), err);
+    }
+    for (int i = 0; i < op->n_out; i++)
+        assert_ok(v.backend->download(v.backend, x.memory[op->out[i]], g.out[i], value_bytes(&p->values[op->out[i]]), &err), err);
+    v.backend->release(v.backend, prepared);
+    give_back(&g);
+    return x;
+}
+
+/* Once: by itself. Three times: the third is a replay. */
+static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
+{
+    const double *within = p->ops[0].attrs.bf16 ? bf16_tolerances : tolerances;
+    struct plain a = run_on_gpu(p, c, v, 1), b = run_on_gpu(p, c, v, 3);
+    compare(c, v, &a, should, within);
+    assert_same_bits(c, v, &a, &b);
+    plain_release(&a);
+    plain_release(&b);
+}
+
+static void check_case(const struct op_case *c, bool nan, bool bf16)
+{
+    struct program *p = program_of_case(c);
+    p->ops[0].attrs.bf16 = bf16;
+    struct plain should = on_reference(p, c, nan);
+    for (int alias = -1; alias < p->ops[0].n_in; alias++)
+        if (alias < 0 || may_alias(p, alias))
+            check_variant(p, c, (struct variant){gpu, alias, nan}, &should);
+    plain_release(&should);
+    program_free(p);
+}
+
+static void test_op(void **state)
+{
+    NEEDS_GPU;
+    const enum op_kind kind = *(const enum op_kind *)*state;
+    for (int nan = 0; nan < 2; nan++)
+        for (int i = 0; i < OP_CASES; i++)
+            if (op_cases[i].kind == kind)
+                check_case(&op_cases[i], nan, false);
+}
+
+static void test_products_of_bf16(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    for (int i = 0; i < OP_CASES; i++)
+        if (op_info(op_cases[i].kind)->product)
+            check_case(&op_cases[i], false, true);
+}
+
+/* Where the module was built, GPU or not. */
+static void test_every_op_has_a_kernel(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < OP_KINDS; kind++) {
+        const char *name;
+        if (cuda_kernel_name(&name, (enum op_kind)kind, &no_gpu) != OK) {
+            print_message("skipped: %s\n", no_gpu.text);
+            skip();
+        }
+        if (!name)
+            fail_msg("op %s has no kernel", op_info((enum op_kind)kind)->name);
+    }
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[OP_KINDS + 2] = {[OP_KINDS] = cmocka_unit_test(test_every_op_has_a_kernel),
+                                            [OP_KINDS + 1] = cmocka_unit_test(test_products_of_bf16)};
+    enum op_kind kinds[OP_KINDS];
+    for (int i = 0; i < OP_KINDS; i++) {
+        kinds[i] = (enum op_kind)i;
+        tests[i] = (struct CMUnitTest){.name = op_info(kinds[i])->name, .test_func = test_op, .initial_state = &kinds[i]};
+    }
+    return _cmocka_run_group_tests("ops on a GPU", tests, OP_KINDS + 2, open_all, close_all);
+}

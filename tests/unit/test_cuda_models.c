@@ -1,0 +1,142 @@
+/* Models on a GPU: against PyTorch's numbers, and trained beside the CPU. Two runs, graphs and kernels by themselves, measured steps and
+ * others: the same bits. Needs a GPU. */
+#include "support/gpu.h"
+#include "support/optimized.h"
+#include "support/plain.h"
+#include "support/torch.h"
+
+/* CPU and GPU sum in different orders, and the optimizer divides by the size of a gradient: as a share of the first loss. */
+static const double BESIDE = 2e-5;
+enum { BESIDE_STEPS = 50 };
+
+static void test_gpt(void **state) { (void)state; NEEDS_GPU; check_model(&small_models[SMALL_GPT], gpu); }
+static void test_llama(void **state) { (void)state; NEEDS_GPU; check_model(&small_models[SMALL_LLAMA], gpu); }
+static void test_postln(void **state) { (void)state; NEEDS_GPU; check_model(&small_models[SMALL_POSTLN], gpu); }
+static void test_training_gpt(void **state) { (void)state; NEEDS_GPU; check_training(&small_models[SMALL_GPT], gpu); }
+static void test_training_llama(void **state) { (void)state; NEEDS_GPU; check_training(&small_models[SMALL_LLAMA], gpu); }
+
+/* ---- a step after all passes ---- */
+
+static struct program *optimized(struct small_model m)
+{
+    const struct optimizer_settings settings = small_settings();
+    m.config.dropout = 0.1;
+    return optimized_training(m, &settings, PASS_SET_ALL & ~one_pass("mixed-precision"), NULL, NULL);
+}
+
+/* measure: every second step is measured, so that its ops go one by one. */
+static struct trained train(const struct small_model *m, struct backend *b, bool measure)
+{
+    struct trained t = {.exec = new_exec(optimized(*m), b)};
+    struct error err;
+    for (int step = 1; step <= BESIDE_STEPS; step++) {
+        const struct small_batch batch = random_batch(m, (uint64_t)step % 5);
+        write_batch(t.exec, &batch);
+        exec_measure(t.exec, measure && step % 2 == 0);
+        exec_run(t.exec, PHASE_DATA, PHASE_OPTIMIZE);
+        read_metrics(t.exec, step, t.metrics[step - 1]);
+    }
+    assert_ok(exec_status(t.exec, &err), err);
+    return t;
+}
+
+static void test_beside_the_cpu(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    struct backend *cpu = new_backend(2, false);
+    for (int m = 0; m < SMALL_MODELS; m++) {
+        struct trained a = train(&small_models[m], cpu, false), b = train(&small_models[m], gpu, false);
+        for (int i = 0; i < BESIDE_STEPS; i++)
+            assert_near(b.metrics[i][METRIC_LOSS], a.metrics[i][METRIC_LOSS], BESIDE * a.metrics[0][METRIC_LOSS], "the loss on the GPU");
+        exec_free(a.exec);
+        exec_free(b.exec);
+    }
+    cpu->free(cpu);
+}
+
+static void check_same(struct backend *other, bool measure)
+{
+    const size_t metrics = BESIDE_STEPS * METRICS * sizeof(float);
+    for (int m = 0; m < SMALL_MODELS; m++) {
+        struct trained a = train(&small_models[m], gpu, false), b = train(&small_models[m], other, measure);
+        assert_memory_equal(a.metrics, b.metrics, metrics);
+        assert_same_weights(a.exec, b.exec, 0, small_models[m].name);
+        exec_free(a.exec);
+        exec_free(b.exec);
+    }
+}
+
+static void test_two_runs_are_equal(void **state) { (void)state; NEEDS_GPU; check_same(gpu, false); }
+static void test_graphs_change_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu_plain, false); }
+static void test_measuring_changes_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu, true); }
+
+/* ---- times ---- */
+
+static void test_times_follow_each_other(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    struct trained t = train(&small_models[SMALL_LLAMA], gpu, true);     /* the last step was measured */
+    const struct program *p = exec_program(t.exec);
+    int64_t before = 0, total = 0;
+    for (enum phase ph = PHASE_DATA; ph <= PHASE_OPTIMIZE; ph++)
+        for (int i = 0; i < p->n_ops; i++) {
+            if (p->ops[i].phase != ph)
+                continue;
+            const struct lane_time *x = exec_times(t.exec, i);
+            assert_true(x && x->start_ns >= before && x->end_ns >= x->start_ns);
+            before = x->end_ns;
+            total += x->end_ns - x->start_ns;
+        }
+    assert_true(total > 0);
+    exec_free(t.exec);
+}
+
+/* ---- memory ---- */
+
+static void test_memory_is_zeroed_and_refused(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    enum { BYTES = 5 << 20 };                   /* more than one stage of an upload, and not a multiple */
+    struct error err;
+    unsigned char *host = plain_alloc(BYTES + 3), *back = plain_alloc(BYTES + 3);
+    char *memory = gpu->alloc(gpu, BYTES + 3);
+    assert_non_null(memory);
+    assert_true((uintptr_t)memory % 64 == 0);
+    assert_ok(gpu->download(gpu, back, memory, BYTES + 3, &err), err);
+    for (int i = 0; i < BYTES + 3; i++)
+        assert_true(back[i] == 0);
+    for (int i = 0; i < BYTES + 3; i++)
+        host[i] = (unsigned char)(i * 31 + i / 257);
+    assert_ok(gpu->upload(gpu, memory, host, BYTES + 3, &err), err);
+    memset(host, 0, BYTES + 3);                 /* the caller's memory is his own again */
+    assert_ok(gpu->download(gpu, back, memory, BYTES + 3, &err), err);
+    for (int i = 0; i < BYTES + 3; i++)
+        assert_true(back[i] == (unsigned char)(i * 31 + i / 257));
+    gpu->free_memory(gpu, memory, BYTES + 3);
+    assert_null(gpu->alloc(gpu, (size_t)1 << 50));
+    assert_ok(gpu->finish(gpu, &err), err);     /* nothing failed but that */
+    assert_true(gpu->available(gpu) > 0 && gpu->available(gpu) < (size_t)1 << 50);
+    free(host);
+    free(back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_is_zeroed_and_refused),
+        cmocka_unit_test(test_gpt),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_postln),
+        cmocka_unit_test(test_training_gpt),
+        cmocka_unit_test(test_training_llama),
+        cmocka_unit_test(test_beside_the_cpu),
+        cmocka_unit_test(test_two_runs_are_equal),
+        cmocka_unit_test(test_graphs_change_no_bit),
+        cmocka_unit_test(test_measuring_changes_no_bit),
+        cmocka_unit_test(test_times_follow_each_other),
+    };
+    return cmocka_run_group_tests(tests, open_gpu, close_gpu);
+}
