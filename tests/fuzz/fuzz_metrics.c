@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make_folder();
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     require(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0);
-    require(metrics_open(&m, folder, 20, false, &err) == OK && metrics_close(m, &err) == OK);
+    require(metrics_open(&m, folder, 20, size % 2, false, &err) == OK && metrics_close(m, &err) == OK);
     require(fs_read(path, &kept, &n, 0, &err) == OK);
     require(n <= size && !memcmp(kept, data, n) && (n == 0 || kept[n - 1] == '\n'));
     free(kept);
