@@ -8,7 +8,7 @@ build_packages() {
     esac
 }
 
-test_packages() { echo libcmocka-dev python3 chromium; }
+test_packages() { echo libcmocka-dev python3 chromium clang-tidy; }
 
 install_packages() {
     missing=""

@@ -174,7 +174,7 @@ int cmd_verify(int argc, char **argv)
     const enum parsed parsed = parse_options(&usage, argc, argv, &given);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
-    struct verdict v;
+    struct verdict v = {0};
     struct error err = {0};
     char folder[CONFIG_PATH_MAX];
     if (steps != INT64_MIN && (steps < 1 || steps > 1000000))

@@ -36,7 +36,8 @@ bool cache_read(const char *name, char **text, size_t *size)
     return fs_read(path, text, size, FILE_BYTES_MOST, NULL) == OK;
 }
 
-/* Readers see the old file or the new one. */
+/* Readers see the old file or the new one. Writers hold the lock (cache_lock), so one name serves all, and what a killed one left is
+ * written over by the next. */
 enum status cache_replace(const char *name, const char *text, struct error *err)
 {
     char folder[PATH_MAX], path[PATH_MAX], temporary[PATH_MAX];
@@ -44,7 +45,7 @@ enum status cache_replace(const char *name, const char *text, struct error *err)
         return error_set(err, BAD_INPUT, "there is no folder to remember measurements in; set HOME or XDG_CACHE_HOME to an "
                                          "absolute path");
     snprintf(path, sizeof path, "%.*s/%s", PATH_MAX - NAME_MOST, folder, name);
-    snprintf(temporary, sizeof temporary, "%.*s/.%s.%ld", PATH_MAX - NAME_MOST, folder, name, (long)getpid());
+    snprintf(temporary, sizeof temporary, "%.*s/.%s.new", PATH_MAX - NAME_MOST, folder, name);
     enum status st = fs_make_dirs(folder, err);
     if (st == OK)
         st = fs_write_synced(temporary, text, strlen(text), err);

@@ -33,4 +33,10 @@ enum status error_no_memory(struct error *err, const char *what, unsigned long l
 /* Puts more text behind what the error says, and returns its status: "; try fewer threads". */
 enum status error_add(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+#ifdef __clang_analyzer__       /* it looks at one file at a time, and would think that these may return OK */
+#define error_set(err, status, ...)         ((error_set)(err, status, __VA_ARGS__), (status))
+#define error_errno(err, ...)               ((error_errno)(err, __VA_ARGS__), CANNOT)
+#define error_no_memory(err, what, bytes)   ((error_no_memory)(err, what, bytes), CANNOT)
+#endif
+
 #endif

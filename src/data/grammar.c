@@ -49,7 +49,7 @@ static enum status choice_parse(struct grammar *g, struct grammar_choice *choice
         const char *close = memchr(text, '}', (size_t)(end - text));
         const size_t name = close ? (size_t)(close - text) - 1 : 0;
         part->symbol = symbol_find(g, text + 1, name);
-        if (part->symbol < 0)
+        if (!close || part->symbol < 0)
             return error_set(err, BAD_INPUT, "grammar: '%.*s' names no symbol", (int)(end - text), text);
         text = close + 1;
     }

@@ -48,10 +48,9 @@ static void widen(const void *from, int width, int64_t n, int32_t *out)
     const uint16_t *words = from;
     if (width == 4)
         memcpy(out, from, (size_t)n * 4);
-    for (int64_t i = 0; width == 2 && i < n; i++)
-        out[i] = words[i];
-    for (int64_t i = 0; width == 1 && i < n; i++)
-        out[i] = bytes[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = width == 2 ? words[i] : bytes[i];
 }
 
 enum status store_read(const struct store *s, int64_t first, int64_t n, int32_t *out, struct error *err)

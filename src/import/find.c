@@ -63,9 +63,10 @@ enum status import_find(char ***paths, int *n, const char *path, struct error *e
     struct stat s;
     char **found = NULL;
     int count = 0;
-    if (strcmp(path, "-") && stat(path, &s) != 0)
+    const bool standard_input = !strcmp(path, "-");
+    if (!standard_input && stat(path, &s) != 0)
         return error_errno(err, "cannot find '%s'", path);
-    if (!strcmp(path, "-") || !S_ISDIR(s.st_mode)) {
+    if (standard_input || !S_ISDIR(s.st_mode)) {
         add(&found, &count, path);
     } else {
         const enum status st = find_in(&found, &count, path, err);

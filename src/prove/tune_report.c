@@ -14,7 +14,7 @@ static json_t *measured(double x) { return number(x > 0 ? x : NAN); }       /* 0
 json_t *tune_text(const char *text)
 {
     json_t *j = text ? json_string(text) : json_null();
-    char *copy = j ? NULL : strdup(text);
+    char *copy = j || !text ? NULL : strdup(text);
     for (char *c = copy; c && *c; c++)
         if ((unsigned char)*c > 0x7e)
             *c = '?';

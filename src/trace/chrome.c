@@ -3,7 +3,6 @@
  * the trace nests in the file. */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -57,17 +56,21 @@ static enum status sort_events(struct writer *w, struct error *err)
     return OK;
 }
 
-/* The inside of a JSON string. */
+/* The inside of a JSON string. By hand: what jansson gives where memory is short cannot be told from a text. */
 static char *escape(const char *text)
 {
-    char *repaired = trace_text_repair(text);
-    json_t *j = json_string(repaired);
-    const size_t size = json_dumpb(j, NULL, 0, JSON_ENCODE_ANY);        /* with its two quotes */
-    char *out = xcalloc(size + 1, 1);
-    json_dumpb(j, out, size, JSON_ENCODE_ANY);
-    memmove(out, out + 1, size - 2);
-    out[size - 2] = '\0';
-    json_decref(j);
+    static const char letters[' '] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    char *repaired = trace_text_repair(text), *out = xcalloc(strlen(repaired) + 1, sizeof "\\u0000" - 1), *to = out;
+    for (const unsigned char *c = (const unsigned char *)repaired; *c; c++) {
+        const bool control = *c < ' ';
+        if (control && !letters[*c]) {
+            to += sprintf(to, "\\u%04X", *c);
+            continue;
+        }
+        if (control || *c == '"' || *c == '\\')
+            *to++ = '\\';
+        *to++ = (char)(control ? letters[*c] : *c);
+    }
     free(repaired);
     return out;
 }

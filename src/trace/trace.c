@@ -68,7 +68,7 @@ int32_t trace_name_n(struct trace *t, const char *text, size_t bytes)
     int32_t *slot = t->cap_names ? find_slot(t, text, bytes) : NULL;
     if (slot && *slot)
         return *slot - 1;
-    if (t->n_names == t->cap_names) {
+    if (!slot || t->n_names == t->cap_names) {
         grow_names(t);
         slot = find_slot(t, text, bytes);
     }

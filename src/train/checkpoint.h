@@ -35,4 +35,7 @@ void checkpoint_release(struct checkpoint *c);
 /* The newest whole checkpoint's folder under OUT, or BAD_INPUT when there is none. */
 enum status checkpoint_newest(char path[CONFIG_PATH_MAX], const char *out, struct error *err);
 
+/* Removes what processes that are gone left of unfinished saves under OUT. Every save does so, too. */
+void checkpoint_sweep(const char *out);
+
 #endif

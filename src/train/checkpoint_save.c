@@ -205,6 +205,15 @@ static void tidy(const struct saving *s, int64_t saved, int keep)
     free(steps);
 }
 
+void checkpoint_sweep(const char *out)
+{
+    struct saving s;
+    int64_t *steps = NULL;
+    if (checkpoint_join(s.folder, sizeof s.folder, out, CHECKPOINT_FOLDER, NULL) == OK)
+        scan(&s, &steps);
+    free(steps);
+}
+
 static enum status write_files(const struct saving *s, struct checkpoint_manifest *m, const struct tensor *weights,
                                int n_weights, const struct tensor *state, int n_state, json_t *extra, struct error *err)
 {

@@ -305,6 +305,8 @@ static enum status open_folder(struct loop *l, struct error *err)
         st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->first_step * c->train.accumulate,
                         (int)c->data.workers, (int)c->data.prefetch, err);
     if (st == OK)
+        checkpoint_sweep(out);              /* a run that is done saves no more */
+    if (st == OK)
         st = folder_write_config(out, c, err);
     if (st == OK)
         st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1,

@@ -13,7 +13,7 @@ static const char TINY[] =
     "eval: {every: 1, batches: 8}\n"
     "optimize: {passes: none}\n"
     "verify: {steps: 4, seconds: 0.02}\n"
-    "threads: 2\n";
+    "threads: 1\n";
 
 static struct config tiny(const char *set)
 {
@@ -25,7 +25,7 @@ static struct config tiny(const char *set)
 
 static struct peaks some_peaks(void)
 {
-    return (struct peaks){.threads = 2, .gemm_gflops = 50, .copy_gb_per_s = {80, 60, 40, 10},
+    return (struct peaks){.threads = 1, .gemm_gflops = 50, .copy_gb_per_s = {80, 60, 40, 10},
                           .cache_bytes = {65536, 1 << 20, 32 << 20, 8e9}};
 }
 
@@ -182,7 +182,7 @@ static void refuse(const struct config *c, trial_change_fn *change, const char *
 static void test_what_is_not_itself_is_refused(void **state)
 {
     (void)state;
-    const struct config dropping = tiny("model.dropout=0.2"), c = tiny("threads=1");
+    const struct config dropping = tiny("model.dropout=0.2"), c = tiny(NULL);
     refuse(&dropping, seed_from_outside, "do not give the same bits", "part at step 1");
     refuse(&c, other_rate, "do not give the same bits", "the first run differs");
     refuse(&c, poison, "its loss is not a number within 5 steps", "train.lr");

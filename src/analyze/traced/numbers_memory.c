@@ -29,7 +29,7 @@ static double memory_of_device(const struct trace *t, int32_t counter)
 {
     const char *name = counter < 0 ? "" : t->names[counter];
     const char *number = strrchr(name, ' ');
-    const int id = number ? atoi(number + 1) : -1;
+    const long id = number ? strtol(number + 1, NULL, 10) : -1;
     for (int i = 0; i < t->n_devices; i++)
         if (t->devices[i].id == id && t->devices[i].memory_bytes > 0)
             return (double)t->devices[i].memory_bytes;

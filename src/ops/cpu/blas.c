@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/arena.h"
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/notice.h"
@@ -120,8 +121,14 @@ static void use(const struct library *l, sgemm_fn *sgemm)
     snprintf(about, sizeof about, "%s, '%.256s', checked: the same bits when all threads call it at once", l->name, l->path);
 }
 
+/* A library takes memory for packing as soon as another thread calls it (BLIS: 17.4 MB each), and ends the process where it gets none.
+ * So it is asked for before, and given back: who is about to run out of memory ends here, with a word. */
+enum { PACKING_BYTES = 18 << 20, PACKING_MOST = 16 };       /* for that many threads: a large machine must not be refused too early */
+
 static void choose_library(void)
 {
+    const int cores = cpu_usable_cores();
+    free(xcalloc((size_t)(cores < PACKING_MOST ? cores : PACKING_MOST), PACKING_BYTES));
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !in_use; i++) {
         sgemm_fn *sgemm = load(libraries[i]);
         if (sgemm && is_right(libraries[i], sgemm))

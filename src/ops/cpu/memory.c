@@ -28,7 +28,7 @@ static const char *root = "";           /* before /proc and /sys */
 
 void cpu_memory_root(const char *folder) { root = folder ? folder : ""; }
 
-enum { PAGES = 1 << 14 };               /* asked about at a time */
+enum { PAGES = 1 << 13 };               /* asked about at a time */
 
 /* Pages of p that are in memory, among the first `most` from page `first` on. */
 static size_t present_pages(const struct piece *p, size_t page, size_t first, size_t most)

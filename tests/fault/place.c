@@ -1,0 +1,334 @@
+/* place KIND N LIBRARY RESULT COMMAND...: runs a command and lets its Nth call of a kind fail, counted from the start of its main over
+ * all threads. The kind "none" lets none fail and counts those of all kinds. RESULT gets one line: "hit 0|1 exit CODE signal NUMBER
+ * late 0|1 KIND COUNT KIND COUNT...". Exit code: 0 when the command was run to whatever end, 77 where tracing is not allowed, 2 for
+ * all else.
+ *
+ * A filter stops the command at the system calls of the kind (and at no other, so that it runs at full speed); this process counts
+ * them, and makes the Nth return an error, write half of its bytes, or never return because the process is killed. */
+#include <elf.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "fault.h"
+
+enum action { FAIL, SHORTEN, KILL };
+
+#ifdef __x86_64__
+#define OLD_CALL(name) SYS_##name,          /* calls that newer architectures do not have */
+#else
+#define OLD_CALL(name)
+#endif
+#define WRITES SYS_write, SYS_pwrite64, SYS_writev
+#define OPENS OLD_CALL(open) SYS_openat
+#define RENAMES OLD_CALL(rename) SYS_renameat, SYS_renameat2
+#define REMOVES OLD_CALL(unlink) OLD_CALL(rmdir) SYS_unlinkat
+
+static const struct kind {
+    const char *name;
+    enum action action;
+    int error;
+    int for_good;               /* not the Nth alone: it and all that follow */
+    int calls[16], n;           /* n = 0: they end with a 0 (read is 0 on x86-64) */
+} kinds[] = {
+    {"malloc", FAIL, ENOMEM, 0, {0}, 0},        /* no system calls: inside.c lets these two fail */
+    {"heap", FAIL, ENOMEM, 1, {0}, 0},
+    {"write", FAIL, ENOSPC, 0, {WRITES}, 3},
+    {"full", FAIL, ENOSPC, 1, {WRITES}, 3},
+    {"short", SHORTEN, 0, 0, {SYS_write, SYS_pwrite64}, 2},
+    {"fsync", FAIL, EIO, 0, {SYS_fsync, SYS_fdatasync}, 2},
+    {"rename", FAIL, EIO, 0, {RENAMES}, 0},
+    {"mmap", FAIL, ENOMEM, 0, {SYS_mmap, SYS_mremap}, 2},
+    {"open", FAIL, EMFILE, 0, {OPENS}, 0},
+    {"read", FAIL, EIO, 0, {SYS_read, SYS_pread64}, 2},
+    {"mkdir", FAIL, ENOSPC, 0, {OLD_CALL(mkdir) SYS_mkdirat}, 0},
+    {"remove", FAIL, EIO, 0, {REMOVES}, 0},
+    {"lock", FAIL, ENOLCK, 0, {SYS_flock}, 1},
+    {"thread", FAIL, EAGAIN, 0, {SYS_clone, SYS_clone3}, 2},
+    {"kill", KILL, 0, 0, {WRITES, OPENS, RENAMES, REMOVES, SYS_fsync, OLD_CALL(mkdir) SYS_mkdirat}, 0},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds, MALLOC = 0, HEAP = 1, WRITE = 2 };
+
+static int count_calls(const struct kind *k)
+{
+    int n = k->n;
+    while (!k->n && n < 16 && k->calls[n])
+        n++;
+    return n;
+}
+
+static int is_of(const struct kind *k, long nr)
+{
+    for (int i = 0; i < count_calls(k); i++)
+        if (k->calls[i] == nr)
+            return 1;
+    return 0;
+}
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(2);
+}
+
+/* ---- the command's side */
+
+/* The calls of a kind, or of all kinds; and prctl, which tells when main begins. */
+static int gather(int *calls, const struct kind *only)
+{
+    int n = 0;
+    calls[n++] = SYS_prctl;
+    for (const struct kind *k = kinds; k < kinds + KINDS; k++)
+        for (int i = 0; (!only || k == only) && i < count_calls(k); i++)
+            calls[n++] = k->calls[i];           /* twice does no harm */
+    return n;
+}
+
+static int filter(const struct kind *only)
+{
+    int calls[16 * KINDS + 1];
+    const int n = gather(calls, only);
+    struct sock_filter code[16 * KINDS + 4] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (int i = 0; i < n; i++)                 /* each goes to the last line */
+        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], (unsigned char)(n - i), 0);
+    code[n + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    code[n + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+    const struct sock_fprog program = {.len = (unsigned short)(n + 3), .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static void become(const struct kind *k, const char *library, const char *shared, char **command)
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+        _exit(126);
+    raise(SIGSTOP);
+    setenv("LD_PRELOAD", library, 1);
+    setenv(FAULT_SHARED, shared, 1);
+    if (filter(k))
+        _exit(126);
+    execv(command[0], command);
+    _exit(126);
+}
+
+/* ---- the registers of a stopped call */
+
+#ifdef __x86_64__
+static long call_number(pid_t pid)
+{
+    return ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user_regs_struct, orig_rax), NULL);
+}
+static unsigned long argument(pid_t pid, int i)
+{
+    static const size_t at[] = {offsetof(struct user_regs_struct, rdi), offsetof(struct user_regs_struct, rsi),
+                                offsetof(struct user_regs_struct, rdx)};
+    return (unsigned long)ptrace(PTRACE_PEEKUSER, pid, at[i], NULL);
+}
+static void set_third(pid_t pid, unsigned long value)
+{
+    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rdx), value);
+}
+static void refuse(pid_t pid, int error)        /* no call at all, and this result */
+{
+    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, orig_rax), -1L);
+    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), (long)-error);
+}
+#elif defined(__aarch64__)
+static struct user_regs_struct registers(pid_t pid)
+{
+    struct user_regs_struct r = {0};
+    struct iovec io = {&r, sizeof r};
+    ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &io);
+    return r;
+}
+static void set_registers(pid_t pid, struct user_regs_struct r)
+{
+    struct iovec io = {&r, sizeof r};
+    ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &io);
+}
+static long call_number(pid_t pid) { return (long)registers(pid).regs[8]; }
+static unsigned long argument(pid_t pid, int i) { return (unsigned long)registers(pid).regs[i]; }
+static void set_third(pid_t pid, unsigned long value)
+{
+    struct user_regs_struct r = registers(pid);
+    r.regs[2] = value;
+    set_registers(pid, r);
+}
+static void refuse(pid_t pid, int error)
+{
+    int none = -1;
+    struct iovec io = {&none, sizeof none};
+    struct user_regs_struct r = registers(pid);
+    ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &io);
+    r.regs[0] = (unsigned long)-error;
+    set_registers(pid, r);
+}
+#else
+#error "registers of this architecture are not known here"
+#endif
+
+/* ---- the driver's side */
+
+struct run {
+    const struct kind *kind;            /* NULL: count only */
+    unsigned long at, calls[KINDS];
+    int begun, hit;
+    pid_t child;
+};
+
+/* What is said on standard error is not counted: a test could not ask for the message otherwise. */
+static int counts(const struct run *r, pid_t pid, long nr)
+{
+    return r->begun && nr != SYS_prctl && !(is_of(&kinds[WRITE], nr) && argument(pid, 0) == 2);
+}
+
+static void place(struct run *r, pid_t pid)
+{
+    r->hit = 1;
+    if (r->kind->action == FAIL)
+        refuse(pid, r->kind->error);
+    else if (r->kind->action == SHORTEN)
+        set_third(pid, (argument(pid, 2) + 1) / 2);
+    else
+        kill(r->child, SIGKILL);
+}
+
+static void at_call(struct run *r, pid_t pid)
+{
+    const long nr = call_number(pid);
+    if (nr == SYS_prctl && argument(pid, 0) == FAULT_BEGIN)
+        r->begun = 1;
+    if (!counts(r, pid, nr))
+        return;
+    for (int i = 0; i < KINDS; i++)
+        r->calls[i] += (unsigned)is_of(&kinds[i], nr);
+    const unsigned long now = r->kind ? r->calls[r->kind - kinds] : 0;
+    if (now && (now == r->at || (r->kind->for_good && now > r->at)))
+        place(r, pid);
+}
+
+static volatile sig_atomic_t late;
+static pid_t victim;
+
+static void on_alarm(int signal_number)
+{
+    (void)signal_number;
+    late = 1;
+    kill(victim, SIGKILL);
+}
+
+/* Handles one stop; returns the signal that goes on to the process. */
+static int at_stop(struct run *r, pid_t pid, int status)
+{
+    const int stopped = WSTOPSIG(status), event = status >> 16;
+    if (event == PTRACE_EVENT_SECCOMP)
+        at_call(r, pid);
+    return event || stopped == SIGTRAP || stopped == SIGSTOP ? 0 : stopped;
+}
+
+static int follow(struct run *r)
+{
+    int status;
+    for (;;) {
+        const pid_t pid = waitpid(-1, &status, __WALL);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid < 0)
+            die("waitpid");
+        if (WIFSTOPPED(status))
+            ptrace(PTRACE_CONT, pid, NULL, (long)at_stop(r, pid, status));
+        else if (pid == r->child)
+            return status;
+    }
+}
+
+static const struct kind *find_kind(const char *name)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    if (!strcmp(name, "none"))
+        return NULL;
+    fprintf(stderr, "'%s' is no kind of fault\n", name);
+    exit(2);
+}
+
+static struct fault_shared *share(char *path, const struct run *r)
+{
+    const int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, sizeof(struct fault_shared)))
+        die(path);
+    struct fault_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (s == MAP_FAILED)
+        die("mmap");
+    close(fd);
+    s->fail_at = r->kind == &kinds[MALLOC] ? r->at : 0;
+    s->limit = r->kind == &kinds[HEAP] ? r->at * FAULT_HEAP_STEP : 0;
+    return s;
+}
+
+static void report(const char *path, const struct run *r, int status)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        die(path);
+    fprintf(f, "hit %d exit %d signal %d late %d", r->hit, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            WIFSIGNALED(status) ? WTERMSIG(status) : 0, late);
+    for (int i = 0; i < KINDS; i++)
+        fprintf(f, " %s %lu", kinds[i].name, r->calls[i]);
+    fputc('\n', f);
+    if (fclose(f))
+        die(path);
+}
+
+int main(int argc, char **argv)
+{
+    enum { SECONDS = 120 };
+    if (argc < 6) {
+        fputs("usage: place KIND N LIBRARY RESULT COMMAND...\n", stderr);
+        return 2;
+    }
+    char path[] = "/tmp/hone-fault-XXXXXX";
+    struct run r = {.kind = find_kind(argv[1]), .at = strtoul(argv[2], NULL, 10)};
+    struct fault_shared *s = share(path, &r);
+    int status;
+
+    victim = r.child = fork();
+    if (r.child < 0)
+        die("fork");
+    if (r.child == 0)
+        become(r.kind, argv[3], path, argv + 5);
+    if (waitpid(r.child, &status, 0) < 0 || !WIFSTOPPED(status) ||
+        ptrace(PTRACE_SETOPTIONS, r.child, NULL, PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+               PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL)) {
+        unlink(path);
+        return 77;
+    }
+    signal(SIGALRM, on_alarm);
+    alarm(SECONDS);
+    ptrace(PTRACE_CONT, r.child, NULL, 0L);
+    status = follow(&r);
+    unlink(path);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 126)
+        return 77;
+    r.calls[MALLOC] = s->calls;
+    r.calls[HEAP] = s->peak / FAULT_HEAP_STEP;
+    r.hit |= (s->fail_at && s->calls >= s->fail_at) || s->limit;
+    report(argv[4], &r, status);
+    return 0;
+}
