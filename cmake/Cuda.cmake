@@ -42,20 +42,21 @@ string(SHA256 seen "${seen}")
 string(SUBSTRING ${seen} 0 16 seen)
 set(HONE_CUDA_BUILD "${PROJECT_VERSION}-${seen}")
 
-# The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it.
+# The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it. What else
+# is in their files, and what that would need, is left out (sections).
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
-add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/program/ops.c src/program/shape.c)
+add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/core/clean.c src/program/ops.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(hone_cuda PRIVATE src)
 target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT_VERSION}" HONE_CUDA_BUILD="${HONE_CUDA_BUILD}")
 target_compile_options(hone_cuda PRIVATE
-                       $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror>
+                       $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror;-ffunction-sections;-fdata-sections>
                        $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>)
 target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas)
 # Where cuBLAS was found it is found again, whatever the environment says.
-target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
+target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
 
 set_source_files_properties(src/ops/cuda/load.c PROPERTIES COMPILE_DEFINITIONS
                             "HONE_CUDA_BUILD=\"${HONE_CUDA_BUILD}\";HONE_CUDA_MODULE=\"${PROJECT_BINARY_DIR}/libhone_cuda.so\"")
