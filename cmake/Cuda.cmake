@@ -49,7 +49,7 @@ list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
 add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/core/clean.c src/program/ops.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
-target_include_directories(hone_cuda PRIVATE src)
+target_include_directories(hone_cuda PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT_VERSION}" HONE_CUDA_BUILD="${HONE_CUDA_BUILD}")
 target_compile_options(hone_cuda PRIVATE
                        $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror;-ffunction-sections;-fdata-sections>

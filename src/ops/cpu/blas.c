@@ -2,11 +2,13 @@
 #include "ops/cpu/blas.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/choices.h"
@@ -74,23 +76,27 @@ static bool write_identity(const struct library *l, int threads, char *key, size
                     l->path, (long long)s.st_size, (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec, threads) < (int)size;
 }
 
+enum verdict { RIGHT, WRONG, UNKNOWN };
+
 /* Remembered, or found out now. */
-static bool is_right(const struct library *l, sgemm_fn *sgemm)
+static enum verdict judge(const struct library *l, sgemm_fn *sgemm)
 {
     const int cores = cpu_usable_cores(), threads = cores > 1 ? cores : 2;
     char key[480];
     struct choice c = {.key = key, .variants = verdicts, .variant = -1};
     const bool known = write_identity(l, threads, key, sizeof key);
     if (known && choices_recall(&c, 1) == 0)
-        return c.variant == 0;
+        return c.variant == 0 ? RIGHT : WRONG;
     const double start = clock_s();
     struct blas_check check;
     blas_check(&check, sgemm, threads);
+    if (!check.done)
+        return UNKNOWN;
     c.variant = check.right ? 0 : 1;
     c.us = c.first_us = (clock_s() - start) * 1e6;
     if (known)
         choices_remember(&c, 1, NULL);      /* where it cannot be remembered it is checked every time */
-    return check.right;
+    return check.right ? RIGHT : WRONG;
 }
 
 /* ---- the one in use ---- */
@@ -99,13 +105,37 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sgemm_fn *in_use;
 static const char *name = "own kernels";
 static char about[512] = "none was found: hone's own kernels do all products";
+static struct error failed;         /* of loading it, for want of memory */
+
+/* The loader's words for a mapping that it did not get. */
+static bool is_want_of_memory(const char *why)
+{
+    return strstr(why, strerror(ENOMEM)) || strstr(why, "failed to map segment") || strstr(why, "cannot map zero-fill pages");
+}
+
+/* It is there and does not load: it is damaged, or something that it needs is missing, or memory is. */
+static void note_failure(const struct library *l, const char *why)
+{
+    if (is_want_of_memory(why)) {
+        error_set(&failed, CANNOT, "the library '%s' cannot be loaded: %s", l->path, why);
+        return;
+    }
+    snprintf(about, sizeof about, "'%.128s' cannot be loaded (%.200s): hone's own kernels do its work", l->path, why);
+    notice_tell("the library %s", about);
+}
 
 static sgemm_fn *load(const struct library *l)
 {
-    if (l->path && l->before)
+    if (!l->path || access(l->path, F_OK))
+        return NULL;
+    if (l->before)
         l->before();
-    void *handle = l->path ? dlopen(l->path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    return handle ? (sgemm_fn *)dlsym(handle, "cblas_sgemm") : NULL;
+    void *handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
+    sgemm_fn *sgemm = handle ? (sgemm_fn *)dlsym(handle, "cblas_sgemm") : NULL;
+    const char *why = sgemm ? NULL : dlerror();
+    if (!sgemm)
+        note_failure(l, why ? why : "unknown reason");
+    return sgemm;
 }
 
 static void refuse(const struct library *l)
@@ -131,9 +161,12 @@ static void choose_library(void)
     free(xcalloc((size_t)(cores < PACKING_MOST ? cores : PACKING_MOST), PACKING_BYTES));
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !in_use; i++) {
         sgemm_fn *sgemm = load(libraries[i]);
-        if (sgemm && is_right(libraries[i], sgemm))
+        const enum verdict v = sgemm ? judge(libraries[i], sgemm) : UNKNOWN;
+        if (sgemm && v == UNKNOWN)
+            error_set(&failed, CANNOT, "the library '%s' cannot be checked: there is no memory or no thread for it", libraries[i]->path);
+        else if (v == RIGHT)
             use(libraries[i], sgemm);
-        else if (sgemm)
+        else if (v == WRONG)
             refuse(libraries[i]);
     }
 }
@@ -142,6 +175,13 @@ sgemm_fn *cpu_blas(void)
 {
     pthread_once(&once, choose_library);
     return in_use;
+}
+
+enum status cpu_blas_ready(struct error *err)
+{
+    if (!cpu_blas() && failed.status != OK && err)
+        *err = failed;
+    return in_use ? OK : failed.status;
 }
 
 const char *cpu_blas_name(void)

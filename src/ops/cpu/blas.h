@@ -15,6 +15,9 @@ enum { BLAS_ROW_MAJOR = 101, BLAS_PLAIN = 111, BLAS_TRANSPOSED = 112 };
 
 /* The library's product; NULL: our own kernels do all of them. */
 sgemm_fn *cpu_blas(void);
+/* CANNOT: there is a library, and the memory to load it is not to be had. Our own kernels would do, but round otherwise: the same config
+ * must not give other bits because memory was short for a moment. */
+enum status cpu_blas_ready(struct error *err);
 /* c = scale a b, or c += scale a b; the bias of `g` is not looked at. */
 void blas_multiply(sgemm_fn *sgemm, const struct gemm *g);
 
@@ -22,6 +25,7 @@ void blas_multiply(sgemm_fn *sgemm, const struct gemm *g);
 
 enum { BLAS_WHY = 160 };
 struct blas_check {
+    bool done;                      /* false: there was no memory or no thread for it */
     bool right;
     int threads;
     int64_t rounds;                 /* products of every thread */

@@ -218,8 +218,8 @@ static void cpu_free(struct backend *base)
 
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err)
 {
-    if (!reference_only)
-        cpu_blas();                         /* found and checked while no other thread works */
+    if (!reference_only && cpu_blas_ready(err) != OK)       /* found and checked while no other thread works */
+        return CANNOT;
     struct cpu_backend *b = xcalloc(1, sizeof *b);
     const int cores = cpu_usable_cores();
     b->base = (struct backend){
