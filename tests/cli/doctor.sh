@@ -1,5 +1,6 @@
 # hone doctor: the machine, its peaks, and what it says of good and bad configs.
 . "$(dirname "$0")/lib"
+export CUDA_VISIBLE_DEVICES=''         # without a GPU, also where there is one
 tiny
 
 ok doctor tiny.yaml --json

@@ -154,7 +154,8 @@ static int settle(struct peaks *p, const double *gflops, int n)
 {
     struct shown s = {gflops, n, 0};
     *p = (struct peaks){.threads = 2};
-    assert_int_equal(peaks_settle(p, show, &s), s.at);
+    const int rounds = peaks_settle(p, show, &s);
+    assert_int_equal(rounds, s.at);
     return s.at;
 }
 

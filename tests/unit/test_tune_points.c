@@ -1,6 +1,7 @@
 /* Points around the stages of tune: memory is planned without running anything, also where the machine has not enough of it, and MFU is
  * relative to the peak of the numbers that each of the two programs multiplies. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/exec.h"
@@ -126,6 +127,7 @@ static void test_what_mfu_is_relative_to(void **state)
 
 int main(void)
 {
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);          /* without a GPU, also where there is one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_plan_is_what_a_run_takes),
         cmocka_unit_test(test_a_plan_without_data_or_device),
