@@ -22,7 +22,7 @@ struct member {
     int index;
     pthread_t thread;
     int most_spins;                 /* before it sleeps; it learns */
-    uint64_t spins;                 /* so far */
+    _Atomic uint64_t spins;         /* so far; written by itself alone */
     _Alignas(CACHE_LINE) _Atomic int cpu;       /* where it was when it last came to a meeting or left one */
     _Atomic uint32_t arrived;       /* the phase in which it last came to one */
 };
@@ -108,7 +108,7 @@ static enum spun spin(struct member *m, const struct awaited *w)
         else
             pause_cpu();
     }
-    m->spins += (uint64_t)i;
+    atomic_store_explicit(&m->spins, atomic_load_explicit(&m->spins, memory_order_relaxed) + (uint64_t)i, memory_order_relaxed);
     return end;
 }
 
@@ -187,7 +187,7 @@ uint64_t team_spins(const struct team *t)
 {
     uint64_t sum = 0;
     for (int i = 0; i < t->members; i++)
-        sum += t->list[i].spins;
+        sum += atomic_load_explicit(&t->list[i].spins, memory_order_relaxed);
     return sum;
 }
 

@@ -20,7 +20,7 @@ typedef void team_fn(void *argument, int member);
 enum status team_new(struct team **out, int members, struct error *err);
 void team_free(struct team *t);
 int team_size(const struct team *t);
-uint64_t team_spins(const struct team *t);      /* how often members have looked in vain while they waited; exact between runs */
+uint64_t team_spins(const struct team *t);      /* how often members have looked while they waited, so far */
 
 /* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */
 void team_run(struct team *t, team_fn *fn, void *argument);
