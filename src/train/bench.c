@@ -97,8 +97,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
         st = loader_new(&l, d, SPLIT_TRAIN, known.train.batch_size, 0, 0, 1, err);
     if (st == OK)
         st = time_steps(&r, l, seconds, times, &n, &steps, err);
-    if (st == OK)
-        {
+    if (st == OK) {
         summarize(&r, times, n, steps, peaks, out);
         if (r.backend->device)              /* what is gone from its memory, not what the host took */
             out->peak_mb = taken_mb(free_before, r.backend);
