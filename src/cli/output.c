@@ -20,8 +20,8 @@ static char *document_text(json_t *document, size_t digits)
     size_t size = 0;
     FILE *to = document ? open_memstream(&text, &size) : NULL;
     int failed = !to || text_put_json(to, document, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
-    if (to && (fputc('\n', to) == EOF) | (fclose(to) != 0))
-        failed = 1;
+    failed |= to && fputc('\n', to) == EOF;
+    failed |= to && fclose(to) != 0;                /* also when something failed before */
     json_decref(document);
     if (!failed)
         return text;

@@ -55,8 +55,8 @@ static void check_batch(const struct config *c, const struct error *err)
 {
     const double limit = 0.9 * (double)FREE;
     const char *at = strstr(err->text, "train.batch_size: ");
-    long long batch, accumulate;
-    double mb;
+    long long batch = 0, accumulate = 0;
+    double mb = 0;
     if (!at || sscanf(at, "train.batch_size: %lld with train.accumulate: %lld (%lf MB)", &batch, &accumulate, &mb) != 3)
         fail_msg("no batch in: %s", err->text);
     const int64_t samples = c->train.batch_size * c->train.accumulate;
