@@ -1,9 +1,9 @@
 /* File helpers; see fs.h. */
 #include "core/fs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,27 +159,40 @@ enum status fs_sync_dir(const char *path, struct error *err)
     return st;
 }
 
-/* Removes what fts has come to: files when first seen, folders after what is in them. */
-static enum status remove_entry(const FTSENT *e, struct error *err)
+static int remove_at(int folder, const char *name);
+
+/* All that is in it, then itself. */
+static int remove_folder_at(int folder, const char *name)
 {
-    if (e->fts_info == FTS_D)
-        return OK;
-    if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
-        errno = e->fts_errno;
-    else if (remove(e->fts_accpath) == 0)
-        return OK;
-    return errno == ENOENT ? OK : error_errno(err, "cannot remove '%s'", e->fts_path);
+    const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    int failed = 0;
+    if (!d) {
+        const int code = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = code;
+        return -1;
+    }
+    for (const struct dirent *e; !failed && (errno = 0, e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            failed = remove_at(fd, e->d_name);
+    const int code = errno;
+    closedir(d);
+    errno = code;
+    return failed || code ? -1 : unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+/* Links are removed and not followed; what is gone already is fine. (fts(3) would do, but does not survive a failed allocation.) */
+static int remove_at(int folder, const char *name)
+{
+    int failed = unlinkat(folder, name, 0);
+    if (failed && (errno == EISDIR || errno == EPERM))
+        failed = remove_folder_at(folder, name);
+    return failed && errno == ENOENT ? 0 : failed;
 }
 
 enum status fs_remove_tree(const char *path, struct error *err)
 {
-    char *const roots[] = {(char *)path, NULL};
-    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    enum status st = OK;
-    if (!tree)
-        return error_errno(err, "cannot remove '%s'", path);
-    for (FTSENT *e; st == OK && (e = fts_read(tree));)
-        st = remove_entry(e, err);
-    fts_close(tree);
-    return st;
+    return remove_at(AT_FDCWD, path) ? error_errno(err, "cannot remove '%s'", path) : OK;
 }
