@@ -39,7 +39,7 @@ grep -q '^hone: stopped before the first step, while it was set up: the corpus$'
 [ ! -e report ] || fail "profile: left a folder"
 
 # What is shown after a second goes away again.
-set -- train tiny.yaml --set data.chars=150000000 --set train.epochs=1 --print-program
+set -- train tiny.yaml --set data.chars=600000000 --set train.epochs=1 --print-program
 command -v script >/dev/null || exit 0
 SHELL=$(command -v bash) script -qec "$(printf '%q ' "$HONE" "$@") >out" /dev/null >screen.raw </dev/null || fail "$(cat screen.raw)"
 tr '\r' '\n' <screen.raw | grep . >screen || fail "a second and more went by, and nothing was shown"

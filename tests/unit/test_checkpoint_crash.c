@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 enum { KILLS = 80, KILL_DELAY_MAX_US = 6000 };
@@ -56,11 +57,12 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
     return fails_here('x') ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
-int remove(const char *path)
+/* Of a folder, only that it is removed as one: who does not know what it is tries it as a file first. */
+int unlinkat(int folder, const char *path, int flags)
 {
-    if (fails_here('d'))
-        return -1;
-    return unlinkat(AT_FDCWD, path, 0) == 0 || errno != EISDIR ? 0 : unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+    struct stat s;
+    const bool removes = fstatat(folder, path, &s, AT_SYMLINK_NOFOLLOW) == 0 && (flags || !S_ISDIR(s.st_mode));
+    return removes && fails_here('d') ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
 }
 
 /* A write that crashes or fails has written half; a short one says so; an interrupted one has written nothing. */
