@@ -187,7 +187,7 @@ static int remove_folder_at(int folder, const char *name)
 static int remove_at(int folder, const char *name)
 {
     int failed = unlinkat(folder, name, 0);
-    if (failed && (errno == EISDIR || errno == EPERM))
+    if (failed && errno == EISDIR)
         failed = remove_folder_at(folder, name);
     return failed && errno == ENOENT ? 0 : failed;
 }
