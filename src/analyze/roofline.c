@@ -21,7 +21,7 @@ bool profile_raise_peaks(const struct profile *p, const struct program *program,
             widest = peaks->copy_gb_per_s[fastest = i];
     for (int i = 0; i < p->n_ops; i++) {
         const double us = p->ops[i].self_us;
-        const bool bf16 = program->ops[i].attrs.bf16 && peaks->bf16_gflops > 0;
+        const bool bf16 = op_numbers(program, &program->ops[i]) >= NUMBERS_BF16 && peaks->bf16_gflops > 0;
         if (!(us > 0) || !(peaks->gemm_gflops > 0))         /* without peaks there is nothing to hold it against */
             continue;
         rose |= lift(bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops, p->ops[i].flops / us / 1e3);

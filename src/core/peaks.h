@@ -8,6 +8,8 @@
 
 enum { CACHE_LEVELS = 4 };                  /* L1, L2, L3, memory */
 
+enum numbers { NUMBERS_F32, NUMBERS_TF32, NUMBERS_BF16, NUMBERS_F16 };    /* that products are of */
+
 struct peaks {
     int threads;
     double gemm_gflops;                     /* f32 */

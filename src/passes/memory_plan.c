@@ -77,7 +77,8 @@ static value_id reusable_input(const struct planner *w, int i)
     for (int j = 0; j < op->n_in && j < 32; j++) {
         const value_id v = op->in[j];
         if ((reuse >> j & 1) && planned(w, v) && w->last[v] == i &&
-            value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]) && !is_read_twice(op, j))
+            value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]) &&
+            w->p->values[v].dtype == w->p->values[op->out[0]].dtype && !is_read_twice(op, j))
             return v;
     }
     return NO_VALUE;

@@ -23,9 +23,9 @@ int pass_mixed_precision(struct program *p)
         return 0;
     for (int i = 0; i < p->n_ops; i++) {
         struct op *op = &p->ops[i];
-        if (!op_info(op->kind)->product || op->attrs.bf16)
+        if (!op_info(op->kind)->product || op->attrs.round == ROUND_BF16)
             continue;
-        op->attrs.bf16 = true;
+        op->attrs.round = ROUND_BF16;
         n++;
     }
     return n;

@@ -209,10 +209,19 @@ static enum status nothing(const struct program *p, const struct op *op, struct 
 static enum status adamw(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)out;
-    for (int i = 1; i < 4; i++)
+    if (op->attrs.copies < 0 || op->attrs.copies > 1 || op->n_in != 7 + op->attrs.copies)
+        return misfit(p, op, "wants parameter, moments, a copy or none, gradient and three scalars", err);
+    for (int i = 1; i < 4 + op->attrs.copies; i++)
         if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, i)))
-            return misfit(p, op, "parameter, moments and gradient must have one shape", err);
+            return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
     return OK;
+}
+
+static enum status clip(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    if (op->attrs.scaled && (op->n_in < 3 || in_count(p, op, 1) != 1))
+        return misfit(p, op, "wants the loss, the loss scale and sums of squares", err);
+    return scalar(p, op, out, err);
 }
 
 static enum status accumulate(const struct program *p, const struct op *op, struct shape *out, struct error *err)
@@ -317,7 +326,7 @@ static enum status linear_loss(const struct program *p, const struct op *op, str
 {
     const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
     if (w.rank != 2 || w.dim[1] != shape_last(x) || shape_rows(x) != in_count(p, op, 2) || input(p, op, 2)->dtype != I32 ||
-        (parts(op) != 2 && parts(op) != 4))
+        (parts(op) != 2 && parts(op) != 4) || (op->n_in > 3 && in_count(p, op, 3) != 1))
         return misfit(p, op, "wants x (N.., D), a weight (V, D) and one i32 target per row", err);
     out[0] = out[1] = shape_of(0);
     out[2] = x;
@@ -327,14 +336,17 @@ static enum status linear_loss(const struct program *p, const struct op *op, str
 
 static enum status adamw_all(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
-    const int n = parts(op);
+    const int n = parts(op), copies = op->attrs.copies;
     (void)out;
-    if (n < 1 || op->n_in != 4 * n + 3)
-        return misfit(p, op, "wants parameters, moments and gradients in equal number, and three scalars", err);
+    if (n < 1 || copies < 0 || copies > n || op->n_in != 4 * n + copies + 3)
+        return misfit(p, op, "wants parameters, moments and gradients in equal number, copies of the first, and three scalars", err);
     for (int i = 0; i < n; i++)
         for (int k = 1; k < 4; k++)
-            if (!shape_equal(in_shape(p, op, i), in_shape(p, op, k * n + i)))
+            if (!shape_equal(in_shape(p, op, i), in_shape(p, op, k * n + i + (k == 3) * copies)))
                 return misfit(p, op, "parameter, moments and gradient must have one shape", err);
+    for (int i = 0; i < copies; i++)
+        if (!shape_equal(in_shape(p, op, i), in_shape(p, op, 3 * n + i)))
+            return misfit(p, op, "a parameter and its copy must have one shape", err);
     return OK;
 }
 
@@ -353,13 +365,13 @@ static enum status keep(const struct program *p, const struct op *op, struct sha
 int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_out;
-    return n != OP_PARTS ? n : kind == OP_ADAMW_ALL ? 3 * attrs->parts : attrs->parts;
+    return n != OP_PARTS ? n : op_info(kind)->n_updated == OP_PARTS ? op_updated(kind, attrs) : attrs->parts;
 }
 
 int op_updated(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_updated;
-    return n != OP_PARTS ? n : 3 * attrs->parts;
+    return n != OP_PARTS ? n : 3 * (kind == OP_ADAMW ? 1 : attrs->parts) + attrs->copies;
 }
 
 /* ---- FLOPs ---- */
@@ -511,8 +523,8 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
     [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
     [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, squares, all_squares,    NULL,              0, 0},
-    [OP_CLIP]             = {"clip",             2, INT_MAX, 2, scalar, none,            NULL,              0, 0},
-    [OP_ADAMW]            = {"adamw",            7, 7, 3, adamw,       many_per_element, NULL,              0, 3},
+    [OP_CLIP]             = {"clip",             2, INT_MAX, 2, clip, none,              NULL,              0, 0},
+    [OP_ADAMW]            = {"adamw",            7, 8, OP_PARTS, adamw, many_per_element, NULL,             0, OP_PARTS},
     [OP_HOST_READ]        = {"host_read",        1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
     [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0, true},
     [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0, true},
@@ -523,9 +535,11 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    many_per_element, NULL,              FIRST | SECOND, 0},
     [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    few_per_element,  NULL,              FIRST | SECOND, 0},
     [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, linear_gelu_flops, NULL,      0, 0, true},
-    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 3, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0, true},
+    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 4, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0, true},
     [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_all_flops, NULL,    0, OP_PARTS},
     [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
+    [OP_CAST]             = {"cast",             1, 1, 1, like_first,  none,             NULL,              0, 0},
+    [OP_RESCALE]          = {"rescale",          3, 3, 2, nothing,     none,             NULL,              0, 2},
 };
 
 double op_gradient_share(const struct program *p, const struct op *op)

@@ -11,6 +11,8 @@ struct program;
 struct op;
 struct shape;
 
+enum dtype { F32, BF16, F16, I32 };
+
 /* Shapes in the comments: B batch, T sequence, D width, H heads, V vocabulary, N any leading dimensions. */
 enum op_kind {
     OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D) */
@@ -43,8 +45,10 @@ enum op_kind {
     OP_DIVIDE,          /* x, by (scalar) -> x / by */
     OP_ZERO,            /* x in place */
     OP_SUM_SQUARES,     /* x, or n of them -> sum of squares, or one of each (n) */
-    OP_CLIP,            /* loss, sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite */
-    OP_ADAMW,           /* param, m, v in place; grad, lr, step, factor; nothing changes when factor is NaN */
+    OP_CLIP,            /* loss[, loss scale], sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite.
+                           attrs.scaled: gradients are scale times too large; the norm is the true one, the factor takes the scale off */
+    OP_ADAMW,           /* param, m, v[, copy] in place; grad, lr, step, factor; nothing changes when factor is NaN. attrs.copies is 1
+                           where a narrow copy of the parameter is written, too */
     OP_HOST_READ,       /* scalar -> host scalar */
     /* what passes put in the place of several ops above */
     OP_PROJECT,         /* x, n weights[, n biases] -> n products x w^T + bias: attrs.parts is n */
@@ -58,18 +62,27 @@ enum op_kind {
     OP_ADD_LAYERNORM,   /* x, r, gain, shift -> norm of x + r, x + r, mean (N), rstd (N) */
     OP_ADD_RMSNORM,     /* x, r, gain -> norm of x + r, x + r, rstd (N) */
     OP_LINEAR_GELU,     /* x, w, bias -> gelu(u)[, its slope gelu'(u)], u = x w^T + bias: attrs.parts is 1 or 2 */
-    OP_LINEAR_LOSS,     /* x (N..,D), w (V,D), targets -> mean loss, count[, dx, dw]: attrs.parts is 2 or 4. The
-                           logits are never whole in memory; gradients are of the mean loss */
-    OP_ADAMW_ALL,       /* n params, n m, n v in place; n grads, lr, step, factor: attrs.parts is n */
+    OP_LINEAR_LOSS,     /* x (N..,D), w (V,D), targets[, loss scale] -> mean loss, count[, dx, dw]: attrs.parts is 2 or 4. The
+                           logits are never whole in memory; gradients are of the mean loss, times the scale */
+    OP_ADAMW_ALL,       /* n params, n m, n v, k copies of the first k params in place; n grads, lr, step, factor: attrs.parts is n,
+                           attrs.copies k */
     OP_KEEP,            /* ring (R,n) in place, step, n scalars: row step mod R gets them */
+    OP_CAST,            /* x -> x in the type attrs.to */
+    OP_RESCALE,         /* loss scale, count i32 in place; factor: halves the scale and restarts the count where the factor is NaN;
+                           doubles it after every attrs.total steps in a row where it is not */
     OP_KINDS
 };
 
+enum rounding { ROUND_NO, ROUND_TF32, ROUND_BF16 };
+
 struct op_attrs {
     bool trans_a, trans_b, inverse, causal;
-    bool bf16;                              /* products: operands are rounded to bf16, sums are f32 */
+    enum rounding round;                    /* products: what f32 operands are rounded to; sums are f32 */
+    enum dtype to;                          /* OP_CAST */
     int32_t heads, kv_heads;
     int32_t parts;                          /* ops over several values at once: how many */
+    int32_t copies;                         /* of parameters, that an optimizer writes */
+    bool scaled;                            /* OP_CLIP: the second input is the loss scale */
     int64_t rows, cols;                     /* constants: their shape */
     float scale;                            /* attention: factor on the product */
     float eps, value, prob;
@@ -96,12 +109,17 @@ struct op_info {
     op_cost_fn *bytes;                      /* NULL: every input and output once */
     unsigned reuse;                         /* bit i: output 0 may take the memory of input i when it dies here */
     int n_updated;                          /* the first so many inputs are updated in place and are the outputs */
-    bool product;                           /* of matrices, outside of attention: its operands may be bf16, its kernel timed */
+    bool product;                           /* of matrices, outside of attention: its operands may be rounded, its kernel timed */
 };
 
 extern const struct op_info op_table[OP_KINDS];
 int op_outputs(enum op_kind kind, const struct op_attrs *attrs);        /* n_out, or what attrs.parts makes it */
 int op_updated(enum op_kind kind, const struct op_attrs *attrs);        /* n_updated, likewise */
+
+/* What type a value of an op may have; types.c says more. */
+enum op_type { TYPE_F32 = 'f', TYPE_I32 = 'i', TYPE_ALIKE = 'n', TYPE_OPERAND = 'o', TYPE_ANY = 'a', TYPE_NARROW = 'h', TYPE_WHATEVER = 'x' };
+enum op_type op_in_type(const struct op *op, int i);
+enum op_type op_out_type(const struct op *op, int i);
 
 static inline const struct op_info *op_info(enum op_kind kind) { return &op_table[kind]; }
 

@@ -18,14 +18,14 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
         {"heads", a->heads}, {"kv_heads", a->kv_heads}, {"rows", (double)a->rows}, {"cols", (double)a->cols},
         {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base}, {"lr", a->lr},
         {"weight_decay", a->weight_decay}, {"beta1", a->beta1}, {"beta2", a->beta2}, {"max_norm", a->max_norm},
-        {"warmup", (double)a->warmup}, {"total", (double)a->total},
+        {"warmup", (double)a->warmup}, {"total", (double)a->total}, {"copies", a->copies}, {"scaled", a->scaled},
     };
     if (a->trans_a || a->trans_b)
         fprintf(to, " %c%c", a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
     if (a->inverse)
         fputs(" inverse", to);
-    if (a->bf16)
-        fputs(" bf16", to);
+    if (a->round != ROUND_NO)
+        fputs(a->round == ROUND_BF16 ? " bf16" : " tf32", to);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].value != 0)
             fprintf(to, " %s=%.6g", list[i].name, list[i].value);
@@ -50,8 +50,9 @@ static void print_op(const struct program *p, int at, FILE *to)
     for (int i = 0; i < op->n_out; i++)
         fprintf(to, " %%%d", op->out[i]);
     const struct value *v = &p->values[op->out[0]];
-    fprintf(to, "  %s %s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, shape_text(v->shape, shape), op_flops(p, op) / 1e6,
-            op_bytes(p, op) / 1e6, op->made_by, op->timed ? " timed" : "");
+    fprintf(to, "  %s %s%s%s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, v->dtype == F32 ? "" : dtype_name(v->dtype),
+            v->dtype == F32 ? "" : " ", shape_text(v->shape, shape), op_flops(p, op) / 1e6, op_bytes(p, op) / 1e6, op->made_by,
+            op->timed ? " timed" : "");
 }
 
 struct program_cost program_cost(const struct program *p, enum phase phase)

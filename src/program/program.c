@@ -111,7 +111,7 @@ static value_id add_output(struct program *p, const struct op *op, const char *n
     char text[192];
     if (i)
         snprintf(text, sizeof text, "%s.%d", name, i);
-    return program_add_value(p, i ? text : name, output_kind(p, op), F32, shape);
+    return program_add_value(p, i ? text : name, output_kind(p, op), op_result_type(p, op, i), shape);
 }
 
 int program_add_op(struct program *p, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in,

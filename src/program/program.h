@@ -16,7 +16,6 @@
 #include "core/peaks.h"
 #include "program/ops.h"
 
-enum dtype { F32, BF16, I32 };
 enum value_kind {
     VALUE_PARAMETER,
     VALUE_ACTIVATION,
@@ -87,6 +86,7 @@ struct program {
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
     bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
+    enum dtype narrow;                      /* what the pass mixed-precision makes of activations: BF16 or F16; F32: it only rounds operands */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */
@@ -143,6 +143,11 @@ struct op_roof { double arithmetic_us, traffic_us; };
 struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks);
 /* The larger of the two; *memory_bound (may be NULL) says which it is. */
 double op_floor_us(const struct program *p, const struct op *op, const struct peaks *peaks, bool *memory_bound);
+/* What an op multiplies: its peak is that of these numbers. */
+enum numbers op_numbers(const struct program *p, const struct op *op);
+/* types.c: the type that an output gets from the inputs, and the first value whose type does not fit; NO_VALUE: all do. */
+enum dtype op_result_type(const struct program *p, const struct op *op, int i);
+value_id op_mistyped_value(const struct program *p, const struct op *op);
 double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
 double program_runs_per_step(const struct program *p);      /* of all its ops */
 int64_t program_parameters(const struct program *p);        /* trained numbers */
@@ -155,6 +160,7 @@ int64_t shape_last(struct shape s);                         /* the last dimensio
 const char *shape_text(struct shape s, char out[64]);       /* "(8, 128, 256)" */
 size_t dtype_size(enum dtype t);
 const char *dtype_name(enum dtype t);
+static inline bool dtype_is_narrow(enum dtype t) { return t == BF16 || t == F16; }      /* a float of 16 bits */
 const char *value_kind_name(enum value_kind k);
 const char *phase_name(enum phase p);
 size_t value_bytes(const struct value *v);

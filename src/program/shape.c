@@ -46,8 +46,8 @@ const char *shape_text(struct shape s, char out[64])
     return out;
 }
 
-size_t dtype_size(enum dtype t) { return t == BF16 ? 2 : 4; }
-const char *dtype_name(enum dtype t) { return (const char *[]){"f32", "bf16", "i32"}[t]; }
+size_t dtype_size(enum dtype t) { return dtype_is_narrow(t) ? 2 : 4; }
+const char *dtype_name(enum dtype t) { return (const char *[]){"f32", "bf16", "f16", "i32"}[t]; }
 
 const char *value_kind_name(enum value_kind k)
 {

@@ -27,6 +27,13 @@ static enum status shape_error(const struct program *p, int at, value_id v, stru
     return op_error(p, at, v, what, err);
 }
 
+static enum status type_error(const struct program *p, int at, value_id v, struct error *err)
+{
+    char what[96];
+    snprintf(what, sizeof what, "is %s, which does not fit the op and its other values", dtype_name(p->values[v].dtype));
+    return op_error(p, at, v, what, err);
+}
+
 /* The executor runs phase after phase, so the list must be in that order too. */
 static enum status check_phase(const struct program *p, int at, struct error *err)
 {
@@ -57,8 +64,8 @@ static enum status check_inputs(const struct program *p, int at, const bool *wri
             return BAD_INPUT;
         if (!written[v])
             return op_error(p, at, v, "is read before it is written", err);
-        if (op->phase == PHASE_SETUP && p->values[v].kind != VALUE_TABLE)
-            return op_error(p, at, v, "is read by the setup, which has only tables", err);
+        if (op->phase == PHASE_SETUP && p->values[v].kind != VALUE_TABLE && p->values[v].kind != VALUE_PARAMETER)
+            return op_error(p, at, v, "is read by the setup, which has only tables and parameters", err);
     }
     return OK;
 }
@@ -70,10 +77,13 @@ static enum status check_outputs(const struct program *p, int at, bool *written,
     struct error why;
     if (op_info(op->kind)->shapes(p, op, shapes, &why))
         return error_set(err, BAD_INPUT, "op %d (layer %d, made by %s): %s", at, op->layer, op->made_by, why.text);
+    for (int i = 0; i < op->n_out; i++)
+        if (check_exists(p, at, op->out[i], err))
+            return BAD_INPUT;
+    if (op_mistyped_value(p, op) != NO_VALUE)
+        return type_error(p, at, op_mistyped_value(p, op), err);
     for (int i = 0; i < op->n_out; i++) {
         const value_id v = op->out[i];
-        if (check_exists(p, at, v, err))
-            return BAD_INPUT;
         if (is_update(op, i)) {
             if (!value_is_persistent(&p->values[v]) || p->values[v].kind == VALUE_INPUT || p->values[v].kind == VALUE_HOST)
                 return op_error(p, at, v, "is updated in place but does not persist", err);

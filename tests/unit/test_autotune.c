@@ -168,7 +168,7 @@ static void test_what_is_the_same_work(void **state)
     assert_int_equal(runs, 0);
     assert_int_equal(chosen(one, 5, 60, 90, 90, &runs), 0);
     assert_true(runs > 0);
-    a->program->ops[0].attrs.bf16 = true;
+    a->program->ops[0].attrs.round = ROUND_BF16;
     fake_runs = 0;
     cpu_tune(tuned, &a->call, 1);
     assert_true(fake_runs > 0);

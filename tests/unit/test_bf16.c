@@ -142,7 +142,7 @@ static struct plain run_case(struct program **p, const struct op_case *c, struct
     value_id in[CASE_INPUTS];
     char name[16];
     struct op_attrs attrs = c->attrs;
-    attrs.bf16 = bf16;
+    attrs.round = bf16 ? ROUND_BF16 : ROUND_NO;
     *p = program_new("case");
     for (int i = 0; i < case_inputs(c); i++) {
         snprintf(name, sizeof name, "in%d", i);

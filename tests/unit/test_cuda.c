@@ -153,7 +153,7 @@ static struct plain run_on_gpu(struct program *p, const struct op_case *c, struc
 /* Once: by itself. Three times: the third is a replay. */
 static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
 {
-    const double *within = p->ops[0].attrs.bf16 ? bf16_tolerances : tolerances;
+    const double *within = p->ops[0].attrs.round == ROUND_BF16 ? bf16_tolerances : tolerances;
     struct plain a = run_on_gpu(p, c, v, 1), b = run_on_gpu(p, c, v, 3);
     compare(c, v, &a, should, within);
     assert_same_bits(c, v, &a, &b);
@@ -164,7 +164,7 @@ static void check_variant(struct program *p, const struct op_case *c, struct var
 static void check_case(const struct op_case *c, bool nan, bool bf16)
 {
     struct program *p = program_of_case(c);
-    p->ops[0].attrs.bf16 = bf16;
+    p->ops[0].attrs.round = bf16 ? ROUND_BF16 : ROUND_NO;
     struct plain should = on_reference(p, c, nan);
     for (int alias = -1; alias < p->ops[0].n_in; alias++)
         if (alias < 0 || may_alias(p, alias))

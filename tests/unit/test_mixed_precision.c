@@ -21,8 +21,8 @@ static int count_marked(const struct program *p)
 {
     int n = 0;
     for (int i = 0; i < p->n_ops; i++) {
-        n += p->ops[i].attrs.bf16;
-        assert_true(!p->ops[i].attrs.bf16 || is_product(p->ops[i].kind));
+        n += p->ops[i].attrs.round == ROUND_BF16;
+        assert_true(p->ops[i].attrs.round == ROUND_NO || is_product(p->ops[i].kind));
     }
     return n;
 }
@@ -96,7 +96,7 @@ static void test_floor(void **state)
     const double f32 = op_floor_us(p, &p->ops[0], &peaks, &memory);
     assert_near(f32, 2.0 * 64 * 64 * 64 / 2e3, 1e-9, "the floor in f32");
     assert_true(program_peak(p, &peaks).gflops == 2 && !program_peak(p, &peaks).bf16);
-    p->ops[0].attrs.bf16 = true;
+    p->ops[0].attrs.round = ROUND_BF16;
     assert_true(program_peak(p, &peaks).gflops == 8 && program_peak(p, &peaks).bf16);
     assert_near(op_floor_us(p, &p->ops[0], &peaks, &memory), f32 / 4, 1e-9, "the floor in bf16");
     peaks.bf16_gflops = 0;

@@ -103,7 +103,7 @@ static void test_parts_by_hand(void **state)
     /* the same step with operands in bf16, of which the machine multiplies four times as many */
     struct profile_input bf16 = in;
     bf16.peaks.bf16_gflops = 40;
-    p->ops[0].attrs.bf16 = true;
+    p->ops[0].attrs.round = ROUND_BF16;
     assert_ok(profile_build(&out, &bf16, &err), err);
     assert_true(out.mfu_peak.bf16 && out.mfu_peak.gflops == 40);
     assert_near(out.mfu_percent, 10 / 1.9e-6 / 1e9 / 40 * 100, 1e-9, "MFU in bf16");

@@ -478,7 +478,8 @@ _Static_assert(sizeof(struct op_attrs) == 128, "op_attrs_equal and test_attribut
 static void test_attributes(void **state)
 {
     (void)state;
-    DIFFERS(trans_a); DIFFERS(trans_b); DIFFERS(inverse); DIFFERS(causal); DIFFERS(bf16);
+    DIFFERS(trans_a); DIFFERS(trans_b); DIFFERS(inverse); DIFFERS(causal); DIFFERS(round); DIFFERS(to); DIFFERS(copies);
+    DIFFERS(scaled);
     DIFFERS(heads); DIFFERS(kv_heads); DIFFERS(parts); DIFFERS(rows); DIFFERS(cols);
     DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(seed); DIFFERS(stream);
     DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);

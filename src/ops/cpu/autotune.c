@@ -57,7 +57,7 @@ static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOS
                      c->kernel->name, a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
     if (a->parts && n < KEY_MOST)
         n += snprintf(key + n, (size_t)(KEY_MOST - n), " parts=%d", a->parts);
-    if (a->bf16 && n < KEY_MOST)
+    if (a->round == ROUND_BF16 && n < KEY_MOST)
         n += snprintf(key + n, (size_t)(KEY_MOST - n), " bf16");
     for (int i = 0; i < c->op->n_in && n < KEY_MOST; i++)
         n += snprintf(key + n, (size_t)(KEY_MOST - n), " %s %s", dtype_name(call_in(c, i)->dtype),

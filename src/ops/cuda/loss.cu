@@ -57,7 +57,7 @@ static struct head head_of(const struct program *p, const struct op *op)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     const int64_t rows = shape_rows(x), fit = at_least(1, LOGITS / w.dim[0] / CHUNK_UNIT) * CHUNK_UNIT;
-    return {rows, shape_last(x), w.dim[0], at_most(fit, rows), op->attrs.parts == 4, op->attrs.bf16};
+    return {rows, shape_last(x), w.dim[0], at_most(fit, rows), op->attrs.parts == 4, op->attrs.round == ROUND_BF16};
 }
 
 /* The scratch of a call, cut into parts. */

@@ -46,13 +46,13 @@ static void *after(void *room, size_t bytes) { return (char *)room + bytes; }
 
 static size_t two_operands_scratch(const struct program *p, const struct op *op)
 {
-    const bool bf16 = op->attrs.bf16;
+    const bool bf16 = op->attrs.round == ROUND_BF16;
     return operand_room(count_of(p, op->in[0]), bf16) + operand_room(count_of(p, op->in[1]), bf16);
 }
 
 static void matmul_launch(const struct cuda_call *c)
 {
-    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.bf16;
+    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.round == ROUND_BF16;
     const struct shape as = cuda_in(c, 0)->shape, bs = cuda_in(c, 1)->shape;
     const int64_t m = ta ? shape_last(as) : shape_rows(as), k = ta ? shape_rows(as) : shape_last(as);
     const int64_t n = tb ? shape_rows(bs) : shape_last(bs);
@@ -77,7 +77,7 @@ static __global__ void bias_gelu(float *y, float *slope, const float *bias, int6
 
 static void linear_gelu_launch(const struct cuda_call *c)
 {
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     const struct shape x = cuda_in(c, 0)->shape;
     const int64_t rows = shape_rows(x), k = shape_last(x), n = shape_last(cuda_out(c, 0)->shape);
     const struct operand a = cuda_operand(c, in_floats(c, 0), rows * k, false, bf16, c->scratch);
@@ -94,7 +94,7 @@ static size_t largest_room(const struct program *p, const struct op *op, int fir
 {
     size_t most = 0;
     for (int i = first; i < first + n; i++) {
-        const size_t room = operand_room(count_of(p, op->in[i]), op->attrs.bf16);
+        const size_t room = operand_room(count_of(p, op->in[i]), op->attrs.round == ROUND_BF16);
         most = room > most ? room : most;
     }
     return most;
@@ -108,7 +108,7 @@ static size_t project_scratch(const struct program *p, const struct op *op)
 static void project_launch(const struct cuda_call *c)
 {
     const int parts = c->op->attrs.parts;
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     const struct shape s = cuda_in(c, 0)->shape;
     const int64_t rows = shape_rows(s), k = shape_last(s);
     const struct operand x = cuda_operand(c, in_floats(c, 0), rows * k, false, bf16, c->scratch);
@@ -131,7 +131,7 @@ static size_t project_grad_scratch(const struct program *p, const struct op *op)
 static void project_grad_launch(const struct cuda_call *c)
 {
     const int parts = c->op->attrs.parts;
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     const int64_t rows = shape_rows(cuda_out(c, 0)->shape), width = shape_last(cuda_out(c, 0)->shape);
     void *room = after(c->scratch, largest_room(c->program, c->op, 0, parts));
     for (int i = 0; i < parts; i++) {

@@ -11,7 +11,7 @@ void ref_linear_gelu(const struct kernel_call *c, const struct kernel_thread *t)
     (void)t;
     const int64_t rows = shape_rows(call_in(c, 0)->shape), depth = shape_last(call_in(c, 0)->shape);
     const int64_t n = shape_last(call_out(c, 0)->shape);
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     const float *x = c->in[0], *w = c->in[1], *bias = c->in[2];    /* (rows, depth), (n, depth), (n) */
     float *y = c->out[0], *slope = c->op->n_out > 1 ? c->out[1] : NULL;     /* (rows, n) */
     for (int64_t i = 0; i < rows; i++)

@@ -20,7 +20,7 @@ static void row_gradients(const struct kernel_call *c, int64_t r, double log_sum
     const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape);
     const float *x = (const float *)c->in[0] + r * n, *w = c->in[1];        /* (D), (V, D) */
     const int32_t *targets = c->in[2];
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     float *dx = (float *)c->out[2] + r * n, *dw = c->out[3];                /* (D), (V, D) */
     for (int64_t v = 0; v < vocab; v++) {
         double dz = (exp(dot(x, w + v * n, n, bf16) - log_sum) - (v == targets[r])) / count;
@@ -51,7 +51,7 @@ void ref_linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t vocab = call_in(c, 1)->shape.dim[0], n = shape_last(call_in(c, 1)->shape), rows = in_count(c, 2);
     const float *w = c->in[1];
     const int32_t *targets = c->in[2];
-    const bool gradients = c->op->attrs.parts == 4, bf16 = c->op->attrs.bf16;
+    const bool gradients = c->op->attrs.parts == 4, bf16 = c->op->attrs.round == ROUND_BF16;
     double sum = 0, count = 0;
     for (int64_t r = 0; r < rows; r++)
         count += targets[r] >= 0;

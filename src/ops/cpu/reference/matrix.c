@@ -9,7 +9,7 @@ void ref_matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const struct matmul_dims d = matmul_dims(c->program, c->op);
-    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.bf16;
+    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.round == ROUND_BF16;
     const float *a = c->in[0], *b = c->in[1], *bias = c->op->n_in > 2 ? c->in[2] : NULL;
     float *y = c->out[0];           /* (m, n) */
     for (int64_t i = 0; i < d.m; i++)

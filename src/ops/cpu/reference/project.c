@@ -23,14 +23,14 @@ void ref_project(const struct kernel_call *c, const struct kernel_thread *t)
     const struct shape x = call_in(c, 0)->shape;
     for (int i = 0; i < parts; i++)
         product(c->out[i], c->in[0], c->in[1 + i], c->op->n_in > 1 + parts ? c->in[1 + parts + i] : NULL, shape_rows(x),
-                shape_last(call_out(c, i)->shape), shape_last(x), c->op->attrs.bf16);
+                shape_last(call_out(c, i)->shape), shape_last(x), c->op->attrs.round == ROUND_BF16);
 }
 
 void ref_project_grad(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     const int parts = c->op->attrs.parts;
-    const bool bf16 = c->op->attrs.bf16;
+    const bool bf16 = c->op->attrs.round == ROUND_BF16;
     const int64_t rows = shape_rows(call_out(c, 0)->shape), width = shape_last(call_out(c, 0)->shape);
     float *dx = c->out[0];          /* (rows, width) */
     for (int64_t i = 0; i < rows; i++)

@@ -93,7 +93,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
     TUNED(gemm)(&(struct gemm){
         .m = rows, .n = cols, .k = k, .a = (const float *)c->in[0] + b.rows.lo * k, .a_row = k, .a_col = 1,
         .b = (const float *)c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true, .c = u, .ldc = n, .scale = 1,
-        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
+        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
     for (int64_t i = 0; i < rows; i++)
         finish_row(y + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
 }

@@ -36,7 +36,7 @@ static struct sizes sizes_of(const struct program *p, const struct op *op)
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
     s.chunk = chunk_rows(s.rows, s.vocab);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
-               !op->attrs.bf16;
+               op->attrs.round == ROUND_NO;
     return s;
 }
 

@@ -15,7 +15,7 @@ static void find_logits(const struct work *w)
             .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
             .b = (const float *)w->c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true,
             .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
-            .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
+            .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16});
     if (grid_choose(w->n, w->s.vocab, w->s.width, w->t->count).columns > 1)
         team_barrier(w->t->team);
 }
@@ -108,7 +108,7 @@ static void rows_gradient(const struct work *w)
     TUNED(gemm)(&(struct gemm){
         .m = m, .n = n, .k = vocab, .a = w->m.logits + b.rows.lo * vocab, .a_row = vocab, .a_col = 1,
         .b = (const float *)w->c->in[1] + b.cols.lo, .ldb = width, .c = dx + b.rows.lo * width + b.cols.lo, .ldc = width,
-        .scale = 1, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
+        .scale = 1, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16});
     for (int64_t i = b.rows.lo; i < b.rows.hi; i++) {
         const float *from = dx + i * width, factor = w->m.factors[i];
         float *to = whole + row_of(w, i) * width;
@@ -128,7 +128,7 @@ static void weight_gradient(const struct work *w)
             .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = w->n, .a = w->m.logits + b.rows.lo, .a_row = 1,
             .a_col = vocab, .b = w->m.x + b.cols.lo, .ldb = width,
             .c = (float *)w->c->out[3] + b.rows.lo * width + b.cols.lo, .ldc = width, .scale = 1,
-            .accumulate = w->first > 0, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.bf16});
+            .accumulate = w->first > 0, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16});
 }
 
 void TUNED(loss_products)(const struct work *w)

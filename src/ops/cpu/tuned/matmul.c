@@ -17,7 +17,7 @@ static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
         .b = (const float *)c->in[1] + (tb ? cols.lo * d.k : cols.lo), .ldb = tb ? d.k : d.n, .b_transposed = tb,
         .c = (float *)c->out[0] + rows.lo * d.n + cols.lo, .ldc = d.n, .scale = 1,
         .bias = c->op->n_in > 2 ? (const float *)c->in[2] + cols.lo : NULL, .kernel = (enum gemm_kernel)c->variant,
-        .bf16 = c->op->attrs.bf16});
+        .bf16 = c->op->attrs.round == ROUND_BF16});
 }
 
 const struct kernel TUNED(matmul)[] = {

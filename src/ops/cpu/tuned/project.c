@@ -21,7 +21,7 @@ static void part_block(const struct kernel_call *c, int part, struct span rows, 
         .b = (const float *)c->in[1 + part] + cols.lo * k, .ldb = k, .b_transposed = true,
         .c = (float *)c->out[part] + rows.lo * n + cols.lo, .ldc = n, .scale = 1,
         .bias = c->op->n_in > 1 + parts ? (const float *)c->in[1 + parts + part] + cols.lo : NULL,
-        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
+        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
 }
 
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
@@ -60,7 +60,7 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
             .a = (const float *)c->in[i] + rows.lo * k, .a_row = k, .a_col = 1,
             .b = (const float *)c->in[parts + i] + cols.lo, .ldb = n, .b_transposed = false,
             .c = (float *)c->out[0] + rows.lo * n + cols.lo, .ldc = n, .scale = 1, .accumulate = i > 0,
-            .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.bf16});
+            .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
     }
 }
 
