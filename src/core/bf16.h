@@ -14,11 +14,14 @@ static inline uint16_t bf16_bits(float x)
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-static inline float bf16_round(float x)
+static inline float bf16_value(uint16_t half)
 {
-    const uint32_t bits = (uint32_t)bf16_bits(x) << 16;
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+
+static inline float bf16_round(float x) { return bf16_value(bf16_bits(x)); }
 
 #endif

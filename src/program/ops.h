@@ -93,6 +93,10 @@ struct op_attrs {
     int64_t warmup, total;
 };
 
+/* What OP_RESCALE leaves the loss scale within. */
+#define LEAST_LOSS_SCALE 1.0f
+#define MOST_LOSS_SCALE 0x1p24f
+
 bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b);
 
 enum { OP_MAX_OUT = 4, OP_PARTS = -1 };     /* OP_PARTS in n_out or n_updated: it depends on attrs.parts */

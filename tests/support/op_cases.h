@@ -13,6 +13,7 @@ enum content {
     FIXED,              /* numbers that are not differentiated */
     MASK,               /* 0, and -inf where the column is above the row */
     POSITIVE,
+    LARGE,              /* one number: 1024 */
     PROBABILITIES,      /* rows that sum to one */
     LOG_PROBABILITIES,
     IDS,                /* i32 below 5: tables of the cases have at least five rows */
@@ -54,6 +55,8 @@ struct op_case {
 
 /* Parameters, moments and gradients of several tensors, their shapes in parentheses; then lr, step and factor. */
 #define MANY(n)        {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .parts = n}
+#define COPIED         {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .copies = 1}
+#define MANY_COPIED(n, k) {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .parts = n, .copies = k}
 #define SCALARS        ONE(POSITIVE), ONE(COUNTER), ONE(POSITIVE)
 #define ROLE_1(c, a)          {c, SHAPE a}
 #define ROLE_2(c, a, b)       ROLE_1(c, a), ROLE_1(c, b)
@@ -92,6 +95,11 @@ static const struct op_case op_cases[] = {
     {OP_MATMUL, {.trans_b = true}, {X(203, 131), X(151, 131), X(151)}},
     {OP_MATMUL, {0}, {X(203, 131), X(131, 151)}},
     {OP_MATMUL, {.trans_a = true}, {X(131, 203), X(131, 151)}},
+
+    /* rows of whole 16 bytes in every type */
+    {OP_MATMUL, {.trans_b = true}, {X(64, 64), X(96, 64), X(96)}},
+    {OP_MATMUL, {0}, {X(2, 32, 96), X(96, 64)}},
+    {OP_MATMUL, {.trans_a = true}, {X(128, 64), X(128, 32)}},
 
     {OP_SUM_LEADING, {0}, {X(1, 1), X(1)}},
     {OP_SUM_LEADING, {0}, {X(3, 5), X(5)}},
@@ -244,6 +252,12 @@ static const struct op_case op_cases[] = {
     {OP_CLIP, {0}, {SCALAR, ONE(POSITIVE)}},
     {OP_CLIP, {.max_norm = 1}, {SCALAR, ONE(NOT_A_NUMBER), ONE(POSITIVE)}},
     {OP_CLIP, {.max_norm = 1}, {ONE(NOT_A_NUMBER), ONE(POSITIVE)}},
+    {OP_CLIP, {.max_norm = 0.5f, .scaled = true}, {SCALAR, ONE(POSITIVE), ONE(POSITIVE), OF(POSITIVE, 3)}},
+    {OP_CLIP, {.scaled = true}, {SCALAR, ONE(POSITIVE), ONE(NOT_A_NUMBER)}},
+    {OP_RESCALE, {.total = 3}, {ONE(POSITIVE), ONE(COUNTER), ONE(POSITIVE)}},
+    {OP_RESCALE, {.total = 300}, {ONE(POSITIVE), ONE(COUNTER), ONE(POSITIVE)}},
+    {OP_RESCALE, {.total = 3}, {ONE(LARGE), ONE(COUNTER), ONE(NOT_A_NUMBER)}},
+    {OP_RESCALE, {.total = 3}, {ONE(POSITIVE), ONE(COUNTER), ONE(NOT_A_NUMBER)}},
     ADAMW_OF(1),
     ADAMW_OF(5, 33),
     ADAMW_OF(3, 130),
@@ -302,6 +316,7 @@ static const struct op_case op_cases[] = {
     {OP_LINEAR_LOSS, {.parts = 4}, {X(3, 5), X(7, 5), OF(PADDING, 3)}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(97, 5), X(6, 5), OF(IDS, 97)}},                  /* no padding: read in place */
     {OP_LINEAR_LOSS, {.parts = 4}, {X(203, 131), X(151, 131), OF(TARGETS, 203)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(7, 17), X(9, 17), OF(TARGETS, 7), ONE(LARGE)}},
 
     /* many tensors in one sweep: below, at and above the unit that threads divide them by */
     {OP_SUM_SQUARES, {0}, {X(1), X(63), X(64), X(65), X(1, 1)}},
@@ -311,6 +326,16 @@ static const struct op_case op_cases[] = {
     {OP_ADAMW_ALL, MANY(2), {SETS_2((1), (97, 101))}},
     {OP_ADAMW_ALL, MANY(5), {SETS_5((64), (65), (1), (3, 130), (63))}},
     {OP_ADAMW_ALL, MANY(1), {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), X(5, 33), ONE(POSITIVE), ONE(COUNTER), ONE(NOT_A_NUMBER)}},
+    {OP_ADAMW, COPIED, {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), OF(FIXED, 5, 33), X(5, 33), SCALARS}},
+    {OP_ADAMW, COPIED, {X(5), X(5), OF(POSITIVE, 5), OF(FIXED, 5), X(5), ONE(POSITIVE), ONE(COUNTER), ONE(NOT_A_NUMBER)}},
+    {OP_ADAMW_ALL, MANY_COPIED(2, 1), {ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(POSITIVE, (97, 101), (3)),
+                                       OF(FIXED, 97, 101), ROLE_2(NORMAL, (97, 101), (3)), SCALARS}},
+    {OP_ADAMW_ALL, MANY_COPIED(2, 2), {ROLE_2(NORMAL, (8, 64), (65)), ROLE_2(NORMAL, (8, 64), (65)), ROLE_2(POSITIVE, (8, 64), (65)),
+                                       ROLE_2(FIXED, (8, 64), (65)), ROLE_2(NORMAL, (8, 64), (65)), SCALARS}},
+    {OP_CAST, {.to = BF16}, {X(1)}},
+    {OP_CAST, {.to = BF16}, {X(5, 33)}},
+    {OP_CAST, {.to = F16}, {X(3, 130)}},
+    {OP_CAST, {.to = F32}, {X(64, 8)}},
     {OP_KEEP, {0}, {X(1, 1), ONE(COUNTER), SCALAR}},
     {OP_KEEP, {0}, {X(3, 2), ONE(COUNTER), SCALAR, SCALAR}},
     {OP_KEEP, {0}, {X(64, 3), ONE(COUNTER), SCALAR, SCALAR, SCALAR}},

@@ -4,23 +4,41 @@
 
 #include "support/op_fill.h"
 
+/* Which values of a case are of 16 bits: those with one of these letters (program/types.c). Copies are so in any case. */
+struct typing {
+    enum dtype type;
+    const char *letters;
+};
+
+static inline enum dtype type_of(struct typing t, enum op_type letter)
+{
+    if (letter == TYPE_I32)
+        return I32;
+    return letter == TYPE_NARROW ? (t.type == F32 ? BF16 : t.type) : strchr(t.letters, (int)letter) ? t.type : F32;
+}
+
 /* A program of the one op, whose inputs are given. */
-static inline struct program *program_of_case(const struct op_case *c)
+static inline struct program *program_of_typed_case(const struct op_case *c, struct typing types)
 {
     struct program *p = program_new("case");
     struct error err;
     value_id in[CASE_INPUTS];
     const int n = case_inputs(c);
+    const struct op like = {.kind = c->kind, .n_in = n, .attrs = c->attrs};
     for (int i = 0; i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "in%d", i);
         in[i] = program_add_value(p, name, i < op_updated(c->kind, &c->attrs) ? VALUE_STATE : VALUE_INPUT,
-                                  content_is_int(c->in[i].content) ? I32 : F32, c->in[i].shape);
+                                  content_is_int(c->in[i].content) ? I32 : type_of(types, op_in_type(&like, i)), c->in[i].shape);
     }
     program_add_op(p, c->kind, c->attrs, "out", n, in);
+    for (int i = op_updated(c->kind, &c->attrs); i < p->ops[0].n_out && c->kind != OP_CAST; i++)
+        p->values[p->ops[0].out[i]].dtype = type_of(types, op_out_type(&p->ops[0], i));
     assert_ok(program_validate(p, &err), err);
     return p;
 }
+
+static inline struct program *program_of_case(const struct op_case *c) { return program_of_typed_case(c, (struct typing){F32, ""}); }
 
 struct variant {
     struct backend *backend;
@@ -55,6 +73,9 @@ static inline void compare_floats(const struct op_case *c, struct variant v, int
     }
 }
 
+/* Two numbers that are nearly the same may be rounded to neighbours. */
+static inline double one_rounding(enum dtype type) { return type == BF16 ? 0x1p-7 : type == F16 ? 0x1p-10 : 0; }
+
 static inline void compare(const struct op_case *c, struct variant v, const struct plain *is, const struct plain *should,
                            const double tolerances[OP_KINDS])
 {
@@ -62,10 +83,15 @@ static inline void compare(const struct op_case *c, struct variant v, const stru
     for (int j = 0; j < op->n_out; j++) {
         const struct value *value = &is->program->values[op->out[j]];
         const void *a = is->memory[op->out[j]], *b = should->memory[op->out[j]];
-        if (value->dtype == I32)
+        const int64_t n = shape_count(value->shape);
+        if (value->dtype == I32) {
             assert_memory_equal(a, b, value_bytes(value));
-        else
-            compare_floats(c, v, j, a, b, shape_count(value->shape), tolerances[c->kind]);
+            continue;
+        }
+        float *x = widened(a, n, value->dtype), *y = widened(b, n, value->dtype);
+        compare_floats(c, v, j, x, y, n, tolerances[c->kind] + one_rounding(value->dtype));
+        free(x);
+        free(y);
     }
 }
 
@@ -82,6 +108,7 @@ static inline bool may_alias(const struct program *p, int i)
 {
     const struct op *op = &p->ops[0];
     return (op_info(op->kind)->reuse >> i & 1) &&
+           p->values[op->in[i]].dtype == p->values[op->out[0]].dtype &&
            value_bytes(&p->values[op->in[i]]) == value_bytes(&p->values[op->out[0]]);
 }
 

@@ -2,9 +2,27 @@
 #ifndef HONE_TESTS_OP_FILL_H
 #define HONE_TESTS_OP_FILL_H
 
+#include "core/bf16.h"
+#include "core/f16.h"
 #include "core/rng.h"
 #include "support/op_cases.h"
 #include "support/plain.h"
+
+static inline void narrow_floats(uint16_t *to, const float *from, int64_t n, enum dtype type)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = type == BF16 ? bf16_bits(from[i]) : f16_bits(from[i]);
+}
+
+/* n numbers of a type as f32; the caller frees them. */
+static inline float *widened(const void *from, int64_t n, enum dtype type)
+{
+    float *to = plain_alloc((size_t)n * sizeof *to);
+    const uint16_t *half = from;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = type == F32 ? ((const float *)from)[i] : type == BF16 ? bf16_value(half[i]) : f16_value(half[i]);
+    return to;
+}
 
 static inline bool content_is_int(enum content c) { return c >= IDS && c <= COUNTER; }
 static inline bool content_has_gradient(enum content c) { return c == NORMAL || c == MASKED; }
@@ -32,6 +50,7 @@ static inline void fill_floats(float *x, const struct case_input *in, uint64_t k
         switch (in->content) {
         case MASKED: x[i] = is_masked(in->shape, i) ? -INFINITY : x[i]; break;
         case MASK: x[i] = is_masked(in->shape, i) ? -INFINITY : 0; break;
+        case LARGE: x[i] = 1024; break;
         case POSITIVE: x[i] = 0.1f + fabsf(x[i]); break;
         case NOT_A_NUMBER: x[i] = NAN; break;
         default: break;
@@ -63,11 +82,19 @@ static inline void fill_ints(int32_t *x, const struct case_input *in, uint64_t k
 /* Fills value v as input i of the case; the same numbers for the same case in every run. */
 static inline void fill_input(struct plain *x, value_id v, const struct op_case *c, int i)
 {
-    const uint64_t stream = (uint64_t)i * 16;
-    if (content_is_int(c->in[i].content))
-        fill_ints(x->memory[v], &c->in[i], (uint64_t)(c - op_cases), stream);
-    else
-        fill_floats(x->memory[v], &c->in[i], (uint64_t)(c - op_cases), stream);
+    const uint64_t stream = (uint64_t)i * 16, key = (uint64_t)(c - op_cases);
+    const enum dtype type = x->program->values[v].dtype;
+    const int64_t n = shape_count(c->in[i].shape);
+    if (content_is_int(c->in[i].content)) {
+        fill_ints(x->memory[v], &c->in[i], key, stream);
+        return;
+    }
+    float *wide = dtype_is_narrow(type) ? plain_alloc((size_t)n * sizeof *wide) : x->memory[v];
+    fill_floats(wide, &c->in[i], key, stream);
+    if (dtype_is_narrow(type)) {
+        narrow_floats(x->memory[v], wide, n, type);
+        free(wide);
+    }
 }
 
 #endif

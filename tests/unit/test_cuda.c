@@ -1,5 +1,6 @@
 /* Every op on a GPU against the CPU's reference, on every case of the table that serves test_ops: in place too, with a number that is
  * not one, and replayed from a graph. One test per op, so that a run tells of all that are wrong. Needs a GPU. */
+#include "ops/cpu/cpu_int.h"
 #include "support/gpu.h"
 #include "support/op_compare.h"
 
@@ -21,11 +22,12 @@ static const double tolerances[OP_KINDS] = {
     [OP_DIVIDE] = 2e-7,         [OP_CLIP] = 2e-7,
 };
 
-/* Products with operands in bf16, which both sides round alike; where one works on what another made, a number may be rounded to the
- * neighbour. */
-static const double bf16_tolerances[OP_KINDS] = {
-    [OP_MATMUL] = 4e-6, [OP_PROJECT] = 4e-6, [OP_PROJECT_GRAD] = 4e-6, [OP_LINEAR_GELU] = 1e-5, [OP_LINEAR_LOSS] = 2e-3,
+/* With values of 16 bits: one rounding of a result is allowed for beside these. What is stored narrow on the way costs more: the weights
+ * of attention and its gradients as operands, logits and their gradients. f16 has eight times the precision. */
+static const double narrow_tolerances[OP_KINDS] = {
+    [OP_ATTENTION] = 0x1p-7, [OP_ATTENTION_GRAD] = 0x1p-5, [OP_LINEAR_LOSS] = 0x1p-6, [OP_LINEAR_GELU] = 0x1p-7,
 };
+static const double tf32_tolerance = 0x1p-9;
 
 static struct backend *reference;
 
@@ -153,7 +155,10 @@ static struct plain run_on_gpu(struct program *p, const struct op_case *c, struc
 /* Once: by itself. Three times: the third is a replay. */
 static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
 {
-    const double *within = p->ops[0].attrs.round == ROUND_BF16 ? bf16_tolerances : tolerances;
+    double within[OP_KINDS];
+    for (int i = 0; i < OP_KINDS; i++)
+        within[i] = tolerances[i] + (op_has_narrow_values(p, &p->ops[0]) ? narrow_tolerances[i] : 0) +
+                    (p->ops[0].attrs.round == ROUND_TF32 ? tf32_tolerance : 0);
     struct plain a = run_on_gpu(p, c, v, 1), b = run_on_gpu(p, c, v, 3);
     compare(c, v, &a, should, within);
     assert_same_bits(c, v, &a, &b);
@@ -161,10 +166,10 @@ static void check_variant(struct program *p, const struct op_case *c, struct var
     plain_release(&b);
 }
 
-static void check_case(const struct op_case *c, bool nan, bool bf16)
+static void check_case(const struct op_case *c, bool nan, struct typing types, enum rounding round)
 {
-    struct program *p = program_of_case(c);
-    p->ops[0].attrs.round = bf16 ? ROUND_BF16 : ROUND_NO;
+    struct program *p = program_of_typed_case(c, types);
+    p->ops[0].attrs.round = round;
     struct plain should = on_reference(p, c, nan);
     for (int alias = -1; alias < p->ops[0].n_in; alias++)
         if (alias < 0 || may_alias(p, alias))
@@ -180,16 +185,28 @@ static void test_op(void **state)
     for (int nan = 0; nan < 2; nan++)
         for (int i = 0; i < OP_CASES; i++)
             if (op_cases[i].kind == kind)
-                check_case(&op_cases[i], nan, false);
+                check_case(&op_cases[i], nan, (struct typing){F32, ""}, ROUND_NO);
 }
 
-static void test_products_of_bf16(void **state)
+static void test_narrow_op(void **state)
+{
+    NEEDS_GPU;
+    static const char *const letters[] = {"n", "o", "a", "no", "na", "oa", "noa"};
+    const enum op_kind kind = *(const enum op_kind *)*state;
+    for (int i = 0; i < OP_CASES; i++)
+        for (size_t k = 0; k < sizeof letters / sizeof *letters && op_cases[i].kind == kind; k++) {
+            check_case(&op_cases[i], false, (struct typing){BF16, letters[k]}, ROUND_NO);
+            check_case(&op_cases[i], false, (struct typing){F16, letters[k]}, ROUND_NO);
+        }
+}
+
+static void test_products_of_tf32(void **state)
 {
     (void)state;
     NEEDS_GPU;
     for (int i = 0; i < OP_CASES; i++)
         if (op_info(op_cases[i].kind)->product)
-            check_case(&op_cases[i], false, true);
+            check_case(&op_cases[i], false, (struct typing){F32, ""}, ROUND_TF32);
 }
 
 /* Where the module was built, GPU or not. */
@@ -209,12 +226,16 @@ static void test_every_op_has_a_kernel(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[OP_KINDS + 2] = {[OP_KINDS] = cmocka_unit_test(test_every_op_has_a_kernel),
-                                            [OP_KINDS + 1] = cmocka_unit_test(test_products_of_bf16)};
+    enum { MORE = 2 * OP_KINDS, TESTS = MORE + 2 };
+    struct CMUnitTest tests[TESTS] = {[MORE] = cmocka_unit_test(test_every_op_has_a_kernel),
+                                      [MORE + 1] = cmocka_unit_test(test_products_of_tf32)};
     enum op_kind kinds[OP_KINDS];
+    char names[OP_KINDS][64];
     for (int i = 0; i < OP_KINDS; i++) {
         kinds[i] = (enum op_kind)i;
+        snprintf(names[i], sizeof names[i], "%s of 16 bits", op_info(kinds[i])->name);
         tests[i] = (struct CMUnitTest){.name = op_info(kinds[i])->name, .test_func = test_op, .initial_state = &kinds[i]};
+        tests[OP_KINDS + i] = (struct CMUnitTest){.name = names[i], .test_func = test_narrow_op, .initial_state = &kinds[i]};
     }
-    return _cmocka_run_group_tests("ops on a GPU", tests, OP_KINDS + 2, open_all, close_all);
+    return _cmocka_run_group_tests("ops on a GPU", tests, TESTS, open_all, close_all);
 }

@@ -93,6 +93,8 @@ static const struct kernel *find(const struct kernel *list, const struct program
 const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
+    if (p && op_has_narrow_values(p, op))
+        return &cpu_narrow_kernel;
     for (const struct kernel *const *list = b->tuned; list && *list; list++) {
         const struct kernel *k = find(*list, p, op);
         if (k)

@@ -6,6 +6,9 @@
 
 /* Lists end with an entry whose run is NULL. */
 extern const struct kernel cpu_reference_kernels[];
+/* For every op, where one of its values is of 16 bits. */
+extern const struct kernel cpu_narrow_kernel;
+bool op_has_narrow_values(const struct program *p, const struct op *op);
 
 static inline const struct value *call_in(const struct kernel_call *c, int i)
 {

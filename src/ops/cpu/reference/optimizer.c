@@ -43,17 +43,32 @@ void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    const float max_norm = c->op->attrs.max_norm;
+    const float max_norm = c->op->attrs.max_norm, scale = c->op->attrs.scaled ? *(const float *)c->in[1] : 1;
     double sum = 0;
-    for (int i = 1; i < c->op->n_in; i++)
+    for (int i = 1 + c->op->attrs.scaled; i < c->op->n_in; i++)
         for (int64_t k = 0; k < in_count(c, i); k++)
             sum += ((const float *)c->in[i])[k];
-    const float norm = (float)sqrt(sum), loss = *(const float *)c->in[0];
+    const float norm = (float)(sqrt(sum) / scale), loss = *(const float *)c->in[0];
     float factor = max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6f) : 1;
     if (!isfinite(norm) || !isfinite(loss))
         factor = NAN;
     *(float *)c->out[0] = norm;
-    *(float *)c->out[1] = factor;
+    *(float *)c->out[1] = factor / scale;
+}
+
+void ref_rescale(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    float *scale = c->out[0];
+    int32_t *good = c->out[1];
+    const bool broken = isnan(*(const float *)c->in[2]);
+    *good = broken ? 0 : *good + 1;
+    if (broken && *scale > LEAST_LOSS_SCALE)
+        *scale /= 2;
+    if (*good >= c->op->attrs.total) {
+        *good = 0;
+        *scale = *scale < MOST_LOSS_SCALE ? *scale * 2 : *scale;
+    }
 }
 
 /* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). Tensor `at` of n; the scalars lr, step
@@ -61,9 +76,10 @@ void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
 static void adamw_tensor(const struct kernel_call *c, int at, int n)
 {
     const struct op_attrs *a = &c->op->attrs;
-    const float *grad = c->in[3 * n + at], lr = *(const float *)c->in[4 * n], factor = *(const float *)c->in[4 * n + 2];
-    const int32_t step = *(const int32_t *)c->in[4 * n + 1];
-    float *p = c->out[at], *m = c->out[n + at], *v = c->out[2 * n + at];
+    const int grads = 3 * n + a->copies;
+    const float *grad = c->in[grads + at], lr = *(const float *)c->in[grads + n], factor = *(const float *)c->in[grads + n + 2];
+    const int32_t step = *(const int32_t *)c->in[grads + n + 1];
+    float *p = c->out[at], *m = c->out[n + at], *v = c->out[2 * n + at], *copy = at < a->copies ? c->out[3 * n + at] : NULL;
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
     const double correct1 = 1 - pow(a->beta1, step), correct2 = 1 - pow(a->beta2, step);
@@ -73,6 +89,8 @@ static void adamw_tensor(const struct kernel_call *c, int at, int n)
         v[i] = (float)(a->beta2 * v[i] + (1 - (double)a->beta2) * g * g);
         const double update = m[i] / correct1 / (sqrt(v[i] / correct2) + a->eps);
         p[i] = (float)(p[i] - lr * a->weight_decay * (double)p[i] - lr * update);
+        if (copy)
+            copy[i] = p[i];
     }
 }
 

@@ -54,5 +54,7 @@ kernel_fn ref_swiglu_grad;
 kernel_fn ref_add_layernorm;
 kernel_fn ref_add_rmsnorm;
 kernel_fn ref_linear_gelu;
+kernel_fn ref_cast;
+kernel_fn ref_rescale;
 
 #endif

@@ -50,6 +50,8 @@ const struct kernel cpu_reference_kernels[] = {
     KERNEL(OP_ADD_LAYERNORM, ref_add_layernorm)
     KERNEL(OP_ADD_RMSNORM, ref_add_rmsnorm)
     KERNEL(OP_LINEAR_GELU, ref_linear_gelu)
+    KERNEL(OP_CAST, ref_cast)
+    KERNEL(OP_RESCALE, ref_rescale)
 #undef KERNEL
     {.op = OP_ATTENTION, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
     {.op = OP_ATTENTION_GRAD, .name = "reference", .run = ref_attention_grad, .serial = true,

@@ -242,8 +242,11 @@ static void linear_loss(const struct kernel_call *c, const struct kernel_thread 
     }
 }
 
+/* A loss scale is a matter of f16, which no tuned kernel has. */
+static bool loss_fits(const struct program *p, const struct op *op) { return op->n_in == 3 && gemm_fits(p, op); }
+
 const struct kernel TUNED(linear_loss)[] = {
-    {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .supports = gemm_fits, .scratch = scratch_bytes,
+    {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .supports = loss_fits, .scratch = scratch_bytes,
      .variants = gemm_variants},
     {.run = NULL},
 };
