@@ -168,6 +168,19 @@ static enum status check_train(struct config_reader *r)
     return OK;
 }
 
+/* A CPU multiplies f32 and, at best, bf16. The reference runs whatever a program holds, and rounds nothing else. */
+static enum status check_precision(struct config_reader *r)
+{
+    const struct config *c = r->c;
+    const bool reference = c->backend.kernels == KERNELS_REFERENCE;
+    if (c->device == DEVICE_CUDA || c->optimize.precision == PRECISION_F32 || c->optimize.precision == PRECISION_BF16 ||
+        (reference && c->optimize.precision == PRECISION_F16))
+        return OK;
+    return config_refuse(r, BLAME(r, "optimize.precision", "device"),
+                         "optimize.precision is %s, and device is %s: no CPU multiplies these numbers; choose f32 or bf16, or device: cuda",
+                         config_word("optimize.precision", (int)c->optimize.precision), config_word("device", (int)c->device));
+}
+
 /* Weights of the projections, the feed-forward layer and the embeddings; norms and biases are small beside them. */
 static double count_parameters(const struct config_model *m)
 {
@@ -249,7 +262,7 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_heads, check_kv_heads, check_data, check_train, check_parameters, check_tensors,
+        check_heads, check_kv_heads, check_data, check_train, check_precision, check_parameters, check_tensors,
     };
     enum status st = check_required(r);
     derive(r->c);

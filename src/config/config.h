@@ -20,7 +20,7 @@ enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norm
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
 enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
-enum precision { PRECISION_F32, PRECISION_BF16 };
+enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 

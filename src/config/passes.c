@@ -20,7 +20,7 @@ static bool is_listed(const struct config *c, int pass)
 bool config_pass_is_on(const struct config *c, int pass)
 {
     if (pass_table[pass].traits & PASS_IS_PRECISION)
-        return c->optimize.precision == PRECISION_BF16;
+        return c->optimize.precision != PRECISION_F32;
     return config_pass_is_named(c, pass) ? c->optimize.pass[pass] == PASS_ON : is_listed(c, pass);
 }
 
@@ -39,7 +39,7 @@ void config_pass_switch(struct config *c, int pass, bool on)
     struct pass_list *list = &c->optimize.passes;
     const pass_set bit = (pass_set)1 << pass;
     if (pass_table[pass].traits & PASS_IS_PRECISION)
-        c->optimize.precision = on ? PRECISION_BF16 : PRECISION_F32;
+        c->optimize.precision = !on ? PRECISION_F32 : config_pass_is_on(c, pass) ? c->optimize.precision : PRECISION_BF16;
     else if (list->choice == PASSES_ALL)
         c->optimize.pass[pass] = on ? PASS_AUTO : PASS_OFF;
     else {

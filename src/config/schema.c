@@ -18,7 +18,8 @@ static const struct config_choice schedules[] = {
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
 static const struct config_choice on_nans[] = {{"stop", ON_NAN_STOP}, {"skip", ON_NAN_SKIP}, {0}};
 static const struct config_choice switches[] = {{"auto", PASS_AUTO}, {"on", PASS_ON}, {"off", PASS_OFF}, {0}};
-static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"bf16", PRECISION_BF16}, {0}};
+static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"tf32", PRECISION_TF32}, {"bf16", PRECISION_BF16},
+                                                   {"f16", PRECISION_F16}, {0}};
 static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
 static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
 
@@ -89,12 +90,12 @@ static const struct config_key rows[] = {
 
     PASSES(optimize.passes,      "all",                    "which of the passes below run where their own key is auto"),
     INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan before recompute begins; 0: what is free"),
-    WORD(optimize.precision,     "f32",      precisions,   "number type of the operands of products: bf16 is the pass mixed-precision"),
+    WORD(optimize.precision,     "f32",      precisions,   "numbers of products: bf16, f16 (with a loss scale) and tf32 are the pass mixed-precision; f16, tf32: on a GPU"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
     REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, 10 turns at least; up to 4 times that where it does not decide"),
     REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
-    REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is bf16 in one or both"),
+    REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is not f32 in one or both"),
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
     REAL(verify.validation,      "0.005",    0, 1,         "by how much the validation loss may be higher"),
     REAL(verify.memory,          "1",        0, 1000,      "largest memory of the second over that of the first"),

@@ -26,6 +26,7 @@ struct exec {
     struct exec_memory sizes;
     int *place_of;                  /* per op of the program: its place in `ops` */
     struct lane_time *times;        /* (ops, lanes); NULL: not measured */
+    bool stale;                     /* a parameter was written since the setup ran, and what the setup made of it is old */
     struct error failed;            /* the first failure of the device; nothing is run or copied after it */
 };
 
@@ -228,6 +229,10 @@ enum status exec_status(const struct exec *e, struct error *err)
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
+    if (e->stale && first > PHASE_SETUP) {
+        e->stale = false;
+        exec_run(e, PHASE_SETUP, PHASE_SETUP);
+    }
     if (to == from || !works(e))
         return;
     const enum status st = e->backend->run(e->backend, e->prepared, from, to,
@@ -244,6 +249,7 @@ void exec_finish(struct exec *e)
 
 void exec_write(struct exec *e, value_id v, const void *host)
 {
+    e->stale |= e->program->values[v].kind == VALUE_PARAMETER;
     if (works(e))
         e->backend->upload(e->backend, e->memory[v], host, value_bytes(&e->program->values[v]), &e->failed);
 }
@@ -270,14 +276,14 @@ static void draw_initial(const struct value *v, float *host, uint64_t seed)
         rng_fill_normal(host, n, v->init_std, seed, rng_stream_of(v->name));
     else
         for (int64_t i = 0; i < n; i++)
-            host[i] = 1;
+            host[i] = v->init == INIT_VALUE ? v->init_std : 1;
 }
 
 /* `host` has room for the value in f32; a smaller type is made of that in place, from the front. Zero has the same bits in all. */
 static void fill_initial(const struct value *v, void *host, uint64_t seed)
 {
     memset(host, 0, value_bytes(v));
-    if (v->kind != VALUE_PARAMETER || v->init == INIT_ZEROS)
+    if (v->init == INIT_ZEROS || v->dtype == I32)
         return;
     draw_initial(v, host, seed);
     for (int64_t i = 0; v->dtype == BF16 && i < shape_count(v->shape); i++) {

@@ -31,7 +31,8 @@ void exec_free(struct exec *e);
 const struct program *exec_program(const struct exec *e);
 struct exec_memory exec_memory(const struct exec *e);
 
-/* Runs the ops of the phases in order. A step starts at PHASE_DATA. */
+/* Runs the ops of the phases in order. A step starts at PHASE_DATA. The setup, which ran when this was made, runs again before it where a
+ * parameter was written since. */
 void exec_run(struct exec *e, enum phase first, enum phase last);
 /* Waits until the device has done all that was run; who takes times asks for it. */
 void exec_finish(struct exec *e);

@@ -3,6 +3,7 @@
  * Training has the same bits as before: an update is made the same way wherever its tensor stands, and a tensor's squares are
  * still summed for themselves, so that the norm is the sum of the same numbers in the same order. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "passes/optimize.h"
 #include "program/rewriter.h"
@@ -62,18 +63,19 @@ static int fuse_norm(struct rewriter *r)
 /* Settings and the scalars lr, step and factor agree. */
 static bool updates_alike(const struct op *a, const struct op *b)
 {
-    return b->kind == OP_ADAMW && op_attrs_equal(&a->attrs, &b->attrs) && a->in[4] == b->in[4] && a->in[5] == b->in[5] &&
-           a->in[6] == b->in[6];
+    const int scalars = 4 + a->attrs.copies;
+    return b->kind == OP_ADAMW && op_attrs_equal(&a->attrs, &b->attrs) &&
+           !memcmp(a->in + scalars, b->in + scalars, 3 * sizeof *a->in);
 }
 
-/* The inputs of the sweep, by role: parameters, both moments, gradients, scalars. */
-static void list_inputs(const struct program *p, const int *members, int n, value_id *in)
+/* The inputs of the sweep, by role: parameters, both moments, copies where there are such, gradients, scalars. */
+static void list_inputs(const struct program *p, const int *members, int n, int roles, value_id *in)
 {
     for (int i = 0; i < n; i++)
-        for (int role = 0; role < 4; role++)
+        for (int role = 0; role < roles; role++)
             in[role * n + i] = p->ops[members[i]].in[role];
     for (int k = 0; k < 3; k++)
-        in[4 * n + k] = p->ops[members[0]].in[4 + k];
+        in[roles * n + k] = p->ops[members[0]].in[roles + k];
 }
 
 /* One op in the place of the last of them, where every gradient is there. */
@@ -82,10 +84,12 @@ static bool fuse_updates(struct rewriter *r, const int *members, int n)
     struct program *p = r->p;
     const struct op_attrs one = p->ops[members[0]].attrs;
     struct op_attrs attrs = {.beta1 = one.beta1, .beta2 = one.beta2, .eps = one.eps, .weight_decay = one.weight_decay};
+    const int roles = 4 + one.copies;
     attrs.parts = n;
-    value_id *in = xcalloc((size_t)(4 * n + 3), sizeof *in);
-    list_inputs(p, members, n, in);
-    const int at = rewriter_insert(r, members[n - 1], OP_ADAMW_ALL, attrs, "update", 4 * n + 3, in);
+    attrs.copies = n * one.copies;
+    value_id *in = xcalloc((size_t)(roles * n + 3), sizeof *in);
+    list_inputs(p, members, n, roles, in);
+    const int at = rewriter_insert(r, members[n - 1], OP_ADAMW_ALL, attrs, "update", roles * n + 3, in);
     free(in);
     if (at == NO_OP)
         return false;

@@ -1,13 +1,23 @@
-/* mixed-precision: the operands of every product of a step, forward and backward, are rounded to bf16, of which an instruction
- * takes twice as many where the CPU has one for it; sums are f32, and so is everything that is kept: weights, their gradients,
- * activations, the state of the optimizer. So updates far smaller than a weight are not lost; and bf16 has the range of f32, so
- * the loss needs no scaling.
+/* mixed-precision: fewer bits where a step has many numbers. It comes in two kinds, as program->precision says.
  *
- * Attention stays f32: its scores go into an exponential. So do programs that evaluate or generate: they see the f32 weights,
- * and what they say does not depend on how the weights were found. */
-#include "passes/optimize.h"
+ * Values of 16 bits (a GPU, and the reference): activations and their gradients become bf16 or f16. The type letters of the op table
+ * say where that may be: statistics of norms, sums of softmax, losses, gradients of parameters, moments and what is trained stay f32, so
+ * that updates far smaller than a weight are not lost. Products read a narrow copy of their weights, which the setup makes and the
+ * optimizer writes in the same sweep as the weight; other operands that are f32 are cast. f16 has little range, and gets a loss scale
+ * (loss_scale.c); bf16 has that of f32.
+ *
+ * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): all values stay f32, and the operands of every product are rounded while they
+ * are packed. Attention stays f32 then: its scores go into an exponential.
+ *
+ * Programs that evaluate or generate stay as they are: they see the f32 weights, and what they say does not depend on how the weights
+ * were found. */
+#include <stdlib.h>
 
-/* The program has its backward by now: differentiation need not carry the attribute over. A program without one evaluates. */
+#include "passes/loss_scale.h"
+#include "passes/optimize.h"
+#include "program/rewriter.h"
+
+/* The program has its backward by now: differentiation need not carry types over. A program without one evaluates. */
 static bool is_training(const struct program *p)
 {
     for (int i = 0; i < p->n_ops; i++)
@@ -16,17 +26,227 @@ static bool is_training(const struct program *p)
     return false;
 }
 
-int pass_mixed_precision(struct program *p)
+/* ---- which values become narrow ---- */
+
+/* What one of the op's values does not let be is taken from `may`; true: something was. */
+static bool rule_out(const struct program *p, const struct op *op, bool *may)
+{
+    bool alike = true, changed = false;
+    for (int i = 0; i < op->n_in; i++)
+        alike &= op_in_type(op, i) != TYPE_ALIKE || may[op->in[i]];
+    for (int i = 0; i < op->n_out; i++)
+        alike &= op_out_type(op, i) != TYPE_ALIKE || may[op->out[i]];
+    for (int i = 0; i < op->n_in + op->n_out; i++) {
+        const bool is_in = i < op->n_in;
+        const enum op_type type = is_in ? op_in_type(op, i) : op_out_type(op, i - op->n_in);
+        const value_id v = is_in ? op->in[i] : op->out[i - op->n_in];
+        const bool allowed = type == TYPE_OPERAND || type == TYPE_ANY || type == TYPE_NARROW || (type == TYPE_ALIKE && alike);
+        changed |= may[v] && !allowed;
+        may[v] &= allowed;
+    }
+    (void)p;
+    return changed;
+}
+
+/* What one op rules out others may have to follow, before and behind it: to and fro until nothing changes, which is soon. */
+static bool *find_narrow(const struct program *p)
+{
+    bool *may = xcalloc((size_t)p->n_values, sizeof *may), changed = true;
+    for (int i = 0; i < p->n_values; i++) {
+        const struct value *v = &p->values[i];
+        may[i] = (v->kind == VALUE_ACTIVATION || v->kind == VALUE_GRADIENT) && v->dtype == F32;
+    }
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < p->n_ops; i++)
+            changed |= rule_out(p, &p->ops[i], may);
+        for (int i = p->n_ops - 1; i >= 0; i--)
+            changed |= rule_out(p, &p->ops[i], may);
+    }
+    return may;
+}
+
+static int make_narrow(struct program *p)
+{
+    bool *may = find_narrow(p);
+    int n = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (may[i]) {
+            p->values[i].dtype = p->precision.narrow;
+            n++;
+        }
+    free(may);
+    return n;
+}
+
+/* ---- operands ---- */
+
+struct casts {
+    struct rewriter r;
+    value_id *of;                   /* per value that there was: its narrow form; NO_VALUE: none yet */
+    int n_values;
+    int setup_end;                  /* the first op behind the setup */
+};
+
+static int add_cast(struct casts *c, value_id v, int before, const char *name)
+{
+    const struct op_attrs attrs = {.to = c->r.p->precision.narrow};
+    return rewriter_insert(&c->r, before, OP_CAST, attrs, name, 1, &v);
+}
+
+/* A copy of a parameter is a table that the setup makes, and makes again when the parameter was written from outside. */
+static value_id add_copy(struct casts *c, value_id parameter)
+{
+    struct program *p = c->r.p;
+    const char *name = arena_printf(&p->arena, "%s.%s", p->values[parameter].name, dtype_name(p->precision.narrow));
+    const int at = add_cast(c, parameter, c->setup_end, "copy");
+    if (at == NO_OP)
+        return NO_VALUE;
+    const value_id copy = p->ops[at].out[0];
+    p->ops[at].phase = PHASE_SETUP;
+    p->ops[at].layer = p->values[copy].layer = p->values[parameter].layer;
+    p->values[copy].kind = VALUE_TABLE;
+    program_rename(p, copy, name);
+    return copy;
+}
+
+/* In front of the first op that needs it. */
+static value_id narrow_form(struct casts *c, value_id v, int reader)
+{
+    struct program *p = c->r.p;
+    if (p->values[v].dtype == p->precision.narrow)
+        return v;
+    if (c->of[v] != NO_VALUE)
+        return c->of[v];
+    if (p->values[v].kind == VALUE_PARAMETER)
+        return c->of[v] = add_copy(c, v);
+    const char *name = arena_printf(&p->arena, "%s.%s", p->values[v].name, dtype_name(p->precision.narrow));
+    const int at = add_cast(c, v, reader, "cast");
+    if (at == NO_OP)
+        return NO_VALUE;
+    program_rename(p, p->ops[at].out[0], name);
+    return c->of[v] = p->ops[at].out[0];
+}
+
+static bool has_operands(const struct op *op)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (op_in_type(op, i) == TYPE_OPERAND)
+            return true;
+    return false;
+}
+
+static bool narrow_operands(struct casts *c, int at)
+{
+    struct program *p = c->r.p;
+    const int n = p->ops[at].n_in;
+    value_id *in = xcalloc((size_t)n, sizeof *in);
+    bool all = true;
+    for (int i = 0; i < n && all; i++) {
+        const value_id v = p->ops[at].in[i];
+        in[i] = op_in_type(&p->ops[at], i) == TYPE_OPERAND ? narrow_form(c, v, at) : v;
+        all = in[i] != NO_VALUE;
+    }
+    if (all)
+        rewriter_set_inputs(&c->r, at, n, in);
+    free(in);
+    return all;
+}
+
+/* ---- copies that the optimizer writes ---- */
+
+/* The n tensors of an update, those with a copy first. */
+static int with_copies_first(const struct casts *c, const struct op *op, int n, int *order)
+{
+    int copies = 0, at;
+    for (int i = 0; i < n; i++)
+        if (c->of[op->in[i]] != NO_VALUE)
+            order[copies++] = i;
+    at = copies;
+    for (int i = 0; i < n; i++)
+        if (c->of[op->in[i]] == NO_VALUE)
+            order[at++] = i;
+    return copies;
+}
+
+static void write_copies(struct casts *c, int at)
+{
+    struct program *p = c->r.p;
+    struct op *op = &p->ops[at];
+    const int n = op->kind == OP_ADAMW ? 1 : op->attrs.parts;
+    int *order = xcalloc((size_t)n, sizeof *order);
+    const int copies = op->attrs.copies ? 0 : with_copies_first(c, op, n, order), grads = 3 * n + copies;
+    value_id *in = xcalloc((size_t)(grads + n + 3), sizeof *in);
+    for (int i = 0; i < n; i++) {
+        for (int role = 0; role < 3; role++)
+            in[role * n + i] = op->in[role * n + order[i]];
+        in[grads + i] = op->in[3 * n + order[i]];
+    }
+    for (int i = 0; i < copies; i++)
+        in[3 * n + i] = c->of[in[i]];
+    for (int i = 0; i < 3; i++)
+        in[grads + n + i] = op->in[4 * n + i];
+    if (copies) {
+        rewriter_set_inputs(&c->r, at, grads + n + 3, in);
+        op = &p->ops[at];
+        op->attrs.copies = copies;
+        op->n_out = grads;
+        op->out = arena_copy(&p->arena, in, (size_t)grads * sizeof *in);
+    }
+    free(order);
+    free(in);
+}
+
+/* ---- */
+
+static void find_setup_end(struct casts *c)
+{
+    c->setup_end = c->r.first;
+    while (c->setup_end != NO_OP && c->r.p->ops[c->setup_end].phase == PHASE_SETUP)
+        c->setup_end = rewriter_next(&c->r, c->setup_end);
+}
+
+static void cast_operands(struct program *p)
+{
+    struct casts c = {.n_values = p->n_values, .of = xcalloc((size_t)p->n_values, sizeof *c.of)};
+    for (int i = 0; i < p->n_values; i++)
+        c.of[i] = NO_VALUE;
+    rewriter_open(&c.r, p);
+    find_setup_end(&c);
+    bool right = true;
+    for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
+        if (has_operands(&p->ops[i]))
+            right = narrow_operands(&c, i);
+    for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
+        if (p->ops[i].kind == OP_ADAMW || p->ops[i].kind == OP_ADAMW_ALL)
+            write_copies(&c, i);
+    rewriter_close(&c.r);
+    free(c.of);
+}
+
+static int round_operands(struct program *p)
 {
     int n = 0;
-    if (!is_training(p))
-        return 0;
     for (int i = 0; i < p->n_ops; i++) {
         struct op *op = &p->ops[i];
-        if (!op_info(op->kind)->product || op->attrs.round == ROUND_BF16)
+        if (!op_info(op->kind)->product || op->attrs.round == p->precision.round)
             continue;
-        op->attrs.round = ROUND_BF16;
+        op->attrs.round = p->precision.round;
         n++;
     }
+    return n;
+}
+
+int pass_mixed_precision(struct program *p)
+{
+    if (!is_training(p))
+        return 0;
+    if (p->precision.narrow == F32)
+        return round_operands(p);
+    const int n = make_narrow(p);
+    if (n)
+        cast_operands(p);
+    if (n && p->precision.narrow == F16)
+        add_loss_scale(p);
     return n;
 }

@@ -38,7 +38,7 @@ const struct pass pass_table[] = {
      "threads meet only where an op needs what another one wrote, not before every op"},
     {"mixed-precision", "optimize.precision", "no-mixed-precision", PASS_MEDIUM, STAGE_STEP, PASS_TRADES | PASS_IS_PRECISION,
      pass_mixed_precision,
-     "operands of products in bf16, sums, weights and all else in f32; switched by optimize.precision"},
+     "products of fewer bits: operands in bf16, on a GPU activations and their gradients too; sums, weights and moments in f32; switched by optimize.precision"},
     {0},
 };
 

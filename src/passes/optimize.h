@@ -24,7 +24,7 @@ typedef int pass_fn(struct program *p);
 enum pass_trait {
     PASS_TRADES = 1,        /* something is given for what it wins: time for memory, precision for time */
     PASS_WHEN_NEEDED = 2,   /* does nothing but where a step would not fit; no switch to win speed by */
-    PASS_IS_PRECISION = 4,  /* it is optimize.precision: bf16, and has no switch of its own */
+    PASS_IS_PRECISION = 4,  /* it is optimize.precision, unless that is f32, and has no switch of its own */
 };
 
 struct pass {

@@ -28,7 +28,7 @@ enum value_kind {
 };
 /* The setup runs once, before the first step; a step is the phases from data on. */
 enum phase { PHASE_SETUP, PHASE_DATA, PHASE_FORWARD, PHASE_BACKWARD, PHASE_COMMUNICATE, PHASE_OPTIMIZE, PHASES };
-enum param_init { INIT_ZEROS, INIT_ONES, INIT_NORMAL };
+enum param_init { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_VALUE };       /* INIT_VALUE: init_std everywhere, a state too */
 enum param_role { ROLE_MATRIX, ROLE_EMBEDDING, ROLE_NORM, ROLE_BIAS };
 
 enum { MAX_RANK = 4, NO_LAYER = -1 };
@@ -75,6 +75,13 @@ struct name_table {                 /* names.c */
     int cap, known;                 /* values [0, known) are in it */
 };
 
+/* What the pass mixed-precision aims at: narrow values (BF16, F16), or, where that is F32, operands of products that are rounded. */
+struct precision_goal {
+    enum dtype narrow;
+    enum rounding round;
+};
+#define LOSS_SCALE "loss_scale"         /* names of the scale and its count begin so */
+
 struct program {
     const char *name;
     struct value *values;
@@ -84,9 +91,10 @@ struct program {
     value_id tokens, targets, segments;     /* inputs; NO_VALUE where the program has none */
     value_id logits, loss, count;           /* loss: mean over `count` targets that are not padding */
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
+    value_id loss_scale;                    /* a state: what gradients are multiplied by until they are clipped; NO_VALUE: 1 */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
     bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
-    enum dtype narrow;                      /* what the pass mixed-precision makes of activations: BF16 or F16; F32: it only rounds operands */
+    struct precision_goal precision;        /* of the pass mixed-precision */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */

@@ -25,17 +25,19 @@ int program_readers(const struct program *p, value_id v, int *op)
     return n;
 }
 
+enum { ROOTS = 9 };
+
 /* The values that the program itself names. */
 static int roots(struct program *p, value_id **list)
 {
-    value_id *all[] = {&p->tokens, &p->targets, &p->segments, &p->logits, &p->loss, &p->count, &p->step, &p->norm};
+    value_id *all[] = {&p->tokens, &p->targets, &p->segments, &p->logits, &p->loss, &p->count, &p->step, &p->norm, &p->loss_scale};
     memcpy(list, all, sizeof all);
     return (int)(sizeof all / sizeof *all);
 }
 
 bool program_is_root(const struct program *p, value_id v)
 {
-    value_id *list[8];
+    value_id *list[ROOTS];
     const int n = roots((struct program *)p, list);
     for (int i = 0; i < n; i++)
         if (*list[i] == v)
@@ -97,7 +99,7 @@ void program_replace_value(struct program *p, value_id from, value_id to)
 
 void program_replace_root(struct program *p, value_id from, value_id to)
 {
-    value_id *list[8];
+    value_id *list[ROOTS];
     const int n = roots(p, list);
     for (int i = 0; i < n; i++)
         if (*list[i] == from)

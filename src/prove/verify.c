@@ -148,7 +148,7 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
                            const struct verify_options *options, struct error *err)
 {
     struct evidence e = {.limits = a, .steps = options->steps ? options->steps : a->verify.steps};
-    e.bf16 = a->optimize.precision == PRECISION_BF16 || b->optimize.precision == PRECISION_BF16;
+    e.bf16 = a->optimize.precision != PRECISION_F32 || b->optimize.precision != PRECISION_F32;
     struct config other = *b;
     other.eval = a->eval;                   /* the same validation batches for both */
     enum status st = comparable_configs(a, b, err);

@@ -177,7 +177,8 @@ static enum status check_finite(struct loop *l, int64_t step, struct step_metric
         return OK;
     }
     l->skipped++;
-    if (l->run.config.train.on_nan == ON_NAN_SKIP && ++l->skipped_in_a_row < MOST_SKIPS_IN_A_ROW)
+    const bool scaled = exec_program(l->run.train)->loss_scale != NO_VALUE && isfinite(m.loss);     /* too large for f16: halved by now */
+    if ((l->run.config.train.on_nan == ON_NAN_SKIP || scaled) && ++l->skipped_in_a_row < MOST_SKIPS_IN_A_ROW)
         return OK;
     return refuse_step(l, step, m, err);
 }

@@ -54,6 +54,19 @@ double step_memory_limit(const struct config *c)
     return available == SIZE_MAX ? 0 : SHARE_OF_FREE * (double)available;
 }
 
+/* A GPU reads and writes narrow values, and so does the reference; tuned kernels of a CPU round f32 while they pack it. */
+static struct precision_goal precision_of(const struct config *c)
+{
+    const bool stores = c->device == DEVICE_CUDA || c->backend.kernels == KERNELS_REFERENCE;
+    switch (c->optimize.precision) {
+    case PRECISION_F16: return (struct precision_goal){F16, ROUND_NO};
+    case PRECISION_TF32: return (struct precision_goal){F32, ROUND_TF32};
+    case PRECISION_BF16: return stores ? (struct precision_goal){BF16, ROUND_NO} : (struct precision_goal){F32, ROUND_BF16};
+    case PRECISION_F32: break;
+    }
+    return (struct precision_goal){F32, ROUND_NO};
+}
+
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err)
 {
@@ -64,8 +77,10 @@ enum status train_step_program(struct program **out, const struct config *c, int
     enum status st = forward_program(&p, c, options, places, err);
     if (st == OK)
         st = pass_training_step(p, &settings, err);
-    if (st == OK)
+    if (st == OK) {
         p->memory_limit = step_memory_limit(c);
+        p->precision = precision_of(c);
+    }
     if (st == OK)
         st = pass_optimize(p, STAGE_STEP, config_pass_set(c), NULL, places, err);
     setup_done();

@@ -161,6 +161,8 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
         if (v->kind != kind)
             continue;
         const struct tensor *t = safetensors_find(file, v->name);
+        if (!t && v->init == INIT_VALUE)        /* a loss scale that the run had no need of: it starts as in a new run */
+            continue;
         if (!t)
             return error_set(err, BAD_INPUT, "'%s' has no tensor '%s', which this model needs: it is of another "
                              "architecture or size", where, v->name);
@@ -177,7 +179,8 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
     }
     for (int i = 0; found != file->n && i < file->n; i++) {
         const value_id id = program_find(p, file->tensors[i].name);
-        if (id == NO_VALUE || p->values[id].kind != kind)
+        const bool scale = !strncmp(file->tensors[i].name, LOSS_SCALE, strlen(LOSS_SCALE));     /* needed no longer */
+        if (!scale && (id == NO_VALUE || p->values[id].kind != kind))
             return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
                              "architecture or size", where, file->tensors[i].name);
     }

@@ -112,6 +112,13 @@ static void read_mean(struct exec *e, const struct op *divide, float *out)
         out[i] /= total;
 }
 
+static void take_scale_off(struct exec *e, float *gradient, int64_t n)
+{
+    const float scale = exec_scalar(e, exec_program(e)->loss_scale);
+    for (int64_t i = 0; i < n; i++)
+        gradient[i] /= scale;
+}
+
 enum status trial_gradient(struct trial *t, value_id parameter, float *out, struct error *err)
 {
     struct exec *e = t->run.train;
@@ -127,6 +134,8 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
     else
         return error_set(err, CANNOT, "the gradient of '%s' is made by op %s, after backward, and cannot be read before the update",
                          p->values[parameter].name, op_info(p->ops[writer].kind)->name);
+    if (p->loss_scale != NO_VALUE)
+        take_scale_off(e, out, shape_count(p->values[parameter].shape));
     return exec_status(e, err);
 }
 

@@ -21,16 +21,23 @@ static inline pass_set one_pass(const char *name)
 }
 
 /* `order` as pass_optimize takes it; NULL: as in the table. */
-static inline struct program *optimized_training(struct small_model m, const struct optimizer_settings *s, pass_set set,
-                                                 const int *order, int *places)
+static inline struct program *training_towards(struct small_model m, const struct optimizer_settings *s, pass_set set, const int *order,
+                                               int *places, struct precision_goal goal)
 {
     struct program *p = small_forward(m, 7);
     struct error err;
     assert_ok(pass_optimize(p, STAGE_FORWARD, set, order, places, &err), err);
     assert_ok(pass_training_step(p, s, &err), err);
     p->memory_limit = 1;                        /* less than can be reached: recompute does what it can */
+    p->precision = goal;
     assert_ok(pass_optimize(p, STAGE_STEP, set, order, places, &err), err);
     return p;
+}
+
+static inline struct program *optimized_training(struct small_model m, const struct optimizer_settings *s, pass_set set,
+                                                 const int *order, int *places)
+{
+    return training_towards(m, s, set, order, places, (struct precision_goal){F32, ROUND_BF16});
 }
 
 /* As the training loop reads them: from the ring where there is one, else what the step left for the host. */

@@ -126,7 +126,11 @@ static void test_refuses_ranges(void **state)
         {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama or postln"},
         {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama or postln"},
         {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama or postln"},
-        {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32 or bf16"},
+        {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32, tf32, bf16 or f16"},
+        {GPT "optimize: {precision: f16}", NULL, "'t.yaml' line 2: optimize.precision is f16, and device is auto: no CPU multiplies these "
+                                                "numbers; choose f32 or bf16, or device: cuda"},
+        {GPT "device: cuda\noptimize: {precision: tf32}", "device=cpu", "--set device=cpu: optimize.precision is tf32, and device is cpu: no CPU "
+                                                                      "multiplies these numbers; choose f32 or bf16, or device: cuda"},
         {GPT "optimize: {passes: some}", NULL,
          "'t.yaml' line 2: optimize.passes: there is no pass 'some'; choose all, none or from " PASSES},
         {GPT "optimize:\n  passes:\n  - fuse-qkv\n  - fuse-los\n", NULL,

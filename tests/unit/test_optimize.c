@@ -309,7 +309,7 @@ static void test_rules_of_the_setup(void **state)
     static const struct { int fault; const char *says; } cases[] = {
         {0, "is written by the setup but is no table"},
         {1, "is a table; only the setup writes one whole"},
-        {2, "is read by the setup, which has only tables"},
+        {2, "is read by the setup, which has only tables and parameters"},
         {3, "two values that persist are named 'table.causal_mask.10x0.base0.0'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -321,7 +321,7 @@ static void test_rules_of_the_setup(void **state)
         if (cases[i].fault == 1)
             p->ops[0].phase = PHASE_FORWARD;
         if (cases[i].fault == 2) {
-            const value_id w = program_find(p, "emb.weight");
+            const value_id w = program_find(p, "host.loss");
             p->ops[0].kind = OP_FILL;
             p->ops[0].n_in = 1;
             p->ops[0].in = arena_copy(&p->arena, &w, sizeof w);

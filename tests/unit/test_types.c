@@ -139,13 +139,28 @@ static void check_typing(const struct op_case *c, struct typing types)
     program_free(wide);
 }
 
+static bool has_letters(const struct op_case *c, const char *letters)
+{
+    struct program *p = program_of_case(c);
+    const struct op *op = &p->ops[0];
+    bool all = true;
+    for (; *letters; letters++) {
+        bool one = false;
+        for (int i = 0; i < op->n_in + op->n_out; i++)
+            one |= (char)(i < op->n_in ? op_in_type(op, i) : op_out_type(op, i - op->n_in)) == *letters;
+        all &= one;
+    }
+    program_free(p);
+    return all;
+}
+
 static void test_every_op_in_every_type(void **state)
 {
     (void)state;
     static const char *const letters[] = {"n", "o", "a", "no", "na", "oa", "noa"};
     for (int i = 0; i < OP_CASES; i++)
         for (size_t k = 0; k < sizeof letters / sizeof *letters; k++)
-            for (enum dtype t = BF16; t <= F16; t++)
+            for (enum dtype t = BF16; t <= F16 && has_letters(&op_cases[i], letters[k]); t++)
                 check_typing(&op_cases[i], (struct typing){t, letters[k]});
 }
 
