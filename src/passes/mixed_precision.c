@@ -52,10 +52,11 @@ static bool rule_out(const struct program *p, const struct op *op, bool *may)
 static bool *find_narrow(const struct program *p)
 {
     bool *may = xcalloc((size_t)p->n_values, sizeof *may), changed = true;
-    for (int i = 0; i < p->n_values; i++) {
-        const struct value *v = &p->values[i];
-        may[i] = (v->kind == VALUE_ACTIVATION || v->kind == VALUE_GRADIENT) && v->dtype == F32;
-    }
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < p->ops[i].n_out; k++) {
+            const struct value *v = &p->values[p->ops[i].out[k]];
+            may[p->ops[i].out[k]] = (v->kind == VALUE_ACTIVATION || v->kind == VALUE_GRADIENT) && v->dtype == F32;
+        }
     while (changed) {
         changed = false;
         for (int i = 0; i < p->n_ops; i++)

@@ -321,7 +321,7 @@ static void test_rules_of_the_setup(void **state)
         if (cases[i].fault == 1)
             p->ops[0].phase = PHASE_FORWARD;
         if (cases[i].fault == 2) {
-            const value_id w = program_find(p, "host.loss");
+            const value_id w = p->tokens;
             p->ops[0].kind = OP_FILL;
             p->ops[0].n_in = 1;
             p->ops[0].in = arena_copy(&p->arena, &w, sizeof w);
