@@ -99,7 +99,7 @@ static const struct config_key rows[] = {
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
     REAL(verify.validation,      "0.005",    0, 1,         "by how much the validation loss may be higher"),
     REAL(verify.memory,          "1",        0, 1000,      "largest memory of the second over that of the first"),
-    REAL(verify.min_gain,        "0.3",      -1, 1000,     "what the second must win in speed; 0.3: 1.3 times as fast"),
+    REAL(verify.min_gain,        "0.3",      -1, 1000,     "what the second must win in speed; 0.3: 1.3 times as fast, -1: no matter how fast"),
     REAL(verify.regression,      "0.05",     0, 1000,      "by how much a report may be worse than the one before"),
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),

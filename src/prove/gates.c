@@ -138,15 +138,21 @@ static void memory(const struct evidence *e, struct gate *g)
          g->a, g->b, floor(g->limit * g->a));
 }
 
-/* Groups of turns on both sides of the limit: which of them came more often is no property of b. */
+/* Which group came more often is no property of b, so neither is the median. */
 static void say_modes(const struct evidence *e, const struct modes *m, struct gate *g)
 {
-    SHOW(words, "the %d turns of each fall into groups well apart, b from %.3f to %.3f times as fast, and something else on this "
-         "machine decides which; there is no verdict before it is quiet", e->turns, m->low, m->high);
+    char seen[120];
+    if (m->share > 0)
+        snprintf(seen, sizeof seen, "two groups well apart: b is about %.3f times as fast in %.0f %% of them and %.3f times in %.0f %%", m->low,
+                 m->share * 100, m->high, (1 - m->share) * 100);
+    else
+        snprintf(seen, sizeof seen, "groups well apart, each side for itself: b is from %.3f to %.3f times as fast", m->low, m->high);
+    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, so the gain is not known; "
+         "measure again when it is quiet", e->turns, seen, e->longer ? ", also when measured longer than asked for" : "");
 }
 
 /* The lower end of the interval decides: the gain must be there, not only be possible. No verdict, which does not pass either, where
- * the interval is wide and holds the limit. */
+ * the interval is wide and holds the limit, or where turns are of two kinds; a limit of zero asks for nothing. */
 static void throughput(const struct evidence *e, struct gate *g)
 {
     const struct speed s = speed_of(e);
@@ -157,21 +163,19 @@ static void throughput(const struct evidence *e, struct gate *g)
     g->low = r.low;
     g->high = r.high;
     g->limit = 1 + e->limits->verify.min_gain;
-    g->pass = g->low > g->limit;
+    g->judged = speed_is_settled(&s, g->limit);
+    g->pass = g->judged ? g->low > g->limit : g->limit <= 0;
     SHOW(a_text, "%.0f tokens/s", g->a);
     SHOW(b_text, "%.0f tokens/s", g->b);
     SHOW(value_text, "x %.3f (%.3f to %.3f)", g->value, g->low, g->high);
     SHOW(limit_text, "above x %.4g", g->limit);
-    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s",
-         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
-         e->longer ? ", more than asked for, as the interval was wide" : "");
-    if (speed_is_settled(&s, g->limit))
-        return;
-    g->judged = g->pass = false;
-    if (s.modes.two)
+    if (s.modes.two) {
         say_modes(e, &s.modes, g);
-    else
-        strncat(g->words, "; that is too wide to say", sizeof g->words - strlen(g->words) - 1);
+        return;
+    }
+    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s%s",
+         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
+         e->longer ? ", more than asked for, as the interval was wide" : "", g->judged ? "" : "; that is too wide to say");
 }
 
 static const struct {

@@ -2,8 +2,9 @@
  * gap between them. Ends of parts are percentiles, so that a few turns in the gap or far out do not decide. Ratios of pairs are looked
  * at, and, as two sides that change on their own make three groups of ratios or more, the times of each side.
  *
- * By simulation, pairs of one mode (normal, uniform, exponential) are taken for two in less than one case of ten with 20 pairs, in
- * none with 100; modes six times their spread apart are found in nine of ten. */
+ * By simulation, pairs of one mode (normal, lognormal, uniform, exponential, with a twentieth of the turns twice as long) are taken
+ * for two in about one case of a hundred with 10 to 20 pairs and in next to none with more. With 40 pairs, modes of like size that are
+ * six times their spread apart are found in nine of ten. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,10 +12,10 @@
 #include "core/stats.h"
 #include "prove/prove_int.h"
 
-static const double LEAST_SHARE = 0.15;     /* of the pairs, in each mode */
+static const double LEAST_SHARE = 0.2;      /* of the pairs, and one more, in each mode: fewer are outliers, which move no median */
 static const double LEAST_APART = 1.05;     /* what is less is noise like any other */
 static const double MOST_APART = 0.1;       /* of the pairs, in different groups, where both sides change together */
-enum { LEAST_PAIRS = 3, FEW = 20 };         /* in each mode; where gaps come about by chance */
+enum { LEAST_PAIRS = 4, FEW = 20 };         /* in each mode; where gaps come about by chance */
 
 /* The number of values in the lower part. */
 static int split(const double *sorted, int n, int least)
@@ -34,19 +35,19 @@ static int split(const double *sorted, int n, int least)
     return at;
 }
 
-/* Is the gap wider than either part? */
+/* Is the gap wider than either part, and the more so, the fewer there are? */
 static bool are_apart(const double *sorted, int n, int k)
 {
     const double *low = sorted, *high = sorted + k;
     const double low_end = stats_percentile(low, k, 0.9), high_start = stats_percentile(high, n - k, 0.1);
     const double wide = fmax(low_end - stats_percentile(low, k, 0.1), stats_percentile(high, n - k, 0.9) - high_start);
-    return high_start - low_end > (n < FEW ? 1.5 : 1) * wide;
+    return high_start - low_end > (1 + (double)FEW / n) * wide;
 }
 
 /* Sorted values in two groups: the number of values in the lower one; 0: they are one. */
 static int group(const double *sorted, int n)
 {
-    const int least = (int)fmax(LEAST_PAIRS, ceil(LEAST_SHARE * n));
+    const int least = (int)fmax(LEAST_PAIRS, 1 + ceil(LEAST_SHARE * n));
     if (n < 2 * least)
         return 0;
     const int k = split(sorted, n, least);
@@ -82,7 +83,7 @@ struct modes modes_find(const double *a, const double *b, int n)
         room[i] = log(a[i] / b[i]);
     stats_sort(room, n);
     const int k = group(room, n);
-    const struct modes m = {.two = k || !together,
+    const struct modes m = {.two = k || !together, .share = (double)k / n,
                             .low = exp(k ? stats_percentile(room, k, 0.5) : stats_percentile(room, n, 0.1)),
                             .high = exp(k ? stats_percentile(room + k, n - k, 0.5) : stats_percentile(room, n, 0.9)),
                             .below = exp(stats_percentile(room, k ? k : n, 0.05)),

@@ -75,6 +75,7 @@ struct ratio bootstrap_ratio(const double *a, const double *b, int n, double con
 struct modes {
     bool two;
     double low, high;               /* ratios in the lowest and in the highest group */
+    double share;                   /* of the pairs, in the lowest; 0: the sides change on their own, and there are more than two */
     double below, above;            /* the outer ends of those */
 };
 struct modes modes_find(const double *a, const double *b, int n);
@@ -87,7 +88,8 @@ struct speed {
     struct modes modes;
 };
 struct speed speed_of(const struct evidence *e);
-/* Is there nothing to win by measuring longer: the interval is narrow, or lies on one side of the limit? */
+/* Is there an answer: one mode, and an interval that is narrow, or lies on one side of the limit? If not, measuring longer may help.
+ * Of two modes nobody knows which is b's, so that neither the gain nor its sign is b's own. */
 bool speed_is_settled(const struct speed *s, double limit);
 
 #endif

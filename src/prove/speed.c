@@ -20,5 +20,5 @@ struct speed speed_of(const struct evidence *e)
 bool speed_is_settled(const struct speed *s, double limit)
 {
     const struct ratio *r = &s->ratio;
-    return r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit;
+    return !s->modes.two && (r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit);
 }

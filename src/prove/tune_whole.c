@@ -38,19 +38,26 @@ static const struct gate *broken_gate(const struct verdict *v)
     return NULL;
 }
 
+static enum tune_outcome too_noisy(const struct gate *speed, char why[TUNE_WHY])
+{
+    snprintf(why, TUNE_WHY, "too much noise to say: %.330s", speed->words);
+    return TUNE_NO_VERDICT;
+}
+
 enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY])
 {
     const struct gate *speed = verdict_gate(v, "throughput"), *memory = verdict_gate(v, "memory"), *broken = broken_gate(v);
-    const char *longer = v->longer ? ", also when measured longer" : "";
     if (broken) {
         snprintf(why, TUNE_WHY, "gate %s: %.300s", broken->name, broken->words);
         return TUNE_DROPPED;
     }
+    if (!speed->judged)
+        return too_noisy(speed, why);
     if (speed->low > believed) {
         snprintf(why, TUNE_WHY, "faster");
         return TUNE_KEPT;
     }
-    if (memory->b < SAVES * memory->a && speed->value > NOT_SLOWER && speed->judged) {
+    if (memory->b < SAVES * memory->a && speed->value > NOT_SLOWER) {
         snprintf(why, TUNE_WHY, "no slower, and memory falls from %s to %s", memory->a_text, memory->b_text);
         return TUNE_KEPT;
     }
@@ -58,10 +65,8 @@ enum tune_outcome tune_decide(const struct verdict *v, double believed, char why
         snprintf(why, TUNE_WHY, "slower: %s", speed->value_text);
         return TUNE_DROPPED;
     }
-    if (!speed->judged || speed->low > 1) {
-        snprintf(why, TUNE_WHY, "too much noise to say%s: %.300s", longer, speed->words);
-        return TUNE_NO_VERDICT;
-    }
+    if (speed->low > 1)                     /* the base seems to win as much over itself */
+        return too_noisy(speed, why);
     snprintf(why, TUNE_WHY, "no difference: %s", speed->value_text);
     return TUNE_NO_GAIN;
 }

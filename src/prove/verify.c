@@ -33,8 +33,7 @@ static enum status train(struct trial *t, double *losses, int64_t steps, const s
             return error_set(err, BAD_INPUT, "stopped before the loss curves were compared");
         tell(part, what, (double)i / (double)steps);
         st = trial_step(t, &s, err);
-        if (st == OK)
-            losses[i] = s.loss;
+        losses[i] = s.loss;
     }
     return st;
 }

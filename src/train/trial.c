@@ -147,12 +147,13 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
     exec_finish(t->run.train);
-    out->us = (double)(clock_ns() - start) / 1e3;
+    struct trial_step made = {.us = (double)(clock_ns() - start) / 1e3};
     if (st == OK) {
-        out->loss = model_run_host(&t->run, "host.loss");
-        out->norm = model_run_host(&t->run, "host.norm");
-        st = exec_status(t->run.train, err);
+        made.loss = model_run_host(&t->run, "host.loss");
+        made.norm = model_run_host(&t->run, "host.norm");
+        st = exec_status(t->run.train, err);            /* reading can fail, too */
     }
+    *out = st == OK ? made : (struct trial_step){.loss = NAN, .norm = NAN, .us = NAN};
     return st;
 }
 

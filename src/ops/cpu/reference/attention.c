@@ -43,9 +43,11 @@ static double dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-static double score(const struct attention *x, int64_t b, int64_t h, int64_t i, int64_t j)
+/* A float, as the largest of a row that is kept for the gradients: with more digits a score could then be above it, by as much as a
+ * float's last digit, which is thousands where scores are billions. */
+static float score(const struct attention *x, int64_t b, int64_t h, int64_t i, int64_t j)
 {
-    return dot(x->q + query_at(x, b, i, h), x->k + key_at(x, b, j, h), x->size) * x->attrs->scale;
+    return (float)(dot(x->q + query_at(x, b, i, h), x->k + key_at(x, b, j, h), x->size) * x->attrs->scale);
 }
 
 /* What dropout multiplies weight (b, h, i, j) by: 0 or 1 / (1 - prob), as ref_dropout on the weights (B, H, T, T). */
@@ -118,7 +120,7 @@ static void row_grad(const struct attention *x, const struct kernel_call *c, int
     const double largest = ((const float *)c->in[5])[row], sum = ((const float *)c->in[6])[row], all = dot(dy, y, x->size);
     double *ds = c->scratch;
     for (int64_t j = 0; j < visible(x, i); j++) {
-        const double w = exp(score(x, b, h, i, j) - largest) / sum, m = kept(x, b, h, i, j);
+        const double w = exp((double)score(x, b, h, i, j) - largest) / sum, m = kept(x, b, h, i, j);
         ds[j] = w * (m * dot(dy, x->v + key_at(x, b, j, h), x->size) - all) * x->attrs->scale;
         for (int64_t e = 0; e < x->size; e++) {
             dv[j * x->size + e] += w * m * dy[e];
