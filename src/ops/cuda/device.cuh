@@ -28,6 +28,11 @@ static inline int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / b
 static inline unsigned blocks_for(int64_t n) { return (unsigned)at_least(1, at_most(divide_up(n, THREADS), MOST_BLOCKS)); }
 /* One block for each of so many things, as far as a grid goes; kernels go on from there in steps of the grid. */
 static inline unsigned blocks_of(int64_t n) { return (unsigned)at_least(1, at_most(n, INT32_MAX)); }
+/* So many threads as there are things, all at once: kernels that go through memory do better without a loop. */
+static inline unsigned blocks_at_once(int64_t n, int64_t threads) { return (unsigned)at_least(1, at_most(divide_up(n, threads), INT32_MAX)); }
+/* Small work is spread over more multiprocessors by smaller blocks. */
+static inline unsigned threads_at_once(int64_t n) { return n <= 64 * THREADS ? 64 : THREADS; }
+static inline bool is_aligned(const void *p, size_t bytes) { return (uintptr_t)p % bytes == 0; }
 /* Threads for a row of n: whole warps, about four elements each. */
 static inline unsigned threads_for_row(int64_t n) { return (unsigned)at_least(WARP, at_most(divide_up(n, 4 * WARP) * WARP, THREADS)); }
 /* Parts of the scratch are aligned as memory of their own would be. */
@@ -65,6 +70,16 @@ template <typename T, class Op> static __device__ T block_reduce(T x, T nothing,
 
 template <typename T> static __device__ T block_sum(T x) { return block_reduce(x, (T)0, add_of()); }
 static __device__ inline float block_max(float x) { return block_reduce(x, -INFINITY, max_of()); }
+
+/* i mod n and i / n; 64-bit division is many times as slow, and seldom needed. */
+static __device__ inline int64_t modulo(int64_t i, int64_t n)
+{
+    return i <= UINT32_MAX && n <= UINT32_MAX ? (int64_t)((uint32_t)i % (uint32_t)n) : i % n;
+}
+static __device__ inline int64_t quotient(int64_t i, int64_t n)
+{
+    return i <= UINT32_MAX && n <= UINT32_MAX ? (int64_t)((uint32_t)i / (uint32_t)n) : i / n;
+}
 
 /* ---- random numbers: as core/rng.h, to the bit ---- */
 
@@ -113,6 +128,20 @@ static __device__ inline bool dropout_drops(const struct dropout &d, uint32_t bi
 /* ---- functions ---- */
 
 static __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+
+/* What is rounded to T afterwards: for 16 bits, the functions of the hardware are exact enough and take a third of the time. */
+template <typename T> static __device__ inline float sigmoid_for(float x)
+{
+    return sizeof(T) < sizeof(float) ? __fdividef(1, 1 + __expf(-x)) : sigmoid(x);
+}
+template <typename T> static __device__ inline float silu_for(float x)
+{
+    return sizeof(T) < sizeof(float) ? x * sigmoid_for<T>(x) : x / (1 + expf(-x));
+}
+template <typename T> static __device__ inline float gelu_gate_for(float x)
+{
+    return sigmoid_for<T>(1.5957691216057308f * x * fmaf(0.044715f * x, x, 1.0f));
+}
 
 /* GELU(x) = x g(x) with g = (1 + tanh u) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): no difference of near numbers. */
 static __device__ inline float gelu_gate(float x) { return sigmoid(1.5957691216057308f * x * fmaf(0.044715f * x, x, 1.0f)); }

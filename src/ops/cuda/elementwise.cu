@@ -1,131 +1,190 @@
-/* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of an element, or
- * of four in a row, before it writes it. */
+/* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of the elements
+ * that it has before it writes them. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/device.cuh"
+#include "ops/cuda/types.cuh"
 
-/* ---- y = f(a[, b]) ---- */
+/* ---- y = f(a, b..): 16 bytes of the narrowest type at a time ---- */
 
-static bool fours(const void *a, const void *b, const void *c)
-{
-    return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % sizeof(float4) == 0;
-}
+template <int IN, int OUT> struct arrays {
+    const void *in[IN];
+    void *out[OUT];
+};
 
-/* Four elements at a time where `wide` says that all of the memory is aligned for it; what is left over one by one. */
-template <class F> static __global__ void map(float *y, const float *a, const float *b, int64_t n, bool wide, F f)
-{
-    const int64_t quads = wide ? n / 4 : 0;
-    EACH(i, quads) {
-        const float4 u = ((const float4 *)a)[i], v = ((const float4 *)b)[i];
-        ((float4 *)y)[i] = make_float4(f(u.x, v.x), f(u.y, v.y), f(u.z, v.z), f(u.w, v.w));
-    }
-    EACH(i, n - 4 * quads)
-        y[4 * quads + i] = f(a[4 * quads + i], b[4 * quads + i]);
-}
+template <typename Y, typename A, typename B>
+constexpr int shared_pack = 16 / (int)(sizeof(Y) < sizeof(A) ? sizeof(Y) < sizeof(B) ? sizeof(Y) : sizeof(B) : sizeof(A) < sizeof(B) ? sizeof(A) : sizeof(B));
+template <int IN> constexpr int packs_ahead = IN == 1 ? 2 : 1;      /* of every input: loads that are under way at once */
 
-template <class F> static void map_launch(const struct cuda_call *c, float *y, const float *a, const float *b, F f)
-{
-    const int64_t n = out_count(c, 0);
-    const bool wide = fours(y, a, b);
-    map<<<blocks_for(wide ? divide_up(n, 4) : n), THREADS, 0, c->stream>>>(y, a, b, n, wide, f);
-}
-
-template <class F> static void unary(const struct cuda_call *c)     /* b is read and not used: the compiler leaves it out */
-{
-    map_launch(c, out_floats(c, 0), in_floats(c, 0), in_floats(c, 0), F());
-}
-
-template <class F> static void binary(const struct cuda_call *c)
-{
-    map_launch(c, out_floats(c, 0), in_floats(c, 0), in_floats(c, 1), F());
-}
-
-struct plus { __device__ float operator()(float a, float b) const { return a + b; } };
-struct times { __device__ float operator()(float a, float b) const { return a * b; } };
-struct gelu { __device__ float operator()(float x, float) const { return x * gelu_gate(x); } };
-struct gelu_grad { __device__ float operator()(float x, float dy) const { return dy * gelu_slope(x, gelu_gate(x)); } };
-struct silu { __device__ float operator()(float x, float) const { return x / (1 + expf(-x)); } };
-struct silu_grad {
-    __device__ float operator()(float x, float dy) const
+/* f(const float (&in)[IN], float (&out)[OUT]) for P elements from `at` on. Outputs are of type Y, the first input of A, others of B. */
+template <typename Y, typename A, typename B, int P, int IN, int OUT> struct map_part {
+    float x[IN][P];
+    __device__ inline void load(const struct arrays<IN, OUT> &a, int64_t at)
     {
-        const float s = sigmoid(x);
-        return dy * s * (1 + x * (1 - s));
+        load_pack<P>(x[0], (const A *)a.in[0] + at);
+#pragma unroll
+        for (int j = 1; j < IN; j++)
+            load_pack<P>(x[j], (const B *)a.in[j] + at);
+    }
+    template <class F> __device__ inline void store(const struct arrays<IN, OUT> &a, int64_t at, const F &f)
+    {
+        float y[OUT][P];
+#pragma unroll
+        for (int i = 0; i < P; i++) {
+            float in[IN], out[OUT];
+#pragma unroll
+            for (int j = 0; j < IN; j++)
+                in[j] = x[j][i];
+            f(in, out);
+#pragma unroll
+            for (int j = 0; j < OUT; j++)
+                y[j][i] = out[j];
+        }
+#pragma unroll
+        for (int j = 0; j < OUT; j++)
+            store_pack<P>((Y *)a.out[j] + at, y[j]);
     }
 };
-struct swiglu { __device__ float operator()(float gate, float up) const { return gate / (1 + expf(-gate)) * up; } };
 
-static __global__ void swiglu_grad(float *d_gate, float *d_up, const float *gate, const float *up, const float *dy, int64_t n)
+/* The first `packs` packs, and what is left over one by one. */
+template <typename Y, typename A, typename B, int IN, int OUT, class F>
+static __global__ void map(const struct arrays<IN, OUT> a, int64_t n, int64_t packs, const F f)
 {
-    EACH(i, n) {
-        const float g = gate[i], d = dy[i], s = sigmoid(g);
-        d_up[i] = d * g * s;
-        d_gate[i] = d * up[i] * s * (1 + g * (1 - s));
+    constexpr int P = shared_pack<Y, A, B>, K = packs_ahead<IN>;
+    const int64_t first = (int64_t)blockIdx.x * K * blockDim.x + threadIdx.x;
+    struct map_part<Y, A, B, P, IN, OUT> part[K];
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        if (first + k * (int)blockDim.x < packs)
+            part[k].load(a, (first + k * (int)blockDim.x) * P);
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        if (first + k * (int)blockDim.x < packs)
+            part[k].store(a, (first + k * (int)blockDim.x) * P, f);
+    EACH(i, n - packs * P) {
+        struct map_part<Y, A, B, 1, IN, OUT> one;
+        one.load(a, packs * P + i);
+        one.store(a, packs * P + i, f);
     }
 }
 
-static void swiglu_grad_launch(const struct cuda_call *c)
+template <typename Y, typename A, typename B, int IN, int OUT, class F>
+static void launch_map(const struct cuda_call *c, const struct arrays<IN, OUT> &a, int64_t n, const F &f)
 {
-    const int64_t n = out_count(c, 0);
-    swiglu_grad<<<blocks_for(n), THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), in_floats(c, 0), in_floats(c, 1),
-                                                          in_floats(c, 2), n);
+    constexpr int P = shared_pack<Y, A, B>;
+    bool wide = true;
+    for (int i = 0; i < IN; i++)
+        wide &= is_aligned(a.in[i], 32);
+    for (int i = 0; i < OUT; i++)
+        wide &= is_aligned(a.out[i], 32);
+    const int64_t packs = wide ? n / P : 0;
+    const unsigned threads = threads_at_once(packs);
+    const unsigned blocks = wide ? blocks_at_once(packs, (int64_t)packs_ahead<IN> * threads) : blocks_for(n);
+    map<Y, A, B><<<blocks, threads, 0, c->stream>>>(a, n, packs, f);
+}
+
+template <int IN, int OUT> static struct arrays<IN, OUT> arrays_of(const struct cuda_call *c)
+{
+    struct arrays<IN, OUT> a;
+    for (int i = 0; i < IN; i++)
+        a.in[i] = c->in[i];
+    for (int i = 0; i < OUT; i++)
+        a.out[i] = c->out[i];
+    return a;
+}
+
+/* All inputs and outputs of one type, which F knows. */
+template <template <typename> class F, int IN, int OUT> static void alike(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        launch_map<T, T, T>(c, arrays_of<IN, OUT>(c), out_count(c, 0), F<T>());
+    });
+}
+
+#define MAP(name, IN, OUT) template <typename T> struct name { __device__ void operator()(const float (&in)[IN], float (&out)[OUT]) const
+
+MAP(times, 2, 1) { out[0] = in[0] * in[1]; } };
+MAP(gelu, 1, 1) { out[0] = in[0] * gelu_gate_for<T>(in[0]); } };
+MAP(gelu_grad, 2, 1) { out[0] = in[1] * gelu_slope(in[0], gelu_gate_for<T>(in[0])); } };
+MAP(silu, 1, 1) { out[0] = silu_for<T>(in[0]); } };
+MAP(swiglu, 2, 1) { out[0] = silu_for<T>(in[0]) * in[1]; } };
+MAP(silu_grad, 2, 1)                /* x, dy -> dx */
+{
+    const float s = sigmoid_for<T>(in[0]);
+    out[0] = in[1] * s * (1 + in[0] * (1 - s));
+} };
+MAP(swiglu_grad, 3, 2)              /* gate, up, dy -> dgate, dup */
+{
+    const float g = in[0], s = sigmoid_for<T>(g);
+    out[0] = in[2] * in[1] * s * (1 + g * (1 - s));
+    out[1] = in[2] * g * s;
+} };
+
+struct plus { __device__ void operator()(const float (&in)[2], float (&out)[1]) const { out[0] = in[0] + in[1]; } };
+struct same { __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = in[0]; } };
+
+static void cast_launch(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto from) {
+        with_type(cuda_out(c, 0)->dtype, [&](auto to) {
+            using A = decltype(from);
+            launch_map<decltype(to), A, A>(c, arrays_of<1, 1>(c), out_count(c, 0), same());
+        });
+    });
 }
 
 /* ---- over leading dimensions ---- */
 
-/* i mod n; 64-bit division is many times as slow, and seldom needed. */
-static __device__ inline int64_t modulo(int64_t i, int64_t n)
+/* y (packs), b (period) of them, again and again. */
+template <typename T, typename U, int P> static __global__ void add_repeated(T *y, const T *a, const U *b, int64_t packs, int64_t period)
 {
-    return i <= UINT32_MAX && n <= UINT32_MAX ? (int64_t)((uint32_t)i % (uint32_t)n) : i % n;
+    EACH(i, packs) {
+        float x[P], more[P];
+        load_pack<P>(x, a + i * P);
+        load_pack<P>(more, b + modulo(i, period) * P);
+#pragma unroll
+        for (int k = 0; k < P; k++)
+            x[k] += more[k];
+        store_pack<P>(y + i * P, x);
+    }
 }
 
-static __global__ void add_repeated(float *y, const float *a, const float *b, int64_t n, int64_t period)
+template <typename T, typename U> static void add_typed(const struct cuda_call *c)
 {
-    EACH(i, n)
-        y[i] = a[i] + b[modulo(i, period)];
+    constexpr int P = shared_pack<T, T, U>;
+    const int64_t n = in_count(c, 0), period = in_count(c, 1);
+    T *y = (T *)c->out[0];
+    const T *a = (const T *)c->in[0];
+    const U *b = (const U *)c->in[1];
+    const bool wide = period % P == 0 && is_aligned(y, 32) && is_aligned(a, 32) && is_aligned(b, 32);
+    if (n == period)
+        launch_map<T, T, U>(c, arrays_of<2, 1>(c), n, plus());
+    else if (wide)
+        add_repeated<T, U, P><<<blocks_at_once(n / P, threads_at_once(n / P)), threads_at_once(n / P), 0, c->stream>>>(y, a, b, n / P, period / P);
+    else
+        add_repeated<T, U, 1><<<blocks_at_once(n, THREADS), THREADS, 0, c->stream>>>(y, a, b, n, period);
 }
 
 static void add_launch(const struct cuda_call *c)
 {
-    const int64_t n = in_count(c, 0), period = in_count(c, 1);
-    if (n == period)
-        binary<plus>(c);
-    else
-        add_repeated<<<blocks_for(n), THREADS, 0, c->stream>>>(out_floats(c, 0), in_floats(c, 0), in_floats(c, 1), n, period);
+    with_type(cuda_in(c, 0)->dtype, [&](auto a) {
+        with_type(cuda_in(c, 1)->dtype, [&](auto b) { add_typed<decltype(a), decltype(b)>(c); });
+    });
 }
-
-struct element_at {                 /* of a matrix (rows, cols) */
-    const float *x;
-    int64_t cols;
-    __device__ void operator()(int64_t row, int64_t col, float *to) const { to[0] = x[row * cols + col]; }
-};
 
 static void sum_leading_launch(const struct cuda_call *c)
 {
     const int64_t period = out_count(c, 0), rows = in_count(c, 0) / period;
-    column_sums<1>(c->stream, {{out_floats(c, 0)}}, (float *)c->scratch, rows, period, element_at{in_floats(c, 0), period});
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
+        sum_columns(c->stream, out_floats(c, 0), (const decltype(zero) *)c->in[0], rows, period, (float *)c->scratch);
+    });
 }
 
 static size_t sum_leading_scratch(const struct program *p, const struct op *op)
 {
+    const struct value *x = &p->values[op->in[0]];
     const int64_t period = shape_count(p->values[op->in[1]].shape);
-    return column_scratch(1, shape_count(p->values[op->in[0]].shape) / period, period);
-}
-
-/* ---- dropout ---- */
-
-static __global__ void dropout_kernel(float *y, const float *x, int64_t n, struct dropout d)
-{
-    EACH(block, (n + 3) / 4) {
-        const struct philox random = dropout_block(d, block);
-        for (int k = 0; k < 4 && 4 * block + k < n; k++)
-            y[4 * block + k] = dropout_drops(d, random.x[k]) ? 0 : x[4 * block + k] * d.scale;
-    }
-}
-
-static void dropout_launch(const struct cuda_call *c)
-{
-    const int64_t n = in_count(c, 0);
-    dropout_kernel<<<blocks_for(divide_up(n, 4)), THREADS, 0, c->stream>>>(out_floats(c, 0), in_floats(c, 0), n,
-                                                                           dropout_of(&c->op->attrs, c->in[1]));
+    return column_scratch(shape_count(x->shape) / period, period, 16 / (int)dtype_size(x->dtype));
 }
 
 /* ---- constants, accumulators ---- */
@@ -149,104 +208,46 @@ static void host_read_launch(const struct cuda_call *c)
 }
 
 /* acc = acc + x * weight, without acc in the first batch. */
-static __global__ void accumulate(float *acc, const float *x, const float *weight, const int32_t *batch, int64_t n)
-{
-    const float by = weight ? *weight : 1;
-    const bool first = batch && *batch == 1;
-    EACH(i, n)
-        acc[i] = (first ? 0 : acc[i]) + x[i] * by;
-}
+struct accumulate {
+    const float *weight;            /* NULL: 1 */
+    const int32_t *batch;           /* NULL: never the first */
+    __device__ void operator()(const float (&in)[2], float (&out)[1]) const
+    {
+        out[0] = (batch && __ldg(batch) == 1 ? 0 : in[0]) + in[1] * (weight ? __ldg(weight) : 1);
+    }
+};
 
 static void accumulate_launch(const struct cuda_call *c)
 {
-    const int64_t n = in_count(c, 1);
-    const float *weight = c->op->n_in > 2 ? in_floats(c, 2) : NULL;
-    const int32_t *batch = c->op->n_in > 3 ? (const int32_t *)c->in[3] : NULL;
-    accumulate<<<blocks_for(n), THREADS, 0, c->stream>>>(out_floats(c, 0), in_floats(c, 1), weight, batch, n);
+    const struct accumulate f = {c->op->n_in > 2 ? in_floats(c, 2) : NULL, c->op->n_in > 3 ? (const int32_t *)c->in[3] : NULL};
+    launch_map<float, float, float>(c, arrays_of<2, 1>(c), in_count(c, 1), f);
 }
 
-static __global__ void divide(float *y, const float *x, const float *by, int64_t n)
-{
-    const float divisor = *by;
-    EACH(i, n)
-        y[i] = x[i] / divisor;
-}
+struct divide {
+    const float *by;
+    __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = in[0] / __ldg(by); }
+};
 
 static void divide_launch(const struct cuda_call *c)
 {
-    const int64_t n = in_count(c, 0);
-    divide<<<blocks_for(n), THREADS, 0, c->stream>>>(out_floats(c, 0), in_floats(c, 0), in_floats(c, 1), n);
-}
-
-static __global__ void causal_mask(float *y, int64_t rows)      /* (rows, rows) */
-{
-    EACH(i, rows * rows)
-        y[i] = i % rows > i / rows ? -INFINITY : 0;
-}
-
-static void causal_mask_launch(const struct cuda_call *c)
-{
-    const int64_t rows = c->op->attrs.rows;
-    causal_mask<<<blocks_for(rows * rows), THREADS, 0, c->stream>>>(out_floats(c, 0), rows);
-}
-
-/* ---- rotary positions ---- */
-
-static __global__ void rope_table(float *cosine, float *sine, int64_t rows, int64_t cols, double base)     /* (rows, cols) */
-{
-    EACH(i, rows * cols) {
-        const double angle = (double)(i / cols) * pow(base, -(double)(i % cols) / (double)cols);
-        cosine[i] = (float)cos(angle);
-        sine[i] = (float)sin(angle);
-    }
-}
-
-static void rope_table_launch(const struct cuda_call *c)
-{
-    const struct op_attrs *a = &c->op->attrs;
-    rope_table<<<blocks_for(a->rows * a->cols), THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), a->rows, a->cols,
-                                                                         (double)a->base);
-}
-
-/* x (B, T, pairs, 2), cosine and sine (T, half); one thread turns one pair; sign: -1 turns back. A block has rows of its own. */
-static __global__ void rope(float *y, const float *x, const float *cosine, const float *sine, int64_t rows, int64_t seq,
-                            int64_t pairs, int64_t half, float sign)
-{
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
-        EACH_OF_BLOCK(j, pairs) {
-            const int64_t at = row % seq * half + modulo(j, half), i = (row * pairs + j) * 2;
-            const float co = cosine[at], si = sign * sine[at], u = x[i], v = x[i + 1];
-            y[i] = u * co - v * si;
-            y[i + 1] = u * si + v * co;
-        }
-}
-
-static void rope_launch(const struct cuda_call *c)
-{
-    const struct shape s = cuda_in(c, 0)->shape;
-    const int64_t rows = s.dim[0] * s.dim[1], pairs = s.dim[2] / 2, half = shape_last(cuda_in(c, 1)->shape);
-    rope<<<blocks_of(rows), threads_for_row(2 * pairs), 0, c->stream>>>(out_floats(c, 0), in_floats(c, 0), in_floats(c, 1), in_floats(c, 2),
-                                                                       rows, s.dim[1], pairs, half, c->op->attrs.inverse ? -1.0f : 1.0f);
+    launch_map<float, float, float>(c, arrays_of<1, 1>(c), in_count(c, 0), divide{in_floats(c, 1)});
 }
 
 const struct cuda_kernel cuda_elementwise[] = {
     {OP_ADD, "add", add_launch, NULL},
-    {OP_MUL, "mul", binary<times>, NULL},
-    {OP_GELU, "gelu", unary<gelu>, NULL},
-    {OP_GELU_GRAD, "gelu_grad", binary<gelu_grad>, NULL},
-    {OP_SILU, "silu", unary<silu>, NULL},
-    {OP_SILU_GRAD, "silu_grad", binary<silu_grad>, NULL},
-    {OP_SWIGLU, "swiglu", binary<swiglu>, NULL},
-    {OP_SWIGLU_GRAD, "swiglu_grad", swiglu_grad_launch, NULL},
+    {OP_MUL, "mul", alike<times, 2, 1>, NULL},
+    {OP_GELU, "gelu", alike<gelu, 1, 1>, NULL},
+    {OP_GELU_GRAD, "gelu_grad", alike<gelu_grad, 2, 1>, NULL},
+    {OP_SILU, "silu", alike<silu, 1, 1>, NULL},
+    {OP_SILU_GRAD, "silu_grad", alike<silu_grad, 2, 1>, NULL},
+    {OP_SWIGLU, "swiglu", alike<swiglu, 2, 1>, NULL},
+    {OP_SWIGLU_GRAD, "swiglu_grad", alike<swiglu_grad, 3, 2>, NULL},
+    {OP_CAST, "cast", cast_launch, NULL},
     {OP_SUM_LEADING, "sum_leading", sum_leading_launch, sum_leading_scratch},
-    {OP_DROPOUT, "dropout", dropout_launch, NULL},
     {OP_FILL, "fill", fill_launch, NULL},
     {OP_ZERO, "zero", zero_launch, NULL},
     {OP_HOST_READ, "host_read", host_read_launch, NULL},
     {OP_ACCUMULATE, "accumulate", accumulate_launch, NULL},
     {OP_DIVIDE, "divide", divide_launch, NULL},
-    {OP_CAUSAL_MASK, "causal_mask", causal_mask_launch, NULL},
-    {OP_ROPE_TABLE, "rope_table", rope_table_launch, NULL},
-    {OP_ROPE, "rope", rope_launch, NULL},
     {OP_KINDS, NULL, NULL, NULL},
 };

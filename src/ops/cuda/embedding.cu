@@ -1,19 +1,35 @@
-/* Rows of a table by number, and their gradient. */
-#include "ops/cuda/device.cuh"
+/* Rows of a table by number, and their gradient where ids are few; embedding_grad.cu has it for many. */
+#include "ops/cuda/embedding.cuh"
 
-static __global__ void embed(float *y, const float *table, const int32_t *ids, int64_t n, int64_t width)
+/* P numbers for each thread; a row has `row` packs. */
+template <typename T, int P> static __global__ void embed(T *y, const float *table, const int32_t *ids, int64_t packs, int64_t row)
 {
-    for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
-        const float *from = table + ids[i] * width;
-        EACH_OF_BLOCK(e, width)
-            y[i * width + e] = from[e];
+    EACH(i, packs) {
+        const int64_t at = quotient(i, row);
+        float x[P];
+        load_pack<P>(x, table + (ids[at] * row + i - at * row) * P);
+        store_pack<P>(y + i * P, x);
     }
+}
+
+template <typename T, int P> static void launch_embed(const struct cuda_call *c)
+{
+    const int64_t width = shape_last(cuda_in(c, 0)->shape), packs = out_count(c, 0) / P;
+    const unsigned threads = threads_at_once(packs);
+    embed<T, P><<<blocks_at_once(packs, threads), threads, 0, c->stream>>>((T *)c->out[0], in_floats(c, 0), (const int32_t *)c->in[1],
+                                                                           packs, width / P);
 }
 
 static void embed_launch(const struct cuda_call *c)
 {
-    const int64_t n = in_count(c, 1), width = shape_last(cuda_in(c, 0)->shape);
-    embed<<<blocks_of(n), threads_for_row(width), 0, c->stream>>>(out_floats(c, 0), in_floats(c, 0), (const int32_t *)c->in[1], n, width);
+    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        constexpr int P = packed<T>;
+        if (shape_last(cuda_in(c, 0)->shape) % P == 0 && is_aligned(c->in[0], 32) && is_aligned(c->out[0], 16))
+            launch_embed<T, P>(c);
+        else
+            launch_embed<T, 1>(c);
+    });
 }
 
 /* ---- gradient ----
@@ -51,12 +67,13 @@ static __device__ int gather(struct gathered *g, const int32_t *ids, int64_t fir
 }
 
 /* Adds what was gathered, element `col` of each; a few are read ahead, because each read takes long. */
-static __device__ void add_gathered(float (*sums)[GRAD_THREADS], const struct gathered *g, int found, const float *dy, int64_t width)
+template <typename T>
+static __device__ void add_gathered(float (*sums)[GRAD_THREADS], const struct gathered *g, int found, const T *dy, int64_t width)
 {
     for (int i = 0; i < found; i += GRAD_AHEAD) {
         float d[GRAD_AHEAD];
         for (int k = 0; k < GRAD_AHEAD; k++)
-            d[k] = i + k < found ? dy[g->index[i + k] * width] : 0;
+            d[k] = i + k < found ? to_float(dy[g->index[i + k] * width]) : 0;
         for (int k = 0; k < GRAD_AHEAD; k++)
             if (i + k < found)
                 sums[g->row[i + k]][threadIdx.x] += d[k];
@@ -64,8 +81,8 @@ static __device__ void add_gathered(float (*sums)[GRAD_THREADS], const struct ga
 }
 
 /* d_table (vocab, width); dy (n, width). `rows` of the table are each block's. */
-static __global__ void embed_grad(float *d_table, const int32_t *ids, const float *dy, int64_t n, int64_t vocab, int64_t width,
-                                  int64_t rows)
+template <typename T>
+static __global__ void embed_grad(float *d_table, const int32_t *ids, const T *dy, int64_t n, int64_t vocab, int64_t width, int64_t rows)
 {
     __shared__ float sums[GRAD_ROWS][GRAD_THREADS];
     __shared__ struct gathered g;
@@ -88,16 +105,22 @@ static __global__ void embed_grad(float *d_table, const int32_t *ids, const floa
 static void embed_grad_launch(const struct cuda_call *c)
 {
     const struct shape table = cuda_in(c, 0)->shape;
-    const int64_t vocab = table.dim[0], width = table.dim[1];
+    const int64_t vocab = table.dim[0], width = table.dim[1], n = in_count(c, 1);
+    if (n > FEW_IDS) {
+        launch_sorted_embed_grad(c);
+        return;
+    }
     /* many rows for each block where there are many; a large vocabulary has more blocks, not more rows for each */
     const int64_t rows = at_least(1, at_most(divide_up(vocab, GRAD_BLOCKS), GRAD_ROWS));
     const dim3 blocks((unsigned)divide_up(vocab, rows), (unsigned)at_most(divide_up(width, GRAD_THREADS), 65535));
-    embed_grad<<<blocks, GRAD_THREADS, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[1], in_floats(c, 2), in_count(c, 1), vocab,
-                                                       width, rows);
+    with_type(cuda_in(c, 2)->dtype, [&](auto zero) {
+        embed_grad<<<blocks, GRAD_THREADS, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[1], (const decltype(zero) *)c->in[2], n,
+                                                           vocab, width, rows);
+    });
 }
 
 const struct cuda_kernel cuda_embedding[] = {
     {OP_EMBED, "embed", embed_launch, NULL},
-    {OP_EMBED_GRAD, "embed_grad", embed_grad_launch, NULL},
+    {OP_EMBED_GRAD, "embed_grad", embed_grad_launch, sorted_embed_grad_scratch},
     {OP_KINDS, NULL, NULL, NULL},
 };

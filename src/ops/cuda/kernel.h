@@ -31,8 +31,8 @@ struct cuda_kernel {
 };
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
-extern const struct cuda_kernel cuda_elementwise[], cuda_rows[], cuda_matrix[], cuda_attention[], cuda_embedding[], cuda_loss[],
-    cuda_optimizer[];
+extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
+    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_clip[], cuda_optimizer[];
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline const struct value *cuda_out(const struct cuda_call *c, int i) { return &c->program->values[c->op->out[i]]; }

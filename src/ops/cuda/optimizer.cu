@@ -1,8 +1,6 @@
-/* Counters, learning rate, clipping, AdamW, metrics. Ops over many tensors pass their addresses as parameters of kernels, as many at once
- * as fit, so that nothing has to be copied to the GPU. */
-#include "ops/cuda/device.cuh"
-
-enum { PARAMETER_BYTES = 4000 };    /* a kernel takes 4096 */
+/* Counters, learning rate, AdamW, metrics. */
+#include "ops/cuda/items.cuh"
+#include "ops/cuda/types.cuh"
 
 static __global__ void advance(uint32_t *counter) { ++*counter; }      /* unsigned: it may wrap */
 static void advance_launch(const struct cuda_call *c) { advance<<<1, 1, 0, c->stream>>>((uint32_t *)c->out[0]); }
@@ -37,135 +35,14 @@ static void lr_launch(const struct cuda_call *c)
     learning_rate<<<1, 1, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[0], s);
 }
 
-/* ---- tensors by the block: items with a first block each, in ascending order ---- */
-
-template <class Item> struct items {
-    enum { MOST = PARAMETER_BYTES / sizeof(Item) };
-    int n;
-    Item item[MOST];
-};
-
-/* The last item whose first block is not behind this one. */
-template <class Item> static __device__ const Item &item_of_block(const struct items<Item> &all)
-{
-    int low = 0, high = all.n - 1;
-    while (low < high) {
-        const int middle = (low + high + 1) / 2;
-        if (all.item[middle].first <= blockIdx.x)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return all.item[low];
-}
-
-/* ---- sums of squares: each block leaves one number, and one block per tensor sums those ---- */
-
-enum { SQUARES_CHUNK = 32 * THREADS, SQUARES_BLOCKS = 1024 };       /* fewest elements of a block; most blocks of a tensor */
-
-struct squares {
-    const float *x;
-    int64_t n;
-    unsigned first, blocks;
-};
-
-static unsigned squares_blocks(int64_t n) { return (unsigned)at_least(1, at_most(divide_up(n, SQUARES_CHUNK), SQUARES_BLOCKS)); }
-
-static __global__ void squares_parts(double *parts, const __grid_constant__ struct items<struct squares> all)
-{
-    const struct squares &a = item_of_block(all);
-    double sum = 0;
-    for (int64_t i = (int64_t)(blockIdx.x - a.first) * THREADS + threadIdx.x; i < a.n; i += (int64_t)a.blocks * THREADS)
-        sum += (double)a.x[i] * a.x[i];
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        parts[blockIdx.x] = sum;
-}
-
-static __global__ void squares_totals(float *to, const double *parts, const __grid_constant__ struct items<struct squares> all)
-{
-    const struct squares &a = all.item[blockIdx.x];
-    double sum = 0;
-    EACH_OF_BLOCK(i, a.blocks)
-        sum += parts[a.first + i];
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        to[blockIdx.x] = (float)sum;
-}
-
-static void sum_squares_launch(const struct cuda_call *c)
-{
-    for (int at = 0; at < c->op->n_in;) {
-        struct items<struct squares> all;
-        unsigned blocks = 0;
-        const int first = at;
-        for (all.n = 0; at < c->op->n_in && all.n < all.MOST; at++, all.n++) {
-            const int64_t n = in_count(c, at);
-            all.item[all.n] = {in_floats(c, at), n, blocks, squares_blocks(n)};
-            blocks += squares_blocks(n);
-        }
-        squares_parts<<<blocks, THREADS, 0, c->stream>>>((double *)c->scratch, all);
-        squares_totals<<<(unsigned)all.n, THREADS, 0, c->stream>>>(out_floats(c, 0) + first, (const double *)c->scratch, all);
-    }
-}
-
-static size_t sum_squares_scratch(const struct program *p, const struct op *op)
-{
-    size_t blocks = 0;              /* of all, though those of one launch alone are needed at once */
-    for (int i = 0; i < op->n_in; i++)
-        blocks += squares_blocks(shape_count(p->values[op->in[i]].shape));
-    return blocks * sizeof(double);
-}
-
-/* ---- clipping ---- */
-
-struct sums {
-    const float *x;
-    int64_t n;
-};
-
-/* Adds these sums to *sum, which the first launch starts; the last one makes norm and factor of it. One block; a warp takes a tensor. */
-static __global__ void clip(float *norm, float *factor, const float *loss, double *sum, float max_norm, bool begins, bool ends,
-                            const __grid_constant__ struct items<struct sums> all)
-{
-    double part = 0;
-    for (int i = threadIdx.x / WARP; i < all.n; i += THREADS / WARP)
-        for (int64_t k = threadIdx.x % WARP; k < all.item[i].n; k += WARP)
-            part += all.item[i].x[k];
-    part = block_sum(part);
-    if (threadIdx.x != 0)
-        return;
-    *sum = begins ? part : *sum + part;
-    if (!ends)
-        return;
-    const float length = (float)sqrt(*sum);
-    *norm = length;
-    *factor = max_norm > 0 && length > max_norm ? max_norm / (length + 1e-6f) : 1;
-    if (!isfinite(length) || !isfinite(*loss))
-        *factor = NAN;
-}
-
-static void clip_launch(const struct cuda_call *c)
-{
-    for (int at = 1; at < c->op->n_in;) {
-        struct items<struct sums> all;
-        const bool begins = at == 1;
-        for (all.n = 0; at < c->op->n_in && all.n < all.MOST; at++, all.n++)
-            all.item[all.n] = {in_floats(c, at), in_count(c, at)};
-        clip<<<1, THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), in_floats(c, 0), (double *)c->scratch,
-                                           c->op->attrs.max_norm, begins, at == c->op->n_in, all);
-    }
-}
-
-static size_t clip_scratch(const struct program *, const struct op *) { return sizeof(double); }
-
 /* ---- AdamW: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps) ---- */
 
-enum { ADAMW_CHUNK = 8 * THREADS };         /* elements of a block */
+enum { ADAMW_AHEAD = 2, ADAMW_CHUNK = 4 * ADAMW_AHEAD * THREADS };      /* fours of a thread; elements of a block */
 
 struct tensor {
     float *p, *m, *v;
     const float *grad;
+    void *copy;                     /* narrow; NULL: there is none */
     int64_t n;
     unsigned first;
 };
@@ -174,50 +51,108 @@ struct adamw {
     const float *lr, *factor;
     const int32_t *step;
     float beta1, beta2, eps, decay;
+    float log1, log2;               /* of the betas */
 };
 
-/* 1 / (1 - beta^step): what the moments, which start at zero, are multiplied by. */
-static __device__ float correction(float beta, int32_t step) { return (float)(1 / (1 - pow((double)beta, (double)step))); }
+/* What all elements share; correct: 1 / (1 - beta^step), what the moments, which start at zero, are multiplied by. */
+struct adamw_step { float lr, factor, correct1, correct2, rest1, rest2; };
 
-static __global__ void adamw_kernel(struct adamw a, const __grid_constant__ struct items<struct tensor> all)
+static __device__ inline float correction(float log_beta, int32_t step) { return -1 / expm1f((float)step * log_beta); }
+
+static __device__ inline float adamw_one(const struct adamw &a, const struct adamw_step &s, float p, float &m, float &v, float grad)
 {
-    __shared__ float correct1, correct2;
-    const float factor = *a.factor, lr = *a.lr;
-    if (isnan(factor))
-        return;                     /* this step's gradient is not finite: change nothing */
-    if (threadIdx.x == 0) {
-        correct1 = correction(a.beta1, *a.step);
-        correct2 = correction(a.beta2, *a.step);
-    }
-    __syncthreads();
-    const struct tensor &t = item_of_block(all);
-    const int64_t start = (int64_t)(blockIdx.x - t.first) * ADAMW_CHUNK, end = start + ADAMW_CHUNK < t.n ? start + ADAMW_CHUNK : t.n;
-    const float rest1 = (float)(1 - (double)a.beta1), rest2 = (float)(1 - (double)a.beta2);
-    for (int64_t i = start + threadIdx.x; i < end; i += THREADS) {
-        const float g = t.grad[i] * factor, p = t.p[i];
-        const float m = a.beta1 * t.m[i] + rest1 * g, v = a.beta2 * t.v[i] + rest2 * g * g;
-        t.m[i] = m;
-        t.v[i] = v;
-        t.p[i] = p - lr * (a.decay * p + m * correct1 / (sqrtf(v * correct2) + a.eps));
-    }
+    const float g = grad * s.factor;
+    m = a.beta1 * m + s.rest1 * g;
+    v = a.beta2 * v + s.rest2 * g * g;
+    return p - s.lr * (a.decay * p + m * s.correct1 / (sqrtf(v * s.correct2) + a.eps));
 }
 
-/* OP_ADAMW has one tensor, OP_ADAMW_ALL attrs.parts of them; lr, step and factor follow the gradients. */
+/* Four elements of a tensor, read and written as 16 bytes each. */
+struct adamw_four { float p[4], m[4], v[4], g[4]; };
+
+static __device__ inline void load_four(struct adamw_four &x, const struct tensor &t, int64_t i)
+{
+    load_pack<4>(x.p, t.p + i);
+    load_pack<4>(x.m, t.m + i);
+    load_pack<4>(x.v, t.v + i);
+    load_pack<4>(x.g, t.grad + i);
+}
+
+template <typename C> static __device__ inline void update_four(struct adamw_four &x, const struct tensor &t, int64_t i,
+                                                                const struct adamw &a, const struct adamw_step &s)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        x.p[k] = adamw_one(a, s, x.p[k], x.m[k], x.v[k], x.g[k]);
+    store_pack<4>(t.p + i, x.p);
+    store_pack<4>(t.m + i, x.m);
+    store_pack<4>(t.v + i, x.v);
+    if (t.copy)
+        store_pack<4>((C *)t.copy + i, x.p);
+}
+
+template <typename C> static __device__ inline void update_one(const struct tensor &t, int64_t i, const struct adamw &a,
+                                                               const struct adamw_step &s)
+{
+    float m = t.m[i], v = t.v[i];
+    const float p = adamw_one(a, s, t.p[i], m, v, t.grad[i]);
+    t.p[i] = p;
+    t.m[i] = m;
+    t.v[i] = v;
+    if (t.copy)
+        ((C *)t.copy)[i] = from_float<C>(p);
+}
+
+/* C: the type of copies. */
+template <typename C>
+static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adamw a, const __grid_constant__ struct items<struct tensor> all)
+{
+    const struct tensor &t = item_of_block(all);
+    const int64_t start = (int64_t)(blockIdx.x - t.first) * ADAMW_CHUNK, end = start + ADAMW_CHUNK < t.n ? start + ADAMW_CHUNK : t.n;
+    const bool aligned = ((uintptr_t)t.p | (uintptr_t)t.m | (uintptr_t)t.v | (uintptr_t)t.grad | (uintptr_t)t.copy) % 16 == 0;
+    const int64_t fours = aligned ? start + (end - start) / 4 * 4 : start, first = start + 4 * threadIdx.x;
+    struct adamw_four x[ADAMW_AHEAD];
+#pragma unroll
+    for (int k = 0; k < ADAMW_AHEAD; k++)
+        if (first + 4 * k * THREADS < fours)
+            load_four(x[k], t, first + 4 * k * THREADS);
+    const float factor = *a.factor;
+    if (isnan(factor))
+        return;                     /* this step's gradient is not finite: change nothing */
+    const struct adamw_step s = {*a.lr, factor, correction(a.log1, *a.step), correction(a.log2, *a.step),
+                                 (float)(1 - (double)a.beta1), (float)(1 - (double)a.beta2)};
+#pragma unroll
+    for (int k = 0; k < ADAMW_AHEAD; k++)
+        if (first + 4 * k * THREADS < fours)
+            update_four<C>(x[k], t, first + 4 * k * THREADS, a, s);
+    for (int64_t i = fours + threadIdx.x; i < end; i += THREADS)
+        update_one<C>(t, i, a, s);
+}
+
+/* OP_ADAMW has one tensor, OP_ADAMW_ALL attrs.parts of them; the first attrs.copies have a copy. Inputs: parameters, moments, copies,
+ * gradients, lr, step, factor. */
+static struct tensor tensor_of(const struct cuda_call *c, int at, int parts, unsigned first)
+{
+    const int copies = c->op->attrs.copies;
+    return {out_floats(c, at), out_floats(c, parts + at), out_floats(c, 2 * parts + at), in_floats(c, 3 * parts + copies + at),
+            at < copies ? c->out[3 * parts + at] : NULL, in_count(c, at), first};
+}
+
 static void adamw_launch(const struct cuda_call *c)
 {
     const struct op_attrs *o = &c->op->attrs;
-    const int parts = c->op->kind == OP_ADAMW ? 1 : o->parts;
-    const struct adamw a = {in_floats(c, 4 * parts), in_floats(c, 4 * parts + 2), (const int32_t *)c->in[4 * parts + 1],
-                            o->beta1, o->beta2, o->eps, o->weight_decay};
+    const int parts = c->op->kind == OP_ADAMW ? 1 : o->parts, scalars = 4 * parts + o->copies;
+    const struct adamw a = {in_floats(c, scalars), in_floats(c, scalars + 2), (const int32_t *)c->in[scalars + 1], o->beta1, o->beta2,
+                            o->eps, o->weight_decay, (float)log((double)o->beta1), (float)log((double)o->beta2)};
+    const enum dtype copy = o->copies > 0 ? cuda_in(c, 3 * parts)->dtype : F32;
     for (int at = 0; at < parts;) {
         struct items<struct tensor> all;
         unsigned blocks = 0;
         for (all.n = 0; at < parts && all.n < all.MOST; at++, all.n++) {
-            all.item[all.n] = {out_floats(c, at), out_floats(c, parts + at), out_floats(c, 2 * parts + at), in_floats(c, 3 * parts + at),
-                               in_count(c, at), blocks};
+            all.item[all.n] = tensor_of(c, at, parts, blocks);
             blocks += (unsigned)divide_up(in_count(c, at), ADAMW_CHUNK);
         }
-        adamw_kernel<<<blocks, THREADS, 0, c->stream>>>(a, all);
+        with_type(copy, [&](auto zero) { adamw_kernel<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(a, all); });
     }
 }
 
@@ -245,8 +180,6 @@ static void keep_launch(const struct cuda_call *c)
 const struct cuda_kernel cuda_optimizer[] = {
     {OP_ADVANCE, "advance", advance_launch, NULL},
     {OP_LR, "lr", lr_launch, NULL},
-    {OP_SUM_SQUARES, "sum_squares", sum_squares_launch, sum_squares_scratch},
-    {OP_CLIP, "clip", clip_launch, clip_scratch},
     {OP_ADAMW, "adamw", adamw_launch, NULL},
     {OP_ADAMW_ALL, "adamw", adamw_launch, NULL},
     {OP_KEEP, "keep", keep_launch, NULL},

@@ -5,8 +5,8 @@
 #include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
 
-static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_rows, cuda_matrix, cuda_attention, cuda_embedding, cuda_loss,
-                                                  cuda_optimizer};
+static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads, cuda_matrix,
+                                                  cuda_attention, cuda_embedding, cuda_loss, cuda_clip, cuda_optimizer};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {
