@@ -17,7 +17,7 @@ if(HONE_CUDA STREQUAL on OR (HONE_CUDA STREQUAL auto AND NOT HONE_SANITIZE))
     set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -lineinfo")
     find_package(CUDAToolkit 12 QUIET)
   endif()
-  if(CMAKE_CUDA_COMPILER_LOADED AND TARGET CUDA::cublas AND TARGET CUDA::cudart_static)
+  if(CMAKE_CUDA_COMPILER_LOADED AND TARGET CUDA::cublas AND TARGET CUDA::cublasLt AND TARGET CUDA::cudart_static)
     set(HONE_CUDA_FOUND ON)
   elseif(HONE_CUDA STREQUAL on)
     message(FATAL_ERROR "HONE_CUDA is on, and nvcc, a C++ compiler for it, cuBLAS and the static runtime were not all found; "
@@ -31,7 +31,7 @@ endif()
 message(STATUS "CUDA: ${CUDAToolkit_VERSION} for ${HONE_CUDA_ARCHS}")
 
 # A module of another build of hone must not be loaded: what both sides see of each other is in these headers.
-set(HONE_CUDA_SEEN src/backend/backend.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
+set(HONE_CUDA_SEEN src/backend/backend.h src/core/choices.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
 set(seen "")
 foreach(header IN LISTS HONE_CUDA_SEEN)
   file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)
@@ -54,7 +54,7 @@ target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT
 target_compile_options(hone_cuda PRIVATE
                        $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror;-ffunction-sections;-fdata-sections>
                        $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>)
-target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas)
+target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt)
 # Where cuBLAS was found it is found again, whatever the environment says.
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
 

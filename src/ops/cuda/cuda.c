@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/cuda/cuda_int.h"
+#include "ops/cuda/products.h"
 
 enum status cuda_said(cudaError_t e, struct error *err, const char *what)
 {
@@ -16,10 +17,7 @@ enum status cuda_said(cudaError_t e, struct error *err, const char *what)
 
 /* ---- cuBLAS ---- */
 
-/* Enough for the largest products of Hopper. With memory of its own cuBLAS allocates none, so that its calls can be captured, and it
- * sums in the same order every time. */
-enum { BLAS_WORKSPACE = 32 << 20 };
-
+/* With memory of its own cuBLAS allocates none, so that its calls can be captured, and it sums in the same order every time. */
 static enum status blas_said(cublasStatus_t s, struct error *err)
 {
     return s == CUBLAS_STATUS_SUCCESS ? OK : error_set(err, CANNOT, "cuBLAS cannot be used: %s", cublasGetStatusString(s));
@@ -50,6 +48,7 @@ static void cuda_free(struct backend *base)
         return;
     if (b->stream)
         cudaStreamSynchronize(b->stream);
+    cuda_free_plans(b);
     if (b->blas)
         cublasDestroy(b->blas);
     if (b->blas_workspace)
@@ -72,12 +71,13 @@ static bool asks_for(const char *variable, bool otherwise)
     return text && *text ? strcmp(text, "0") != 0 : otherwise;
 }
 
-static enum status cuda_new(struct backend **out, bool graphs, struct error *err)
+static enum status cuda_new(struct backend **out, bool graphs, const struct cuda_choices *choices, struct error *err)
 {
     struct cuda_backend *b = calloc(1, sizeof *b);
     if (!b)
         return error_no_memory(err, "the CUDA backend", sizeof *b);
     b->base = functions;
+    b->choices = choices;
     b->graphs = asks_for("HONE_CUDA_GRAPH", graphs);
     b->checks = asks_for("HONE_CUDA_SYNC", false);
     enum status st = cuda_find_device(&b->about, err);

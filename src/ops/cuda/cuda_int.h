@@ -23,7 +23,9 @@ struct cuda_backend {
     struct cuda_device about;
     cudaStream_t stream;            /* everything happens in it, in order */
     cublasHandle_t blas;            /* NULL until ops are prepared */
-    void *blas_workspace;
+    void *blas_workspace;           /* BLAS_WORKSPACE bytes */
+    struct cuda_plan *plans;        /* a list of all products that were asked for */
+    const struct cuda_choices *choices;     /* where what was timed is remembered */
     struct cuda_staging staging;
     bool graphs;
     bool checks;                    /* HONE_CUDA_SYNC=1: every op is waited for, and a failure named by its op */
@@ -54,6 +56,8 @@ struct prepared_op cuda_about(const struct prepared *p, int i);
 enum status cuda_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
 void cuda_release(struct backend *b, struct prepared *p);
 
+/* Enough for the largest products of Hopper. */
+enum { BLAS_WORKSPACE = 32 << 20 };
 /* cuda.c: the handle of cuBLAS, made when it is first asked for. */
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err);
 

@@ -13,6 +13,9 @@ extern "C" {
 
 #include "backend/backend.h"
 
+struct cuda_plan;                   /* products.h */
+enum { CALL_PLANS = 8 };
+
 /* One op bound to memory on the device. */
 struct cuda_call {
     const struct program *program;
@@ -21,6 +24,9 @@ struct cuda_call {
     void *scratch;                  /* kernel->scratch bytes; calls run one after the other and share it */
     cudaStream_t stream;
     cublasHandle_t blas;            /* works in that stream */
+    void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
+    size_t workspace_bytes;
+    struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
 };
 
 struct cuda_kernel {
@@ -32,7 +38,7 @@ struct cuda_kernel {
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
 extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
-    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_clip[], cuda_optimizer[];
+    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_optimizer[];
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline const struct value *cuda_out(const struct cuda_call *c, int i) { return &c->program->values[c->op->out[i]]; }

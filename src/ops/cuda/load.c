@@ -72,8 +72,9 @@ static const struct cuda_module *loaded(struct error *err)
 
 enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err)
 {
+    static const struct cuda_choices choices = {choices_recall, choices_remember};
     const struct cuda_module *m = loaded(err);
-    return m ? m->backend_new(out, graphs, err) : CANNOT;
+    return m ? m->backend_new(out, graphs, &choices, err) : CANNOT;
 }
 
 enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err)

@@ -1,151 +1,244 @@
-/* Products of matrices by cuBLAS, and what is added to them. cuBLAS thinks in columns: a row-major matrix is to it the transposed one, so
- * y = a b is asked for as y^T = b^T a^T. */
-#include <cuda_bf16.h>
+/* Ops that are products of matrices, and what is done to their results. */
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/products.h"
+#include "ops/cuda/types.cuh"
 
-#include "ops/cuda/products.cuh"
+enum { PARTS_MOST = 4 };            /* of OP_PROJECT: it has no more outputs */
 
-void cuda_multiply(const struct cuda_call *c, float *y, struct operand a, struct operand b, int64_t m, int64_t n, int64_t k, float beta)
+/* ---- which products ---- */
+
+static const struct value *value_at(const struct program *p, value_id v) { return &p->values[v]; }
+
+/* cuBLAS makes narrow results of narrow operands alone: else f32 comes first, in scratch. */
+static bool comes_wide(enum dtype operands, enum dtype result) { return operands == F32 && result != F32; }
+static enum dtype product_result(enum dtype operands, enum dtype result) { return operands == F32 ? F32 : result; }
+
+static struct product product_of(const struct program *p, const struct op *op, int a, int b, int out)
 {
-    const float one = 1;
-    const cudaDataType_t type = a.bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    if (cublasGemmEx_64(c->blas, b.trans ? CUBLAS_OP_T : CUBLAS_OP_N, a.trans ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one,
-                        b.at, type, b.trans ? k : n, a.at, type, a.trans ? m : k, &beta, y, CUDA_R_32F, n, CUBLAS_COMPUTE_32F,
-                        CUBLAS_GEMM_DEFAULT) != CUBLAS_STATUS_SUCCESS)
-        refuse(c);
+    const bool ta = op->attrs.trans_a, tb = op->attrs.trans_b;
+    const struct value *first = value_at(p, op->in[a]), *second = value_at(p, op->in[b]);
+    struct product y = {};
+    y.m = ta ? shape_last(first->shape) : shape_rows(first->shape);
+    y.k = ta ? shape_rows(first->shape) : shape_last(first->shape);
+    y.n = tb ? shape_rows(second->shape) : shape_last(second->shape);
+    y.trans_a = ta;
+    y.trans_b = tb;
+    y.tf32 = op->attrs.round == ROUND_TF32;
+    y.operands = first->dtype;
+    y.result = product_result(first->dtype, value_at(p, op->out[out])->dtype);
+    return y;
 }
 
-static __global__ void round_to_bf16(__nv_bfloat16 *to, const float *x, int64_t n)
+int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op)
 {
-    EACH(i, n)
-        to[i] = __float2bfloat16_rn(x[i]);
+    const int parts = op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD ? op->attrs.parts : 1;
+    for (int i = 0; i < parts && i < CALL_PLANS; i++) {
+        if (op->kind == OP_PROJECT_GRAD) {
+            out[i] = product_of(p, op, i, parts + i, 0);
+            continue;
+        }
+        out[i] = product_of(p, op, 0, 1 + i, i);
+        out[i].trans_b |= op->kind != OP_MATMUL;
+        out[i].n = op->kind != OP_MATMUL ? shape_rows(value_at(p, op->in[1 + i])->shape) : out[i].n;
+        out[i].bias = op->kind == OP_MATMUL ? op->n_in > 2 : op->kind == OP_PROJECT && op->n_in > 1 + parts;
+    }
+    return parts;
 }
 
-struct operand cuda_operand(const struct cuda_call *c, const float *x, int64_t n, bool trans, bool bf16, void *room)
+/* ---- scratch: a result in f32 that becomes narrow, and biases as cuBLAS wants them ---- */
+
+struct matrix_room {
+    float *wide;                    /* (m, n) of the largest; NULL: results go where they belong */
+    void *biases[PARTS_MOST];       /* in the type of the results; NULL: they are it already, or there are none */
+    size_t bytes;
+};
+
+static void *cut(struct matrix_room *r, void *scratch, size_t bytes)
 {
-    if (bf16)
-        round_to_bf16<<<blocks_for(n), THREADS, 0, c->stream>>>((__nv_bfloat16 *)room, x, n);
-    return {bf16 ? room : (const void *)x, trans, bf16};
+    void *at = (char *)scratch + r->bytes;
+    r->bytes += aligned(bytes);
+    return at;
 }
 
-static __global__ void add_bias(float *y, const float *bias, int64_t rows, int64_t n)      /* (rows, n), (n) */
+static struct matrix_room matrix_room(const struct program *p, const struct op *op, void *scratch)
+{
+    struct product products[CALL_PLANS];
+    struct matrix_room r = {};
+    const int n = cuda_matrix_products(products, p, op);
+    int64_t most = 0;
+    for (int i = 0; i < n; i++)
+        most = at_least(most, products[i].m * products[i].n);
+    if (comes_wide(products[0].operands, value_at(p, op->out[0])->dtype))
+        r.wide = (float *)cut(&r, scratch, (size_t)most * sizeof(float));
+    for (int i = 0; i < n && i < PARTS_MOST; i++)
+        if (products[i].bias && products[i].result != F32)
+            r.biases[i] = cut(&r, scratch, (size_t)products[i].n * dtype_size(products[i].result));
+    return r;
+}
+
+static size_t matrix_scratch(const struct program *p, const struct op *op) { return matrix_room(p, op, NULL).bytes; }
+
+/* ---- biases ---- */
+
+struct casts {
+    const float *from[PARTS_MOST];
+    void *to[PARTS_MOST];
+    int64_t n[PARTS_MOST];
+};
+
+/* One block in y for each. */
+template <typename T> static __global__ void cast_biases(const __grid_constant__ struct casts c)
+{
+    const int part = blockIdx.y;
+    EACH(i, c.n[part])
+        ((T *)c.to[part])[i] = from_float<T>(c.from[part][i]);
+}
+
+/* Makes those narrow that the plans of the call want so; `first` is the input where they begin. */
+static void cast_biases_launch(const struct cuda_call *c, const struct matrix_room *r, int parts, int first)
+{
+    struct casts casts = {};
+    int n = 0;
+    int64_t most = 0;
+    for (int i = 0; i < parts; i++)
+        if (r->biases[i] && c->plans[i]->adds_bias) {
+            casts.from[n] = in_floats(c, first + i);
+            casts.to[n] = r->biases[i];
+            casts.n[n++] = c->plans[i]->product.n;
+            most = at_least(most, c->plans[i]->product.n);
+        }
+    if (n)
+        with_type(c->plans[0]->product.result, [&](auto zero) {
+            cast_biases<decltype(zero)><<<dim3(blocks_for(most), (unsigned)n), THREADS, 0, c->stream>>>(casts);
+        });
+}
+
+/* y (rows, n) = u + bias; y may be u. No bias: NULL. */
+template <typename T, typename U> static __global__ void add_bias(T *y, const U *u, const float *bias, int64_t rows, int64_t n)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
         EACH_OF_BLOCK(i, n)
-            y[row * n + i] += bias[i];
+            y[row * n + i] = from_float<T>(to_float(u[row * n + i]) + (bias ? bias[i] : 0));
 }
 
-static void add_bias_launch(const struct cuda_call *c, float *y, const float *bias, int64_t rows, int64_t n)
+static void add_bias_launch(const struct cuda_call *c, const struct value *y, void *to, const void *u, bool wide, const float *bias)
 {
-    add_bias<<<blocks_of(rows), threads_for_row(n), 0, c->stream>>>(y, bias, rows, n);
+    const int64_t rows = shape_rows(y->shape), n = shape_last(y->shape);
+    with_type(y->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        if (wide)
+            add_bias<T, float><<<blocks_of(rows), threads_for_row(n), 0, c->stream>>>((T *)to, (const float *)u, bias, rows, n);
+        else
+            add_bias<T, T><<<blocks_of(rows), threads_for_row(n), 0, c->stream>>>((T *)to, (const T *)u, bias, rows, n);
+    });
 }
 
-static int64_t count_of(const struct program *p, value_id v) { return shape_count(p->values[v].shape); }
-static void *after(void *room, size_t bytes) { return (char *)room + bytes; }
+/* ---- products of one input ---- */
 
-/* ---- one product ---- */
-
-static size_t two_operands_scratch(const struct program *p, const struct op *op)
+/* Output i = input 0 times input 1 + i, plus bias. */
+static void part_launch(const struct cuda_call *c, const struct matrix_room *r, int i, const float *bias)
 {
-    const bool bf16 = op->attrs.round == ROUND_BF16;
-    return operand_room(count_of(p, op->in[0]), bf16) + operand_room(count_of(p, op->in[1]), bf16);
+    struct cuda_plan *plan = c->plans[i];
+    void *to = r->wide ? r->wide : c->out[i];
+    cuda_multiply(c, plan, to, c->in[0], c->in[1 + i], r->biases[i] ? r->biases[i] : bias, 0);
+    if (r->wide || (bias && !plan->adds_bias))
+        add_bias_launch(c, cuda_out(c, i), c->out[i], to, r->wide, plan->adds_bias ? NULL : bias);
 }
 
-static void matmul_launch(const struct cuda_call *c)
+static void parts_launch(const struct cuda_call *c, int parts)
 {
-    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b, bf16 = c->op->attrs.round == ROUND_BF16;
-    const struct shape as = cuda_in(c, 0)->shape, bs = cuda_in(c, 1)->shape;
-    const int64_t m = ta ? shape_last(as) : shape_rows(as), k = ta ? shape_rows(as) : shape_last(as);
-    const int64_t n = tb ? shape_rows(bs) : shape_last(bs);
-    const struct operand a = cuda_operand(c, in_floats(c, 0), m * k, ta, bf16, c->scratch);
-    const struct operand b = cuda_operand(c, in_floats(c, 1), k * n, tb, bf16, after(c->scratch, operand_room(m * k, bf16)));
-    cuda_multiply(c, out_floats(c, 0), a, b, m, n, k, 0);
-    if (c->op->n_in > 2)
-        add_bias_launch(c, out_floats(c, 0), in_floats(c, 2), m, n);
+    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    const bool biased = c->op->n_in > 1 + parts;
+    cast_biases_launch(c, &r, parts, 1 + parts);
+    for (int i = 0; i < parts; i++)
+        part_launch(c, &r, i, biased ? in_floats(c, 1 + parts + i) : NULL);
 }
 
-/* y (rows, n) holds x w^T; it becomes gelu(y + bias), and slope, where it is asked for, gelu' there. */
-static __global__ void bias_gelu(float *y, float *slope, const float *bias, int64_t rows, int64_t n)
-{
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
-        EACH_OF_BLOCK(i, n) {
-            const float u = y[row * n + i] + bias[i], gate = gelu_gate(u);
-            y[row * n + i] = u * gate;
-            if (slope)
-                slope[row * n + i] = gelu_slope(u, gate);
-        }
-}
-
-static void linear_gelu_launch(const struct cuda_call *c)
-{
-    const bool bf16 = c->op->attrs.round == ROUND_BF16;
-    const struct shape x = cuda_in(c, 0)->shape;
-    const int64_t rows = shape_rows(x), k = shape_last(x), n = shape_last(cuda_out(c, 0)->shape);
-    const struct operand a = cuda_operand(c, in_floats(c, 0), rows * k, false, bf16, c->scratch);
-    const struct operand b = cuda_operand(c, in_floats(c, 1), n * k, true, bf16, after(c->scratch, operand_room(rows * k, bf16)));
-    cuda_multiply(c, out_floats(c, 0), a, b, rows, n, k, 0);
-    bias_gelu<<<blocks_of(rows), threads_for_row(n), 0, c->stream>>>(out_floats(c, 0), c->op->n_out > 1 ? out_floats(c, 1) : NULL,
-                                                                     in_floats(c, 2), rows, n);
-}
-
-/* ---- several products of one input, and the gradient of it ---- */
-
-/* Room for the largest of the inputs [first, first + n). */
-static size_t largest_room(const struct program *p, const struct op *op, int first, int n)
-{
-    size_t most = 0;
-    for (int i = first; i < first + n; i++) {
-        const size_t room = operand_room(count_of(p, op->in[i]), op->attrs.round == ROUND_BF16);
-        most = room > most ? room : most;
-    }
-    return most;
-}
-
-static size_t project_scratch(const struct program *p, const struct op *op)
-{
-    return largest_room(p, op, 0, 1) + largest_room(p, op, 1, op->attrs.parts);
-}
-
-static void project_launch(const struct cuda_call *c)
-{
-    const int parts = c->op->attrs.parts;
-    const bool bf16 = c->op->attrs.round == ROUND_BF16;
-    const struct shape s = cuda_in(c, 0)->shape;
-    const int64_t rows = shape_rows(s), k = shape_last(s);
-    const struct operand x = cuda_operand(c, in_floats(c, 0), rows * k, false, bf16, c->scratch);
-    for (int i = 0; i < parts; i++) {
-        const int64_t n = shape_last(cuda_out(c, i)->shape);
-        const struct operand w = cuda_operand(c, in_floats(c, 1 + i), n * k, true, bf16,
-                                              after(c->scratch, operand_room(rows * k, bf16)));
-        cuda_multiply(c, out_floats(c, i), x, w, rows, n, k, 0);
-        if (c->op->n_in > 1 + parts)
-            add_bias_launch(c, out_floats(c, i), in_floats(c, 1 + parts + i), rows, n);
-    }
-}
-
-static size_t project_grad_scratch(const struct program *p, const struct op *op)
-{
-    return largest_room(p, op, 0, op->attrs.parts) + largest_room(p, op, op->attrs.parts, op->attrs.parts);
-}
+static void matmul_launch(const struct cuda_call *c) { parts_launch(c, 1); }
+static void project_launch(const struct cuda_call *c) { parts_launch(c, c->op->attrs.parts); }
 
 /* dx (rows, width) = sum of dy (rows, n) w (n, width) */
 static void project_grad_launch(const struct cuda_call *c)
 {
     const int parts = c->op->attrs.parts;
-    const bool bf16 = c->op->attrs.round == ROUND_BF16;
-    const int64_t rows = shape_rows(cuda_out(c, 0)->shape), width = shape_last(cuda_out(c, 0)->shape);
-    void *room = after(c->scratch, largest_room(c->program, c->op, 0, parts));
-    for (int i = 0; i < parts; i++) {
-        const int64_t n = shape_last(cuda_in(c, i)->shape);
-        const struct operand dy = cuda_operand(c, in_floats(c, i), rows * n, false, bf16, c->scratch);
-        const struct operand w = cuda_operand(c, in_floats(c, parts + i), n * width, false, bf16, room);
-        cuda_multiply(c, out_floats(c, 0), dy, w, rows, width, n, i > 0);
+    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    void *to = r.wide ? r.wide : c->out[0];
+    for (int i = 0; i < parts; i++)
+        cuda_multiply(c, c->plans[i], to, c->in[i], c->in[parts + i], NULL, i > 0);
+    if (r.wide)
+        add_bias_launch(c, cuda_out(c, 0), c->out[0], to, true, NULL);
+}
+
+/* ---- GELU of a product ---- */
+
+/* Where results are narrow the last bits of an exponential do not count. */
+template <typename T> static __device__ inline float gate_of(float u)
+{
+    if (sizeof(T) == sizeof(float))
+        return gelu_gate(u);
+    return __fdividef(1.0f, 1.0f + __expf(-1.5957691216057308f * u * fmaf(0.044715f * u, u, 1.0f)));
+}
+
+/* u (rows, n) is x w^T; y becomes gelu(u + bias), and slope, where it is asked for, gelu' there. y may be u. A thread has N numbers of
+ * some rows. */
+template <int N, typename T, typename U>
+static __global__ void bias_gelu(T *y, T *slope, const U *u, const float *bias, int64_t rows, int64_t n)
+{
+    const int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N;
+    float shift[N];
+    if (column >= n)
+        return;
+    load_pack<N>(shift, bias + column);
+#pragma unroll 2
+    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += (int64_t)gridDim.y * blockDim.y) {
+        float x[N], by[N];
+        load_pack<N>(x, u + row * n + column);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float at = x[i] + shift[i], gate = gate_of<T>(at);
+            x[i] = at * gate;
+            by[i] = gelu_slope(at, gate);
+        }
+        store_pack<N>(y + row * n + column, x);
+        if (slope)
+            store_pack<N>(slope + row * n + column, by);
     }
 }
 
+template <int N, typename T, typename U> static void bias_gelu_launch(const struct cuda_call *c, const U *u, int64_t rows, int64_t n)
+{
+    enum { ROWS = 8, EACH_THREAD = 4, MOST = 65535 };
+    const dim3 blocks((unsigned)divide_up(n, N * WARP), (unsigned)at_most(divide_up(rows, ROWS * EACH_THREAD), MOST));
+    T *slope = c->op->n_out > 1 ? (T *)c->out[1] : (T *)NULL;
+    bias_gelu<N, T, U><<<blocks, dim3(WARP, ROWS), 0, c->stream>>>((T *)c->out[0], slope, u, in_floats(c, 2), rows, n);
+}
+
+template <typename T, typename U> static void gelu_launch(const struct cuda_call *c, const U *u)
+{
+    const int64_t rows = shape_rows(cuda_out(c, 0)->shape), n = shape_last(cuda_out(c, 0)->shape);
+    if (n % pack_size<T>() == 0)
+        bias_gelu_launch<pack_size<T>(), T, U>(c, u, rows, n);
+    else
+        bias_gelu_launch<1, T, U>(c, u, rows, n);
+}
+
+static void linear_gelu_launch(const struct cuda_call *c)
+{
+    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    cuda_multiply(c, c->plans[0], r.wide ? r.wide : c->out[0], c->in[0], c->in[1], NULL, 0);
+    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        if (r.wide)
+            gelu_launch<T, float>(c, r.wide);
+        else
+            gelu_launch<T, T>(c, (const T *)c->out[0]);
+    });
+}
+
 const struct cuda_kernel cuda_matrix[] = {
-    {OP_MATMUL, "cublas", matmul_launch, two_operands_scratch},
-    {OP_PROJECT, "cublas", project_launch, project_scratch},
-    {OP_PROJECT_GRAD, "cublas", project_grad_launch, project_grad_scratch},
-    {OP_LINEAR_GELU, "cublas", linear_gelu_launch, two_operands_scratch},
+    {OP_MATMUL, "cublaslt", matmul_launch, matrix_scratch},
+    {OP_PROJECT, "cublaslt", project_launch, matrix_scratch},
+    {OP_PROJECT_GRAD, "cublaslt", project_grad_launch, matrix_scratch},
+    {OP_LINEAR_GELU, "cublaslt", linear_gelu_launch, matrix_scratch},
     {OP_KINDS, NULL, NULL, NULL},
 };

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "backend/backend.h"
+#include "core/choices.h"
 #include "core/peaks.h"
 
 struct cuda_device {                /* the GPU that is used: the first that CUDA_VISIBLE_DEVICES lets be seen */
@@ -15,11 +16,17 @@ struct cuda_device {                /* the GPU that is used: the first that CUDA
     double memory_bytes, free_bytes;
 };
 
+/* The program's memory of what was timed (core/choices.h). */
+struct cuda_choices {
+    int (*recall)(struct choice *list, int n);
+    enum status (*remember)(struct choice *list, int n, struct error *err);
+};
+
 struct cuda_module {
     const char *build;
     const char *(*kernel)(enum op_kind kind);       /* the name of the kernel of an op; NULL: there is none */
     enum status (*device)(struct cuda_device *out, struct error *err);
-    enum status (*backend_new)(struct backend **out, bool graphs, struct error *err);
+    enum status (*backend_new)(struct backend **out, bool graphs, const struct cuda_choices *choices, struct error *err);
     enum status (*measure_peaks)(struct backend *b, struct peaks *out, struct error *err);
 };
 

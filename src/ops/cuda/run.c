@@ -4,9 +4,10 @@
 
 #include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
+#include "ops/cuda/products.h"
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads, cuda_matrix,
-                                                  cuda_attention, cuda_embedding, cuda_loss, cuda_clip, cuda_optimizer};
+                                                  cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_optimizer};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {
@@ -54,7 +55,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     (void)bytes;
-    const enum status st = cuda_open_blas(b, err);
+    enum status st = cuda_open_blas(b, err);
     if (st != OK)
         return st;
     struct prepared *p = calloc(1, sizeof *p);
@@ -70,13 +71,21 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
     for (int i = 0; i < n; i++) {
         p->kernels[i] = find_kernel(ops[i].op->kind);
         p->calls[i] = (struct cuda_call){.program = ops[i].program, .op = ops[i].op, .in = ops[i].in, .out = ops[i].out,
-                                         .scratch = scratch, .stream = b->stream, .blas = b->blas};
+                                         .scratch = scratch, .stream = b->stream, .blas = b->blas,
+                                         .workspace = b->blas_workspace, .workspace_bytes = BLAS_WORKSPACE};
     }
-    *out = p;
-    return OK;
+    st = cuda_plan_calls(b, p->calls, n, err);
+    if (st == OK)
+        *out = p;
+    else
+        cuda_release(base, p);
+    return st;
 }
 
-struct prepared_op cuda_about(const struct prepared *p, int i) { return (struct prepared_op){p->kernels[i]->name, 0}; }
+struct prepared_op cuda_about(const struct prepared *p, int i)
+{
+    return (struct prepared_op){p->kernels[i]->name, cuda_saves_us(&p->calls[i])};
+}
 
 static void free_events(struct prepared *p)
 {

@@ -20,7 +20,7 @@ template <> __device__ inline __half from_float<__half>(float x) { return __floa
 
 /* N numbers in a row, moved by one instruction where they are 16 bytes: N is 8 for narrow types and 4 for float, or less. */
 template <typename T, int N> struct alignas(sizeof(T) * N) pack { T at[N]; };
-template <typename T> constexpr int pack_size() { return 16 / (int)sizeof(T); }
+template <typename T> __host__ __device__ constexpr int pack_size() { return 16 / (int)sizeof(T); }
 
 template <int N, typename T> static __device__ inline void load_pack(float (&to)[N], const T *from)
 {

@@ -1,0 +1,33 @@
+/* Which plans the ops of a list need. */
+#include "ops/cuda/products.h"
+
+static int products_of(struct product out[CALL_PLANS], const struct cuda_call *c)
+{
+    switch (c->op->kind) {
+    case OP_MATMUL: case OP_PROJECT: case OP_PROJECT_GRAD: case OP_LINEAR_GELU: return cuda_matrix_products(out, c->program, c->op);
+    case OP_LINEAR_LOSS: return cuda_loss_products(out, c->program, c->op);
+    default: return 0;
+    }
+}
+
+enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err)
+{
+    enum status st = OK;
+    for (int i = 0; i < n && st == OK; i++) {
+        struct product products[CALL_PLANS];
+        const int wanted = products_of(products, &calls[i]);
+        for (int j = 0; j < wanted && st == OK; j++)
+            st = cuda_plan_product(b, &calls[i].plans[j], &products[j], calls[i].op->timed, err);
+    }
+    if (st == OK)
+        cuda_tune_plans(b);
+    return st;
+}
+
+double cuda_saves_us(const struct cuda_call *c)
+{
+    double sum = 0;
+    for (int i = 0; i < CALL_PLANS && c->plans[i]; i++)
+        sum += c->plans[i]->saves_us;
+    return sum;
+}

@@ -1,0 +1,196 @@
+/* Plans of products, and products by them. cuBLAS thinks in columns: a row-major matrix is to it the transposed one, so y = a b is asked
+ * for as y^T = b^T a^T; what is called a here is its B, and the other way round. */
+#include <stdlib.h>
+
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/products.h"
+#include "ops/cuda/types.cuh"
+
+static bool product_equal(const struct product *x, const struct product *y)
+{
+    return x->m == y->m && x->n == y->n && x->k == y->k && x->a_stride == y->a_stride && x->b_stride == y->b_stride &&
+           x->y_stride == y->y_stride && x->trans_a == y->trans_a && x->trans_b == y->trans_b && x->bias == y->bias &&
+           x->tf32 == y->tf32 && x->operands == y->operands && x->result == y->result;
+}
+
+static struct product filled_in(struct product p)
+{
+    p.a_stride = p.a_stride ? p.a_stride : p.trans_a ? p.m : p.k;
+    p.b_stride = p.b_stride ? p.b_stride : p.trans_b ? p.k : p.n;
+    p.y_stride = p.y_stride ? p.y_stride : p.n;
+    return p;
+}
+
+/* ---- what cuBLASLt is told ---- */
+
+static cublasComputeType_t compute_of(const struct product *p)
+{
+    return p->operands == F32 && p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+static cublasStatus_t describe(struct cuda_plan *plan)
+{
+    const struct product *p = &plan->product;
+    const cublasOperation_t first = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cudaDataType_t in = cuda_type(p->operands), out = cuda_type(p->result);
+    cublasStatus_t s = cublasLtMatmulDescCreate(&plan->how, compute_of(p), CUDA_R_32F);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutCreate(&plan->b, in, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k, p->b_stride);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutCreate(&plan->a, in, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->a_stride);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutCreate(&plan->y, out, p->n, p->m, p->y_stride);
+    return s;
+}
+
+static cublasStatus_t set_epilogue(struct cuda_plan *plan, bool bias)
+{
+    const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    const void *aligned_so = (const void *)64;          /* what matters of it now is its alignment */
+    cublasStatus_t s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (s == CUBLAS_STATUS_SUCCESS && bias)
+        s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &aligned_so, sizeof aligned_so);
+    plan->adds_bias = bias;
+    return s;
+}
+
+/* Sums of parts are f32 and are added up in a step of their own, in a fixed order. */
+static cublasStatus_t set_preferences(cublasLtMatmulPreference_t wishes)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const size_t most = BLAS_WORKSPACE;
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, bytes = 16;
+    cublasStatus_t s = cublasLtMatmulPreferenceSetAttribute(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulPreferenceSetAttribute(wishes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && s == CUBLAS_STATUS_SUCCESS; i++)
+        s = cublasLtMatmulPreferenceSetAttribute(wishes, alignments[i], &bytes, sizeof bytes);
+    return s;
+}
+
+/* What cuBLASLt would do. It knows no way: plain cuBLAS is asked to do it. */
+static void find_ways(struct cuda_backend *b, struct cuda_plan *plan, cublasLtMatmulPreference_t wishes)
+{
+    cublasLtMatmulHeuristicResult_t found[PLAN_WAYS];
+    int n = 0;
+    plan->n_ways = 0;
+    if (cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)b->blas, plan->how, plan->b, plan->a, plan->y, plan->y, wishes, PLAN_WAYS, found,
+                                       &n) != CUBLAS_STATUS_SUCCESS)
+        return;
+    for (int i = 0; i < n; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= BLAS_WORKSPACE)
+            plan->ways[plan->n_ways++] = found[i];
+}
+
+static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
+{
+    cublasLtMatmulPreference_t wishes = NULL;
+    cublasStatus_t s = describe(plan);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulPreferenceCreate(&wishes);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = set_preferences(wishes);
+    for (int bias = plan->product.bias; bias >= 0 && s == CUBLAS_STATUS_SUCCESS && plan->n_ways == 0; bias--) {
+        s = set_epilogue(plan, bias);
+        if (s == CUBLAS_STATUS_SUCCESS)
+            find_ways(b, plan, wishes);
+    }
+    if (wishes)
+        cublasLtMatmulPreferenceDestroy(wishes);
+    return s;
+}
+
+/* ---- all plans of a backend ---- */
+
+static void free_plan(struct cuda_plan *p)
+{
+    if (p->how)
+        cublasLtMatmulDescDestroy(p->how);
+    if (p->a)
+        cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b)
+        cublasLtMatrixLayoutDestroy(p->b);
+    if (p->y)
+        cublasLtMatrixLayoutDestroy(p->y);
+    free(p);
+}
+
+void cuda_free_plans(struct cuda_backend *b)
+{
+    while (b->plans) {
+        struct cuda_plan *p = b->plans;
+        b->plans = p->next;
+        free_plan(p);
+    }
+}
+
+/* One that is timed is not one that is not: what was captured with a plan must not change when another program comes. */
+static struct cuda_plan *find_plan(const struct cuda_backend *b, const struct product *p, bool timed)
+{
+    for (struct cuda_plan *plan = b->plans; plan; plan = plan->next)
+        if (product_equal(&plan->product, p) && plan->timed == timed)
+            return plan;
+    return NULL;
+}
+
+static enum status make_plan(struct cuda_backend *b, struct cuda_plan **out, const struct product *p, bool timed, struct error *err)
+{
+    struct cuda_plan *plan = (struct cuda_plan *)calloc(1, sizeof *plan);
+    if (!plan)
+        return error_no_memory(err, "the plan of a product", sizeof *plan);
+    plan->product = *p;
+    plan->timed = timed;
+    const cublasStatus_t s = fill_plan(b, plan);
+    if (s != CUBLAS_STATUS_SUCCESS) {
+        free_plan(plan);
+        return error_set(err, CANNOT, "cuBLAS cannot plan a product (%lld, %lld) (%lld, %lld): %s", (long long)p->m, (long long)p->k,
+                         (long long)p->k, (long long)p->n, cublasGetStatusString(s));
+    }
+    plan->next = b->plans;
+    *out = b->plans = plan;
+    return OK;
+}
+
+enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, const struct product *p, bool timed, struct error *err)
+{
+    const struct product whole = filled_in(*p);
+    *out = find_plan(b, &whole, timed);
+    return *out ? OK : make_plan(b, out, &whole, timed, err);
+}
+
+/* ---- a product ---- */
+
+static cublasStatus_t by_plain_cublas(const struct cuda_call *c, const struct product *p, void *y, const void *a, const void *b, float beta)
+{
+    const float one = 1;
+    const cudaDataType_t type = cuda_type(p->operands);
+    return cublasGemmEx_64(c->blas, p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one, b,
+                           type, p->b_stride, a, type, p->a_stride, &beta, y, cuda_type(p->result), p->y_stride, compute_of(p),
+                           CUBLAS_GEMM_DEFAULT);
+}
+
+static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias,
+                              float beta)
+{
+    const float one = 1;
+    if (p->adds_bias) {
+        const cublasStatus_t s = cublasLtMatmulDescSetAttribute(p->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        if (s != CUBLAS_STATUS_SUCCESS)
+            return s;
+    }
+    return cublasLtMatmul((cublasLtHandle_t)c->blas, p->how, &one, b, p->b, a, p->a, &beta, y, p->y, y, p->y, &p->ways[p->way].algo,
+                          c->workspace, c->workspace_bytes, c->stream);
+}
+
+void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta)
+{
+    const cublasStatus_t s = p->n_ways ? by_plan(c, p, y, a, b, bias, beta) : by_plain_cublas(c, &p->product, y, a, b, beta);
+    if (s != CUBLAS_STATUS_SUCCESS)
+        refuse(c);
+}

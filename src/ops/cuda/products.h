@@ -1,0 +1,59 @@
+/* Matrix products by cuBLASLt. What a product looks like is known when an op is prepared: then it gets a plan, one for all products that
+ * look alike, which says how cuBLASLt does it. A launch takes the plan and the memory. */
+#ifndef HONE_OPS_CUDA_PRODUCTS_H
+#define HONE_OPS_CUDA_PRODUCTS_H
+
+#include <cublasLt.h>
+
+#include "ops/cuda/cuda_int.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y (m, n) = op(a) (m, k) op(b) (k, n) + bias (n) + beta y, all of them row-major; sums are f32. The memory of each is 16-byte aligned. */
+struct product {
+    int64_t m, n, k;
+    int64_t a_stride, b_stride, y_stride;       /* from a row to the next, as they are stored; 0: there is nothing between them */
+    bool trans_a, trans_b;          /* they are stored (k, m) and (n, k) */
+    bool bias;                      /* of the type of the result */
+    bool tf32;                      /* f32 operands may be rounded to it */
+    enum dtype operands, result;    /* result: F32, or as the operands are */
+};
+
+enum { PLAN_WAYS = 8 };
+
+struct cuda_plan {
+    struct cuda_plan *next;         /* of the backend's */
+    struct product product;
+    cublasLtMatmulDesc_t how;
+    cublasLtMatrixLayout_t a, b, y;
+    cublasLtMatmulHeuristicResult_t ways[PLAN_WAYS];        /* the best as cuBLASLt guesses; none: plain cuBLAS does it */
+    int n_ways, way;
+    bool adds_bias;                 /* else somebody else must */
+    bool timed, settled;            /* the way is chosen by timing; it was */
+    double saves_us;
+};
+
+/* The plan for such a product: the backend's, for as long as it lives. */
+enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, const struct product *p, bool timed, struct error *err);
+/* Puts it into the call's stream. bias is NULL where the plan does not add it. A failure is found by who asks CUDA afterwards. */
+void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta);
+void cuda_free_plans(struct cuda_backend *b);
+
+/* planning.cu: plans for all products of ops, chosen by timing where ops ask for it. */
+enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
+double cuda_saves_us(const struct cuda_call *c);
+
+/* Which products an op has: matrix.cu and loss.cu. At most CALL_PLANS. */
+int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
+int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
+
+/* tuning.cu: chooses among the ways of plans that are to be timed. */
+void cuda_tune_plans(struct cuda_backend *b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,210 @@
+/* Choosing among the ways in which cuBLASLt can do a product, by timing them on memory of their own. Ways round differently, so a choice
+ * must not change from run to run: it is remembered by GPU, library and product (core/choices.h), and where it could not be, nothing is
+ * timed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/products.h"
+
+enum { KEY_MOST = 320, RUNS_MOST = 20, RUNS_LEAST = 2, READINGS = 3 };
+static const double READING_US = 150;
+static const double LOST = 1.3;         /* times the fastest so far: read no more */
+static const double WINS = 0.985;       /* of the first way's time: less would let noise choose */
+
+struct bench {
+    struct cuda_call call;
+    char *memory;
+    size_t bytes;
+    cudaEvent_t start, end;
+};
+
+/* ---- on the device ---- */
+
+/* Numbers of magnitude 1/2 to 1 in bf16, and finite ones in f16 and f32: zeros would be multiplied with less power, and so faster. */
+static __global__ void fill_with_numbers(uint16_t *to, int64_t n)
+{
+    EACH(i, n) {
+        const uint32_t x = (uint32_t)i * 2654435761u, bits = x ^ x >> 15;
+        to[i] = (uint16_t)(0x3f00u | (bits & 0x7fu) | (bits & 0x8000u));
+    }
+}
+
+/* Keeps the stream busy, so that what comes after it is all there when it ends. */
+static __global__ void wait_a_while(uint64_t ns)
+{
+    uint64_t start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < ns);
+}
+
+/* ---- one way ---- */
+
+static size_t matrix_bytes(int64_t rows, int64_t stride, enum dtype t) { return aligned((size_t)(rows * stride) * dtype_size(t)); }
+static size_t a_bytes(const struct product *p) { return matrix_bytes(p->trans_a ? p->k : p->m, p->a_stride, p->operands); }
+static size_t b_bytes(const struct product *p) { return matrix_bytes(p->trans_b ? p->n : p->k, p->b_stride, p->operands); }
+static size_t y_bytes(const struct product *p) { return matrix_bytes(p->m, p->y_stride, p->result); }
+static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, p->result); }
+static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + y_bytes(p) + bias_bytes(p); }
+
+/* Microseconds of one of so many runs; INFINITY: it cannot be run. */
+static double read_way(struct bench *b, struct cuda_plan *plan, int way, int runs)
+{
+    const struct product *p = &plan->product;
+    char *x = b->memory, *w = x + a_bytes(p), *y = w + b_bytes(p), *bias = y + y_bytes(p);
+    float ms = 0;
+    plan->way = way;
+    wait_a_while<<<1, 1, 0, b->call.stream>>>(20000 + 5000 * (uint64_t)runs);
+    cudaEventRecord(b->start, b->call.stream);
+    for (int i = 0; i < runs; i++)
+        cuda_multiply(&b->call, plan, y, x, w, bias, 0);
+    cudaEventRecord(b->end, b->call.stream);
+    const bool refused = cudaGetLastError() != cudaSuccess;
+    if (cudaEventSynchronize(b->end) != cudaSuccess || refused || cudaEventElapsedTime(&ms, b->start, b->end) != cudaSuccess)
+        return INFINITY;
+    return (double)ms * 1e3 / runs;
+}
+
+static int runs_for(double us) { return (int)at_least(RUNS_LEAST, at_most((int64_t)(READING_US / us), RUNS_MOST)); }
+
+/* Fills us[i] with the fastest reading of each way. */
+static void read_ways(struct bench *b, struct cuda_plan *plan, double us[PLAN_WAYS])
+{
+    double best = INFINITY;
+    for (int i = 0; i < plan->n_ways; i++) {
+        read_way(b, plan, i, 1);                /* loads it */
+        us[i] = read_way(b, plan, i, RUNS_LEAST);
+        best = fmin(best, us[i]);
+    }
+    for (int r = 0; r < READINGS && isfinite(best); r++)
+        for (int i = 0; i < plan->n_ways; i++)
+            if (us[i] < LOST * best)
+                us[i] = r == 0 ? read_way(b, plan, i, runs_for(best)) : fmin(us[i], read_way(b, plan, i, runs_for(best)));
+}
+
+static const char *const way_names[PLAN_WAYS + 1] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", NULL};
+
+static void time_plan(struct bench *b, struct cuda_plan *plan, struct choice *c)
+{
+    double us[PLAN_WAYS] = {};
+    int best = 0;
+    read_ways(b, plan, us);
+    for (int i = 1; i < plan->n_ways; i++)
+        if (us[i] < us[best])
+            best = i;
+    if (best > 0 && us[best] > WINS * us[0])
+        best = 0;
+    plan->way = 0;
+    if (!isfinite(us[best]) || us[best] <= 0)
+        return;
+    c->variant = best;
+    c->us = us[best];
+    c->first_us = isfinite(us[0]) ? us[0] : us[best];
+}
+
+/* ---- all of them ---- */
+
+static enum status open_bench(struct bench *t, struct cuda_backend *b, struct cuda_plan *const *plans, int n)
+{
+    *t = {};
+    t->call.stream = b->stream;
+    t->call.blas = b->blas;
+    t->call.workspace = b->blas_workspace;
+    t->call.workspace_bytes = BLAS_WORKSPACE;
+    for (int i = 0; i < n; i++)
+        t->bytes = product_bytes(&plans[i]->product) > t->bytes ? product_bytes(&plans[i]->product) : t->bytes;
+    if (cudaMalloc((void **)&t->memory, t->bytes) != cudaSuccess || cudaEventCreate(&t->start) != cudaSuccess ||
+        cudaEventCreate(&t->end) != cudaSuccess) {
+        cudaGetLastError();
+        return CANNOT;
+    }
+    fill_with_numbers<<<blocks_for((int64_t)t->bytes / 2), THREADS, 0, b->stream>>>((uint16_t *)t->memory, (int64_t)t->bytes / 2);
+    return OK;
+}
+
+static void close_bench(struct bench *t)
+{
+    if (t->start)
+        cudaEventDestroy(t->start);
+    if (t->end)
+        cudaEventDestroy(t->end);
+    if (t->memory)
+        cudaFree(t->memory);
+}
+
+/* "NVIDIA H200, sm_90, cuBLAS 130100, hone 0.1.0: product NT bf16 -> f32 + bias (1024, 256, 512), 256 256 512". */
+static void write_key(const struct cuda_backend *b, const struct product *p, char key[KEY_MOST])
+{
+    snprintf(key, KEY_MOST, "%s, sm_%d%d, cuBLAS %zu, hone %s: product %c%c %s%s -> %s%s (%lld, %lld, %lld), %lld %lld %lld", b->about.name,
+             b->about.major, b->about.minor, cublasLtGetVersion(), HONE_VERSION, p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N',
+             dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), p->bias ? " + bias" : "", (long long)p->m,
+             (long long)p->n, (long long)p->k, (long long)p->a_stride, (long long)p->b_stride, (long long)p->y_stride);
+}
+
+static void time_missing(struct cuda_backend *b, struct cuda_plan *const *plans, struct choice *choices, int n)
+{
+    struct bench t;
+    if (b->choices->remember(NULL, 0, NULL) != OK)
+        return;
+    int known = 0;
+    if (open_bench(&t, b, plans, n) == OK)
+        for (int i = 0; i < n; i++) {
+            if (choices[i].variant < 0)
+                time_plan(&t, plans[i], &choices[i]);
+            known += choices[i].variant >= 0;
+        }
+    close_bench(&t);
+    if (known < n || b->choices->remember(choices, n, NULL) != OK)
+        b->choices->recall(choices, n);         /* without the new ones */
+}
+
+static void settle(struct cuda_backend *b, struct cuda_plan *const *plans, struct choice *choices, int n)
+{
+    if (b->choices->recall(choices, n) > 0)
+        time_missing(b, plans, choices, n);
+    for (int i = 0; i < n; i++) {
+        const struct choice *c = &choices[i];
+        if (c->variant > 0 && c->variant < plans[i]->n_ways) {
+            plans[i]->way = c->variant;
+            plans[i]->saves_us = c->first_us - c->us;
+        }
+    }
+}
+
+static int unsettled(struct cuda_backend *b, struct cuda_plan **out)
+{
+    int n = 0;
+    for (struct cuda_plan *p = b->plans; p; p = p->next)
+        if (p->timed && !p->settled && p->n_ways > 1) {
+            if (out)
+                out[n] = p;
+            n++;
+        }
+    return n;
+}
+
+void cuda_tune_plans(struct cuda_backend *b)
+{
+    const int n = b->choices ? unsettled(b, NULL) : 0;
+    if (n == 0)
+        return;
+    struct cuda_plan **plans = (struct cuda_plan **)calloc((size_t)n, sizeof *plans);
+    struct choice *choices = (struct choice *)calloc((size_t)n, sizeof *choices);
+    char (*keys)[KEY_MOST] = (char (*)[KEY_MOST])calloc((size_t)n, sizeof *keys);
+    if (plans && choices && keys) {
+        unsettled(b, plans);
+        for (int i = 0; i < n; i++) {
+            write_key(b, &plans[i]->product, keys[i]);
+            choices[i].key = keys[i];
+            choices[i].variants = way_names;
+            plans[i]->settled = true;
+        }
+        settle(b, plans, choices, n);
+    }
+    free(plans);
+    free(choices);
+    free(keys);
+}
