@@ -86,6 +86,8 @@ struct program {
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
     bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
+    int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
+                                               the ops in between need not wait for each other where they run side by side */
     enum dtype narrow;                      /* what the pass mixed-precision makes of activations: BF16 or F16; F32: it only rounds operands */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
