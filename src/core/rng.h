@@ -28,6 +28,8 @@ uint64_t rng_u64(uint64_t key, uint64_t stream, uint64_t index);
 double rng_double(uint64_t key, uint64_t stream, uint64_t index);              /* uniform in [0, 1) */
 uint64_t rng_below(uint64_t key, uint64_t stream, uint64_t index, uint64_t n); /* uniform in [0, n) */
 void rng_fill_normal(float *out, int64_t n, float std, uint64_t key, uint64_t stream);
+/* Fills out[lo .. hi) as that would; lo is even. */
+void rng_fill_normal_part(float *out, int64_t lo, int64_t hi, float std, uint64_t key, uint64_t stream);
 
 /* A stable 64-bit hash of a name, to give each parameter a stream of its own. */
 uint64_t rng_stream_of(const char *name);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/bf16.h"
-#include "core/rng.h"
 #include "core/setup.h"
+#include "core/team.h"
 #include "exec/exec_int.h"
 #include "passes/passes.h"
 
@@ -27,6 +27,7 @@ struct exec {
     int *place_of;                  /* per op of the program: its place in `ops` */
     struct lane_time *times;        /* (ops, lanes); NULL: not measured */
     bool stale;                     /* a parameter was written since the setup ran, and what the setup made of it is old */
+    bool touched;                   /* a step was run or something written, here or in the executor that values are shared with */
     struct error failed;            /* the first failure of the device; nothing is run or copied after it */
 };
 
@@ -132,6 +133,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     struct exec *e = xcalloc(1, sizeof *e);
     e->program = p;
     e->backend = b;
+    e->touched = shared != NULL;
     e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
     e->ops = xcalloc((size_t)p->n_ops, sizeof *e->ops);
     e->place_of = xcalloc((size_t)p->n_ops, sizeof *e->place_of);
@@ -235,6 +237,7 @@ void exec_run(struct exec *e, enum phase first, enum phase last)
     }
     if (to == from || !works(e))
         return;
+    e->touched |= last > PHASE_SETUP;
     const enum status st = e->backend->run(e->backend, e->prepared, from, to,
                                            e->times ? e->times + from * e->backend->lanes : NULL, &e->failed);
     if (st == OK && e->times)
@@ -250,6 +253,7 @@ void exec_finish(struct exec *e)
 void exec_write(struct exec *e, value_id v, const void *host)
 {
     e->stale |= e->program->values[v].kind == VALUE_PARAMETER;
+    e->touched = true;
     if (works(e))
         e->backend->upload(e->backend, e->memory[v], host, value_bytes(&e->program->values[v]), &e->failed);
 }
@@ -269,44 +273,56 @@ float exec_scalar(struct exec *e, value_id v)
 }
 
 /* The first values of a parameter, in f32. */
-static void draw_initial(const struct value *v, float *host, uint64_t seed)
+static void draw_initial(const struct value *v, float *host, struct team *t, uint64_t seed)
 {
-    const int64_t n = shape_count(v->shape);
     if (v->init == INIT_NORMAL)
-        rng_fill_normal(host, n, v->init_std, seed, rng_stream_of(v->name));
+        exec_draw_normal(t, host, v, seed);
     else
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < shape_count(v->shape); i++)
             host[i] = v->init == INIT_VALUE ? v->init_std : 1;
 }
 
+static bool begins_with_zeros(const struct value *v) { return v->init == INIT_ZEROS || v->dtype == I32; }
+
 /* `host` has room for the value in f32; a smaller type is made of that in place, from the front. Zero has the same bits in all. */
-static void fill_initial(const struct value *v, void *host, uint64_t seed)
+static void fill_initial(const struct value *v, void *host, struct team *t, uint64_t seed)
 {
     memset(host, 0, value_bytes(v));
-    if (v->init == INIT_ZEROS || v->dtype == I32)
+    if (begins_with_zeros(v))
         return;
-    draw_initial(v, host, seed);
+    draw_initial(v, host, t, seed);
     for (int64_t i = 0; v->dtype == BF16 && i < shape_count(v->shape); i++) {
         const uint16_t bits = bf16_bits(((const float *)host)[i]);
         memcpy((char *)host + i * (int64_t)sizeof bits, &bits, sizeof bits);
     }
 }
 
+static enum status init_value(struct exec *e, value_id id, struct team *t, uint64_t seed, struct error *err)
+{
+    const struct value *v = &e->program->values[id];
+    if (setup_check("weights", err) != OK)
+        return err->status;
+    void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
+    if (!host)
+        return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),
+                               (unsigned long long)shape_count(v->shape) * sizeof(float));
+    fill_initial(v, host, t, seed);
+    exec_write(e, id, host);
+    free(host);
+    return OK;
+}
+
+/* Memory is zeros when a backend gives it: what begins so has not to be written for the first time. */
 enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *err)
 {
-    for (int i = 0; i < e->program->n_values; i++) {
+    const bool zeros = !e->touched;
+    struct team *t = exec_new_drawers(e->program, e->backend);
+    enum status st = OK;
+    for (int i = 0; i < e->program->n_values && st == OK; i++) {
         const struct value *v = &e->program->values[i];
-        if (v->kind != VALUE_PARAMETER && v->kind != VALUE_STATE)
-            continue;
-        if (setup_check("weights", err) != OK)
-            return err->status;
-        void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
-        if (!host)
-            return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),
-                                   (unsigned long long)shape_count(v->shape) * sizeof(float));
-        fill_initial(v, host, seed);
-        exec_write(e, i, host);
-        free(host);
+        if ((v->kind == VALUE_PARAMETER || v->kind == VALUE_STATE) && !(zeros && begins_with_zeros(v)))
+            st = init_value(e, i, t, seed, err);
     }
-    return exec_status(e, err);
+    team_free(t);
+    return st == OK ? exec_status(e, err) : st;
 }

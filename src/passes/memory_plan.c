@@ -2,7 +2,8 @@
  *
  * 1. Lifetimes: from the op that writes a value to the last op that reads it.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
- * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime. */
+ * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime, and for as many ops more as
+ *    the program wants memory to linger. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,13 @@ static int larger_first(const void *a, const void *b)
     return x->owner - y->owner;
 }
 
+/* Until when a buffer's memory is not used again: the last op that touches it, or some ops later. */
+static int kept_until(const struct planner *w, const struct buffer *b)
+{
+    const int last = b->last + w->p->linger;
+    return last < w->p->n_ops ? last : w->p->n_ops;
+}
+
 static size_t place(struct planner *w)
 {
     struct placement *placed = placement_new(w->p->n_ops + 1);          /* what is kept lives until after the last op */
@@ -120,7 +128,7 @@ static size_t place(struct planner *w)
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
-        b->offset = placement_add(placed, b->first, b->last, b->bytes);
+        b->offset = placement_add(placed, b->first, kept_until(w, b), b->bytes);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
     }

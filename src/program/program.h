@@ -95,6 +95,8 @@ struct program {
     int micro_batches;                      /* data, forward and backward run so often per optimize */
     bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
     struct precision_goal precision;        /* of the pass mixed-precision */
+    int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
+                                               the ops in between need not wait for each other where they run side by side */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */

@@ -24,10 +24,17 @@ static struct program *optimized(struct small_model m)
     return optimized_training(m, &settings, PASS_SET_ALL & ~one_pass("mixed-precision"), NULL, NULL);
 }
 
-/* measure: every second step is measured, so that its ops go one by one. */
-static struct trained train(const struct small_model *m, struct backend *b, bool measure)
+static struct program *lingering(struct small_model m)
 {
-    struct trained t = {.exec = new_exec(optimized(*m), b)};
+    struct program *p = optimized(m);
+    p->linger = 12;
+    return p;
+}
+
+/* measure: every second step is measured, so that its ops go one by one. */
+static struct trained train_program(struct program *p, const struct small_model *m, struct backend *b, bool measure)
+{
+    struct trained t = {.exec = new_exec(p, b)};
     struct error err;
     for (int step = 1; step <= BESIDE_STEPS; step++) {
         const struct small_batch batch = random_batch(m, (uint64_t)step % 5);
@@ -38,6 +45,11 @@ static struct trained train(const struct small_model *m, struct backend *b, bool
     }
     assert_ok(exec_status(t.exec, &err), err);
     return t;
+}
+
+static struct trained train(const struct small_model *m, struct backend *b, bool measure)
+{
+    return train_program(optimized(*m), m, b, measure);
 }
 
 static void test_beside_the_cpu(void **state)
@@ -65,6 +77,52 @@ static void check_same(struct backend *other, bool measure)
         exec_free(a.exec);
         exec_free(b.exec);
     }
+}
+
+/* A graph with so many lanes as ops can have, beside one that is a chain. */
+static void test_lanes_change_no_bit(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    struct error err;
+    struct backend *chain = NULL, *wide = NULL;
+    setenv("HONE_CUDA_LANES", "1", 1);
+    assert_ok(cuda_backend_new(&chain, true, &err), err);
+    setenv("HONE_CUDA_LANES", "4", 1);
+    assert_ok(cuda_backend_new(&wide, true, &err), err);
+    unsetenv("HONE_CUDA_LANES");
+    for (int m = 0; m < SMALL_MODELS; m++) {
+        struct trained a = train(&small_models[m], chain, false);
+        struct trained b = train_program(lingering(small_models[m]), &small_models[m], wide, false);
+        assert_memory_equal(a.metrics, b.metrics, BESIDE_STEPS * METRICS * sizeof(float));
+        assert_same_weights(a.exec, b.exec, 0, small_models[m].name);
+        exec_free(a.exec);
+        exec_free(b.exec);
+    }
+    chain->free(chain);
+    wide->free(wide);
+}
+
+/* The host runs ahead: nothing is read until the end, and what it wrote from is its own again at once. */
+static void test_batches_ahead_change_no_bit(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    const struct small_model *m = &small_models[SMALL_POSTLN];
+    struct trained slow = train(m, gpu, false), fast = {.exec = new_exec(optimized(*m), gpu)};
+    struct error err;
+    for (int step = 1; step <= BESIDE_STEPS; step++) {
+        struct small_batch batch = random_batch(m, 77);
+        write_batch(fast.exec, &batch);                         /* of two writes to one place the second counts */
+        batch = random_batch(m, (uint64_t)step % 5);
+        write_batch(fast.exec, &batch);
+        memset(&batch, 0, sizeof batch);
+        exec_run(fast.exec, PHASE_DATA, PHASE_OPTIMIZE);
+    }
+    assert_ok(exec_status(fast.exec, &err), err);
+    assert_same_weights(slow.exec, fast.exec, 0, m->name);
+    exec_free(slow.exec);
+    exec_free(fast.exec);
 }
 
 static void test_two_runs_are_equal(void **state) { (void)state; NEEDS_GPU; check_same(gpu, false); }
@@ -135,6 +193,8 @@ int main(void)
         cmocka_unit_test(test_beside_the_cpu),
         cmocka_unit_test(test_two_runs_are_equal),
         cmocka_unit_test(test_graphs_change_no_bit),
+        cmocka_unit_test(test_lanes_change_no_bit),
+        cmocka_unit_test(test_batches_ahead_change_no_bit),
         cmocka_unit_test(test_measuring_changes_no_bit),
         cmocka_unit_test(test_times_follow_each_other),
     };

@@ -38,6 +38,35 @@ static void test_first_values_of_bf16(void **state)
     b->free(b);
 }
 
+/* Many weights are drawn by several threads: the numbers are those of one. What was written since is what it was at first again. */
+static void test_first_values_of_many(void **state)
+{
+    (void)state;
+    enum { N = (1 << 20) + 3 };
+    struct program *p = program_new("many");
+    const value_id w = parameter(p, "w", F32, INIT_NORMAL, N);
+    const value_id m = program_add_value(p, "m", VALUE_STATE, F32, shape_of(1, (int64_t)N));
+    struct backend *b = new_backend(3, true);
+    struct exec *e = new_exec(p, b);
+    struct error err;
+    float *drawn = xcalloc(N, sizeof *drawn), *zeros = xcalloc(N, sizeof *zeros);
+    rng_fill_normal(drawn, N, 0.5f, 3, rng_stream_of("w"));
+    for (int round = 0; round < 2; round++) {
+        float *is = read_value(e, w), *state_is = read_value(e, m);
+        assert_memory_equal(is, drawn, N * sizeof *is);
+        assert_memory_equal(state_is, zeros, N * sizeof *is);
+        exec_write(e, m, drawn);
+        exec_write(e, w, zeros);
+        assert_ok(exec_init_parameters(e, 3, &err), err);
+        free(is);
+        free(state_is);
+    }
+    free(drawn);
+    free(zeros);
+    exec_free(e);
+    b->free(b);
+}
+
 /* A value that another program has under the same name and shape, but in another type, is another value. */
 static void test_shared_values_have_one_type(void **state)
 {
@@ -109,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_values_of_bf16),
+        cmocka_unit_test(test_first_values_of_many),
         cmocka_unit_test(test_shared_values_have_one_type),
         cmocka_unit_test(test_a_failure_stays),
     };

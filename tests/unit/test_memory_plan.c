@@ -106,6 +106,8 @@ static void test_nothing_alive_is_written_over(void **state)
         for (int form = 0; form < FORMS; form++) {
             struct program *p = program_in_form(m, form);
             assert_true(check_plan(p) > 10);
+            p->linger = 5;
+            assert_true(check_plan(p) > 10);
             program_free(p);
         }
 }
@@ -134,6 +136,30 @@ static void test_gradients_without_an_optimizer(void **state)
 }
 
 /* --- by hand ----------------------------------------------------------------------------------------------------- */
+
+/* Products, each of the one before, which none of them may write over: memory comes back after two ops, or `linger` later. */
+static void test_lingering(void **state)
+{
+    (void)state;
+    enum { LINKS = 8 };
+    const struct op_attrs none = {0};
+    struct program *p = program_new("products");
+    const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)8, (int64_t)8));
+    value_id link[LINKS], before = x;
+    for (int i = 0; i < LINKS; i++)
+        before = link[i] = program_emit(p, OP_MATMUL, none, arena_printf(&p->arena, "link%d", i), 2, before, x);
+    for (p->linger = 0; p->linger <= LINKS; p->linger++) {
+        struct memory_plan plan;
+        const int apart = 2 + p->linger;
+        pass_memory_plan(p, &plan);
+        for (int i = 0; i < LINKS; i++)
+            for (int j = i + 1; j < LINKS; j++)
+                assert_true(overlap(p, &plan, link[i], link[j]) == ((j - i) % apart == 0));
+        assert_int_equal(plan.workspace_bytes, 256 * (apart < LINKS ? apart : LINKS));
+        memory_plan_release(&plan);
+    }
+    program_free(p);
+}
 
 /* x -> a -> b -> c: an in-place chain needs one buffer; a value that is read again later keeps its own. */
 static void test_small_plans(void **state)
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_nothing_alive_is_written_over),
         cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_gradients_without_an_optimizer),
+        cmocka_unit_test(test_lingering),
         cmocka_unit_test(test_small_plans),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_value_read_twice),

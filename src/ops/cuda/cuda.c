@@ -29,7 +29,7 @@ enum status cuda_open_blas(struct cuda_backend *b, struct error *err)
         return OK;
     enum status st = blas_said(cublasCreate(&b->blas), err);
     if (st == OK)
-        st = cuda_said(cudaMalloc(&b->blas_workspace, BLAS_WORKSPACE), err, "memory for cuBLAS");
+        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
     if (st == OK)
         st = blas_said(cublasSetStream(b->blas, b->stream), err);
     if (st == OK)                       /* after the stream, which takes it away */
@@ -39,7 +39,35 @@ enum status cuda_open_blas(struct cuda_backend *b, struct error *err)
     return st;
 }
 
+/* Ops beside the main row give way to it where the device is full. Without memory for a lane there is one less. */
+bool cuda_open_side(struct cuda_backend *b, int lane)
+{
+    struct cuda_side *s = &b->sides[lane];
+    int least = 0, greatest = 0;
+    if (s->workspace)
+        return true;
+    return cudaDeviceGetStreamPriorityRange(&least, &greatest) == cudaSuccess &&
+           (s->stream || cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, least) == cudaSuccess) &&
+           (s->blas || cublasCreate(&s->blas) == CUBLAS_STATUS_SUCCESS) &&
+           cublasSetStream(s->blas, s->stream) == CUBLAS_STATUS_SUCCESS &&
+           cublasSetMathMode(s->blas, CUBLAS_DEFAULT_MATH) == CUBLAS_STATUS_SUCCESS &&
+           (s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE)) != NULL &&
+           cublasSetWorkspace(s->blas, s->workspace, BLAS_WORKSPACE) == CUBLAS_STATUS_SUCCESS;
+}
+
+static void close_side(struct cuda_side *s)
+{
+    if (s->blas)
+        cublasDestroy(s->blas);
+    if (s->workspace)
+        cudaFree(s->workspace);
+    if (s->stream)
+        cudaStreamDestroy(s->stream);
+}
+
 /* ---- the backend ---- */
+
+enum { LANES = 2 };                 /* of a graph, where nothing else is said */
 
 static void cuda_free(struct backend *base)
 {
@@ -53,6 +81,8 @@ static void cuda_free(struct backend *base)
         cublasDestroy(b->blas);
     if (b->blas_workspace)
         cudaFree(b->blas_workspace);
+    for (int l = 0; l < LANES_MOST; l++)
+        close_side(&b->sides[l]);
     cuda_staging_free(&b->staging);
     if (b->stream)
         cudaStreamDestroy(b->stream);
@@ -71,6 +101,21 @@ static bool asks_for(const char *variable, bool otherwise)
     return text && *text ? strcmp(text, "0") != 0 : otherwise;
 }
 
+/* HONE_CUDA_LANES: how many rows of ops a graph may have; 1: every op waits for the one before it. */
+static int lanes_asked_for(void)
+{
+    const char *text = getenv("HONE_CUDA_LANES");
+    const int n = text ? atoi(text) : 0;
+    return n < 1 ? LANES : n < LANES_MOST ? n : LANES_MOST;
+}
+
+static enum status new_stream(struct cuda_backend *b, struct error *err)
+{
+    int least = 0, greatest = 0;
+    const enum status st = cuda_said(cudaDeviceGetStreamPriorityRange(&least, &greatest), err, "priorities of streams");
+    return st == OK ? cuda_said(cudaStreamCreateWithPriority(&b->stream, cudaStreamNonBlocking, greatest), err, "a stream") : st;
+}
+
 static enum status cuda_new(struct backend **out, bool graphs, const struct cuda_choices *choices, struct error *err)
 {
     struct cuda_backend *b = calloc(1, sizeof *b);
@@ -80,10 +125,12 @@ static enum status cuda_new(struct backend **out, bool graphs, const struct cuda
     b->choices = choices;
     b->graphs = asks_for("HONE_CUDA_GRAPH", graphs);
     b->checks = asks_for("HONE_CUDA_SYNC", false);
+    b->names = asks_for("HONE_NVTX", false);
+    b->lanes = lanes_asked_for();
     enum status st = cuda_find_device(&b->about, err);
     b->base.device = b->about.name;
     if (st == OK)
-        st = cuda_said(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), err, "a stream");
+        st = new_stream(b, err);
     if (st == OK)
         st = cuda_staging_new(&b->staging, err);
     if (st == OK)

@@ -3,6 +3,7 @@
 #define HONE_OPS_CUDA_CUDA_INT_H
 
 #include "ops/cuda/kernel.h"
+#include "ops/cuda/lanes.h"
 #include "ops/cuda/module.h"
 
 #ifdef __cplusplus
@@ -11,23 +12,48 @@ extern "C" {
 
 enum { STAGES = 8, STAGE_BYTES = 1 << 20 };
 
-/* Pinned memory that uploads pass through: the host goes on while they are on their way, as far as there are stages. */
+/* A piece of an upload that is on its way, or has come as far as the device but not to its place. */
+struct landing {
+    void *to;
+    const void *from;               /* a stage on the device */
+    size_t bytes;
+};
+struct landings {
+    struct landing list[STAGES];
+    int n;
+};
+
+/* Uploads go through pinned memory and, in a stream of their own, into memory of the device that nothing else uses: so a batch travels
+ * while the step before it runs. What has landed is put in its place when the next thing is run or read. */
 struct cuda_staging {
-    char *memory;                   /* (STAGES, STAGE_BYTES) */
-    cudaEvent_t read[STAGES];       /* the device has read the stage */
+    char *host, *device;            /* (STAGES, STAGE_BYTES) */
+    cudaStream_t stream;            /* copies from the one to the other */
+    cudaEvent_t there[STAGES];      /* the stage is on the device, and the host may fill it again */
+    cudaEvent_t placed;             /* all that had landed until then is in its place, and the device's stages may be filled again */
     int next;
+    struct landings landed;         /* not in their places yet: what is in the stages before `next` */
+};
+
+/* A row of ops beside the main one, with what they need for themselves. */
+struct cuda_side {
+    cudaStream_t stream;            /* NULL: not open */
+    cublasHandle_t blas;
+    void *workspace;                /* BLAS_WORKSPACE bytes */
 };
 
 struct cuda_backend {
     struct backend base;
     struct cuda_device about;
-    cudaStream_t stream;            /* everything happens in it, in order */
+    cudaStream_t stream;            /* everything but copies to the device begins and ends in it, in order */
     cublasHandle_t blas;            /* NULL until ops are prepared */
     void *blas_workspace;           /* BLAS_WORKSPACE bytes */
     struct cuda_plan *plans;        /* a list of all products that were asked for */
     const struct cuda_choices *choices;     /* where what was timed is remembered */
+    struct cuda_side sides[LANES_MOST];     /* [0] is not used: lane 0 is the stream above */
     struct cuda_staging staging;
     bool graphs;
+    int lanes;                      /* rows of ops in a graph, at most */
+    bool names;                     /* HONE_NVTX=1: ranges with the names of ops and phases */
     bool checks;                    /* HONE_CUDA_SYNC=1: every op is waited for, and a failure named by its op */
 };
 
@@ -45,6 +71,29 @@ void *cuda_alloc(struct backend *b, size_t bytes);
 void cuda_free_memory(struct backend *b, void *memory, size_t bytes);
 enum status cuda_upload(struct backend *b, void *to, const void *host, size_t bytes, struct error *err);
 enum status cuda_download(struct backend *b, void *host, const void *from, size_t bytes, struct error *err);
+/* Puts what was uploaded in its place, in the backend's stream; who uses memory of the device in that stream calls it first. */
+enum status cuda_place_uploads(struct cuda_backend *b, struct error *err);
+
+/* landing.cu: starts a kernel that copies all of them; none reads what another one writes. */
+cudaError_t cuda_place(const struct landings *l, cudaStream_t stream);
+
+/* ---- lists of ops ---- */
+
+struct replay {                     /* ops [first, end) */
+    int first, end;
+    cudaGraphExec_t graph;          /* NULL: were run once */
+    void *scratch[LANES_MOST];      /* of the lanes beside the main one */
+};
+
+struct prepared {
+    struct cuda_call *calls;
+    const struct cuda_kernel **kernels;
+    const struct bound_op *ops;
+    int n;
+    struct replay *replays;
+    int n_replays;
+    cudaEvent_t *events;            /* (n + 1): around measured ops; NULL until something is measured */
+};
 
 /* run.c */
 const char *cuda_kernel_of(enum op_kind kind);
@@ -55,11 +104,25 @@ enum status cuda_prepare(struct backend *b, struct prepared **out, const struct 
 struct prepared_op cuda_about(const struct prepared *p, int i);
 enum status cuda_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
 void cuda_release(struct backend *b, struct prepared *p);
+/* Starts op i, as `call` has it; and ops [first, end), one by one. */
+enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err);
+enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
+
+/* graph.c: one by one for the first time, as a graph from the second. */
+enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err);
+void cuda_release_replays(struct cuda_backend *b, struct prepared *p);
+
+/* names.c: ranges for profilers; nothing is done where b->names is not set. Each that begins is ended by cuda_name_end. */
+void cuda_name_graph(const struct cuda_backend *b, const struct bound_op *first, const struct bound_op *last);
+void cuda_name_phase(const struct cuda_backend *b, enum phase ph);
+void cuda_name_op(const struct cuda_backend *b, const struct cuda_call *c);
+void cuda_name_end(const struct cuda_backend *b);
 
 /* Enough for the largest products of Hopper. */
 enum { BLAS_WORKSPACE = 32 << 20 };
-/* cuda.c: the handle of cuBLAS, made when it is first asked for. */
+/* cuda.c: the handle of cuBLAS, made when it is first asked for; and a lane beside the main one, likewise. */
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err);
+bool cuda_open_side(struct cuda_backend *b, int lane);
 
 /* peaks.cu */
 enum status cuda_peaks(struct backend *b, struct peaks *out, struct error *err);

@@ -1,5 +1,4 @@
-/* Prepares lists of ops and runs them. What is run for the second time is captured into a graph, which is replayed from then on: the first
- * time every kernel is started by itself, so that all of them are loaded and one that cannot start is named. */
+/* Prepares lists of ops, and runs them: one by one here, as a graph in graph.c. */
 #include <stdlib.h>
 
 #include "core/clock.h"
@@ -36,20 +35,6 @@ enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program 
 
 /* ---- a list of calls ---- */
 
-struct replay {                     /* ops [first, end) */
-    int first, end;
-    cudaGraphExec_t graph;          /* NULL: were run once */
-};
-
-struct prepared {
-    struct cuda_call *calls;
-    const struct cuda_kernel **kernels;
-    int n;
-    struct replay *replays;
-    int n_replays;
-    cudaEvent_t *events;            /* (n + 1): around measured ops; NULL until something is measured */
-};
-
 enum status cuda_prepare(struct backend *base, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,
                          struct error *err)
 {
@@ -62,6 +47,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
     if (!p)
         return error_no_memory(err, "a list of ops", sizeof *p);
     p->n = n;
+    p->ops = ops;
     p->calls = calloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = calloc((size_t)n + 1, sizeof *p->kernels);
     if (!p->calls || !p->kernels) {
@@ -102,11 +88,8 @@ void cuda_release(struct backend *base, struct prepared *p)
     if (!p)
         return;
     cudaStreamSynchronize(b->stream);
-    for (int i = 0; i < p->n_replays; i++)
-        if (p->replays[i].graph)
-            cudaGraphExecDestroy(p->replays[i].graph);
+    cuda_release_replays(b, p);
     free_events(p);
-    free(p->replays);
     free(p->kernels);
     free(p->calls);
     free(p);
@@ -122,69 +105,35 @@ static enum status op_failed(const struct prepared *p, int i, cudaError_t e, boo
                      cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-static enum status launch(struct cuda_backend *b, struct prepared *p, int i, struct error *err)
+enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err)
 {
-    p->kernels[i]->launch(&p->calls[i]);
+    cuda_name_op(b, call);
+    p->kernels[i]->launch(call);
+    cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && b->checks)
         e = cudaStreamSynchronize(b->stream);
     return e == cudaSuccess ? OK : op_failed(p, i, e, b->checks, err);
 }
 
-static enum status run_calls(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
+/* Starts op i of [first, end) and says its phase, which begins or ends with it. */
+static enum status start_in_phase(struct cuda_backend *b, const struct prepared *p, int first, int end, int i, struct error *err)
+{
+    const enum phase ph = p->ops[i].op->phase;
+    if (i == first || p->ops[i - 1].op->phase != ph)
+        cuda_name_phase(b, ph);
+    const enum status st = cuda_start_op(b, p, i, &p->calls[i], err);
+    if (st != OK || i + 1 == end || p->ops[i + 1].op->phase != ph)
+        cuda_name_end(b);
+    return st;
+}
+
+enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err)
 {
     enum status st = OK;
     for (int i = first; i < end && st == OK; i++)
-        st = launch(b, p, i, err);
+        st = start_in_phase(b, p, first, end, i, err);
     return st;
-}
-
-/* ---- as a graph ---- */
-
-static struct replay *find_replay(struct prepared *p, int first, int end)
-{
-    for (int i = 0; i < p->n_replays; i++)
-        if (p->replays[i].first == first && p->replays[i].end == end)
-            return &p->replays[i];
-    return NULL;
-}
-
-static enum status remember_run(struct prepared *p, int first, int end, struct error *err)
-{
-    struct replay *more = realloc(p->replays, ((size_t)p->n_replays + 1) * sizeof *more);
-    if (!more)
-        return error_no_memory(err, "a list of graphs", sizeof *more);
-    p->replays = more;
-    p->replays[p->n_replays++] = (struct replay){first, end, NULL};
-    return OK;
-}
-
-static enum status capture(struct cuda_backend *b, struct prepared *p, struct replay *r, struct error *err)
-{
-    cudaGraph_t graph = NULL;
-    struct error unended;
-    enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
-    if (st != OK)
-        return st;
-    st = run_calls(b, p, r->first, r->end, err);
-    const enum status ended = cuda_said(cudaStreamEndCapture(b->stream, &graph), st == OK ? err : &unended, "the capture of a step");
-    st = st == OK ? ended : st;
-    if (st == OK)
-        st = cuda_said(cudaGraphInstantiate(&r->graph, graph, 0), err, "making a graph of a step");
-    if (graph)
-        cudaGraphDestroy(graph);
-    return st;
-}
-
-static enum status run_graph(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
-{
-    struct replay *r = find_replay(p, first, end);
-    if (!r) {
-        const enum status st = run_calls(b, p, first, end, err);
-        return st == OK ? remember_run(p, first, end, err) : st;
-    }
-    const enum status st = r->graph ? OK : capture(b, p, r, err);
-    return st == OK ? cuda_said(cudaGraphLaunch(r->graph, b->stream), err, "a step, or what was before it") : st;
 }
 
 /* ---- measured ---- */
@@ -208,7 +157,7 @@ static enum status run_between_events(struct cuda_backend *b, struct prepared *p
 {
     enum status st = cuda_said(cudaEventRecord(p->events[0], b->stream), err, "an event");
     for (int i = first; i < end && st == OK; i++) {
-        st = launch(b, p, i, err);
+        st = start_in_phase(b, p, first, end, i, err);
         if (st == OK)
             st = cuda_said(cudaEventRecord(p->events[i - first + 1], b->stream), err, "an event");
     }
@@ -244,14 +193,19 @@ static enum status run_measured(struct cuda_backend *b, struct prepared *p, int 
 
 enum status cuda_finish(struct backend *base, struct error *err)
 {
-    return cuda_said(cudaStreamSynchronize(((struct cuda_backend *)base)->stream), err,
-                     "something that was run (HONE_CUDA_SYNC=1 in the environment finds out which op)");
+    struct cuda_backend *b = (struct cuda_backend *)base;
+    const enum status st = cuda_place_uploads(b, err);
+    return st != OK ? st : cuda_said(cudaStreamSynchronize(b->stream), err,
+                                     "something that was run (HONE_CUDA_SYNC=1 in the environment finds out which op)");
 }
 
 enum status cuda_run(struct backend *base, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
+    const enum status st = cuda_place_uploads(b, err);
+    if (st != OK)
+        return st;
     if (times)
         return run_measured(b, p, first, end, times, err);
-    return b->graphs && !b->checks ? run_graph(b, p, first, end, err) : run_calls(b, p, first, end, err);
+    return b->graphs && !b->checks ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
 }
