@@ -1,6 +1,7 @@
 /* Attention: as products of whole matrices by cuBLAS, head by head, and as one op that never stores the weights. */
 #include "ops/cuda/flash_backward.cuh"
 #include "ops/cuda/flash_forward.cuh"
+#include "ops/cuda/flash_tensor.cuh"
 
 /* ---- products of heads ----
  * One call does as many heads as lie at one distance from each other: a head of all batches, or the heads at one place of their groups. */
@@ -23,31 +24,69 @@ static struct offsets offsets_of(const struct heads *d, int64_t b, int64_t h)
             (b * d->heads + h) * d->seq * d->seq};
 }
 
+/* Whether the result is made in f32 and rounded at last: what cuBLAS does not round itself, or rounds once for each head of a group. */
+static bool is_rounded_last(const struct program *p, const struct op *op)
+{
+    const bool sums = op->kind == OP_ATTN_MIX_T && op->attrs.heads > op->attrs.kv_heads;
+    return dtype_is_narrow(p->values[op->out[0]].dtype) && (sums || p->values[op->in[0]].dtype == F32);
+}
+
+static size_t heads_scratch(const struct program *p, const struct op *op)
+{
+    return is_rounded_last(p, op) ? (size_t)shape_count(p->values[op->out[0]].shape) * sizeof(float) : 0;
+}
+
+struct part { cublasOperation_t op; int64_t at, row, step; };       /* of a tensor: the first number, from row to row, from head to head */
+
+/* y = scale * a b + beta y for `count` heads; a is of the op's second operand and b of its first. */
+static cublasStatus_t multiply(const struct cuda_call *c, struct part a, struct part b, struct part y, int64_t m, int64_t n,
+                               int64_t k, float beta, int64_t count)
+{
+    const enum dtype type = cuda_in(c, 0)->dtype;
+    const bool wide = is_rounded_last(c->program, c->op);
+    const enum dtype to = wide ? F32 : cuda_out(c, 0)->dtype;
+    const cublasComputeType_t how =
+        type == F32 && c->op->attrs.round == ROUND_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const char *x = (const char *)c->in[1], *w = (const char *)c->in[0];
+    char *result = (char *)(wide ? c->scratch : c->out[0]);
+    return cublasGemmStridedBatchedEx_64(c->blas, a.op, b.op, m, n, k, &c->op->attrs.scale, x + a.at * (int64_t)dtype_size(type), cuda_type(type),
+                                         a.row, a.step, w + b.at * (int64_t)dtype_size(type), cuda_type(type), b.row, b.step, &beta,
+                                         result + y.at * (int64_t)dtype_size(to), cuda_type(to), y.row, y.step, count, how, CUBLAS_GEMM_DEFAULT);
+}
+
 /* `count` heads, each `step` behind the one before it. cuBLAS thinks in columns, so operands are swapped: see matrix.cu. */
 static cublasStatus_t heads_product(const struct cuda_call *c, const struct heads *d, struct offsets at, struct offsets step, int64_t count,
                                     float beta)
 {
-    const float *alpha = &c->op->attrs.scale, *first = in_floats(c, 0), *second = in_floats(c, 1);
-    const int64_t q = d->heads * d->size, k = d->kv_heads * d->size, t = d->seq;        /* from row to row */
-    float *y = out_floats(c, 0);
+    const int64_t t = d->seq;
+    const struct part query = {CUBLAS_OP_N, at.query, d->heads * d->size, step.query};
+    const struct part key = {CUBLAS_OP_N, at.key, d->kv_heads * d->size, step.key};
+    const struct part weights = {CUBLAS_OP_N, at.weights, t, step.weights};
+    struct part first = c->op->kind == OP_ATTN_MIX_T ? query : key;
+    struct part second = c->op->kind == OP_ATTN_SCORES ? query : weights;
     switch (c->op->kind) {
     case OP_ATTN_SCORES:            /* (T, T) = (T, D) (T, D)^T */
-        return cublasSgemmStridedBatched_64(c->blas, CUBLAS_OP_T, CUBLAS_OP_N, t, t, d->size, alpha, second + at.key, k, step.key,
-                                            first + at.query, q, step.query, &beta, y + at.weights, t, step.weights, count);
+        first.op = CUBLAS_OP_T;
+        return multiply(c, first, second, weights, t, t, d->size, beta, count);
     case OP_ATTN_MIX:               /* (T, D) = (T, T) (T, D) */
-        return cublasSgemmStridedBatched_64(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, d->size, t, t, alpha, second + at.key, k, step.key,
-                                            first + at.weights, t, step.weights, &beta, y + at.query, q, step.query, count);
+        return multiply(c, first, second, query, d->size, t, t, beta, count);
     default:                        /* (T, D) = (T, T)^T (T, D), summed over a group */
-        return cublasSgemmStridedBatched_64(c->blas, CUBLAS_OP_N, CUBLAS_OP_T, d->size, t, t, alpha, second + at.query, q, step.query,
-                                            first + at.weights, t, step.weights, &beta, y + at.key, k, step.key, count);
+        second.op = CUBLAS_OP_T;
+        return multiply(c, first, second, key, d->size, t, t, beta, count);
     }
+}
+
+template <typename T> static __global__ void round_numbers(T *to, const float *x, int64_t n)
+{
+    EACH(i, n)
+        to[i] = from_float<T>(x[i]);
 }
 
 static void heads_launch(const struct cuda_call *c)
 {
     const struct heads d = heads_of(c);
     const bool batches = d.heads < d.batch * d.group;       /* fewer calls, each over all batches */
-    const int64_t calls = batches ? d.heads : d.batch * d.group;
+    const int64_t calls = batches ? d.heads : d.batch * d.group, n = out_count(c, 0);
     for (int64_t i = 0; i < calls; i++) {
         const int64_t b = batches ? 0 : i / d.group, h = batches ? i : i % d.group;
         const struct offsets at = offsets_of(&d, b, h), next = batches ? offsets_of(&d, b + 1, h) : offsets_of(&d, b, h + d.group);
@@ -56,6 +95,11 @@ static void heads_launch(const struct cuda_call *c)
         if (heads_product(c, &d, at, step, batches ? d.batch : d.kv_heads, adds) != CUBLAS_STATUS_SUCCESS)
             refuse(c);
     }
+    if (is_rounded_last(c->program, c->op))
+        with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
+            using T = decltype(zero);
+            round_numbers<<<blocks_for(n), THREADS, 0, c->stream>>>((T *)c->out[0], (const float *)c->scratch, n);
+        });
 }
 
 /* ---- as one op ---- */
@@ -95,14 +139,19 @@ struct forward {
         const size_t bytes = flash_shared(tile, a.size, 2);
         const unsigned blocks = (unsigned)(divide_up(a.seq, tile) * a.heads * a.batch);
         allow_shared(attention_kernel<R, C>, bytes);
-        attention_kernel<R, C><<<blocks, SIDE * SIDE, bytes, c->stream>>>(out_floats(c, 0), out_floats(c, 1), out_floats(c, 2), a);
+        attention_kernel<R, C><<<blocks, SIDE * SIDE, bytes, c->stream>>>(c->out[0], out_floats(c, 1), out_floats(c, 2), a);
     }
 };
 
 static void attention_launch(const struct cuda_call *c)
 {
     const struct attention a = attention_of(c);
-    for_size(c, a.size, forward{c, a});
+    if (!flash_tensor_takes(a))
+        for_size(c, a.size, forward{c, a});
+    else if (a.type == BF16)
+        flash_tensor_forward<__nv_bfloat16>(c, a);
+    else
+        flash_tensor_forward<__half>(c, a);
 }
 
 struct backward {
@@ -122,25 +171,37 @@ struct backward {
     }
 };
 
+static void plain_backward(const struct cuda_call *c, const struct attention &a)
+{
+    float *dots = (float *)c->scratch;
+    const struct gradients g = {c->in[0], in_floats(c, 5), in_floats(c, 6), dots, c->out[0], c->out[1], c->out[2]};
+    with_type(a.type, [&](auto zero) {
+        using T = decltype(zero);
+        dots_kernel<<<blocks_for(in_count(c, 5) * WARP), THREADS, 0, c->stream>>>(dots, (const T *)g.dy, (const T *)c->in[4], a);
+    });
+    for_size(c, a.size, backward{c, a, g});
+}
+
 static void attention_grad_launch(const struct cuda_call *c)
 {
     const struct attention a = attention_of(c);
-    float *dots = (float *)c->scratch;
-    const struct gradients g = {in_floats(c, 0), in_floats(c, 5), in_floats(c, 6), dots, out_floats(c, 0), out_floats(c, 1),
-                                out_floats(c, 2)};
-    dots_kernel<<<blocks_for(in_count(c, 5) * WARP), THREADS, 0, c->stream>>>(dots, g.dy, in_floats(c, 4), a);
-    for_size(c, a.size, backward{c, a, g});
+    if (!flash_tensor_takes(a))
+        plain_backward(c, a);
+    else if (a.type == BF16)
+        flash_tensor_backward<__nv_bfloat16>(c, a);
+    else
+        flash_tensor_backward<__half>(c, a);
 }
 
 static size_t attention_grad_scratch(const struct program *p, const struct op *op)
 {
-    return (size_t)shape_count(p->values[op->in[5]].shape) * sizeof(float);
+    return flash_tensor_scratch(shape_count(p->values[op->in[5]].shape));       /* more than the others need: a float of each row */
 }
 
 const struct cuda_kernel cuda_attention[] = {
-    {OP_ATTN_SCORES, "cublas", heads_launch, NULL},
-    {OP_ATTN_MIX, "cublas", heads_launch, NULL},
-    {OP_ATTN_MIX_T, "cublas", heads_launch, NULL},
+    {OP_ATTN_SCORES, "cublas", heads_launch, heads_scratch},
+    {OP_ATTN_MIX, "cublas", heads_launch, heads_scratch},
+    {OP_ATTN_MIX_T, "cublas", heads_launch, heads_scratch},
     {OP_ATTENTION, "flash", attention_launch, NULL},
     {OP_ATTENTION_GRAD, "flash", attention_grad_launch, attention_grad_scratch},
     {OP_KINDS, NULL, NULL, NULL},

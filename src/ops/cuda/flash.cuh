@@ -7,16 +7,19 @@
 #define HONE_OPS_CUDA_FLASH_CUH
 
 #include "ops/cuda/device.cuh"
+#include "ops/cuda/types.cuh"
 
 enum { SIDE = 16 };
 
 #define UNROLL _Pragma("unroll")         /* what a thread has of a tile stays in registers */
+#define ONE_BY_ONE _Pragma("unroll 1")    /* so many registers as one round needs */
 
 static __host__ __device__ inline int pitch_of(int64_t size) { return (int)size | 1; }       /* from row to row of a tile (TILE, D) */
 
 struct attention {
     int64_t batch, heads, kv_heads, seq, size;      /* size: D of one head */
-    const float *q, *k, *v;                         /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
+    const void *q, *k, *v;                          /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
+    enum dtype type;                                /* of those, and of results and their gradients */
     struct dropout dropout;
     float scale;
     bool causal;
@@ -27,8 +30,8 @@ static inline struct attention attention_of(const struct cuda_call *c)
     const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
     const struct op_attrs *o = &c->op->attrs;
     const struct shape q = cuda_in(c, first)->shape;
-    return {q.dim[0], o->heads, o->kv_heads, q.dim[1], q.dim[2] / o->heads, in_floats(c, first), in_floats(c, first + 1),
-            in_floats(c, first + 2), dropout_of(o, c->op->n_in > tick ? c->in[tick] : NULL), o->scale, o->causal};
+    return {q.dim[0], o->heads, o->kv_heads, q.dim[1], q.dim[2] / o->heads, c->in[first], c->in[first + 1], c->in[first + 2],
+            cuda_in(c, first)->dtype, dropout_of(o, c->op->n_in > tick ? c->in[tick] : NULL), o->scale, o->causal};
 }
 
 /* Where query (b, i, h) starts, and key or value (b, j, kv). */
@@ -50,14 +53,27 @@ static __device__ inline struct place place_of(int64_t heads, int64_t batch, int
     return {block % all / heads, block % heads, block / all};
 }
 
-/* Rows [first, first + TILE) of one head into shared memory (TILE, D); what is behind the last one becomes zeros. */
-template <int TILE> static __device__ void load_tile(float *to, const float *from, int64_t first, int64_t seq, int64_t stride, int64_t size)
+/* Rows [first, first + TILE) of a head that starts at `from` into shared memory (TILE, D); zeros behind the last one. */
+template <int TILE, typename T>
+static __device__ void load_tile_of(float *to, const T *from, int64_t first, int64_t stride, const struct attention &a)
 {
-    const int pitch = pitch_of(size), width = (int)size;
+    const int pitch = pitch_of(a.size), width = (int)a.size;
     for (int i = threadIdx.x; i < TILE * width; i += SIDE * SIDE) {
         const int row = i / width, e = i % width;
-        to[row * pitch + e] = first + row < seq ? from[(first + row) * stride + e] : 0;
+        to[row * pitch + e] = first + row < a.seq ? to_float(from[(first + row) * stride + e]) : 0;
     }
+}
+
+/* A head that starts `at` numbers behind x, of the type that the op's numbers have. */
+template <int TILE>
+static __device__ void load_tile(float *to, const void *x, int64_t at, int64_t first, int64_t stride, const struct attention &a)
+{
+    if (a.type == BF16)
+        load_tile_of<TILE>(to, (const __nv_bfloat16 *)x + at, first, stride, a);
+    else if (a.type == F16)
+        load_tile_of<TILE>(to, (const __half *)x + at, first, stride, a);
+    else
+        load_tile_of<TILE>(to, (const float *)x + at, first, stride, a);
 }
 
 /* s (R, R) = a b^T of two tiles (TILE, D). */
@@ -106,17 +122,28 @@ template <int R> static __device__ void store_tile(float *to, const float (&s)[R
             to[(y + SIDE * r) * pitch_of(R * SIDE) + x + SIDE * c] = s[r][c];
 }
 
-/* A result (TILE, D) to rows [first, first + TILE) of one head. */
-template <int R, int C>
-static __device__ void write_rows(float *to, const float (&acc)[R][C], int64_t first, int64_t seq, int64_t stride, int64_t size)
+/* A result (TILE, D) to rows [first, first + TILE) of a head that starts at `to`. */
+template <typename T, int R, int C>
+static __device__ void write_rows_of(T *to, const float (&acc)[R][C], int64_t first, int64_t stride, const struct attention &a)
 {
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     UNROLL for (int r = 0; r < R; r++)
         UNROLL for (int c = 0; c < C; c++) {
             const int64_t i = first + y + SIDE * r, e = x + SIDE * c;
-            if (i < seq && e < size)
-                to[i * stride + e] = acc[r][c];
+            if (i < a.seq && e < a.size)
+                to[i * stride + e] = from_float<T>(acc[r][c]);
         }
+}
+
+template <int R, int C>
+static __device__ void write_rows(void *to, int64_t at, const float (&acc)[R][C], int64_t first, int64_t stride, const struct attention &a)
+{
+    if (a.type == BF16)
+        write_rows_of((__nv_bfloat16 *)to + at, acc, first, stride, a);
+    else if (a.type == F16)
+        write_rows_of((__half *)to + at, acc, first, stride, a);
+    else
+        write_rows_of((float *)to + at, acc, first, stride, a);
 }
 
 static __device__ inline bool visible(const struct attention &a, int64_t i, int64_t j)

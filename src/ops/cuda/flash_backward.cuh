@@ -8,13 +8,13 @@
 #include "ops/cuda/flash.cuh"
 
 struct gradients {
-    const float *dy;                        /* (B, T, H * D) */
+    const void *dy;                         /* (B, T, H * D) */
     const float *largest, *sums, *dots;     /* (B, H, T); dots: dy y */
-    float *dq, *dk, *dv;
+    void *dq, *dk, *dv;
 };
 
 /* dots (B, H, T): a warp takes a row. */
-static __global__ void dots_kernel(float *dots, const float *dy, const float *y, struct attention a)
+template <typename T> static __global__ void dots_kernel(float *dots, const T *dy, const T *y, struct attention a)
 {
     const int lane = threadIdx.x % WARP;
     const int64_t rows = a.batch * a.heads * a.seq, warps = (int64_t)gridDim.x * (blockDim.x / WARP);
@@ -22,7 +22,7 @@ static __global__ void dots_kernel(float *dots, const float *dy, const float *y,
         const int64_t i = row % a.seq, h = row / a.seq % a.heads, at = query_at(a, row / a.seq / a.heads, i, h);
         float sum = 0;
         for (int64_t e = lane; e < a.size; e += WARP)
-            sum += dy[at + e] * y[at + e];
+            sum += to_float(dy[at + e]) * to_float(y[at + e]);
         sum = warp_reduce(sum, add_of());
         if (lane == 0)
             dots[row] = sum;
@@ -60,11 +60,11 @@ template <int TILE> static __device__ struct tiles tiles_in(float *shared, int s
 
 /* Loads a tile of two operands that have rows alike. */
 template <int TILE>
-static __device__ void load_pair(float *to, float *also, const float *from, const float *other, int64_t first, int64_t seq, int64_t stride,
-                                 int64_t size)
+static __device__ void load_pair(float *to, float *also, const void *x, const void *other, int64_t at, int64_t first, int64_t stride,
+                                 const struct attention &a)
 {
-    load_tile<TILE>(to, from, first, seq, stride, size);
-    load_tile<TILE>(also, other, first, seq, stride, size);
+    load_tile<TILE>(to, x, at, first, stride, a);
+    load_tile<TILE>(also, other, at, first, stride, a);
 }
 
 template <int R, int C>
@@ -79,10 +79,10 @@ static __global__ void __launch_bounds__(SIDE * SIDE) query_gradients(struct att
     const int64_t keys = key_at(a, at.b, 0, at.h / (a.heads / a.kv_heads)), queries = query_at(a, at.b, 0, at.h);
     const int64_t end = a.causal && i0 + TILE < a.seq ? i0 + TILE : a.seq;
     float dq[R][C] = {}, s[R][R], d[R][R];
-    load_pair<TILE>(t.q, t.dy, a.q + queries, g.dy + queries, i0, a.seq, a.heads * a.size, a.size);
+    load_pair<TILE>(t.q, t.dy, a.q, g.dy, queries, i0, a.heads * a.size, a);
     for (int64_t j0 = 0; j0 < end; j0 += TILE) {
         __syncthreads();            /* the tiles of keys, and p, have been used */
-        load_pair<TILE>(t.k, t.v, a.k + keys, a.v + keys, j0, a.seq, a.kv_heads * a.size, a.size);
+        load_pair<TILE>(t.k, t.v, a.k, a.v, keys, j0, a.kv_heads * a.size, a);
         __syncthreads();
         dot_tiles(s, t.q, t.k, size);
         dot_tiles(d, t.dy, t.v, size);
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) query_gradients(struct att
         __syncthreads();
         add_product<R, C, false>(dq, t.p, t.k, size);
     }
-    write_rows(g.dq + queries, dq, i0, a.seq, a.heads * a.size, a.size);
+    write_rows(g.dq, queries, dq, i0, a.heads * a.size, a);
 }
 
 /* Blocks of the first keys, which the most queries see, come first. */
@@ -105,12 +105,12 @@ static __global__ void __launch_bounds__(SIDE * SIDE) key_gradients(struct atten
     const struct place at = place_of(a.kv_heads, a.batch, blockIdx.x);
     const int64_t j0 = at.tile * TILE, keys = key_at(a, at.b, 0, at.h), group = a.heads / a.kv_heads;
     float dk[R][C] = {}, dv[R][C] = {}, s[R][R], d[R][R];
-    load_pair<TILE>(t.k, t.v, a.k + keys, a.v + keys, j0, a.seq, a.kv_heads * a.size, a.size);
+    load_pair<TILE>(t.k, t.v, a.k, a.v, keys, j0, a.kv_heads * a.size, a);
     for (int64_t h = at.h * group; h < (at.h + 1) * group; h++)
         for (int64_t i0 = a.causal ? j0 : 0; i0 < a.seq; i0 += TILE) {
             const int64_t queries = query_at(a, at.b, 0, h);
             __syncthreads();        /* the tiles of queries, and p, have been used */
-            load_pair<TILE>(t.q, t.dy, a.q + queries, g.dy + queries, i0, a.seq, a.heads * a.size, a.size);
+            load_pair<TILE>(t.q, t.dy, a.q, g.dy, queries, i0, a.heads * a.size, a);
             __syncthreads();
             dot_tiles(s, t.q, t.k, size);
             dot_tiles(d, t.dy, t.v, size);
@@ -123,8 +123,8 @@ static __global__ void __launch_bounds__(SIDE * SIDE) key_gradients(struct atten
             __syncthreads();
             add_product<R, C, true>(dk, t.p, t.q, size);
         }
-    write_rows(g.dk + keys, dk, j0, a.seq, a.kv_heads * a.size, a.size);
-    write_rows(g.dv + keys, dv, j0, a.seq, a.kv_heads * a.size, a.size);
+    write_rows(g.dk, keys, dk, j0, a.kv_heads * a.size, a);
+    write_rows(g.dv, keys, dv, j0, a.kv_heads * a.size, a);
 }
 
 #endif

@@ -49,7 +49,7 @@ template <int R, int C> static __device__ void scale_rows(float (&acc)[R][C], co
 
 /* y (B, T, H * D), largest and sums (B, H, T). Blocks of the last queries, which see the most keys, come first. */
 template <int R, int C>
-static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *out, float *largest, float *sums, struct attention a)
+static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(void *out, float *largest, float *sums, struct attention a)
 {
     constexpr int TILE = R * SIDE;
     extern __shared__ float shared[];
@@ -63,10 +63,10 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
     float acc[R][C] = {}, s[R][R], down[R];
     UNROLL for (int r = 0; r < R; r++)
         rows.largest[r] = -INFINITY, rows.sum[r] = 0;
-    load_tile<TILE>(q, a.q + queries, i0, a.seq, a.heads * a.size, a.size);
+    load_tile<TILE>(q, a.q, queries, i0, a.heads * a.size, a);
     for (int64_t j0 = 0; j0 < end; j0 += TILE) {
         __syncthreads();            /* the tile of values, and p, have been used */
-        load_tile<TILE>(kv, a.k + keys, j0, a.seq, a.kv_heads * a.size, a.size);
+        load_tile<TILE>(kv, a.k, keys, j0, a.kv_heads * a.size, a);
         __syncthreads();
         dot_tiles(s, q, kv, size);
         weigh(s, down, &rows, a, i0, j0);
@@ -76,7 +76,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
                 s[r][c] *= kept(a, at.b, at.h, i0 + y + SIDE * r, j0 + threadIdx.x % SIDE + SIDE * c);
         store_tile(p, s);
         __syncthreads();            /* the tile of keys has been used */
-        load_tile<TILE>(kv, a.v + keys, j0, a.seq, a.kv_heads * a.size, a.size);
+        load_tile<TILE>(kv, a.v, keys, j0, a.kv_heads * a.size, a);
         __syncthreads();
         add_product<R, C, false>(acc, p, kv, size);
     }
@@ -89,7 +89,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(float *ou
         }
     }
     scale_rows(acc, down);
-    write_rows(out + queries, acc, i0, a.seq, a.heads * a.size, a.size);
+    write_rows(out, queries, acc, i0, a.heads * a.size, a);
 }
 
 #endif
