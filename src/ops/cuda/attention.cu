@@ -1,4 +1,5 @@
 /* Attention: as products of whole matrices by cuBLAS, head by head, and as one op that never stores the weights. */
+#include "ops/cuda/cudnn.h"
 #include "ops/cuda/flash_backward.cuh"
 #include "ops/cuda/flash_forward.cuh"
 
@@ -101,6 +102,8 @@ struct forward {
 
 static void attention_launch(const struct cuda_call *c)
 {
+    if (cudnn_attention(c))
+        return;
     const struct attention a = attention_of(c);
     for_size(c, a.size, forward{c, a});
 }
@@ -124,6 +127,8 @@ struct backward {
 
 static void attention_grad_launch(const struct cuda_call *c)
 {
+    if (cudnn_attention(c))
+        return;
     const struct attention a = attention_of(c);
     float *dots = (float *)c->scratch;
     const struct gradients g = {in_floats(c, 0), in_floats(c, 5), in_floats(c, 6), dots, out_floats(c, 0), out_floats(c, 1),
@@ -134,14 +139,15 @@ static void attention_grad_launch(const struct cuda_call *c)
 
 static size_t attention_grad_scratch(const struct program *p, const struct op *op)
 {
-    return (size_t)shape_count(p->values[op->in[5]].shape) * sizeof(float);
+    const size_t dots = (size_t)shape_count(p->values[op->in[5]].shape) * sizeof(float), by_cudnn = cudnn_attention_scratch(p, op);
+    return by_cudnn > dots ? by_cudnn : dots;
 }
 
 const struct cuda_kernel cuda_attention[] = {
     {OP_ATTN_SCORES, "cublas", heads_launch, NULL},
     {OP_ATTN_MIX, "cublas", heads_launch, NULL},
     {OP_ATTN_MIX_T, "cublas", heads_launch, NULL},
-    {OP_ATTENTION, "flash", attention_launch, NULL},
+    {OP_ATTENTION, "flash", attention_launch, cudnn_attention_scratch},
     {OP_ATTENTION_GRAD, "flash", attention_grad_launch, attention_grad_scratch},
     {OP_KINDS, NULL, NULL, NULL},
 };
