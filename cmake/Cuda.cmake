@@ -54,10 +54,11 @@ target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT
 target_compile_options(hone_cuda PRIVATE
                        $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror;-ffunction-sections;-fdata-sections>
                        $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>)
-target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt)
+target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS} Threads::Threads)
 # Where cuBLAS was found it is found again, whatever the environment says.
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
 
+include(cmake/Cudnn.cmake)
 set_source_files_properties(src/ops/cuda/load.c PROPERTIES COMPILE_DEFINITIONS
                             "HONE_CUDA_BUILD=\"${HONE_CUDA_BUILD}\";HONE_CUDA_MODULE=\"${PROJECT_BINARY_DIR}/libhone_cuda.so\"")
 install(TARGETS hone_cuda DESTINATION lib/hone)

@@ -1,4 +1,5 @@
 /* Attention: as products of whole matrices by cuBLAS, head by head, and as one op that never stores the weights. */
+#include "ops/cuda/cudnn.h"
 #include "ops/cuda/flash_backward.cuh"
 #include "ops/cuda/flash_forward.cuh"
 #include "ops/cuda/flash_tensor.cuh"
@@ -145,6 +146,8 @@ struct forward {
 
 static void attention_launch(const struct cuda_call *c)
 {
+    if (cudnn_attention(c))
+        return;
     const struct attention a = attention_of(c);
     if (!flash_tensor_takes(a))
         for_size(c, a.size, forward{c, a});
@@ -184,6 +187,8 @@ static void plain_backward(const struct cuda_call *c, const struct attention &a)
 
 static void attention_grad_launch(const struct cuda_call *c)
 {
+    if (cudnn_attention(c))
+        return;
     const struct attention a = attention_of(c);
     if (!flash_tensor_takes(a))
         plain_backward(c, a);
@@ -195,14 +200,16 @@ static void attention_grad_launch(const struct cuda_call *c)
 
 static size_t attention_grad_scratch(const struct program *p, const struct op *op)
 {
-    return flash_tensor_scratch(shape_count(p->values[op->in[5]].shape));       /* more than the others need: a float of each row */
+    const size_t own = flash_tensor_scratch(shape_count(p->values[op->in[5]].shape));   /* more than the plain ones need */
+    const size_t by_cudnn = cudnn_attention_scratch(p, op);
+    return by_cudnn > own ? by_cudnn : own;
 }
 
 const struct cuda_kernel cuda_attention[] = {
     {OP_ATTN_SCORES, "cublas", heads_launch, heads_scratch},
     {OP_ATTN_MIX, "cublas", heads_launch, heads_scratch},
     {OP_ATTN_MIX_T, "cublas", heads_launch, heads_scratch},
-    {OP_ATTENTION, "flash", attention_launch, NULL},
+    {OP_ATTENTION, "flash", attention_launch, cudnn_attention_scratch},
     {OP_ATTENTION_GRAD, "flash", attention_grad_launch, attention_grad_scratch},
     {OP_KINDS, NULL, NULL, NULL},
 };
