@@ -82,6 +82,7 @@ static enum status cuda_new(struct backend **out, bool graphs, struct error *err
     b->checks = asks_for("HONE_CUDA_SYNC", false);
     enum status st = cuda_find_device(&b->about, err);
     b->base.device = b->about.name;
+    b->base.address = b->about.address[0] ? b->about.address : NULL;
     if (st == OK)
         st = cuda_said(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), err, "a stream");
     if (st == OK)
