@@ -42,7 +42,7 @@ static __device__ inline struct flash_place flash_place_of(const struct flash_or
 
 /* Rows [first, first + N) of one head on their way into a tile; zeros behind the last row, and behind the last number of a row. */
 template <class S, int N>
-static __device__ inline void fetch_rows(typename S::T *to, const typename S::T *from, int first, const struct attention &a, int64_t stride)
+static __device__ inline void fetch_rows(typename S::T *to, const typename S::T *from, int first, const struct attention &a, int stride)
 {
     constexpr int PIECES = S::SIZE / 8;
     UNROLL for (int i = 0; i < (N * PIECES + S::COUNT - 1) / S::COUNT; i++) {
@@ -129,7 +129,7 @@ static __device__ inline void add_rows(float (&acc)[S::M][S::SIZE / 8][4], const
 /* by * acc to rows [first, first + 16 M) of one head, by way of a tile's rows that only this warp still uses: 16 bytes at a time. */
 template <class S>
 static __device__ inline void put_rows(typename S::T *to, float (&acc)[S::M][S::SIZE / 8][4], const float (&by)[S::M][2], typename S::T *rows,
-                                       int first, const struct attention &a, int64_t stride)
+                                       int first, const struct attention &a, int stride)
 {
     using T = typename S::T;
     constexpr int PIECES = S::SIZE / 8;

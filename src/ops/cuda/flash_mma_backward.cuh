@@ -57,22 +57,23 @@ template <class S> static __device__ inline void fill(float (&by)[S::M][2], floa
 
 /* ---- blocks of queries ---- */
 
-/* s: products of queries and keys in, ds without its scale out; d: products of dy and values. */
+/* s: products of queries and keys in, ds without its scale out; d: products of dy and values; stats: from row g on. */
 template <class S>
 static __device__ inline void query_slopes(float (&s)[S::M][CHUNK / 8][4], const float (&d)[S::M][CHUNK / 8][4],
-                                           const struct row_stats (&stats)[S::M][2], const struct attention &a, uint32_t below, int64_t head,
-                                           int i, int j)
+                                           const struct row_stats *stats, const struct attention &a, uint32_t below, int64_t head, int i,
+                                           int j)
 {
     const float scale = a.scale * LOG2_E;
-    UNROLL for (int m = 0; m < S::M; m++)
+    UNROLL for (int m = 0; m < S::M; m++) {
+        const struct row_stats rows[2] = {stats[16 * m], stats[16 * m + 8]};
         UNROLL for (int n = 0; n < CHUNK / 8; n++) {
             const uint32_t kept = S::DROPS ? kept_of_queries(a, below, head, i + 16 * m, j + 8 * n) : 0;
             UNROLL for (int e = 0; e < 4; e++) {
-                const struct row_stats &r = stats[m][e / 2];
                 const float dw = S::DROPS ? (kept >> e & 1 ? d[m][n][e] * a.dropout.scale : 0) : d[m][n][e];
-                s[m][n][e] = power_of_two(s[m][n][e] * scale - r.shift) * (dw - r.dot);
+                s[m][n][e] = power_of_two(s[m][n][e] * scale - rows[e / 2].shift) * (dw - rows[e / 2].dot);
             }
         }
+    }
 }
 
 /* Blocks of the last queries, which see the most keys, come first. */
@@ -87,12 +88,12 @@ static __device__ inline void sum_query_gradients(const struct attention &a, con
     struct row_stats *room = (struct row_stats *)(kv + 4 * TILE);       /* (ROWS) */
     const struct flash_place at = flash_place_of(o, block, (int)a.heads);
     const int seq = (int)a.seq, i0 = (o.tiles - 1 - at.tile) * ROWS, mine = threadIdx.x / WARP * 16 * S::M, i = i0 + mine;
-    const int end = a.causal && i0 + ROWS < seq ? i0 + ROWS : seq, g4 = threadIdx.x % WARP / 4;
+    const int end = a.causal && i0 + ROWS < seq ? i0 + ROWS : seq;
     const int64_t queries = query_at(a, at.b, 0, at.h), keys = key_at(a, at.b, 0, at.h / (a.heads / a.kv_heads));
-    const int64_t head = at.b * a.heads + at.h, width = a.heads * a.size, kv_width = a.kv_heads * a.size;
+    const int64_t head = at.b * a.heads + at.h;
+    const int width = (int)(a.heads * a.size), kv_width = (int)(a.kv_heads * a.size);
     const T *k = (const T *)a.k + keys, *v = (const T *)a.v + keys;
     struct held_rows<S> held_q, held_dy;
-    struct row_stats stats[S::M][2];
     float acc[S::M][S::SIZE / 8][4] = {}, s[S::M][CHUNK / 8][4], d[S::M][CHUNK / 8][4], by[S::M][2];
     fetch_rows<S, ROWS>(q, (const T *)a.q + queries, i0, a, width);
     fetch_rows<S, ROWS>(dy, g.dy + queries, i0, a, width);
@@ -111,9 +112,6 @@ static __device__ inline void sum_query_gradients(const struct attention &a, con
         if (j0 == 0) {
             held_q.load(q + mine * S::PITCH);
             held_dy.load(dy + mine * S::PITCH);
-            UNROLL for (int m = 0; m < S::M; m++)
-                UNROLL for (int half = 0; half < 2; half++)
-                    stats[m][half] = room[mine + 16 * m + g4 + 8 * half];
         }
         ONE_BY_ONE for (int c = 0; c < OTHERS; c += CHUNK) {
             const int j = j0 + c;
@@ -123,7 +121,7 @@ static __device__ inline void sum_query_gradients(const struct attention &a, con
             dot_rows<S, CHUNK>(d, held_dy, tile + TILE + c * S::PITCH);
             if (j + CHUNK > seq || (a.causal && j + CHUNK - 1 > i))
                 hide_keys<S, CHUNK>(s, a, i, j);
-            query_slopes<S>(s, d, stats, a, o.drops_below, head, i, j);
+            query_slopes<S>(s, d, room + mine + threadIdx.x % WARP / 4, a, o.drops_below, head, i, j);
             add_rows<S, CHUNK>(acc, s, tile + c * S::PITCH);
         }
     }
@@ -160,8 +158,8 @@ static __device__ inline void fetch_queries(typename S::T *tile, struct row_stat
                                             const struct flash_gradients<typename S::T> &g, int64_t b, int h, int i)
 {
     const int64_t queries = query_at(a, b, 0, h), row = i + (int)threadIdx.x;
-    fetch_rows<S, S::OTHERS>(tile, (const typename S::T *)a.q + queries, i, a, a.heads * a.size);
-    fetch_rows<S, S::OTHERS>(tile + S::OTHERS * S::PITCH, g.dy + queries, i, a, a.heads * a.size);
+    fetch_rows<S, S::OTHERS>(tile, (const typename S::T *)a.q + queries, i, a, (int)(a.heads * a.size));
+    fetch_rows<S, S::OTHERS>(tile + S::OTHERS * S::PITCH, g.dy + queries, i, a, (int)(a.heads * a.size));
     if (ALONE)
         make_stats<S, S::OTHERS>(stats, g, a, b, h, i, false);
     else if (threadIdx.x < S::OTHERS)
@@ -184,7 +182,8 @@ static __device__ inline void sum_key_gradients(const struct attention &a, const
     const struct flash_place at = flash_place_of(o, block, (int)a.kv_heads);
     const int seq = (int)a.seq, j0 = at.tile * ROWS, mine = threadIdx.x / WARP * 16 * S::M, j = j0 + mine;
     const int first = a.causal ? j0 : 0, group = (int)(a.heads / a.kv_heads), each = (seq - first + OTHERS - 1) / OTHERS;
-    const int64_t keys = key_at(a, at.b, 0, at.h), kv_width = a.kv_heads * a.size;
+    const int64_t keys = key_at(a, at.b, 0, at.h);
+    const int kv_width = (int)(a.kv_heads * a.size);
     typename left_rows<S, S::M * S::SIZE <= 64>::type left_k, left_v;
     float dk[S::M][S::SIZE / 8][4] = {}, dv[S::M][S::SIZE / 8][4] = {}, s[S::M][CHUNK / 8][4], d[S::M][CHUNK / 8][4], by[S::M][2];
     fetch_rows<S, ROWS>(k, (const T *)a.k + keys, j0, a, kv_width);

@@ -76,7 +76,8 @@ static __global__ void __launch_bounds__(S::COUNT) flash_forward(typename S::T *
     const int seq = (int)a.seq, i0 = (o.tiles - 1 - at.tile) * ROWS, mine = threadIdx.x / WARP * 16 * S::M, i = i0 + mine;
     const int end = a.causal && i0 + ROWS < seq ? i0 + ROWS : seq;
     const int64_t queries = query_at(a, at.b, 0, at.h), keys = key_at(a, at.b, 0, at.h / (a.heads / a.kv_heads));
-    const int64_t head = at.b * a.heads + at.h, width = a.heads * a.size, kv_width = a.kv_heads * a.size;
+    const int64_t head = at.b * a.heads + at.h;
+    const int width = (int)(a.heads * a.size), kv_width = (int)(a.kv_heads * a.size);
     const T *k = (const T *)a.k + keys, *v = (const T *)a.v + keys;
     const float scale = a.scale * LOG2_E;
     struct held_rows<S> held;

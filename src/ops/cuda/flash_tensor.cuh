@@ -4,10 +4,10 @@
 
 #include "ops/cuda/flash.cuh"
 
-/* Scores are compared before they are scaled: scales are above zero. Rows, and blocks, are counted in int. */
+/* Scores are compared before they are scaled: scales are above zero. Blocks, and the numbers of a sequence, are counted in int. */
 static inline bool flash_tensor_takes(const struct attention &a)
 {
-    return dtype_is_narrow(a.type) && a.size % 8 == 0 && a.size <= 128 && a.scale > 0 && a.seq < INT32_MAX / 2 &&
+    return dtype_is_narrow(a.type) && a.size % 8 == 0 && a.size <= 128 && a.scale > 0 && a.seq * a.heads * a.size <= INT32_MAX &&
            a.batch * a.heads * divide_up(a.seq, 32) < INT32_MAX;
 }
 
