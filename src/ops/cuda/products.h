@@ -41,16 +41,20 @@ enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, co
 void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta);
 void cuda_free_plans(struct cuda_backend *b);
 
-/* planning.cu: plans for all products of ops, chosen by timing where ops ask for it. */
+/* planning.c: plans for all products of ops, chosen by timing where ops ask for it. */
 enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
 double cuda_saves_us(const struct cuda_call *c);
 
-/* Which products an op has: matrix.cu and loss.cu. At most CALL_PLANS. */
+/* Which products an op has: matrix.cu and head.cu. At most CALL_PLANS. */
 int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
 int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);
+enum { CHOICE_KEY_MOST = 480 };
+int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST]);       /* how a key begins; returns its length */
+/* choosing.cu: whether small products are made by the kernel for them. */
+void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n);
 
 #ifdef __cplusplus
 }
