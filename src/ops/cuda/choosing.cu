@@ -9,27 +9,40 @@
 #include "ops/cuda/timing.cuh"
 
 static const double RULE_FLOPS = 6e8, TRIED_FLOPS = 6e9;
-enum { SPLITS = 4, BLOCKS_WANTED = 132, BLOCKS_MOST = 2048 };       /* splits: 1, 2, 4, 8 */
-
-static const char *const variants[SPLITS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", NULL};
-static int split_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
+enum { BLOCKS_WANTED = 132, BLOCKS_MOST = 2048 };
 
 static bool has_clusters(const struct cuda_backend *b) { return b->about.major >= 9; }
 
-static bool is_product(enum op_kind k) { return k == OP_MATMUL || k == OP_PROJECT || k == OP_PROJECT_GRAD || k == OP_LINEAR_GELU; }
-
-/* ---- by rule ---- */
-
-static int split_by_rule(const struct cuda_backend *b, const struct small_products *p)
+int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p, double flops)
 {
-    const int64_t tiles = cuda_small_tiles(p), steps = cuda_small_steps(p);
-    int split = 1;
-    while (has_clusters(b) && split < split_of(SPLITS) && tiles * split * 2 <= BLOCKS_WANTED && steps >= split * 4)
-        split *= 2;
-    return split;
+    int ways = 1;
+    if (flops > TRIED_FLOPS || !cuda_small_fits(p))
+        return 0;
+    while (has_clusters(b) && ways < SMALL_WAYS && cuda_small_steps(p) >= 1 << ways && cuda_small_tiles(p) << ways <= BLOCKS_MOST)
+        ways++;
+    return ways;
 }
 
-/* ---- by timing ---- */
+int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products *p, double flops)
+{
+    const int ways = cuda_small_ways(b, p, flops);
+    int way = 0;
+    if (ways == 0 || flops > RULE_FLOPS)
+        return -1;
+    while (way + 1 < ways && cuda_small_tiles(p) << (way + 1) <= BLOCKS_WANTED && cuda_small_steps(p) >= 2 << (way + 1))
+        way++;
+    return way;
+}
+
+/* ---- ops of several products, or with something behind them: by plans, or by one kernel ---- */
+
+static const char *const variants[SMALL_WAYS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", NULL};
+static int split_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
+
+static bool is_asked(const struct op *op)
+{
+    return op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+}
 
 struct job {
     char key[CHOICE_KEY_MOST];
@@ -53,18 +66,9 @@ static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, c
     return n < CHOICE_KEY_MOST;
 }
 
-static int ways_of(const struct cuda_backend *b, const struct small_products *p)
-{
-    int ways = 2;                       /* by plans, and by one block each tile */
-    while (has_clusters(b) && ways < SPLITS + 1 && cuda_small_steps(p) >= split_of(ways) &&
-           cuda_small_tiles(p) * split_of(ways) <= BLOCKS_MOST)
-        ways++;
-    return ways;
-}
-
 static void time_job(struct stopwatch *w, struct job *j, struct choice *c)
 {
-    double us[SPLITS + 1] = {};
+    double us[SMALL_WAYS + 1] = {};
     struct cuda_call call = *j->call;
     const int best = read_ways(w, us, j->ways, [&](int way) {
         call.split = split_of(way);
@@ -110,16 +114,15 @@ static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, str
     int found = 0;
     for (int i = 0; i < n; i++) {
         struct small_products p;
-        const double flops = is_product(calls[i].op->kind) ? op_flops(calls[i].program, calls[i].op) : INFINITY;
+        const double flops = op_flops(calls[i].program, calls[i].op);
         job_of[i] = -1;
-        if (flops > TRIED_FLOPS || !cuda_small_of(&p, &calls[i]))
+        if (!is_asked(calls[i].op) || !cuda_small_of(&p, &calls[i]) || cuda_small_ways(b, &p, flops) == 0)
             continue;
-        if (flops <= RULE_FLOPS)
-            calls[i].split = split_by_rule(b, &p);
+        calls[i].split = split_of(1 + cuda_small_by_rule(b, &p, flops));
         if (!calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
             continue;
         jobs[found].call = &calls[i];
-        jobs[found].ways = ways_of(b, &p);
+        jobs[found].ways = 1 + cuda_small_ways(b, &p, flops);
         job_of[i] = job_with_key(jobs, found, jobs[found].key);
         found += job_of[i] == found;
     }
@@ -145,7 +148,7 @@ void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
         choose(b, jobs, choices, find_jobs(b, calls, n, jobs, job_of));
         for (int i = 0; i < n; i++) {
             const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
-            if (!c || c->variant < 0 || split_of(c->variant) > (has_clusters(b) ? split_of(SPLITS) : 1))
+            if (!c || c->variant < 0 || c->variant >= jobs[job_of[i]].ways)
                 continue;
             calls[i].split = split_of(c->variant);
             calls[i].saves_us = c->first_us - c->us;

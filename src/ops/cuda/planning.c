@@ -35,3 +35,8 @@ double cuda_saves_us(const struct cuda_call *c)
         sum += c->plans[i]->saves_us;
     return sum;
 }
+
+bool cuda_is_small(const struct cuda_call *c)
+{
+    return c->split > 0 || (c->op->kind == OP_MATMUL && c->plans[0] && cuda_plan_is_small(c->plans[0]));
+}

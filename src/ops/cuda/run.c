@@ -71,7 +71,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    return (struct prepared_op){c->split ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
+    return (struct prepared_op){cuda_is_small(c) ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
 }
 
 static void free_events(struct prepared *p)

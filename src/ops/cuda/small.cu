@@ -171,6 +171,13 @@ template <typename U> static __device__ inline void store_row(U *y, const float 
                 y[i] = from_float<U>(v[i]);
 }
 
+template <typename U> static __device__ inline void add_row(float (&v)[CHUNK], const U *y, int n)
+{
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++)
+        v[i] += i < n ? to_float(y[i]) : 0;
+}
+
 /* Eight numbers of a row: n of them are in the matrix. */
 template <typename T, bool GELU>
 static __device__ inline void finish_row(const small_products &p, const small_part &s, float (&v)[CHUNK], int row, int column, int n)
@@ -187,6 +194,10 @@ static __device__ inline void finish_row(const small_products &p, const small_pa
             v[i] *= gate;
         }
     }
+    if (p.add && p.wide)
+        add_row(v, (const float *)s.y + at, n);
+    else if (p.add)
+        add_row(v, (const T *)s.y + at, n);
     if (p.wide)
         store_row((float *)s.y + at, v, n, whole);
     else

@@ -24,6 +24,7 @@ struct small_products {
     int split;                      /* the sum over k is made by so many blocks of a cluster: 1, 2, 4, 8 */
     bool trans_a, trans_b, summed, gelu;
     bool wide;                      /* y is f32 */
+    bool add;                       /* to what is in y */
     bool f16;
 };
 
@@ -36,5 +37,11 @@ bool cuda_small_fits(const struct small_products *p);
 void cuda_small_launch(const struct cuda_call *c, struct small_products p);
 int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, without the split */
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
+
+/* choosing.cu: how many of the splits 1, 2, 4, 8 are worth a try for so much arithmetic, 0: none; and, of those, the one that is taken
+ * without a measurement, -1: none. */
+enum { SMALL_WAYS = 4 };
+int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p, double flops);
+int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products *p, double flops);
 
 #endif

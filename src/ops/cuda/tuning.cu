@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/products.h"
+#include "ops/cuda/small.cuh"
 #include "ops/cuda/timing.cuh"
 
 struct bench {
@@ -44,16 +44,19 @@ static void run_way(struct bench *b, struct cuda_plan *plan, int way)
     cuda_multiply(&b->call, plan, y, x, w, bias, 0);
 }
 
-static const char *const way_names[PLAN_WAYS + 1] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", NULL};
+static const char *const way_names[PLAN_WAYS + SMALL_WAYS + 1] = {
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "small", "small by 2", "small by 4", "small by 8", NULL};
+static int name_of_way(const struct cuda_plan *p, int way) { return way < p->n_ways ? way : PLAN_WAYS + way - p->n_ways; }
+static int way_of_name(const struct cuda_plan *p, int name) { return name < PLAN_WAYS ? name : p->n_ways + name - PLAN_WAYS; }
 
 static void time_plan(struct bench *b, struct cuda_plan *plan, struct choice *c)
 {
-    double us[PLAN_WAYS] = {};
-    const int best = read_ways(&b->watch, us, plan->n_ways, [&](int way) { run_way(b, plan, way); });
-    plan->way = 0;
+    double us[PLAN_WAYS + SMALL_WAYS] = {};
+    const int rule = plan->way, best = read_ways(&b->watch, us, plan->n_ways + plan->small_ways, [&](int way) { run_way(b, plan, way); });
+    plan->way = rule;
     if (!isfinite(us[best]) || us[best] <= 0)
         return;
-    c->variant = best;
+    c->variant = name_of_way(plan, best);
     c->us = us[best];
     c->first_us = isfinite(us[0]) ? us[0] : us[best];
 }
@@ -123,8 +126,9 @@ static void settle(struct cuda_backend *b, struct cuda_plan *const *plans, struc
         time_missing(b, plans, choices, n);
     for (int i = 0; i < n; i++) {
         const struct choice *c = &choices[i];
-        if (c->variant > 0 && c->variant < plans[i]->n_ways) {
-            plans[i]->way = c->variant;
+        const int way = c->variant < 0 ? -1 : way_of_name(plans[i], c->variant);
+        if (way >= 0 && way < plans[i]->n_ways + plans[i]->small_ways) {
+            plans[i]->way = way;
             plans[i]->saves_us = c->first_us - c->us;
         }
     }
@@ -134,7 +138,7 @@ static int unsettled(struct cuda_backend *b, struct cuda_plan **out)
 {
     int n = 0;
     for (struct cuda_plan *p = b->plans; p; p = p->next)
-        if (p->timed && !p->settled && p->n_ways > 1) {
+        if (p->timed && !p->settled && p->n_ways + p->small_ways > 1) {
             if (out)
                 out[n] = p;
             n++;
