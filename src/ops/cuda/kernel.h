@@ -27,6 +27,8 @@ struct cuda_call {
     void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
     size_t workspace_bytes;
     struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
+    int split;                      /* above 0: they are small, and so many blocks share each tile (small.cuh) */
+    double saves_us;                /* by what was chosen for this op, besides its plans */
 };
 
 struct cuda_kernel {

@@ -1,6 +1,7 @@
 /* Ops that are products of matrices, and what is done to their results. */
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/products.h"
+#include "ops/cuda/small.cuh"
 #include "ops/cuda/types.cuh"
 
 enum { PARTS_MOST = 4 };            /* of OP_PROJECT: it has no more outputs */
@@ -43,6 +44,55 @@ int cuda_matrix_products(struct product *out, const struct program *p, const str
         out[i].bias = op->kind == OP_MATMUL ? op->n_in > 2 : op->kind == OP_PROJECT && op->n_in > 1 + parts;
     }
     return parts;
+}
+
+/* ---- as small products ---- */
+
+static bool is_int(int64_t n) { return n <= INT32_MAX; }
+
+bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
+{
+    struct product products[CALL_PLANS];
+    const enum op_kind kind = c->op->kind;
+    const int n = cuda_matrix_products(products, c->program, c->op);
+    const bool biased = kind == OP_LINEAR_GELU || products[0].bias;
+    *out = {};
+    if (products[0].operands == F32 || n > SMALL_PARTS || !is_int(products[0].m))
+        return false;
+    out->m = (int)products[0].m;
+    out->parts = n;
+    out->trans_a = products[0].trans_a, out->trans_b = products[0].trans_b;
+    out->summed = kind == OP_PROJECT_GRAD;
+    out->gelu = kind == OP_LINEAR_GELU;
+    out->slope = out->gelu && c->op->n_out > 1 ? c->out[1] : NULL;
+    out->wide = products[0].result == F32;
+    out->f16 = products[0].operands == F16;
+    for (int i = 0; i < n; i++) {
+        const struct product *p = &products[i];
+        struct small_part *s = &out->part[i];
+        if (!is_int(p->n) || !is_int(p->k))
+            return false;
+        s->a = c->in[out->summed ? i : 0];
+        s->b = c->in[out->summed ? n + i : 1 + i];
+        s->y = c->out[out->summed ? 0 : i];
+        s->bias = biased ? in_floats(c, 1 + n + i) : NULL;
+        s->n = (int)p->n, s->k = (int)p->k;
+        s->a_stride = p->trans_a ? out->m : s->k;
+        s->b_stride = p->trans_b ? s->k : s->n;
+        s->y_stride = s->n;
+    }
+    return cuda_small_fits(out);
+}
+
+static void small_launch(const struct cuda_call *c)
+{
+    struct small_products p;
+    if (!cuda_small_of(&p, c)) {
+        refuse(c);
+        return;
+    }
+    p.split = c->split;
+    cuda_small_launch(c, p);
 }
 
 /* ---- scratch: a result in f32 that becomes narrow, and biases as cuBLAS wants them ---- */
@@ -154,9 +204,6 @@ static void parts_launch(const struct cuda_call *c, int parts)
         part_launch(c, &r, i, biased ? in_floats(c, 1 + parts + i) : NULL);
 }
 
-static void matmul_launch(const struct cuda_call *c) { parts_launch(c, 1); }
-static void project_launch(const struct cuda_call *c) { parts_launch(c, c->op->attrs.parts); }
-
 /* dx (rows, width) = sum of dy (rows, n) w (n, width) */
 static void project_grad_launch(const struct cuda_call *c)
 {
@@ -235,10 +282,22 @@ static void linear_gelu_launch(const struct cuda_call *c)
     });
 }
 
+void cuda_matrix_launch(const struct cuda_call *c)
+{
+    if (c->split)
+        small_launch(c);
+    else if (c->op->kind == OP_PROJECT_GRAD)
+        project_grad_launch(c);
+    else if (c->op->kind == OP_LINEAR_GELU)
+        linear_gelu_launch(c);
+    else
+        parts_launch(c, c->op->kind == OP_PROJECT ? c->op->attrs.parts : 1);
+}
+
 const struct cuda_kernel cuda_matrix[] = {
-    {OP_MATMUL, "cublaslt", matmul_launch, matrix_scratch},
-    {OP_PROJECT, "cublaslt", project_launch, matrix_scratch},
-    {OP_PROJECT_GRAD, "cublaslt", project_grad_launch, matrix_scratch},
-    {OP_LINEAR_GELU, "cublaslt", linear_gelu_launch, matrix_scratch},
+    {OP_MATMUL, "cublaslt", cuda_matrix_launch, matrix_scratch},
+    {OP_PROJECT, "cublaslt", cuda_matrix_launch, matrix_scratch},
+    {OP_PROJECT_GRAD, "cublaslt", cuda_matrix_launch, matrix_scratch},
+    {OP_LINEAR_GELU, "cublaslt", cuda_matrix_launch, matrix_scratch},
     {OP_KINDS, NULL, NULL, NULL},
 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/products.h"
+#include "ops/cuda/small.cuh"
 #include "ops/cuda/types.cuh"
 
 static bool product_equal(const struct product *x, const struct product *y)
@@ -106,6 +106,35 @@ static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
     return s;
 }
 
+/* ---- by the kernel for small products ---- */
+
+static struct small_products as_small(const struct product *p, void *y, const void *a, const void *b)
+{
+    struct small_products s = {};
+    s.m = (int)p->m;
+    s.parts = 1;
+    s.trans_a = p->trans_a, s.trans_b = p->trans_b;
+    s.wide = p->result == F32;
+    s.f16 = p->operands == F16;
+    s.part[0].a = a, s.part[0].b = b, s.part[0].y = y;
+    s.part[0].n = (int)p->n, s.part[0].k = (int)p->k;
+    s.part[0].a_stride = (int)p->a_stride, s.part[0].b_stride = (int)p->b_stride, s.part[0].y_stride = (int)p->y_stride;
+    return s;
+}
+
+static void add_small_ways(struct cuda_backend *b, struct cuda_plan *plan)
+{
+    const struct product *p = &plan->product;
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    void *aligned_so = (void *)64;
+    const struct small_products s = as_small(p, aligned_so, aligned_so, aligned_so);
+    if (p->operands == F32 || p->bias || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
+        return;
+    plan->small_ways = cuda_small_ways(b, &s, flops);
+    const int way = cuda_small_by_rule(b, &s, flops);
+    plan->way = way >= 0 ? plan->n_ways + way : 0;
+}
+
 /* ---- all plans of a backend ---- */
 
 static void free_plan(struct cuda_plan *p)
@@ -152,6 +181,7 @@ static enum status make_plan(struct cuda_backend *b, struct cuda_plan **out, con
         return error_set(err, CANNOT, "cuBLAS cannot plan a product (%lld, %lld) (%lld, %lld): %s", (long long)p->m, (long long)p->k,
                          (long long)p->k, (long long)p->n, cublasGetStatusString(s));
     }
+    add_small_ways(b, plan);
     plan->next = b->plans;
     *out = b->plans = plan;
     return OK;
@@ -190,6 +220,13 @@ static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, vo
 
 void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta)
 {
+    if (cuda_plan_is_small(p)) {
+        struct small_products small = as_small(&p->product, y, a, b);
+        small.split = 1 << (p->way - p->n_ways);
+        small.add = beta != 0;
+        cuda_small_launch(c, small);
+        return;
+    }
     const cublasStatus_t s = p->n_ways ? by_plan(c, p, y, a, b, bias, beta) : by_plain_cublas(c, &p->product, y, a, b, beta);
     if (s != CUBLAS_STATUS_SUCCESS)
         refuse(c);

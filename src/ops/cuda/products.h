@@ -29,7 +29,9 @@ struct cuda_plan {
     cublasLtMatmulDesc_t how;
     cublasLtMatrixLayout_t a, b, y;
     cublasLtMatmulHeuristicResult_t ways[PLAN_WAYS];        /* the best as cuBLASLt guesses; none: plain cuBLAS does it */
-    int n_ways, way;
+    int n_ways;
+    int small_ways;                 /* after those: by the kernel for small products, split 1, 2, 4 and 8 times (small.cuh) */
+    int way;
     bool adds_bias;                 /* else somebody else must */
     bool timed, settled;            /* the way is chosen by timing; it was */
     double saves_us;
@@ -37,20 +39,28 @@ struct cuda_plan {
 
 /* The plan for such a product: the backend's, for as long as it lives. */
 enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, const struct product *p, bool timed, struct error *err);
-/* Puts it into the call's stream. bias is NULL where the plan does not add it. A failure is found by who asks CUDA afterwards. */
+/* Puts it into the call's stream. bias is NULL where the plan does not add it. beta: 0 or 1. A failure is
+ * found by who asks CUDA afterwards. */
 void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta);
 void cuda_free_plans(struct cuda_backend *b);
 
-/* planning.cu: plans for all products of ops, chosen by timing where ops ask for it. */
+static inline bool cuda_plan_is_small(const struct cuda_plan *p) { return p->small_ways > 0 && p->way >= p->n_ways; }
+
+/* planning.c: plans for all products of ops, chosen by timing where ops ask for it. */
 enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
 double cuda_saves_us(const struct cuda_call *c);
+bool cuda_is_small(const struct cuda_call *c);          /* done by the kernel for small products */
 
-/* Which products an op has: matrix.cu and loss.cu. At most CALL_PLANS. */
+/* Which products an op has: matrix.cu and head.cu. At most CALL_PLANS. */
 int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
 int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);
+enum { CHOICE_KEY_MOST = 480 };
+int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST]);       /* how a key begins; returns its length */
+/* choosing.cu: whether small products are made by the kernel for them. */
+void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n);
 
 #ifdef __cplusplus
 }

@@ -70,7 +70,8 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
-    return (struct prepared_op){p->kernels[i]->name, cuda_saves_us(&p->calls[i])};
+    const struct cuda_call *c = &p->calls[i];
+    return (struct prepared_op){cuda_is_small(c) ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
 }
 
 static void free_events(struct prepared *p)

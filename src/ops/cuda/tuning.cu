@@ -6,18 +6,14 @@
 #include <stdlib.h>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/products.h"
-
-enum { KEY_MOST = 320, RUNS_MOST = 20, RUNS_LEAST = 2, READINGS = 3 };
-static const double READING_US = 150;
-static const double LOST = 1.3;         /* times the fastest so far: read no more */
-static const double WINS = 0.985;       /* of the first way's time: less would let noise choose */
+#include "ops/cuda/small.cuh"
+#include "ops/cuda/timing.cuh"
 
 struct bench {
     struct cuda_call call;
+    struct stopwatch watch;
     char *memory;
     size_t bytes;
-    cudaEvent_t start, end;
 };
 
 /* ---- on the device ---- */
@@ -31,16 +27,6 @@ static __global__ void fill_with_numbers(uint16_t *to, int64_t n)
     }
 }
 
-/* Keeps the stream busy, so that what comes after it is all there when it ends. */
-static __global__ void wait_a_while(uint64_t ns)
-{
-    uint64_t start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now - start < ns);
-}
-
 /* ---- one way ---- */
 
 static size_t matrix_bytes(int64_t rows, int64_t stride, enum dtype t) { return aligned((size_t)(rows * stride) * dtype_size(t)); }
@@ -50,57 +36,27 @@ static size_t y_bytes(const struct product *p) { return matrix_bytes(p->m, p->y_
 static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, p->result); }
 static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + y_bytes(p) + bias_bytes(p); }
 
-/* Microseconds of one of so many runs; INFINITY: it cannot be run. */
-static double read_way(struct bench *b, struct cuda_plan *plan, int way, int runs)
+static void run_way(struct bench *b, struct cuda_plan *plan, int way)
 {
     const struct product *p = &plan->product;
     char *x = b->memory, *w = x + a_bytes(p), *y = w + b_bytes(p), *bias = y + y_bytes(p);
-    float ms = 0;
     plan->way = way;
-    wait_a_while<<<1, 1, 0, b->call.stream>>>(20000 + 5000 * (uint64_t)runs);
-    cudaEventRecord(b->start, b->call.stream);
-    for (int i = 0; i < runs; i++)
-        cuda_multiply(&b->call, plan, y, x, w, bias, 0);
-    cudaEventRecord(b->end, b->call.stream);
-    const bool refused = cudaGetLastError() != cudaSuccess;
-    if (cudaEventSynchronize(b->end) != cudaSuccess || refused || cudaEventElapsedTime(&ms, b->start, b->end) != cudaSuccess)
-        return INFINITY;
-    return (double)ms * 1e3 / runs;
+    cuda_multiply(&b->call, plan, y, x, w, bias, 0);
 }
 
-static int runs_for(double us) { return (int)at_least(RUNS_LEAST, at_most((int64_t)(READING_US / us), RUNS_MOST)); }
-
-/* Fills us[i] with the fastest reading of each way. */
-static void read_ways(struct bench *b, struct cuda_plan *plan, double us[PLAN_WAYS])
-{
-    double best = INFINITY;
-    for (int i = 0; i < plan->n_ways; i++) {
-        read_way(b, plan, i, 1);                /* loads it */
-        us[i] = read_way(b, plan, i, RUNS_LEAST);
-        best = fmin(best, us[i]);
-    }
-    for (int r = 0; r < READINGS && isfinite(best); r++)
-        for (int i = 0; i < plan->n_ways; i++)
-            if (us[i] < LOST * best)
-                us[i] = r == 0 ? read_way(b, plan, i, runs_for(best)) : fmin(us[i], read_way(b, plan, i, runs_for(best)));
-}
-
-static const char *const way_names[PLAN_WAYS + 1] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", NULL};
+static const char *const way_names[PLAN_WAYS + SMALL_WAYS + 1] = {
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "small", "small by 2", "small by 4", "small by 8", NULL};
+static int name_of_way(const struct cuda_plan *p, int way) { return way < p->n_ways ? way : PLAN_WAYS + way - p->n_ways; }
+static int way_of_name(const struct cuda_plan *p, int name) { return name < PLAN_WAYS ? name : p->n_ways + name - PLAN_WAYS; }
 
 static void time_plan(struct bench *b, struct cuda_plan *plan, struct choice *c)
 {
-    double us[PLAN_WAYS] = {};
-    int best = 0;
-    read_ways(b, plan, us);
-    for (int i = 1; i < plan->n_ways; i++)
-        if (us[i] < us[best])
-            best = i;
-    if (best > 0 && us[best] > WINS * us[0])
-        best = 0;
-    plan->way = 0;
+    double us[PLAN_WAYS + SMALL_WAYS] = {};
+    const int rule = plan->way, best = read_ways(&b->watch, us, plan->n_ways + plan->small_ways, [&](int way) { run_way(b, plan, way); });
+    plan->way = rule;
     if (!isfinite(us[best]) || us[best] <= 0)
         return;
-    c->variant = best;
+    c->variant = name_of_way(plan, best);
     c->us = us[best];
     c->first_us = isfinite(us[0]) ? us[0] : us[best];
 }
@@ -116,8 +72,7 @@ static enum status open_bench(struct bench *t, struct cuda_backend *b, struct cu
     t->call.workspace_bytes = BLAS_WORKSPACE;
     for (int i = 0; i < n; i++)
         t->bytes = product_bytes(&plans[i]->product) > t->bytes ? product_bytes(&plans[i]->product) : t->bytes;
-    if (cudaMalloc((void **)&t->memory, t->bytes) != cudaSuccess || cudaEventCreate(&t->start) != cudaSuccess ||
-        cudaEventCreate(&t->end) != cudaSuccess) {
+    if (cudaMalloc((void **)&t->memory, t->bytes) != cudaSuccess || !open_stopwatch(&t->watch, b->stream)) {
         cudaGetLastError();
         return CANNOT;
     }
@@ -127,21 +82,25 @@ static enum status open_bench(struct bench *t, struct cuda_backend *b, struct cu
 
 static void close_bench(struct bench *t)
 {
-    if (t->start)
-        cudaEventDestroy(t->start);
-    if (t->end)
-        cudaEventDestroy(t->end);
+    close_stopwatch(&t->watch);
     if (t->memory)
         cudaFree(t->memory);
 }
 
-/* "NVIDIA H200, sm_90, cuBLAS 130100, hone 0.1.0: product NT bf16 -> f32 + bias (1024, 256, 512), 256 256 512". */
-static void write_key(const struct cuda_backend *b, const struct product *p, char key[KEY_MOST])
+/* "NVIDIA H200, sm_90, cuBLAS 130100, hone 0.1.0: " */
+int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST])
 {
-    snprintf(key, KEY_MOST, "%s, sm_%d%d, cuBLAS %zu, hone %s: product %c%c %s%s -> %s%s (%lld, %lld, %lld), %lld %lld %lld", b->about.name,
-             b->about.major, b->about.minor, cublasLtGetVersion(), HONE_VERSION, p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N',
-             dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), p->bias ? " + bias" : "", (long long)p->m,
-             (long long)p->n, (long long)p->k, (long long)p->a_stride, (long long)p->b_stride, (long long)p->y_stride);
+    return snprintf(key, CHOICE_KEY_MOST, "%s, sm_%d%d, cuBLAS %zu, hone %s: ", b->about.name, b->about.major, b->about.minor,
+                    cublasLtGetVersion(), HONE_VERSION);
+}
+
+/* "product NT bf16 -> f32 + bias (1024, 256, 512), 256 256 512": m, n, k, and the strides. */
+static void write_key(const struct cuda_backend *b, const struct product *p, char key[CHOICE_KEY_MOST])
+{
+    const int n = cuda_write_machine(b, key);
+    snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "product %c%c %s%s -> %s%s (%lld, %lld, %lld), %lld %lld %lld", p->trans_a ? 'T' : 'N',
+             p->trans_b ? 'T' : 'N', dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), p->bias ? " + bias" : "",
+             (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->a_stride, (long long)p->b_stride, (long long)p->y_stride);
 }
 
 static void time_missing(struct cuda_backend *b, struct cuda_plan *const *plans, struct choice *choices, int n)
@@ -167,8 +126,9 @@ static void settle(struct cuda_backend *b, struct cuda_plan *const *plans, struc
         time_missing(b, plans, choices, n);
     for (int i = 0; i < n; i++) {
         const struct choice *c = &choices[i];
-        if (c->variant > 0 && c->variant < plans[i]->n_ways) {
-            plans[i]->way = c->variant;
+        const int way = c->variant < 0 ? -1 : way_of_name(plans[i], c->variant);
+        if (way >= 0 && way < plans[i]->n_ways + plans[i]->small_ways) {
+            plans[i]->way = way;
             plans[i]->saves_us = c->first_us - c->us;
         }
     }
@@ -178,7 +138,7 @@ static int unsettled(struct cuda_backend *b, struct cuda_plan **out)
 {
     int n = 0;
     for (struct cuda_plan *p = b->plans; p; p = p->next)
-        if (p->timed && !p->settled && p->n_ways > 1) {
+        if (p->timed && !p->settled && p->n_ways + p->small_ways > 1) {
             if (out)
                 out[n] = p;
             n++;
@@ -193,7 +153,7 @@ void cuda_tune_plans(struct cuda_backend *b)
         return;
     struct cuda_plan **plans = (struct cuda_plan **)calloc((size_t)n, sizeof *plans);
     struct choice *choices = (struct choice *)calloc((size_t)n, sizeof *choices);
-    char (*keys)[KEY_MOST] = (char (*)[KEY_MOST])calloc((size_t)n, sizeof *keys);
+    char (*keys)[CHOICE_KEY_MOST] = (char (*)[CHOICE_KEY_MOST])calloc((size_t)n, sizeof *keys);
     if (plans && choices && keys) {
         unsettled(b, plans);
         for (int i = 0; i < n; i++) {

@@ -1,0 +1,160 @@
+/* Whether the products of an op are made by the kernel for small ones, and by how many blocks each tile: by timing where ops ask for it, in
+ * the program's own memory, else by rule. Choices are remembered as those of plans are (tuning.cu). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/small.cuh"
+#include "ops/cuda/timing.cuh"
+
+static const double RULE_FLOPS = 6e8, TRIED_FLOPS = 6e9;
+enum { BLOCKS_WANTED = 132, BLOCKS_MOST = 2048 };
+
+static bool has_clusters(const struct cuda_backend *b) { return b->about.major >= 9; }
+
+int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p, double flops)
+{
+    int ways = 1;
+    if (flops > TRIED_FLOPS || !cuda_small_fits(p))
+        return 0;
+    while (has_clusters(b) && ways < SMALL_WAYS && cuda_small_steps(p) >= 1 << ways && cuda_small_tiles(p) << ways <= BLOCKS_MOST)
+        ways++;
+    return ways;
+}
+
+int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products *p, double flops)
+{
+    const int ways = cuda_small_ways(b, p, flops);
+    int way = 0;
+    if (ways == 0 || flops > RULE_FLOPS)
+        return -1;
+    while (way + 1 < ways && cuda_small_tiles(p) << (way + 1) <= BLOCKS_WANTED && cuda_small_steps(p) >= 2 << (way + 1))
+        way++;
+    return way;
+}
+
+/* ---- ops of several products, or with something behind them: by plans, or by one kernel ---- */
+
+static const char *const variants[SMALL_WAYS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", NULL};
+static int split_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
+
+static bool is_asked(const struct op *op)
+{
+    return op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+}
+
+struct job {
+    char key[CHOICE_KEY_MOST];
+    struct cuda_call *call;
+    int ways;
+};
+
+/* "project parts=2 NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16". False: it would be too long. */
+static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, char key[CHOICE_KEY_MOST])
+{
+    const struct op_attrs *a = &c->op->attrs;
+    char shape[64];
+    int n = cuda_write_machine(b, key);
+    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%s parts=%d %c%c", op_info(c->op->kind)->name, a->parts, a->trans_a ? 'T' : 'N',
+                  a->trans_b ? 'T' : 'N');
+    for (int i = 0; i < c->op->n_in && n < CHOICE_KEY_MOST; i++)
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " %s %s", dtype_name(cuda_in(c, i)->dtype),
+                      shape_text(cuda_in(c, i)->shape, shape));
+    if (n < CHOICE_KEY_MOST)
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s", dtype_name(cuda_out(c, 0)->dtype));
+    return n < CHOICE_KEY_MOST;
+}
+
+static void time_job(struct stopwatch *w, struct job *j, struct choice *c)
+{
+    double us[SMALL_WAYS + 1] = {};
+    struct cuda_call call = *j->call;
+    const int best = read_ways(w, us, j->ways, [&](int way) {
+        call.split = split_of(way);
+        cuda_matrix_launch(&call);
+    });
+    if (!isfinite(us[best]) || us[best] <= 0)
+        return;
+    c->variant = best;
+    c->us = us[best];
+    c->first_us = isfinite(us[0]) ? us[0] : us[best];
+}
+
+static void time_missing(struct cuda_backend *b, struct job *jobs, struct choice *choices, int n)
+{
+    struct stopwatch w;
+    int known = 0;
+    if (b->choices->remember(NULL, 0, NULL) != OK)
+        return;
+    if (open_stopwatch(&w, b->stream))
+        for (int i = 0; i < n; i++) {
+            if (choices[i].variant < 0)
+                time_job(&w, &jobs[i], &choices[i]);
+            known += choices[i].variant >= 0;
+        }
+    close_stopwatch(&w);
+    if (known < n || b->choices->remember(choices, n, NULL) != OK)
+        b->choices->recall(choices, n);         /* without the new ones */
+}
+
+/* ---- all of them ---- */
+
+static int job_with_key(const struct job *jobs, int n, const char *key)
+{
+    int i = 0;
+    while (i < n && strcmp(jobs[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+/* Decides by rule, or adds a job: job_of[i] is that of calls[i], or -1. */
+static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, struct job *jobs, int *job_of)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        struct small_products p;
+        const double flops = op_flops(calls[i].program, calls[i].op);
+        job_of[i] = -1;
+        if (!is_asked(calls[i].op) || !cuda_small_of(&p, &calls[i]) || cuda_small_ways(b, &p, flops) == 0)
+            continue;
+        calls[i].split = split_of(1 + cuda_small_by_rule(b, &p, flops));
+        if (!calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
+            continue;
+        jobs[found].call = &calls[i];
+        jobs[found].ways = 1 + cuda_small_ways(b, &p, flops);
+        job_of[i] = job_with_key(jobs, found, jobs[found].key);
+        found += job_of[i] == found;
+    }
+    return found;
+}
+
+static void choose(struct cuda_backend *b, struct job *jobs, struct choice *choices, int n)
+{
+    for (int i = 0; i < n; i++) {
+        choices[i].key = jobs[i].key;
+        choices[i].variants = variants;
+    }
+    if (n && b->choices->recall(choices, n) > 0)
+        time_missing(b, jobs, choices, n);
+}
+
+void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
+{
+    struct job *jobs = (struct job *)calloc((size_t)n + 1, sizeof *jobs);
+    struct choice *choices = (struct choice *)calloc((size_t)n + 1, sizeof *choices);
+    int *job_of = (int *)calloc((size_t)n + 1, sizeof *job_of);
+    if (jobs && choices && job_of) {
+        choose(b, jobs, choices, find_jobs(b, calls, n, jobs, job_of));
+        for (int i = 0; i < n; i++) {
+            const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
+            if (!c || c->variant < 0 || c->variant >= jobs[job_of[i]].ways)
+                continue;
+            calls[i].split = split_of(c->variant);
+            calls[i].saves_us = c->first_us - c->us;
+        }
+    }
+    free(jobs);
+    free(choices);
+    free(job_of);
+}

@@ -1,0 +1,47 @@
+/* Products of narrow matrices that are so small that starting kernels takes longer than multiplying: several at once in one kernel, with
+ * what is done to their results. See small.cu. */
+#ifndef HONE_OPS_CUDA_SMALL_CUH
+#define HONE_OPS_CUDA_SMALL_CUH
+
+#include "ops/cuda/products.h"
+
+enum { SMALL_PARTS = 4 };
+
+struct small_part {
+    const void *a, *b;
+    void *y;
+    const float *bias;              /* NULL: none */
+    int n, k;
+    int a_stride, b_stride, y_stride;
+    int before;                     /* tiles of the parts before it, or steps in k where parts are summed */
+};
+
+/* Products y (m, n) = op(a) op(b) + bias of one m; or, summed, one product of all of them. */
+struct small_products {
+    struct small_part part[SMALL_PARTS];
+    void *slope;                    /* where gelu: gelu' of the product, NULL: not wanted */
+    int m, parts;
+    int split;                      /* the sum over k is made by so many blocks of a cluster: 1, 2, 4, 8 */
+    bool trans_a, trans_b, summed, gelu;
+    bool wide;                      /* y is f32 */
+    bool add;                       /* to what is in y */
+    bool f16;
+};
+
+/* matrix.cu: the products of an op; false: they cannot be made so. And what puts the op into the stream, either way. */
+bool cuda_small_of(struct small_products *out, const struct cuda_call *c);
+void cuda_matrix_launch(const struct cuda_call *c);
+
+/* Strides and memory are aligned for 16 bytes, and there is such a kernel. */
+bool cuda_small_fits(const struct small_products *p);
+void cuda_small_launch(const struct cuda_call *c, struct small_products p);
+int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, without the split */
+int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
+
+/* choosing.cu: how many of the splits 1, 2, 4, 8 are worth a try for so much arithmetic, 0: none; and, of those, the one that is taken
+ * without a measurement, -1: none. */
+enum { SMALL_WAYS = 4 };
+int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p, double flops);
+int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products *p, double flops);
+
+#endif
