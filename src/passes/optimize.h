@@ -1,7 +1,8 @@
 /* Every optimization is a pass: program -> program. One table; one file per pass, which looks for its pattern, puts other ops in its
  * place, and says in how many places it did. What else belongs to one lives where its matter is: the fused op and its kernels
  * (src/program/ops.c, src/ops/cpu), timing kernels for autotune (src/ops/cpu/autotune.c), where threads meet for fewer-meetings
- * (src/ops/cpu/waits.c), what fits for recompute (src/train/fit.c), the finding that it answers (src/analyze). */
+ * (src/ops/cpu/waits.c) or ops run side by side (src/ops/cuda/lanes.c), what fits for recompute (src/train/fit.c), the finding that it
+ * answers (src/analyze). */
 #ifndef HONE_PASSES_OPTIMIZE_H
 #define HONE_PASSES_OPTIMIZE_H
 

@@ -93,7 +93,8 @@ struct program {
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     value_id loss_scale;                    /* a state: what gradients are multiplied by until they are clipped; NO_VALUE: 1 */
     int micro_batches;                      /* data, forward and backward run so often per optimize */
-    bool fewer_meetings;                    /* threads meet only where an op needs what another one wrote: pass fewer-meetings */
+    bool fewer_meetings;                    /* threads meet, and ops of a GPU wait, only where an op needs what another one wrote: pass
+                                               fewer-meetings */
     struct precision_goal precision;        /* of the pass mixed-precision */
     int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
                                                the ops in between need not wait for each other where they run side by side */

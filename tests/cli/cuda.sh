@@ -58,6 +58,12 @@ ok train tiny.yaml --out parts --set device=cuda --resume
 same_checkpoint whole parts 20
 HONE_CUDA_GRAPH=0 ok train tiny.yaml --out plain --set device=cuda
 same_checkpoint whole plain 20
+for lanes in 1 4; do
+    HONE_CUDA_LANES=$lanes ok train tiny.yaml --out "lanes$lanes" --set device=cuda
+    same_checkpoint whole "lanes$lanes" 20
+done
+HONE_NVTX=1 ok train tiny.yaml --out named --set device=cuda
+same_checkpoint whole named 20
 HONE_CUDA_SYNC=1 ok train tiny.yaml --out checked --set device=cuda
 same_checkpoint whole checked 20
 
