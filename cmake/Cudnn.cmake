@@ -3,7 +3,7 @@
 # packages are; its headers beside it.
 set(HONE_CUDNN_FOLDERS ${CUDAToolkit_LIBRARY_DIR})
 find_program(HONE_PYTHON python3)
-if(HONE_PYTHON AND NOT DEFINED HONE_CUDNN)
+if(HONE_PYTHON AND (NOT DEFINED HONE_CUDNN OR HONE_CUDNN MATCHES "NOTFOUND$"))
   execute_process(COMMAND ${HONE_PYTHON} -c "import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])"
                   OUTPUT_VARIABLE HONE_CUDNN_PACKAGE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(HONE_CUDNN_PACKAGE)
