@@ -21,15 +21,15 @@ bool profile_raise_peaks(const struct profile *p, const struct program *program,
             widest = peaks->copy_gb_per_s[fastest = i];
     for (int i = 0; i < p->n_ops; i++) {
         const double us = p->ops[i].self_us;
-        const bool bf16 = op_numbers(program, &program->ops[i]) >= NUMBERS_BF16 && peaks->bf16_gflops > 0;
-        if (!(us > 0) || !(peaks->gemm_gflops > 0))         /* without peaks there is nothing to hold it against */
+        const enum numbers n = peaks_products(peaks, op_numbers(program, &program->ops[i])).numbers;
+        if (!(us > 0) || !peaks_has(peaks, n))              /* without peaks there is nothing to hold it against */
             continue;
-        rose |= lift(bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops, p->ops[i].flops / us / 1e3);
+        rose |= lift(&peaks->gflops[n], p->ops[i].flops / us / 1e3);
         rose |= widest > 0 && lift(&peaks->copy_gb_per_s[fastest], p->ops[i].bytes / us / 1e3);
     }
-    const bool bf16 = program_peak(program, peaks).bf16;
-    if (p->step_us > 0 && peaks->gemm_gflops > 0)
-        rose |= lift(bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops, p->model_flops / p->step_us / 1e3);
+    const enum numbers n = program_peak(program, peaks).numbers;
+    if (p->step_us > 0 && peaks_has(peaks, n))
+        rose |= lift(&peaks->gflops[n], p->model_flops / p->step_us / 1e3);
     return rose;
 }
 

@@ -78,7 +78,7 @@ double scene_calls_us(const struct scene *s, int op) { return s->call_us * scene
 
 double scene_compute_us(const struct scene *s, double flops)
 {
-    const double gflops = positive(peaks_products(&s->p->peaks, false).gflops);
+    const double gflops = positive(peaks_products(&s->p->peaks, NUMBERS_F32).gflops);
     return gflops > 0 ? flops / gflops / 1e3 : 0;
 }
 

@@ -35,6 +35,7 @@ struct prepared;                    /* a list of ops, ready to run; a backend's 
 struct backend {
     const char *name;
     const char *device;             /* which one, for people: "NVIDIA H200"; NULL: the machine's own CPU */
+    const char *address;            /* of a GPU on the PCI bus, for those who watch it (core/gpu.h); NULL: not known */
     int lanes;                      /* threads of a CPU */
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */

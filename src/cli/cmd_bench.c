@@ -17,7 +17,7 @@ static json_t *result_json(const char *name, const struct bench_result *r)
                      "device", r->device, "device_name", r->device_name, "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
                      "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
                      "tflops", r->tflops, "mfu_percent", known(r->mfu_percent, r), "mfu_peak_gflops", known(r->mfu_peak.gflops, r),
-                     "mfu_peak_type", products_peak_type(r->mfu_peak), "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
+                     "mfu_peak_type", numbers_name(r->mfu_peak.numbers), "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
                      "passes", train_passes_text(r->places, passes));
 }
 
@@ -28,7 +28,7 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
         printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
                "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "of", "ops", "passes");
     printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", shown(name), r->threads, r->ms_per_step, r->ms_spread,
-           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, products_peak_type(r->mfu_peak),
+           r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, numbers_name(r->mfu_peak.numbers),
            r->ops, train_passes_text(r->places, passes));
     fflush(stdout);
 }
@@ -66,7 +66,7 @@ static void judge_by_peaks(struct config *c, struct peaks *peaks, struct bench_r
     if (!(r->mfu_percent > 100))
         return;
     measure_peaks_again(c, peaks);
-    double *peak = r->mfu_peak.bf16 ? &peaks->bf16_gflops : &peaks->gemm_gflops;
+    double *peak = &peaks->gflops[r->mfu_peak.numbers];
     *peak = reached > *peak ? reached : *peak;
     peaks_remember(peaks, NULL);            /* no harm if it cannot be written */
     r->mfu_peak.gflops = *peak;

@@ -6,12 +6,11 @@
 #include <sys/statvfs.h>
 #include <yaml.h>
 
-#include "cli/cli.h"
+#include "cli/doctor.h"
 #include "data/data.h"
 #include "model/model.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
-#include "ops/cuda/cuda.h"
 #include "passes/passes.h"
 #include "train/train.h"
 
@@ -19,8 +18,7 @@ struct machine {
     struct cpu_machine cpu;
     struct peaks peaks, one;                /* all threads, and one */
     double free_memory_bytes, free_disk_bytes;
-    struct cuda_device gpu;
-    struct error no_gpu;                    /* why there is none; status OK: there is one */
+    struct doctor_gpu gpu;
 };
 
 /* ---- the machine ---- */
@@ -44,7 +42,7 @@ static enum status measure(struct machine *m, bool anew, struct error *err)
 {
     struct statvfs disk;
     cpu_machine_read(&m->cpu);
-    cuda_device_read(&m->gpu, &m->no_gpu);
+    doctor_read_gpu(&m->gpu, anew);
     if (anew)
         peaks_forget(m->cpu.fingerprint, NULL);         /* a cache that cannot be written holds nothing either */
     enum status st = measure_peaks(0, &m->cpu, &m->peaks, err);
@@ -61,6 +59,8 @@ struct check {
     char text[16][256];
     bool problem[16];
     int n;
+    bool has_fit;
+    struct doctor_fit fit;
 };
 
 static void add(struct check *k, bool problem, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -90,20 +90,31 @@ static void check_memory(struct check *k, const struct config *c)
         plan.fits ? "" : "; try a smaller train.batch_size or model.seq");
 }
 
+static void check_fit(struct check *k, const struct config *c)
+{
+    struct error err;
+    char words[256];
+    k->has_fit = doctor_fit(&k->fit, c, &err) == OK;
+    if (k->has_fit)
+        doctor_fit_words(&k->fit, c, words);
+    if (k->has_fit)
+        add(k, false, "%s", words);
+}
+
 /* Against the peaks of the device that it runs on; nothing is said where they are not known. */
 static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
 {
     char floor[32];
     struct peaks peaks = m->peaks;
     struct error err;
-    if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || peaks.gemm_gflops <= 0))
+    if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || !peaks_has(&peaks, NUMBERS_F32)))
         return;
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
     const struct products_peak peak = program_peak(p, &peaks);
     const double ms = flops / peak.gflops / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
     add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld steps take at least %s",
-        flops / 1e9, ms, products_peak_type(peak), (long long)c->train.steps, floor);
+        flops / 1e9, ms, numbers_name(peak.numbers), (long long)c->train.steps, floor);
 }
 
 static void check_settings(struct check *k, const struct config *c, const struct machine *m)
@@ -121,10 +132,11 @@ static void check_settings(struct check *k, const struct config *c, const struct
     if (c->optimize.precision == PRECISION_BF16 && c->device != DEVICE_CUDA && !cpu_has_bf16())
         add(k, true, "optimize.precision is bf16, and this CPU has no bf16 products: operands are rounded and nothing is gained; "
                      "try f32");
-    if (c->device == DEVICE_CUDA && m->no_gpu.status != OK)
-        add(k, true, "device is cuda, and %.200s; try device: cpu", m->no_gpu.text);
-    if (c->device == DEVICE_AUTO && m->no_gpu.status == OK)
-        add(k, true, "device is auto, which is the CPU: the GPU '%s' is not used; try device: cuda", m->gpu.name);
+    if (c->device == DEVICE_CUDA && m->gpu.none.status != OK)
+        add(k, true, "device is cuda, and %.200s; try device: cpu", m->gpu.none.text);
+    if (c->device != DEVICE_CUDA && m->gpu.none.status == OK)
+        add(k, true, "device is %s, and there is a GPU that is not used: %s; try device: cuda",
+            c->device == DEVICE_AUTO ? "auto, which is the CPU" : "cpu", m->gpu.device.name);
 }
 
 static enum status check_data(struct check *k, struct config *c, struct error *err)
@@ -163,6 +175,7 @@ static enum status check_config(struct check *k, struct config *c, const struct 
         add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
         add(k, false, "passes: %s", train_passes_text(places, passes));
         check_memory(k, c);
+        check_fit(k, c);
         check_time(k, c, p, m);
         check_settings(k, c, m);
     }
@@ -171,20 +184,6 @@ static enum status check_config(struct check *k, struct config *c, const struct 
 }
 
 /* ---- output ---- */
-
-static void print_gpu(const struct machine *m)
-{
-    char total[32], free_now[32], who[160];
-    if (m->no_gpu.status != OK) {
-        printf("gpu        %s\n", m->no_gpu.text);
-        return;
-    }
-    human_bytes(m->gpu.memory_bytes, total);
-    human_bytes(m->gpu.free_bytes, free_now);
-    cuda_fingerprint(&m->gpu, who);
-    printf("gpu        %s, driver for %d.%d, %s, %s available; used with device: cuda\n", who, m->gpu.driver / 1000,
-           m->gpu.driver % 1000 / 10, total, free_now);
-}
 
 static void print_text(const struct machine *m, const struct check *k, const struct config *c)
 {
@@ -202,15 +201,15 @@ static void print_text(const struct machine *m, const struct check *k, const str
             printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
     printf(", bf16 products: %s", cpu_has_bf16() ? "yes" : "no");
     printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
-    print_gpu(m);
+    doctor_print_gpu(&m->gpu);
     printf("peaks      %7s %14s %14s", "threads", "GEMM GFLOP/s", "bf16 GFLOP/s");
     for (int i = 0; i < CACHE_LEVELS; i++)
         printf(" %8s GB/s", levels[i]);
     for (int one = 0; one < 2; one++) {
         const struct peaks *p = one ? &m->one : &m->peaks;
-        printf("\n           %7d %14.1f ", p->threads, p->gemm_gflops);
-        if (p->bf16_gflops > 0)
-            printf("%14.1f", p->bf16_gflops);
+        printf("\n           %7d %14.1f ", p->threads, p->gflops[NUMBERS_F32]);
+        if (peaks_has(p, NUMBERS_BF16))
+            printf("%14.1f", p->gflops[NUMBERS_BF16]);
         else
             printf("%14s", "-");
         for (int i = 0; i < CACHE_LEVELS; i++)
@@ -235,14 +234,15 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(),
-                          "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gemm_gflops,
-                          "f32_gflops_1_thread", m->one.gemm_gflops, "bf16_gflops", m->peaks.bf16_gflops,
-                          "bf16_gflops_1_thread", m->one.bf16_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
+                          "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
+                          "f32_gflops_1_thread", m->one.gflops[NUMBERS_F32], "bf16_gflops", m->peaks.gflops[NUMBERS_BF16],
+                          "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
-                          m->peaks.copy_gb_per_s[3], "gpu", m->no_gpu.status == OK ? json_text(m->gpu.name) : json_null(), "config",
+                          m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
+                          doctor_gpu_json(&m->gpu), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
                           c ? json_text(c->name) : json_null(), "checks", checks);
     return print_document(j, 6, err);
 }

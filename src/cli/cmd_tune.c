@@ -58,11 +58,13 @@ static void print_change(const char *what, double before, double after, const ch
 /* A pass may change the numbers that are multiplied, and with them the peak: shares of two peaks have no ratio. */
 static void print_mfu(const struct tune_point *a, const struct tune_point *b)
 {
-    if (a->mfu_peak.bf16 == b->mfu_peak.bf16)
-        print_change("MFU", a->mfu_percent, b->mfu_percent, a->mfu_peak.bf16 ? "% of bf16" : "% of f32");
+    char unit[16];
+    snprintf(unit, sizeof unit, "%% of %s", numbers_name(a->mfu_peak.numbers));
+    if (a->mfu_peak.numbers == b->mfu_peak.numbers)
+        print_change("MFU", a->mfu_percent, b->mfu_percent, unit);
     else if (a->mfu_percent > 0 && b->mfu_percent > 0)
         printf("  %-16s %10.4g -> %-10.4g %% of %s, then of %s\n", "MFU", a->mfu_percent, b->mfu_percent,
-               products_peak_type(a->mfu_peak), products_peak_type(b->mfu_peak));
+               numbers_name(a->mfu_peak.numbers), numbers_name(b->mfu_peak.numbers));
 }
 
 static void print_stages(const struct tune_result *r)
@@ -150,9 +152,10 @@ static json_t *make_document(const struct tuned *t, const char *folder)
     json_t *j = tune_json(&t->r);
     char path[CONFIG_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/tuned.yaml", folder);
-    json_t *bf16 = t->peaks.bf16_gflops > 0 ? json_real(t->peaks.bf16_gflops) : json_null();
-    json_t *about = json_pack("{s:{s:s,s:i,s:f,s:o},s:s}", "machine", "fingerprint", t->peaks.machine, "threads", t->peaks.threads,
-                              "gemm_gflops", t->peaks.gemm_gflops, "bf16_gflops", bf16, "tuned_config", is_utf8(path) ? path : "tuned.yaml");
+    json_t *machine = json_pack("{s:s,s:i}", "fingerprint", t->peaks.machine, "threads", t->peaks.threads);
+    for (enum numbers n = 0; n < NUMBERS && machine; n++)
+        json_object_set_new(machine, numbers_key(n), peaks_has(&t->peaks, n) ? json_real(t->peaks.gflops[n]) : json_null());
+    json_t *about = json_pack("{s:o,s:s}", "machine", machine, "tuned_config", is_utf8(path) ? path : "tuned.yaml");
     if (!j || !about || json_object_update(j, about)) {
         json_decref(j);
         j = NULL;

@@ -29,7 +29,7 @@ static enum status measure_on(struct backend *b, const struct config *c, const s
         snprintf(out->machine, sizeof out->machine, "%s", machine);
     } else
         cpu_measure_peaks(b, m, out);
-    if (st == OK && out->gemm_gflops > 0)
+    if (st == OK && peaks_has(out, NUMBERS_F32))
         peaks_remember(out, NULL);          /* no harm if it cannot be written */
     return st;
 }
@@ -51,7 +51,11 @@ enum status known_peaks(const struct config *c, struct peaks *out, bool *measure
     if (st != OK)
         return st;
     st = identify(c, &m, machine, err);
-    const bool known = st == OK && peaks_recall(out, machine, b->lanes);
+    bool known = st == OK && peaks_recall(out, machine, b->lanes);
+    if (known && c->device == DEVICE_CUDA && out->gpu.launched_us <= 0) {
+        peaks_forget(machine, NULL);        /* older than some of the peaks that a GPU has */
+        known = false;
+    }
     if (st == OK && !known) {
         tell(b, ", once");
         st = measure_on(b, c, &m, machine, out, err);

@@ -15,13 +15,21 @@ enum { VERSION = 1, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS
 
 static const char file_name[] = "peaks.json";
 
-struct products_peak peaks_products(const struct peaks *p, bool bf16)
-{
-    const bool has = bf16 && p->bf16_gflops > 0;
-    return (struct products_peak){has ? p->bf16_gflops : p->gemm_gflops, has};
-}
+/* The first key is older than the others. */
+static const struct { const char *name, *key; } kinds[NUMBERS] = {
+    [NUMBERS_F32] = {"f32", "gemm_gflops"}, [NUMBERS_TF32] = {"tf32", "tf32_gflops"},
+    [NUMBERS_BF16] = {"bf16", "bf16_gflops"}, [NUMBERS_F16] = {"f16", "f16_gflops"}};
 
-const char *products_peak_type(struct products_peak peak) { return peak.bf16 ? "bf16" : "f32"; }
+const char *numbers_name(enum numbers n) { return kinds[n].name; }
+const char *numbers_key(enum numbers n) { return kinds[n].key; }
+
+bool peaks_has(const struct peaks *p, enum numbers n) { return p->gflops[n] > 0; }
+
+struct products_peak peaks_products(const struct peaks *p, enum numbers n)
+{
+    const enum numbers taken = peaks_has(p, n) ? n : NUMBERS_F32;
+    return (struct products_peak){p->gflops[taken], taken};
+}
 
 double products_peak_percent(struct products_peak peak, double flops, double us)
 {
@@ -47,13 +55,16 @@ int peaks_level(const struct peaks *p, double bytes)
 
 double peaks_bandwidth(const struct peaks *p, double bytes) { return p->copy_gb_per_s[peaks_level(p, bytes)]; }
 
+static bool is_rate(double x) { return isfinite(x) && x >= 0; }
+
 static bool sound(const struct peaks *p)
 {
-    bool good = p->threads >= 1 && isfinite(p->gemm_gflops) && p->gemm_gflops > 0 && p->copy_gb_per_s[MEMORY] > 0 &&
-                isfinite(p->bf16_gflops) && p->bf16_gflops >= 0;
+    bool good = p->threads >= 1 && p->gflops[NUMBERS_F32] > 0 && p->copy_gb_per_s[MEMORY] > 0 && is_rate(p->gpu.replayed_us) &&
+                is_rate(p->gpu.launched_us) && is_rate(p->gpu.pinned_gb_per_s) && is_rate(p->gpu.pageable_gb_per_s);
+    for (enum numbers n = 0; n < NUMBERS; n++)
+        good = good && is_rate(p->gflops[n]);
     for (int level = 0; level < CACHE_LEVELS; level++)
-        good = good && isfinite(p->copy_gb_per_s[level]) && p->copy_gb_per_s[level] >= 0 &&
-               isfinite(p->cache_bytes[level]) && p->cache_bytes[level] >= 0;
+        good = good && is_rate(p->copy_gb_per_s[level]) && is_rate(p->cache_bytes[level]);
     return good && p->machine[0] && memchr(p->machine, '\0', sizeof p->machine);
 }
 
@@ -67,25 +78,32 @@ static bool read_levels(double to[CACHE_LEVELS], const json_t *list)
     return good;
 }
 
-/* Entries from before there was such a peak have none, and are of machines without bf16 products: others have another
- * fingerprint since. */
-static bool read_bf16(struct peaks *p, const json_t *j)
+/* What is not there is 0: of machines without such products, or of an entry that is older than the key. */
+static bool read_number(double *to, const json_t *j, const char *key)
 {
-    const json_t *bf16 = json_object_get(j, "bf16_gflops");
-    p->bf16_gflops = json_number_value(bf16);
-    return !bf16 || json_is_number(bf16);
+    const json_t *x = json_object_get(j, key);
+    *to = json_number_value(x);
+    return !x || json_is_number(x);
+}
+
+static bool read_gpu(struct peaks *p, const json_t *j)
+{
+    return read_number(&p->gpu.replayed_us, j, "replayed_us") && read_number(&p->gpu.launched_us, j, "launched_us") &&
+           read_number(&p->gpu.pinned_gb_per_s, j, "pinned_gb_per_s") && read_number(&p->gpu.pageable_gb_per_s, j, "pageable_gb_per_s");
 }
 
 static bool read_entry(struct peaks *p, const json_t *j)
 {
-    const json_t *threads = json_object_get(j, "threads"), *gemm = json_object_get(j, "gemm_gflops");
+    const json_int_t n = json_integer_value(json_object_get(j, "threads"));
     const char *machine = json_string_value(json_object_get(j, "machine"));
-    const json_int_t n = json_integer_value(threads);
-    *p = (struct peaks){.threads = n >= 1 && n <= INT_MAX ? (int)n : 0, .gemm_gflops = json_number_value(gemm)};
+    *p = (struct peaks){.threads = n >= 1 && n <= INT_MAX ? (int)n : 0};
     if (!machine || strlen(machine) >= sizeof p->machine)
         return false;
     strcpy(p->machine, machine);
-    return read_bf16(p, j) && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
+    bool good = read_gpu(p, json_object_get(j, "gpu"));
+    for (enum numbers k = 0; k < NUMBERS; k++)
+        good = good && read_number(&p->gflops[k], j, numbers_key(k));
+    return good && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
            read_levels(p->cache_bytes, json_object_get(j, "cache_bytes")) && sound(p);
 }
 
@@ -94,8 +112,19 @@ static json_t *levels(const double x[CACHE_LEVELS]) { return json_pack("[f, f, f
 
 static json_t *entry(const struct peaks *p)
 {
-    return json_pack("{s:s, s:i, s:f, s:f, s:o, s:o}", "machine", p->machine, "threads", p->threads, "gemm_gflops",
-                     p->gemm_gflops, "bf16_gflops", p->bf16_gflops, "copy_gb_per_s", levels(p->copy_gb_per_s), "cache_bytes", levels(p->cache_bytes));
+    json_t *j = json_pack("{s:s, s:i}", "machine", p->machine, "threads", p->threads);
+    for (enum numbers n = 0; n < NUMBERS; n++)
+        if (j && (n == NUMBERS_F32 || n == NUMBERS_BF16 || peaks_has(p, n)))
+            json_object_set_new(j, numbers_key(n), json_real(p->gflops[n]));
+    if (j && p->gpu.launched_us > 0)
+        json_object_set_new(j, "gpu", json_pack("{s:f, s:f, s:f, s:f}", "replayed_us", p->gpu.replayed_us, "launched_us",
+                                                p->gpu.launched_us, "pinned_gb_per_s", p->gpu.pinned_gb_per_s, "pageable_gb_per_s",
+                                                p->gpu.pageable_gb_per_s));
+    json_t *rest = json_pack("{s:o, s:o}", "copy_gb_per_s", levels(p->copy_gb_per_s), "cache_bytes", levels(p->cache_bytes));
+    if (j && rest)
+        json_object_update(j, rest);
+    json_decref(rest);
+    return j;
 }
 
 static bool same_key(const struct peaks *p, const char *machine, int threads)
@@ -216,7 +245,9 @@ static const double RISES = 1.005;          /* less is the clock's word */
 
 static bool rises(const struct peaks *p, const struct peaks *over)
 {
-    bool rose = p->gemm_gflops > RISES * over->gemm_gflops || p->bf16_gflops > RISES * over->bf16_gflops;
+    bool rose = false;
+    for (enum numbers n = 0; n < NUMBERS; n++)
+        rose |= p->gflops[n] > RISES * over->gflops[n];
     for (int i = 0; i < CACHE_LEVELS; i++)
         rose |= p->copy_gb_per_s[i] > RISES * over->copy_gb_per_s[i];
     return rose;
@@ -234,13 +265,17 @@ int peaks_settle(struct peaks *out, peaks_round_fn *measure, void *context)
     return n;
 }
 
+static void keep_more(double *x, double other) { *x = other > *x ? other : *x; }
+static void keep_less(double *x, double other) { *x = other > 0 && (*x <= 0 || other < *x) ? other : *x; }
+
 void peaks_keep_best(struct peaks *p, const struct peaks *other)
 {
-    if (other->gemm_gflops > p->gemm_gflops)
-        p->gemm_gflops = other->gemm_gflops;
-    if (other->bf16_gflops > p->bf16_gflops)
-        p->bf16_gflops = other->bf16_gflops;
+    for (enum numbers n = 0; n < NUMBERS; n++)
+        keep_more(&p->gflops[n], other->gflops[n]);
     for (int i = 0; i < CACHE_LEVELS; i++)
-        if (other->copy_gb_per_s[i] > p->copy_gb_per_s[i])
-            p->copy_gb_per_s[i] = other->copy_gb_per_s[i];
+        keep_more(&p->copy_gb_per_s[i], other->copy_gb_per_s[i]);
+    keep_less(&p->gpu.replayed_us, other->gpu.replayed_us);
+    keep_less(&p->gpu.launched_us, other->gpu.launched_us);
+    keep_more(&p->gpu.pinned_gb_per_s, other->gpu.pinned_gb_per_s);
+    keep_more(&p->gpu.pageable_gb_per_s, other->gpu.pageable_gb_per_s);
 }

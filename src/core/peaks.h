@@ -8,25 +8,31 @@
 
 enum { CACHE_LEVELS = 4 };                  /* L1, L2, L3, memory */
 
-enum numbers { NUMBERS_F32, NUMBERS_TF32, NUMBERS_BF16, NUMBERS_F16 };    /* that products are of */
+enum numbers { NUMBERS_F32, NUMBERS_TF32, NUMBERS_BF16, NUMBERS_F16, NUMBERS };      /* that products are of */
+const char *numbers_name(enum numbers n);   /* "f32", "tf32", "bf16", "f16" */
+const char *numbers_key(enum numbers n);    /* of their peak in documents: "gemm_gflops" for f32, "bf16_gflops", ... */
 
 struct peaks {
     int threads;
-    double gemm_gflops;                     /* f32 */
-    double bf16_gflops;                     /* operands in bf16, sums in f32; 0: the CPU has no such products */
-    double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level */
+    double gflops[NUMBERS];                 /* of large products by their operands, sums in f32; 0: the device has no such products */
+    double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level. */
     double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */
-    char machine[160];                      /* fingerprint: CPU, cores, instruction set with bf16 where it has it, BLAS */
+    struct {                                /* of a GPU; all 0: this is none */
+        double replayed_us, launched_us;    /* per kernel that does nothing: one of many in a graph; each started by the host */
+        double pinned_gb_per_s, pageable_gb_per_s;      /* copied to it from memory of the host */
+    } gpu;
+    char machine[160];                      /* fingerprint: CPU, cores, instruction set with bf16 where it has it, BLAS; or the GPU */
 };
 
 /* The peak that products are held against. */
 struct products_peak {
     double gflops;                          /* 0: not known */
-    bool bf16;                              /* of products with operands in bf16; else of f32 */
+    enum numbers numbers;                   /* of products with such operands */
 };
-/* Operands in bf16 where the machine has no such products are rounded and multiplied in f32: its peak is theirs, then. */
-struct products_peak peaks_products(const struct peaks *p, bool bf16);
-const char *products_peak_type(struct products_peak peak);      /* "f32" or "bf16" */
+/* Operands of a kind that the machine has no products of are rounded and multiplied in f32: its peak is theirs, then. */
+struct products_peak peaks_products(const struct peaks *p, enum numbers n);
+/* Where the machine does have them. */
+bool peaks_has(const struct peaks *p, enum numbers n);
 /* What `flops` in `us` are of it: MFU, where they are the model's; 0 where either is not known. */
 double products_peak_percent(struct products_peak peak, double flops, double us);
 /* A step that beats a known peak proves it wrong: raised to what was reached, so that none is above 100 %. */

@@ -1,20 +1,20 @@
 /* The roofline: what an op must take on a machine with these peaks, and which of them a program is held against. */
 #include "program/program.h"
 
-static bool is_16_bit(enum numbers n) { return n == NUMBERS_BF16 || n == NUMBERS_F16; }
-
 struct products_peak program_peak(const struct program *p, const struct peaks *peaks)
 {
-    bool bf16 = false;
-    for (int i = 0; i < p->n_ops; i++)
-        bf16 |= is_16_bit(op_numbers(p, &p->ops[i]));
-    return peaks_products(peaks, bf16);
+    enum numbers narrowest = NUMBERS_F32;
+    for (int i = 0; i < p->n_ops; i++) {
+        const enum numbers n = op_numbers(p, &p->ops[i]);
+        narrowest = n > narrowest ? n : narrowest;
+    }
+    return peaks_products(peaks, narrowest);
 }
 
 struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks)
 {
     const double bytes = op_bytes(p, op), bandwidth = peaks_bandwidth(peaks, bytes);
-    const double peak = peaks_products(peaks, is_16_bit(op_numbers(p, op))).gflops;
+    const double peak = peaks_products(peaks, op_numbers(p, op)).gflops;
     return (struct op_roof){.arithmetic_us = peak > 0 ? op_flops(p, op) / peak / 1e3 : 0,
                             .traffic_us = bandwidth > 0 ? bytes / bandwidth / 1e3 : 0};
 }

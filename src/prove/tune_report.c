@@ -144,7 +144,7 @@ static json_t *point(const struct tune_point *p)
     const bool rated = p->mfu_percent > 0;
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "step_us", measured(p->step_us), "samples_per_s", measured(p->samples_per_s),
                      "tokens_per_s", measured(p->tokens_per_s), "mfu_percent", measured(p->mfu_percent), "mfu_peak_gflops",
-                     measured(p->mfu_peak.gflops), "mfu_peak_type", tune_text(rated ? products_peak_type(p->mfu_peak) : NULL),
+                     measured(p->mfu_peak.gflops), "mfu_peak_type", tune_text(rated ? numbers_name(p->mfu_peak.numbers) : NULL),
                      "planned_bytes", measured(p->planned_bytes), "ops", measured(p->ops), "fits", !p->too_large);
 }
 

@@ -139,7 +139,7 @@ static void raise_peaks(struct verdict_side *a, struct verdict_side *b)
 {
     products_peak_raise(&a->peak, a->model_flops, a->step_us);
     products_peak_raise(&b->peak, b->model_flops, b->step_us);
-    if (a->peak.bf16 == b->peak.bf16)
+    if (a->peak.numbers == b->peak.numbers)
         a->peak.gflops = b->peak.gflops = a->peak.gflops > b->peak.gflops ? a->peak.gflops : b->peak.gflops;
 }
 

@@ -14,6 +14,15 @@ static json_t *model(const struct profile *p)
                      (json_int_t)p->seq, "accumulate", (json_int_t)p->accumulate);
 }
 
+/* What only a GPU has: what starting a kernel costs, and the way to its memory. */
+static json_t *gpu_peaks(const struct peaks *p)
+{
+    return p->gpu.launched_us > 0
+               ? json_pack("{s:o,s:o,s:o,s:o}", "replayed_us", N(p->gpu.replayed_us), "launched_us", N(p->gpu.launched_us),
+                           "pinned_gb_per_s", N(p->gpu.pinned_gb_per_s), "pageable_gb_per_s", N(p->gpu.pageable_gb_per_s))
+               : json_null();
+}
+
 json_t *report_peaks(const struct profile *p)
 {
     const struct peaks *peaks = &p->peaks;
@@ -24,8 +33,10 @@ json_t *report_peaks(const struct profile *p)
                                                     N(peaks->copy_gb_per_s[i]), "bytes", N(peaks->cache_bytes[i]),
                                                     "ridge_flops_per_byte",
                                                     N(report_ratio(p->mfu_peak.gflops, peaks->copy_gb_per_s[i]))));
-    return json_pack("{s:i,s:o,s:o,s:o}", "threads", peaks->threads, "gemm_gflops", N(peaks->gemm_gflops), "bf16_gflops",
-                     peaks->bf16_gflops > 0 ? N(peaks->bf16_gflops) : json_null(), "levels", levels);
+    json_t *products = json_object();
+    for (enum numbers n = 0; n < NUMBERS && products; n++)
+        json_object_set_new(products, numbers_key(n), n == NUMBERS_F32 || peaks_has(peaks, n) ? N(peaks->gflops[n]) : json_null());
+    return report_merge(json_pack("{s:i,s:o,s:o}", "threads", peaks->threads, "levels", levels, "gpu", gpu_peaks(peaks)), products);
 }
 
 static json_t *machine(const struct profile *p)
@@ -46,7 +57,7 @@ static json_t *efficiency(const struct profile *p)
 {
     const double s = p->step_us / 1e6;
     return json_pack("{s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
-                     "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", products_peak_type(p->mfu_peak), "model_flops",
+                     "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", numbers_name(p->mfu_peak.numbers), "model_flops",
                      N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", N(p->hardware_bytes),
                      "model_flops_per_s", N(report_ratio(p->model_flops, s)), "arithmetic_intensity_flops_per_byte",
                      N(report_ratio(p->hardware_flops, p->hardware_bytes)));

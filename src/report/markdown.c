@@ -24,7 +24,7 @@ static void put_numbers(FILE *to, const struct profile *p)
     fprintf(to, "| speed | %s samples/s, %s tokens/s |\n", report_show_count(p->samples_per_s, a),
             report_show_count(p->tokens_per_s, b));
     fprintf(to, "| MFU | %s of %s FLOP/s measured in %s; band ", report_show_percent(p->mfu_percent / 100, a),
-            report_show_count(p->mfu_peak.gflops * 1e9, b), products_peak_type(p->mfu_peak));
+            report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers));
     report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");
     fprintf(to, " |\n| memory | %s at the peak of a step; process %s", report_show_bytes(p->peak_bytes, a),
             report_show_bytes(p->rss_peak_bytes, b));
@@ -189,9 +189,10 @@ static void put_machine(FILE *to, const struct profile *p)
     report_markdown_fact(to, "instruction set", p->isa);
     report_markdown_fact(to, "BLAS", p->blas);
     fprintf(to, "| threads | %d |\n| peak | %s GFLOP/s (f32 matrix product)", p->threads,
-            report_show_number(p->peaks.gemm_gflops, a));
-    if (p->peaks.bf16_gflops > 0)
-        fprintf(to, ", %s GFLOP/s (bf16)", report_show_number(p->peaks.bf16_gflops, a));
+            report_show_number(p->peaks.gflops[NUMBERS_F32], a));
+    for (enum numbers n = NUMBERS_F32 + 1; n < NUMBERS; n++)
+        if (peaks_has(&p->peaks, n))
+            fprintf(to, ", %s GFLOP/s (%s)", report_show_number(p->peaks.gflops[n], a), numbers_name(n));
     for (int i = 0; i < CACHE_LEVELS; i++)
         if (p->peaks.copy_gb_per_s[i] > 0)
             fprintf(to, ", %s %s GB/s", report_level_name(i), report_show_number(p->peaks.copy_gb_per_s[i], a));

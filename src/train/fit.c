@@ -116,6 +116,62 @@ enum status step_refuse(const struct config *c, int64_t total_steps, struct erro
     return error_add(err, ", and %.0f MB are free; try %s", (double)train_available_bytes(c) / 1e6, remedy);
 }
 
+/* ---- the largest batch ---- */
+
+/* What values of a step take; kernels' scratch is not in it, so that no backend is asked. */
+static enum status bytes_at(const struct config *c, int64_t batch, double *bytes, struct error *err)
+{
+    struct config at = *c;
+    struct program *p = NULL;
+    at.train.batch_size = batch;
+    const enum status st = train_step_program(&p, &at, at.train.steps, NULL, err);
+    *bytes = st == OK ? pass_planned_bytes(p) : 0;
+    program_free(p);
+    return st;
+}
+
+/* Plans are nearly straight lines in the batch: each guess lies where the line through the last two meets the limit, and inside what is
+ * known. The last sixteenth is not asked for. */
+static enum status largest_batch(const struct config *c, double limit, int64_t *batch, struct error *err)
+{
+    int64_t low = 1, high = LARGEST_BATCH_MOST + 1;         /* low fits, high does not */
+    double low_bytes, high_bytes = 0, bytes;
+    enum status st = bytes_at(c, 1, &low_bytes, err);
+    if (st == OK && low_bytes > limit) {
+        *batch = 0;
+        return OK;
+    }
+    for (int64_t at = 2; st == OK && high - low > 1 + low / 16;) {
+        st = bytes_at(c, at, &bytes, err);
+        const double slope = high_bytes > 0 ? (high_bytes - low_bytes) / (double)(high - low) : (bytes - low_bytes) / (double)(at - low);
+        if (bytes <= limit) {
+            low = at;
+            low_bytes = bytes;
+        } else {
+            high = at;
+            high_bytes = bytes;
+        }
+        const double guess = slope > 0 ? (double)low + (limit - low_bytes) / slope : (double)high;
+        at = guess < (double)high ? (int64_t)guess : high - 1;
+        at = at > low ? at : low + 1 + low / 16;
+        at = at < high ? at : high - 1;
+    }
+    *batch = low;
+    return st;
+}
+
+enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err)
+{
+    struct config there = *c;
+    enum status st = OK;
+    there.device = DEVICE_CUDA;
+    there.optimize.memory = 0;
+    there.optimize.pass[config_pass_find("recompute")] = PASS_OFF;
+    for (int i = 0; i < n && st == OK; i++)
+        st = largest_batch(&there, bytes[i], &batch[i], err);
+    return st;
+}
+
 enum status evaluation_refuse(const struct config *c, struct error *err)
 {
     return err->no_memory ? error_add(err, " for evaluation; try a smaller eval.batch_size than %lld", (long long)c->eval.batch_size)

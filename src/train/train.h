@@ -88,6 +88,11 @@ struct step_plan {
 };
 enum status train_plan_step(struct step_plan *out, const struct config *c, struct error *err);
 
+/* About the largest train.batch_size whose step fits into so many bytes (n of them), as planned and without recompute; 0: not even
+ * one sample does. `*_MOST`: so many fit, and more were not asked for. Needs no GPU. */
+enum { LARGEST_BATCH_MOST = 1 << 16 };
+enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err);
+
 /* "flash-attention x4, fuse-qkv x4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
 const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX]);

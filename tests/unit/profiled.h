@@ -24,7 +24,7 @@ static inline struct profiled profiled_new(struct program *program)
     p->n_ops = program->n_ops;
     p->ops = arena_alloc(&p->arena, (size_t)p->n_ops * sizeof *p->ops);
     p->peak_op = -1;
-    p->peaks = (struct peaks){.threads = 1, .gemm_gflops = 1, .copy_gb_per_s = {[CACHE_LEVELS - 1] = 1}};
+    p->peaks = (struct peaks){.threads = 1, .gflops[NUMBERS_F32] = 1, .copy_gb_per_s = {[CACHE_LEVELS - 1] = 1}};
     for (int i = 0; i < p->n_ops; i++)
         p->ops[i].name = program->values[program->ops[i].out[0]].name;
     return x;

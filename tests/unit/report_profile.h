@@ -275,7 +275,7 @@ static inline struct profile *sample_profile(void)
     p->layers = SAMPLE_LAYERS;
     p->parameters = 3300000;
     p->loss = 3.21;
-    p->peaks = (struct peaks){.threads = SAMPLE_THREADS, .gemm_gflops = SAMPLE_GFLOPS,
+    p->peaks = (struct peaks){.threads = SAMPLE_THREADS, .gflops[NUMBERS_F32] = SAMPLE_GFLOPS,
                               .copy_gb_per_s = {210, 120, 0, SAMPLE_GB_PER_S}, .cache_bytes = {65536, 1048576, 0, 16e9},
                               .machine = "Neoverse-N1, 2 cores, neon, blis"};
     p->has_counters = true;
@@ -297,8 +297,8 @@ static inline struct profile *sample_profile(void)
 static inline struct profile *bf16_profile(void)
 {
     struct profile *p = sample_profile();
-    p->peaks.bf16_gflops = 2 * SAMPLE_GFLOPS;
-    p->mfu_peak = (struct products_peak){.gflops = 2 * SAMPLE_GFLOPS, .bf16 = true};
+    p->peaks.gflops[NUMBERS_BF16] = 2 * SAMPLE_GFLOPS;
+    p->mfu_peak = (struct products_peak){.gflops = 2 * SAMPLE_GFLOPS, .numbers = NUMBERS_BF16};
     p->mfu_percent /= 2;
     return p;
 }

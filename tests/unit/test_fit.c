@@ -168,6 +168,22 @@ static void test_evaluation(void **state)
                         "out of memory: the workspace needs 5.0 MB for evaluation; try a smaller eval.batch_size than 8");
 }
 
+/* What fits, and is about the most that does; recompute would let more in, and counts for nothing here. */
+static void test_largest_batches(void **state)
+{
+    (void)state;
+    struct config c = config_of("recompute: on"), without = config_of("recompute: off");
+    const double one = planned(without, 1, 1), bytes[] = {one / 2, one, 1e8, 1e9, 1e15};
+    int64_t batch[5];
+    struct error err;
+    assert_ok(train_largest_batches(&c, bytes, batch, 5, &err), err);
+    assert_true(batch[0] == 0 && batch[1] == 1 && batch[4] == LARGEST_BATCH_MOST);
+    for (int i = 2; i < 4; i++) {
+        assert_true(batch[i] > 1 && planned(without, batch[i], 1) <= bytes[i]);
+        assert_true(planned(without, batch[i] + batch[i] / 8 + 2, 1) > bytes[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +195,7 @@ int main(void)
         TEST_WITH_MACHINE(test_free_memory_is_not_known),
         TEST_WITH_MACHINE(test_words_do_not_decide),
         cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_largest_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static struct config tiny(const char *set)
 
 static struct peaks some_peaks(void)
 {
-    return (struct peaks){.threads = 2, .gemm_gflops = 50, .copy_gb_per_s = {80, 60, 40, 10},
+    return (struct peaks){.threads = 2, .gflops[NUMBERS_F32] = 50, .copy_gb_per_s = {80, 60, 40, 10},
                           .cache_bytes = {65536, 1 << 20, 32 << 20, 8e9}};
 }
 

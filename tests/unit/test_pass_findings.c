@@ -40,7 +40,7 @@ static const struct example examples[] = {
 
 static struct peaks some_peaks(bool bf16)
 {
-    return (struct peaks){.threads = 2, .gemm_gflops = 50, .bf16_gflops = bf16 ? 150 : 0, .copy_gb_per_s = {80, 60, 40, 10},
+    return (struct peaks){.threads = 2, .gflops[NUMBERS_F32] = 50, .gflops[NUMBERS_BF16] = bf16 ? 150 : 0, .copy_gb_per_s = {80, 60, 40, 10},
                           .cache_bytes = {65536, 1 << 20, 32 << 20, 8e9}};
 }
 

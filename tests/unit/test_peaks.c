@@ -41,7 +41,7 @@ static const char *at(const char *name)
 
 static struct peaks sample(const char *machine, int threads)
 {
-    struct peaks p = {.threads = threads, .gemm_gflops = 41.7 * threads, .bf16_gflops = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
+    struct peaks p = {.threads = threads, .gflops[NUMBERS_F32] = 41.7 * threads, .gflops[NUMBERS_BF16] = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
                       .cache_bytes = {65536, 1 << 20, 0, 1.6e10}};
     snprintf(p.machine, sizeof p.machine, "%s", machine);
     return p;
@@ -50,7 +50,7 @@ static struct peaks sample(const char *machine, int threads)
 static void assert_same(const struct peaks *a, const struct peaks *b)
 {
     assert_int_equal(a->threads, b->threads);
-    assert_true(a->gemm_gflops == b->gemm_gflops && a->bf16_gflops == b->bf16_gflops);
+    assert_true(a->gflops[NUMBERS_F32] == b->gflops[NUMBERS_F32] && a->gflops[NUMBERS_BF16] == b->gflops[NUMBERS_BF16]);
     assert_memory_equal(a->copy_gb_per_s, b->copy_gb_per_s, sizeof a->copy_gb_per_s);
     assert_memory_equal(a->cache_bytes, b->cache_bytes, sizeof a->cache_bytes);
     assert_string_equal(a->machine, b->machine);
@@ -104,8 +104,8 @@ static void test_remember_and_recall(void **state)
     assert_false(peaks_recall(&back, "cpu", 4));
 
     struct peaks newer = b, best = b;                   /* the best that was ever seen is kept, number by number */
-    newer.gemm_gflops = 5;
-    newer.bf16_gflops = best.bf16_gflops = 99;
+    newer.gflops[NUMBERS_F32] = 5;
+    newer.gflops[NUMBERS_BF16] = best.gflops[NUMBERS_BF16] = 99;
     newer.copy_gb_per_s[1] = 1;
     newer.copy_gb_per_s[3] = best.copy_gb_per_s[3] = 7;
     remember(&newer);
@@ -131,7 +131,7 @@ static void test_forget(void **state)
     assert_false(peaks_recall(&back, "m", 2));
     assert_recalled(&other);
     struct peaks less = two;
-    less.gemm_gflops = 5;
+    less.gflops[NUMBERS_F32] = 5;
     remember(&less);                                    /* and what was forgotten does not count any more */
     assert_recalled(&less);
 }
@@ -145,7 +145,7 @@ struct shown {
 static void show(void *context, struct peaks *round)
 {
     struct shown *s = context;
-    round->gemm_gflops = s->gflops[s->at < s->n ? s->at : s->n - 1];
+    round->gflops[NUMBERS_F32] = s->gflops[s->at < s->n ? s->at : s->n - 1];
     round->copy_gb_per_s[3] = 10;
     s->at++;
 }
@@ -166,11 +166,11 @@ static void test_settle(void **state)
     const double quiet[] = {70, 70.1, 69, 70.2}, busy[] = {40, 38, 39, 55, 41, 70, 40, 69, 41}, endless[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
                                                                                                              11, 12, 13, 14};
     assert_int_equal(settle(&p, quiet, 4), 1 + PEAKS_QUIET_ROUNDS);
-    assert_true(p.gemm_gflops == 70.2 && p.copy_gb_per_s[3] == 10 && p.threads == 2);
+    assert_true(p.gflops[NUMBERS_F32] == 70.2 && p.copy_gb_per_s[3] == 10 && p.threads == 2);
     assert_int_equal(settle(&p, busy, 9), 6 + PEAKS_QUIET_ROUNDS);      /* the sixth rose last */
-    assert_true(p.gemm_gflops == 70);
+    assert_true(p.gflops[NUMBERS_F32] == 70);
     assert_int_equal(settle(&p, endless, 14), PEAKS_ROUNDS_MOST);
-    assert_true(p.gemm_gflops == PEAKS_ROUNDS_MOST);
+    assert_true(p.gflops[NUMBERS_F32] == PEAKS_ROUNDS_MOST);
 }
 
 /* Nothing but the cache is left in the folder. */
@@ -260,7 +260,7 @@ static void test_hostile_fields(void **state)
     };
     struct peaks back;
     assert_true(peaks_parse(&back, good, sizeof good - 1, "m", 2));
-    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 7.5 && back.copy_gb_per_s[3] == 4 && back.cache_bytes[0] == 5);
+    assert_true(back.gflops[NUMBERS_F32] == 3.5 && back.gflops[NUMBERS_BF16] == 7.5 && back.copy_gb_per_s[3] == 4 && back.cache_bytes[0] == 5);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char text[320];
         const char *found = strstr(good, changes[i][0]);
@@ -277,24 +277,52 @@ static void test_without_bf16(void **state)
     (void)state;
     static const char old[] = "{\"version\":1,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
                               "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
-    struct peaks back = {.bf16_gflops = 9};
+    struct peaks back = {.gflops[NUMBERS_BF16] = 9};
     assert_true(peaks_parse(&back, old, sizeof old - 1, "m", 2));
-    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 0);
-    peaks_keep_best(&back, &(struct peaks){.gemm_gflops = 3, .bf16_gflops = 6});
-    assert_true(back.gemm_gflops == 3.5 && back.bf16_gflops == 6);
-    peaks_keep_best(&back, &(struct peaks){.gemm_gflops = 4, .bf16_gflops = 5});
-    assert_true(back.gemm_gflops == 4 && back.bf16_gflops == 6);
+    assert_true(back.gflops[NUMBERS_F32] == 3.5 && back.gflops[NUMBERS_BF16] == 0);
+    peaks_keep_best(&back, &(struct peaks){.gflops[NUMBERS_F32] = 3, .gflops[NUMBERS_BF16] = 6});
+    assert_true(back.gflops[NUMBERS_F32] == 3.5 && back.gflops[NUMBERS_BF16] == 6);
+    peaks_keep_best(&back, &(struct peaks){.gflops[NUMBERS_F32] = 4, .gflops[NUMBERS_BF16] = 5});
+    assert_true(back.gflops[NUMBERS_F32] == 4 && back.gflops[NUMBERS_BF16] == 6);
+}
+
+/* A GPU has products of more kinds, and prices of launches, of which the smaller is the better. */
+static void test_of_a_gpu(void **state)
+{
+    (void)state;
+    struct peaks p = sample("a GPU", 1), less, back;
+    p.gflops[NUMBERS_TF32] = 400;
+    p.gflops[NUMBERS_F16] = 700;
+    p.gpu.replayed_us = 0.75;
+    p.gpu.launched_us = 2.5;
+    p.gpu.pinned_gb_per_s = 50;
+    p.gpu.pageable_gb_per_s = 10;
+    less = p;
+    less.gflops[NUMBERS_F16] = 1;
+    less.gpu.replayed_us = 0.5;
+    less.gpu.launched_us = 0;               /* not measured */
+    less.gpu.pinned_gb_per_s = 1;
+    assert_int_equal(peaks_remember(&p, NULL), OK);
+    assert_int_equal(peaks_remember(&less, NULL), OK);
+    assert_true(peaks_recall(&back, "a GPU", 1));
+    assert_same(&back, &p);
+    assert_true(back.gflops[NUMBERS_TF32] == 400 && back.gflops[NUMBERS_F16] == 700 && back.gpu.replayed_us == 0.5);
+    assert_true(back.gpu.launched_us == 2.5 && back.gpu.pinned_gb_per_s == 50 && back.gpu.pageable_gb_per_s == 10);
+    for (enum numbers n = 0; n < NUMBERS; n++)
+        assert_true(peaks_products(&back, n).numbers == n && peaks_products(&back, n).gflops == back.gflops[n]);
+    p.gpu.launched_us = -1;
+    assert_int_equal(peaks_remember(&p, NULL), BAD_INPUT);
 }
 
 /* What products are held against: the peak of their numbers, or of f32 where the machine has no such products. */
 static void test_peak_of_products(void **state)
 {
     (void)state;
-    struct peaks p = {.gemm_gflops = 100, .bf16_gflops = 300};
-    const struct products_peak f32 = peaks_products(&p, false), bf16 = peaks_products(&p, true);
-    assert_true(f32.gflops == 100 && !f32.bf16 && bf16.gflops == 300 && bf16.bf16);
-    assert_string_equal(products_peak_type(f32), "f32");
-    assert_string_equal(products_peak_type(bf16), "bf16");
+    struct peaks p = {.gflops[NUMBERS_F32] = 100, .gflops[NUMBERS_BF16] = 300};
+    const struct products_peak f32 = peaks_products(&p, NUMBERS_F32), bf16 = peaks_products(&p, NUMBERS_BF16);
+    assert_true(f32.gflops == 100 && f32.numbers == NUMBERS_F32 && bf16.gflops == 300 && bf16.numbers == NUMBERS_BF16);
+    assert_string_equal(numbers_name(f32.numbers), "f32");
+    assert_string_equal(numbers_name(bf16.numbers), "bf16");
     assert_near(products_peak_percent(f32, 2e6, 40), 50, 1e-12, "2 MFLOP in 40 us of 100 GFLOP/s");
     assert_near(products_peak_percent(bf16, 2e6, 40), 50.0 / 3, 1e-12, "the same of 300");
     struct products_peak beaten = f32, unknown = {0};
@@ -306,10 +334,10 @@ static void test_peak_of_products(void **state)
     products_peak_raise(&beaten, 2e6, 0);
     products_peak_raise(&unknown, 2e6, 16);
     assert_true(beaten.gflops < 126 && unknown.gflops == 0);
-    p.bf16_gflops = 50;                                 /* slower than f32, and still what such products can do */
-    assert_true(peaks_products(&p, true).gflops == 50);
-    p.bf16_gflops = 0;
-    assert_true(peaks_products(&p, true).gflops == 100 && !peaks_products(&p, true).bf16);
+    p.gflops[NUMBERS_BF16] = 50;                                 /* slower than f32, and still what such products can do */
+    assert_true(peaks_products(&p, NUMBERS_BF16).gflops == 50);
+    p.gflops[NUMBERS_BF16] = 0;
+    assert_true(peaks_products(&p, NUMBERS_BF16).gflops == 100 && peaks_products(&p, NUMBERS_BF16).numbers == NUMBERS_F32);
     assert_true(products_peak_percent((struct products_peak){0}, 1, 1) == 0 && products_peak_percent(f32, 1, 0) == 0);
 }
 
@@ -333,14 +361,14 @@ static void test_refuses_nonsense(void **state)
     const struct peaks good = sample("m", 1);
     struct peaks bad[8] = {good, good, good, good, good, good, good, good};
     struct error err;
-    bad[0].gemm_gflops = NAN;
+    bad[0].gflops[NUMBERS_F32] = NAN;
     bad[1].copy_gb_per_s[3] = INFINITY;
     bad[2].copy_gb_per_s[3] = 0;
     bad[3].threads = 0;
     strcpy(bad[4].machine, "\xFF");
     bad[5].cache_bytes[1] = -1;
-    bad[6].bf16_gflops = -1;
-    bad[7].bf16_gflops = NAN;
+    bad[6].gflops[NUMBERS_BF16] = -1;
+    bad[7].gflops[NUMBERS_BF16] = NAN;
     for (int i = 0; i < 8; i++) {
         assert_int_equal(peaks_remember(&bad[i], &err), BAD_INPUT);
         assert_says(&err, "not remembered", NULL);
@@ -390,7 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_forget), TEST(test_settle), TEST(test_no_leftovers), TEST(test_where),
         TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_long_machine),
-        TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
+        TEST(test_of_a_gpu), TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "support/check.h"
 #include "train/train.h"
 
-static const struct peaks PEAKS = {.threads = 2, .gemm_gflops = 10, .copy_gb_per_s = {100, 50, 20, 10},
+static const struct peaks PEAKS = {.threads = 2, .gflops[NUMBERS_F32] = 10, .copy_gb_per_s = {100, 50, 20, 10},
                                    .cache_bytes = {32e3, 1e6, 8e6, 1e9}, .machine = "a test"};
 
 static void add(struct trace *t, enum event_kind kind, int track, const char *name, int op, int64_t start, int64_t end)
@@ -64,7 +64,7 @@ static void test_parts_by_hand(void **state)
     assert_near(out.samples_per_s, 4 / 1.9e-6, 1e-3, "samples per second");
     assert_near(out.tokens_per_s, 20 / 1.9e-6, 1e-3, "tokens per second");
     assert_near(out.mfu_percent, 10 / 1.9e-6 / 1e9 / 10 * 100, 1e-9, "MFU");
-    assert_true(out.mfu_peak.gflops == 10 && !out.mfu_peak.bf16);
+    assert_true(out.mfu_peak.gflops == 10 && out.mfu_peak.numbers == NUMBERS_F32);
     assert_int_equal(out.n_ops, 1);
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
     assert_near(out.ops[0].imbalance_us, 0.08, 1e-12, "imbalance: 160 on one of two threads");
@@ -102,10 +102,10 @@ static void test_parts_by_hand(void **state)
 
     /* the same step with operands in bf16, of which the machine multiplies four times as many */
     struct profile_input bf16 = in;
-    bf16.peaks.bf16_gflops = 40;
+    bf16.peaks.gflops[NUMBERS_BF16] = 40;
     p->ops[0].attrs.round = ROUND_BF16;
     assert_ok(profile_build(&out, &bf16, &err), err);
-    assert_true(out.mfu_peak.bf16 && out.mfu_peak.gflops == 40);
+    assert_true(out.mfu_peak.numbers == NUMBERS_BF16 && out.mfu_peak.gflops == 40);
     assert_near(out.mfu_percent, 10 / 1.9e-6 / 1e9 / 40 * 100, 1e-9, "MFU in bf16");
     assert_near(out.ops[0].floor_us, 48 / 40.0 / 1e3, 1e-12, "the floor in bf16");
     profile_release(&out);
@@ -182,13 +182,13 @@ static void release_both(struct profile *p, struct program *program)
 static void test_nothing_is_above_its_roofline(void **state)
 {
     (void)state;
-    const struct peaks peaks = {.threads = 1, .gemm_gflops = 0.1, .copy_gb_per_s = {[3] = 100}, .machine = "slow"};
+    const struct peaks peaks = {.threads = 1, .gflops[NUMBERS_F32] = 0.1, .copy_gb_per_s = {[3] = 100}, .machine = "slow"};
     struct program *program;
 
     /* The first op ran at its roofline, the second a little above. Steps without events are shorter by 0.02: what is not bound by the
      * roofline is, 0.01 of the second op and 0.01 of 0.03 between ops. */
     struct profile p = two_products(&program, 480, 490, 0.98, peaks, 1);
-    assert_near(p.peaks.gemm_gflops, 0.1, 0, "nobody beat the peak");
+    assert_near(p.peaks.gflops[NUMBERS_F32], 0.1, 0, "nobody beat the peak");
     assert_near(p.ops[0].self_us, 0.48, 1e-9, "an op does not get faster than it can be");
     assert_near(p.ops[1].self_us, 0.48, 1e-9, "nor this one");
     assert_near(part(p.gaps, p.n_gaps, "dispatch"), 0.02, 1e-9, "dispatch");
@@ -196,7 +196,7 @@ static void test_nothing_is_above_its_roofline(void **state)
 
     p = two_products(&program, 480, 490, 0.9, peaks, 1);        /* less than both rooflines: the step proves the peak wrong */
     assert_near(p.ops[0].self_us, 0.9 * 0.48, 1e-9, "all alike");
-    assert_near(p.peaks.gemm_gflops, 0.1 / 0.9, 1e-9, "raised");
+    assert_near(p.peaks.gflops[NUMBERS_F32], 0.1 / 0.9, 1e-9, "raised");
     assert_near(p.ops[0].floor_us, p.ops[0].self_us, 1e-9, "at the roofline");
     release_both(&p, program);
 }
@@ -204,11 +204,11 @@ static void test_nothing_is_above_its_roofline(void **state)
 static void test_peaks_rise_to_what_was_reached(void **state)
 {
     (void)state;
-    const struct peaks peaks = {.threads = 1, .gemm_gflops = 0.1, .copy_gb_per_s = {0.2, 0, 0, 0.1}, .cache_bytes = {10, 0, 0, 1e9},
+    const struct peaks peaks = {.threads = 1, .gflops[NUMBERS_F32] = 0.1, .copy_gb_per_s = {0.2, 0, 0, 0.1}, .cache_bytes = {10, 0, 0, 1e9},
                                 .machine = "slow"};
     struct program *program;
     struct profile p = two_products(&program, 480, 240, 1.0, peaks, 1);
-    assert_near(p.peaks.gemm_gflops, 0.2, 1e-12, "48 FLOPs in 0.24 µs");
+    assert_near(p.peaks.gflops[NUMBERS_F32], 0.2, 1e-12, "48 FLOPs in 0.24 µs");
     assert_near(p.peaks.copy_gb_per_s[3], 0.1, 0, "104 bytes in 0.24 µs did not come from memory");
     assert_near(p.peaks.copy_gb_per_s[0], 104 / 0.24e3, 1e-12, "and the nearest level is faster than was measured");
     assert_int_equal(p.ops[1].level, 0);

@@ -82,7 +82,7 @@ static void test_a_length_that_does_not_fit_is_planned(void **state)
 {
     (void)state;
     const int64_t seq = 512, longest = 8 * seq;
-    const struct peaks peaks = {.threads = 2, .gemm_gflops = 50};
+    const struct peaks peaks = {.threads = 2, .gflops[NUMBERS_F32] = 50};
     struct config base = config_of("arch: gpt, dim: 8, layers: 1, heads: 1, seq: 512", "passes: none");
     struct config now = config_of("arch: gpt, dim: 8, layers: 1, heads: 1, seq: 512", "passes: [flash-attention, fuse-loss]");
     if (cpu_available_bytes() == SIZE_MAX)
@@ -112,14 +112,14 @@ static void test_a_length_that_does_not_fit_is_planned(void **state)
 static void test_what_mfu_is_relative_to(void **state)
 {
     (void)state;
-    const struct peaks peaks = {.threads = 2, .gemm_gflops = 1e3, .bf16_gflops = 4e3};
+    const struct peaks peaks = {.threads = 2, .gflops[NUMBERS_F32] = 1e3, .gflops[NUMBERS_BF16] = 4e3};
     const struct config base = config_of("arch: gpt, dim: 16, layers: 1, heads: 2, seq: 16", "passes: none");
     struct config now = base;
     now.optimize.precision = PRECISION_BF16;
     measure_sizes(&base, &now, &peaks, 100);
     const struct tune_point *a = &result.sizes[0].before, *b = &result.sizes[0].after;
     assert_true(result.sizes[0].batch == 8 && a->step_us > 0 && b->step_us > 0);
-    assert_true(!a->mfu_peak.bf16 && a->mfu_peak.gflops == 1e3 && b->mfu_peak.bf16 && b->mfu_peak.gflops == 4e3);
+    assert_true(a->mfu_peak.numbers == NUMBERS_F32 && a->mfu_peak.gflops == 1e3 && b->mfu_peak.numbers == NUMBERS_BF16 && b->mfu_peak.gflops == 4e3);
     /* the same FLOPs of the model in both */
     assert_near(b->mfu_percent * 4 * b->step_us, a->mfu_percent * a->step_us, 1e-6 * a->mfu_percent * a->step_us, "FLOPs over the peak");
     assert_true(!a->too_large && !b->too_large);

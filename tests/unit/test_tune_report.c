@@ -228,7 +228,7 @@ static void what_does_not_fit_is_marked(void **state)
 {
     (void)state;
     struct tune_result *r = sample_result();
-    r->after.mfu_peak = (struct products_peak){.gflops = 160, .bf16 = true};
+    r->after.mfu_peak = (struct products_peak){.gflops = 160, .numbers = NUMBERS_BF16};
     json_t *j = document_of(r);
     assert_true(json_is_true(at(j, "sizes.4.before.fits")) && json_is_false(at(j, "sizes.5.before.fits")));
     assert_true(json_is_true(at(j, "sizes.5.after.fits")) && json_is_true(at(j, "before.fits")));

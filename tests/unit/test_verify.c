@@ -508,7 +508,7 @@ static void test_peaks_that_are_beaten(void **state)
 {
     (void)state;
     const struct config c = tiny(NULL, NULL, NULL);
-    const struct peaks peaks = {.threads = 1, .gemm_gflops = 1e-6, .copy_gb_per_s = {[CACHE_LEVELS - 1] = 1}, .machine = "slow"};
+    const struct peaks peaks = {.threads = 1, .gflops[NUMBERS_F32] = 1e-6, .copy_gb_per_s = {[CACHE_LEVELS - 1] = 1}, .machine = "slow"};
     struct verdict v;
     struct error err;
     assert_ok(verify_configs(&v, &c, &c, &(struct verify_options){.peaks = &peaks}, &err), err);

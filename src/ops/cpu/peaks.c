@@ -119,8 +119,8 @@ static void measure_round(void *context, struct peaks *out)
 {
     const struct rounds *r = context;
     const double *cache = r->machine->cache_bytes, threads = team_size(r->work->team), memory = r->memory_bytes;
-    out->gemm_gflops = measure_gemm(r->work, false);
-    out->bf16_gflops = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
+    out->gflops[NUMBERS_F32] = measure_gemm(r->work, false);
+    out->gflops[NUMBERS_BF16] = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
     /* source and target together fill half of a level: of a core's own, or its share of the common one */
     out->copy_gb_per_s[0] = measure_copy(r->work, cache[0] / 4, false);
     out->copy_gb_per_s[1] = measure_copy(r->work, cache[1] / 4, false);

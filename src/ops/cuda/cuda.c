@@ -129,6 +129,7 @@ static enum status cuda_new(struct backend **out, bool graphs, const struct cuda
     b->lanes = lanes_asked_for();
     enum status st = cuda_find_device(&b->about, err);
     b->base.device = b->about.name;
+    b->base.address = b->about.address[0] ? b->about.address : NULL;
     if (st == OK)
         st = new_stream(b, err);
     if (st == OK)

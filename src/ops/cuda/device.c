@@ -42,10 +42,12 @@ static enum status read_device(struct cuda_device *out, struct error *err)
         return error_set(err, CANNOT, "the GPU '%.96s' has no memory left; does another process use it?", p.name);
     if (e != cudaSuccess)
         return say_no_device(e, err);
-    *out = (struct cuda_device){.major = p.major, .minor = p.minor, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
+    *out = (struct cuda_device){.major = p.major, .minor = p.minor, .processors = p.multiProcessorCount, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
     snprintf(out->name, sizeof out->name, "%.95s", p.name);
     cudaDriverGetVersion(&out->driver);
     cudaRuntimeGetVersion(&out->runtime);
+    if (cudaDeviceGetPCIBusId(out->address, sizeof out->address, 0) != cudaSuccess)
+        out->address[0] = '\0';
     return OK;
 }
 

@@ -14,6 +14,8 @@ struct cuda_device {                /* the GPU that is used: the first that CUDA
     int major, minor;               /* compute capability */
     int driver, runtime;            /* versions of CUDA: 13000 */
     double memory_bytes, free_bytes;
+    char address[32];               /* on the PCI bus: "0000:1B:00.0"; empty: not known */
+    int processors;                 /* SMs */
 };
 
 /* The program's memory of what was timed (core/choices.h). */

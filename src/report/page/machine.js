@@ -1,4 +1,16 @@
 /* The machine, the model, and the config as it was run. */
+const productPeaks = peaks => [["f32", peaks.gemm_gflops], ["tf32", peaks.tf32_gflops], ["bf16", peaks.bf16_gflops], ["f16", peaks.f16_gflops]]
+  .filter(([type, top]) => type === "f32" || top > 0);
+
+/* What it costs to start a kernel, and to bring data to the GPU. */
+function gpuPeaks(g) {
+  if (!g) return [];
+  return [["a kernel in a graph", plainNumber(g.replayed_us) + " µs", "", ""],
+          ["a kernel that the host starts", plainNumber(g.launched_us) + " µs", "", ""],
+          ["from pinned memory of the host", plainNumber(g.pinned_gb_per_s) + " GB/s", "", ""],
+          ["from other memory of the host", plainNumber(g.pageable_gb_per_s) + " GB/s", "", ""]];
+}
+
 function peaksTable(to) {
   const peaks = data.machine.peaks;
   to.append("h3").text("Measured peaks");
@@ -7,9 +19,9 @@ function peaksTable(to) {
   const heads = ["", "peak", "size", "ridge, FLOP/byte"];
   head.selectAll("th").data(heads).enter().append("th").attr("scope", "col").classed("text", h => !h).text(h => h);
   const product = (type, gflops) => [`matrix product, ${type}`, plainNumber(gflops) + " GFLOP/s", "", ""];
-  const rows = [product("f32", peaks.gemm_gflops)].concat(peaks.bf16_gflops > 0 ? [product("bf16", peaks.bf16_gflops)] : [])
+  const rows = productPeaks(peaks).map(([type, top]) => product(type, top))
     .concat(peaks.levels.map(l => [l.level + ", copy", plainNumber(l.gb_per_s) + " GB/s", bytes(l.bytes),
-                                   plainNumber(l.ridge_flops_per_byte)]));
+                                   plainNumber(l.ridge_flops_per_byte)]), gpuPeaks(peaks.gpu));
   const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");
   tr.selectAll("td").data(r => r).enter().append("td").classed("text", (c, i) => !i).text(c => c);
 }

@@ -1,12 +1,13 @@
-/* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. In bf16 the product has
- * two: what is no product of bf16 stays below that of f32. */
+/* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. Where
+ * products are of narrower numbers there are two: what is no such product stays below that of f32. */
 const rooflineHidden = new Set();       /* names of legend entries that are switched off */
 const rooflineGroup = op => kindGroup(op.kind);
 
 const longestFirst = (a, b) => d3.descending(a.self_us, b.self_us);
 const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0).sort(longestFirst);
 const rooflineTops = [["f32", data.machine.peaks.gemm_gflops]]
-  .concat(data.efficiency.mfu_peak_type === "bf16" ? [["bf16", data.efficiency.mfu_peak_gflops]] : []).filter(t => t[1] > 0);
+  .concat(data.efficiency.mfu_peak_type !== "f32" ? [[data.efficiency.mfu_peak_type, data.efficiency.mfu_peak_gflops]] : [])
+  .filter(t => t[1] > 0);
 const rooflineBare = data.ops.filter(op => op.self_us > 0 && !(op.flops > 0)).sort(longestFirst);
 
 function rooflineScales(width, height, margin) {
