@@ -22,7 +22,7 @@ struct view {
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
-    char params[32], a[32], b[32], c[32], d[32], sums[64] = "";
+    char params[32], a[32], b[32], c[32], d[32], sums[64] = "", gpu[GPU_NAME];
     human_count((double)i->parameters, params);
     human_bytes((double)i->memory.parameters, a);
     human_bytes((double)(i->memory.state - i->memory.sums), b);
@@ -37,6 +37,8 @@ static void on_start(void *context, const struct train_info *i)
         fprintf(v->to, "(%s)\n", i->device_name);
     else
         fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
+    if (v->config->device == DEVICE_AUTO && gpu_listed(GPU_LIST, gpu))
+        fprintf(v->to, "device  auto is the CPU, and there is a GPU that is not used: %s; try device: cuda\n", shown(gpu));
     fprintf(v->to, "data    %s\n", shown(i->data));
     fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
@@ -77,6 +79,8 @@ static void on_log(void *context, const struct train_log *l)
     progress_clear(&v->bar);
     fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s | lr %.2e | grad norm %.2f", (long long)l->step,
             l->loss, l->steps_per_s, l->steps_per_s_overall, l->tokens_per_s, l->lr, l->grad_norm);
+    if (l->has_gpu && isfinite(l->gpu.busy_percent))
+        fprintf(v->to, " | gpu %.0f %%", l->gpu.busy_percent);
     if (l->data_wait_share > 0.05)
         fprintf(v->to, " | waited %.0f %% for data", l->data_wait_share * 100);
     if (l->skipped)
@@ -131,6 +135,20 @@ static enum status print_json(const struct train_result *r, struct error *err)
     return print_document(j, 9, err);
 }
 
+/* How the GPU was, where it tells. */
+static void print_gpu(const struct view *v, const struct gpu_watch *w)
+{
+    char used[32], total[32], warning[WATCH_WORDS];
+    if (!w->looks)
+        return;
+    human_bytes(w->used_most_bytes, used);
+    human_bytes(w->total_bytes, total);
+    fprintf(v->to, "gpu: busy %.0f %% of the time, %s of %s memory at most, %.0f W, up to %.0f °C (%d look%s, at the logs)\n",
+            gpu_watch_busy_percent(w), used, total, gpu_watch_watts(w), w->celsius_most, w->looks, w->looks == 1 ? "" : "s");
+    if (gpu_watch_warning(w, warning))
+        fprintf(v->to, "%swarning:%s %s\n", style(v->to, "yellow"), style(v->to, "off"), warning);
+}
+
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
 {
     if (!*r->checkpoint) {
@@ -145,7 +163,9 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, ", validation loss %.4f", r->val_loss);
     if (r->samples_per_s > 0)
         fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
-    fprintf(v->to, "%s\ncheckpoint: %s\n", r->interrupted ? "; continue with --resume" : "", shown(r->checkpoint));
+    fprintf(v->to, "%s\n", r->interrupted ? "; continue with --resume" : "");
+    print_gpu(v, &r->gpu);
+    fprintf(v->to, "checkpoint: %s\n", shown(r->checkpoint));
     if (!r->interrupted)
         fprintf(v->to, "try: hone generate %s\n", shown(out));
 }

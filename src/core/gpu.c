@@ -1,11 +1,48 @@
 /* What several looks at a GPU say together; see gpu.h. */
 #include "core/gpu.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double FELL = 0.95;            /* of the clock at the first look; boost clocks move by a step or two anyway */
+
+/* A line of a file: "Model: \t NVIDIA H200". */
+static bool read_model(const char *path, char name[GPU_NAME])
+{
+    char line[256];
+    bool found = false;
+    FILE *f = fopen(path, "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "Model:", 6))
+            continue;
+        const char *at = line + 6 + strspn(line + 6, " \t");
+        snprintf(name, GPU_NAME, "%.*s", (int)strcspn(at, "\n"), at);
+        found = *name != '\0';
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+bool gpu_listed(const char *folder, char name[GPU_NAME])
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    char path[512];
+    bool found = false;
+    if (visible && (!*visible || *visible == '-'))
+        return false;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && !found && (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%.200s/information", folder, e->d_name);
+        found = e->d_name[0] != '.' && read_model(path, name);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
 
 const char *gpu_slowed_words(unsigned slowed, char out[SLOWED_WORDS])
 {
@@ -46,15 +83,19 @@ void gpu_watch_add(struct gpu_watch *w, const struct gpu_state *s)
     }
 }
 
-void gpu_watch_look(struct gpu_watch *w)
+bool gpu_watch_look(struct gpu_watch *w, struct gpu_state *seen)
 {
     struct gpu_state s;
     if (!w->address)
-        return;
-    if (gpu_look(&s, w->address, NULL) == OK)
-        gpu_watch_add(w, &s);
-    else
+        return false;
+    if (gpu_look(&s, w->address, NULL) != OK) {
         w->address = NULL;                  /* it will not be there at the next look either */
+        return false;
+    }
+    gpu_watch_add(w, &s);
+    if (seen)
+        *seen = s;
+    return true;
 }
 
 double gpu_watch_busy_percent(const struct gpu_watch *w) { return w->busy_known ? w->busy_sum / w->busy_known : NAN; }

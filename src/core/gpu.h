@@ -23,6 +23,11 @@ struct gpu_state {
 /* The GPU at this address on the PCI bus ("0000:1b:00.0"). CANNOT: there is no such library, or it does not know the GPU. */
 enum status gpu_look(struct gpu_state *out, const char *address, struct error *err);
 
+/* Whether the driver lists a GPU that this process may see, and its name; without CUDA or the library, so that it costs nothing. */
+enum { GPU_NAME = 96 };
+#define GPU_LIST "/proc/driver/nvidia/gpus"
+bool gpu_listed(const char *folder, char name[GPU_NAME]);
+
 /* "its power limit", "heat", "its hardware"; with "and" between several. Returns `out`. */
 enum { SLOWED_WORDS = 64 };
 const char *gpu_slowed_words(unsigned slowed, char out[SLOWED_WORDS]);
@@ -39,7 +44,7 @@ struct gpu_watch {
 };
 
 void gpu_watch_begin(struct gpu_watch *w, const char *address);         /* address may be NULL: nothing is watched */
-void gpu_watch_look(struct gpu_watch *w);
+bool gpu_watch_look(struct gpu_watch *w, struct gpu_state *seen);        /* seen may be NULL; false: nothing is known */
 void gpu_watch_add(struct gpu_watch *w, const struct gpu_state *s);     /* what a look saw */
 double gpu_watch_busy_percent(const struct gpu_watch *w);               /* means; NAN: not known */
 double gpu_watch_watts(const struct gpu_watch *w);

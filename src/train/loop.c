@@ -28,6 +28,7 @@ struct loop {
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
     int64_t logged, evaluated, saved;   /* the step of the last one; -1: none yet */
     struct recording recording;
+    struct gpu_watch gpu;               /* looked at when a step is logged */
     struct window since_log, since_epoch;
     int unread;                         /* steps whose metrics the host has not read yet */
     struct step_metrics newest;         /* of those it has */
@@ -84,12 +85,13 @@ static void log_step(struct loop *l)
         return;
     l->logged = l->step;
     const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
-    const struct train_log log = {
+    struct train_log log = {
         .step = l->step, .epoch = epoch_of(l, l->step), .loss = mean_loss(w),
         .lr = l->newest.lr, .grad_norm = l->newest.norm,
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
+    log.has_gpu = gpu_watch_look(&l->gpu, &log.gpu);
     l->last_loss = log.loss;
     if (is_log_step(l))
         l->since_log = (struct window){0};
@@ -366,7 +368,8 @@ static void fill_result(const struct loop *l, struct train_result *r)
     const double steps = (double)(l->step - l->first_step), rate = l->seconds > 0 ? steps / l->seconds : 0;
     *r = (struct train_result){.steps = l->step, .loss = l->last_loss, .val_loss = l->val_loss,
                                .samples_per_s = rate * (double)samples_per_step(l),
-                               .interrupted = l->step < l->run.total_steps};
+                               .interrupted = l->step < l->run.total_steps, .gpu = l->gpu};
+    r->gpu.address = NULL;              /* the backend's, which goes */
     r->tokens_per_s = r->samples_per_s * (double)l->run.config.model.seq;
     memcpy(r->checkpoint, l->checkpoint, sizeof r->checkpoint);
 }
@@ -378,6 +381,7 @@ enum status train_run(const struct config *c, const struct train_options *option
                      .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
     enum status st = open_loop(&l, c, err);
     if (st == OK) {
+        gpu_watch_begin(&l.gpu, l.run.backend->address);
         tell_start(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);

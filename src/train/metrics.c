@@ -119,14 +119,39 @@ static void write_line(struct metrics *m, json_t *j)
 /* JSON has no NaN: what is not finite is null. */
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
+/* What a GPU tells of itself. */
+static const struct { const char *key, *curve; size_t at; double unit; } gpu_fields[] = {
+    {"gpu_busy_percent", "gpu/busy_percent", offsetof(struct gpu_state, busy_percent), 1},
+    {"gpu_memory_mb", "gpu/memory_mb", offsetof(struct gpu_state, used_bytes), 1e-6},
+    {"gpu_watts", "gpu/watts", offsetof(struct gpu_state, watts), 1},
+    {"gpu_celsius", "gpu/celsius", offsetof(struct gpu_state, celsius), 1},
+    {"gpu_sm_mhz", "gpu/sm_mhz", offsetof(struct gpu_state, sm_mhz), 1},
+};
+
+static double gpu_field(const struct gpu_state *s, size_t i)
+{
+    return *(const double *)((const char *)s + gpu_fields[i].at) * gpu_fields[i].unit;
+}
+
+static json_t *gpu_object(const struct gpu_state *s)
+{
+    json_t *j = json_object();
+    for (size_t i = 0; j && i < sizeof gpu_fields / sizeof *gpu_fields; i++)
+        json_object_set_new(j, gpu_fields[i].key, number(gpu_field(s, i)));
+    return j;
+}
+
 void metrics_log(struct metrics *m, const struct train_log *l)
 {
-    write_line(m, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step", (json_int_t)l->step,
+    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step", (json_int_t)l->step,
                             "epoch", (json_int_t)l->epoch, "loss", number(l->loss), "lr", number(l->lr), "grad_norm",
                             number(l->grad_norm), "steps_per_s", number(l->steps_per_s), "samples_per_s",
                             number(l->samples_per_s), "tokens_per_s", number(l->tokens_per_s), "data_wait_share",
                             number(l->data_wait_share), "seconds", number(l->seconds), "skipped",
-                            (json_int_t)l->skipped));
+                            (json_int_t)l->skipped);
+    if (line && l->has_gpu)
+        json_object_update_new(line, gpu_object(&l->gpu));
+    write_line(m, line);
     if (!m->board)
         return;
     tensorboard_scalar(m->board, "train/loss", l->step, l->loss);
@@ -137,6 +162,9 @@ void metrics_log(struct metrics *m, const struct train_log *l)
     tensorboard_scalar(m->board, "speed/tokens_per_s", l->step, l->tokens_per_s);
     tensorboard_scalar(m->board, "speed/data_wait_share", l->step, l->data_wait_share);
     tensorboard_scalar(m->board, "memory/peak_mb", l->step, process_peak_bytes() / 1e6);
+    for (size_t i = 0; l->has_gpu && i < sizeof gpu_fields / sizeof *gpu_fields; i++)
+        if (isfinite(gpu_field(&l->gpu, i)))
+            tensorboard_scalar(m->board, gpu_fields[i].curve, l->step, gpu_field(&l->gpu, i));
 }
 
 void metrics_eval(struct metrics *m, int64_t step, double val_loss)

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "exec/exec.h"
 #include "passes/optimize.h"
 #include "trace/trace.h"
@@ -33,6 +34,8 @@ struct train_log {
     double seconds;                     /* of training so far, without evaluation and checkpoints */
     double data_wait_share;             /* of the time since the last log */
     int64_t skipped;                    /* steps without an update because loss or gradient was not finite */
+    bool has_gpu;                       /* what the GPU tells of itself at this moment */
+    struct gpu_state gpu;
 };
 
 struct train_epoch {
@@ -64,6 +67,7 @@ struct train_result {
     int64_t steps;
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
+    struct gpu_watch gpu;               /* as it was at the logs */
     bool interrupted;
     char checkpoint[CONFIG_PATH_MAX];   /* empty when there is none: interrupted before the first step could begin */
 };

@@ -184,36 +184,6 @@ static void test_largest_batches(void **state)
     }
 }
 
-/* ---- memory that lingers ---- */
-
-static int linger_of(const char *device, const char *optimize)
-{
-    struct config c = config_of(optimize);
-    struct program *p;
-    struct error err;
-    c.device = !strcmp(device, "cuda") ? DEVICE_CUDA : DEVICE_CPU;
-    c.train.batch_size = 8;
-    assert_ok(train_step_program(&p, &c, 10, NULL, &err), err);
-    const int linger = p->linger;
-    program_free(p);
-    return linger;
-}
-
-/* Only where ops run side by side, and only where there is room for it. */
-static void test_memory_lingers_on_a_gpu(void **state)
-{
-    (void)state;
-    struct config c = config_of("recompute: off");
-    const double bytes = planned(c, 8, 1);
-    char just[64], more[64];
-    snprintf(just, sizeof just, "recompute: off, memory: %d", (int)(bytes / 1e6) + 1);
-    snprintf(more, sizeof more, "recompute: off, memory: %d", (int)(bytes / 1e6) * 2);
-    assert_int_equal(linger_of("cpu", more), 0);
-    assert_true(linger_of("cuda", more) > 0);
-    assert_int_equal(linger_of("cuda", just), 0);
-    assert_int_equal(linger_of("cuda", "fewer-meetings: off, memory: 1000000"), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,7 +196,6 @@ int main(void)
         TEST_WITH_MACHINE(test_words_do_not_decide),
         cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_largest_batches),
-        cmocka_unit_test(test_memory_lingers_on_a_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* How a GPU is: from a management library, over several looks, and where there is none. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/gpu.h"
 #include "support/check.h"
@@ -32,13 +35,13 @@ static void test_no_gpu(void **state)
     struct gpu_watch w;
     char words[WATCH_WORDS];
     gpu_watch_begin(&w, "no address");
-    gpu_watch_look(&w);
-    gpu_watch_look(&w);
+    assert_false(gpu_watch_look(&w, NULL));
+    assert_false(gpu_watch_look(&w, NULL));
     assert_true(w.looks == 0 && !w.address);
     assert_false(gpu_watch_warning(&w, words));
     assert_true(isnan(gpu_watch_busy_percent(&w)) && isnan(gpu_watch_watts(&w)));
     gpu_watch_begin(&w, NULL);
-    gpu_watch_look(&w);
+    assert_false(gpu_watch_look(&w, NULL));
     assert_int_equal(w.looks, 0);
 }
 
@@ -66,6 +69,32 @@ static void test_looks(void **state)
                                "power limit and heat");
     assert_true(gpu_watch_watts(&w) == 698.5 && isnan(gpu_watch_busy_percent(&w)));
     nvml_close(n);
+}
+
+static void test_listed(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/hone-gpus-XXXXXX", path[128], name[GPU_NAME];
+    assert_non_null(mkdtemp(folder));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    assert_false(gpu_listed(folder, name));                 /* a driver without a GPU */
+    assert_false(gpu_listed("/no/such/folder", name));
+    snprintf(path, sizeof path, "%s/0000:1b:00.0", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(gpu_listed(folder, name));
+    strcat(path, "/information");
+    FILE *f = fopen(path, "w");
+    fputs("IRQ: 12\nModel: \t\t NVIDIA H200\nVideo BIOS: 1\n", f);
+    fclose(f);
+    assert_true(gpu_listed(folder, name));
+    assert_string_equal(name, "NVIDIA H200");
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);                  /* hidden */
+    assert_false(gpu_listed(folder, name));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    rmdir(folder);
 }
 
 static struct gpu_watch watched(double first, double second, unsigned slowed)
@@ -100,6 +129,6 @@ static void test_warnings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_library), cmocka_unit_test(test_no_gpu), cmocka_unit_test(test_looks),
-                                       cmocka_unit_test(test_warnings)};
+                                       cmocka_unit_test(test_warnings), cmocka_unit_test(test_listed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
