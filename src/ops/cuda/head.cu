@@ -130,10 +130,17 @@ static unsigned row_threads(int64_t packs)
     return (unsigned)at_most(divide_up(packs > 512 ? divide_up(packs, 4) : packs, WARP) * WARP, 1024);
 }
 
+enum { SUMMED_ROWS = 16 };          /* each thread of the last block may add up so many rows; else a block of its own does, with more threads */
+
+static bool last_block_sums(const struct head *h, unsigned threads) { return h->rows <= (int64_t)threads * SUMMED_ROWS; }
+
+template <typename T> static unsigned loss_threads(const struct head *h) { return row_threads(h->stride / pack_size<T>()); }
+
 template <typename T> static void loss_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                               int64_t rows)
 {
     const size_t bytes = held_bytes<T>(h->stride);
+    const unsigned threads = loss_threads<T>(h);
     chunk<T> k = {};
     k.z = (T *)r->logits;
     k.kept = h->gradients ? (T *)r->x : (T *)NULL;
@@ -145,7 +152,9 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
     k.scale = c->op->n_in > 3 ? in_floats(c, 3) : NULL;
     k.rows = rows, k.vocab = h->vocab, k.stride = h->stride, k.depth = h->depth, k.all_rows = h->rows;
     k.held = bytes > 0;
-    loss_kernel<T><<<blocks_of(rows), row_threads(h->stride / pack_size<T>()), bytes, c->stream>>>(k);
+    k.counter = first + rows == h->rows && last_block_sums(h, threads) ? cuda_counter(c) : NULL;
+    k.mean = out_floats(c, 0), k.known = out_floats(c, 1), k.all_losses = r->losses;
+    loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
 /* Rows [first, first + rows): T is the type of the operands. */
@@ -177,8 +186,9 @@ static void linear_loss_launch(const struct cuda_call *c)
     with_type(h.operands, [&](auto zero) {
         for (int64_t first = 0; first < h.rows; first += h.chunk)
             chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
+        if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))
+            mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
     });
-    mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
 }
 
 const struct cuda_kernel cuda_head[] = {

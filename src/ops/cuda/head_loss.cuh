@@ -25,17 +25,37 @@ static __global__ void count_targets(float *count, const int32_t *targets, int64
         *count = known;
 }
 
-static __global__ void mean_loss(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
+/* By one block; what others have written may not be in its L1 cache. */
+static __device__ inline void mean_of_rows(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
 {
     double sum = 0;
     EACH_OF_BLOCK(row, rows)
-        sum += losses[row];
+        sum += __ldcg(&losses[row]);
     sum = block_sum(sum);
     const float known = known_targets(targets, rows);
     if (threadIdx.x == 0) {
         *loss = (float)(sum / (known > 0 ? known : 1));
         *count = known;
     }
+}
+
+static __global__ void mean_loss(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
+{
+    mean_of_rows(loss, count, losses, targets, rows);
+}
+
+/* True in the block that comes here last, when all have written their rows; the counter is 0 again then. */
+static __device__ inline bool is_last_block(unsigned *counter)
+{
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(counter, 1u) == gridDim.x - 1;
+        if (last)
+            *counter = 0;
+    }
+    __syncthreads();
+    return last;
 }
 
 template <typename T> static __global__ void narrow(T *to, const float *from, int64_t n)
@@ -56,6 +76,9 @@ template <typename T> struct chunk {
     const float *count, *scale;     /* of known targets in all rows, NULL: they are counted here; NULL: 1 */
     int64_t rows, vocab, stride, depth, all_rows;
     bool held;                      /* a row fits into shared memory */
+    unsigned *counter;              /* 0, of the blocks that are done: the last one makes the mean. NULL: another kernel does */
+    float *mean, *known;
+    const float *all_losses;
 };
 
 /* N numbers of x at a time, or one where rows are not aligned for it. */
@@ -125,7 +148,7 @@ template <typename T> static __device__ void copy_row(T *to, const T *z, int64_t
 }
 
 /* Each row's loss, and dz = (softmax(z) - onehot) * scale / count over z. */
-template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_kernel(chunk<T> c)
+template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_kernel(const __grid_constant__ chunk<T> c)
 {
     extern __shared__ uint4 room[];
     constexpr int N = pack_size<T>();
@@ -148,6 +171,8 @@ template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_ker
             copy_row((T *)room, z, c.stride / N);
         row_loss(c, z, c.held ? (const T *)room : z, &c.losses[row], target, factor);
     }
+    if (c.counter && is_last_block(c.counter))
+        mean_of_rows(c.mean, c.known, c.all_losses, c.all_targets, c.all_rows);
 }
 
 #endif
