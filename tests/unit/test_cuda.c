@@ -23,11 +23,12 @@ static const double tolerances[OP_KINDS] = {
 };
 
 /* With values of 16 bits: one rounding of a result is allowed for beside these. What is stored narrow on the way costs more: the weights
- * of attention and its gradients as operands, logits and their gradients. f16 has eight times the precision. */
+ * of attention and its gradients as operands; most of all logits, of which a large one in bf16 is off by 0.03, and its exponential by as
+ * much of itself. f16 has eight times the precision. */
 static const double narrow_tolerances[OP_KINDS] = {
-    [OP_ATTENTION] = 0x1p-7, [OP_ATTENTION_GRAD] = 0x1p-5, [OP_LINEAR_LOSS] = 0x1p-6, [OP_LINEAR_GELU] = 0x1p-7,
+    [OP_ATTENTION] = 0x1p-7, [OP_ATTENTION_GRAD] = 0x1p-5, [OP_LINEAR_LOSS] = 0x1p-4, [OP_LINEAR_GELU] = 0x1p-7,
 };
-static const double tf32_tolerance = 0x1p-9;
+static const double tf32_tolerance = 0x1p-8;      /* operands of 11 bits; GELU and its slope follow */
 
 static struct backend *reference;
 

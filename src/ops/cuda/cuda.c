@@ -29,7 +29,7 @@ enum status cuda_open_blas(struct cuda_backend *b, struct error *err)
         return OK;
     enum status st = blas_said(cublasCreate(&b->blas), err);
     if (st == OK)
-        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
+        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
     if (st == OK)
         st = blas_said(cublasSetStream(b->blas, b->stream), err);
     if (st == OK)                       /* after the stream, which takes it away */
@@ -51,7 +51,7 @@ bool cuda_open_side(struct cuda_backend *b, int lane)
            (s->blas || cublasCreate(&s->blas) == CUBLAS_STATUS_SUCCESS) &&
            cublasSetStream(s->blas, s->stream) == CUBLAS_STATUS_SUCCESS &&
            cublasSetMathMode(s->blas, CUBLAS_DEFAULT_MATH) == CUBLAS_STATUS_SUCCESS &&
-           (s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE)) != NULL &&
+           (s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS)) != NULL &&
            cublasSetWorkspace(s->blas, s->workspace, BLAS_WORKSPACE) == CUBLAS_STATUS_SUCCESS;
 }
 

@@ -1,10 +1,7 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
  * are of the type of the operands; their gradient takes their place. */
-#include <cuda_pipeline.h>
-
-#include "ops/cuda/device.cuh"
+#include "ops/cuda/head_loss.cuh"
 #include "ops/cuda/products.h"
-#include "ops/cuda/types.cuh"
 
 struct head {
     int64_t rows, depth, vocab;
@@ -112,151 +109,6 @@ static size_t linear_loss_scratch(const struct program *p, const struct op *op)
     return head_room(&h, NULL).bytes;
 }
 
-/* ---- kernels ---- */
-
-enum { SUM_THREADS = 1024 };        /* of the one block that sums over all rows */
-enum { COUNTED_ROWS = 2048 };       /* up to so many targets every block counts by itself */
-
-static __device__ inline float known_targets(const int32_t *targets, int64_t rows)
-{
-    int known = 0;
-    EACH_OF_BLOCK(row, rows)
-        known += targets[row] >= 0;
-    return (float)block_sum(known);
-}
-
-static __global__ void count_targets(float *count, const int32_t *targets, int64_t rows)
-{
-    const float known = known_targets(targets, rows);
-    if (threadIdx.x == 0)
-        *count = known;
-}
-
-static __global__ void mean_loss(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
-{
-    double sum = 0;
-    EACH_OF_BLOCK(row, rows)
-        sum += losses[row];
-    sum = block_sum(sum);
-    const float known = known_targets(targets, rows);
-    if (threadIdx.x == 0) {
-        *loss = (float)(sum / (known > 0 ? known : 1));
-        *count = known;
-    }
-}
-
-template <typename T> static __global__ void narrow(T *to, const float *from, int64_t n)
-{
-    EACH(i, n)
-        to[i] = from_float<T>(from[i]);
-}
-
-/* Where results are narrow the last bits do not count. */
-template <typename T> static __device__ inline float exp_for(float x) { return sizeof(T) == sizeof(float) ? expf(x) : __expf(x); }
-
-template <typename T> struct chunk {
-    T *z;                           /* (rows, stride): logits, then their gradient */
-    T *kept;                        /* (rows, depth): x for its product with that, padding as zeros. NULL: no gradients */
-    const T *x;
-    float *losses;
-    const int32_t *targets, *all_targets;
-    const float *count, *scale;     /* of known targets in all rows, NULL: they are counted here; NULL: 1 */
-    int64_t rows, vocab, stride, depth, all_rows;
-    bool held;                      /* a row fits into shared memory */
-};
-
-/* N numbers of x at a time, or one where rows are not aligned for it. */
-template <int N, typename T> static __device__ void keep_row(T *to, const T *x, int64_t depth, bool padding)
-{
-    EACH_OF_BLOCK(i, depth / N) {
-        pack<T, N> p = {};
-        if (!padding)
-            p = ((const pack<T, N> *)x)[i];
-        ((pack<T, N> *)to)[i] = p;
-    }
-}
-
-/* The largest and then the sum of exponentials of a row of which this thread has every blockDim.x-th pack: from is z or a copy of it, of
- * which a thread reads only what it wrote. */
-template <typename T> static __device__ void row_loss(const chunk<T> &c, T *z, const T *from, float *loss, int32_t target, float factor)
-{
-    constexpr int N = pack_size<T>();
-    const int64_t packs = c.stride / N;
-    const float at_target = to_float(z[target]);        /* before it is overwritten: everybody waits for the largest */
-    float most = -INFINITY, sum = 0;
-    EACH_OF_BLOCK(p, packs) {
-        float v[N];
-        load_pack<N>(v, from + p * N);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            most = fmaxf(most, p * N + i < c.vocab ? v[i] : -INFINITY);
-    }
-    most = block_max(most);
-    EACH_OF_BLOCK(p, packs) {
-        float v[N];
-        load_pack<N>(v, from + p * N);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            sum += p * N + i < c.vocab ? exp_for<T>(v[i] - most) : 0;
-    }
-    const float log_sum = logf(block_sum(sum));
-    if (threadIdx.x == 0)
-        *loss = log_sum + (most - at_target);
-    if (!c.kept)
-        return;
-    EACH_OF_BLOCK(p, packs) {
-        float v[N];
-        load_pack<N>(v, from + p * N);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = p * N + i < c.vocab ? (exp_for<T>(v[i] - most - log_sum) - (p * N + i == target)) * factor : 0;
-        store_pack<N>(z + p * N, v);
-    }
-}
-
-template <typename T> static __device__ void zero_row(T *z, int64_t packs)
-{
-    const float zeros[pack_size<T>()] = {};
-    EACH_OF_BLOCK(p, packs)
-        store_pack<pack_size<T>()>(z + p * pack_size<T>(), zeros);
-}
-
-/* Every thread copies the packs that it reads. */
-template <typename T> static __device__ void copy_row(T *to, const T *z, int64_t packs)
-{
-    constexpr int N = pack_size<T>();
-    EACH_OF_BLOCK(p, packs)
-        __pipeline_memcpy_async(to + p * N, z + p * N, 16);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-}
-
-/* Each row's loss, and dz = (softmax(z) - onehot) * scale / count over z. */
-template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_kernel(chunk<T> c)
-{
-    extern __shared__ uint4 room[];
-    constexpr int N = pack_size<T>();
-    const float count = c.count ? *c.count : known_targets(c.all_targets, c.all_rows), factor = (c.scale ? *c.scale : 1) / count;
-    for (int64_t row = blockIdx.x; row < c.rows; row += gridDim.x) {
-        T *z = c.z + row * c.stride;
-        const int32_t target = c.targets[row];
-        if (c.kept && c.depth % N == 0)
-            keep_row<N>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
-        else if (c.kept)
-            keep_row<1>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
-        if (target < 0) {
-            if (c.kept)
-                zero_row(z, c.stride / N);
-            if (threadIdx.x == 0)
-                c.losses[row] = 0;
-            continue;
-        }
-        if (c.held)
-            copy_row((T *)room, z, c.stride / N);
-        row_loss(c, z, c.held ? (const T *)room : z, &c.losses[row], target, factor);
-    }
-}
-
 /* ---- launches ---- */
 
 /* Shared memory that a row takes, where as much can be had: two rows at once fill that of an H100. */
@@ -278,10 +130,17 @@ static unsigned row_threads(int64_t packs)
     return (unsigned)at_most(divide_up(packs > 512 ? divide_up(packs, 4) : packs, WARP) * WARP, 1024);
 }
 
+enum { SUMMED_ROWS = 16 };          /* each thread of the last block may add up so many rows; else a block of its own does, with more threads */
+
+static bool last_block_sums(const struct head *h, unsigned threads) { return h->rows <= (int64_t)threads * SUMMED_ROWS; }
+
+template <typename T> static unsigned loss_threads(const struct head *h) { return row_threads(h->stride / pack_size<T>()); }
+
 template <typename T> static void loss_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                               int64_t rows)
 {
     const size_t bytes = held_bytes<T>(h->stride);
+    const unsigned threads = loss_threads<T>(h);
     chunk<T> k = {};
     k.z = (T *)r->logits;
     k.kept = h->gradients ? (T *)r->x : (T *)NULL;
@@ -293,7 +152,9 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
     k.scale = c->op->n_in > 3 ? in_floats(c, 3) : NULL;
     k.rows = rows, k.vocab = h->vocab, k.stride = h->stride, k.depth = h->depth, k.all_rows = h->rows;
     k.held = bytes > 0;
-    loss_kernel<T><<<blocks_of(rows), row_threads(h->stride / pack_size<T>()), bytes, c->stream>>>(k);
+    k.counter = first + rows == h->rows && last_block_sums(h, threads) ? cuda_counter(c) : NULL;
+    k.mean = out_floats(c, 0), k.known = out_floats(c, 1), k.all_losses = r->losses;
+    loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
 /* Rows [first, first + rows): T is the type of the operands. */
@@ -325,8 +186,9 @@ static void linear_loss_launch(const struct cuda_call *c)
     with_type(h.operands, [&](auto zero) {
         for (int64_t first = 0; first < h.rows; first += h.chunk)
             chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
+        if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))
+            mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
     });
-    mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
 }
 
 const struct cuda_kernel cuda_head[] = {

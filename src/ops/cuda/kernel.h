@@ -42,6 +42,9 @@ struct cuda_kernel {
 extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
     cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_optimizer[];
 
+/* A counter of the stream: 0, and 0 again when a kernel that uses it is done. It lies behind the memory for cuBLAS. */
+static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
+
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline const struct value *cuda_out(const struct cuda_call *c, int i) { return &c->program->values[c->op->out[i]]; }
 

@@ -1,0 +1,178 @@
+/* Kernels of the loss of a linear head: what happens to a chunk of logits, and the sums over all rows. */
+#ifndef HONE_OPS_CUDA_HEAD_LOSS_CUH
+#define HONE_OPS_CUDA_HEAD_LOSS_CUH
+
+#include <cuda_pipeline.h>
+
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/types.cuh"
+
+enum { SUM_THREADS = 1024 };        /* of the one block that sums over all rows */
+enum { COUNTED_ROWS = 2048 };       /* up to so many targets every block counts by itself */
+
+static __device__ inline float known_targets(const int32_t *targets, int64_t rows)
+{
+    int known = 0;
+    EACH_OF_BLOCK(row, rows)
+        known += targets[row] >= 0;
+    return (float)block_sum(known);
+}
+
+static __global__ void count_targets(float *count, const int32_t *targets, int64_t rows)
+{
+    const float known = known_targets(targets, rows);
+    if (threadIdx.x == 0)
+        *count = known;
+}
+
+/* By one block; what others have written may not be in its L1 cache. */
+static __device__ inline void mean_of_rows(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
+{
+    double sum = 0;
+    EACH_OF_BLOCK(row, rows)
+        sum += __ldcg(&losses[row]);
+    sum = block_sum(sum);
+    const float known = known_targets(targets, rows);
+    if (threadIdx.x == 0) {
+        *loss = (float)(sum / (known > 0 ? known : 1));
+        *count = known;
+    }
+}
+
+static __global__ void mean_loss(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
+{
+    mean_of_rows(loss, count, losses, targets, rows);
+}
+
+/* True in the block that comes here last, when all have written their rows; the counter is 0 again then. */
+static __device__ inline bool is_last_block(unsigned *counter)
+{
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(counter, 1u) == gridDim.x - 1;
+        if (last)
+            *counter = 0;
+    }
+    __syncthreads();
+    return last;
+}
+
+template <typename T> static __global__ void narrow(T *to, const float *from, int64_t n)
+{
+    EACH(i, n)
+        to[i] = from_float<T>(from[i]);
+}
+
+/* Where results are narrow the last bits do not count. */
+template <typename T> static __device__ inline float exp_for(float x) { return sizeof(T) == sizeof(float) ? expf(x) : __expf(x); }
+
+template <typename T> struct chunk {
+    T *z;                           /* (rows, stride): logits, then their gradient */
+    T *kept;                        /* (rows, depth): x for its product with that, padding as zeros. NULL: no gradients */
+    const T *x;
+    float *losses;
+    const int32_t *targets, *all_targets;
+    const float *count, *scale;     /* of known targets in all rows, NULL: they are counted here; NULL: 1 */
+    int64_t rows, vocab, stride, depth, all_rows;
+    bool held;                      /* a row fits into shared memory */
+    unsigned *counter;              /* 0, of the blocks that are done: the last one makes the mean. NULL: another kernel does */
+    float *mean, *known;
+    const float *all_losses;
+};
+
+/* N numbers of x at a time, or one where rows are not aligned for it. */
+template <int N, typename T> static __device__ void keep_row(T *to, const T *x, int64_t depth, bool padding)
+{
+    EACH_OF_BLOCK(i, depth / N) {
+        pack<T, N> p = {};
+        if (!padding)
+            p = ((const pack<T, N> *)x)[i];
+        ((pack<T, N> *)to)[i] = p;
+    }
+}
+
+/* The largest and then the sum of exponentials of a row of which this thread has every blockDim.x-th pack: from is z or a copy of it, of
+ * which a thread reads only what it wrote. */
+template <typename T> static __device__ void row_loss(const chunk<T> &c, T *z, const T *from, float *loss, int32_t target, float factor)
+{
+    constexpr int N = pack_size<T>();
+    const int64_t packs = c.stride / N;
+    const float at_target = to_float(z[target]);        /* before it is overwritten: everybody waits for the largest */
+    float most = -INFINITY, sum = 0;
+    EACH_OF_BLOCK(p, packs) {
+        float v[N];
+        load_pack<N>(v, from + p * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            most = fmaxf(most, p * N + i < c.vocab ? v[i] : -INFINITY);
+    }
+    most = block_max(most);
+    EACH_OF_BLOCK(p, packs) {
+        float v[N];
+        load_pack<N>(v, from + p * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum += p * N + i < c.vocab ? exp_for<T>(v[i] - most) : 0;
+    }
+    const float log_sum = logf(block_sum(sum));
+    if (threadIdx.x == 0)
+        *loss = log_sum + (most - at_target);
+    if (!c.kept)
+        return;
+    EACH_OF_BLOCK(p, packs) {
+        float v[N];
+        load_pack<N>(v, from + p * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = p * N + i < c.vocab ? (exp_for<T>(v[i] - most - log_sum) - (p * N + i == target)) * factor : 0;
+        store_pack<N>(z + p * N, v);
+    }
+}
+
+template <typename T> static __device__ void zero_row(T *z, int64_t packs)
+{
+    const float zeros[pack_size<T>()] = {};
+    EACH_OF_BLOCK(p, packs)
+        store_pack<pack_size<T>()>(z + p * pack_size<T>(), zeros);
+}
+
+/* Every thread copies the packs that it reads. */
+template <typename T> static __device__ void copy_row(T *to, const T *z, int64_t packs)
+{
+    constexpr int N = pack_size<T>();
+    EACH_OF_BLOCK(p, packs)
+        __pipeline_memcpy_async(to + p * N, z + p * N, 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+/* Each row's loss, and dz = (softmax(z) - onehot) * scale / count over z. */
+template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_kernel(const __grid_constant__ chunk<T> c)
+{
+    extern __shared__ uint4 room[];
+    constexpr int N = pack_size<T>();
+    const float count = c.count ? *c.count : known_targets(c.all_targets, c.all_rows), factor = (c.scale ? *c.scale : 1) / count;
+    for (int64_t row = blockIdx.x; row < c.rows; row += gridDim.x) {
+        T *z = c.z + row * c.stride;
+        const int32_t target = c.targets[row];
+        if (c.kept && c.depth % N == 0)
+            keep_row<N>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
+        else if (c.kept)
+            keep_row<1>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
+        if (target < 0) {
+            if (c.kept)
+                zero_row(z, c.stride / N);
+            if (threadIdx.x == 0)
+                c.losses[row] = 0;
+            continue;
+        }
+        if (c.held)
+            copy_row((T *)room, z, c.stride / N);
+        row_loss(c, z, c.held ? (const T *)room : z, &c.losses[row], target, factor);
+    }
+    if (c.counter && is_last_block(c.counter))
+        mean_of_rows(c.mean, c.known, c.all_losses, c.all_targets, c.all_rows);
+}
+
+#endif
