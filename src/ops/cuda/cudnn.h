@@ -10,6 +10,7 @@ extern "C" {
 
 /* Bytes of scratch that it needs; 0: it is not done by cuDNN. The plan is made here, before anything is launched. */
 size_t cudnn_attention_scratch(const struct program *p, const struct op *op);
+bool cudnn_takes(const struct program *p, const struct op *op);        /* any op: it has a plan */
 /* Puts an op of attention into the stream; false: it was not, and the own kernel does it. */
 bool cudnn_attention(const struct cuda_call *c);
 

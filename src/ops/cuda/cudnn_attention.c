@@ -16,6 +16,8 @@ enum { FEWEST_ROWS = 256, SMALLEST_HEAD = 64, LARGEST_HEAD = 128, HEAD_STEP = 8,
 static bool describe(struct cudnn_attention_of *out, const struct program *p, const struct op *op)
 {
     const bool backward = op->kind == OP_ATTENTION_GRAD;
+    if (!backward && op->kind != OP_ATTENTION)
+        return false;
     const struct value *q = &p->values[op->in[backward]];
     const int64_t heads = op->attrs.heads, size = q->shape.dim[2] / heads;
     const bool drops = op->n_in > (backward ? 7 : 3);           /* dropout counts as on the CPU: the own kernel's */
@@ -103,6 +105,12 @@ size_t cudnn_attention_scratch(const struct program *p, const struct op *op)
     return plan ? parts_of(&what, plan, NULL).bytes : 0;
 }
 
+bool cudnn_takes(const struct program *p, const struct op *op)
+{
+    struct cudnn_attention_of what;
+    return describe(&what, p, op) && plan_of(&what, NULL);
+}
+
 /* ---- launches ---- */
 
 static bool forward(const struct cuda_call *c, const struct cudnn_attention_of *what, const struct cudnn_plan *plan)
@@ -144,6 +152,13 @@ size_t cudnn_attention_scratch(const struct program *p, const struct op *op)
     (void)p;
     (void)op;
     return 0;
+}
+
+bool cudnn_takes(const struct program *p, const struct op *op)
+{
+    (void)p;
+    (void)op;
+    return false;
 }
 
 bool cudnn_attention(const struct cuda_call *c)

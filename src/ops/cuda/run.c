@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
+#include "ops/cuda/cudnn.h"
 #include "ops/cuda/products.h"
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads, cuda_matrix,
@@ -71,7 +72,8 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    return (struct prepared_op){cuda_is_small(c) ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
+    const char *name = cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
+    return (struct prepared_op){name, cuda_saves_us(c)};
 }
 
 static void free_events(struct prepared *p)
