@@ -24,6 +24,20 @@ static struct program *optimized(struct small_model m)
     return optimized_training(m, &settings, PASS_SET_ALL & ~one_pass("mixed-precision"), NULL, NULL);
 }
 
+/* ---- with values of 16 bits ---- */
+
+/* Beside the reference in the same types, as a share of the first loss: roundings fall differently where sums do, and training carries them
+ * on. Beside PyTorch's curve in double precision: what the types themselves cost. */
+static const double NARROW_BESIDE[] = {[BF16] = 6e-3, [F16] = 1e-3}, NARROW_CURVE[] = {[BF16] = 0.01, [F16] = 2e-3};
+
+/* passes: all, or none but this one. */
+static struct program *narrow(struct small_model m, enum dtype type, bool passes)
+{
+    const struct optimizer_settings settings = small_settings();
+    const pass_set one = one_pass("mixed-precision");
+    return training_towards(m, &settings, passes ? PASS_SET_ALL : one, NULL, NULL, (struct precision_goal){type, ROUND_NO});
+}
+
 static struct program *lingering(struct small_model m)
 {
     struct program *p = optimized(m);
@@ -129,6 +143,55 @@ static void test_two_runs_are_equal(void **state) { (void)state; NEEDS_GPU; chec
 static void test_graphs_change_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu_plain, false); }
 static void test_measuring_changes_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu, true); }
 
+static void test_narrow_curves(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    for (int m = SMALL_GPT; m <= SMALL_LLAMA; m++)
+        for (enum dtype type = BF16; type <= F16; type++) {
+            struct safetensors s = read_fixture("train", small_models[m].name);
+            exec_free(check_curve(narrow(small_models[m], type, false), &s, gpu, NARROW_CURVE[type]));
+            safetensors_release(&s);
+        }
+}
+
+static void test_narrow_beside_the_reference(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    struct backend *reference = new_backend(1, true);
+    for (int m = 0; m < SMALL_MODELS; m++)
+        for (enum dtype type = BF16; type <= F16; type++) {
+            const struct small_model *model = &small_models[m];
+            struct trained a = train_program(narrow(*model, type, true), model, reference, false);
+            struct trained b = train_program(narrow(*model, type, true), model, gpu, false);
+            for (int i = 0; i < BESIDE_STEPS; i++)
+                assert_near(b.metrics[i][METRIC_LOSS], a.metrics[i][METRIC_LOSS], NARROW_BESIDE[type] * a.metrics[0][METRIC_LOSS],
+                            dtype_name(type));
+            exec_free(a.exec);
+            exec_free(b.exec);
+        }
+    reference->free(reference);
+}
+
+/* Again, without graphs, and with lanes. */
+static void test_narrow_runs_are_equal(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    for (int m = 0; m < SMALL_MODELS; m++)
+        for (int other = 0; other < 3; other++) {
+            struct program *p = narrow(small_models[m], BF16, true);
+            struct trained a = train_program(narrow(small_models[m], BF16, true), &small_models[m], gpu, false);
+            p->linger = other == 2 ? 12 : 0;
+            struct trained b = train_program(p, &small_models[m], other == 1 ? gpu_plain : gpu, false);
+            assert_memory_equal(a.metrics, b.metrics, BESIDE_STEPS * METRICS * sizeof(float));
+            assert_same_weights(a.exec, b.exec, 0, small_models[m].name);
+            exec_free(a.exec);
+            exec_free(b.exec);
+        }
+}
+
 /* ---- times ---- */
 
 static void test_times_follow_each_other(void **state)
@@ -196,6 +259,9 @@ int main(void)
         cmocka_unit_test(test_lanes_change_no_bit),
         cmocka_unit_test(test_batches_ahead_change_no_bit),
         cmocka_unit_test(test_measuring_changes_no_bit),
+        cmocka_unit_test(test_narrow_curves),
+        cmocka_unit_test(test_narrow_beside_the_reference),
+        cmocka_unit_test(test_narrow_runs_are_equal),
         cmocka_unit_test(test_times_follow_each_other),
     };
     return cmocka_run_group_tests(tests, open_gpu, close_gpu);
