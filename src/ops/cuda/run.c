@@ -71,7 +71,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    return (struct prepared_op){cuda_is_small(c) ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
+    return (struct prepared_op){c->merged ? "merged" : cuda_is_small(c) ? "small" : p->kernels[i]->name, cuda_saves_us(c)};
 }
 
 static void free_events(struct prepared *p)
@@ -109,7 +109,8 @@ static enum status op_failed(const struct prepared *p, int i, cudaError_t e, boo
 enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err)
 {
     cuda_name_op(b, call);
-    p->kernels[i]->launch(call);
+    if (!call->merged)
+        p->kernels[i]->launch(call);
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && b->checks)
