@@ -11,14 +11,13 @@ struct head {
     bool gradients, tf32;
 };
 
-/* Large chunks make large products. But where the rows of x are short, moving logits takes longer than multiplying, and chunks are so
- * small that they stay in the L2 cache. */
-enum { CHUNK_UNIT = 128, SHORT = 256 };
-static const int64_t LOGITS_BYTES = 1 << 30, CACHED_BYTES = 24 << 20;
+/* Large chunks make large products. */
+enum { CHUNK_UNIT = 128 };
+static const int64_t LOGITS_BYTES = 1 << 30;
 
-static int64_t rows_at_once(int64_t rows, int64_t row_bytes, int64_t depth)
+static int64_t rows_at_once(int64_t rows, int64_t row_bytes)
 {
-    const int64_t fit = at_least(1, (depth <= SHORT ? CACHED_BYTES : LOGITS_BYTES) / row_bytes / CHUNK_UNIT) * CHUNK_UNIT;
+    const int64_t fit = at_least(1, LOGITS_BYTES / row_bytes / CHUNK_UNIT) * CHUNK_UNIT;
     const int64_t even = divide_up(divide_up(rows, divide_up(rows, fit)), CHUNK_UNIT) * CHUNK_UNIT;
     return at_most(even, rows);
 }
@@ -32,7 +31,7 @@ static struct head head_of(const struct program *p, const struct op *op)
     h.depth = shape_last(x->shape);
     h.vocab = w->shape.dim[0];
     h.stride = divide_up(h.vocab, pack) * pack;
-    h.chunk = rows_at_once(h.rows, h.stride * size, h.depth);
+    h.chunk = rows_at_once(h.rows, h.stride * size);
     h.operands = x->dtype;
     h.gradients = op->attrs.parts == 4;
     h.dx = h.gradients ? p->values[op->out[2]].dtype : F32;
@@ -163,13 +162,13 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
 {
     struct cuda_plan *const *plans = c->plans + (rows < h->chunk ? CHUNK_PRODUCTS : 0);
     const T *x = (const T *)c->in[0] + first * h->depth;
-    cuda_multiply(c, plans[LOGITS], r->logits, x, c->in[1], NULL, 0);
+    cuda_multiply(c, plans[LOGITS], {r->logits, x, c->in[1], NULL, NULL, false});
     loss_launch<T>(c, h, r, first, rows);
     if (!h->gradients)
         return;
     char *dx = (char *)c->out[2] + (size_t)(first * h->depth) * dtype_size(h->dx);
-    cuda_multiply(c, plans[DX], r->dx ? (void *)r->dx : dx, r->logits, c->in[1], NULL, 0);
-    cuda_multiply(c, plans[DW], c->out[3], r->logits, r->x, NULL, first > 0);
+    cuda_multiply(c, plans[DX], {r->dx ? (void *)r->dx : dx, r->logits, c->in[1], NULL, NULL, false});
+    cuda_multiply(c, plans[DW], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
     if (r->dx)
         with_type(h->dx, [&](auto zero) {
             narrow<<<blocks_for(rows * h->depth), THREADS, 0, c->stream>>>((decltype(zero) *)dx, r->dx, rows * h->depth);
