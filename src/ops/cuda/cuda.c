@@ -23,17 +23,28 @@ static enum status blas_said(cublasStatus_t s, struct error *err)
     return s == CUBLAS_STATUS_SUCCESS ? OK : error_set(err, CANNOT, "cuBLAS cannot be used: %s", cublasGetStatusString(s));
 }
 
+/* What a handle works in. The stream comes first: it takes the memory away. */
+static cublasStatus_t use_blas_in(struct cuda_backend *b, cudaStream_t stream, void *workspace)
+{
+    const cublasStatus_t s = cublasSetStream(b->blas, stream);
+    return s == CUBLAS_STATUS_SUCCESS ? cublasSetWorkspace(b->blas, workspace, BLAS_WORKSPACE) : s;
+}
+
+enum status cuda_use_blas(struct cuda_backend *b, int lane, struct error *err)
+{
+    return blas_said(lane ? use_blas_in(b, b->sides[lane].stream, b->sides[lane].workspace)
+                          : use_blas_in(b, b->stream, b->blas_workspace), err);
+}
+
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err)
 {
     if (b->blas)
         return OK;
     enum status st = blas_said(cublasCreate(&b->blas), err);
     if (st == OK)
-        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
+        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
     if (st == OK)
-        st = blas_said(cublasSetStream(b->blas, b->stream), err);
-    if (st == OK)                       /* after the stream, which takes it away */
-        st = blas_said(cublasSetWorkspace(b->blas, b->blas_workspace, BLAS_WORKSPACE), err);
+        st = cuda_use_blas(b, 0, err);
     if (st == OK)
         st = blas_said(cublasSetMathMode(b->blas, CUBLAS_DEFAULT_MATH), err);      /* f32 is f32: no TF32 */
     return st;
@@ -44,21 +55,16 @@ bool cuda_open_side(struct cuda_backend *b, int lane)
 {
     struct cuda_side *s = &b->sides[lane];
     int least = 0, greatest = 0;
-    if (s->workspace)
-        return true;
-    return cudaDeviceGetStreamPriorityRange(&least, &greatest) == cudaSuccess &&
-           (s->stream || cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, least) == cudaSuccess) &&
-           (s->blas || cublasCreate(&s->blas) == CUBLAS_STATUS_SUCCESS) &&
-           cublasSetStream(s->blas, s->stream) == CUBLAS_STATUS_SUCCESS &&
-           cublasSetMathMode(s->blas, CUBLAS_DEFAULT_MATH) == CUBLAS_STATUS_SUCCESS &&
-           (s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS)) != NULL &&
-           cublasSetWorkspace(s->blas, s->workspace, BLAS_WORKSPACE) == CUBLAS_STATUS_SUCCESS;
+    if (!s->stream && (cudaDeviceGetStreamPriorityRange(&least, &greatest) != cudaSuccess ||
+                       cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, least) != cudaSuccess))
+        return false;
+    if (!s->workspace)
+        s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE);
+    return s->workspace != NULL;
 }
 
 static void close_side(struct cuda_side *s)
 {
-    if (s->blas)
-        cublasDestroy(s->blas);
     if (s->workspace)
         cudaFree(s->workspace);
     if (s->stream)
@@ -67,7 +73,7 @@ static void close_side(struct cuda_side *s)
 
 /* ---- the backend ---- */
 
-enum { LANES = 2 };                 /* of a graph, where nothing else is said */
+enum { LANES = 3 };                 /* of a graph, where nothing else is said */
 
 static void cuda_free(struct backend *base)
 {

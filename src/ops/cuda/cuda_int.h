@@ -36,8 +36,7 @@ struct cuda_staging {
 
 /* A row of ops beside the main one, with what they need for themselves. */
 struct cuda_side {
-    cudaStream_t stream;            /* NULL: not open */
-    cublasHandle_t blas;
+    cudaStream_t stream;
     void *workspace;                /* BLAS_WORKSPACE bytes */
 };
 
@@ -123,6 +122,8 @@ enum { BLAS_WORKSPACE = 32 << 20, COUNTERS = 4096 };            /* COUNTERS: byt
 /* cuda.c: the handle of cuBLAS, made when it is first asked for; and a lane beside the main one, likewise. */
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err);
 bool cuda_open_side(struct cuda_backend *b, int lane);
+/* From now on the handle puts its work into that lane, with the lane's memory; 0 is the main one, where it belongs. */
+enum status cuda_use_blas(struct cuda_backend *b, int lane, struct error *err);
 
 /* peaks.cu */
 enum status cuda_peaks(struct backend *b, struct peaks *out, struct error *err);

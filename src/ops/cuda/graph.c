@@ -125,7 +125,6 @@ static struct cuda_call call_in(const struct capture *c, int i, int lane)
     struct cuda_call call = c->p->calls[c->r->first + i];
     if (lane) {
         call.stream = c->b->sides[lane].stream;
-        call.blas = c->b->sides[lane].blas;
         call.workspace = c->b->sides[lane].workspace;
         call.scratch = c->r->scratch[lane];
     }
@@ -149,6 +148,8 @@ static enum status start_in_lane(const struct capture *c, int i, struct error *e
         if (op->after[l] >= 0)
             e = cudaStreamWaitEvent(stream, c->done[op->after[l]], 0);
     enum status st = cuda_said(e, err, "a wait between two ops");
+    if (st == OK)
+        st = cuda_use_blas(c->b, op->lane, err);
     if (st == OK)
         st = cuda_start_op(c->b, c->p, c->r->first + i, &call, err);
     if (st == OK && op->awaited)
@@ -182,6 +183,8 @@ static enum status capture(struct cuda_backend *b, struct prepared *p, struct re
     enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
     if (st == OK) {
         st = lanes ? start_in_lanes(&c, err) : cuda_start_ops(b, p, r->first, r->end, err);
+        const enum status back = cuda_use_blas(b, 0, st == OK ? err : &unended);
+        st = st == OK ? back : st;
         const enum status ended = cuda_said(cudaStreamEndCapture(b->stream, &graph), st == OK ? err : &unended, "the capture of a step");
         st = st == OK ? ended : st;
     }

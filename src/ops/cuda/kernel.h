@@ -21,7 +21,7 @@ struct cuda_call {
     const struct program *program;
     const struct op *op;
     void **in, **out;               /* in the order of op->in and op->out */
-    void *scratch;                  /* kernel->scratch bytes; calls run one after the other and share it */
+    void *scratch;                  /* kernel->scratch bytes; calls of a lane run one after the other and share it */
     cudaStream_t stream;
     cublasHandle_t blas;            /* works in that stream */
     void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
