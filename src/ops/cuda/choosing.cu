@@ -1,4 +1,4 @@
-/* Whether the products of an op are made by the kernel for small ones, and by how many blocks each tile: by timing where ops ask for it, in
+/* Whether the products of an op are made by the kernel for small ones, and in how many pieces: by timing where ops ask for it, in
  * the program's own memory, else by rule. Choices are remembered as those of plans are (tuning.cu). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p
     int ways = 1;
     if (flops > TRIED_FLOPS || !cuda_small_fits(p))
         return 0;
-    while (has_clusters(b) && ways < SMALL_WAYS && cuda_small_steps(p) >= 1 << ways && cuda_small_tiles(p) << ways <= BLOCKS_MOST)
+    while (has_clusters(b) && ways < SMALL_WAYS && cuda_small_steps(p) >= 1 << ways && cuda_small_tiles(p) << ways <= BLOCKS_MOST &&
+           cuda_small_has_room(p, 1 << ways))
         ways++;
     return ways;
 }
@@ -36,8 +37,9 @@ int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products
 
 /* ---- ops of several products, or with something behind them: by plans, or by one kernel ---- */
 
-static const char *const variants[SMALL_WAYS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", NULL};
-static int split_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
+static const char *const variants[SMALL_WAYS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", "small by 16", "small by 32",
+                                                         "small by 64", NULL};
+static int pieces_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
 
 static bool is_asked(const struct op *op)
 {
@@ -71,7 +73,7 @@ static void time_job(struct stopwatch *w, struct job *j, struct choice *c)
     double us[SMALL_WAYS + 1] = {};
     struct cuda_call call = *j->call;
     const int best = read_ways(w, us, j->ways, [&](int way) {
-        call.split = split_of(way);
+        call.pieces = pieces_of(way);
         cuda_matrix_launch(&call);
     });
     if (!isfinite(us[best]) || us[best] <= 0)
@@ -118,7 +120,7 @@ static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, str
         job_of[i] = -1;
         if (!is_asked(calls[i].op) || !cuda_small_of(&p, &calls[i]) || cuda_small_ways(b, &p, flops) == 0)
             continue;
-        calls[i].split = split_of(1 + cuda_small_by_rule(b, &p, flops));
+        calls[i].pieces = pieces_of(1 + cuda_small_by_rule(b, &p, flops));
         if (!calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
             continue;
         jobs[found].call = &calls[i];
@@ -150,7 +152,7 @@ void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
             const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
             if (!c || c->variant < 0 || c->variant >= jobs[job_of[i]].ways)
                 continue;
-            calls[i].split = split_of(c->variant);
+            calls[i].pieces = pieces_of(c->variant);
             calls[i].saves_us = c->first_us - c->us;
         }
     }

@@ -119,7 +119,7 @@ void cuda_name_op(const struct cuda_backend *b, const struct cuda_call *c);
 void cuda_name_end(const struct cuda_backend *b);
 
 /* Enough for the largest products of Hopper. */
-enum { BLAS_WORKSPACE = 32 << 20, COUNTERS = 256 };            /* COUNTERS: bytes behind it, zeros (cuda_counter) */
+enum { BLAS_WORKSPACE = 32 << 20, COUNTERS = 4096 };            /* COUNTERS: bytes behind it, zeros (cuda_counter) */
 /* cuda.c: the handle of cuBLAS, made when it is first asked for; and a lane beside the main one, likewise. */
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err);
 bool cuda_open_side(struct cuda_backend *b, int lane);

@@ -11,14 +11,13 @@ struct head {
     bool gradients, tf32;
 };
 
-/* Large chunks make large products. But where the rows of x are short, moving logits takes longer than multiplying, and chunks are so
- * small that they stay in the L2 cache. */
-enum { CHUNK_UNIT = 128, SHORT = 256 };
-static const int64_t LOGITS_BYTES = 1 << 30, CACHED_BYTES = 24 << 20;
+/* Large chunks make large products. */
+enum { CHUNK_UNIT = 128 };
+static const int64_t LOGITS_BYTES = 1 << 30;
 
-static int64_t rows_at_once(int64_t rows, int64_t row_bytes, int64_t depth)
+static int64_t rows_at_once(int64_t rows, int64_t row_bytes)
 {
-    const int64_t fit = at_least(1, (depth <= SHORT ? CACHED_BYTES : LOGITS_BYTES) / row_bytes / CHUNK_UNIT) * CHUNK_UNIT;
+    const int64_t fit = at_least(1, LOGITS_BYTES / row_bytes / CHUNK_UNIT) * CHUNK_UNIT;
     const int64_t even = divide_up(divide_up(rows, divide_up(rows, fit)), CHUNK_UNIT) * CHUNK_UNIT;
     return at_most(even, rows);
 }
@@ -32,7 +31,7 @@ static struct head head_of(const struct program *p, const struct op *op)
     h.depth = shape_last(x->shape);
     h.vocab = w->shape.dim[0];
     h.stride = divide_up(h.vocab, pack) * pack;
-    h.chunk = rows_at_once(h.rows, h.stride * size, h.depth);
+    h.chunk = rows_at_once(h.rows, h.stride * size);
     h.operands = x->dtype;
     h.gradients = op->attrs.parts == 4;
     h.dx = h.gradients ? p->values[op->out[2]].dtype : F32;

@@ -27,7 +27,7 @@ struct cuda_call {
     void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
     size_t workspace_bytes;
     struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
-    int split;                      /* above 0: they are small, and so many blocks share each tile (small.cuh) */
+    int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
     double saves_us;                /* by what was chosen for this op, besides its plans */
 };
 
@@ -42,7 +42,7 @@ struct cuda_kernel {
 extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
     cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_optimizer[];
 
-/* A counter of the stream: 0, and 0 again when a kernel that uses it is done. It lies behind the memory for cuBLAS. */
+/* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }

@@ -91,7 +91,7 @@ static void small_launch(const struct cuda_call *c)
         refuse(c);
         return;
     }
-    p.split = c->split;
+    p.pieces = c->pieces;
     cuda_small_launch(c, p);
 }
 
@@ -284,7 +284,7 @@ static void linear_gelu_launch(const struct cuda_call *c)
 
 void cuda_matrix_launch(const struct cuda_call *c)
 {
-    if (c->split)
+    if (c->pieces)
         small_launch(c);
     else if (c->op->kind == OP_PROJECT_GRAD)
         project_grad_launch(c);

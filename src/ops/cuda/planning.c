@@ -29,7 +29,7 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int
 double cuda_saves_us(const struct cuda_call *c)
 {
     double sum = c->saves_us;
-    if (c->split)
+    if (c->pieces)
         return sum;
     for (int i = 0; i < CALL_PLANS && c->plans[i]; i++)
         sum += c->plans[i]->saves_us;
@@ -38,5 +38,5 @@ double cuda_saves_us(const struct cuda_call *c)
 
 bool cuda_is_small(const struct cuda_call *c)
 {
-    return c->split > 0 || (c->op->kind == OP_MATMUL && c->plans[0] && cuda_plan_is_small(c->plans[0]));
+    return c->pieces > 0 || (c->op->kind == OP_MATMUL && c->plans[0] && cuda_plan_is_small(c->plans[0]));
 }

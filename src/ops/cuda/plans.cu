@@ -222,7 +222,7 @@ void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, cons
 {
     if (cuda_plan_is_small(p)) {
         struct small_products small = as_small(&p->product, y, a, b);
-        small.split = 1 << (p->way - p->n_ways);
+        small.pieces = 1 << (p->way - p->n_ways);
         small.add = beta != 0;
         cuda_small_launch(c, small);
         return;

@@ -30,7 +30,7 @@ struct cuda_plan {
     cublasLtMatrixLayout_t a, b, y;
     cublasLtMatmulHeuristicResult_t ways[PLAN_WAYS];        /* the best as cuBLASLt guesses; none: plain cuBLAS does it */
     int n_ways;
-    int small_ways;                 /* after those: by the kernel for small products, split 1, 2, 4 and 8 times (small.cuh) */
+    int small_ways;                 /* after those: by the kernel for small products, in 1, 2, 4, ... pieces (small.cuh) */
     int way;
     bool adds_bias;                 /* else somebody else must */
     bool timed, settled;            /* the way is chosen by timing; it was */

@@ -20,8 +20,10 @@ struct small_part {
 struct small_products {
     struct small_part part[SMALL_PARTS];
     void *slope;                    /* where gelu: gelu' of the product, NULL: not wanted */
+    float *partial;                 /* sums of clusters, and counters of them: given by the launch */
+    unsigned *counters;
     int m, parts;
-    int split;                      /* the sum over k is made by so many blocks of a cluster: 1, 2, 4, 8 */
+    int pieces;                     /* that k is cut into, each for a block: up to CLUSTER a cluster adds up, beyond that memory is used */
     bool trans_a, trans_b, summed, gelu;
     bool wide;                      /* y is f32 */
     bool add;                       /* to what is in y */
@@ -35,12 +37,13 @@ void cuda_matrix_launch(const struct cuda_call *c);
 /* Strides and memory are aligned for 16 bytes, and there is such a kernel. */
 bool cuda_small_fits(const struct small_products *p);
 void cuda_small_launch(const struct cuda_call *c, struct small_products p);
-int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, without the split */
+int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, where k is not cut */
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
+bool cuda_small_has_room(const struct small_products *p, int pieces);   /* for sums in memory, and counters */
 
-/* choosing.cu: how many of the splits 1, 2, 4, 8 are worth a try for so much arithmetic, 0: none; and, of those, the one that is taken
- * without a measurement, -1: none. */
-enum { SMALL_WAYS = 4 };
+/* choosing.cu: how many of 1, 2, 4, ... pieces are worth a try for so much arithmetic, 0: none; and which of these is taken without a
+ * measurement, -1: none. */
+enum { SMALL_WAYS = 7, CLUSTER = 8 };
 int cuda_small_ways(const struct cuda_backend *b, const struct small_products *p, double flops);
 int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products *p, double flops);
 

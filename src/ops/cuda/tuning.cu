@@ -45,7 +45,8 @@ static void run_way(struct bench *b, struct cuda_plan *plan, int way)
 }
 
 static const char *const way_names[PLAN_WAYS + SMALL_WAYS + 1] = {
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "small", "small by 2", "small by 4", "small by 8", NULL};
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "small", "small by 2", "small by 4", "small by 8",
+    "small by 16", "small by 32", "small by 64", NULL};
 static int name_of_way(const struct cuda_plan *p, int way) { return way < p->n_ways ? way : PLAN_WAYS + way - p->n_ways; }
 static int way_of_name(const struct cuda_plan *p, int name) { return name < PLAN_WAYS ? name : p->n_ways + name - PLAN_WAYS; }
 
