@@ -162,13 +162,13 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
 {
     struct cuda_plan *const *plans = c->plans + (rows < h->chunk ? CHUNK_PRODUCTS : 0);
     const T *x = (const T *)c->in[0] + first * h->depth;
-    cuda_multiply(c, plans[LOGITS], r->logits, x, c->in[1], NULL, 0);
+    cuda_multiply(c, plans[LOGITS], {r->logits, x, c->in[1], NULL, NULL, false});
     loss_launch<T>(c, h, r, first, rows);
     if (!h->gradients)
         return;
     char *dx = (char *)c->out[2] + (size_t)(first * h->depth) * dtype_size(h->dx);
-    cuda_multiply(c, plans[DX], r->dx ? (void *)r->dx : dx, r->logits, c->in[1], NULL, 0);
-    cuda_multiply(c, plans[DW], c->out[3], r->logits, r->x, NULL, first > 0);
+    cuda_multiply(c, plans[DX], {r->dx ? (void *)r->dx : dx, r->logits, c->in[1], NULL, NULL, false});
+    cuda_multiply(c, plans[DW], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
     if (r->dx)
         with_type(h->dx, [&](auto zero) {
             narrow<<<blocks_for(rows * h->depth), THREADS, 0, c->stream>>>((decltype(zero) *)dx, r->dx, rows * h->depth);

@@ -41,7 +41,8 @@ int cuda_matrix_products(struct product *out, const struct program *p, const str
         out[i] = product_of(p, op, 0, 1 + i, i);
         out[i].trans_b |= op->kind != OP_MATMUL;
         out[i].n = op->kind != OP_MATMUL ? shape_rows(value_at(p, op->in[1 + i])->shape) : out[i].n;
-        out[i].bias = op->kind == OP_MATMUL ? op->n_in > 2 : op->kind == OP_PROJECT && op->n_in > 1 + parts;
+        if (op->kind == OP_MATMUL ? op->n_in > 2 : op->kind == OP_PROJECT && op->n_in > 1 + parts)
+            out[i].end = END_BIAS;
     }
     return parts;
 }
@@ -55,7 +56,7 @@ bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
     struct product products[CALL_PLANS];
     const enum op_kind kind = c->op->kind;
     const int n = cuda_matrix_products(products, c->program, c->op);
-    const bool biased = kind == OP_LINEAR_GELU || products[0].bias;
+    const bool biased = kind == OP_LINEAR_GELU || products[0].end == END_BIAS;
     *out = {};
     if (products[0].operands == F32 || n > SMALL_PARTS || !is_int(products[0].m))
         return false;
@@ -121,7 +122,7 @@ static struct matrix_room matrix_room(const struct program *p, const struct op *
     if (comes_wide(products[0].operands, value_at(p, op->out[0])->dtype))
         r.wide = (float *)cut(&r, scratch, (size_t)most * sizeof(float));
     for (int i = 0; i < n && i < PARTS_MOST; i++)
-        if (products[i].bias && products[i].result != F32)
+        if ((products[i].end == END_BIAS || op->kind == OP_LINEAR_GELU) && products[i].result != F32)
             r.biases[i] = cut(&r, scratch, (size_t)products[i].n * dtype_size(products[i].result));
     return r;
 }
@@ -190,7 +191,7 @@ static void part_launch(const struct cuda_call *c, const struct matrix_room *r, 
 {
     struct cuda_plan *plan = c->plans[i];
     void *to = r->wide ? r->wide : c->out[i];
-    cuda_multiply(c, plan, to, c->in[0], c->in[1 + i], r->biases[i] ? r->biases[i] : bias, 0);
+    cuda_multiply(c, plan, {to, c->in[0], c->in[1 + i], r->biases[i] ? r->biases[i] : bias, c->beside, false});
     if (r->wide || (bias && !plan->adds_bias))
         add_bias_launch(c, cuda_out(c, i), c->out[i], to, r->wide, plan->adds_bias ? NULL : bias);
 }
@@ -211,7 +212,7 @@ static void project_grad_launch(const struct cuda_call *c)
     const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
     void *to = r.wide ? r.wide : c->out[0];
     for (int i = 0; i < parts; i++)
-        cuda_multiply(c, c->plans[i], to, c->in[i], c->in[parts + i], NULL, i > 0);
+        cuda_multiply(c, c->plans[i], {to, c->in[i], c->in[parts + i], NULL, NULL, i > 0});
     if (r.wide)
         add_bias_launch(c, cuda_out(c, 0), c->out[0], to, true, NULL);
 }
@@ -272,7 +273,12 @@ template <typename T, typename U> static void gelu_launch(const struct cuda_call
 static void linear_gelu_launch(const struct cuda_call *c)
 {
     const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
-    cuda_multiply(c, c->plans[0], r.wide ? r.wide : c->out[0], c->in[0], c->in[1], NULL, 0);
+    if (c->plans[0]->product.end == END_GELU) {
+        cast_biases_launch(c, &r, 1, 2);
+        cuda_multiply(c, c->plans[0], {c->out[0], c->in[0], c->in[1], r.biases[0], c->out[1], false});
+        return;
+    }
+    cuda_multiply(c, c->plans[0], {r.wide ? r.wide : c->out[0], c->in[0], c->in[1], NULL, NULL, false});
     with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
         using T = decltype(zero);
         if (r.wide)

@@ -19,6 +19,8 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int
         for (int j = 0; j < wanted && st == OK; j++)
             st = cuda_plan_product(b, &calls[i].plans[j], &products[j], calls[i].op->timed, err);
     }
+    if (st == OK)
+        st = cuda_pair_gelu(b, calls, n, err);
     if (st == OK) {
         cuda_tune_plans(b);
         cuda_choose_small(b, calls, n);

@@ -9,7 +9,7 @@
 static bool product_equal(const struct product *x, const struct product *y)
 {
     return x->m == y->m && x->n == y->n && x->k == y->k && x->a_stride == y->a_stride && x->b_stride == y->b_stride &&
-           x->y_stride == y->y_stride && x->trans_a == y->trans_a && x->trans_b == y->trans_b && x->bias == y->bias &&
+           x->y_stride == y->y_stride && x->trans_a == y->trans_a && x->trans_b == y->trans_b && x->end == y->end &&
            x->tf32 == y->tf32 && x->operands == y->operands && x->result == y->result;
 }
 
@@ -47,14 +47,28 @@ static cublasStatus_t describe(struct cuda_plan *plan)
     return s;
 }
 
-static cublasStatus_t set_epilogue(struct cuda_plan *plan, bool bias)
+static bool has_bias(enum product_end end) { return end == END_BIAS || end == END_GELU; }
+static bool has_beside(enum product_end end) { return end == END_GELU || end == END_GELU_GRAD; }
+
+static cublasStatus_t set_pointer(struct cuda_plan *plan, cublasLtMatmulDescAttributes_t which, const void *pointer)
 {
-    const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    const void *aligned_so = (const void *)64;          /* what matters of it now is its alignment */
-    cublasStatus_t s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (s == CUBLAS_STATUS_SUCCESS && bias)
-        s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &aligned_so, sizeof aligned_so);
-    plan->adds_bias = bias;
+    return cublasLtMatmulDescSetAttribute(plan->how, which, &pointer, sizeof pointer);
+}
+
+static cublasStatus_t set_epilogue(struct cuda_plan *plan, enum product_end end)
+{
+    static const cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                                                   CUBLASLT_EPILOGUE_DGELU};
+    const void *aligned_so = (const void *)64;          /* what matters of a pointer now is its alignment */
+    cublasStatus_t s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[end], sizeof epilogues[end]);
+    if (s == CUBLAS_STATUS_SUCCESS && has_bias(end))
+        s = set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_so);
+    if (s == CUBLAS_STATUS_SUCCESS && has_beside(end))
+        s = set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned_so);
+    if (s == CUBLAS_STATUS_SUCCESS && has_beside(end))
+        s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &plan->product.y_stride,
+                                           sizeof plan->product.y_stride);
+    plan->adds_bias = has_bias(end);
     return s;
 }
 
@@ -96,8 +110,12 @@ static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
         s = cublasLtMatmulPreferenceCreate(&wishes);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = set_preferences(wishes);
-    for (int bias = plan->product.bias; bias >= 0 && s == CUBLAS_STATUS_SUCCESS && plan->n_ways == 0; bias--) {
-        s = set_epilogue(plan, bias);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = set_epilogue(plan, plan->product.end);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        find_ways(b, plan, wishes);
+    if (s == CUBLAS_STATUS_SUCCESS && plan->n_ways == 0 && plan->product.end == END_BIAS) {
+        s = set_epilogue(plan, END_PLAIN);
         if (s == CUBLAS_STATUS_SUCCESS)
             find_ways(b, plan, wishes);
     }
@@ -108,7 +126,7 @@ static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
 
 /* ---- by the kernel for small products ---- */
 
-static struct small_products as_small(const struct product *p, void *y, const void *a, const void *b)
+static struct small_products as_small(const struct product *p, struct product_memory m)
 {
     struct small_products s = {};
     s.m = (int)p->m;
@@ -116,7 +134,8 @@ static struct small_products as_small(const struct product *p, void *y, const vo
     s.trans_a = p->trans_a, s.trans_b = p->trans_b;
     s.wide = p->result == F32;
     s.f16 = p->operands == F16;
-    s.part[0].a = a, s.part[0].b = b, s.part[0].y = y;
+    s.add = m.add;
+    s.part[0].a = m.a, s.part[0].b = m.b, s.part[0].y = m.y;
     s.part[0].n = (int)p->n, s.part[0].k = (int)p->k;
     s.part[0].a_stride = (int)p->a_stride, s.part[0].b_stride = (int)p->b_stride, s.part[0].y_stride = (int)p->y_stride;
     return s;
@@ -126,9 +145,8 @@ static void add_small_ways(struct cuda_backend *b, struct cuda_plan *plan)
 {
     const struct product *p = &plan->product;
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    void *aligned_so = (void *)64;
-    const struct small_products s = as_small(p, aligned_so, aligned_so, aligned_so);
-    if (p->operands == F32 || p->bias || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
+    const struct small_products s = as_small(p, {});
+    if (p->operands == F32 || p->end != END_PLAIN || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
         return;
     plan->small_ways = cuda_small_ways(b, &s, flops);
     const int way = cuda_small_by_rule(b, &s, flops);
@@ -196,38 +214,39 @@ enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, co
 
 /* ---- a product ---- */
 
-static cublasStatus_t by_plain_cublas(const struct cuda_call *c, const struct product *p, void *y, const void *a, const void *b, float beta)
+static cublasStatus_t by_plain_cublas(const struct cuda_call *c, const struct product *p, const struct product_memory *m)
 {
-    const float one = 1;
+    const float one = 1, beta = m->add;
     const cudaDataType_t type = cuda_type(p->operands);
-    return cublasGemmEx_64(c->blas, p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one, b,
-                           type, p->b_stride, a, type, p->a_stride, &beta, y, cuda_type(p->result), p->y_stride, compute_of(p),
+    if (has_beside(p->end))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    return cublasGemmEx_64(c->blas, p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one,
+                           m->b, type, p->b_stride, m->a, type, p->a_stride, &beta, m->y, cuda_type(p->result), p->y_stride, compute_of(p),
                            CUBLAS_GEMM_DEFAULT);
 }
 
-static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias,
-                              float beta)
+static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, const struct product_memory *m)
 {
-    const float one = 1;
-    if (p->adds_bias) {
-        const cublasStatus_t s = cublasLtMatmulDescSetAttribute(p->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-        if (s != CUBLAS_STATUS_SUCCESS)
-            return s;
-    }
-    return cublasLtMatmul((cublasLtHandle_t)c->blas, p->how, &one, b, p->b, a, p->a, &beta, y, p->y, y, p->y, &p->ways[p->way].algo,
-                          c->workspace, c->workspace_bytes, c->stream);
+    const float one = 1, beta = m->add;
+    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
+    if (p->adds_bias)
+        s = set_pointer(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, m->bias);
+    if (s == CUBLAS_STATUS_SUCCESS && has_beside(p->product.end))
+        s = set_pointer(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, m->beside);
+    if (s != CUBLAS_STATUS_SUCCESS)
+        return s;
+    return cublasLtMatmul((cublasLtHandle_t)c->blas, p->how, &one, m->b, p->b, m->a, p->a, &beta, m->y, p->y, m->y, p->y,
+                          &p->ways[p->way].algo, c->workspace, c->workspace_bytes, c->stream);
 }
 
-void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta)
+void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, struct product_memory m)
 {
     if (cuda_plan_is_small(p)) {
-        struct small_products small = as_small(&p->product, y, a, b);
+        struct small_products small = as_small(&p->product, m);
         small.pieces = 1 << (p->way - p->n_ways);
-        small.add = beta != 0;
         cuda_small_launch(c, small);
         return;
     }
-    const cublasStatus_t s = p->n_ways ? by_plan(c, p, y, a, b, bias, beta) : by_plain_cublas(c, &p->product, y, a, b, beta);
-    if (s != CUBLAS_STATUS_SUCCESS)
+    if ((p->n_ways ? by_plan(c, p, &m) : by_plain_cublas(c, &p->product, &m)) != CUBLAS_STATUS_SUCCESS)
         refuse(c);
 }

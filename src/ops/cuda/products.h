@@ -11,12 +11,20 @@
 extern "C" {
 #endif
 
-/* y (m, n) = op(a) (m, k) op(b) (k, n) + bias (n) + beta y, all of them row-major; sums are f32. The memory of each is 16-byte aligned. */
+/* What is done to a product before it is stored. */
+enum product_end {
+    END_PLAIN,
+    END_BIAS,                       /* plus a bias (n), of the type of the result */
+    END_GELU,                       /* plus bias, that is stored too, as `beside`, and GELU of it */
+    END_GELU_GRAD,                  /* times the slope of GELU at `beside` */
+};
+
+/* y (m, n) = op(a) (m, k) op(b) (k, n) + beta y, all of them row-major; sums are f32. The memory of each is 16-byte aligned. */
 struct product {
     int64_t m, n, k;
     int64_t a_stride, b_stride, y_stride;       /* from a row to the next, as they are stored; 0: there is nothing between them */
     bool trans_a, trans_b;          /* they are stored (k, m) and (n, k) */
-    bool bias;                      /* of the type of the result */
+    enum product_end end;
     bool tf32;                      /* f32 operands may be rounded to it */
     enum dtype operands, result;    /* result: F32, or as the operands are */
 };
@@ -39,9 +47,15 @@ struct cuda_plan {
 
 /* The plan for such a product: the backend's, for as long as it lives. */
 enum status cuda_plan_product(struct cuda_backend *b, struct cuda_plan **out, const struct product *p, bool timed, struct error *err);
-/* Puts it into the call's stream. bias is NULL where the plan does not add it. beta: 0 or 1. A failure is
- * found by who asks CUDA afterwards. */
-void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, void *y, const void *a, const void *b, const void *bias, float beta);
+/* Puts it into the call's stream. A failure is found by who asks CUDA afterwards. */
+struct product_memory {
+    void *y;
+    const void *a, *b;
+    const void *bias;               /* NULL where the plan does not add it */
+    void *beside;
+    bool add;                       /* to what is in y: beta is 1 */
+};
+void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, struct product_memory m);
 void cuda_free_plans(struct cuda_backend *b);
 
 static inline bool cuda_plan_is_small(const struct cuda_plan *p) { return p->small_ways > 0 && p->way >= p->n_ways; }
@@ -54,6 +68,9 @@ bool cuda_is_small(const struct cuda_call *c);          /* done by the kernel fo
 /* Which products an op has: matrix.cu and head.cu. At most CALL_PLANS. */
 int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
 int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
+
+/* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where cuBLASLt can. */
+enum status cuda_pair_gelu(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);

@@ -72,7 +72,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    const char *name = cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
+    const char *name = c->merged ? "merged" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
     return (struct prepared_op){name, cuda_saves_us(c)};
 }
 
@@ -111,7 +111,8 @@ static enum status op_failed(const struct prepared *p, int i, cudaError_t e, boo
 enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err)
 {
     cuda_name_op(b, call);
-    p->kernels[i]->launch(call);
+    if (!call->merged)
+        p->kernels[i]->launch(call);
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && b->checks)

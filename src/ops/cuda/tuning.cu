@@ -34,14 +34,16 @@ static size_t a_bytes(const struct product *p) { return matrix_bytes(p->trans_a 
 static size_t b_bytes(const struct product *p) { return matrix_bytes(p->trans_b ? p->n : p->k, p->b_stride, p->operands); }
 static size_t y_bytes(const struct product *p) { return matrix_bytes(p->m, p->y_stride, p->result); }
 static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, p->result); }
-static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + y_bytes(p) + bias_bytes(p); }
+static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + 2 * y_bytes(p) + bias_bytes(p); }
 
 static void run_way(struct bench *b, struct cuda_plan *plan, int way)
 {
     const struct product *p = &plan->product;
-    char *x = b->memory, *w = x + a_bytes(p), *y = w + b_bytes(p), *bias = y + y_bytes(p);
+    struct product_memory m = {};
+    char *bias = b->memory, *x = bias + bias_bytes(p), *w = x + a_bytes(p), *y = w + b_bytes(p);
+    m.y = y, m.a = x, m.b = w, m.bias = bias, m.beside = y + y_bytes(p);
     plan->way = way;
-    cuda_multiply(&b->call, plan, y, x, w, bias, 0);
+    cuda_multiply(&b->call, plan, m);
 }
 
 static const char *const way_names[PLAN_WAYS + SMALL_WAYS + 1] = {
@@ -95,12 +97,14 @@ int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST])
                     cublasLtGetVersion(), HONE_VERSION);
 }
 
+static const char *const ends[] = {"", " + bias", " + bias, gelu", ", gelu gradient"};
+
 /* "product NT bf16 -> f32 + bias (1024, 256, 512), 256 256 512": m, n, k, and the strides. */
 static void write_key(const struct cuda_backend *b, const struct product *p, char key[CHOICE_KEY_MOST])
 {
     const int n = cuda_write_machine(b, key);
     snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "product %c%c %s%s -> %s%s (%lld, %lld, %lld), %lld %lld %lld", p->trans_a ? 'T' : 'N',
-             p->trans_b ? 'T' : 'N', dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), p->bias ? " + bias" : "",
+             p->trans_b ? 'T' : 'N', dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), ends[p->end],
              (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->a_stride, (long long)p->b_stride, (long long)p->y_stride);
 }
 
