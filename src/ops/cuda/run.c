@@ -61,7 +61,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
                                          .scratch = scratch, .stream = b->stream, .blas = b->blas,
                                          .workspace = b->blas_workspace, .workspace_bytes = BLAS_WORKSPACE};
     }
-    st = cuda_plan_calls(b, p->calls, n, err);
+    st = cuda_plan_calls(b, p, err);
     if (st == OK)
         *out = p;
     else
@@ -93,6 +93,8 @@ void cuda_release(struct backend *base, struct prepared *p)
     cudaStreamSynchronize(b->stream);
     cuda_release_replays(b, p);
     free_events(p);
+    free(p->own_ops);
+    free(p->widened);
     free(p->kernels);
     free(p->calls);
     free(p);
