@@ -1,5 +1,5 @@
 /* Products on a GPU in shapes that the table of cases has not: those that its kernel for small products takes, cut into 1 to 64 pieces; and
- * large ones, at whose end GELU is applied, and its gradient. Needs a GPU. */
+ * products that do the work of other ops on the way: GELU, its gradient, gradients of biases. Needs a GPU. */
 #include "support/gpu.h"
 #include "support/op_compare.h"
 
@@ -165,28 +165,45 @@ static void test_small_products(void **state)
             check_case(&cases[i], typings[k]);
 }
 
-/* ---- GELU at the end of large ones ---- */
+/* ---- products that do the work of other ops ---- */
 
-enum { ROWS = 4096, WIDTH = 512, INNER = 2048 };
-enum { IN_X, IN_W, IN_BIAS, IN_DZ, IN_BACK, INPUTS };
+struct size { int64_t rows, width, inner; };
 
-/* gelu(x w^T + bias) and its slope; dy = dz back; du = dy * slope, in the memory of dy. */
-static struct program *feed_forward(value_id *y, value_id *dy, value_id *du)
+static value_id number_matrix(struct program *p, const char *name, int64_t rows, int64_t columns)
+{
+    return program_add_value(p, name, VALUE_INPUT, BF16, shape_of(2, rows, columns));
+}
+
+static value_id narrow_result(struct program *p, value_id v)
+{
+    p->values[v].dtype = BF16;
+    return v;
+}
+
+/* gelu(x w^T + bias) and its slope; dy = dz back; du = dy * slope. */
+static struct program *feed_forward(struct size s)
 {
     struct program *p = program_new("feed-forward");
-    const value_id x = program_add_value(p, "x", VALUE_INPUT, BF16, shape_of(2, (int64_t)ROWS, (int64_t)WIDTH));
-    const value_id w = program_add_value(p, "w", VALUE_INPUT, BF16, shape_of(2, (int64_t)INNER, (int64_t)WIDTH));
-    const value_id bias = program_add_value(p, "bias", VALUE_INPUT, F32, shape_of(1, (int64_t)INNER));
-    const value_id dz = program_add_value(p, "dz", VALUE_INPUT, BF16, shape_of(2, (int64_t)ROWS, (int64_t)WIDTH));
-    const value_id back = program_add_value(p, "back", VALUE_INPUT, BF16, shape_of(2, (int64_t)WIDTH, (int64_t)INNER));
+    const value_id x = number_matrix(p, "x", s.rows, s.width), w = number_matrix(p, "w", s.inner, s.width);
+    const value_id bias = program_add_value(p, "bias", VALUE_INPUT, F32, shape_of(1, s.inner));
+    const value_id dz = number_matrix(p, "dz", s.rows, s.width), back = number_matrix(p, "back", s.width, s.inner);
     p->phase = PHASE_FORWARD;
-    *y = program_emit(p, OP_LINEAR_GELU, (struct op_attrs){.parts = 2}, "y", 3, x, w, bias);
-    const value_id slope = p->ops[0].out[1];
-    p->values[*y].dtype = p->values[slope].dtype = BF16;
-    *dy = program_emit(p, OP_MATMUL, (struct op_attrs){0}, "dy", 2, dz, back);
-    p->values[*dy].dtype = BF16;
-    *du = program_emit(p, OP_MUL, (struct op_attrs){0}, "du", 2, *dy, slope);
-    p->values[*du].dtype = BF16;
+    narrow_result(p, program_emit(p, OP_LINEAR_GELU, (struct op_attrs){.parts = 2}, "y", 3, x, w, bias));
+    const value_id slope = narrow_result(p, p->ops[0].out[1]);
+    const value_id dy = narrow_result(p, program_emit(p, OP_MATMUL, (struct op_attrs){0}, "dy", 2, dz, back));
+    narrow_result(p, program_emit(p, OP_MUL, (struct op_attrs){0}, "du", 2, dy, slope));
+    return p;
+}
+
+/* dw = dy^T x, and the sum of the rows of dy. */
+static struct program *weights_and_bias(struct size s)
+{
+    struct program *p = program_new("weights and bias");
+    const value_id dy = number_matrix(p, "dy", s.rows, s.inner), x = number_matrix(p, "x", s.rows, s.width);
+    const value_id bias = program_add_value(p, "bias", VALUE_INPUT, F32, shape_of(1, s.inner));
+    p->phase = PHASE_FORWARD;
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, "dw", 2, dy, x);
+    program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "dbias", 2, dy, bias);
     return p;
 }
 
@@ -214,7 +231,7 @@ static float *read_numbers(const struct bound *b, value_id v)
     void *host = plain_alloc(value_bytes(&b->program->values[v]));
     struct error err;
     assert_ok(gpu->download(gpu, host, b->memory[v], value_bytes(&b->program->values[v]), &err), err);
-    float *wide = widened(host, n, BF16);
+    float *wide = widened(host, n, b->program->values[v].dtype);
     free(host);
     return wide;
 }
@@ -232,41 +249,62 @@ static void assert_close(const float *is, const float *should, int64_t n, double
         fail_msg("off by %g, and the largest is %g", off, most);
 }
 
-/* Prepared together they are merged; each by itself they are not. Both round to bf16, the merged ones once less. */
-static void test_gelu_at_the_end(void **state)
+/* Prepared together, the last op is merged into one before it; each by itself they are not. Compared are the outputs of the first and of
+ * the last op. */
+static void check_merged(struct program *p, bool in_place, double tolerance)
 {
-    (void)state;
-    NEEDS_GPU;
-    value_id y, dy, du;
-    struct program *p = feed_forward(&y, &dy, &du);
-    const int64_t n = (int64_t)ROWS * INNER;
+    const int last = p->n_ops - 1;
+    const value_id out[2] = {p->ops[0].out[0], p->ops[last].out[0]};
+    struct prepared *each[4];
     struct bound b;
+    float *should[2], *is;
     bind(&b, p);
-    b.memory[du] = b.memory[dy];
-    for (value_id v = 0; v < INPUTS; v++)
+    if (in_place)
+        b.memory[out[1]] = b.memory[p->ops[last].in[0]];
+    for (value_id v = 0; v < p->n_values && p->values[v].kind == VALUE_INPUT; v++)
         write_numbers(&b, v, (uint32_t)v + 1);
-    struct prepared *each[3], *all;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= last; i++) {
         each[i] = prepare(&b, i, i + 1);
         run_all(each[i], 1);
     }
-    float *y_should = read_numbers(&b, y), *du_should = read_numbers(&b, du);
-    all = prepare(&b, 0, 3);
-    assert_string_equal(gpu->about(all, 2).kernel, "merged");
-    run_all(all, 3);
-    float *y_is = read_numbers(&b, y), *du_is = read_numbers(&b, du);
-    assert_close(y_is, y_should, n, 0x1p-7);
-    assert_close(du_is, du_should, n, 0x1p-6);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
+        should[i] = read_numbers(&b, out[i]);
+    struct prepared *all = prepare(&b, 0, last + 1);
+    assert_string_equal(gpu->about(all, last).kernel, "merged");
+    run_all(all, last + 1);
+    for (int i = 0; i < 2; i++) {
+        is = read_numbers(&b, out[i]);
+        assert_close(is, should[i], shape_count(p->values[out[i]].shape), tolerance);
+        free(is);
+        free(should[i]);
+    }
+    for (int i = 0; i <= last; i++)
         gpu->release(gpu, each[i]);
     gpu->release(gpu, all);
-    free(y_should), free(du_should), free(y_is), free(du_is);
     unbind(&b);
     program_free(p);
 }
 
+/* Both round to bf16, the merged ones once less. */
+static void test_gelu_at_the_end(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(feed_forward((struct size){4096, 512, 2048}), true, 0x1p-6);
+    check_merged(feed_forward((struct size){300, 72, 136}), true, 0x1p-6);
+}
+
+static void test_gradients_of_biases(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(weights_and_bias((struct size){2048, 256, 512}), false, 2e-5);
+    check_merged(weights_and_bias((struct size){300, 72, 136}), false, 2e-5);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_gelu_at_the_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_gelu_at_the_end),
+                                       cmocka_unit_test(test_gradients_of_biases)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -17,6 +17,7 @@ enum product_end {
     END_BIAS,                       /* plus a bias (n), of the type of the result */
     END_GELU,                       /* plus bias, that is stored too, as `beside`, and GELU of it */
     END_GELU_GRAD,                  /* times the slope of GELU at `beside` */
+    END_TIMES,                      /* times `beside`: by the kernel for small products alone */
     END_BIAS_GRAD,                  /* as it is; the sum of a over k is stored too, as `beside` (m), of the type of the result */
 };
 
