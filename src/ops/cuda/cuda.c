@@ -131,6 +131,7 @@ static enum status cuda_new(struct backend **out, bool graphs, const struct cuda
     b->choices = choices;
     b->graphs = asks_for("HONE_CUDA_GRAPH", graphs);
     b->checks = asks_for("HONE_CUDA_SYNC", false);
+    b->merges = asks_for("HONE_CUDA_MERGE", true);
     b->names = asks_for("HONE_NVTX", false);
     b->lanes = lanes_asked_for();
     enum status st = cuda_find_device(&b->about, err);

@@ -53,6 +53,7 @@ struct cuda_backend {
     bool graphs;
     int lanes;                      /* rows of ops in a graph, at most */
     bool names;                     /* HONE_NVTX=1: ranges with the names of ops and phases */
+    bool merges;                    /* ops may do the work of others on the way; not with HONE_CUDA_MERGE=0 */
     bool checks;                    /* HONE_CUDA_SYNC=1: every op is waited for, and a failure named by its op */
 };
 
@@ -87,7 +88,9 @@ struct replay {                     /* ops [first, end) */
 struct prepared {
     struct cuda_call *calls;
     const struct cuda_kernel **kernels;
-    const struct bound_op *ops;
+    const struct bound_op *ops;     /* what the ops read and write; where some are merged, a list of our own (bias_grads.c) */
+    struct bound_op *own_ops;
+    struct widened_op *widened;
     int n;
     struct replay *replays;
     int n_replays;

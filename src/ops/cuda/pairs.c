@@ -1,11 +1,10 @@
-/* GELU and its gradient at the end of products, where cuBLASLt does them on the way. A program says: linear_gelu makes gelu(u) and its slope
- * at u; behind it, a product gives dy, and mul makes du = dy * slope. Where nobody else reads dy or the slope, u itself is kept in the
- * memory of the slope, the product multiplies by the slope there before it stores, and mul has nothing left to do: two sweeps over
- * large matrices less. */
+/* GELU and its gradient at the end of products. A program says: linear_gelu makes gelu(u) and its slope at u; behind it, a product gives dy,
+ * and mul makes du = dy * slope. Where nobody else reads dy or the slope, mul has nothing left to do. Of large products cuBLASLt applies
+ * GELU and multiplies by its slope before it stores, if u itself is kept in the memory of the slope: two sweeps less. Small ones
+ * have a kernel that multiplies by the slope. */
 #include "ops/cuda/products.h"
 
-/* Smaller ones have kernels that do other things at once (choosing.cu). */
-static const double LEAST_FLOPS = 6e9;
+static const double LARGE_FLOPS = 6e9, SMALL_FLOPS = 2.5e9;
 
 struct pair { int gelu, product, mul; value_id slope, dy; };
 
@@ -30,8 +29,7 @@ static int readers_of(const struct cuda_call *calls, int n, value_id v)
 static bool is_gelu(const struct cuda_call *c, value_id slope)
 {
     return c->op->kind == OP_LINEAR_GELU && c->op->n_out == 2 && c->op->out[1] == slope && c->plans[0] &&
-           c->plans[0]->product.end == END_PLAIN && dtype_is_narrow(cuda_in(c, 0)->dtype) && cuda_out(c, 1)->dtype == cuda_in(c, 0)->dtype &&
-           op_flops(c->program, c->op) > LEAST_FLOPS;
+           c->plans[0]->product.end == END_PLAIN && dtype_is_narrow(cuda_in(c, 0)->dtype) && cuda_out(c, 1)->dtype == cuda_in(c, 0)->dtype;
 }
 
 static bool is_plain_product(const struct cuda_call *c, enum dtype t)
@@ -59,7 +57,20 @@ static enum status end_with(struct cuda_backend *b, struct cuda_plan **out, cons
     return cuda_plan_product(b, out, &p, c->op->timed, err);
 }
 
-static enum status merge(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
+static enum status merge_small(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
+{
+    struct cuda_call *product = &calls[p->product];
+    struct cuda_plan *plan = NULL;
+    const enum status st = end_with(b, &plan, product, END_TIMES, err);
+    if (st != OK || plan->small_ways == 0)
+        return st;
+    product->plans[0] = plan;
+    product->beside = calls[p->gelu].out[1];
+    calls[p->mul].merged = true;
+    return OK;
+}
+
+static enum status merge_large(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
 {
     struct cuda_call *gelu = &calls[p->gelu], *product = &calls[p->product];
     struct cuda_plan *forward = NULL, *backward = NULL;
@@ -73,6 +84,13 @@ static enum status merge(struct cuda_backend *b, struct cuda_call *calls, const 
     product->beside = gelu->out[1];
     calls[p->mul].merged = true;
     return OK;
+}
+
+static enum status merge(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
+{
+    const struct cuda_call *gelu = &calls[p->gelu];
+    const double flops = op_flops(gelu->program, gelu->op);
+    return flops > LARGE_FLOPS ? merge_large(b, calls, p, err) : flops < SMALL_FLOPS ? merge_small(b, calls, p, err) : OK;
 }
 
 enum status cuda_pair_gelu(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err)

@@ -10,20 +10,29 @@ static int products_of(struct product out[CALL_PLANS], const struct cuda_call *c
     }
 }
 
-enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err)
+static enum status plan_all(struct cuda_backend *b, struct prepared *p, struct error *err)
 {
     enum status st = OK;
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < p->n && st == OK; i++) {
+        struct cuda_call *c = &p->calls[i];
         struct product products[CALL_PLANS];
-        const int wanted = products_of(products, &calls[i]);
+        const int wanted = products_of(products, c);
         for (int j = 0; j < wanted && st == OK; j++)
-            st = cuda_plan_product(b, &calls[i].plans[j], &products[j], calls[i].op->timed, err);
+            st = cuda_plan_product(b, &c->plans[j], &products[j], c->op->timed, err);
     }
-    if (st == OK)
-        st = cuda_pair_gelu(b, calls, n, err);
+    return st;
+}
+
+enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct error *err)
+{
+    enum status st = plan_all(b, p, err);
+    if (st == OK && b->merges)
+        st = cuda_pair_gelu(b, p->calls, p->n, err);
+    if (st == OK && b->merges)
+        st = cuda_merge_bias_grads(b, p, err);
     if (st == OK) {
         cuda_tune_plans(b);
-        cuda_choose_small(b, calls, n);
+        cuda_choose_small(b, p->calls, p->n);
     }
     return st;
 }

@@ -48,7 +48,7 @@ static cublasStatus_t describe(struct cuda_plan *plan)
 }
 
 static bool has_bias(enum product_end end) { return end == END_BIAS || end == END_GELU; }
-static bool has_beside(enum product_end end) { return end == END_GELU || end == END_GELU_GRAD; }
+static bool has_beside(enum product_end end) { return end == END_GELU || end == END_GELU_GRAD; }        /* a matrix */
 
 static cublasStatus_t set_pointer(struct cuda_plan *plan, cublasLtMatmulDescAttributes_t which, const void *pointer)
 {
@@ -58,10 +58,10 @@ static cublasStatus_t set_pointer(struct cuda_plan *plan, cublasLtMatmulDescAttr
 static cublasStatus_t set_epilogue(struct cuda_plan *plan, enum product_end end)
 {
     static const cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-                                                   CUBLASLT_EPILOGUE_DGELU};
+                                                   CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADB};
     const void *aligned_so = (const void *)64;          /* what matters of a pointer now is its alignment */
     cublasStatus_t s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[end], sizeof epilogues[end]);
-    if (s == CUBLAS_STATUS_SUCCESS && has_bias(end))
+    if (s == CUBLAS_STATUS_SUCCESS && (has_bias(end) || end == END_BIAS_GRAD))
         s = set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_so);
     if (s == CUBLAS_STATUS_SUCCESS && has_beside(end))
         s = set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned_so);
@@ -112,7 +112,7 @@ static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
         s = set_preferences(wishes);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = set_epilogue(plan, plan->product.end);
-    if (s == CUBLAS_STATUS_SUCCESS)
+    if (s == CUBLAS_STATUS_SUCCESS && plan->product.end != END_TIMES)
         find_ways(b, plan, wishes);
     if (s == CUBLAS_STATUS_SUCCESS && plan->n_ways == 0 && plan->product.end == END_BIAS) {
         s = set_epilogue(plan, END_PLAIN);
@@ -135,6 +135,7 @@ static struct small_products as_small(const struct product *p, struct product_me
     s.wide = p->result == F32;
     s.f16 = p->operands == F16;
     s.add = m.add;
+    s.times = p->end == END_TIMES ? m.beside : NULL;
     s.part[0].a = m.a, s.part[0].b = m.b, s.part[0].y = m.y;
     s.part[0].n = (int)p->n, s.part[0].k = (int)p->k;
     s.part[0].a_stride = (int)p->a_stride, s.part[0].b_stride = (int)p->b_stride, s.part[0].y_stride = (int)p->y_stride;
@@ -146,7 +147,7 @@ static void add_small_ways(struct cuda_backend *b, struct cuda_plan *plan)
     const struct product *p = &plan->product;
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     const struct small_products s = as_small(p, {});
-    if (p->operands == F32 || p->end != END_PLAIN || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
+    if (p->operands == F32 || (p->end != END_PLAIN && p->end != END_TIMES) || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
         return;
     plan->small_ways = cuda_small_ways(b, &s, flops);
     const int way = cuda_small_by_rule(b, &s, flops);
@@ -218,7 +219,7 @@ static cublasStatus_t by_plain_cublas(const struct cuda_call *c, const struct pr
 {
     const float one = 1, beta = m->add;
     const cudaDataType_t type = cuda_type(p->operands);
-    if (has_beside(p->end))
+    if (p->end != END_PLAIN && p->end != END_BIAS)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     return cublasGemmEx_64(c->blas, p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one,
                            m->b, type, p->b_stride, m->a, type, p->a_stride, &beta, m->y, cuda_type(p->result), p->y_stride, compute_of(p),
@@ -229,8 +230,8 @@ static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, co
 {
     const float one = 1, beta = m->add;
     cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
-    if (p->adds_bias)
-        s = set_pointer(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, m->bias);
+    if (p->adds_bias || p->product.end == END_BIAS_GRAD)
+        s = set_pointer(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->adds_bias ? m->bias : m->beside);
     if (s == CUBLAS_STATUS_SUCCESS && has_beside(p->product.end))
         s = set_pointer(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, m->beside);
     if (s != CUBLAS_STATUS_SUCCESS)

@@ -17,6 +17,8 @@ enum product_end {
     END_BIAS,                       /* plus a bias (n), of the type of the result */
     END_GELU,                       /* plus bias, that is stored too, as `beside`, and GELU of it */
     END_GELU_GRAD,                  /* times the slope of GELU at `beside` */
+    END_TIMES,                      /* times `beside`: by the kernel for small products alone */
+    END_BIAS_GRAD,                  /* as it is; the sum of a over k is stored too, as `beside` (m), of the type of the result */
 };
 
 /* y (m, n) = op(a) (m, k) op(b) (k, n) + beta y, all of them row-major; sums are f32. The memory of each is 16-byte aligned. */
@@ -61,7 +63,7 @@ void cuda_free_plans(struct cuda_backend *b);
 static inline bool cuda_plan_is_small(const struct cuda_plan *p) { return p->small_ways > 0 && p->way >= p->n_ways; }
 
 /* planning.c: plans for all products of ops, chosen by timing where ops ask for it. */
-enum status cuda_plan_calls(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
+enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct error *err);
 double cuda_saves_us(const struct cuda_call *c);
 bool cuda_is_small(const struct cuda_call *c);          /* done by the kernel for small products */
 
@@ -71,6 +73,8 @@ int cuda_loss_products(struct product *out, const struct program *p, const struc
 
 /* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where cuBLASLt can. */
 enum status cuda_pair_gelu(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
+/* bias_grads.c: products that give gradients of weights give those of biases, too. */
+enum status cuda_merge_bias_grads(struct cuda_backend *b, struct prepared *p, struct error *err);
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);

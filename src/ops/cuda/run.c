@@ -61,7 +61,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
                                          .scratch = scratch, .stream = b->stream, .blas = b->blas,
                                          .workspace = b->blas_workspace, .workspace_bytes = BLAS_WORKSPACE};
     }
-    st = cuda_plan_calls(b, p->calls, n, err);
+    st = cuda_plan_calls(b, p, err);
     if (st == OK)
         *out = p;
     else
@@ -72,8 +72,8 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    const char *other = c->merged ? "merged" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : NULL;
-    return (struct prepared_op){other ? other : p->kernels[i]->name, cuda_saves_us(c)};
+    const char *name = c->merged ? "merged" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
+    return (struct prepared_op){name, cuda_saves_us(c)};
 }
 
 static void free_events(struct prepared *p)
@@ -93,6 +93,8 @@ void cuda_release(struct backend *base, struct prepared *p)
     cudaStreamSynchronize(b->stream);
     cuda_release_replays(b, p);
     free_events(p);
+    free(p->own_ops);
+    free(p->widened);
     free(p->kernels);
     free(p->calls);
     free(p);

@@ -28,6 +28,16 @@ template <typename U> static __device__ inline void add_row(float (&v)[CHUNK], c
         v[i] += i < n ? to_float(y[i]) : 0;
 }
 
+template <typename T> static __device__ inline void multiply_row(float (&v)[CHUNK], const T *by, int n, bool whole)
+{
+    float x[CHUNK];
+    if (whole)
+        load_pack<CHUNK>(x, by);
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++)
+        v[i] *= whole ? x[i] : i < n ? to_float(by[i]) : 0;
+}
+
 /* Eight numbers of a row: n of them are in the matrix. */
 template <typename T, bool GELU>
 static __device__ inline void finish_row(const small_products &p, const small_part &s, float (&v)[CHUNK], int row, int column, int n)
@@ -44,6 +54,8 @@ static __device__ inline void finish_row(const small_products &p, const small_pa
             v[i] *= gate;
         }
     }
+    if (p.times)
+        multiply_row(v, (const T *)p.times + at, n, whole);
     if (p.add && p.wide)
         add_row(v, (const float *)s.y + at, n);
     else if (p.add)

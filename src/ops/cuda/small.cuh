@@ -19,6 +19,7 @@ struct small_part {
 /* Products y (m, n) = op(a) op(b) + bias of one m; or, summed, one product of all of them. */
 struct small_products {
     struct small_part part[SMALL_PARTS];
+    const void *times;              /* what the result is multiplied by, of the type of the operands; NULL: nothing */
     void *slope;                    /* where gelu: gelu' of the product, NULL: not wanted */
     float *partial;                 /* sums of clusters, and counters of them: given by the launch */
     unsigned *counters;

@@ -17,6 +17,13 @@ static_assert(ROOM >= TILE * SUM_STRIDE * (int)sizeof(float), "sums take the pla
 
 static __device__ inline uint32_t chunk_at(int row, int chunk) { return (uint32_t)(row * TILE * 2 + ((chunk ^ (row & 7)) << 4)); }
 
+/* So many of 16 bytes, and zeros for the others; they arrive when the copies are waited for. (__pipeline_memcpy_async branches over all
+ * numbers of zeros that there are.) */
+static __device__ inline void fetch_bytes(char *to, const void *from, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+
 /* Rows [row, row + 64) of a matrix, 64 columns from `column` on; what lies outside of (rows, columns) becomes zeros. */
 template <typename T>
 static __device__ inline void fetch_tile(char *tile, const T *from, int stride, int row, int column, int rows, int columns)
@@ -26,7 +33,7 @@ static __device__ inline void fetch_tile(char *tile, const T *from, int stride, 
         const int at = i * TILE_THREADS + threadIdx.x, r = at / ROW_CHUNKS, c = at % ROW_CHUNKS, left = columns - column - c * CHUNK;
         const int there = row + r < rows && left > 0 ? (left < CHUNK ? left : CHUNK) : 0;
         const T *source = there ? from + (int64_t)(row + r) * stride + column + c * CHUNK : from;
-        __pipeline_memcpy_async(tile + chunk_at(r, c), source, 16, 16 - there * sizeof(T));
+        fetch_bytes(tile + chunk_at(r, c), source, there * (int)sizeof(T));
     }
 }
 
