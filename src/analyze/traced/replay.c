@@ -310,9 +310,7 @@ static void find_stream_waits(struct replay *r)
     const int n_streams = list_streams(v->trace, streams);
     int64_t *stream_end = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_end);
     int32_t *stream_last = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *stream_last);
-    r->waits_for = malloc(((size_t)v->n_device + 1) * sizeof *r->waits_for);
-    if (!r->waits_for)
-        abort();
+    r->waits_for = xrealloc(NULL, ((size_t)v->n_device + 1) * sizeof *r->waits_for);
     for (int t = 0; t <= v->trace->n_tracks; t++)
         stream_end[t] = INT64_MIN / 2, stream_last[t] = -1;
     for (int32_t d = 0; d < v->n_device; d++) {
