@@ -50,8 +50,8 @@ static void print_op(const struct program *p, int at, FILE *to)
     for (int i = 0; i < op->n_out; i++)
         fprintf(to, " %%%d", op->out[i]);
     const struct value *v = &p->values[op->out[0]];
-    fprintf(to, "  %s %s%s%s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, v->dtype == F32 ? "" : dtype_name(v->dtype),
-            v->dtype == F32 ? "" : " ", shape_text(v->shape, shape), op_flops(p, op) / 1e6, op_bytes(p, op) / 1e6, op->made_by,
+    fprintf(to, "  %s %s%s%s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, dtype_is_narrow(v->dtype) ? dtype_name(v->dtype) : "",
+            dtype_is_narrow(v->dtype) ? " " : "", shape_text(v->shape, shape), op_flops(p, op) / 1e6, op_bytes(p, op) / 1e6, op->made_by,
             op->timed ? " timed" : "");
 }
 

@@ -157,6 +157,9 @@ static inline struct exec *check_curve(struct program *p, const struct safetenso
     assert_int_equal(tensor(s, "", "losses")->dim[0], STEPS);
     struct exec *e = new_exec(p, b);
     write_parameters(e, s);
+    const float scale = 0x1p10f;        /* less than is tried first: no step is left out */
+    if (p->loss_scale != NO_VALUE)
+        exec_write(e, p->loss_scale, &scale);
     for (int step = 1; step <= STEPS; step++) {
         exec_write(e, exec_program(e)->tokens, batch_of(tokens, step));
         exec_write(e, exec_program(e)->targets, batch_of(targets, step));
