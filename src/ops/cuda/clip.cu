@@ -119,7 +119,7 @@ static int squares_touches(const struct cuda_call *c, int piece, struct lane_tou
     return to - from + 1;
 }
 
-const struct cuda_pieces cuda_squares_pieces = {OP_SUM_SQUARES, squares_pieces, squares_piece_launch, squares_touches, NULL};
+const struct cuda_pieces cuda_squares_pieces = {OP_SUM_SQUARES, squares_pieces, squares_piece_launch, squares_touches, NULL, NULL};
 
 /* ---- clipping ---- */
 

@@ -112,6 +112,19 @@ void cuda_release(struct backend *b, struct prepared *p);
 enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, int piece, const struct cuda_call *call, struct error *err);
 enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
 
+/* items.c: the ops of a replay and the pieces of ops, in their order; what is theirs alone is allocated for the replay. */
+struct cuda_piece { int op, piece; };       /* op: of the list that is prepared; piece -1: all of it */
+struct cuda_items {
+    struct cuda_call *calls;        /* (ops of the replay), as they are but for memory of their own */
+    struct cuda_piece *pieces;      /* (n) */
+    struct lane_item *list;         /* (n) */
+    struct lane_touch *touches;
+    int n;
+};
+/* False: there is no memory; what there is is to be released. */
+bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r);
+void cuda_items_release(struct cuda_items *items);
+
 /* graph.c: one by one for the first time, as a graph from the second. */
 enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err);
 void cuda_release_replays(struct cuda_backend *b, struct prepared *p);

@@ -309,4 +309,4 @@ static int grad_touches(const struct cuda_call *c, int piece, struct lane_touch 
     return 4;
 }
 
-const struct cuda_pieces cuda_embed_grad_pieces = {OP_EMBED_GRAD, grad_pieces, grad_piece_launch, grad_touches, grad_own};
+const struct cuda_pieces cuda_embed_grad_pieces = {OP_EMBED_GRAD, grad_pieces, grad_piece_launch, grad_touches, grad_own, NULL};

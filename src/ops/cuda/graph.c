@@ -4,7 +4,7 @@
  * these cannot be had, it has one. Either way the bits are the same: an op does the same wherever it runs. */
 #include <stdlib.h>
 
-#include "ops/cuda/products.h"
+#include "ops/cuda/cuda_int.h"
 
 static struct replay *find_replay(struct prepared *p, int first, int end)
 {
@@ -48,134 +48,37 @@ void cuda_release_replays(struct cuda_backend *b, struct prepared *p)
 
 /* ---- several lanes ---- */
 
-struct piece { int op, piece; };    /* op: of the list that is prepared; piece -1: all of it */
-
 /* What a capture needs: its ops and pieces of ops, the plan of their lanes, and events between these. */
 struct capture {
     struct cuda_backend *b;
     const struct prepared *p;
     struct replay *r;
-    struct cuda_call *calls;        /* (ops), as they are but for what is their own */
-    struct piece *pieces;           /* (n) */
-    struct lane_item *items;        /* (n) */
-    struct lane_touch *touches;
-    int n;
+    struct cuda_items items;
     struct lane_plan plan;
     cudaEvent_t *done;              /* (n + LANES_MOST): of those that are awaited; of all lanes: where the first begins, the others end */
 };
 
 static void capture_release(struct capture *c)
 {
-    for (int i = 0; c->done && i < c->n + LANES_MOST; i++)
+    for (int i = 0; c->done && i < c->items.n + LANES_MOST; i++)
         if (c->done[i])
             cudaEventDestroy(c->done[i]);
     free(c->done);
-    free(c->calls);
-    free(c->pieces);
-    free(c->items);
-    free(c->touches);
+    cuda_items_release(&c->items);
     lanes_release(&c->plan);
-}
-
-static const struct cuda_pieces *pieces_of(const struct capture *c, int op) { return cuda_pieces_of(c->p->ops[op].op->kind); }
-
-static int count_pieces(const struct capture *c, int op)
-{
-    const struct cuda_pieces *s = pieces_of(c, op);
-    return s ? s->count(c->p->ops[op].program, c->p->ops[op].op) : 1;
-}
-
-static size_t own_bytes(const struct capture *c, int op)
-{
-    const struct cuda_pieces *s = pieces_of(c, op);
-    const size_t bytes = s && s->own && count_pieces(c, op) > 1 ? s->own(c->p->ops[op].program, c->p->ops[op].op) : 0;
-    return (bytes + 255) / 256 * 256;
-}
-
-/* Calls with what is their own, in one memory for all. */
-static bool make_calls(struct capture *c)
-{
-    const int first = c->r->first, n = c->r->end - first;
-    size_t bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += own_bytes(c, first + i);
-    c->calls = calloc((size_t)n + 1, sizeof *c->calls);
-    c->r->own = bytes ? cuda_alloc(&c->b->base, bytes) : NULL;
-    if (!c->calls || (bytes && !c->r->own))
-        return false;
-    char *at = c->r->own;
-    for (int i = 0; i < n; i++) {
-        const size_t own = own_bytes(c, first + i);
-        c->calls[i] = c->p->calls[first + i];
-        c->calls[i].own = own ? at : NULL;
-        at += own;
-    }
-    return true;
-}
-
-static bool make_room(struct capture *c)
-{
-    size_t pieces = 0, touches = 0;
-    for (int i = c->r->first; i < c->r->end; i++) {
-        const struct op *op = c->p->ops[i].op;
-        const size_t n = (size_t)count_pieces(c, i);
-        pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2);
-    }
-    c->pieces = calloc(pieces + 1, sizeof *c->pieces);
-    c->items = calloc(pieces + 1, sizeof *c->items);
-    c->touches = calloc(touches + 1, sizeof *c->touches);
-    return c->pieces && c->items && c->touches;
-}
-
-/* Of a product that does a part of another op's work, that too: where it writes the other's result, its list of outputs has it already. */
-static int touches_of_op(const struct capture *c, int op, struct lane_touch *out)
-{
-    const struct bound_op *b = &c->p->ops[op];
-    const struct cuda_call *call = &c->p->calls[op];
-    const struct value *values = b->program->values;
-    int n = 0;
-    for (int i = 0; i < b->op->n_in; i++)
-        out[n++] = (struct lane_touch){b->in[i], value_bytes(&values[b->op->in[i]]), false};
-    for (int i = 0; i < b->op->n_out; i++)
-        out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
-    if (call->beside && call->plans[0]->product.end != END_BIAS_GRAD)
-        out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
-    return n;
-}
-
-/* Ops whose work others do are not among them. */
-static void list_items(struct capture *c)
-{
-    struct lane_touch *at = c->touches;
-    for (int i = c->r->first; i < c->r->end; i++) {
-        const struct bound_op *b = &c->p->ops[i];
-        const struct cuda_kernel *k = c->p->kernels[i];
-        const int n = c->p->calls[i].merged ? 0 : count_pieces(c, i);
-        for (int j = 0; j < n; j++, c->n++) {
-            const int touched = n > 1 ? pieces_of(c, i)->touches(&c->calls[i - c->r->first], j, at) : touches_of_op(c, i, at);
-            c->pieces[c->n] = (struct piece){i, n > 1 ? j : -1};
-            c->items[c->n] = (struct lane_item){at, touched, k->scratch ? k->scratch(b->program, b->op) : 0,
-                                                lanes_guess_us(b->program, b->op) / n};
-            at += touched;
-        }
-    }
 }
 
 static bool make_plan(struct capture *c)
 {
-    if (!make_calls(c) || !make_room(c))
-        return false;
-    list_items(c);
-    return lanes_plan(&c->plan, c->items, c->n, c->b->lanes);
+    return cuda_items_make(&c->items, c->b, c->p, c->r) && lanes_plan(&c->plan, c->items.list, c->items.n, c->b->lanes);
 }
 
 static bool make_events(struct capture *c)
 {
-    c->done = calloc((size_t)c->n + LANES_MOST, sizeof *c->done);
+    c->done = calloc((size_t)c->items.n + LANES_MOST, sizeof *c->done);
     bool made = c->done;
-    for (int i = 0; i < c->n + LANES_MOST && made; i++)
-        if (i >= c->n || c->plan.places[i].awaited)
+    for (int i = 0; i < c->items.n + LANES_MOST && made; i++)
+        if (i >= c->items.n || c->plan.places[i].awaited)
             made = cudaEventCreateWithFlags(&c->done[i], cudaEventDisableTiming) == cudaSuccess;
     return made;
 }
@@ -214,7 +117,7 @@ static cudaStream_t stream_of(const struct capture *c, int lane) { return lane ?
 /* The call as it runs in a lane. */
 static struct cuda_call call_in(const struct capture *c, int op, int lane)
 {
-    struct cuda_call call = c->calls[op - c->r->first];
+    struct cuda_call call = c->items.calls[op - c->r->first];
     if (lane) {
         call.stream = c->b->sides[lane].stream;
         call.workspace = c->b->sides[lane].workspace;
@@ -233,7 +136,7 @@ static cudaError_t hand_over(const struct capture *c, int event, int from, int t
 static enum status start_in_lane(const struct capture *c, int i, struct error *err)
 {
     const struct lane_place *at = &c->plan.places[i];
-    const struct piece what = c->pieces[i];
+    const struct cuda_piece what = c->items.pieces[i];
     const cudaStream_t stream = stream_of(c, at->lane);
     const struct cuda_call call = call_in(c, what.op, at->lane);
     cudaError_t e = cudaSuccess;
@@ -255,12 +158,12 @@ static enum status start_in_lanes(const struct capture *c, struct error *err)
     enum status st = OK;
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
-            st = cuda_said(hand_over(c, c->n, 0, l), err, "the start of a lane");
-    for (int k = 0; k < c->n && st == OK; k++)
+            st = cuda_said(hand_over(c, c->items.n, 0, l), err, "the start of a lane");
+    for (int k = 0; k < c->items.n && st == OK; k++)
         st = start_in_lane(c, c->plan.order[k], err);
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
-            st = cuda_said(hand_over(c, c->n + l, l, 0), err, "the end of a lane");
+            st = cuda_said(hand_over(c, c->items.n + l, l, 0), err, "the end of a lane");
     return st;
 }
 

@@ -44,6 +44,7 @@ struct cuda_pieces {
     /* Lists what a piece touches, beside scratch; at most one for each input and output of the op, and two more. Returns how many. */
     int (*touches)(const struct cuda_call *c, int piece, struct lane_touch *out);
     size_t (*own)(const struct program *p, const struct op *op);        /* bytes that stay from piece to piece; NULL: none */
+    size_t (*scratch)(const struct program *p, const struct op *op, int piece);     /* NULL: what the op needs as a whole */
 };
 
 struct cuda_kernel {
@@ -61,7 +62,7 @@ extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
 /* Of the ops that can run in pieces. */
-extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces;
+extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_head_pieces;
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline struct lane_touch cuda_touch_in(const struct cuda_call *c, int i)
