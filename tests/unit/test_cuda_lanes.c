@@ -9,8 +9,7 @@ struct list {
     struct program *p;
     float memory[2048];
     float *at[VALUES];
-    struct bound_op ops[OPS];
-    size_t scratch[OPS];
+    struct lane_item items[OPS];
     int n;
 };
 
@@ -27,41 +26,23 @@ static value_id value(struct list *l, int at, int count)
     return v;
 }
 
-static struct op *some_op(struct list *l, enum op_kind kind, int n_in, int n_out)
+/* Reads the first n_in of the values and writes the others. */
+static int item(struct list *l, int n_in, int n, const value_id *values)
 {
-    struct arena *memory = &l->p->arena;
-    struct op *op = arena_alloc(memory, sizeof *op);
-    *op = (struct op){.kind = kind, .n_in = n_in, .n_out = n_out, .in = arena_alloc(memory, (size_t)n_in * sizeof(value_id)),
-                      .out = arena_alloc(memory, (size_t)n_out * sizeof(value_id))};
-    return op;
+    struct lane_touch *touches = arena_alloc(&l->p->arena, (size_t)n * sizeof *touches);
+    for (int i = 0; i < n; i++)
+        touches[i] = (struct lane_touch){l->at[values[i]], value_bytes(&l->p->values[values[i]]), i >= n_in};
+    l->items[l->n] = (struct lane_item){touches, n, 0, 3};
+    return l->n++;
 }
 
-static void bind(struct list *l, struct op *op)
-{
-    struct bound_op *b = &l->ops[l->n++];
-    *b = (struct bound_op){l->p, op, arena_alloc(&l->p->arena, (size_t)op->n_in * sizeof(void *)),
-                           arena_alloc(&l->p->arena, (size_t)op->n_out * sizeof(void *))};
-    for (int i = 0; i < op->n_in; i++)
-        b->in[i] = l->at[op->in[i]];
-    for (int i = 0; i < op->n_out; i++)
-        b->out[i] = l->at[op->out[i]];
-}
-
-/* to = a * b; returns its place in the list. */
-static int mul(struct list *l, value_id a, value_id b, value_id to)
-{
-    struct op *op = some_op(l, OP_MUL, 2, 1);
-    op->in[0] = a;
-    op->in[1] = b;
-    op->out[0] = to;
-    bind(l, op);
-    return l->n - 1;
-}
+/* Reads a and b, writes `to`. */
+static int mul(struct list *l, value_id a, value_id b, value_id to) { return item(l, 2, 3, (value_id[]){a, b, to}); }
 
 static struct lane_plan planned(const struct list *l, int lanes)
 {
     struct lane_plan plan;
-    assert_true(lanes_plan(&plan, l->ops, l->scratch, l->n, lanes));
+    assert_true(lanes_plan(&plan, l->items, l->n, lanes));
     return plan;
 }
 
@@ -74,13 +55,13 @@ static bool (*find_before(const struct lane_plan *plan))[OPS]
     int last[LANES_MOST] = {-1, -1, -1, -1};
     for (int k = 0; k < plan->n; k++) {
         const int i = plan->order[k];
-        const struct lane_op *op = &plan->ops[i];
+        const struct lane_place *op = &plan->places[i];
         assert_int_equal(op->after[op->lane], -1);
         for (int lane = 0; lane < LANES_MOST; lane++) {
             const int j = lane == op->lane ? last[lane] : op->after[lane];
             if (j < 0)
                 continue;
-            assert_true(lane == op->lane || plan->ops[j].awaited);
+            assert_true(lane == op->lane || plan->places[j].awaited);
             before[i][j] = true;
             for (int m = 0; m < plan->n; m++)
                 before[i][m] |= before[j][m];
@@ -90,26 +71,19 @@ static bool (*find_before(const struct lane_plan *plan))[OPS]
     return before;
 }
 
-static bool touch(const struct bound_op *a, bool a_out, const struct bound_op *b, bool b_out)
+static bool must_keep_order(const struct lane_item *a, const struct lane_item *b)
 {
-    for (int i = 0; i < (a_out ? a->op->n_out : a->op->n_in); i++)
-        for (int j = 0; j < (b_out ? b->op->n_out : b->op->n_in); j++) {
-            const char *x = a_out ? a->out[i] : a->in[i], *y = b_out ? b->out[j] : b->in[j];
-            const size_t nx = value_bytes(&a->program->values[a_out ? a->op->out[i] : a->op->in[i]]);
-            const size_t ny = value_bytes(&b->program->values[b_out ? b->op->out[j] : b->op->in[j]]);
-            if (x < y + ny && y < x + nx)
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < b->n; j++) {
+            const char *x = a->touches[i].at, *y = b->touches[j].at;
+            if ((a->touches[i].written || b->touches[j].written) && x < y + b->touches[j].bytes && y < x + a->touches[i].bytes)
                 return true;
         }
     return false;
 }
 
-static bool must_keep_order(const struct bound_op *a, const struct bound_op *b)
-{
-    return touch(a, true, b, true) || touch(a, true, b, false) || touch(a, false, b, true);
-}
-
 /* Every op has one place, in the order too; what shares memory keeps its order; scratch is there. Returns how many lanes have ops. */
-static int check_plan(const struct bound_op *ops, const size_t *scratch, const struct lane_plan *plan)
+static int check_plan(const struct lane_item *items, const struct lane_plan *plan)
 {
     bool(*before)[OPS] = find_before(plan), seen[OPS] = {false};
     int used = 0;
@@ -118,10 +92,10 @@ static int check_plan(const struct bound_op *ops, const size_t *scratch, const s
         assert_true(i >= 0 && i < plan->n && !seen[i]);
         seen[i] = true;
         for (int j = 0; j < i; j++)
-            if (must_keep_order(&ops[j], &ops[i]) && !before[i][j])
+            if (must_keep_order(&items[j], &items[i]) && !before[i][j])
                 fail_msg("op %d may begin before op %d is done, and they share memory", i, j);
-        assert_true(plan->used[plan->ops[i].lane] && scratch[i] <= plan->scratch[plan->ops[i].lane]);
-        assert_true(scratch[i] <= LANE_SCRATCH || plan->ops[i].lane == 0);
+        assert_true(plan->used[plan->places[i].lane] && items[i].scratch <= plan->scratch[plan->places[i].lane]);
+        assert_true(items[i].scratch <= LANE_SCRATCH || plan->places[i].lane == 0);
     }
     for (int lane = 0; lane < LANES_MOST; lane++)
         used += plan->used[lane];
@@ -145,7 +119,7 @@ static void test_hazards(void **state)
     for (int lanes = 1; lanes <= LANES_MOST; lanes++) {
         struct lane_plan plan = planned(&l, lanes);
         bool(*before)[OPS] = find_before(&plan);
-        check_plan(l.ops, l.scratch, &plan);
+        check_plan(l.items, &plan);
         assert_true(before[1][0] && before[2][1] && before[3][1]);
         if (lanes > 1)
             assert_true(!before[4][0] && !before[0][4]);
@@ -171,12 +145,12 @@ static void test_chain_goes_on(void **state)
         before = next;
     }
     struct lane_plan plan = planned(&l, 2), alone = planned(&l, 1);
-    assert_int_equal(check_plan(l.ops, l.scratch, &plan), 2);
-    assert_int_equal(check_plan(l.ops, l.scratch, &alone), 1);
+    assert_int_equal(check_plan(l.items, &plan), 2);
+    assert_int_equal(check_plan(l.items, &alone), 1);
     for (int i = 0; i < LINKS; i++) {
-        assert_int_equal(plan.ops[chain[i]].lane, 0);
-        assert_int_equal(plan.ops[chain[i]].after[1], -1);
-        assert_true(i + 1 == LINKS || plan.ops[beside[i]].lane == 1);
+        assert_int_equal(plan.places[chain[i]].lane, 0);
+        assert_int_equal(plan.places[chain[i]].after[1], -1);
+        assert_true(i + 1 == LINKS || plan.places[beside[i]].lane == 1);
     }
     assert_true(plan.us < 0.7 * alone.us);
     lanes_release(&plan);
@@ -192,10 +166,10 @@ static void test_large_scratch_stays_in_the_first(void **state)
     const value_id x = value(&l, 0, 16);
     for (int i = 1; i <= 20; i++) {
         mul(&l, x, x, value(&l, 16 * i, 16));
-        l.scratch[i - 1] = i % 2 ? LANE_SCRATCH + 1 : LANE_SCRATCH;
+        l.items[i - 1].scratch = i % 2 ? LANE_SCRATCH + 1 : LANE_SCRATCH;
     }
     struct lane_plan plan = planned(&l, 3);
-    assert_int_equal(check_plan(l.ops, l.scratch, &plan), 3);
+    assert_int_equal(check_plan(l.items, &plan), 3);
     assert_int_equal(plan.scratch[1], LANE_SCRATCH);
     lanes_release(&plan);
     program_free(l.p);
@@ -225,13 +199,13 @@ static void random_list(struct list *l, uint64_t seed)
         value(l, pick(seed, &at, room - 1), 1 + pick(seed, &at, room < 64 ? room : 63) % 63);
     const int n = 1 + pick(seed, &at, OPS);
     for (int k = 0; k < n; k++) {
-        struct op *op = some_op(l, OP_MUL, 2, 1 + pick(seed, &at, 3));
-        for (int i = 0; i < op->n_in; i++)
-            op->in[i] = pick(seed, &at, VALUES);
-        for (int i = 0; i < op->n_out; i++)
-            op->out[i] = pick(seed, &at, VALUES);
-        l->scratch[l->n] = pick(seed, &at, 8) ? (size_t)pick(seed, &at, 1000) : LANE_SCRATCH + 1;
-        bind(l, op);
+        value_id values[8];
+        const int touched = 2 + pick(seed, &at, 6), n_in = pick(seed, &at, touched);
+        for (int i = 0; i < touched; i++)
+            values[i] = pick(seed, &at, VALUES);
+        item(l, n_in, touched, values);
+        l->items[k].scratch = pick(seed, &at, 8) ? (size_t)pick(seed, &at, 1000) : LANE_SCRATCH + 1;
+        l->items[k].us = 1 + pick(seed, &at, 20);
     }
 }
 
@@ -244,7 +218,7 @@ static void test_any_list(void **state)
         random_list(l, seed);
         for (int lanes = 1; lanes <= LANES_MOST; lanes++) {
             struct lane_plan plan = planned(l, lanes);
-            const int n = check_plan(l->ops, l->scratch, &plan);
+            const int n = check_plan(l->items, &plan);
             assert_true(n <= lanes);
             used = n > used ? n : used;
             lanes_release(&plan);
@@ -258,43 +232,40 @@ static void test_any_list(void **state)
 /* ---- a training step ---- */
 
 /* The step as the executor binds it, in memory that is not there: nobody looks into it. */
-static int bind_step(struct program *p, struct bound_op *ops)
+static int items_of_step(struct program *p, struct lane_item *items)
 {
     struct memory_plan plan;
     char **at = xcalloc((size_t)p->n_values, sizeof *at), *next = (char *)((uintptr_t)1 << 40), *workspace = (char *)((uintptr_t)1 << 44);
-    int n = 0;
     pass_memory_plan(p, &plan);
     for (int v = 0; v < p->n_values; v++) {
         at[v] = plan.offset[v] == SIZE_MAX ? next : workspace + plan.offset[v];
         next += plan.offset[v] == SIZE_MAX ? (value_bytes(&p->values[v]) + 63) / 64 * 64 : 0;
     }
     for (int i = 0; i < p->n_ops; i++) {
-        struct op *op = &p->ops[i];
-        struct bound_op *b = &ops[n++];
-        assert_true(n <= OPS);
-        *b = (struct bound_op){p, op, arena_alloc(&p->arena, (size_t)op->n_in * sizeof(void *)),
-                               arena_alloc(&p->arena, (size_t)op->n_out * sizeof(void *))};
-        for (int k = 0; k < op->n_in; k++)
-            b->in[k] = at[op->in[k]];
-        for (int k = 0; k < op->n_out; k++)
-            b->out[k] = at[op->out[k]];
+        const struct op *op = &p->ops[i];
+        struct lane_touch *touches = arena_alloc(&p->arena, (size_t)(op->n_in + op->n_out) * sizeof *touches);
+        for (int k = 0; k < op->n_in + op->n_out; k++) {
+            const value_id v = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
+            touches[k] = (struct lane_touch){at[v], value_bytes(&p->values[v]), k >= op->n_in};
+        }
+        assert_true(i < OPS);
+        items[i] = (struct lane_item){touches, op->n_in + op->n_out, 0, lanes_guess_us(p, op)};
     }
     memory_plan_release(&plan);
     free(at);
-    return n;
+    return p->n_ops;
 }
 
 static double guessed_us(const struct small_model *m, int linger, int lanes)
 {
-    static const size_t no_scratch[OPS] = {0};
     const struct optimizer_settings settings = small_settings();
     struct program *p = optimized_training(*m, &settings, PASS_SET_ALL & ~(one_pass("mixed-precision") | one_pass("recompute")), NULL, NULL);
-    struct bound_op ops[OPS];
+    struct lane_item items[OPS];
     struct lane_plan plan;
     p->linger = linger;
-    const int n = bind_step(p, ops);
-    assert_true(lanes_plan(&plan, ops, no_scratch, n, lanes));
-    assert_int_equal(check_plan(ops, no_scratch, &plan), lanes);
+    const int n = items_of_step(p, items);
+    assert_true(lanes_plan(&plan, items, n, lanes));
+    assert_int_equal(check_plan(items, &plan), lanes);
     const double us = plan.us;
     lanes_release(&plan);
     program_free(p);

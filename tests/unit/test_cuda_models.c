@@ -117,6 +117,20 @@ static void test_lanes_change_no_bit(void **state)
     wide->free(wide);
 }
 
+/* Large enough for ops to run in pieces: gradients of the ids that are sorted early, squares that are summed as gradients come. */
+static void test_pieces_change_no_bit(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    const struct small_model m = {"large", 4, {.arch = ARCH_LLAMA, .vocab = 3000, .dim = 256, .layers = 2, .heads = 4, .kv_heads = 4,
+                                               .ffn = 640, .seq = 128, .rope_base = 10000, .norm_eps = 1e-6}};
+    struct trained a = train_program(lingering(m), &m, gpu, false), b = train_program(lingering(m), &m, gpu_plain, false);
+    assert_memory_equal(a.metrics, b.metrics, BESIDE_STEPS * METRICS * sizeof(float));
+    assert_same_weights(a.exec, b.exec, 0, m.name);
+    exec_free(a.exec);
+    exec_free(b.exec);
+}
+
 /* The host runs ahead: nothing is read until the end, and what it wrote from is its own again at once. */
 static void test_batches_ahead_change_no_bit(void **state)
 {
@@ -257,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_two_runs_are_equal),
         cmocka_unit_test(test_graphs_change_no_bit),
         cmocka_unit_test(test_lanes_change_no_bit),
+        cmocka_unit_test(test_pieces_change_no_bit),
         cmocka_unit_test(test_batches_ahead_change_no_bit),
         cmocka_unit_test(test_measuring_changes_no_bit),
         cmocka_unit_test(test_narrow_curves),

@@ -48,13 +48,14 @@ static __global__ void squares_totals(float *to, const double *parts, const __gr
         to[blockIdx.x] = (float)sum;
 }
 
-static void sum_squares_launch(const struct cuda_call *c)
+/* Of the inputs [from, to). */
+static void squares_launch(const struct cuda_call *c, int from, int to)
 {
-    for (int at = 0; at < c->op->n_in;) {
+    for (int at = from; at < to;) {
         struct items<struct squares> all;
         unsigned blocks = 0;
         const int first = at;
-        for (all.n = 0; at < c->op->n_in && all.n < all.MOST; at++, all.n++) {
+        for (all.n = 0; at < to && all.n < all.MOST; at++, all.n++) {
             const int64_t n = in_count(c, at);
             all.item[all.n] = {in_floats(c, at), n, blocks, squares_blocks(n)};
             blocks += squares_blocks(n);
@@ -64,6 +65,8 @@ static void sum_squares_launch(const struct cuda_call *c)
     }
 }
 
+static void sum_squares_launch(const struct cuda_call *c) { squares_launch(c, 0, c->op->n_in); }
+
 static size_t sum_squares_scratch(const struct program *p, const struct op *op)
 {
     size_t blocks = 0;              /* of all, though those of one launch alone are needed at once */
@@ -71,6 +74,52 @@ static size_t sum_squares_scratch(const struct program *p, const struct op *op)
         blocks += squares_blocks(shape_count(p->values[op->in[i]].shape));
     return blocks * sizeof(double);
 }
+
+/* ---- in pieces: gradients of the last layers are there long before those of the first, and still in the cache ---- */
+
+enum { SQUARES_PIECES = 8 };
+static const size_t SQUARES_PIECE = (size_t)4 << 20;        /* bytes; of less than that a piece wins nothing */
+
+static size_t squares_bytes(const struct program *p, const struct op *op, int to)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < to; i++)
+        bytes += value_bytes(&p->values[op->in[i]]);
+    return bytes;
+}
+
+static int squares_pieces(const struct program *p, const struct op *op)
+{
+    const size_t most = squares_bytes(p, op, op->n_in) / SQUARES_PIECE;
+    const int n = most < SQUARES_PIECES ? (int)most : (int)SQUARES_PIECES;
+    return n < 1 ? 1 : n < op->n_in ? n : op->n_in;
+}
+
+/* Piece i begins with the first input that begins behind i of so many equal parts of all bytes. There may be no input in it. */
+static int squares_begin(const struct cuda_call *c, int piece)
+{
+    const size_t all = squares_bytes(c->program, c->op, c->op->n_in), pieces = (size_t)squares_pieces(c->program, c->op);
+    int i = 0;
+    while (i < c->op->n_in && squares_bytes(c->program, c->op, i) < all / pieces * (size_t)piece)
+        i++;
+    return (size_t)piece == pieces ? c->op->n_in : i;
+}
+
+static void squares_piece_launch(const struct cuda_call *c, int piece)
+{
+    squares_launch(c, squares_begin(c, piece), squares_begin(c, piece + 1));
+}
+
+static int squares_touches(const struct cuda_call *c, int piece, struct lane_touch *out)
+{
+    const int from = squares_begin(c, piece), to = squares_begin(c, piece + 1);
+    for (int i = from; i < to; i++)
+        out[i - from] = cuda_touch_in(c, i);
+    out[to - from] = {out_floats(c, 0) + from, (size_t)(to - from) * sizeof(float), true};
+    return to - from + 1;
+}
+
+const struct cuda_pieces cuda_squares_pieces = {OP_SUM_SQUARES, squares_pieces, squares_piece_launch, squares_touches, NULL, NULL};
 
 /* ---- clipping ---- */
 

@@ -37,7 +37,7 @@ struct cuda_staging {
 /* A row of ops beside the main one, with what they need for themselves. */
 struct cuda_side {
     cudaStream_t stream;
-    void *workspace;                /* BLAS_WORKSPACE bytes */
+    void *workspace;                /* BLAS_WORKSPACE bytes, and COUNTERS */
 };
 
 struct cuda_backend {
@@ -45,7 +45,7 @@ struct cuda_backend {
     struct cuda_device about;
     cudaStream_t stream;            /* everything but copies to the device begins and ends in it, in order */
     cublasHandle_t blas;            /* NULL until ops are prepared */
-    void *blas_workspace;           /* BLAS_WORKSPACE bytes */
+    void *blas_workspace;           /* BLAS_WORKSPACE bytes, and COUNTERS */
     struct cuda_plan *plans;        /* a list of all products that were asked for */
     const struct cuda_choices *choices;     /* where what was timed is remembered */
     struct cuda_side sides[LANES_MOST];     /* [0] is not used: lane 0 is the stream above */
@@ -83,6 +83,7 @@ struct replay {                     /* ops [first, end) */
     int first, end;
     cudaGraphExec_t graph;          /* NULL: were run once */
     void *scratch[LANES_MOST];      /* of the lanes beside the main one */
+    void *own;                      /* of the ops that run in pieces */
 };
 
 struct prepared {
@@ -99,6 +100,7 @@ struct prepared {
 
 /* run.c */
 const char *cuda_kernel_of(enum op_kind kind);
+const struct cuda_pieces *cuda_pieces_of(enum op_kind kind);        /* NULL: it runs in one */
 enum status cuda_finish(struct backend *b, struct error *err);
 enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err);
 enum status cuda_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,
@@ -106,9 +108,22 @@ enum status cuda_prepare(struct backend *b, struct prepared **out, const struct 
 struct prepared_op cuda_about(const struct prepared *p, int i);
 enum status cuda_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
 void cuda_release(struct backend *b, struct prepared *p);
-/* Starts op i, as `call` has it; and ops [first, end), one by one. */
-enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err);
+/* Starts a piece of op i (-1: the whole op), as `call` has it; and ops [first, end), one by one. */
+enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, int piece, const struct cuda_call *call, struct error *err);
 enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
+
+/* items.c: the ops of a replay and the pieces of ops, in their order; what is theirs alone is allocated for the replay. */
+struct cuda_piece { int op, piece; };       /* op: of the list that is prepared; piece -1: all of it */
+struct cuda_items {
+    struct cuda_call *calls;        /* (ops of the replay), as they are but for memory of their own */
+    struct cuda_piece *pieces;      /* (n) */
+    struct lane_item *list;         /* (n) */
+    struct lane_touch *touches;
+    int n;
+};
+/* False: there is no memory; what there is is to be released. */
+bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r);
+void cuda_items_release(struct cuda_items *items);
 
 /* graph.c: one by one for the first time, as a graph from the second. */
 enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err);

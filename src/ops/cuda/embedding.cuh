@@ -5,7 +5,7 @@
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/row_parts.cuh"
 
-enum { FEW_IDS = 1024 };            /* up to so many, going through all of them in every block takes less than sorting */
+enum { FEW_IDS = 256 };             /* up to so many, going through all of them in every block takes less than sorting */
 
 /* embedding_grad.cu */
 void launch_sorted_embed_grad(const struct cuda_call *c);

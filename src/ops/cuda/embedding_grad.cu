@@ -236,22 +236,77 @@ size_t sorted_embed_grad_scratch(const struct program *p, const struct op *op)
     return n > FEW_IDS ? s.order + s.start + 2 * s.parts : 0;
 }
 
-void launch_sorted_embed_grad(const struct cuda_call *c)
+/* Where everything is. What is sorted lies in memory of the op's own where it has some: then it may have been sorted long before. */
+static struct windows windows_of(const struct cuda_call *c, int32_t **order, int32_t **start)
 {
     const struct shape table = cuda_in(c, 0)->shape;
-    const int64_t vocab = table.dim[0], width = table.dim[1], n = in_count(c, 1), windows = divide_up(n, WINDOW);
-    const struct sorted_sizes s = sorted_sizes(n, vocab, width);
-    char *room = (char *)c->scratch;
-    int32_t *order = (int32_t *)room, *start = (int32_t *)(room + s.order);
-    const struct windows a = {out_floats(c, 0), (float *)(room + s.order + s.start), (float *)(room + s.order + s.start + s.parts), order,
-                              start, (const int32_t *)c->in[1], (int32_t)vocab, width};
-    sort_places<<<(unsigned)divide_up(vocab, DIGITS), SORT_THREADS, 0, c->stream>>>(order, start, a.ids, (int32_t)n, (int32_t)vocab);
+    const struct sorted_sizes s = sorted_sizes(in_count(c, 1), table.dim[0], table.dim[1]);
+    char *sorted = (char *)(c->own ? c->own : c->scratch), *parts = c->own ? (char *)c->scratch : sorted + s.order + s.start;
+    *order = (int32_t *)sorted;
+    *start = (int32_t *)(sorted + s.order);
+    return {out_floats(c, 0), (float *)parts, (float *)(parts + s.parts), *order, *start, (const int32_t *)c->in[1], (int32_t)table.dim[0],
+            table.dim[1]};
+}
+
+static void sort_launch(const struct cuda_call *c)
+{
+    int32_t *order, *start;
+    const struct windows a = windows_of(c, &order, &start);
+    sort_places<<<(unsigned)divide_up(a.vocab, DIGITS), SORT_THREADS, 0, c->stream>>>(order, start, a.ids, (int32_t)in_count(c, 1), a.vocab);
+}
+
+static void sum_launch(const struct cuda_call *c)
+{
+    int32_t *order, *start;
+    const struct windows a = windows_of(c, &order, &start);
+    const int64_t windows = divide_up(in_count(c, 1), WINDOW);
     with_type(cuda_in(c, 2)->dtype, [&](auto zero) {
         using T = decltype(zero);
-        const dim3 blocks((unsigned)divide_up(windows, 4), (unsigned)divide_up(width, (int64_t)WARP * packed<T>));
+        const dim3 blocks((unsigned)divide_up(windows, 4), (unsigned)divide_up(a.width, (int64_t)WARP * packed<T>));
         sum_windows<T><<<blocks, 4 * WARP, 0, c->stream>>>(a, (const T *)c->in[2]);
     });
-    const int64_t rows = at_least(divide_up(vocab, ROWS_WARPS), at_most(vocab, ROWS_BLOCKS));
-    const dim3 blocks((unsigned)rows, vocab <= ROWS_BLOCKS ? (unsigned)divide_up(width, ROWS_TILE) : 1);
+    const int64_t vocab = a.vocab, rows = at_least(divide_up(vocab, ROWS_WARPS), at_most(vocab, ROWS_BLOCKS));
+    const dim3 blocks((unsigned)rows, vocab <= ROWS_BLOCKS ? (unsigned)divide_up(a.width, ROWS_TILE) : 1);
     finish_rows<<<blocks, ROWS_WARPS * WARP, 0, c->stream>>>(a);
 }
+
+void launch_sorted_embed_grad(const struct cuda_call *c)
+{
+    sort_launch(c);
+    sum_launch(c);
+}
+
+/* ---- in two pieces: the ids are there when a step begins ---- */
+
+static int grad_pieces(const struct program *p, const struct op *op)
+{
+    return shape_count(p->values[op->in[1]].shape) > FEW_IDS ? 2 : 1;
+}
+
+static void grad_piece_launch(const struct cuda_call *c, int piece)
+{
+    if (piece == 0)
+        sort_launch(c);
+    else
+        sum_launch(c);
+}
+
+static size_t grad_own(const struct program *p, const struct op *op)
+{
+    const struct shape table = p->values[op->in[0]].shape;
+    const struct sorted_sizes s = sorted_sizes(shape_count(p->values[op->in[1]].shape), table.dim[0], table.dim[1]);
+    return s.order + s.start;
+}
+
+static int grad_touches(const struct cuda_call *c, int piece, struct lane_touch *out)
+{
+    out[0] = {c->own, grad_own(c->program, c->op), piece == 0};
+    out[1] = cuda_touch_in(c, 1);
+    if (piece == 0)
+        return 2;
+    out[2] = cuda_touch_in(c, 2);
+    out[3] = {c->out[0], value_bytes(cuda_out(c, 0)), true};
+    return 4;
+}
+
+const struct cuda_pieces cuda_embed_grad_pieces = {OP_EMBED_GRAD, grad_pieces, grad_piece_launch, grad_touches, grad_own, NULL};

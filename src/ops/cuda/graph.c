@@ -1,6 +1,6 @@
 /* Runs lists of ops as graphs. The first time every kernel is started by itself, so that all of them are loaded and one that cannot start
  * is named; the second time they are captured into a graph, which is replayed from then on. Where the program lets ops go beside each
- * other (fewer_meetings), the graph has a few lanes (lanes.c), each with a stream, scratch and memory for cuBLAS of its own; where one of
+ * other (fewer_meetings), the graph has a few lanes (lanes.c), in which some ops run piece by piece, each with a stream, scratch and memory for cuBLAS of its own; where one of
  * these cannot be had, it has one. Either way the bits are the same: an op does the same wherever it runs. */
 #include <stdlib.h>
 
@@ -24,13 +24,16 @@ static enum status remember_run(struct prepared *p, int first, int end, struct e
     return OK;
 }
 
-static void free_scratch(struct cuda_backend *b, struct replay *r)
+static void free_memory_of(struct cuda_backend *b, struct replay *r)
 {
     for (int l = 0; l < LANES_MOST; l++) {
         if (r->scratch[l])
             cuda_free_memory(&b->base, r->scratch[l], 0);
         r->scratch[l] = NULL;
     }
+    if (r->own)
+        cuda_free_memory(&b->base, r->own, 0);
+    r->own = NULL;
 }
 
 void cuda_release_replays(struct cuda_backend *b, struct prepared *p)
@@ -38,51 +41,44 @@ void cuda_release_replays(struct cuda_backend *b, struct prepared *p)
     for (int i = 0; i < p->n_replays; i++) {
         if (p->replays[i].graph)
             cudaGraphExecDestroy(p->replays[i].graph);
-        free_scratch(b, &p->replays[i]);
+        free_memory_of(b, &p->replays[i]);
     }
     free(p->replays);
 }
 
 /* ---- several lanes ---- */
 
-/* What a capture needs: the plan of its ops, counted from the first of the replay, and events between lanes. */
+/* What a capture needs: its ops and pieces of ops, the plan of their lanes, and events between these. */
 struct capture {
     struct cuda_backend *b;
     const struct prepared *p;
     struct replay *r;
+    struct cuda_items items;
     struct lane_plan plan;
-    cudaEvent_t *done;              /* (n + LANES_MOST): of the ops that are awaited; of all lanes: where the first begins, the others end */
+    cudaEvent_t *done;              /* (n + LANES_MOST): of those that are awaited; of all lanes: where the first begins, the others end */
 };
 
 static void capture_release(struct capture *c)
 {
-    for (int i = 0; c->done && i < c->plan.n + LANES_MOST; i++)
+    for (int i = 0; c->done && i < c->items.n + LANES_MOST; i++)
         if (c->done[i])
             cudaEventDestroy(c->done[i]);
     free(c->done);
+    cuda_items_release(&c->items);
     lanes_release(&c->plan);
 }
 
 static bool make_plan(struct capture *c)
 {
-    const int n = c->r->end - c->r->first;
-    size_t *scratch = calloc((size_t)n + 1, sizeof *scratch);
-    for (int i = 0; i < n && scratch; i++) {
-        const struct cuda_kernel *k = c->p->kernels[c->r->first + i];
-        const struct bound_op *op = &c->p->ops[c->r->first + i];
-        scratch[i] = k->scratch ? k->scratch(op->program, op->op) : 0;
-    }
-    const bool made = scratch && lanes_plan(&c->plan, c->p->ops + c->r->first, scratch, n, c->b->lanes);
-    free(scratch);
-    return made;
+    return cuda_items_make(&c->items, c->b, c->p, c->r) && lanes_plan(&c->plan, c->items.list, c->items.n, c->b->lanes);
 }
 
 static bool make_events(struct capture *c)
 {
-    c->done = calloc((size_t)c->plan.n + LANES_MOST, sizeof *c->done);
+    c->done = calloc((size_t)c->items.n + LANES_MOST, sizeof *c->done);
     bool made = c->done;
-    for (int i = 0; i < c->plan.n + LANES_MOST && made; i++)
-        if (i >= c->plan.n || c->plan.ops[i].awaited)
+    for (int i = 0; i < c->items.n + LANES_MOST && made; i++)
+        if (i >= c->items.n || c->plan.places[i].awaited)
             made = cudaEventCreateWithFlags(&c->done[i], cudaEventDisableTiming) == cudaSuccess;
     return made;
 }
@@ -112,17 +108,16 @@ static bool plan_lanes(struct capture *c)
     if (make_plan(c) && make_events(c) && open_lanes(c))
         return true;
     cudaGetLastError();             /* it was no failure of what is run */
-    free_scratch(c->b, c->r);
-    capture_release(c);
+    free_memory_of(c->b, c->r);
     return false;
 }
 
 static cudaStream_t stream_of(const struct capture *c, int lane) { return lane ? c->b->sides[lane].stream : c->b->stream; }
 
 /* The call as it runs in a lane. */
-static struct cuda_call call_in(const struct capture *c, int i, int lane)
+static struct cuda_call call_in(const struct capture *c, int op, int lane)
 {
-    struct cuda_call call = c->p->calls[c->r->first + i];
+    struct cuda_call call = c->items.calls[op - c->r->first];
     if (lane) {
         call.stream = c->b->sides[lane].stream;
         call.workspace = c->b->sides[lane].workspace;
@@ -140,35 +135,35 @@ static cudaError_t hand_over(const struct capture *c, int event, int from, int t
 
 static enum status start_in_lane(const struct capture *c, int i, struct error *err)
 {
-    const struct lane_op *op = &c->plan.ops[i];
-    const cudaStream_t stream = stream_of(c, op->lane);
-    const struct cuda_call call = call_in(c, i, op->lane);
+    const struct lane_place *at = &c->plan.places[i];
+    const struct cuda_piece what = c->items.pieces[i];
+    const cudaStream_t stream = stream_of(c, at->lane);
+    const struct cuda_call call = call_in(c, what.op, at->lane);
     cudaError_t e = cudaSuccess;
     for (int l = 0; l < LANES_MOST && e == cudaSuccess; l++)
-        if (op->after[l] >= 0)
-            e = cudaStreamWaitEvent(stream, c->done[op->after[l]], 0);
+        if (at->after[l] >= 0)
+            e = cudaStreamWaitEvent(stream, c->done[at->after[l]], 0);
     enum status st = cuda_said(e, err, "a wait between two ops");
     if (st == OK)
-        st = cuda_use_blas(c->b, op->lane, err);
+        st = cuda_use_blas(c->b, at->lane, err);
     if (st == OK)
-        st = cuda_start_op(c->b, c->p, c->r->first + i, &call, err);
-    if (st == OK && op->awaited)
+        st = cuda_start_op(c->b, c->p, what.op, what.piece, &call, err);
+    if (st == OK && at->awaited)
         st = cuda_said(cudaEventRecord(c->done[i], stream), err, "an event behind an op");
     return st;
 }
 
 static enum status start_in_lanes(const struct capture *c, struct error *err)
 {
-    const int n = c->plan.n;
     enum status st = OK;
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
-            st = cuda_said(hand_over(c, n, 0, l), err, "the start of a lane");
-    for (int k = 0; k < n && st == OK; k++)
+            st = cuda_said(hand_over(c, c->items.n, 0, l), err, "the start of a lane");
+    for (int k = 0; k < c->items.n && st == OK; k++)
         st = start_in_lane(c, c->plan.order[k], err);
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
-            st = cuda_said(hand_over(c, n + l, l, 0), err, "the end of a lane");
+            st = cuda_said(hand_over(c, c->items.n + l, l, 0), err, "the end of a lane");
     return st;
 }
 

@@ -5,7 +5,7 @@
 #include <cuda_pipeline.h>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/types.cuh"
+#include "ops/cuda/tensor.cuh"
 
 enum { SUM_THREADS = 1024 };        /* of the one block that sums over all rows */
 enum { COUNTED_ROWS = 2048 };       /* up to so many targets every block counts by itself */
@@ -64,8 +64,48 @@ template <typename T> static __global__ void narrow(T *to, const float *from, in
         to[i] = from_float<T>(from[i]);
 }
 
-/* Where results are narrow the last bits do not count. */
-template <typename T> static __device__ inline float exp_for(float x) { return sizeof(T) == sizeof(float) ? expf(x) : __expf(x); }
+/* e^(x - a - b); where numbers are narrow the last bits do not count. */
+template <typename T> struct exponential {
+    float a, b;
+    __device__ exponential(float first, float second)
+    {
+        a = sizeof(T) == sizeof(float) ? first : (first + second) * 1.4426950408889634f;
+        b = second;
+    }
+    __device__ float operator()(float x) const
+    {
+        return sizeof(T) == sizeof(float) ? expf(x - a - b) : power_of_two(fmaf(x, 1.4426950408889634f, -a));
+    }
+};
+
+/* N numbers of a row, of which so many are there; the others count for nothing. */
+template <int N, typename T> static __device__ inline void load_some(float (&v)[N], const T *from, int there)
+{
+    load_pack<N>(v, from);
+    if (there < N)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = i < there ? v[i] : -INFINITY;
+}
+
+static __device__ inline float larger(float2 x) { return fmaxf(x.x, x.y); }
+static __device__ inline float pair_max(pack<__nv_bfloat162, 4> p)
+{
+    return larger(__bfloat1622float2(__hmax2(__hmax2(p.at[0], p.at[1]), __hmax2(p.at[2], p.at[3]))));
+}
+static __device__ inline float pair_max(pack<__half2, 4> p)
+{
+    return larger(__half22float2(__hmax2(__hmax2(p.at[0], p.at[1]), __hmax2(p.at[2], p.at[3]))));
+}
+
+/* The largest of a whole pack: two at a time. */
+static __device__ inline float pack_max(const __nv_bfloat16 *x) { return pair_max(*(const pack<__nv_bfloat162, 4> *)x); }
+static __device__ inline float pack_max(const __half *x) { return pair_max(*(const pack<__half2, 4> *)x); }
+static __device__ inline float pack_max(const float *x)
+{
+    const float4 p = *(const float4 *)x;
+    return fmaxf(fmaxf(p.x, p.y), fmaxf(p.z, p.w));
+}
 
 template <typename T> struct chunk {
     T *z;                           /* (rows, stride): logits, then their gradient */
@@ -92,42 +132,65 @@ template <int N, typename T> static __device__ void keep_row(T *to, const T *x, 
     }
 }
 
-/* The largest and then the sum of exponentials of a row of which this thread has every blockDim.x-th pack: from is z or a copy of it, of
- * which a thread reads only what it wrote. */
+/* Every pack of a row that this thread has. */
+#define EACH_PACK(p, packs) for (int p = threadIdx.x; p < (packs); p += blockDim.x)
+
+template <typename T> static __device__ inline float row_max(const T *from, int packs, int vocab)
+{
+    constexpr int N = pack_size<T>();
+    float most = -INFINITY;
+    EACH_PACK(p, packs) {
+        if ((p + 1) * N <= vocab) {
+            most = fmaxf(most, pack_max(from + p * N));
+            continue;
+        }
+        float v[N];
+        load_some(v, from + p * N, vocab - p * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            most = fmaxf(most, v[i]);
+    }
+    return block_max(most);
+}
+
+template <typename T> static __device__ inline float row_sum(const T *from, int packs, int vocab, float most)
+{
+    constexpr int N = pack_size<T>();
+    const exponential<T> e(most, 0);
+    float sum = 0;
+    EACH_PACK(p, packs) {
+        float v[N];
+        load_some(v, from + p * N, vocab - p * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum += e(v[i]);
+    }
+    return block_sum(sum);
+}
+
+/* Of a row of which this thread has every blockDim.x-th pack: from is z or a copy of it, of which a thread reads only what it wrote. What
+ * the target takes away is put right at the end, by the thread that has its pack. */
 template <typename T> static __device__ void row_loss(const chunk<T> &c, T *z, const T *from, float *loss, int32_t target, float factor)
 {
     constexpr int N = pack_size<T>();
-    const int64_t packs = c.stride / N;
+    const int packs = (int)(c.stride / N), vocab = (int)c.vocab;
     const float at_target = to_float(z[target]);        /* before it is overwritten: everybody waits for the largest */
-    float most = -INFINITY, sum = 0;
-    EACH_OF_BLOCK(p, packs) {
-        float v[N];
-        load_pack<N>(v, from + p * N);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            most = fmaxf(most, p * N + i < c.vocab ? v[i] : -INFINITY);
-    }
-    most = block_max(most);
-    EACH_OF_BLOCK(p, packs) {
-        float v[N];
-        load_pack<N>(v, from + p * N);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            sum += p * N + i < c.vocab ? exp_for<T>(v[i] - most) : 0;
-    }
-    const float log_sum = logf(block_sum(sum));
+    const float most = row_max(from, packs, vocab), log_sum = logf(row_sum(from, packs, vocab, most));
     if (threadIdx.x == 0)
         *loss = log_sum + (most - at_target);
     if (!c.kept)
         return;
-    EACH_OF_BLOCK(p, packs) {
+    const exponential<T> e(most, log_sum);
+    EACH_PACK(p, packs) {
         float v[N];
-        load_pack<N>(v, from + p * N);
+        load_some(v, from + p * N, vocab - p * N);
 #pragma unroll
         for (int i = 0; i < N; i++)
-            v[i] = p * N + i < c.vocab ? (exp_for<T>(v[i] - most - log_sum) - (p * N + i == target)) * factor : 0;
+            v[i] = e(v[i]) * factor;
         store_pack<N>(z + p * N, v);
     }
+    if (target / N % blockDim.x == threadIdx.x)
+        z[target] = from_float<T>((e(at_target) - 1) * factor);
 }
 
 template <typename T> static __device__ void zero_row(T *z, int64_t packs)

@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 #include "backend/backend.h"
+#include "ops/cuda/lanes.h"
 
 struct cuda_plan;                   /* products.h */
 enum { CALL_PLANS = 8 };
@@ -22,6 +23,7 @@ struct cuda_call {
     const struct op *op;
     void **in, **out;               /* in the order of op->in and op->out */
     void *scratch;                  /* kernel->scratch bytes; calls of a lane run one after the other and share it */
+    void *own;                      /* pieces->own bytes that nothing else uses, where it runs in pieces; else NULL */
     cudaStream_t stream;
     cublasHandle_t blas;            /* works in that stream */
     void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
@@ -31,6 +33,18 @@ struct cuda_call {
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
     bool merged;                    /* an op before it does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */
+};
+
+/* What of an op need not run together: in a graph of several lanes every piece finds its own place, where memory lets it. So a part that
+ * does not need what comes late runs early. Pieces in their order are the same as launch(), bit for bit. */
+struct cuda_pieces {
+    enum op_kind op;
+    int (*count)(const struct program *p, const struct op *op);         /* at least 1 */
+    void (*launch)(const struct cuda_call *c, int piece);
+    /* Lists what a piece touches, beside scratch; at most one for each input and output of the op, and two more. Returns how many. */
+    int (*touches)(const struct cuda_call *c, int piece, struct lane_touch *out);
+    size_t (*own)(const struct program *p, const struct op *op);        /* bytes that stay from piece to piece; NULL: none */
+    size_t (*scratch)(const struct program *p, const struct op *op, int piece);     /* NULL: what the op needs as a whole */
 };
 
 struct cuda_kernel {
@@ -47,7 +61,15 @@ extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[
 /* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
+/* Of the ops that can run in pieces. */
+extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_head_pieces;
+
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
+static inline struct lane_touch cuda_touch_in(const struct cuda_call *c, int i)
+{
+    const struct lane_touch t = {c->in[i], value_bytes(cuda_in(c, i)), false};
+    return t;
+}
 static inline const struct value *cuda_out(const struct cuda_call *c, int i) { return &c->program->values[c->op->out[i]]; }
 
 #ifdef __cplusplus

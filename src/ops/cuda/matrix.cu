@@ -152,7 +152,7 @@ static void cast_biases_launch(const struct cuda_call *c, const struct matrix_ro
     int n = 0;
     int64_t most = 0;
     for (int i = 0; i < parts; i++)
-        if (r->biases[i] && c->plans[i]->adds_bias) {
+        if (r->biases[i] && c->plans[i]->adds_bias && !c->plans[i]->wide_bias) {
             casts.from[n] = in_floats(c, first + i);
             casts.to[n] = r->biases[i];
             casts.n[n++] = c->plans[i]->product.n;
@@ -186,12 +186,17 @@ static void add_bias_launch(const struct cuda_call *c, const struct value *y, vo
 
 /* ---- products of one input ---- */
 
+static const void *bias_for(const struct cuda_plan *p, const void *narrow, const float *bias)
+{
+    return p->wide_bias || !narrow ? (const void *)bias : narrow;
+}
+
 /* Output i = input 0 times input 1 + i, plus bias. */
 static void part_launch(const struct cuda_call *c, const struct matrix_room *r, int i, const float *bias)
 {
     struct cuda_plan *plan = c->plans[i];
     void *to = r->wide ? r->wide : c->out[i];
-    cuda_multiply(c, plan, {to, c->in[0], c->in[1 + i], r->biases[i] ? r->biases[i] : bias, c->beside, false});
+    cuda_multiply(c, plan, {to, c->in[0], c->in[1 + i], bias_for(plan, r->biases[i], bias), c->beside, false});
     if (r->wide || (bias && !plan->adds_bias))
         add_bias_launch(c, cuda_out(c, i), c->out[i], to, r->wide, plan->adds_bias ? NULL : bias);
 }
@@ -275,7 +280,7 @@ static void linear_gelu_launch(const struct cuda_call *c)
     const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
     if (c->plans[0]->product.end == END_GELU) {
         cast_biases_launch(c, &r, 1, 2);
-        cuda_multiply(c, c->plans[0], {c->out[0], c->in[0], c->in[1], r.biases[0], c->out[1], false});
+        cuda_multiply(c, c->plans[0], {c->out[0], c->in[0], c->in[1], bias_for(c->plans[0], r.biases[0], in_floats(c, 2)), c->out[1], false});
         return;
     }
     cuda_multiply(c, c->plans[0], {r.wide ? r.wide : c->out[0], c->in[0], c->in[1], NULL, NULL, false});

@@ -55,6 +55,14 @@ static cublasStatus_t set_pointer(struct cuda_plan *plan, cublasLtMatmulDescAttr
     return cublasLtMatmulDescSetAttribute(plan->how, which, &pointer, sizeof pointer);
 }
 
+/* A bias that is f32 beside a narrow result needs no copy, where cuBLASLt can. */
+static cublasStatus_t set_bias_type(struct cuda_plan *plan, bool wide)
+{
+    const int32_t type = wide ? CUDA_R_32F : cuda_type(plan->product.result);
+    plan->wide_bias = wide || plan->product.result == F32;
+    return cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+}
+
 static cublasStatus_t set_epilogue(struct cuda_plan *plan, enum product_end end)
 {
     static const cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
@@ -102,23 +110,32 @@ static void find_ways(struct cuda_backend *b, struct cuda_plan *plan, cublasLtMa
             plan->ways[plan->n_ways++] = found[i];
 }
 
+static cublasStatus_t try_end(struct cuda_backend *b, struct cuda_plan *plan, enum product_end end, bool wide_bias,
+                              cublasLtMatmulPreference_t wishes)
+{
+    cublasStatus_t s = set_epilogue(plan, end);
+    if (s == CUBLAS_STATUS_SUCCESS && has_bias(end))
+        s = set_bias_type(plan, wide_bias);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        find_ways(b, plan, wishes);
+    return s;
+}
+
 static cublasStatus_t fill_plan(struct cuda_backend *b, struct cuda_plan *plan)
 {
+    const enum product_end end = plan->product.end;
     cublasLtMatmulPreference_t wishes = NULL;
     cublasStatus_t s = describe(plan);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulPreferenceCreate(&wishes);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = set_preferences(wishes);
-    if (s == CUBLAS_STATUS_SUCCESS)
-        s = set_epilogue(plan, plan->product.end);
-    if (s == CUBLAS_STATUS_SUCCESS && plan->product.end != END_TIMES)
-        find_ways(b, plan, wishes);
-    if (s == CUBLAS_STATUS_SUCCESS && plan->n_ways == 0 && plan->product.end == END_BIAS) {
-        s = set_epilogue(plan, END_PLAIN);
-        if (s == CUBLAS_STATUS_SUCCESS)
-            find_ways(b, plan, wishes);
-    }
+    if (s == CUBLAS_STATUS_SUCCESS && has_bias(end) && try_end(b, plan, end, true, wishes) != CUBLAS_STATUS_SUCCESS)
+        plan->n_ways = 0;
+    if (s == CUBLAS_STATUS_SUCCESS && end != END_TIMES && plan->n_ways == 0)
+        s = try_end(b, plan, end, false, wishes);
+    if (s == CUBLAS_STATUS_SUCCESS && end == END_BIAS && plan->n_ways == 0)
+        s = try_end(b, plan, END_PLAIN, false, wishes);
     if (wishes)
         cublasLtMatmulPreferenceDestroy(wishes);
     return s;

@@ -43,6 +43,7 @@ struct cuda_plan {
     int small_ways;                 /* after those: by the kernel for small products, in 1, 2, 4, ... pieces (small.cuh) */
     int way;
     bool adds_bias;                 /* else somebody else must */
+    bool wide_bias;                 /* it is f32, whatever the result is */
     bool timed, settled;            /* the way is chosen by timing; it was */
     double saves_us;
 };

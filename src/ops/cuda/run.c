@@ -18,6 +18,15 @@ static const struct cuda_kernel *find_kernel(enum op_kind kind)
     return NULL;
 }
 
+const struct cuda_pieces *cuda_pieces_of(enum op_kind kind)
+{
+    static const struct cuda_pieces *const all[] = {&cuda_squares_pieces, &cuda_embed_grad_pieces, &cuda_head_pieces};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->op == kind)
+            return all[i];
+    return NULL;
+}
+
 const char *cuda_kernel_of(enum op_kind kind)
 {
     const struct cuda_kernel *k = find_kernel(kind);
@@ -110,10 +119,12 @@ static enum status op_failed(const struct prepared *p, int i, cudaError_t e, boo
                      cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, const struct cuda_call *call, struct error *err)
+enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, int piece, const struct cuda_call *call, struct error *err)
 {
     cuda_name_op(b, call);
-    if (!call->merged)
+    if (piece >= 0)
+        cuda_pieces_of(call->op->kind)->launch(call, piece);
+    else if (!call->merged)
         p->kernels[i]->launch(call);
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
@@ -128,7 +139,7 @@ static enum status start_in_phase(struct cuda_backend *b, const struct prepared 
     const enum phase ph = p->ops[i].op->phase;
     if (i == first || p->ops[i - 1].op->phase != ph)
         cuda_name_phase(b, ph);
-    const enum status st = cuda_start_op(b, p, i, &p->calls[i], err);
+    const enum status st = cuda_start_op(b, p, i, -1, &p->calls[i], err);
     if (st != OK || i + 1 == end || p->ops[i + 1].op->phase != ph)
         cuda_name_end(b);
     return st;

@@ -33,7 +33,7 @@ static size_t matrix_bytes(int64_t rows, int64_t stride, enum dtype t) { return 
 static size_t a_bytes(const struct product *p) { return matrix_bytes(p->trans_a ? p->k : p->m, p->a_stride, p->operands); }
 static size_t b_bytes(const struct product *p) { return matrix_bytes(p->trans_b ? p->n : p->k, p->b_stride, p->operands); }
 static size_t y_bytes(const struct product *p) { return matrix_bytes(p->m, p->y_stride, p->result); }
-static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, p->result); }
+static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, F32); }
 static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + 2 * y_bytes(p) + bias_bytes(p); }
 
 static void run_way(struct bench *b, struct cuda_plan *plan, int way)

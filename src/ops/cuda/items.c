@@ -1,0 +1,121 @@
+/* What a graph is made of: ops, and the pieces of those that can run in pieces (kernel.h), with the memory that each touches. */
+#include <stdlib.h>
+
+#include "ops/cuda/products.h"
+
+struct maker {
+    struct cuda_items *out;
+    struct cuda_backend *b;
+    const struct prepared *p;
+    struct replay *r;
+};
+
+static const struct cuda_pieces *pieces_of(const struct maker *m, int op) { return cuda_pieces_of(m->p->ops[op].op->kind); }
+
+static int count_pieces(const struct maker *m, int op)
+{
+    const struct cuda_pieces *s = pieces_of(m, op);
+    return s ? s->count(m->p->ops[op].program, m->p->ops[op].op) : 1;
+}
+
+static size_t own_bytes(const struct maker *m, int op)
+{
+    const struct cuda_pieces *s = pieces_of(m, op);
+    const size_t bytes = s && s->own && count_pieces(m, op) > 1 ? s->own(m->p->ops[op].program, m->p->ops[op].op) : 0;
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Calls with what is their own, in one memory for all. */
+static bool make_calls(struct maker *m)
+{
+    const int first = m->r->first, n = m->r->end - first;
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += own_bytes(m, first + i);
+    m->out->calls = calloc((size_t)n + 1, sizeof *m->out->calls);
+    m->r->own = bytes ? cuda_alloc(&m->b->base, bytes) : NULL;
+    if (!m->out->calls || (bytes && !m->r->own))
+        return false;
+    char *at = m->r->own;
+    for (int i = 0; i < n; i++) {
+        const size_t own = own_bytes(m, first + i);
+        m->out->calls[i] = m->p->calls[first + i];
+        m->out->calls[i].own = own ? at : NULL;
+        at += own;
+    }
+    return true;
+}
+
+static bool make_room(struct maker *m)
+{
+    size_t pieces = 0, touches = 0;
+    for (int i = m->r->first; i < m->r->end; i++) {
+        const struct op *op = m->p->ops[i].op;
+        const size_t n = (size_t)count_pieces(m, i);
+        pieces += n;
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2);
+    }
+    m->out->pieces = calloc(pieces + 1, sizeof *m->out->pieces);
+    m->out->list = calloc(pieces + 1, sizeof *m->out->list);
+    m->out->touches = calloc(touches + 1, sizeof *m->out->touches);
+    return m->out->pieces && m->out->list && m->out->touches;
+}
+
+/* Of a product that does a part of another op's work, that too: where it writes the other's result, its list of outputs has it already. */
+static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
+{
+    const struct bound_op *b = &m->p->ops[op];
+    const struct cuda_call *call = &m->p->calls[op];
+    const struct value *values = b->program->values;
+    int n = 0;
+    for (int i = 0; i < b->op->n_in; i++)
+        out[n++] = (struct lane_touch){b->in[i], value_bytes(&values[b->op->in[i]]), false};
+    for (int i = 0; i < b->op->n_out; i++)
+        out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
+    if (call->beside && call->plans[0]->product.end != END_BIAS_GRAD)
+        out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
+    return n;
+}
+
+static size_t scratch_of(const struct maker *m, int op, int piece)
+{
+    const struct bound_op *b = &m->p->ops[op];
+    const struct cuda_kernel *k = m->p->kernels[op];
+    if (piece >= 0 && pieces_of(m, op)->scratch)
+        return pieces_of(m, op)->scratch(b->program, b->op, piece);
+    return k->scratch ? k->scratch(b->program, b->op) : 0;
+}
+
+/* Ops whose work others do are not among them. */
+static void list_items(struct maker *m)
+{
+    struct lane_touch *at = m->out->touches;
+    for (int i = m->r->first; i < m->r->end; i++) {
+        const struct bound_op *b = &m->p->ops[i];
+        const int n = m->p->calls[i].merged ? 0 : count_pieces(m, i);
+        for (int j = 0; j < n; j++, m->out->n++) {
+            const int touched = n > 1 ? pieces_of(m, i)->touches(&m->out->calls[i - m->r->first], j, at) : touches_of_op(m, i, at);
+            m->out->pieces[m->out->n] = (struct cuda_piece){i, n > 1 ? j : -1};
+            m->out->list[m->out->n] =
+                (struct lane_item){at, touched, scratch_of(m, i, n > 1 ? j : -1), lanes_guess_us(b->program, b->op) / n};
+            at += touched;
+        }
+    }
+}
+
+bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r)
+{
+    struct maker m = {out, b, p, r};
+    if (!make_calls(&m) || !make_room(&m))
+        return false;
+    list_items(&m);
+    return true;
+}
+
+void cuda_items_release(struct cuda_items *items)
+{
+    free(items->calls);
+    free(items->pieces);
+    free(items->list);
+    free(items->touches);
+}
