@@ -59,6 +59,17 @@ target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::c
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
 
 include(cmake/Cudnn.cmake)
+# CUPTI is loaded when something is measured, by the path that is found here; without it ops are timed by events.
+find_path(HONE_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
+          ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)
+find_library(HONE_CUPTI_LIBRARY NAMES cupti libcupti.so.${CUDAToolkit_VERSION_MAJOR}
+             HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/lib64 ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/lib64)
+if(HONE_CUPTI_INCLUDE AND HONE_CUPTI_LIBRARY)
+  target_include_directories(hone_cuda SYSTEM PRIVATE ${HONE_CUPTI_INCLUDE})
+  set_source_files_properties(src/ops/cuda/cupti.c PROPERTIES COMPILE_DEFINITIONS "HONE_CUPTI=\"${HONE_CUPTI_LIBRARY}\"")
+endif()
+message(STATUS "CUDA: CUPTI ${HONE_CUPTI_LIBRARY}")
+
 set_source_files_properties(src/ops/cuda/load.c PROPERTIES COMPILE_DEFINITIONS
                             "HONE_CUDA_BUILD=\"${HONE_CUDA_BUILD}\";HONE_CUDA_MODULE=\"${PROJECT_BINARY_DIR}/libhone_cuda.so\"")
 install(TARGETS hone_cuda DESTINATION lib/hone)

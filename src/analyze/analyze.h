@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "core/peaks.h"
 #include "program/program.h"
 #include "trace/trace.h"
@@ -57,6 +58,7 @@ struct profile_op {                         /* one op of the program, per step *
     bool memory_bound;                      /* which of the two it is */
     int level;                              /* of memory, whose bandwidth that is: 0 for L1; an op that is faster than the level which
                                                holds its bytes had them nearer */
+    double occupancy;                       /* of a GPU: warps of its kernels there at once, of those that fit; 0: not known */
     double gradient_share;                  /* of its arithmetic, what belongs to the backward; op_gradient_share */
 };
 
@@ -77,6 +79,10 @@ struct profile {
     int threads, steps;                     /* steps measured */
     int64_t batch, seq, accumulate, layers, parameters;
     struct peaks peaks;
+    bool gpu;                               /* it ran on one: */
+    const char *device_name, *timed_by;     /* "NVIDIA H200"; how ops were timed. Else NULL */
+    double kernels_per_step;                /* 0: not known */
+    struct gpu_watch watch;                 /* how it was; no look: it tells nothing */
 
     /* whole steps, measured without events: the one step time, which all other times are parts of */
     double step_us, step_p10_us, step_p90_us;
@@ -90,7 +96,8 @@ struct profile {
      * sum to step_us exactly */
     struct profile_part split[8];           /* data, forward, backward, optimizer, evaluation, other; per training step */
     int n_split;
-    struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host */
+    struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host; on a GPU instead of the
+                                               two before the last: idle between kernels */
     int n_gaps;
     struct profile_part parts[8];           /* self time of the ops by part of the model; see model_parts */
     int n_parts;

@@ -28,6 +28,8 @@ struct run_facts {
     int threads, usable_cores;
     double available_bytes;                 /* memory this process may use */
     int64_t batch;
+    bool replayed;                          /* on a GPU: the step is a graph, which one call of the host starts */
+    double pageable_bytes;                  /* copied to a GPU per step, from memory that is not pinned */
     const struct remedy *remedies;          /* every one with places becomes a finding, if it wins anything or its rule sees the fault */
     int n_remedies;
 };

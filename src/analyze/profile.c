@@ -26,6 +26,8 @@ struct builder {
     double recorded_us;             /* median of the recorded steps */
     double loader_us;               /* waiting for the batch, in a step without events */
     double scale;                   /* from a recorded step to one without events */
+    bool exact;                     /* ops are not scaled: their times are those of kernels, and fit into the step */
+    double upload_us, idle_us;      /* then: before the first op, and between ops, in a step without events */
     double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
     struct step_sum sum;
 };
@@ -166,7 +168,7 @@ static void fill_ops(struct builder *b)
             .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
             .kernel = b->in->kernels ? b->in->kernels[i] : "", .part = op_model_part(p, i), .phase = op->phase, .layer = op->layer,
             .self_us = b->busy[i] / us, .imbalance_us = b->idle[i] / us, .flops = op_flops(p, op) * runs,
-            .bytes = op_bytes(p, op) * runs, .gradient_share = op_gradient_share(p, op)};
+            .bytes = op_bytes(p, op) * runs, .occupancy = b->in->occupancy ? b->in->occupancy[i] : 0, .gradient_share = op_gradient_share(p, op)};
         out->hardware_flops += o->flops;
         out->hardware_bytes += o->bytes;
     }
@@ -190,6 +192,36 @@ static double scaled_step_us(const struct profile *p, double scale, double other
     return us;
 }
 
+/* Kernels take as long in a recorded step as in others; what lies between them does not. Upload and the host's work are as recorded,
+ * as far as there is room for them, and the device was idle for the rest. False: the kernels alone are longer than the step. */
+static bool keep_exact(struct builder *b, double wanted_us)
+{
+    const double us = 1e3 * b->n_used;
+    double work = 0, phases = 0;
+    for (int i = 0; i < b->out->n_ops; i++)
+        work += b->out->ops[i].self_us;
+    for (enum phase ph = 0; ph < PHASES; ph++)
+        phases += b->sum.phase[ph];
+    const double rest = wanted_us - work;
+    if (!(rest >= 0))
+        return false;
+    const double host = fmax((b->sum.total - b->sum.recording - b->sum.loader - b->sum.upload - phases) / us, 0);
+    b->exact = true;
+    b->scale = b->out->scale = 1;
+    b->upload_us = fmin(b->sum.upload / us, rest);
+    b->idle_us = fmax(rest - b->upload_us - host, 0);
+    return true;
+}
+
+/* Per step, of a phase or (PHASES) of all. */
+static double runs_of(const struct builder *b, enum phase phase)
+{
+    double n = 0;
+    for (int i = 0; i < b->out->n_ops; i++)
+        n += b->out->ops[i].phase == phase || phase == PHASES ? op_runs_per_step(b->in->program, &b->in->program->ops[i]) : 0;
+    return n;
+}
+
 /* The factor that makes the parts add up to the step. Where rooflines alone are more than it, the step has proved them wrong, and all
  * is scaled alike. */
 static void scale_ops(struct builder *b)
@@ -197,6 +229,8 @@ static void scale_ops(struct builder *b)
     struct profile *out = b->out;
     const double us = 1e3 * b->n_used, whole_us = (b->sum.total - b->sum.recording - b->sum.loader) / us;
     const double wanted_us = out->step_us - b->loader_us;
+    if (b->in->times_kernels && keep_exact(b, wanted_us))
+        return;
     double work_us = 0, low = 0, high = whole_us > 0 ? wanted_us / whole_us : 0;
     for (int i = 0; i < out->n_ops; i++)
         work_us += out->ops[i].self_us;
@@ -217,6 +251,8 @@ static void scale_ops(struct builder *b)
 static double around_us(const struct builder *b, enum phase phase)
 {
     double sum = 0;
+    if (b->exact)
+        return runs_of(b, PHASES) > 0 ? b->idle_us * runs_of(b, phase) / runs_of(b, PHASES) : 0;
     for (enum phase ph = 0; ph < PHASES; ph++)
         sum += ph == phase || phase == PHASES ? b->sum.phase[ph] : 0;
     for (int i = 0; i < b->out->n_ops; i++)
@@ -261,21 +297,24 @@ static void fill_kinds(struct profile *out)
     qsort(out->kinds, (size_t)out->n_kinds, sizeof *out->kinds, slower_first);
 }
 
+static double upload_us(const struct builder *b) { return b->exact ? b->upload_us : b->sum.upload * b->scale / (1e3 * b->n_used); }
+
 /* Everything of the step that is not work of ops, so that work and gaps add up to it exactly. */
 static void fill_gaps(struct builder *b)
 {
     struct profile *out = b->out;
-    const double upload = b->sum.upload * b->scale / (1e3 * b->n_used), around = around_us(b, PHASES);
+    const double upload = upload_us(b), around = around_us(b, PHASES);
     double self = 0, imbalance = 0;
     for (int i = 0; i < out->n_ops; i++) {
         self += out->ops[i].self_us;
         imbalance += out->ops[i].imbalance_us;
     }
-    const struct profile_part gaps[] = {
-        {TRACE_LOADER_WAIT, b->loader_us}, {TRACE_UPLOAD, upload}, {"thread imbalance", imbalance},
-        {"dispatch", around - imbalance}, {"host", fmax(out->step_us - b->loader_us - upload - self - around, 0)}};
-    out->n_gaps = (int)(sizeof gaps / sizeof *gaps);
-    memcpy(out->gaps, gaps, sizeof gaps);
+    const struct profile_part host = {"host", fmax(out->step_us - b->loader_us - upload - self - around, 0)};
+    const struct profile_part cpu[] = {{TRACE_LOADER_WAIT, b->loader_us}, {TRACE_UPLOAD, upload}, {"thread imbalance", imbalance},
+                                       {"dispatch", around - imbalance}, host};
+    const struct profile_part gpu[] = {{TRACE_LOADER_WAIT, b->loader_us}, {TRACE_UPLOAD, upload}, {"idle between kernels", around}, host};
+    out->n_gaps = b->in->gpu ? 4 : 5;
+    memcpy(out->gaps, b->in->gpu ? gpu : cpu, (size_t)out->n_gaps * sizeof *gpu);
 }
 
 /* By what is computed: gradients that an op of the forward makes on the way belong to the backward. */
@@ -286,7 +325,7 @@ static void fill_split(struct builder *b)
     for (int i = 0; i < out->n_ops; i++)
         if (out->ops[i].phase == PHASE_FORWARD)
             early += (out->ops[i].self_us + out->ops[i].imbalance_us) * out->ops[i].gradient_share;
-    const double upload = b->sum.upload * b->scale / (1e3 * b->n_used), data = b->loader_us + upload + phase_us(b, PHASE_DATA);
+    const double data = b->loader_us + upload_us(b) + phase_us(b, PHASE_DATA);
     const double forward = phase_us(b, PHASE_FORWARD) - early, backward = phase_us(b, PHASE_BACKWARD) + early;
     const double optimizer = phase_us(b, PHASE_OPTIMIZE);
     const struct profile_part split[] = {
@@ -371,6 +410,12 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->blas = keep_text(out, in->blas);
     out->config_yaml = keep_text(out, in->config_yaml);
     out->version = keep_text(out, in->version);
+    out->gpu = in->gpu;
+    out->device_name = in->gpu ? keep_text(out, in->device_name) : NULL;
+    out->timed_by = in->gpu ? keep_text(out, in->timed_by) : NULL;
+    out->kernels_per_step = in->kernels_per_step > 0 ? in->kernels_per_step : 0;
+    out->watch = in->watch;
+    out->watch.address = NULL;              /* not ours, and of no use any more */
     out->threads = in->threads;
     out->steps = in->n_steps;
     out->batch = in->batch;

@@ -3,6 +3,7 @@
 #define HONE_ANALYZE_PROFILE_H
 
 #include "analyze/analyze.h"
+#include "core/gpu.h"
 
 /* What the trace does not say. Times without events are of whole steps, in order. */
 struct profile_input {
@@ -18,6 +19,12 @@ struct profile_input {
     double evaluation_us;                   /* per training step, amortised */
     double delayed_share, preemptions_per_s;        /* as in struct profile */
     const char *const *kernels;             /* per op: the kernel that ran */
+    bool gpu;                               /* it ran on one, and the following is of it */
+    const char *device_name, *timed_by;     /* "NVIDIA H200"; how ops were timed */
+    bool times_kernels;                     /* times of ops are those of kernels: recording makes longer only what is between them */
+    double kernels_per_step;                /* below 1: not known */
+    const double *occupancy;                /* per op; 0: not known. NULL: of none */
+    struct gpu_watch watch;
     const char *name, *arch, *device, *isa, *blas, *config_yaml, *version;
     double loss, rss_peak_bytes, available_bytes, planned_bytes, naive_bytes;
     bool has_counters;                      /* of the CPU, per step */

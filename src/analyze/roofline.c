@@ -11,6 +11,7 @@ static bool lift(double *peak, double reached)
     return true;
 }
 
+/* Kernels of a GPU may run beside each other and have a part of the time each: one of them alone proves nothing, the step does. */
 bool profile_raise_peaks(const struct profile *p, const struct program *program, struct peaks *peaks)
 {
     bool rose = false;
@@ -22,7 +23,7 @@ bool profile_raise_peaks(const struct profile *p, const struct program *program,
     for (int i = 0; i < p->n_ops; i++) {
         const double us = p->ops[i].self_us;
         const enum numbers n = peaks_products(peaks, op_numbers(program, &program->ops[i])).numbers;
-        if (!(us > 0) || !peaks_has(peaks, n))              /* without peaks there is nothing to hold it against */
+        if (!(us > 0) || !peaks_has(peaks, n) || p->gpu)    /* without peaks there is nothing to hold it against */
             continue;
         rose |= lift(&peaks->gflops[n], p->ops[i].flops / us / 1e3);
         rose |= widest > 0 && lift(&peaks->copy_gb_per_s[fastest], p->ops[i].bytes / us / 1e3);
@@ -47,20 +48,22 @@ static int level_of(const struct peaks *peaks, double bytes, double gb_per_s)
     return level;
 }
 
-static void fill_floor(struct profile_op *o, const struct op_roof *roof, const struct peaks *peaks, double runs)
+static void fill_floor(struct profile_op *o, const struct op_roof *roof, const struct peaks *peaks, double runs, bool gpu)
 {
     o->level = level_of(peaks, runs > 0 ? o->bytes / runs : 0, o->self_us > 0 ? o->bytes / o->self_us / 1e3 : 0);
     const double bandwidth = peaks->copy_gb_per_s[o->level], compute_us = roof->arithmetic_us * runs;
     const double traffic_us = bandwidth > 0 ? o->bytes / bandwidth / 1e3 : 0;
     o->memory_bound = traffic_us >= compute_us;
     o->floor_us = fmax(traffic_us, compute_us);
+    if (gpu)
+        o->floor_us = fmin(o->floor_us, o->self_us);
 }
 
 void profile_fill_floors(struct profile *p, const struct program *program)
 {
     for (int i = 0; i < p->n_ops; i++) {
         const struct op_roof roof = op_roof(program, &program->ops[i], &p->peaks);
-        fill_floor(&p->ops[i], &roof, &p->peaks, op_runs_per_step(program, &program->ops[i]));
+        fill_floor(&p->ops[i], &roof, &p->peaks, op_runs_per_step(program, &program->ops[i]), p->gpu);
     }
 }
 

@@ -120,8 +120,8 @@ bool rule_small_batch(struct scene *s, struct claim *c)
                                   (long long)(2 * s->facts.batch));
     c->finding.evidence =
         arena_printf(a,
-                     "fixed per step: dispatch and host %s, ops without batch %s, weight traffic %s of %s; twice the "
+                     "fixed per step: %s and host %s, ops without batch %s, weight traffic %s of %s; twice the "
                      "batch halves that per sample",
-                     text_us(a, calls_us), text_us(a, f.idle_us), text_us(a, f.weights_us), text_us(a, s->shown_us));
+                     s->p->gpu ? "idleness between kernels" : "dispatch", text_us(a, calls_us), text_us(a, f.idle_us), text_us(a, f.weights_us), text_us(a, s->shown_us));
     return true;
 }

@@ -25,12 +25,18 @@ bool rule_data_stall(struct scene *s, struct claim *c)
     else if (spare)
         c->finding.fix = arena_printf(a, "--set data.workers=%d, and a larger data.prefetch if waits come in bursts",
                                       2 * s->facts.workers);
+    else if (s->p->gpu)
+        c->finding.fix = arena_printf(a, "Use token shards (data.source: bin), which need no tokenizing, or a larger data.prefetch");
     else
         c->finding.fix = arena_printf(a,
                                       "Leave the loader a core (--set threads=%d), or use token shards (data.source: "
                                       "bin), which need no tokenizing",
                                       s->facts.threads > 1 ? s->facts.threads - 1 : 1);
-    c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s, %d thread%s on %d "
+    if (s->p->gpu)
+        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s of the host", text_us(a, c->involved_us),
+                                           text_us(a, s->shown_us), s->facts.workers, s->facts.workers == 1 ? "" : "s");
+    else
+        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s, %d thread%s on %d "
                                           "core%s",
                                        text_us(a, c->involved_us), text_us(a, s->shown_us), s->facts.workers,
                                        s->facts.workers == 1 ? "" : "s", s->facts.threads,

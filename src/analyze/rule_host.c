@@ -21,14 +21,33 @@ bool rule_host_sync(struct scene *s, struct claim *c)
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
         a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
-    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, dispatch included",
-                                       c->n_ops, text_us(a, c->involved_us), text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, %s included", c->n_ops, text_us(a, c->involved_us), text_us(a, s->shown_us), s->p->gpu ? "idleness before them" : "dispatch");
+    return true;
+}
+
+/* Of a GPU: idleness between kernels is launch-bound. */
+static bool gpu_waits_for_host(struct scene *s, struct claim *c)
+{
+    struct arena *a = &s->p->arena;
+    c->involved_us = c->won_high_us = s->host_us + s->upload_us;
+    if (s->step_us <= 0 || c->involved_us < HOST_BOUND_SHARE * s->step_us)
+        return false;
+    c->won_us = c->involved_us / 2;
+    c->finding.where = arena_printf(a, "before and behind the kernels of the step");
+    c->finding.cause = arena_printf(a, "The GPU waits for the host for %.1f %% of the step: for its batch, and for the call that starts the step",
+                                    100 * c->involved_us / s->step_us);
+    c->finding.fix = arena_printf(a, "A train.batch_size above %lld gives each step more work; without a read in every step "
+                                  "(optimize.async-metrics) the host runs ahead", (long long)s->facts.batch);
+    c->finding.evidence = arena_printf(a, "upload %s, host %s of the %s step, which is waited for here; a run that reads nothing hides most of it",
+                                       text_us(a, s->upload_us), text_us(a, s->host_us), text_us(a, s->shown_us));
     return true;
 }
 
 bool rule_host_bound(struct scene *s, struct claim *c)
 {
     struct arena *a = &s->p->arena;
+    if (s->p->gpu)
+        return gpu_waits_for_host(s, c);
     c->involved_us = s->dispatch_us + s->host_us;
     c->broad = true;
     if (s->step_us <= 0 || c->involved_us < HOST_BOUND_SHARE * s->step_us)

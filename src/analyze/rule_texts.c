@@ -56,12 +56,13 @@ const struct rule_text rule_texts[] = {
     {.id = "no-mixed-precision", .effort = EFFORT_LOW,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
      .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "
-                   "types) on a device with tensor cores. CPU programs of hone raise no finding.",
+                   "types) on a device with tensor cores. In a program on a GPU: products of f32, where its bf16 peak is higher; the "
+                   "expected gain is what the cost model predicts for the pass. On a CPU: the pass alone, where it would win.",
      .costs = "f32 products use a fraction of the arithmetic peak and twice the bytes. The gain reaches only the time "
               "in products and in memory-bound ops; casts are added, and in a step bound by the host autocast can "
               "lose.",
-     .fix_hone = "optimize.precision: bf16 rounds the operands of products to bf16; sums, weights, gradients and optimizer state "
-                 "stay f32. It wins on CPUs with AVX512-BF16 or BFMMLA (hone doctor says so).",
+     .fix_hone = "optimize.precision: bf16 gives activations and operands of products 16 bits; sums, master weights, their gradients "
+                 "and optimizer state stay f32. It wins on GPUs, and on CPUs with AVX512-BF16 or BFMMLA (hone doctor says so).",
      .fix_pytorch = "torch.set_float32_matmul_precision('high')            # TF32, one line\n"
                     "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
                     "    loss = model(x, y)\n"
@@ -89,7 +90,7 @@ const struct rule_text rule_texts[] = {
      .costs = "The driver copies pageable memory through a pinned buffer of its own, at a fraction of the bus's "
               "speed, and the call returns only when that is done: the copy overlaps with nothing.",
      .fix_hone = "Does not occur: on the CPU a batch is copied once, from the loader into the inputs of the "
-                 "program; the report lists it as upload.",
+                 "program; on a GPU it goes through pinned memory, beside the step before. The report lists it as upload.",
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=B, num_workers=4, pin_memory=True)\n"
                     "x = x.to(device, non_blocking=True)"},
     {.id = "tiny-host-tensors", .effort = EFFORT_LOW,
@@ -144,10 +145,13 @@ const struct rule_text rule_texts[] = {
     {.id = "launch-bound", .effort = EFFORT_MEDIUM,
      .summary = "The device finishes kernels faster than the host launches them.",
      .recognised = "In a trace: short kernels with gaps between them, a launch queue that is empty or one deep, and "
-                   "the time of launch calls near the length of the step.",
+                   "the time of launch calls near the length of the step. In a program on a GPU: it is idle between kernels for at "
+                   "least 10 % of the step.",
      .costs = "A launch costs the host some microseconds whatever the kernel does; kernels shorter than that leave "
               "the device idle for the difference.",
-     .fix_hone = "Does not occur on the CPU, which launches nothing; what starting an op costs there is host-bound.",
+     .fix_hone = "With any pass on, the step is captured into a graph that one call starts; without (optimize.passes: none) the host "
+                 "starts every kernel. Passes that fuse leave fewer of them. Does not occur on the CPU, which launches nothing; "
+                 "what starting an op costs there is host-bound.",
      .fix_pytorch = "model = torch.compile(model, mode='reduce-overhead')   # CUDA graphs: one launch for all\n"
                     "# or capture by hand:\n"
                     "g = torch.cuda.CUDAGraph()\n"
@@ -156,7 +160,7 @@ const struct rule_text rule_texts[] = {
                     "static_x.copy_(x); static_y.copy_(y); g.replay()"},
     {.id = "host-bound", .effort = EFFORT_MEDIUM,
      .summary = "What the host does between ops takes a noticeable share of the step.",
-     .recognised = "In a program: dispatch plus host work is at least 5 % of the step. In a trace, after the "
+     .recognised = "In a program: dispatch plus host work is at least 5 % of the step; on a GPU: upload plus host work. In a trace, after the "
                    "profiler's own cost is taken out: the device idles because nothing has been launched, while the "
                    "host runs Python and framework code.",
      .costs = "The share is lost on every op and does not shrink with a faster device. The expected gain is half of "
@@ -218,14 +222,15 @@ const struct rule_text rule_texts[] = {
      .recognised = "In a trace: device-to-host copies of more than a scalar in every step: logits for a metric, "
                    "gradients for a norm, activations for logging.",
      .costs = "Bytes over the bus's bandwidth, and a wait of the host like host-sync, which drains the launch queue.",
-     .fix_hone = "Does not occur: only scalars leave the program (host_read).",
+     .fix_hone = "Programs built by hone raise nothing here: only scalars leave them (host_read). Where it is raised, reduce on the GPU.",
      .fix_pytorch = "correct += (logits.argmax(-1) == y).sum()       # reduce on the device, read at log intervals\n"
                     "host = torch.empty(out.shape, pin_memory=True)  # what must be copied: asynchronously\n"
                     "host.copy_(out, non_blocking=True)"},
     {.id = "misaligned-dims", .effort = EFFORT_LOW,
      .summary = "Dimensions of matrix products are no multiple of what the device's units work on.",
      .recognised = "In a trace with shapes: a width of forward products not divisible by 8 (bf16, fp16) or 16 (fp8), "
-                   "most often the vocabulary; all products with that width count, at the rate of the others.",
+                   "most often the vocabulary; all products with that width count, at the rate of the others. In a program on a GPU: "
+                   "rows of operands of 16-bit or TF32 products that are no multiple of 16 bytes.",
      .costs = "Tensor cores need aligned rows: else the product runs in a slower variant, or partly empty tiles are "
               "computed.",
      .fix_hone = "model.vocab, model.dim and model.ffn are free to choose: multiples of 64 suit every device. On the "
@@ -277,7 +282,9 @@ const struct rule_text rule_texts[] = {
     {.id = "low-occupancy", .effort = EFFORT_HIGH,
      .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
      .recognised = "In a trace: kernels other than products, attention and collectives with an estimated occupancy "
-                   "below 15 %, weighted by their time. High occupancy is no aim in itself: good products run at 25 %.",
+                   "below 15 %, weighted by their time. In a program on a GPU, where CUPTI tells of its kernels: ops that are no "
+                   "products, below 15 % and together at least 5 % of the step. High occupancy is no aim in itself: good "
+                   "products run at 25 %.",
      .costs = "Idle multiprocessors do nothing for the length of the kernel; too few warps leave memory latency "
               "uncovered.",
      .fix_hone = "On the CPU an op is divided among all threads; what is left is the kernel's own rate. The pass autotune "

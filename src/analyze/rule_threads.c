@@ -8,6 +8,8 @@ bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
 {
     struct arena *a = &s->p->arena;
     const int threads = s->facts.threads, cores = s->facts.usable_cores;
+    if (s->p->gpu)
+        return false;                       /* its threads are not ours to choose */
     const bool too_many = cores > 0 && threads > cores;
     const double waits_us = s->imbalance_us + s->stalled_us;
     if (!too_many && !(threads > 1 && s->step_us > 0 && waits_us > IMBALANCE_SHARE * s->step_us))

@@ -12,6 +12,7 @@ struct scene {
     double step_us;                         /* the step, and waiting for data that its median did not see; shares are of it */
     double shown_us;                        /* the step as the profile has it: the only step time that sentences name */
     double data_wait_us, upload_us, imbalance_us, dispatch_us, host_us;     /* the gaps of the step */
+    /* dispatch_us of a GPU: it was idle between kernels */
     double stalled_us;                      /* dispatch beyond what starting ops can cost: threads without a core */
     double call_us;                         /* dispatch of one op, once */
     double available_bytes;
@@ -40,7 +41,8 @@ extern const struct rule rule_table[];      /* ends with a NULL id */
 
 rule_fn rule_host_sync, rule_constant_rebuilt, rule_unfused_optimizer, rule_no_flash_attention, rule_data_stall,
     rule_eval_share, rule_small_batch, rule_host_bound, rule_unfused_projections, rule_zero_grad_fills, rule_recompute,
-    rule_memory_limit, rule_no_clipping, rule_cpu_oversubscribed, rule_layout_copies;
+    rule_memory_limit, rule_no_clipping, rule_cpu_oversubscribed, rule_layout_copies, rule_launch_bound, rule_low_occupancy,
+    rule_no_mixed_precision, rule_misaligned_dims, rule_pageable_copies, rule_device_to_host_copy;
 
 /* ---- scene.c ---- */
 

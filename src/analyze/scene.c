@@ -35,7 +35,7 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     s->data_wait_us = s->facts.data_wait_us > 0 ? positive(s->facts.data_wait_us) : loader_us;
     s->upload_us = gap_us(p, "upload");
     s->imbalance_us = fmax(gap_us(p, "imbalance"), op_imbalance_us(p));
-    s->dispatch_us = gap_us(p, "dispatch");
+    s->dispatch_us = gap_us(p, p->gpu ? "idle" : "dispatch");
     s->host_us = gap_us(p, "host");
     s->step_us = s->shown_us = positive(p->step_us);
     if (s->step_us > 0)
@@ -44,7 +44,7 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)
         calls += scene_runs(s, i);
-    if (s->facts.threads > 1)
+    if (s->facts.threads > 1 && !p->gpu)
         s->stalled_us = positive(s->dispatch_us - calls * CALL_MOST_US);
     s->dispatch_us -= s->stalled_us;
     s->call_us = calls > 0 ? s->dispatch_us / calls : 0;

@@ -44,9 +44,20 @@ static const char *op_headline(const struct scene *s, const char *bound, double 
                         strcmp(bound, "compute") ? "memory traffic" : "arithmetic", roof);
 }
 
+static void write_gpu_warning(struct profile *p)
+{
+    char words[WATCH_WORDS];
+    p->warning = gpu_watch_warning(&p->watch, words)
+                     ? arena_printf(&p->arena, "%s: times are longer than they can be; measure again when it is cool", words) : NULL;
+}
+
 static void write_warning(struct scene *s)
 {
     struct profile *p = s->p;
+    if (p->gpu) {
+        write_gpu_warning(p);               /* it does not need the cores; data that comes late has a row of its own */
+        return;
+    }
     const bool known = p->delayed_share >= 0, ours = s->facts.usable_cores > 0 && s->facts.threads > s->facts.usable_cores;
     p->warning = NULL;
     if (ours || !(known ? p->delayed_share > BUSY_DELAYED : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
@@ -71,6 +82,11 @@ static void write_bound(struct scene *s)
         p->headline =
             arena_printf(&p->arena, "This step is bound by data: %.0f %% of its %s is spent waiting for batches",
                          percent(b.data_us, s->step_us), text_us(&p->arena, s->shown_us));
+    } else if (b.overhead_us == most && p->gpu) {
+        p->bound_by = "overhead";
+        p->headline = arena_printf(&p->arena, "This step is bound by overhead: of its %s, the GPU is idle between kernels for %.0f %%, host and "
+                                   "upload take %.0f %%, around %d ops", text_us(&p->arena, s->shown_us),
+                                   percent(s->dispatch_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us), p->n_ops);
     } else if (b.overhead_us == most) {
         p->bound_by = "overhead";
         p->headline = arena_printf(&p->arena,
@@ -129,7 +145,7 @@ static const char *largest_gap(const struct scene *s, double *us)
 {
     const struct profile_part gaps[] = {
         {"waiting for data", s->data_wait_us},
-        {"dispatch", s->dispatch_us + s->stalled_us},
+        {s->p->gpu ? "idle between kernels" : "dispatch", s->dispatch_us + s->stalled_us},
         {"thread imbalance", s->imbalance_us},
         {"host work", s->host_us},
         {"upload", s->upload_us},

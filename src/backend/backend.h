@@ -27,6 +27,7 @@ struct lane_time {
 struct prepared_op {
     const char *kernel;             /* its name, with its variant where one was chosen: "blocks/own" */
     double saves_us;                /* of a run, compared with what would have been taken by rule, as both were timed; 0: not timed */
+    double occupancy;               /* of a GPU, as it was measured: warps that its kernels can have there at once, of those that fit; 0: not known */
 };
 
 struct backend;
@@ -37,6 +38,8 @@ struct backend {
     const char *device;             /* which one, for people: "NVIDIA H200"; NULL: the machine's own CPU */
     const char *address;            /* of a GPU on the PCI bus, for those who watch it (core/gpu.h); NULL: not known */
     int lanes;                      /* threads of a CPU */
+    const char *timed_by;           /* how ops are timed, for people, once some were; NULL: by the lanes themselves */
+    bool times_kernels;             /* times are those of kernels alone: what measuring adds lies between them */
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
     void *(*alloc)(struct backend *b, size_t bytes);
@@ -50,6 +53,8 @@ struct backend {
     enum status (*prepare)(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,
                            struct error *err);
     struct prepared_op (*about)(const struct prepared *p, int i);
+    /* Kernels that running ops [first, end) starts; below 0: not known. NULL: there is no such thing. */
+    int (*kernels)(struct backend *b, struct prepared *p, int first, int end);
     /* Runs ops [first, end) in order. `times` (end - first, lanes) gets when each lane worked on each; NULL: not measured. */
     enum status (*run)(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
     /* Waits until all that was run is done: a run may return before, and reading waits by itself. NULL: no run returns before. */

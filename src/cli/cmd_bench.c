@@ -13,7 +13,8 @@ static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
     char passes[PASSES_TEXT_MAX];
-    return json_pack("{s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name),
+    json_t *kernels = r->kernels >= 0 ? json_real(r->kernels) : json_null();
+    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name), "kernels_per_step", kernels,
                      "device", r->device, "device_name", r->device_name, "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
                      "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
                      "tflops", r->tflops, "mfu_percent", known(r->mfu_percent, r), "mfu_peak_gflops", known(r->mfu_peak.gflops, r),
@@ -23,7 +24,7 @@ static json_t *result_json(const char *name, const struct bench_result *r)
 
 static void print_result(const char *name, const struct bench_result *r, bool first)
 {
-    char passes[PASSES_TEXT_MAX];
+    char passes[PASSES_TEXT_MAX], warning[WATCH_WORDS];
     if (first)
         printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
                "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "of", "ops", "passes");
@@ -31,6 +32,8 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
            r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, numbers_name(r->mfu_peak.numbers),
            r->ops, train_passes_text(r->places, passes));
     fflush(stdout);
+    if (gpu_watch_warning(&r->gpu, warning))
+        fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), warning);
 }
 
 static json_t *components_json(const struct bench_component *list, int n)

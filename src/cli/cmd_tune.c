@@ -126,6 +126,11 @@ static void print_result(const struct tuned *t, const char *folder)
     print_mfu(&r->before, &r->after);
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
+    print_change("kernels per step", r->before.kernels, r->after.kernels, "");
+    if (r->naive_kernels > 0)
+        printf("  %-16s %10.0f    in the program without passes\n", "", r->naive_kernels);
+    if (*r->warning)
+        printf("  %swarning:%s %s\n", style(stdout, "yellow"), style(stdout, "off"), r->warning);
     print_references(r);
     print_verdicts(r);
     if (r->out_of_time)
@@ -152,7 +157,8 @@ static json_t *make_document(const struct tuned *t, const char *folder)
     json_t *j = tune_json(&t->r);
     char path[CONFIG_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/tuned.yaml", folder);
-    json_t *machine = json_pack("{s:s,s:i}", "fingerprint", t->peaks.machine, "threads", t->peaks.threads);
+    json_t *machine = json_pack("{s:s,s:i,s:b}", "fingerprint", t->peaks.machine, "threads", t->peaks.threads, "gpu",
+                                t->peaks.gpu.launched_us > 0);
     for (enum numbers n = 0; n < NUMBERS && machine; n++)
         json_object_set_new(machine, numbers_key(n), peaks_has(&t->peaks, n) ? json_real(t->peaks.gflops[n]) : json_null());
     json_t *about = json_pack("{s:o,s:s}", "machine", machine, "tuned_config", is_utf8(path) ? path : "tuned.yaml");

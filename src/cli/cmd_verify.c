@@ -74,6 +74,8 @@ static enum status show(const struct verdict *v, const char *out, bool json, str
         st = print_document(verdict_json(v), 12, err);
     else if (st == OK) {
         print_verdict(v);
+        if (*v->warning)
+            fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), v->warning);
         if (out)
             printf("written: %s/verify.md and verify.json\n", shown(out));
     }

@@ -80,7 +80,17 @@ void nvml_close(struct nvml *n)
 
 /* ---- a look ---- */
 
-static double told(bool known, unsigned value, double unit) { return known ? value * unit : NAN; }
+static double ask(int (*f)(nvml_device, unsigned *), nvml_device d, double unit)
+{
+    unsigned x = 0;
+    return f && f(d, &x) == NVML_SUCCESS ? x * unit : NAN;
+}
+
+static double ask_for(int (*f)(nvml_device, int, unsigned *), nvml_device d, int what)
+{
+    unsigned x = 0;
+    return f && f(d, what, &x) == NVML_SUCCESS ? x : NAN;
+}
 
 static unsigned slowed_by(unsigned long long bits)
 {
@@ -91,7 +101,6 @@ static unsigned slowed_by(unsigned long long bits)
 enum status nvml_look(struct nvml *n, struct gpu_state *out, const char *address, struct error *err)
 {
     nvml_device d;
-    unsigned x = 0;
     unsigned long long bits = 0;
     struct nvml_load load;
     struct nvml_memory memory;
@@ -99,11 +108,11 @@ enum status nvml_look(struct nvml *n, struct gpu_state *out, const char *address
     if (said != NVML_SUCCESS)
         return error_set(err, CANNOT, "NVIDIA's management library knows no GPU at '%s' (%d)", address, said);
     const bool has_load = n->load && n->load(d, &load) == NVML_SUCCESS, has_memory = n->memory && n->memory(d, &memory) == NVML_SUCCESS;
-    out->sm_mhz = told(n->clock && n->clock(d, CLOCK_SM, &x) == NVML_SUCCESS, x, 1);
-    out->sm_most_mhz = told(n->clock_most && n->clock_most(d, CLOCK_SM, &x) == NVML_SUCCESS, x, 1);
-    out->watts = told(n->power && n->power(d, &x) == NVML_SUCCESS, x, 1e-3);
-    out->watts_most = told(n->power_most && n->power_most(d, &x) == NVML_SUCCESS, x, 1e-3);
-    out->celsius = told(n->temperature && n->temperature(d, SENSOR_GPU, &x) == NVML_SUCCESS, x, 1);
+    out->sm_mhz = ask_for(n->clock, d, CLOCK_SM);
+    out->sm_most_mhz = ask_for(n->clock_most, d, CLOCK_SM);
+    out->watts = ask(n->power, d, 1e-3);
+    out->watts_most = ask(n->power_most, d, 1e-3);
+    out->celsius = ask_for(n->temperature, d, SENSOR_GPU);
     out->busy_percent = has_load ? load.gpu : NAN;
     out->used_bytes = has_memory ? (double)memory.used : NAN;
     out->total_bytes = has_memory ? (double)memory.total : NAN;

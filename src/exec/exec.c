@@ -186,6 +186,19 @@ struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
 int exec_lanes(const struct exec *e) { return e->backend->lanes; }
 const char *exec_kernel_name(const struct exec *e, int op) { return e->backend->about(e->prepared, e->place_of[op]).kernel; }
 
+double exec_occupancy(const struct exec *e, int op) { return e->backend->about(e->prepared, e->place_of[op]).occupancy; }
+
+double exec_kernels_per_step(struct exec *e)
+{
+    const int *at = e->phase_start;
+    if (!e->backend->kernels || e->failed.status != OK)
+        return -1;
+    const int batch = e->backend->kernels(e->backend, e->prepared, at[PHASE_DATA], at[PHASE_BACKWARD + 1]);
+    const int rest = e->backend->kernels(e->backend, e->prepared, at[PHASE_BACKWARD + 1], at[PHASE_OPTIMIZE + 1]);
+    const int batches = e->program->micro_batches > 1 ? e->program->micro_batches : 1;
+    return batch < 0 || rest < 0 ? -1 : (double)batch * batches + rest;
+}
+
 double exec_choice_gain_us(const struct exec *e)
 {
     double us = 0;

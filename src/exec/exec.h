@@ -47,6 +47,9 @@ const struct lane_time *exec_times(const struct exec *e, int op);
 const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */
 /* What a step saves by the variants that were chosen, as they were timed: what the pass autotune predicts. */
 double exec_choice_gain_us(const struct exec *e);
+/* Kernels that a step starts; below 0: not known, or no such thing. */
+double exec_kernels_per_step(struct exec *e);
+double exec_occupancy(const struct exec *e, int op);            /* as struct prepared_op has it */
 int exec_lanes(const struct exec *e);          /* that work on an op at once: threads of a CPU */
 
 void exec_write(struct exec *e, value_id v, const void *host);

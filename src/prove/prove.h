@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "core/peaks.h"
 #include "train/trial.h"
 
@@ -34,6 +35,7 @@ struct verdict_side {
     double step_us;                 /* the median of the turns; NAN: not measured */
     double tokens_per_step, model_flops, planned_bytes;
     double ops;                     /* per step; NAN: not known */
+    double kernels;                 /* that a GPU runs per step; NAN: not known */
     struct products_peak peak;      /* what MFU is relative to; 0: no peaks were given */
 };
 
@@ -43,6 +45,7 @@ struct verdict {
     int n;
     bool pass;                      /* every gate holds */
     bool same_bits;                 /* all runs of a and of b: the same losses and weights */
+    char warning[WATCH_WORDS];      /* what happened to the GPU meanwhile, in a sentence; empty: nothing */
     bool longer;                    /* the interval was wide, and more turns were taken than asked for */
     struct verdict_side of_a, of_b;
 };

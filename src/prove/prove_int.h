@@ -2,6 +2,7 @@
 #ifndef HONE_PROVE_PROVE_INT_H
 #define HONE_PROVE_PROVE_INT_H
 
+#include "core/gpu.h"
 #include "prove/prove.h"
 
 enum { TURNS_FEWEST = 10, TURNS_MOST = 4096 };
@@ -13,6 +14,7 @@ struct evidence_side {
     double validation;              /* NAN: no validation data */
     bool has_validation;
     double planned_bytes, ops, model_flops;
+    double kernels;                 /* per step; NAN: not known */
     struct products_peak peak;
     uint64_t fingerprint;           /* of the parameters after `steps` steps */
     double *turn_us;                /* (turns): the median step of each turn */
@@ -26,6 +28,7 @@ struct evidence {
     int turns;
     double seconds;                 /* that the turns of each took */
     bool longer;                    /* than was asked for */
+    struct gpu_watch gpu;           /* while turns were taken */
     struct evidence_side a, b;
     double *again;                  /* (steps): the losses of b in a second run */
     uint64_t again_fingerprint;

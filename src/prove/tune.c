@@ -1,6 +1,7 @@
 /* The loop: predict, try the best, verify, keep or drop; then the whole of it is judged. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "prove/tune_int.h"
@@ -37,7 +38,10 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
     struct config judge = *a;
     judge.verify.memory = p->memory;
     judge.verify.min_gain = 0;
-    return verify_configs(v, &judge, b, &options, err);
+    const enum status st = verify_configs(v, &judge, b, &options, err);
+    if (st == OK && *v->warning && !*t->r->warning)
+        memcpy(t->r->warning, v->warning, sizeof t->r->warning);
+    return st;
 }
 
 /* Measures what has been kept, once. */

@@ -56,6 +56,7 @@ struct tune_point {                         /* a program, measured, or only plan
     struct products_peak mfu_peak;          /* what it is relative to; passes may change it */
     double planned_bytes;                   /* parameters, state, inputs, workspace and scratch */
     double ops;                             /* per step */
+    double kernels;                         /* that a GPU runs per step; NAN: not known */
     bool too_large;                         /* it was planned, and this machine has not the memory to run it */
 };
 
@@ -95,6 +96,8 @@ struct tune_result {
     int n_references;
     struct tune_size sizes[TUNE_SIZES];     /* (n_sizes) 8 x 128 and 16 x 256 where they were measured; others: memory only */
     int n_sizes;
+    double naive_kernels;                   /* of the program without passes on a GPU; NAN: not known */
+    char warning[WATCH_WORDS];              /* the first that a proof came with: what happened to the GPU; empty: nothing */
     bool out_of_time, interrupted;
     double seconds;
 };

@@ -36,7 +36,7 @@ struct tune_point tune_point_of(const struct verdict_side *s, const struct confi
     const double tokens_per_s = s->tokens_per_step / s->step_us * 1e6;
     return (struct tune_point){.step_us = s->step_us, .samples_per_s = tokens_per_s / (double)c->model.seq, .tokens_per_s = tokens_per_s,
                                .mfu_percent = products_peak_percent(s->peak, s->model_flops, s->step_us), .mfu_peak = s->peak,
-                               .planned_bytes = s->planned_bytes, .ops = s->ops};
+                               .planned_bytes = s->planned_bytes, .ops = s->ops, .kernels = s->kernels};
 }
 
 /* Also of a step that this machine cannot run. */
@@ -46,7 +46,7 @@ static enum status plan_point(struct tune_point *out, const struct config *c, st
     const enum status st = train_plan_step(&plan, c, err);
     if (st == OK)
         *out = (struct tune_point){.step_us = NAN, .samples_per_s = NAN, .tokens_per_s = NAN, .mfu_percent = NAN,
-                                   .planned_bytes = plan.bytes, .ops = plan.ops, .too_large = !plan.fits};
+                                   .planned_bytes = plan.bytes, .ops = plan.ops, .kernels = NAN, .too_large = !plan.fits};
     return st;
 }
 

@@ -142,10 +142,11 @@ static json_t *headline(const struct tune_result *r)
 static json_t *point(const struct tune_point *p)
 {
     const bool rated = p->mfu_percent > 0;
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "step_us", measured(p->step_us), "samples_per_s", measured(p->samples_per_s),
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "step_us", measured(p->step_us), "samples_per_s", measured(p->samples_per_s),
                      "tokens_per_s", measured(p->tokens_per_s), "mfu_percent", measured(p->mfu_percent), "mfu_peak_gflops",
                      measured(p->mfu_peak.gflops), "mfu_peak_type", tune_text(rated ? numbers_name(p->mfu_peak.numbers) : NULL),
-                     "planned_bytes", measured(p->planned_bytes), "ops", measured(p->ops), "fits", !p->too_large);
+                     "planned_bytes", measured(p->planned_bytes), "ops", measured(p->ops), "kernels",
+                     measured(p->kernels), "fits", !p->too_large);
 }
 
 static json_t *stage(const struct tune_result *r, int i)
@@ -280,6 +281,8 @@ json_t *tune_json(const struct tune_result *r)
     if (j) {
         put_gates(j, &r->verdict, r->judged);
         json_object_set_new(j, "limits", limits(r));
+        json_object_set_new(j, "naive_kernels", measured(r->naive_kernels));
+        json_object_set_new(j, "warning", tune_text(*r->warning ? r->warning : NULL));
     }
     return j;
 }

@@ -172,19 +172,25 @@ enum status tune_judge_whole(struct tuner *t, struct error *err)
 
 /* ---- references ---- */
 
-static void measure_reference(struct tuner *t, const char *name, bool all)
+static struct config reference_of(const struct config *base, bool all)
 {
-    struct tune_result *r = t->r;
-    const struct proof p = {.steps = 1, .memory = INFINITY, .seconds = r->base.verify.seconds / 2};
-    struct config other = r->base;
-    struct verdict v;
-    struct error ignored;
+    struct config other = *base;
     other.optimize.passes = (struct pass_list){.choice = all ? PASSES_ALL : PASSES_NONE};
     for (int i = 0; pass_table[i].name; i++)
         if (switchable() >> i & 1)
             other.optimize.pass[i] = PASS_AUTO;
-        else if (config_pass_is_on(&r->base, i) && (pass_table[i].traits & PASS_WHEN_NEEDED))
+        else if (config_pass_is_on(base, i) && (pass_table[i].traits & PASS_WHEN_NEEDED))
             other.optimize.pass[i] = PASS_ON;
+    return other;
+}
+
+static void measure_reference(struct tuner *t, const char *name, bool all)
+{
+    struct tune_result *r = t->r;
+    const struct proof p = {.steps = 1, .memory = INFINITY, .seconds = r->base.verify.seconds / 2};
+    const struct config other = reference_of(&r->base, all);
+    struct verdict v;
+    struct error ignored;
     if (!((config_pass_set(&other) ^ config_pass_set(&r->base)) & switchable()) || tuner_stopped(t) ||
         !tuner_has_s(t, r->base.verify.seconds))
         return;
@@ -196,8 +202,25 @@ static void measure_reference(struct tuner *t, const char *name, bool all)
                                                                .speedup = speed->value, .low = speed->low, .high = speed->high};
 }
 
+/* Nothing is run for it, so that it is known also where there was no time to measure that program. */
+static void count_naive_kernels(struct tuner *t)
+{
+    struct tune_result *r = t->r;
+    struct config naive = reference_of(&r->base, false);
+    struct trial *trial = NULL;
+    struct error ignored;
+    naive.model.vocab = t->now.model.vocab;
+    r->naive_kernels = NAN;
+    if (!(r->before.kernels > 0))           /* there is no such thing here */
+        return;
+    if (trial_open(&trial, &naive, NULL, NULL, &ignored) == OK)
+        r->naive_kernels = trial_kernels_per_step(trial);
+    trial_free(trial);
+}
+
 void tune_measure_references(struct tuner *t)
 {
+    count_naive_kernels(t);
     measure_reference(t, WITHOUT, false);
     measure_reference(t, WITH_ALL, true);
 }

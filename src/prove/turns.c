@@ -11,6 +11,7 @@
 #include "prove/prove_int.h"
 
 static const double TURN_SECONDS = 0.03;
+static const double LOOK_SECONDS = 0.25;   /* between two looks at a GPU, which lie between turns */
 static const double PATIENCE = 4;          /* times as long as asked for, at most, where the interval stays wide */
 enum { TURN_STEPS_MOST = 256 };
 
@@ -81,6 +82,9 @@ enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, 
         st = fit_turn(&players[1], seconds, err);
     const double most = options->most_seconds > 0 ? options->most_seconds : PATIENCE * seconds;
     const double start = clock_s();
+    double looked = start;
+    gpu_watch_begin(&e->gpu, trial_gpu_address(a));
+    gpu_watch_look(&e->gpu, NULL);
     for (int n = 0; st == OK && n < TURNS_MOST; n++) {
         const double spent = (clock_s() - start) / fmax(2 * seconds, 1e-9);
         if (n >= TURNS_FEWEST && spent >= 1 && !ask_for_more(e, &seconds, most))
@@ -92,7 +96,13 @@ enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, 
                               fmin(spent, (double)(n + 1) / TURNS_FEWEST));
         st = take_pair(players, n, err);
         e->turns = n + 1;
+        if (clock_s() - looked > LOOK_SECONDS) {
+            gpu_watch_look(&e->gpu, NULL);
+            looked = clock_s();
+        }
     }
+    gpu_watch_look(&e->gpu, NULL);
+    e->gpu.address = NULL;                  /* the trial's, which goes */
     e->seconds = (clock_s() - start) / 2;
     return st;
 }

@@ -38,11 +38,12 @@ static enum status train(struct trial *t, double *losses, int64_t steps, const s
     return st;
 }
 
-static void fill_facts(struct evidence_side *s, const struct trial *t, int64_t steps, const struct peaks *peaks)
+static void fill_facts(struct evidence_side *s, struct trial *t, int64_t steps, const struct peaks *peaks)
 {
     s->losses = xcalloc((size_t)steps, sizeof *s->losses);
     s->planned_bytes = trial_planned_bytes(t);
     s->ops = trial_ops_per_step(t);
+    s->kernels = trial_kernels_per_step(t);
     s->tokens_per_step = (double)trial_tokens_per_step(t);
     s->model_flops = trial_model_flops(t);
     if (peaks)
@@ -131,7 +132,7 @@ static bool same_bits(const struct evidence *e)
 static struct verdict_side side_of(const struct evidence_side *s, double step_us)
 {
     return (struct verdict_side){.step_us = step_us, .tokens_per_step = s->tokens_per_step, .model_flops = s->model_flops,
-                                 .planned_bytes = s->planned_bytes, .ops = s->ops, .peak = s->peak};
+                                 .planned_bytes = s->planned_bytes, .ops = s->ops, .kernels = s->kernels, .peak = s->peak};
 }
 
 /* Both sides are held against one peak where they multiply the same numbers, raised to what either of them reached. */
@@ -158,6 +159,7 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
         *out = (struct verdict){.pass = true, .same_bits = same_bits(&e), .longer = e.longer, .of_a = side_of(&e.a, r.a),
                                 .of_b = side_of(&e.b, r.b)};
         raise_peaks(&out->of_a, &out->of_b);
+        gpu_watch_warning(&e.gpu, out->warning);
         snprintf(out->a, sizeof out->a, "%s", a->file);
         snprintf(out->b, sizeof out->b, "%s", b->file);
         gates_judge(&e, out);

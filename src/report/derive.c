@@ -38,6 +38,9 @@ double report_memory_gb_per_s(const struct profile *p)
     return NAN;
 }
 
+/* What of available_bytes the run took: a GPU's memory is not the process's. */
+double report_taken_bytes(const struct profile *p) { return p->gpu ? p->planned_bytes : p->rss_peak_bytes; }
+
 double report_samples_per_step(const struct profile *p)
 {
     return (double)p->batch * (double)(p->accumulate > 0 ? p->accumulate : 1);
@@ -155,6 +158,11 @@ static void put_peak(FILE *to, const struct profile *p)
     if (p->planned_bytes > 0 && p->naive_bytes > p->planned_bytes)
         fprintf(to, "Values share memory once they are no longer needed: the plan takes %s instead of %s. ",
                 report_show_bytes(p->planned_bytes, a), report_show_bytes(p->naive_bytes, b));
+    if (p->gpu) {
+        if (p->available_bytes > 0)
+            fprintf(to, "%s were available on the GPU.", report_show_bytes(p->available_bytes, b));
+        return;
+    }
     if (p->rss_peak_bytes > 0)
         fprintf(to, "The whole process, evaluation included, took %s at most", report_show_bytes(p->rss_peak_bytes, a));
     if (p->rss_peak_bytes > 0 && p->available_bytes > 0)

@@ -39,9 +39,24 @@ json_t *report_peaks(const struct profile *p)
     return report_merge(json_pack("{s:i,s:o,s:o}", "threads", peaks->threads, "levels", levels, "gpu", gpu_peaks(peaks)), products);
 }
 
+/* How the GPU was, and how its kernels were seen. */
+static json_t *gpu(const struct profile *p)
+{
+    const struct gpu_watch *w = &p->watch;
+    char why[SLOWED_WORDS];
+    if (!p->gpu)
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(p->device_name), "ops_timed_by", W(p->timed_by),
+                     "kernels_per_step", p->kernels_per_step > 0 ? N(p->kernels_per_step) : json_null(), "looks", w->looks, "busy_percent",
+                     N(w->looks ? gpu_watch_busy_percent(w) : NAN), "memory_used_bytes", N(w->looks ? w->used_most_bytes : NAN), "memory_bytes",
+                     N(w->looks ? w->total_bytes : NAN), "watts", N(w->looks ? gpu_watch_watts(w) : NAN), "celsius_most",
+                     N(w->looks ? w->celsius_most : NAN), "sm_mhz_least", N(w->looks ? w->sm_least_mhz : NAN), "sm_mhz_most",
+                     N(w->looks ? w->sm_most_mhz : NAN), "held_down_by", W(w->slowed ? gpu_slowed_words(w->slowed, why) : NULL));
+}
+
 static json_t *machine(const struct profile *p)
 {
-    return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
+    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "gpu", gpu(p), "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
                      "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p), "preemptions_per_s",
                      N(p->preemptions_per_s), "delayed_share", p->delayed_share < 0 ? json_null() : N(p->delayed_share));
 }
@@ -88,7 +103,8 @@ json_t *report_op(const struct profile *p, int i)
 {
     const struct profile_op *op = &p->ops[i];
     json_t *layer = op->layer == NO_LAYER ? json_null() : json_integer(op->layer);
-    json_t *row = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:i,s:o,s:b,s:s,s:o,s:o,s:o}", "op", i, "name", W(op->name), "kind",
+    json_t *row = json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:i,s:o,s:b,s:s,s:o,s:o,s:o}", "op", i, "occupancy",
+                            op->occupancy > 0 ? N(op->occupancy) : json_null(), "name", W(op->name), "kind",
                             W(op->kind), "kernel", W(op->kernel), "made_by", W(op->made_by), "phase",
                             report_op_phase(op), "layer", layer, "runs", report_op_runs(p, op), "imbalance_us",
                             N(op->imbalance_us), "memory_bound", op->memory_bound, "level",

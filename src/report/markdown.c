@@ -26,8 +26,8 @@ static void put_numbers(FILE *to, const struct profile *p)
     fprintf(to, "| MFU | %s of %s FLOP/s measured in %s; band ", report_show_percent(p->mfu_percent / 100, a),
             report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers));
     report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");
-    fprintf(to, " |\n| memory | %s at the peak of a step; process %s", report_show_bytes(p->peak_bytes, a),
-            report_show_bytes(p->rss_peak_bytes, b));
+    fprintf(to, " |\n| memory | %s at the peak of a step; %s %s", report_show_bytes(p->peak_bytes, a), p->gpu ? "planned" : "process",
+            report_show_bytes(report_taken_bytes(p), b));
     if (p->available_bytes > 0)
         fprintf(to, " of %s", report_show_bytes(p->available_bytes, c));
     fprintf(to, " |\n| loss | %s |\n", report_show_number(p->loss, a));
@@ -180,22 +180,46 @@ static void put_layers(FILE *to, const struct profile *p)
         fprintf(to, "\n%lld more layers are in report.json.\n", (long long)p->layers - TOP_LAYERS);
 }
 
+static void put_cpu(FILE *to, const struct profile *p)
+{
+    report_markdown_fact(to, "instruction set", p->isa);
+    report_markdown_fact(to, "BLAS", p->blas);
+    fprintf(to, "| threads | %d |\n", p->threads);
+}
+
+static void put_gpu(FILE *to, const struct profile *p)
+{
+    number_text a, b, c;
+    const struct gpu_watch *w = &p->watch;
+    report_markdown_fact(to, "ops timed by", p->timed_by);
+    if (p->kernels_per_step > 0)
+        fprintf(to, "| kernels per step | %s |\n", report_show_count(p->kernels_per_step, a));
+    if (w->looks)
+        fprintf(to, "| while it was measured | busy %s, %s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz |\n",
+                report_show_percent(gpu_watch_busy_percent(w) / 100, a), report_show_bytes(w->used_most_bytes, b),
+                report_show_number(gpu_watch_watts(w), c), w->celsius_most, w->sm_least_mhz, w->sm_most_mhz);
+}
+
 static void put_machine(FILE *to, const struct profile *p)
 {
     number_text a, b, c;
     fputs("\n## Machine and model\n\n| | |\n|---|---|\n", to);
     report_markdown_fact(to, "machine", p->peaks.machine);
     report_markdown_fact(to, "device", p->device);
-    report_markdown_fact(to, "instruction set", p->isa);
-    report_markdown_fact(to, "BLAS", p->blas);
-    fprintf(to, "| threads | %d |\n| peak | %s GFLOP/s (f32 matrix product)", p->threads,
-            report_show_number(p->peaks.gflops[NUMBERS_F32], a));
+    if (p->gpu)
+        put_gpu(to, p);
+    else
+        put_cpu(to, p);
+    fprintf(to, "| peak | %s GFLOP/s (f32 matrix product)", report_show_number(p->peaks.gflops[NUMBERS_F32], a));
     for (enum numbers n = NUMBERS_F32 + 1; n < NUMBERS; n++)
         if (peaks_has(&p->peaks, n))
             fprintf(to, ", %s GFLOP/s (%s)", report_show_number(p->peaks.gflops[n], a), numbers_name(n));
     for (int i = 0; i < CACHE_LEVELS; i++)
         if (p->peaks.copy_gb_per_s[i] > 0)
             fprintf(to, ", %s %s GB/s", report_level_name(i), report_show_number(p->peaks.copy_gb_per_s[i], a));
+    if (p->peaks.gpu.launched_us > 0)
+        fprintf(to, ", a kernel %s in a graph and %s started by the host", report_show_us(p->peaks.gpu.replayed_us, a),
+                report_show_us(p->peaks.gpu.launched_us, b));
     fprintf(to, " |\n| batch × sequence × accumulated | %lld × %lld × %lld |\n", (long long)p->batch, (long long)p->seq,
             (long long)p->accumulate);
     fprintf(to, "| parameters | %s |\n", report_show_count((double)p->parameters, a));

@@ -16,6 +16,7 @@ double report_gaps_us(const struct profile *p);         /* sum of the gaps */
 double report_gflops(double flops, double us);          /* achieved GFLOP/s */
 double report_gb_per_s(double bytes, double us);
 double report_memory_gb_per_s(const struct profile *p); /* of main memory, or of the last level there is */
+double report_taken_bytes(const struct profile *p);
 double report_samples_per_step(const struct profile *p);
 double report_memory_total(const struct profile_memory_point *m);
 int report_op_runs(const struct profile *p, const struct profile_op *op);       /* per step */

@@ -19,7 +19,12 @@ static void put_title(const struct screen *s, const struct profile *p)
         fprintf(s->to, " × %lld accumulated", (long long)p->accumulate);
     fputs(" · ", s->to);
     report_put_text(s->to, p->device);
-    fprintf(s->to, ", %d thread%s%s\n", p->threads, p->threads == 1 ? "" : "s", screen_style(s, OFF));
+    if (p->gpu) {
+        fputs(", ", s->to);
+        report_put_text(s->to, p->device_name);
+        fprintf(s->to, "%s\n", screen_style(s, OFF));
+    } else
+        fprintf(s->to, ", %d thread%s%s\n", p->threads, p->threads == 1 ? "" : "s", screen_style(s, OFF));
     fputs(screen_style(s, BOLD), s->to);
     report_put_text(s->to, p->headline);
     fprintf(s->to, "%s\n\n", screen_style(s, OFF));
@@ -28,6 +33,24 @@ static void put_title(const struct screen *s, const struct profile *p)
     fprintf(s->to, "  %s%-*s%s", screen_style(s, YELLOW), SCREEN_INDENT - 2, "warning", screen_style(s, OFF));
     screen_put_wrapped(s, p->warning, SCREEN_INDENT);
     fputc('\n', s->to);
+}
+
+static void put_gpu(const struct screen *s, const struct profile *p)
+{
+    number_text a, b, c;
+    const struct gpu_watch *w = &p->watch;
+    if (p->kernels_per_step > 0) {
+        screen_put_label(s, "kernels");
+        fprintf(s->to, "%s per step; ops timed by ", report_show_count(p->kernels_per_step, a));
+        report_put_text(s->to, p->timed_by);
+        fputc('\n', s->to);
+    }
+    if (!w->looks)
+        return;
+    screen_put_label(s, "gpu");
+    fprintf(s->to, "busy %s, %s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz\n",
+            report_show_percent(gpu_watch_busy_percent(w) / 100, a), report_show_bytes(w->used_most_bytes, b),
+            report_show_number(gpu_watch_watts(w), c), w->celsius_most, w->sm_least_mhz, w->sm_most_mhz);
 }
 
 static void put_numbers(const struct screen *s, const struct profile *p)
@@ -52,12 +75,14 @@ static void put_numbers(const struct screen *s, const struct profile *p)
     fputc('\n', s->to);
     screen_put_label(s, "memory");
     if (p->available_bytes > 0)
-        screen_put_bar(s, report_ratio(p->rss_peak_bytes, p->available_bytes), SCREEN_BAR, BLUE);
-    fprintf(s->to, "%s at the peak of a step, process %s", report_show_bytes(p->peak_bytes, a),
-            report_show_bytes(p->rss_peak_bytes, b));
+        screen_put_bar(s, report_ratio(report_taken_bytes(p), p->available_bytes), SCREEN_BAR, BLUE);
+    fprintf(s->to, "%s at the peak of a step, %s %s", report_show_bytes(p->peak_bytes, a), p->gpu ? "planned" : "process",
+            report_show_bytes(report_taken_bytes(p), b));
     if (p->available_bytes > 0)
         fprintf(s->to, " of %s", report_show_bytes(p->available_bytes, c));
     fputc('\n', s->to);
+    if (p->gpu)
+        put_gpu(s, p);
 }
 
 static void put_split(const struct screen *s, const struct profile *p)

@@ -61,17 +61,19 @@ static int64_t shortest_shown(const struct trace *t, struct window w, int64_t *l
     return limit;
 }
 
-static json_t *track(int id)
+static json_t *track(int id, bool gpu)
 {
     char name[32] = "host";
     if (id >= TRACK_LOADER)
         snprintf(name, sizeof name, "loader %d", id - TRACK_LOADER);
     else if (id >= TRACK_THREADS)
         snprintf(name, sizeof name, "thread %d", id - TRACK_THREADS);
+    if (gpu && id == TRACK_THREADS)
+        snprintf(name, sizeof name, "GPU");
     return json_pack("{s:i,s:s}", "track", id, "name", name);
 }
 
-static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_ns)
+static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_ns, bool gpu)
 {
     bool *used = xcalloc(INT16_MAX + 1, sizeof *used);
     for (int64_t i = 0; i < t->n; i++)
@@ -80,7 +82,7 @@ static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_n
     json_t *list = json_array();
     for (int id = 0; id <= INT16_MAX; id++)
         if (used[id])
-            list = report_array(list, track(id));
+            list = report_array(list, track(id, gpu));
     free(used);
     return list;
 }
@@ -118,6 +120,6 @@ json_t *report_timeline(const struct profile *p)
             list = report_array(list, event(&t->events[i], w, p));
     return json_pack("{s:i,s:f,s:I,s:[s,s,s,s,s,s],s:o,s:o,s:o}", "step", p->timeline_step, "us",
                      (double)(w.end_ns - w.start_ns) * w.us_per_ns, "left_out", (json_int_t)left_out, "fields", "track",
-                     "start_us", "us", "kind", "op", "name", "tracks", tracks(t, w, shortest_ns), "names", names(t),
+                     "start_us", "us", "kind", "op", "name", "tracks", tracks(t, w, shortest_ns, p->gpu), "names", names(t),
                      "events", list);
 }

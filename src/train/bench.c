@@ -32,7 +32,7 @@ static enum status time_turn(struct model_run *r, struct loader *l, int64_t step
 /* Turns until the time is up; the first tenth is warm-up and not counted. A turn is one step, but more where the host runs ahead of the
  * device and a step is short: what it costs to wait for the device is no part of a step. */
 static enum status time_steps(struct model_run *r, struct loader *l, double seconds, double *times, int64_t *n, int64_t *steps,
-                              struct error *err)
+                              struct gpu_watch *gpu, struct error *err)
 {
     enum status st = OK;
     double one = seconds;
@@ -40,6 +40,7 @@ static enum status time_steps(struct model_run *r, struct loader *l, double seco
     while (st == OK && clock_s() - begin < seconds * 0.1)
         st = time_turn(r, l, 1, &one, err);
     *steps = r->backend->finish && one < TURN_SECONDS ? (int64_t)(TURN_SECONDS / one) + 1 : 1;
+    gpu_watch_look(gpu, NULL);
     const double start = clock_s();
     for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); ++*n)
         st = time_turn(r, l, *steps, &times[*n], err);
@@ -84,6 +85,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     struct model_run r = {0};
     double *times = xcalloc(MOST_STEPS, sizeof *times);
     int64_t n = 0, steps = 1;
+    struct gpu_watch gpu;
     if (!known.model.vocab)
         known.model.vocab = 256;
     known.eval.batches = 0;
@@ -95,10 +97,16 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
         st = model_run_open(&r, &known, d, err);
     if (st == OK)
         st = loader_new(&l, d, SPLIT_TRAIN, known.train.batch_size, 0, 0, 1, err);
-    if (st == OK)
-        st = time_steps(&r, l, seconds, times, &n, &steps, err);
     if (st == OK) {
+        gpu_watch_begin(&gpu, r.backend->address);
+        st = time_steps(&r, l, seconds, times, &n, &steps, &gpu, err);
+    }
+    if (st == OK) {
+        gpu_watch_look(&gpu, NULL);
         summarize(&r, times, n, steps, peaks, out);
+        out->kernels = exec_kernels_per_step(r.train);
+        out->gpu = gpu;
+        out->gpu.address = NULL;            /* the backend's, which goes */
         if (r.backend->device)              /* what is gone from its memory, not what the host took */
             out->peak_mb = taken_mb(free_before, r.backend);
     }

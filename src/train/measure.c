@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "train/train_int.h"
 
-enum { WARM_UP = 3 };
+enum { WARM_UP = 3, LOOK_EVERY = 4 };     /* steps; between two that are measured */
 
 static void count_after(struct measured *m, const struct counters *c, struct counter_values before)
 {
@@ -52,14 +52,18 @@ static enum status run_all(struct measured *m, struct loader *l, const struct co
     struct recorder *recorder = recorder_new(m->run->train, m->trace);
     enum status st = OK;
     bool whole;
+    gpu_watch_begin(&m->gpu, m->run->backend->address);
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     for (int i = 0; i < WARM_UP && st == OK && !(stop && *stop); i++)
         st = model_run_step(m->run, l, NULL, &whole, err);
     exec_finish(m->run->train);
+    gpu_watch_look(&m->gpu, NULL);
     for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
         st = plain_step(m, l, c, err);
         if (st == OK)
             st = recorded_step(m, l, recorder, err);
+        if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == steps)
+            gpu_watch_look(&m->gpu, NULL);
         if (progress)
             progress(context, i + 1, steps);
     }
@@ -109,8 +113,15 @@ static void fill_facts(struct measured *m)
     m->cycles /= m->n;
     m->cache_misses /= m->n;
     m->kernels = xcalloc((size_t)m->program->n_ops, sizeof *m->kernels);
-    for (int i = 0; i < m->program->n_ops; i++)
+    m->occupancy = xcalloc((size_t)m->program->n_ops, sizeof *m->occupancy);
+    for (int i = 0; i < m->program->n_ops; i++) {
         m->kernels[i] = exec_kernel_name(r->train, i);
+        m->occupancy[i] = exec_occupancy(r->train, i);
+    }
+    m->kernels_per_step = exec_kernels_per_step(r->train);
+    m->device_name = r->backend->device;
+    m->timed_by = r->backend->timed_by;
+    m->times_kernels = r->backend->times_kernels;
 }
 
 enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
@@ -151,6 +162,7 @@ void measured_release(struct measured *m)
     free(m->step_us);
     free(m->wait_us);
     free(m->kernels);
+    free(m->occupancy);
     trace_free(m->trace);
     *m = (struct measured){0};
 }

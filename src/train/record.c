@@ -113,7 +113,8 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
         if (ph < first || ph > last)
             continue;
         if ((int)ph != current) {
-            const int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns;
+            int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns;
+            start = start < r->mark_ns ? r->mark_ns : start;        /* ops may run beside each other */
             if (current >= 0)
                 trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, start);
             r->mark_ns = start;

@@ -131,6 +131,8 @@ struct bench_result {
     int threads;
     int64_t steps;
     int ops;                            /* that run in a step */
+    double kernels;                     /* of a GPU per step; below 0: not known */
+    struct gpu_watch gpu;               /* while it was timed */
     int places[PASSES_MAX];             /* what the passes changed */
 };
 
@@ -164,6 +166,12 @@ struct measured {
     double delayed_share;               /* of the time of the threads: ready to run and without a core; below 0: not known */
     bool has_counters;                  /* of the CPU, per step; where the system lets them be read */
     double instructions, cycles, cache_misses;
+    struct gpu_watch gpu;               /* how the GPU was meanwhile; no look: there is none, or it tells nothing */
+    double kernels_per_step;            /* below 0: not known */
+    const char *device_name;            /* "NVIDIA H200"; NULL: the machine's CPU */
+    const char *timed_by;               /* how ops were timed; NULL: by the threads themselves */
+    bool times_kernels;                 /* of ops: those of kernels alone */
+    double *occupancy;                  /* per op of a GPU; 0: not known */
     struct exec_memory memory;
     int threads;
     const struct program *program;      /* lives as long as this struct */

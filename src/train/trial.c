@@ -96,6 +96,14 @@ double trial_model_flops(const struct trial *t)
 
 double trial_ops_per_step(const struct trial *t) { return program_runs_per_step(trial_program(t)); }
 
+double trial_kernels_per_step(struct trial *t)
+{
+    const double n = exec_kernels_per_step(t->run.train);
+    return n >= 0 ? n : NAN;
+}
+
+const char *trial_gpu_address(const struct trial *t) { return t->run.backend->address; }
+
 double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(t->run.train); }
 
 /* ---- gradients ---- */

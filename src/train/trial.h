@@ -25,6 +25,8 @@ double trial_planned_bytes(const struct trial *t);      /* parameters, state, in
 int64_t trial_steps_between(const struct trial *t, struct interval every);     /* in steps, also where it is given in epochs */
 double trial_model_flops(const struct trial *t);         /* of one step by the usual count */
 double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
+double trial_kernels_per_step(struct trial *t);         /* see exec_kernels_per_step; NAN: not known */
+const char *trial_gpu_address(const struct trial *t);   /* for gpu_watch_begin; NULL: it runs on none */
 double trial_choice_gain_us(const struct trial *t);     /* see exec_choice_gain_us */
 
 /* Back to the seed: weights as at the start, states zero, the first batch next. */

@@ -150,7 +150,7 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
 
 static struct prepared_op cpu_about(const struct prepared *p, int i)
 {
-    return (struct prepared_op){p->kernels[i], p->calls[i].saves_us};
+    return (struct prepared_op){p->kernels[i], p->calls[i].saves_us, 0};
 }
 
 static void cpu_release(struct backend *b, struct prepared *p)

@@ -84,6 +84,7 @@ struct replay {                     /* ops [first, end) */
     cudaGraphExec_t graph;          /* NULL: were run once */
     void *scratch[LANES_MOST];      /* of the lanes beside the main one */
     void *own;                      /* of the ops that run in pieces */
+    bool named;                     /* CUPTI knows whose its nodes are */
 };
 
 struct prepared {
@@ -96,6 +97,7 @@ struct prepared {
     struct replay *replays;
     int n_replays;
     cudaEvent_t *events;            /* (n + 1): around measured ops; NULL until something is measured */
+    double *occupancy;              /* (n) of the ops, as CUPTI told it; NULL until it did */
 };
 
 /* run.c */
@@ -125,9 +127,19 @@ struct cuda_items {
 bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r);
 void cuda_items_release(struct cuda_items *items);
 
+/* times.c: when ops [first, end) ran, measured. As they run otherwise, by CUPTI's records of kernels; where that cannot be, one by one
+ * with an event behind each. */
+enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
+void cuda_release_times(struct prepared *p);
+int cuda_kernels(struct backend *b, struct prepared *p, int first, int end);
+
 /* graph.c: one by one for the first time, as a graph from the second. */
 enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err);
 void cuda_release_replays(struct cuda_backend *b, struct prepared *p);
+/* Captures the graph of a range again when it is next run, now that CUPTI listens and learns whose its nodes are; once. */
+void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int end);
+/* Whether running a range will launch a graph. */
+bool cuda_has_graph(struct prepared *p, int first, int end);
 
 /* names.c: ranges for profilers; nothing is done where b->names is not set. Each that begins is ended by cuda_name_end. */
 void cuda_name_graph(const struct cuda_backend *b, const struct bound_op *first, const struct bound_op *last);

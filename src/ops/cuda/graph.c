@@ -46,6 +46,20 @@ void cuda_release_replays(struct cuda_backend *b, struct prepared *p)
     free(p->replays);
 }
 
+void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int end)
+{
+    struct replay *r = find_replay(p, first, end);
+    if (!r || r->named)
+        return;
+    if (r->graph)
+        cudaGraphExecDestroy(r->graph);
+    free_scratch(b, r);
+    r->graph = NULL;
+    r->named = true;
+}
+
+bool cuda_has_graph(struct prepared *p, int first, int end) { return find_replay(p, first, end) != NULL; }
+
 /* ---- several lanes ---- */
 
 /* What a capture needs: its ops and pieces of ops, the plan of their lanes, and events between these. */

@@ -1,9 +1,9 @@
 /* Prepares lists of ops, and runs them: one by one here, as a graph in graph.c. */
 #include <stdlib.h>
 
-#include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
 #include "ops/cuda/cudnn.h"
+#include "ops/cuda/cupti.h"
 #include "ops/cuda/products.h"
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads, cuda_matrix,
@@ -82,16 +82,7 @@ struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
     const char *name = c->merged ? "merged" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
-    return (struct prepared_op){name, cuda_saves_us(c)};
-}
-
-static void free_events(struct prepared *p)
-{
-    for (int i = 0; p->events && i <= p->n; i++)
-        if (p->events[i])
-            cudaEventDestroy(p->events[i]);
-    free(p->events);
-    p->events = NULL;
+    return (struct prepared_op){name, cuda_saves_us(c), p->occupancy ? p->occupancy[i] : 0};
 }
 
 void cuda_release(struct backend *base, struct prepared *p)
@@ -101,7 +92,7 @@ void cuda_release(struct backend *base, struct prepared *p)
         return;
     cudaStreamSynchronize(b->stream);
     cuda_release_replays(b, p);
-    free_events(p);
+    cuda_release_times(p);
     free(p->own_ops);
     free(p->widened);
     free(p->kernels);
@@ -122,10 +113,12 @@ static enum status op_failed(const struct prepared *p, int i, cudaError_t e, boo
 enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, int piece, const struct cuda_call *call, struct error *err)
 {
     cuda_name_op(b, call);
+    cupti_mark(i);
     if (piece >= 0)
         cuda_pieces_of(call->op->kind)->launch(call, piece);
     else if (!call->merged)
         p->kernels[i]->launch(call);
+    cupti_mark(-1);
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && b->checks)
@@ -153,59 +146,6 @@ enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int
     return st;
 }
 
-/* ---- measured ---- */
-
-static enum status make_events(struct prepared *p, struct error *err)
-{
-    if (p->events)
-        return OK;
-    p->events = calloc((size_t)p->n + 1, sizeof *p->events);
-    if (!p->events)
-        return error_no_memory(err, "events around ops", (size_t)p->n * sizeof *p->events);
-    enum status st = OK;
-    for (int i = 0; i <= p->n && st == OK; i++)
-        st = cuda_said(cudaEventCreate(&p->events[i]), err, "an event");
-    if (st != OK)
-        free_events(p);
-    return st;
-}
-
-static enum status run_between_events(struct cuda_backend *b, struct prepared *p, int first, int end, struct error *err)
-{
-    enum status st = cuda_said(cudaEventRecord(p->events[0], b->stream), err, "an event");
-    for (int i = first; i < end && st == OK; i++) {
-        st = start_in_phase(b, p, first, end, i, err);
-        if (st == OK)
-            st = cuda_said(cudaEventRecord(p->events[i - first + 1], b->stream), err, "an event");
-    }
-    return st;
-}
-
-/* The device's clock is laid onto the host's at the first event, while the device has nothing else to do: no op seems to begin before the
- * host asked for it, or to end after the host has seen it end. An op lasts from the end of the one before it. */
-static enum status run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
-{
-    enum status st = make_events(p, err);
-    if (st == OK)
-        st = cuda_finish(&b->base, err);
-    const int64_t start = clock_ns();
-    if (st == OK)
-        st = run_between_events(b, p, first, end, err);
-    if (st == OK)
-        st = cuda_finish(&b->base, err);
-    const int64_t stop = clock_ns();
-    int64_t before = start;
-    for (int i = 0; i < end - first && st == OK; i++) {
-        float ms = 0;
-        st = cuda_said(cudaEventElapsedTime(&ms, p->events[0], p->events[i + 1]), err, "the time of an op");
-        int64_t now = start + (int64_t)((double)ms * 1e6);
-        now = now > stop ? stop : now < before ? before : now;
-        times[i] = (struct lane_time){before, now};
-        before = now;
-    }
-    return st;
-}
-
 /* ---- */
 
 enum status cuda_finish(struct backend *base, struct error *err)
@@ -223,6 +163,6 @@ enum status cuda_run(struct backend *base, struct prepared *p, int first, int en
     if (st != OK)
         return st;
     if (times)
-        return run_measured(b, p, first, end, times, err);
+        return cuda_run_measured(b, p, first, end, times, err);
     return b->graphs && !b->checks ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
 }

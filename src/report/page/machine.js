@@ -32,14 +32,25 @@ function counterWords(c) {
     `cycle), ${count(c.cache_misses)} cache misses`;
 }
 
+function cpuFacts(m) {
+  return [["Instruction set", m.isa], ["BLAS", m.blas], ["Threads", m.threads], ["Counters per step", counterWords(data.counters)]];
+}
+
+function gpuFacts(g) {
+  const how = g.looks ? `busy ${plainNumber(g.busy_percent)} %, ${bytes(g.memory_used_bytes)} of ${bytes(g.memory_bytes)} used, ` +
+    `${plainNumber(g.watts)} W, up to ${plainNumber(g.celsius_most)} °C, SM clock ${plainNumber(g.sm_mhz_least)} to ` +
+    `${plainNumber(g.sm_mhz_most)} MHz` + (g.held_down_by ? `, held down by ${g.held_down_by}` : "") : "it tells nothing";
+  return [["GPU", g.name], ["Kernels per step", g.kernels_per_step === null ? "–" : count(g.kernels_per_step)],
+          ["Ops timed by", g.ops_timed_by], ["While it was measured", how]];
+}
+
 function machine() {
   const to = part("machine"), m = data.machine, e = data.efficiency;
-  facts(to, [["Machine", m.fingerprint], ["Device", m.device], ["Instruction set", m.isa], ["BLAS", m.blas],
-             ["Threads", m.threads], ["Layers", data.model.layers], ["Parameters", count(data.model.parameters)],
+  facts(to, [["Machine", m.fingerprint], ["Device", m.device]].concat(m.gpu ? gpuFacts(m.gpu) : cpuFacts(m), [["Layers", data.model.layers], ["Parameters", count(data.model.parameters)],
              ["Model FLOPs per step", count(e.model_flops)],
              ["A step by the op table", `${count(e.hardware_flops)} FLOP, ${bytes(e.hardware_bytes)}, ` +
                                         `${plainNumber(e.arithmetic_intensity_flops_per_byte)} FLOP/byte`],
-             ["Counters per step", counterWords(data.counters)], ["Loss", plainNumber(data.step.loss)]]);
+             ["Loss", plainNumber(data.step.loss)]]));
   peaksTable(to);
   if (!data.config_yaml) return;
   const details = to.append("details").style("margin-top", "1rem");

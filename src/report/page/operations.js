@@ -26,7 +26,8 @@ const opViews = {
 
 function operations() {
   const to = part("operations");
-  note(to, "Self time is the mean over the threads of the time they worked on an op. Roofline: the least time that the " +
+  note(to, (data.machine.gpu ? "Self time is that of an op's kernels; a moment in which several run is divided among them. "
+                             : "Self time is the mean over the threads of the time they worked on an op. ") + "Roofline: the least time that the " +
     "measured peaks allow for its FLOPs and bytes, over its self time; 100 % cannot be made faster without doing less. Target: " +
     "the largest finding that takes part in its time.");
   sortableTable(to, {views: opViews, sort: "self_us", search: r => [r.name, r.kind, r.phase, r.kernel, r.made_by, r.part, r.target],

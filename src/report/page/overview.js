@@ -26,18 +26,19 @@ function mfuTile() {
 function memoryTile() {
   const m = data.memory, [value, unit] = bytes(m.peak_bytes).split("\u00a0");
   const of = m.available_bytes > 0 ? " of " + bytes(m.available_bytes) : "";
-  const gauge = tile("Memory at its peak", value, unit, `process ${bytes(m.rss_peak_bytes)}${of}`);
-  if (m.available_bytes > 0) fillGauge(gauge, 0, m.rss_peak_bytes / m.available_bytes);
+  const gpu = data.machine.gpu, taken = gpu ? m.planned_bytes : m.rss_peak_bytes;     /* a GPU's memory is not the process's */
+  const gauge = tile("Memory at its peak", value, unit, `${gpu ? "planned" : "process"} ${bytes(taken)}${of}`);
+  if (m.available_bytes > 0) fillGauge(gauge, 0, taken / m.available_bytes);
 }
 
 function overview() {
   const m = data.model;
   const where = part("where");
   where.append("b").text(nameOf(m.name));
-  const threads = data.machine.threads;
+  const threads = data.machine.threads, gpu = data.machine.gpu;
   where.append("span").text(` · ${m.arch || "–"}, ${count(m.parameters)} parameters, batch ${m.batch} × ${m.seq}` +
     (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") +
-    ` · ${data.machine.device || "–"}, ${threads} thread${threads === 1 ? "" : "s"}`);
+    ` · ${data.machine.device || "–"}, ` + (gpu ? nameOf(gpu.name) : `${threads} thread${threads === 1 ? "" : "s"}`));
   if (data.answers.warning) part("warning").attr("hidden", null).text("Warning: " + data.answers.warning);
   stepTile();
   speedTiles();

@@ -49,8 +49,12 @@ function about() {
   const kept = tried.filter(s => s.kept).length;
   const rows = [["Profiled first", data.bound],
                 ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
-                ["Machine", m.fingerprint ? `${m.fingerprint} · ${many(m.threads, "thread")}` : null],
+                ["Machine", m.fingerprint ? m.fingerprint + (m.gpu ? "" : ` · ${many(m.threads, "thread")}`) : null],
                 ["MFU", mfuPeakWords()]];
+  if (data.warning) rows.unshift(["Warning", data.warning]);
+  if (known(data.naive_kernels))
+    rows.push(["Kernels per step", `${count(data.naive_kernels)} without passes, ${count(data.before.kernels)} as given, ` +
+      `${count(data.after.kernels)} tuned`]);
   if (known(data.median_prediction_error))
     rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was kept`]);
   if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);

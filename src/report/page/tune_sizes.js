@@ -24,6 +24,7 @@ function points() {
   pointRow(grid, "MFU", x => percent(known(x) ? x / 100 : null), a.mfu_percent, b.mfu_percent);
   pointRow(grid, "Peak memory", bytes, a.planned_bytes, b.planned_bytes);
   pointRow(grid, "Ops per step", count, a.ops, b.ops);
+  if (known(a.kernels)) pointRow(grid, "Kernels per step", count, a.kernels, b.kernels);
 }
 
 /* ---- other sizes ---- */
