@@ -24,16 +24,21 @@ static __device__ inline void fetch_bytes(char *to, const void *from, int bytes)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
 
-/* Rows [row, row + 64) of a matrix, 64 columns from `column` on; what lies outside of (rows, columns) becomes zeros. */
+/* Rows [row, row + 64) of a matrix, 64 columns from `column` on; what lies outside of (rows, columns) becomes zeros. A thread has the same
+ * chunk of every sixteenth row. */
 template <typename T>
 static __device__ inline void fetch_tile(char *tile, const T *from, int stride, int row, int column, int rows, int columns)
 {
+    enum { APART = TILE_THREADS / ROW_CHUNKS };
+    const int r = row + (int)threadIdx.x / ROW_CHUNKS, c = threadIdx.x % ROW_CHUNKS, left = columns - column - c * CHUNK;
+    const int bytes = left <= 0 ? 0 : (left < CHUNK ? left : CHUNK) * (int)sizeof(T);
+    const T *source = from + (int64_t)r * stride + column + c * CHUNK;
+    char *to = tile + chunk_at((int)threadIdx.x / ROW_CHUNKS, c);
 #pragma unroll
-    for (int i = 0; i < TILE * ROW_CHUNKS / TILE_THREADS; i++) {
-        const int at = i * TILE_THREADS + threadIdx.x, r = at / ROW_CHUNKS, c = at % ROW_CHUNKS, left = columns - column - c * CHUNK;
-        const int there = row + r < rows && left > 0 ? (left < CHUNK ? left : CHUNK) : 0;
-        const T *source = there ? from + (int64_t)(row + r) * stride + column + c * CHUNK : from;
-        fetch_bytes(tile + chunk_at(r, c), source, there * (int)sizeof(T));
+    for (int i = 0; i < TILE / APART; i++) {
+        const int there = r + i * APART < rows ? bytes : 0;
+        fetch_bytes(to + i * APART * TILE * 2, there ? source : from, there);
+        source += (int64_t)APART * stride;
     }
 }
 
