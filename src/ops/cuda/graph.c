@@ -53,7 +53,7 @@ void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int 
         return;
     if (r->graph)
         cudaGraphExecDestroy(r->graph);
-    free_scratch(b, r);
+    free_memory_of(b, r);
     r->graph = NULL;
     r->named = true;
 }
