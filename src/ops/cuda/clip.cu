@@ -14,7 +14,8 @@ struct squares {
 static unsigned squares_blocks(int64_t n) { return (unsigned)at_least(1, at_most(divide_up(n, SQUARES_CHUNK), SQUARES_BLOCKS)); }
 
 /* Four squares are summed in f32, what they come to in f64. */
-static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, const __grid_constant__ struct items<struct squares> all)
+template <int BYTES>
+static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, const __grid_constant__ struct items<struct squares, BYTES> all)
 {
     const struct squares &a = item_of_block(all);
     const float4 *x = (const float4 *)a.x;
@@ -37,7 +38,8 @@ static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, c
         parts[blockIdx.x] = sum;
 }
 
-static __global__ void squares_totals(float *to, const double *parts, const __grid_constant__ struct items<struct squares> all)
+template <int BYTES>
+static __global__ void squares_totals(float *to, const double *parts, const __grid_constant__ struct items<struct squares, BYTES> all)
 {
     const struct squares &a = all.item[blockIdx.x];
     double sum = 0;
@@ -51,18 +53,19 @@ static __global__ void squares_totals(float *to, const double *parts, const __gr
 /* Of the inputs [from, to). */
 static void squares_launch(const struct cuda_call *c, int from, int to)
 {
-    for (int at = from; at < to;) {
-        struct items<struct squares> all;
-        unsigned blocks = 0;
-        const int first = at;
-        for (all.n = 0; at < to && all.n < all.MOST; at++, all.n++) {
-            const int64_t n = in_count(c, at);
-            all.item[all.n] = {in_floats(c, at), n, blocks, squares_blocks(n)};
-            blocks += squares_blocks(n);
+    with_items<struct squares>(to - from, [&](auto all) {
+        for (int at = from; at < to;) {
+            unsigned blocks = 0;
+            const int first = at;
+            for (all.n = 0; at < to && all.n < all.MOST; at++, all.n++) {
+                const int64_t n = in_count(c, at);
+                all.item[all.n] = {in_floats(c, at), n, blocks, squares_blocks(n)};
+                blocks += squares_blocks(n);
+            }
+            squares_parts<<<blocks, THREADS, 0, c->stream>>>((double *)c->scratch, all);
+            squares_totals<<<(unsigned)all.n, THREADS, 0, c->stream>>>(out_floats(c, 0) + first, (const double *)c->scratch, all);
         }
-        squares_parts<<<blocks, THREADS, 0, c->stream>>>((double *)c->scratch, all);
-        squares_totals<<<(unsigned)all.n, THREADS, 0, c->stream>>>(out_floats(c, 0) + first, (const double *)c->scratch, all);
-    }
+    });
 }
 
 static void sum_squares_launch(const struct cuda_call *c) { squares_launch(c, 0, c->op->n_in); }
@@ -136,7 +139,8 @@ struct clipping {
 };
 
 /* Adds these sums to *sum, which the first launch starts; the last one makes norm and factor of it. One block; a warp takes a tensor. */
-static __global__ void clip(const struct clipping a, bool begins, bool ends, const __grid_constant__ struct items<struct sums> all)
+template <int BYTES>
+static __global__ void clip(const struct clipping a, bool begins, bool ends, const __grid_constant__ struct items<struct sums, BYTES> all)
 {
     double part = 0;
     for (int i = threadIdx.x / WARP; i < all.n; i += THREADS / WARP)
@@ -162,13 +166,14 @@ static void clip_launch(const struct cuda_call *c)
     const struct clipping a = {out_floats(c, 0), out_floats(c, 1), in_floats(c, 0), scaled ? in_floats(c, 1) : NULL, (double *)c->scratch,
                                c->op->attrs.max_norm};
     const int first = scaled ? 2 : 1;
-    for (int at = first; at < c->op->n_in;) {
-        struct items<struct sums> all;
-        const bool begins = at == first;
-        for (all.n = 0; at < c->op->n_in && all.n < all.MOST; at++, all.n++)
-            all.item[all.n] = {in_floats(c, at), in_count(c, at)};
-        clip<<<1, THREADS, 0, c->stream>>>(a, begins, at == c->op->n_in, all);
-    }
+    with_items<struct sums>(c->op->n_in - first, [&](auto all) {
+        for (int at = first; at < c->op->n_in;) {
+            const bool begins = at == first;
+            for (all.n = 0; at < c->op->n_in && all.n < all.MOST; at++, all.n++)
+                all.item[all.n] = {in_floats(c, at), in_count(c, at)};
+            clip<<<1, THREADS, 0, c->stream>>>(a, begins, at == c->op->n_in, all);
+        }
+    });
 }
 
 static size_t clip_scratch(const struct program *, const struct op *) { return sizeof(double); }

@@ -11,8 +11,7 @@ template <int IN, int OUT> struct arrays {
     void *out[OUT];
 };
 
-template <typename Y, typename A, typename B>
-constexpr int shared_pack = 16 / (int)(sizeof(Y) < sizeof(A) ? sizeof(Y) < sizeof(B) ? sizeof(Y) : sizeof(B) : sizeof(A) < sizeof(B) ? sizeof(A) : sizeof(B));
+template <typename Y, typename A, typename B> constexpr int shared_pack = sizeof(Y) == 2 || sizeof(A) == 2 || sizeof(B) == 2 ? 8 : 4;
 template <int IN> constexpr int packs_ahead = IN == 1 ? 2 : 1;      /* of every input: loads that are under way at once */
 
 /* f(const float (&in)[IN], float (&out)[OUT]) for P elements from `at` on. Outputs are of type Y, the first input of A, others of B. */
@@ -176,7 +175,7 @@ static void sum_leading_launch(const struct cuda_call *c)
 {
     const int64_t period = out_count(c, 0), rows = in_count(c, 0) / period;
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
-        sum_columns(c->stream, out_floats(c, 0), (const decltype(zero) *)c->in[0], rows, period, (float *)c->scratch);
+        sum_columns(c, out_floats(c, 0), (const decltype(zero) *)c->in[0], rows, period);
     });
 }
 

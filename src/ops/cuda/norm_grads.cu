@@ -1,27 +1,29 @@
 /* Gradients of norms: with z = (x - mean) rstd and g = dy gain, dx = rstd (g - mean(g) - z mean(g z)); RMS: without means. dgain is the sum
- * of dy z over all rows, dshift that of dy. One sweep: blocks go through rows, write dx and keep the sums over their rows in registers; a
- * second kernel sums those of all blocks. How many blocks there are depends on the shape alone. */
+ * of dy z over all rows, dshift that of dy. One sweep: blocks go through rows, write dx and keep the sums over their rows in registers; the
+ * last block, or a second kernel, sums those of all blocks. How many blocks there are depends on the shape alone. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/row_parts.cuh"
 
-enum { GRAD_THREADS = 256, FEW_ROWS_THREADS = 1024, GRAD_BLOCKS = 256 };
+enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, LAST_SUMS = 16384 };    /* LAST_SUMS: so many numbers the last block adds up by itself */
 
 template <typename T> struct norm_grad {
     T *dx;                                  /* (rows, width); may be the memory of dy */
     const T *dy, *x, *more;                 /* (rows, width); more is added to dx; NULL: nothing is */
     const float *gain, *mean, *rstd;        /* (width), (rows) or NULL, (rows) */
     float *d_gain, *d_shift;                /* (width) for every block, `stride` apart */
-    int64_t stride;
+    int stride;
+    float *all_gain, *all_shift;            /* (width) */
+    unsigned *counter;                      /* the block that comes last sums what all have; NULL: another kernel does, or there is one block */
 };
 
 /* What a thread has summed for its columns of the row; `to` gets the sums of all of the block. Groups of a warp are summed in registers,
  * warps through `shared` (warps, width). Where a block has one row at a time, a thread's sums are the block's. */
-template <typename T, int LANES, int E>
+template <typename T, bool WHOLE, int LANES, int E>
 static __device__ inline void store_sums(float *to, float (&sums)[E], float *shared, const struct row_place<LANES> &at, int width)
 {
     constexpr int P = packed<T>;
     if constexpr (LANES == 0) {
-        store_part<P>(to, sums, at.lane, at.lanes, width);
+        store_part<P>(to, sums, at.lane, at.lanes, width, WHOLE);
     } else {
         const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
 #pragma unroll
@@ -29,7 +31,7 @@ static __device__ inline void store_sums(float *to, float (&sums)[E], float *sha
             for (int d = LANES; d < WARP; d *= 2)
                 sums[e] += __shfl_xor_sync(0xffffffffu, sums[e], d);
         if (LANES == WARP || threadIdx.x % WARP < LANES)
-            store_part<P>(shared + warp * width, sums, at.lane, at.lanes, width);
+            store_part<P>(shared + warp * width, sums, at.lane, at.lanes, width, WHOLE);
         __syncthreads();
         for (int col = threadIdx.x; col < width; col += blockDim.x) {
             float all = 0;
@@ -42,52 +44,80 @@ static __device__ inline void store_sums(float *to, float (&sums)[E], float *sha
     }
 }
 
-/* How many blocks a multiprocessor should have room for: two where their registers allow it. */
-template <typename T, int LANES, int E, bool CENTRED> constexpr int grad_residents = LANES && E > 8 && sizeof(T) == 2 && E * (1 + CENTRED) <= 48 ? 2 : 1;
+/* Rows that a group of threads has at once, so that their loads are under way together: as many as registers allow. */
+template <int LANES, int E, bool WHOLE> constexpr int grad_rows = LANES == 0 || !WHOLE ? 1 : E == 8 ? 4 : E == 16 ? 2 : 1;
+/* How many blocks a multiprocessor should have room for. */
+template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
+constexpr int grad_residents = LANES && WHOLE && sizeof(T) == 2 && E * (1 + CENTRED) <= 48 ? 2 : 1;
 
-template <typename T, int LANES, int E, bool CENTRED>
-static __global__ void __launch_bounds__(E == 8 ? FEW_ROWS_THREADS : LANES ? GRAD_THREADS : 512, (grad_residents<T, LANES, E, CENTRED>))
+template <typename T, int E> struct grad_row {
+    row_part<T, E> dy, x, more;
+    float rstd, mean, mean_g, mean_gz;
+};
+
+template <bool WHOLE, bool CENTRED, typename T, int LANES, int E>
+static __device__ inline void load_row(struct grad_row<T, E> &r, const struct norm_grad<T> &a, const struct row_place<LANES> &at, int64_t row,
+                                       int width)
+{
+    load_part(r.dy, a.dy + row * width, at.lane, at.lanes, width, WHOLE);
+    load_part(r.x, a.x + row * width, at.lane, at.lanes, width, WHOLE);
+    if (a.more)
+        load_part(r.more, a.more + row * width, at.lane, at.lanes, width, WHOLE);
+    r.rstd = a.rstd[row];
+    r.mean = CENTRED ? a.mean[row] : 0;
+}
+
+template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
+static __global__ void __launch_bounds__(LANES ? GRAD_THREADS : 512, (grad_residents<T, LANES, E, WHOLE, CENTRED>))
 norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
 {
-    constexpr int P = packed<T>;
+    constexpr int P = packed<T>, R = grad_rows<LANES, E, WHOLE>;
     extern __shared__ __align__(32) float shared[];
     const struct row_place<LANES> at;
     const int width = (int)s.width;
-    float d_gain[E] = {0}, d_shift[CENTRED ? E : 1] = {0};
-    EACH_ROW(row, at, s.count) {
-        const bool live = row < s.count;
-        row_part<T, E> dy = {}, x = {}, more = {};
-        float gain[E] = {0}, rstd = 0, mean = 0, sum_g = 0, sum_gz = 0;
-        if (live) {
-            load_part(dy, a.dy + row * width, at.lane, at.lanes, width);
-            load_part(x, a.x + row * width, at.lane, at.lanes, width);
-            if (a.more)
-                load_part(more, a.more + row * width, at.lane, at.lanes, width);
-            rstd = a.rstd[row];
-            mean = CENTRED ? a.mean[row] : 0;
-            load_beside<P>(gain, a.gain, at.lane, at.lanes, width);
+    float gain[E], d_gain[E] = {0}, d_shift[CENTRED ? E : 1] = {0};
+    load_beside<P>(gain, a.gain, at.lane, at.lanes, width, WHOLE);
+    for (int64_t base = (int64_t)blockIdx.x * at.groups * R; base < s.count; base += (int64_t)gridDim.x * at.groups * R) {
+        struct grad_row<T, E> r[R] = {};
+#pragma unroll
+        for (int k = 0; k < R; k++)
+            if (base + k * at.groups + at.group < s.count)
+                load_row<WHOLE, CENTRED>(r[k], a, at, base + k * at.groups + at.group, width);
+#pragma unroll
+        for (int k = 0; k < R; k++) {
+            float sum_g = 0, sum_gz = 0;
+#pragma unroll
+            for (int e = 0; e < E; e++) {
+                const float d = part_at(r[k].dy, e), z = (part_at(r[k].x, e) - r[k].mean) * r[k].rstd, g = d * gain[e];
+                sum_g += g;
+                sum_gz += g * z;
+                d_gain[e] += d * z;
+                if (CENTRED)
+                    d_shift[e] += d;
+            }
+            r[k].mean_g = CENTRED ? row_sum<LANES>(sum_g) / (float)width : 0;
+            r[k].mean_gz = row_sum<LANES>(sum_gz) / (float)width;
         }
 #pragma unroll
-        for (int e = 0; e < E; e++) {
-            const float d = part_at(dy, e), z = (part_at(x, e) - mean) * rstd, g = d * gain[e];
-            sum_g += g;
-            sum_gz += g * z;
-            d_gain[e] += d * z;
-            if (CENTRED)
-                d_shift[e] += d;
-        }
-        const float mean_g = CENTRED ? row_sum<LANES>(sum_g) / (float)width : 0, mean_gz = row_sum<LANES>(sum_gz) / (float)width;
+        for (int k = 0; k < R; k++) {
+            float dx[E];
+            forget(r[k].dy);
+            forget(r[k].x);
 #pragma unroll
-        for (int e = 0; e < E; e++) {
-            const float z = (part_at(x, e) - mean) * rstd;
-            gain[e] = rstd * (part_at(dy, e) * gain[e] - mean_g - z * mean_gz) + (a.more ? part_at(more, e) : 0);
+            for (int e = 0; e < E; e++) {
+                const float z = (part_at(r[k].x, e) - r[k].mean) * r[k].rstd, d = part_at(r[k].dy, e) * gain[e] - r[k].mean_g - z * r[k].mean_gz;
+                dx[e] = r[k].rstd * d + (a.more ? part_at(r[k].more, e) : 0);
+            }
+            const int64_t row = base + k * at.groups + at.group;
+            if (row < s.count)
+                store_part<P>(a.dx + row * width, dx, at.lane, at.lanes, width, WHOLE);
         }
-        if (live)
-            store_part<P>(a.dx + row * width, gain, at.lane, at.lanes, width);
     }
-    store_sums<T, LANES, E>(a.d_gain + blockIdx.x * a.stride, d_gain, shared, at, width);
+    store_sums<T, WHOLE>(a.d_gain + blockIdx.x * (int64_t)a.stride, d_gain, shared, at, width);
     if constexpr (CENTRED)
-        store_sums<T, LANES, E>(a.d_shift + blockIdx.x * a.stride, d_shift, shared, at, width);
+        store_sums<T, WHOLE>(a.d_shift + blockIdx.x * (int64_t)a.stride, d_shift, shared, at, width);
+    if (a.counter && comes_last(a.counter, gridDim.x))
+        sum_parts_in_block(a.all_gain, a.all_shift, width, a.d_gain, gridDim.x, a.stride, shared);
 }
 
 /* ---- rows of any width: first the sums, because dx may be the memory of dy ---- */
@@ -128,24 +158,29 @@ template <typename T, bool CENTRED> static __global__ void wide_grad_kernel(cons
 
 /* ---- launches ---- */
 
-/* The number of threads that have a row; 0: a block. As with_parts. */
-static int lanes_of(int64_t width) { return width <= 64 ? 8 : width <= 128 ? 16 : width <= 1024 ? WARP : 0; }
+/* The number of threads that have a row, as with_parts, and of rows that they have at once. */
+struct grad_shape { int lanes, rows; };
 
-/* Few short rows are one block's, and no sums are left to add; else each group of threads has a row or more. */
-static struct row_grid grad_grid(struct rows s)
+template <int P> static struct grad_shape grad_shape(int64_t width)
 {
-    const int lanes = lanes_of(s.width);
-    if (lanes == 0)
+    struct grad_shape shape = {};
+    with_parts<P>(width, [&](auto lanes, auto numbers, auto whole) { shape = {lanes(), grad_rows<lanes(), numbers(), whole()>}; });
+    return shape;
+}
+
+/* Few rows are one block's, and no sums are left to add; else each group of threads has as many rows as it takes at once, or more. */
+static struct row_grid grad_grid(struct rows s, bool narrow)
+{
+    const struct grad_shape g = narrow ? grad_shape<8>(s.width) : grad_shape<4>(s.width);
+    if (g.lanes == 0)
         return {(unsigned)at_most(s.count, 2 * GRAD_BLOCKS), row_grid(s, 0).threads};
-    if (s.width <= 256 && s.count * lanes <= FEW_ROWS_THREADS)
-        return {1, (unsigned)divide_up(s.count * lanes, WARP) * WARP};
-    return {(unsigned)at_most(divide_up(s.count, GRAD_THREADS / lanes), GRAD_BLOCKS), GRAD_THREADS};
+    return {(unsigned)at_most(divide_up(s.count, (int64_t)GRAD_THREADS / g.lanes * g.rows), GRAD_BLOCKS), GRAD_THREADS};
 }
 
 static size_t norm_grad_scratch(const struct program *p, const struct op *op)
 {
     const struct rows s = rows_of(p->values[op->in[1]].shape);
-    const size_t blocks = s.width > ROW_MOST ? 1 : grad_grid(s).blocks;
+    const size_t blocks = s.width > ROW_MOST ? 1 : grad_grid(s, dtype_is_narrow(p->values[op->in[1]].dtype)).blocks;
     return blocks > 1 ? blocks * (size_t)s.width * (op->kind == OP_LAYERNORM_GRAD ? 2 : 1) * sizeof(float) : 0;
 }
 
@@ -157,19 +192,22 @@ template <typename T, bool CENTRED> static void launch_wide(const struct cuda_ca
 
 template <typename T, bool CENTRED> static void launch_grad(const struct cuda_call *c, struct norm_grad<T> a, struct rows s)
 {
-    const struct row_grid grid = grad_grid(s);
-    float *const d_gain = a.d_gain, *const d_shift = a.d_shift, *const parts = (float *)c->scratch;
-    if (grid.blocks > 1) {                  /* parts (blocks, CENTRED ? 2 : 1, width) */
-        a.stride = s.width * (CENTRED ? 2 : 1);
+    const struct row_grid grid = grad_grid(s, sizeof(T) == 2);
+    float *const parts = (float *)c->scratch;       /* (blocks, CENTRED ? 2 : 1, width), where there are several blocks */
+    a.all_gain = a.d_gain;
+    a.all_shift = a.d_shift;
+    if (grid.blocks > 1) {
+        a.stride = (int)s.width * (CENTRED ? 2 : 1);
         a.d_gain = parts;
         a.d_shift = parts + s.width;
+        a.counter = s.width % 4 == 0 && (int64_t)grid.blocks * a.stride <= LAST_SUMS ? cuda_counter(c) : NULL;
     }
-    with_parts(s.width, [&](auto lanes, auto numbers) {
-        const size_t shared = lanes() ? grid.threads / WARP * (size_t)s.width * sizeof(float) : 0;
-        norm_grad_kernel<T, lanes(), numbers(), CENTRED><<<grid.blocks, grid.threads, shared, c->stream>>>(a, s);
+    with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
+        const size_t room = at_least(lanes() ? grid.threads / WARP * s.width : 0, 4 * grid.threads) * sizeof(float);
+        norm_grad_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, room, c->stream>>>(a, s);
     });
-    if (grid.blocks > 1)
-        sum_partial_columns(c->stream, d_gain, d_shift, s.width, parts, grid.blocks, a.stride);
+    if (grid.blocks > 1 && !a.counter)
+        sum_partial_columns(c, a.all_gain, a.all_shift, s.width, parts, grid.blocks, a.stride);
 }
 
 /* Inputs: dy, x, gain[, mean], rstd[, more]; outputs: dx, dgain[, dshift]. */

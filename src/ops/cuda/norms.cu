@@ -11,22 +11,23 @@ template <typename T> struct norm_call {
 };
 
 /* x[e] = the row's numbers, or the sums, which are stored on the way. */
-template <int E, typename T, class Place>
+template <bool WHOLE, int E, typename T, class Place>
 static __device__ inline void load_terms(float (&x)[E], const struct norm_call<T> &a, const Place &at, int64_t row, int width)
 {
     row_part<T, E> part, more;
-    load_part(part, a.x + row * width, at.lane, at.lanes, width);
+    load_part(part, a.x + row * width, at.lane, at.lanes, width, WHOLE);
     if (a.more)
-        load_part(more, a.more + row * width, at.lane, at.lanes, width);
+        load_part(more, a.more + row * width, at.lane, at.lanes, width, WHOLE);
 #pragma unroll
     for (int e = 0; e < E; e++)
         x[e] = part_at(part, e) + (a.more ? part_at(more, e) : 0);
     if (a.more)
-        store_part<packed<T>>(a.sum + row * width, x, at.lane, at.lanes, width);
+        store_part<packed<T>>(a.sum + row * width, x, at.lane, at.lanes, width, WHOLE);
 }
 
 /* CENTRED: a layer norm, which takes the mean off; otherwise RMS. */
-template <typename T, int LANES, int E, bool CENTRED> static __global__ void norm_kernel(const struct norm_call<T> a, const struct rows s)
+template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
+static __global__ void norm_kernel(const struct norm_call<T> a, const struct rows s)
 {
     constexpr int P = packed<T>;
     const struct row_place<LANES> at;
@@ -35,8 +36,8 @@ template <typename T, int LANES, int E, bool CENTRED> static __global__ void nor
         const bool live = row < s.count;
         float x[E] = {0}, gain[E] = {0}, sum = 0, squares = 0;
         if (live) {
-            load_terms(x, a, at, row, width);
-            load_beside<P>(gain, a.gain, at.lane, at.lanes, width);
+            load_terms<WHOLE>(x, a, at, row, width);
+            load_beside<P>(gain, a.gain, at.lane, at.lanes, width, WHOLE);
         }
         if (CENTRED) {
 #pragma unroll
@@ -56,12 +57,12 @@ template <typename T, int LANES, int E, bool CENTRED> static __global__ void nor
         for (int e = 0; e < E; e++)
             x[e] *= rstd * gain[e];
         if (CENTRED) {
-            load_beside<P>(gain, a.shift, at.lane, at.lanes, width);
+            load_beside<P>(gain, a.shift, at.lane, at.lanes, width, WHOLE);
 #pragma unroll
             for (int e = 0; e < E; e++)
                 x[e] += gain[e];
         }
-        store_part<P>(a.y + row * width, x, at.lane, at.lanes, width);
+        store_part<P>(a.y + row * width, x, at.lane, at.lanes, width, WHOLE);
         if (at.lane == 0) {
             a.rstd[row] = rstd;
             if (CENTRED)
@@ -111,9 +112,9 @@ template <bool CENTRED, typename T> static void launch_norm(const struct cuda_ca
         wide_norm_kernel<T, CENTRED><<<blocks_of(s.count), 1024, 0, c->stream>>>(a, s);
         return;
     }
-    with_parts(s.width, [&](auto lanes, auto numbers) {
+    with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
         const struct row_grid grid = row_grid(s, lanes());
-        norm_kernel<T, lanes(), numbers(), CENTRED><<<grid.blocks, grid.threads, 0, c->stream>>>(a, s);
+        norm_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, 0, c->stream>>>(a, s);
     });
 }
 

@@ -104,8 +104,8 @@ template <typename C> static __device__ inline void update_one(const struct tens
 }
 
 /* C: the type of copies. */
-template <typename C>
-static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adamw a, const __grid_constant__ struct items<struct tensor> all)
+template <typename C, int BYTES>
+static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adamw a, const __grid_constant__ struct items<struct tensor, BYTES> all)
 {
     const struct tensor &t = item_of_block(all);
     const int64_t start = (int64_t)(blockIdx.x - t.first) * ADAMW_CHUNK, end = start + ADAMW_CHUNK < t.n ? start + ADAMW_CHUNK : t.n;
@@ -145,21 +145,22 @@ static void adamw_launch(const struct cuda_call *c)
     const struct adamw a = {in_floats(c, scalars), in_floats(c, scalars + 2), (const int32_t *)c->in[scalars + 1], o->beta1, o->beta2,
                             o->eps, o->weight_decay, (float)log((double)o->beta1), (float)log((double)o->beta2)};
     const enum dtype copy = o->copies > 0 ? cuda_in(c, 3 * parts)->dtype : F32;
-    for (int at = 0; at < parts;) {
-        struct items<struct tensor> all;
-        unsigned blocks = 0;
-        for (all.n = 0; at < parts && all.n < all.MOST; at++, all.n++) {
-            all.item[all.n] = tensor_of(c, at, parts, blocks);
-            blocks += (unsigned)divide_up(in_count(c, at), ADAMW_CHUNK);
+    with_items<struct tensor>(parts, [&](auto all) {
+        for (int at = 0; at < parts;) {
+            unsigned blocks = 0;
+            for (all.n = 0; at < parts && all.n < all.MOST; at++, all.n++) {
+                all.item[all.n] = tensor_of(c, at, parts, blocks);
+                blocks += (unsigned)divide_up(in_count(c, at), ADAMW_CHUNK);
+            }
+            with_type(copy, [&](auto zero) { adamw_kernel<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(a, all); });
         }
-        with_type(copy, [&](auto zero) { adamw_kernel<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(a, all); });
-    }
+    });
 }
 
 /* ---- recent metrics: row step mod R of the ring (R, n) gets the scalars [first, first + scalars.n) ---- */
 
-static __global__ void keep(float *ring, const uint32_t *step, int64_t rows, int64_t n, int64_t first,
-                            const __grid_constant__ struct items<const float *> scalars)
+template <int BYTES> static __global__ void keep(float *ring, const uint32_t *step, int64_t rows, int64_t n, int64_t first,
+                                                 const __grid_constant__ struct items<const float *, BYTES> scalars)
 {
     EACH(i, scalars.n)
         ring[*step % rows * n + first + i] = *scalars.item[i];
@@ -168,13 +169,14 @@ static __global__ void keep(float *ring, const uint32_t *step, int64_t rows, int
 static void keep_launch(const struct cuda_call *c)
 {
     const struct shape ring = cuda_in(c, 0)->shape;
-    for (int at = 2; at < c->op->n_in;) {
-        struct items<const float *> scalars;
-        const int64_t first = at - 2;
-        for (scalars.n = 0; at < c->op->n_in && scalars.n < scalars.MOST; at++, scalars.n++)
-            scalars.item[scalars.n] = in_floats(c, at);
-        keep<<<1, THREADS, 0, c->stream>>>(out_floats(c, 0), (const uint32_t *)c->in[1], ring.dim[0], ring.dim[1], first, scalars);
-    }
+    with_items<const float *>(c->op->n_in - 2, [&](auto scalars) {
+        for (int at = 2; at < c->op->n_in;) {
+            const int64_t first = at - 2;
+            for (scalars.n = 0; at < c->op->n_in && scalars.n < scalars.MOST; at++, scalars.n++)
+                scalars.item[scalars.n] = in_floats(c, at);
+            keep<<<1, THREADS, 0, c->stream>>>(out_floats(c, 0), (const uint32_t *)c->in[1], ring.dim[0], ring.dim[1], first, scalars);
+        }
+    });
 }
 
 const struct cuda_kernel cuda_optimizer[] = {

@@ -1,6 +1,6 @@
 /* Rows in registers. LANES threads have a row together (0: all of a block), each E numbers of it, in packs of 16 bytes: pack p of lane l
  * begins at (p * lanes + l) * P. Threads always have the same numbers of a row, so that a row may be written over as it is read. A row
- * whose width is no multiple of a pack is read and written number by number. */
+ * that is not of whole packs is read and written number by number: `whole` says which, best when it is known as code is compiled. */
 #ifndef HONE_OPS_CUDA_ROW_PARTS_CUH
 #define HONE_OPS_CUDA_ROW_PARTS_CUH
 
@@ -84,10 +84,9 @@ template <int LANES> struct row_place {
 template <typename T, int E> struct row_part { uint4 at[E / packed<T>]; };
 
 /* What is not there is 0. */
-template <int E, typename T> static __device__ inline void load_part(row_part<T, E> &part, const T *row, int lane, int lanes, int width)
+template <int E, typename T> static __device__ inline void load_part(row_part<T, E> &part, const T *row, int lane, int lanes, int width, bool whole)
 {
     constexpr int P = packed<T>;
-    const bool whole = width % P == 0;
 #pragma unroll
     for (int p = 0; p < E / P; p++) {
         const int at = (p * lanes + lane) * P;
@@ -101,15 +100,22 @@ template <int E, typename T> static __device__ inline float part_at(const row_pa
     return number_at<T>(part.at[e / packed<T>], e % packed<T>);
 }
 
+/* The compiler forgets what it made of these words, and makes it again where it is used next, instead of keeping it in registers. */
+template <int E, typename T> static __device__ inline void forget(row_part<T, E> &part)
+{
+#pragma unroll
+    for (int p = 0; p < E / packed<T>; p++)
+        asm volatile("" : "+r"(part.at[p].x), "+r"(part.at[p].y), "+r"(part.at[p].z), "+r"(part.at[p].w));
+}
+
 /* Whether element e of a thread's part is in a row of that width, for packs of P. */
 template <int P> static __device__ inline bool in_row(int e, int lane, int lanes, int width)
 {
     return (e / P * lanes + lane) * P + e % P < width;
 }
 
-template <int P, int E, typename T> static __device__ inline void store_part(T *row, const float (&x)[E], int lane, int lanes, int width)
+template <int P, int E, typename T> static __device__ inline void store_part(T *row, const float (&x)[E], int lane, int lanes, int width, bool whole)
 {
-    const bool whole = width % P == 0;
 #pragma unroll
     for (int p = 0; p < E / P; p++) {
         const int at = (p * lanes + lane) * P;
@@ -123,9 +129,8 @@ template <int P, int E, typename T> static __device__ inline void store_part(T *
 }
 
 /* Numbers in f32 beside a row of packs of P: gains and shifts. Those that are not there are 0. */
-template <int P, int E> static __device__ inline void load_beside(float (&to)[E], const float *from, int lane, int lanes, int width)
+template <int P, int E> static __device__ inline void load_beside(float (&to)[E], const float *from, int lane, int lanes, int width, bool whole)
 {
-    const bool whole = width % P == 0;
 #pragma unroll
     for (int p = 0; p < E / P; p++) {
         const int at = (p * lanes + lane) * P;
@@ -158,23 +163,33 @@ enum { ROW_BLOCK_NUMBERS = 16, ROW_MOST = 512 * ROW_BLOCK_NUMBERS };    /* a thr
 
 template <int N> using constant = std::integral_constant<int, N>;
 
-/* Calls f with LANES and E for rows of that width, at most ROW_MOST. */
-template <class F> static void with_parts(int64_t width, const F &f)
+/* Calls f with LANES, E and whether rows are of whole packs of P, for rows of that width, at most ROW_MOST. */
+template <int P, class F> static void with_parts(int64_t width, const F &f)
 {
-    if (width <= 64)
-        f(constant<8>(), constant<8>());
+    constexpr std::true_type whole;
+    constexpr std::false_type ragged;
+    if (width % P != 0 && width <= 256)
+        f(constant<32>(), constant<8>(), ragged);
+    else if (width % P != 0 && width <= 1024)
+        f(constant<32>(), constant<32>(), ragged);
+    else if (width % P != 0)
+        f(constant<0>(), constant<ROW_BLOCK_NUMBERS>(), ragged);
+    else if (width <= 64)
+        f(constant<8>(), constant<8>(), whole);
     else if (width <= 128)
-        f(constant<16>(), constant<8>());
+        f(constant<16>(), constant<8>(), whole);
     else if (width <= 256)
-        f(constant<32>(), constant<8>());
+        f(constant<32>(), constant<8>(), whole);
+    else if (width <= 384)
+        f(constant<16>(), constant<24>(), whole);
     else if (width <= 512)
-        f(constant<32>(), constant<16>());
+        f(constant<32>(), constant<16>(), whole);
     else if (width <= 768)
-        f(constant<32>(), constant<24>());
+        f(constant<32>(), constant<24>(), whole);
     else if (width <= 1024)
-        f(constant<32>(), constant<32>());
+        f(constant<32>(), constant<32>(), whole);
     else
-        f(constant<0>(), constant<ROW_BLOCK_NUMBERS>());
+        f(constant<0>(), constant<ROW_BLOCK_NUMBERS>(), whole);
 }
 
 /* Threads of a block whose rows are in registers, and blocks for one row after the other. */

@@ -35,7 +35,7 @@ template <typename T, int LANES, int E, bool LOG> static __global__ void softmax
         row_part<T, E> part = {};
         float most = -INFINITY, sum = 0, to[E];
         if (live)
-            load_part(part, x + row * width, at.lane, at.lanes, width);
+            load_part(part, x + row * width, at.lane, at.lanes, width, width % P == 0);
 #pragma unroll
         for (int e = 0; e < E; e++)
             most = in_row<P>(e, at.lane, at.lanes, width) ? fmaxf(most, part_at(part, e)) : most;
@@ -49,7 +49,7 @@ template <typename T, int LANES, int E, bool LOG> static __global__ void softmax
         for (int e = 0; e < E; e++)
             to[e] = softmax_of<LOG>(part_at(part, e), most, by);
         if (live)
-            store_part<P>(y + row * width, to, at.lane, at.lanes, width);
+            store_part<P>(y + row * width, to, at.lane, at.lanes, width, width % P == 0);
     }
 }
 
@@ -85,8 +85,8 @@ static __global__ void softmax_grad(T *dx, const float *y, const float *dy, cons
         row_part<float, E> out = {}, d = {};
         float sum = 0, to[E];
         if (live) {
-            load_part(out, y + row * width, at.lane, at.lanes, width);
-            load_part(d, dy + row * width, at.lane, at.lanes, width);
+            load_part(out, y + row * width, at.lane, at.lanes, width, width % packed<float> == 0);
+            load_part(d, dy + row * width, at.lane, at.lanes, width, width % packed<float> == 0);
         }
 #pragma unroll
         for (int e = 0; e < E; e++)
@@ -96,7 +96,7 @@ static __global__ void softmax_grad(T *dx, const float *y, const float *dy, cons
         for (int e = 0; e < E; e++)
             to[e] = grad_of<LOG>(part_at(out, e), part_at(d, e), sum);
         if (live)
-            store_part<packed<float>>(dx + row * width, to, at.lane, at.lanes, width);
+            store_part<packed<float>>(dx + row * width, to, at.lane, at.lanes, width, width % packed<float> == 0);
     }
 }
 
