@@ -2,13 +2,12 @@
 #include <string.h>
 
 #include "config/config_int.h"
+#include "core/arena.h"
 
 static void value_text(const struct config *c, int key, char out[CONFIG_VALUE_MAX])
 {
-    FILE *to = fmemopen(out, CONFIG_VALUE_MAX, "w");
+    FILE *to = xneed(fmemopen(out, CONFIG_VALUE_MAX, "w"));         /* no text is not an empty one: that would differ */
     *out = '\0';
-    if (!to)
-        return;
     config_value_print(c, key, to);
     fclose(to);
     out[CONFIG_VALUE_MAX - 1] = '\0';

@@ -19,7 +19,7 @@ static exhausted_fn *end_process = abort;
 
 void arena_on_exhausted(exhausted_fn *end) { end_process = end ? end : abort; }
 
-static void *need(void *p)
+void *xneed(void *p)
 {
     if (!p) {
         end_process();
@@ -28,9 +28,9 @@ static void *need(void *p)
     return p;
 }
 
-void *xrealloc(void *old, size_t bytes) { return need(realloc(old, bytes ? bytes : 1)); }
-void *xcalloc(size_t count, size_t bytes) { return need(calloc(count ? count : 1, bytes ? bytes : 1)); }
-char *xstrdup(const char *text) { return need(strdup(text)); }
+void *xrealloc(void *old, size_t bytes) { return xneed(realloc(old, bytes ? bytes : 1)); }
+void *xcalloc(size_t count, size_t bytes) { return xneed(calloc(count ? count : 1, bytes ? bytes : 1)); }
+char *xstrdup(const char *text) { return xneed(strdup(text)); }
 
 static struct arena_block *block_new(struct arena *a, size_t bytes)
 {
@@ -39,7 +39,7 @@ static struct arena_block *block_new(struct arena *a, size_t bytes)
         size = LARGEST_BLOCK;
     if (size < bytes)
         size = bytes;
-    struct arena_block *b = need(malloc(sizeof *b + size));
+    struct arena_block *b = xneed(malloc(sizeof *b + size));
     b->next = a->head;
     b->used = 0;
     b->size = size;

@@ -23,5 +23,6 @@ void arena_on_exhausted(exhausted_fn *end);
 void *xrealloc(void *old, size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
 char *xstrdup(const char *text);
+void *xneed(void *p);                               /* p, of whatever allocates and has given it, or NULL */
 
 #endif

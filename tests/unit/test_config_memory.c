@@ -1,8 +1,13 @@
 /* A config that is read while there is no memory: exit code 3 and the right words, whatever allocation of libyaml fails. */
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "config/config.h"
+#include "core/arena.h"
 #include "support/check.h"
 
 /* libyaml's own allocation functions: these stand in front of them. */
@@ -56,8 +61,56 @@ static void test_every_allocation(void **state)
     read_all(strstr(text, "model"), OK);
 }
 
+/* ---- two configs side by side ---- */
+
+enum { TOLD = 77 };
+
+static void end(void) { _exit(TOLD); }
+
+/* Stands in front of libc's. */
+static int streams, no_stream;      /* counted from 1; 0: none fails */
+
+FILE *fmemopen(void *out, size_t size, const char *mode)
+{
+    typedef FILE *open_fn(void *out, size_t size, const char *mode);
+    if (++streams != no_stream)
+        return ((open_fn *)dlsym(RTLD_NEXT, "fmemopen"))(out, size, mode);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* A value that cannot be printed is not taken for another one: who ends the process is told. */
+static void test_no_difference_is_made_up(void **state)
+{
+    (void)state;
+    struct config c;
+    struct config_difference d;
+    struct error err;
+    int at = 0;
+    fail_at = 0;
+    const char *yaml = strstr(text, "model");
+    assert_ok(config_parse(&c, "t.yaml", yaml, strlen(yaml), NULL, 0, &err), err);
+    no_stream = streams = 0;
+    assert_false(config_differ(&d, &c, &c, &at));
+    assert_true(streams > 20);
+    for (int n = 1; n <= 8; n++) {
+        int status;
+        const pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            arena_on_exhausted(end);
+            streams = at = 0;
+            no_stream = n;
+            _exit(config_differ(&d, &c, &c, &at) ? 1 : 0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), TOLD);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_no_difference_is_made_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
