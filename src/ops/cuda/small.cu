@@ -167,19 +167,21 @@ static __device__ inline void finish_tile(const small_products &p, const place &
 {
     const small_part &s = p.part[at.part];
     float *partial = p.partial + (int64_t)mine.tile * mine.clusters * TILE * TILE;
-    each_chunk(p, at, mine, [&](int row, int column, int n) {
-        float v[CHUNK];
-        gather(v, sums, row * SUM_STRIDE + column, mine.blocks);
-        if (mine.clusters > 1)
+    if (mine.clusters > 1) {
+        each_chunk(p, at, mine, [&](int row, int column, int) {
+            float v[CHUNK];
+            gather(v, sums, row * SUM_STRIDE + column, mine.blocks);
             put_partial(partial + (mine.cluster * TILE + row) * TILE + column, v);
-        else
-            finish_row<T, GELU>(p, s, v, bias, at.m + row, at.n + column, n);
-    });
-    if (mine.clusters == 1 || !is_last_cluster(p.counters + mine.tile * CLUSTER + mine.rank, mine.clusters))
-        return;
+        });
+        if (!is_last_cluster(p.counters + mine.tile * CLUSTER + mine.rank, mine.clusters))
+            return;
+    }
     each_chunk(p, at, mine, [&](int row, int column, int n) {
         float v[CHUNK];
-        gather_clusters(v, partial + row * TILE + column, mine.clusters);
+        if (mine.clusters > 1)
+            gather_clusters(v, partial + row * TILE + column, mine.clusters);
+        else
+            gather(v, sums, row * SUM_STRIDE + column, mine.blocks);
         finish_row<T, GELU>(p, s, v, bias, at.m + row, at.n + column, n);
     });
 }
