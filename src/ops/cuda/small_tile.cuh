@@ -108,7 +108,7 @@ static __device__ inline void fetch_step(const small_products &p, const place &a
 
 template <typename T, bool TA, bool TB> static __device__ inline void sum_up(sums &s, const small_products &p, const place &at, char *room)
 {
-#pragma unroll
+#pragma unroll 1                    /* code that is long comes late */
     for (int i = 0; i < STAGES_AHEAD - 1; i++) {
         if (at.first + i < at.end)
             fetch_step<T, TA, TB>(p, at, room + i * STAGE, at.first + i);
