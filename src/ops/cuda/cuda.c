@@ -42,7 +42,7 @@ enum status cuda_open_blas(struct cuda_backend *b, struct error *err)
         return OK;
     enum status st = blas_said(cublasCreate(&b->blas), err);
     if (st == OK)
-        st = (b->blas_workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
+        st = (b->blas_workspace = cuda_alloc(&b->base, WORKSPACE)) ? OK : error_no_memory(err, "cuBLAS", BLAS_WORKSPACE);
     if (st == OK)
         st = cuda_use_blas(b, 0, err);
     if (st == OK)
@@ -59,7 +59,7 @@ bool cuda_open_side(struct cuda_backend *b, int lane)
                        cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, least) != cudaSuccess))
         return false;
     if (!s->workspace)
-        s->workspace = cuda_alloc(&b->base, BLAS_WORKSPACE + COUNTERS);
+        s->workspace = cuda_alloc(&b->base, WORKSPACE);
     return s->workspace != NULL;
 }
 

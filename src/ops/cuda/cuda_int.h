@@ -90,9 +90,7 @@ struct replay {                     /* ops [first, end) */
 struct prepared {
     struct cuda_call *calls;
     const struct cuda_kernel **kernels;
-    const struct bound_op *ops;     /* what the ops read and write; where some are merged, a list of our own (bias_grads.c) */
-    struct bound_op *own_ops;
-    struct widened_op *widened;
+    const struct bound_op *ops;
     int n;
     struct replay *replays;
     int n_replays;
@@ -148,7 +146,7 @@ void cuda_name_op(const struct cuda_backend *b, const struct cuda_call *c);
 void cuda_name_end(const struct cuda_backend *b);
 
 /* Enough for the largest products of Hopper. */
-enum { BLAS_WORKSPACE = 32 << 20, COUNTERS = 4096 };            /* COUNTERS: bytes behind it, zeros (cuda_counter) */
+enum { BLAS_WORKSPACE = 32 << 20, COUNTERS = 4096, WORKSPACE = BLAS_WORKSPACE + COUNTERS };     /* counters: see cuda_counter */
 /* cuda.c: the handle of cuBLAS, made when it is first asked for; and a lane beside the main one, likewise. */
 enum status cuda_open_blas(struct cuda_backend *b, struct error *err);
 bool cuda_open_side(struct cuda_backend *b, int lane);

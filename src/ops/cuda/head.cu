@@ -1,7 +1,5 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
  * are of the type of the operands; their gradient takes their place. */
-#include <stdlib.h>
-
 #include "ops/cuda/head_loss.cuh"
 #include "ops/cuda/products.h"
 
@@ -19,8 +17,6 @@ static const int64_t LOGITS_BYTES = 1 << 30;
 
 static int64_t rows_at_once(int64_t rows, int64_t row_bytes)
 {
-    if (getenv("HONE_LOSS_ROWS"))
-        return at_most(atoll(getenv("HONE_LOSS_ROWS")), rows);
     const int64_t fit = at_least(1, LOGITS_BYTES / row_bytes / CHUNK_UNIT) * CHUNK_UNIT;
     const int64_t even = divide_up(divide_up(rows, divide_up(rows, fit)), CHUNK_UNIT) * CHUNK_UNIT;
     return at_most(even, rows);

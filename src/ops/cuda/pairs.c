@@ -1,10 +1,11 @@
 /* GELU and its gradient at the end of products. A program says: linear_gelu makes gelu(u) and its slope at u; behind it, a product gives dy,
- * and mul makes du = dy * slope. Where nobody else reads dy or the slope, mul has nothing left to do. Of large products cuBLASLt applies
- * GELU and multiplies by its slope before it stores, if u itself is kept in the memory of the slope: two sweeps less. Small ones
- * have a kernel that multiplies by the slope. */
+ * and mul makes du = dy * slope. Where nobody else reads dy or the slope: of large products cuBLASLt applies GELU before it stores, if u
+ * itself is kept in the memory of the slope, and multiplies by the slope there, which pays where the inner dimension is long; where
+ * it is short, a sweep takes the place of mul. Small products have a kernel that multiplies by the slope. */
 #include "ops/cuda/products.h"
 
-static const double LARGE_FLOPS = 6e9, SMALL_FLOPS = 2.5e9;
+static const double LARGE_FLOPS = 6e9, SMALL_FLOPS = 2e8;
+enum { LONG = 512 };
 
 struct pair { int gelu, product, mul; value_id slope, dy; };
 
@@ -70,37 +71,44 @@ static enum status merge_small(struct cuda_backend *b, struct cuda_call *calls, 
     return OK;
 }
 
-static enum status merge_large(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
+static enum status merge_large(struct cuda_backend *b, struct prepared *list, const struct pair *p, struct error *err)
 {
-    struct cuda_call *gelu = &calls[p->gelu], *product = &calls[p->product];
+    struct cuda_call *gelu = &list->calls[p->gelu], *product = &list->calls[p->product], *mul = &list->calls[p->mul];
     struct cuda_plan *forward = NULL, *backward = NULL;
     enum status st = end_with(b, &forward, gelu, END_GELU, err);
-    if (st == OK)
+    if (st != OK || forward->n_ways == 0)
+        return st;
+    if (product->plans[0]->product.k >= LONG)
         st = end_with(b, &backward, product, END_GELU_GRAD, err);
-    if (st != OK || forward->n_ways == 0 || backward->n_ways == 0)
+    if (st != OK)
         return st;
     gelu->plans[0] = forward;
-    product->plans[0] = backward;
-    product->beside = gelu->out[1];
-    calls[p->mul].merged = true;
+    if (backward && backward->n_ways > 0) {
+        product->plans[0] = backward;
+        product->beside = gelu->out[1];
+        mul->merged = true;
+    } else {
+        mul->beside = gelu->out[1];
+        list->kernels[p->mul] = &cuda_gelu_sweep;
+    }
     return OK;
 }
 
-static enum status merge(struct cuda_backend *b, struct cuda_call *calls, const struct pair *p, struct error *err)
+static enum status merge(struct cuda_backend *b, struct prepared *list, const struct pair *p, struct error *err)
 {
-    const struct cuda_call *gelu = &calls[p->gelu];
+    const struct cuda_call *gelu = &list->calls[p->gelu];
     const double flops = op_flops(gelu->program, gelu->op);
-    return flops > LARGE_FLOPS ? merge_large(b, calls, p, err) : flops < SMALL_FLOPS ? merge_small(b, calls, p, err) : OK;
+    return flops > LARGE_FLOPS ? merge_large(b, list, p, err) : flops < SMALL_FLOPS ? merge_small(b, list->calls, p, err) : OK;
 }
 
-enum status cuda_pair_gelu(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err)
+enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *list, struct error *err)
 {
     enum status st = OK;
-    for (int i = 0; i < n && st == OK; i++)
-        for (int side = 0; side < 2 && calls[i].op->kind == OP_MUL && !calls[i].merged && st == OK; side++) {
+    for (int i = 0; i < list->n && st == OK; i++)
+        for (int side = 0; side < 2 && list->calls[i].op->kind == OP_MUL && !list->calls[i].merged && st == OK; side++) {
             struct pair p;
-            if (find_pair(&p, calls, n, i, side))
-                st = merge(b, calls, &p, err);
+            if (find_pair(&p, list->calls, list->n, i, side))
+                st = merge(b, list, &p, err);
         }
     return st;
 }

@@ -27,9 +27,7 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
 {
     enum status st = plan_all(b, p, err);
     if (st == OK && b->merges)
-        st = cuda_pair_gelu(b, p->calls, p->n, err);
-    if (st == OK && b->merges)
-        st = cuda_merge_bias_grads(b, p, err);
+        st = cuda_pair_gelu(b, p, err);
     if (st == OK) {
         cuda_tune_plans(b);
         cuda_choose_small(b, p->calls, p->n);

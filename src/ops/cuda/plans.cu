@@ -48,7 +48,7 @@ static cublasStatus_t describe(struct cuda_plan *plan)
 }
 
 static bool has_bias(enum product_end end) { return end == END_BIAS || end == END_GELU; }
-static bool has_beside(enum product_end end) { return end == END_GELU || end == END_GELU_GRAD; }        /* a matrix */
+static bool has_beside(enum product_end end) { return end == END_GELU || end == END_GELU_GRAD; }
 
 static cublasStatus_t set_pointer(struct cuda_plan *plan, cublasLtMatmulDescAttributes_t which, const void *pointer)
 {
@@ -66,10 +66,10 @@ static cublasStatus_t set_bias_type(struct cuda_plan *plan, bool wide)
 static cublasStatus_t set_epilogue(struct cuda_plan *plan, enum product_end end)
 {
     static const cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-                                                   CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BGRADB};
+                                                   CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DEFAULT};
     const void *aligned_so = (const void *)64;          /* what matters of a pointer now is its alignment */
     cublasStatus_t s = cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[end], sizeof epilogues[end]);
-    if (s == CUBLAS_STATUS_SUCCESS && (has_bias(end) || end == END_BIAS_GRAD))
+    if (s == CUBLAS_STATUS_SUCCESS && has_bias(end))
         s = set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_so);
     if (s == CUBLAS_STATUS_SUCCESS && has_beside(end))
         s = set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned_so);
@@ -247,8 +247,8 @@ static cublasStatus_t by_plan(const struct cuda_call *c, struct cuda_plan *p, co
 {
     const float one = 1, beta = m->add;
     cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
-    if (p->adds_bias || p->product.end == END_BIAS_GRAD)
-        s = set_pointer(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->adds_bias ? m->bias : m->beside);
+    if (p->adds_bias)
+        s = set_pointer(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, m->bias);
     if (s == CUBLAS_STATUS_SUCCESS && has_beside(p->product.end))
         s = set_pointer(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, m->beside);
     if (s != CUBLAS_STATUS_SUCCESS)

@@ -18,7 +18,6 @@ enum product_end {
     END_GELU,                       /* plus bias, that is stored too, as `beside`, and GELU of it */
     END_GELU_GRAD,                  /* times the slope of GELU at `beside` */
     END_TIMES,                      /* times `beside`: by the kernel for small products alone */
-    END_BIAS_GRAD,                  /* as it is; the sum of a over k is stored too, as `beside` (m), of the type of the result */
 };
 
 /* y (m, n) = op(a) (m, k) op(b) (k, n) + beta y, all of them row-major; sums are f32. The memory of each is 16-byte aligned. */
@@ -72,10 +71,9 @@ bool cuda_is_small(const struct cuda_call *c);          /* done by the kernel fo
 int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
 int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
 
-/* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where cuBLASLt can. */
-enum status cuda_pair_gelu(struct cuda_backend *b, struct cuda_call *calls, int n, struct error *err);
-/* bias_grads.c: products that give gradients of weights give those of biases, too. */
-enum status cuda_merge_bias_grads(struct cuda_backend *b, struct prepared *p, struct error *err);
+/* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where that is faster. */
+enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *p, struct error *err);
+extern const struct cuda_kernel cuda_gelu_sweep;        /* matrix.cu: du = dy * gelu'(u), in the place of OP_MUL; u is the call's `beside` */
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);

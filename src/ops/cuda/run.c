@@ -93,8 +93,6 @@ void cuda_release(struct backend *base, struct prepared *p)
     cudaStreamSynchronize(b->stream);
     cuda_release_replays(b, p);
     cuda_release_times(p);
-    free(p->own_ops);
-    free(p->widened);
     free(p->kernels);
     free(p->calls);
     free(p);

@@ -40,14 +40,15 @@ template <typename T> static __device__ inline void multiply_row(float (&v)[CHUN
 
 /* Eight numbers of a row: n of them are in the matrix. */
 template <typename T, bool GELU>
-static __device__ inline void finish_row(const small_products &p, const small_part &s, float (&v)[CHUNK], int row, int column, int n)
+static __device__ inline void finish_row(const small_products &p, const small_part &s, float (&v)[CHUNK], const float (&bias)[CHUNK], int row,
+                                         int column, int n)
 {
     const int64_t at = (int64_t)row * s.y_stride + column;
     const bool whole = n >= CHUNK && s.y_stride % CHUNK == 0;
     float slope[CHUNK];
 #pragma unroll
     for (int i = 0; i < CHUNK; i++) {
-        v[i] += s.bias && i < n ? s.bias[column + i] : 0;
+        v[i] += bias[i];
         if (GELU) {
             const float gate = __fdividef(1.0f, 1.0f + __expf(-1.5957691216057308f * v[i] * fmaf(0.044715f * v[i], v[i], 1.0f)));
             slope[i] = gelu_slope(v[i], gate);
@@ -153,8 +154,16 @@ template <class F> static __device__ inline void each_chunk(const small_products
     }
 }
 
+/* The biases of the columns that this thread finishes: the same ones of every row. Loaded early, they are there when they are needed. */
+static __device__ inline void load_bias(float (&bias)[CHUNK], const small_part &s, int column)
+{
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++)
+        bias[i] = s.bias && column + i < s.n ? s.bias[column + i] : 0;
+}
+
 template <typename T, bool GELU>
-static __device__ inline void finish_tile(const small_products &p, const place &at, const piece &mine, float *sums)
+static __device__ inline void finish_tile(const small_products &p, const place &at, const piece &mine, float *sums, const float (&bias)[CHUNK])
 {
     const small_part &s = p.part[at.part];
     float *partial = p.partial + (int64_t)mine.tile * mine.clusters * TILE * TILE;
@@ -164,14 +173,14 @@ static __device__ inline void finish_tile(const small_products &p, const place &
         if (mine.clusters > 1)
             put_partial(partial + (mine.cluster * TILE + row) * TILE + column, v);
         else
-            finish_row<T, GELU>(p, s, v, at.m + row, at.n + column, n);
+            finish_row<T, GELU>(p, s, v, bias, at.m + row, at.n + column, n);
     });
     if (mine.clusters == 1 || !is_last_cluster(p.counters + mine.tile * CLUSTER + mine.rank, mine.clusters))
         return;
     each_chunk(p, at, mine, [&](int row, int column, int n) {
         float v[CHUNK];
         gather_clusters(v, partial + row * TILE + column, mine.clusters);
-        finish_row<T, GELU>(p, s, v, at.m + row, at.n + column, n);
+        finish_row<T, GELU>(p, s, v, bias, at.m + row, at.n + column, n);
     });
 }
 
@@ -212,11 +221,13 @@ static __global__ void __launch_bounds__(TILE_THREADS, 3) small_kernel(const __g
     extern __shared__ __align__(128) char room[];
     const place at = place_of(p);
     const piece mine = piece_of(p);
+    float bias[CHUNK];
     sums s = {};
+    load_bias(bias, p.part[at.part], at.n + (int)threadIdx.x % ROW_CHUNKS * CHUNK);
     sum_up<T, TA, TB>(s, p, at, room);
     put_sums((float *)room, s);
     wait_for_cluster(mine.blocks);
-    finish_tile<T, GELU>(p, at, mine, (float *)room);
+    finish_tile<T, GELU>(p, at, mine, (float *)room, bias);
     if (mine.blocks > 1)
         wait_for_cluster(mine.blocks);      /* the others still read here */
 }

@@ -97,7 +97,7 @@ int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST])
                     cublasLtGetVersion(), HONE_VERSION);
 }
 
-static const char *const ends[] = {"", " + bias", " + bias, gelu", ", gelu gradient", ", times", ", bias gradient"};
+static const char *const ends[] = {"", " + bias", " + bias, gelu", ", gelu gradient", ", times"};
 
 /* "product NT bf16 -> f32 + bias (1024, 256, 512), 256 256 512": m, n, k, and the strides. */
 static void write_key(const struct cuda_backend *b, const struct product *p, char key[CHOICE_KEY_MOST])
