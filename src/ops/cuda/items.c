@@ -1,7 +1,7 @@
 /* What a graph is made of: ops, and the pieces of those that can run in pieces (kernel.h), with the memory that each touches. */
 #include <stdlib.h>
 
-#include "ops/cuda/products.h"
+#include "ops/cuda/cuda_int.h"
 
 struct maker {
     struct cuda_items *out;
@@ -61,7 +61,7 @@ static bool make_room(struct maker *m)
     return m->out->pieces && m->out->list && m->out->touches;
 }
 
-/* Of a product that does a part of another op's work, that too: where it writes the other's result, its list of outputs has it already. */
+/* A product that does another op's work reads that op's other input, too: as large as its result (pairs.c). */
 static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
 {
     const struct bound_op *b = &m->p->ops[op];
@@ -72,7 +72,7 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){b->in[i], value_bytes(&values[b->op->in[i]]), false};
     for (int i = 0; i < b->op->n_out; i++)
         out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
-    if (call->beside && call->plans[0]->product.end != END_BIAS_GRAD)
+    if (call->beside)
         out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
     return n;
 }
