@@ -1,7 +1,7 @@
 /* What a graph is made of: ops, and the pieces of those that can run in pieces (kernel.h), with the memory that each touches. */
 #include <stdlib.h>
 
-#include "ops/cuda/products.h"
+#include "ops/cuda/cuda_int.h"
 
 struct maker {
     struct cuda_items *out;
