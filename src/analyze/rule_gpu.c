@@ -185,25 +185,25 @@ bool rule_pageable_copies(struct scene *s, struct claim *c)
     return true;
 }
 
-/* More than a scalar: those are host-sync. */
+/* The copies; that the host waits for them is host-sync, and what takes that away takes these away, too. */
 bool rule_device_to_host_copy(struct scene *s, struct claim *c)
 {
     struct arena *a = &s->p->arena;
     double bytes = 0;
-    for (int i = 0; s->p->gpu && i < s->p->n_ops; i++) {
-        const struct op *op = scene_op(s, i);
-        const struct value *v = op->kind == OP_HOST_READ ? &s->program->values[op->in[0]] : NULL;
-        if (!v || shape_count(v->shape) <= 1)
-            continue;
-        claim_op(s, c, i);
-        bytes += (double)value_bytes(v);
-    }
+    for (int i = 0; s->p->gpu && i < s->p->n_ops; i++)
+        if (scene_op(s, i)->kind == OP_HOST_READ) {
+            claim_op(s, c, i);
+            bytes += (double)value_bytes(&s->program->values[scene_op(s, i)->in[0]]);
+        }
     if (!c->n_ops)
         return false;
     c->won_us = c->won_high_us = c->involved_us;
     c->finding.where = claim_where(s, c);
-    c->finding.cause = arena_printf(a, "%s are copied to the host in every step, and the host waits for them", text_bytes(a, bytes));
-    c->finding.fix = arena_printf(a, "Reduce them on the GPU, and read the result when it is shown (log.every)");
-    c->finding.evidence = arena_printf(a, "%d copies take %s of the %s step", c->n_ops, text_us(a, c->involved_us), text_us(a, s->shown_us));
+    c->finding.cause = arena_printf(a, "%s are copied from the GPU to the host in every step, in %d piece%s", text_bytes(a, bytes), c->n_ops,
+                                    c->n_ops == 1 ? "" : "s");
+    c->finding.fix = arena_printf(a, "--set optimize.async-metrics=on: they are kept on the GPU, and copied when they are shown (log.every)");
+    c->finding.after = "host-sync";
+    c->finding.evidence = arena_printf(a, "%d op%s take%s %s of the %s step", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "",
+                                       text_us(a, c->involved_us), text_us(a, s->shown_us));
     return true;
 }

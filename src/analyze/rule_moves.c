@@ -26,7 +26,7 @@ static double claim_all(struct scene *s, struct claim *c, bool (*is)(const struc
 {
     double bytes = 0;
     for (int i = 0; i < s->p->n_ops; i++)
-        if (is(s->program, scene_op(s, i))) {
+        if (scene_runs(s, i) > 0 && is(s->program, scene_op(s, i))) {
             claim_op(s, c, i);
             c->won_low_us += scene_self_us(s, i);
             bytes += op_bytes(s->program, scene_op(s, i)) * scene_runs(s, i);

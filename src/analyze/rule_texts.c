@@ -220,9 +220,9 @@ const struct rule_text rule_texts[] = {
     {.id = "device-to-host-copy", .effort = EFFORT_LOW,
      .summary = "Large results are copied to the host inside the step.",
      .recognised = "In a trace: device-to-host copies of more than a scalar in every step: logits for a metric, "
-                   "gradients for a norm, activations for logging.",
+                   "gradients for a norm, activations for logging. In a program on a GPU: host_read ops.",
      .costs = "Bytes over the bus's bandwidth, and a wait of the host like host-sync, which drains the launch queue.",
-     .fix_hone = "Programs built by hone raise nothing here: only scalars leave them (host_read). Where it is raised, reduce on the GPU.",
+     .fix_hone = "Only scalars leave a program (host_read), and with the pass async-metrics (on with optimize.passes: all) none in a step.",
      .fix_pytorch = "correct += (logits.argmax(-1) == y).sum()       # reduce on the device, read at log intervals\n"
                     "host = torch.empty(out.shape, pin_memory=True)  # what must be copied: asynchronously\n"
                     "host.copy_(out, non_blocking=True)"},

@@ -23,7 +23,8 @@ static int find(const struct program *p, const char *label, enum op_kind kind, c
 
 /* What ops are weighed with. Arithmetic and traffic stand one after the other: unlike in the roofline, where the longer hides the
  * shorter, what a fusion saves in traffic shows also where arithmetic is the longer. All traffic goes at the bandwidth of the level
- * that holds the whole step, so that one op over many tensors weighs as much as many ops over one. */
+ * that holds the whole step, so that one op over many tensors weighs as much as many ops over one. On a GPU no kernel is shorter than
+ * one that does nothing: small ones win less by fewer bits than large ones do. */
 struct scale {
     const struct program *p;
     const struct peaks *peaks;
@@ -38,7 +39,7 @@ static struct scale scale_of(const struct program *p, const struct peaks *peaks)
 static double cost_us(const struct scale *s, const struct op *op)
 {
     const double traffic_us = s->gb_per_s > 0 ? op_bytes(s->p, op) / s->gb_per_s / 1e3 : 0;
-    return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us) * op_runs_per_step(s->p, op);
+    return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us + s->peaks->gpu.replayed_us) * op_runs_per_step(s->p, op);
 }
 
 /* Does op a write a value that op b has? */

@@ -45,7 +45,18 @@ sed -n '1s/.* on \(cpu\) .*/\1/p' out | grep -q cpu || fail "not on the CPU: $(h
 
 # ---- with a GPU
 ok doctor tiny.yaml
-grep -q "!! device is auto, which is the CPU: the GPU " out || fail "no word about the GPU: $(cat out)"
+grep -q "!! device is auto, which is the CPU, and there is a GPU that is not used: " out || fail "no word about the GPU: $(cat out)"
+grep -q "^           products f32 .*, tf32 .*, bf16 .*, f16 .* TFLOP/s$" out || fail "no peaks of the GPU: $(cat out)"
+
+# A profile of the GPU speaks of kernels, not of threads, and its parts add up; by whichever way ops are timed.
+for events in 0 1; do
+    HONE_CUDA_EVENTS=$events ok profile tiny.yaml --steps 6 --set device=cuda --out "seen$events"
+    json "seen$events/report.json" 'j["machine"]["gpu"]["name"] and j["machine"]["gpu"]["kernels_per_step"] >= 10 and j["machine"]["gpu"]["ops_timed_by"]'
+    json "seen$events/report.json" '[g["name"] for g in j["recorded"]["gaps"]] == ["loader wait", "upload", "idle between kernels", "host"]'
+    json "seen$events/report.json" 'abs(sum(g["us"] for g in j["recorded"]["gaps"]) + j["recorded"]["op_self_us"] - j["step"]["median_us"]) < 0.001 * j["step"]["median_us"]'
+    ! grep -v '^    ' "seen$events/report.md" | grep -i 'thread\|avx\|bfmmla\| cores' || fail "words of a CPU in a report of the GPU"
+done
+grep -q "events behind ops" seen1/report.md || fail "not timed by events: $(cat seen1/report.md)"
 
 ok train tiny.yaml --out whole --set device=cuda
 head -1 out | grep -q ' on cuda (' || fail "not on the GPU: $(head -1 out)"

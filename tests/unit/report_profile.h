@@ -303,6 +303,29 @@ static inline struct profile *bf16_profile(void)
     return p;
 }
 
+/* The sample as a GPU would have it: one lane, peaks and looks of its own, nothing of a CPU. */
+static inline struct profile *gpu_profile(void)
+{
+    struct profile *p = bf16_profile();
+    p->gpu = true;
+    p->device = "cuda";
+    p->device_name = "NVIDIA H200";
+    p->timed_by = "CUPTI's records of kernels";
+    p->kernels_per_step = 321;
+    p->has_counters = false;
+    p->n_findings = 0;
+    p->peaks.gpu.launched_us = 3.25;
+    p->peaks.gpu.replayed_us = 0.5;
+    snprintf(p->peaks.machine, sizeof p->peaks.machine, "NVIDIA H200, sm_90, CUDA 13.0");
+    for (int i = 0; i < p->n_gaps; i++)
+        if (!strcmp(p->gaps[i].name, "thread imbalance") || !strcmp(p->gaps[i].name, "dispatch"))
+            p->gaps[i].name = "idle between kernels";
+    gpu_watch_begin(&p->watch, NULL);
+    gpu_watch_add(&p->watch, &(struct gpu_state){.sm_mhz = 1980, .watts = 612, .celsius = 61, .busy_percent = 87, .used_bytes = 3e9,
+                                                 .total_bytes = 150e9});
+    return p;
+}
+
 /* Names that try to be markup, control sequences, broken UTF-8, mentions. */
 static const char HOSTILE[] = "</script><script>alert(1)</script><!-- & \" ' \\ \x1b[31m\n\x01 \xff\xc3( \xed\xa0\x80 \xf0\x9f\x94\xa5 \xe2\x80\xa8"
                               " @all #1 [x](http://y) |`*_~$";

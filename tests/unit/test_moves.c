@@ -114,6 +114,18 @@ static void test_prediction(void **state)
     assert_true(half < 0.75 * same && half > 0.4 * same);
     program_free(then);
 
+    next = s.m.config;                      /* fewer bits; less is won where a kernel alone costs more than its work */
+    next.device = DEVICE_CUDA;
+    next.optimize.precision = PRECISION_BF16;
+    s.p.peaks.gflops[NUMBERS_BF16] = 100 * s.p.peaks.gflops[NUMBERS_F32];
+    assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
+    const double narrow = predict_step_us(&s.p, s.m.program, then);
+    s.p.peaks.gpu.replayed_us = 1e6;
+    const double launches = predict_step_us(&s.p, s.m.program, then);
+    assert_true(narrow < 0.9 * same && launches > narrow);
+    s.p.peaks.gpu.replayed_us = 0;
+    program_free(then);
+
     double work = 0;                        /* with fewer meetings it takes that and some of the rest: its threads meet less often */
     for (int i = 0; i < s.p.n_ops; i++)
         work += s.p.ops[i].self_us;

@@ -113,6 +113,49 @@ static void test_parts_by_hand(void **state)
     program_free(p);
 }
 
+/* On a GPU whose kernels are recorded the step is longer than others only between them: 700 ns of kernels stay 700 in a step of 1900
+ * that took 4900 when it was recorded, of which 300 were waiting for the batch, 50 the upload and 600 the host. */
+static void test_times_of_kernels(void **state)
+{
+    (void)state;
+    struct program *p = one_op();
+    struct trace *t = trace_new();
+    add(t, EVENT_WAIT, TRACK_HOST, TRACE_LOADER_WAIT, -1, 0, 300);
+    add(t, EVENT_PHASE, TRACK_HOST, TRACE_UPLOAD, -1, 300, 350);
+    add(t, EVENT_OP, TRACK_THREADS, "matmul y", 0, 1000, 1700);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 350, 4300);
+    add(t, EVENT_WAIT, TRACK_HOST, TRACE_RECORDING, -1, 4300, 4400);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 5000);
+    double step_us[] = {1.9}, wait_us[] = {0.1};
+    const double occupancy[] = {0.25};
+    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 1, .step_us = step_us, .wait_us = wait_us,
+                                     .n_steps = 1, .batch = 4, .seq = 5, .accumulate = 1, .gpu = true, .device_name = "NVIDIA H200",
+                                     .times_kernels = true, .kernels_per_step = 7, .occupancy = occupancy, .watch = {.address = "gone", .looks = 1}};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    assert_int_equal(out.n_gaps, 4);
+    assert_near(out.ops[0].self_us, 0.7, 1e-12, "kernels");
+    assert_near(part(out.gaps, out.n_gaps, "loader wait"), 0.1, 1e-12, "loader, as in steps without events");
+    assert_near(part(out.gaps, out.n_gaps, "upload"), 0.05, 1e-12, "upload");
+    assert_near(part(out.gaps, out.n_gaps, "host"), 0.6, 1e-12, "host");
+    assert_near(part(out.gaps, out.n_gaps, "idle between kernels"), 1.9 - 0.1 - 0.05 - 0.7 - 0.6, 1e-12, "the rest");
+    assert_near(part(out.split, out.n_split, "forward"), 0.7 + 0.45, 1e-12, "idleness between its kernels is the forward's");
+    assert_true(out.gpu && out.kernels_per_step == 7 && out.ops[0].occupancy == 0.25 && !out.watch.address);
+    assert_string_equal(out.device_name, "NVIDIA H200");
+    profile_release(&out);
+
+    step_us[0] = 0.5;                               /* shorter than its kernels as they were recorded: all is scaled */
+    assert_ok(profile_build(&out, &in, &err), err);
+    double sum = out.ops[0].self_us;
+    for (int i = 0; i < out.n_gaps; i++)
+        sum += out.gaps[i].us;
+    assert_near(sum, 0.5, 1e-12, "the parts add up");
+    profile_release(&out);
+    trace_free(t);
+    program_free(p);
+}
+
 /* Behind the first op nobody waits, though one thread is done earlier: it goes on. Behind the second the same thread waits 90 ns, and
  * 10 more are the dispatch of both. */
 static void test_threads_that_do_not_meet(void **state)
@@ -334,7 +377,7 @@ static void test_sums_of_a_run(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_nothing_measured),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_times_of_kernels), cmocka_unit_test(test_nothing_measured),
                                        cmocka_unit_test(test_threads_that_do_not_meet),
                                        cmocka_unit_test(test_nothing_is_above_its_roofline),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),

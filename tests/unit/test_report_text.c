@@ -244,9 +244,41 @@ static void a_profile_of_one_op_is_reported(void **state)
     json_decref(j);
 }
 
+/* What a GPU is and did, and no word of threads or instruction sets. */
+static void a_gpu_has_words_of_its_own(void **state)
+{
+    (void)state;
+    struct profile *p = gpu_profile();
+    char *texts[] = {written(report_write_markdown, p), terminal(p, false)};
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(strstr(texts[i], i ? "NVIDIA H200" : "| ops timed by | CUPTI's records of kernels |"));
+        assert_non_null(strstr(texts[i], "321"));
+        assert_non_null(strstr(texts[i], "SM clock 1980 to 1980 MHz"));
+        assert_non_null(strstr(texts[i], "idle between kernels"));
+        assert_null(strstr(texts[i], "thread"));
+        assert_null(strstr(texts[i], "instruction"));
+        assert_null(strstr(texts[i], "BLAS"));
+        free(texts[i]);
+    }
+    json_t *j = document(report_write_json, p);
+    assert_string_equal(words(j, "machine.gpu.name"), "NVIDIA H200");
+    assert_number(j, "machine.gpu.kernels_per_step", 321);
+    assert_number(j, "machine.gpu.busy_percent", 87);
+    assert_number(j, "machine.peaks.gpu.launched_us", 3.25);
+    assert_string_equal(words(j, "timeline.tracks.1.name"), "GPU");
+    json_decref(j);
+    sample_free(p);
+    p = sample_profile();
+    j = document(report_write_json, p);
+    assert_true(json_is_null(at(j, "machine.gpu")) && json_is_null(at(j, "machine.peaks.gpu")));
+    json_decref(j);
+    sample_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gpu_has_words_of_its_own),
         cmocka_unit_test(hostile_names_stay_text_in_the_page),
         cmocka_unit_test(hostile_names_stay_text_in_markdown),
         cmocka_unit_test(hostile_names_keep_every_json_valid),
