@@ -32,90 +32,90 @@ static void embed_launch(const struct cuda_call *c)
     });
 }
 
-/* ---- gradient ----
- * A block has a few rows of the table and as many of its columns as it has threads. It goes through all ids in order, gathers those of its
- * rows, and adds their gradients to sums in shared memory: every number is the sum of its terms in the order of the ids, as on a CPU. */
+/* ---- gradient of few ids ----
+ * A block has one row of the table and a tile of its columns. It gathers the places of the row's id in order; its warps share them, and
+ * what these have is summed. */
 
-enum { GRAD_THREADS = 128, GRAD_ROWS = 64, GRAD_BLOCKS = 512, GRAD_AHEAD = 4 };
+enum { GRAD_THREADS = 256, GRAD_WARPS = GRAD_THREADS / WARP, GRAD_AHEAD = 8, FEW_IDS_AHEAD = FEW_IDS / GRAD_THREADS };
 
-struct gathered {                   /* of GRAD_THREADS ids in a row, those that are of the block's rows, in their order */
-    int32_t index[GRAD_THREADS], row[GRAD_THREADS];
-    int warps[GRAD_THREADS / WARP]; /* how many each warp found */
-};
-
-/* Thread t looks at id first + t; returns how many were found. */
-static __device__ int gather(struct gathered *g, const int32_t *ids, int64_t first, int64_t n, int64_t from, int64_t rows)
+/* places (FEW_IDS): where `id` is, in order; returns how many there are. Thread t looks at FEW_IDS_AHEAD ids next to each other. */
+static __device__ int gather(int32_t *places, const int32_t *ids, int n, int32_t id)
 {
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const int64_t row = first + threadIdx.x < n ? ids[first + threadIdx.x] - from : -1;
-    const bool mine = row >= 0 && row < rows;
-    const unsigned found = __ballot_sync(0xffffffffu, mine);
-    if (lane == 0)
-        g->warps[warp] = __popc(found);
+    __shared__ int warps[GRAD_WARPS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, first = threadIdx.x * FEW_IDS_AHEAD;
+    unsigned found = 0;
+#pragma unroll
+    for (int k = 0; k < FEW_IDS_AHEAD; k++)
+        found |= (unsigned)(first + k < n && ids[first + k] == id) << k;
+    int upto = __popc(found);       /* of this warp's threads, up to this one */
+    for (int d = 1; d < WARP; d *= 2) {
+        const int other = __shfl_up_sync(0xffffffffu, upto, d);
+        upto += lane >= d ? other : 0;
+    }
+    if (lane == WARP - 1)
+        warps[warp] = upto;
     __syncthreads();
-    int at = __popc(found & ((1u << lane) - 1)), all = 0;
-    for (int w = 0; w < GRAD_THREADS / WARP; w++) {
-        at += w < warp ? g->warps[w] : 0;
-        all += g->warps[w];
+    int at = upto - __popc(found), all = 0;
+    for (int w = 0; w < GRAD_WARPS; w++) {
+        at += w < warp ? warps[w] : 0;
+        all += warps[w];
     }
-    if (mine) {
-        g->index[at] = (int32_t)threadIdx.x;
-        g->row[at] = (int32_t)row;
-    }
+#pragma unroll
+    for (int k = 0; k < FEW_IDS_AHEAD; k++)
+        if (found >> k & 1)
+            places[at++] = first + k;
     __syncthreads();
     return all;
 }
 
-/* Adds what was gathered, element `col` of each; a few are read ahead, because each read takes long. */
+/* d_table (vocab, width), row blockIdx.x; dy (n, width). */
 template <typename T>
-static __device__ void add_gathered(float (*sums)[GRAD_THREADS], const struct gathered *g, int found, const T *dy, int64_t width)
+static __global__ void __launch_bounds__(GRAD_THREADS) embed_grad(float *d_table, const int32_t *ids, const T *dy, int n, int64_t width)
 {
-    for (int i = 0; i < found; i += GRAD_AHEAD) {
-        float d[GRAD_AHEAD];
+    constexpr int P = packed<T>;
+    __shared__ int32_t places[FEW_IDS];
+    __shared__ float sums[GRAD_WARPS][WARP * P];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, found = gather(places, ids, n, blockIdx.x);
+    const int share = (found + GRAD_WARPS - 1) / GRAD_WARPS, end = min(found, (warp + 1) * share);
+    const int64_t tile = (int64_t)blockIdx.y * WARP * P, col = tile + lane * P, mine = tile + threadIdx.x;
+    const int some = (int)min((long long)P, (long long)(width - col));
+    const bool whole = width % P == 0;
+    float sum[P] = {0};
+    for (int i = warp * share; i < end && some > 0; i += GRAD_AHEAD) {
+        uint4 ahead[GRAD_AHEAD];
+#pragma unroll
         for (int k = 0; k < GRAD_AHEAD; k++)
-            d[k] = i + k < found ? to_float(dy[g->index[i + k] * width]) : 0;
+            ahead[k] = i + k < end ? load_some(dy + places[i + k] * width + col, some, whole) : no_words();
+#pragma unroll
         for (int k = 0; k < GRAD_AHEAD; k++)
-            if (i + k < found)
-                sums[g->row[i + k]][threadIdx.x] += d[k];
+#pragma unroll
+            for (int p = 0; p < P; p++)
+                sum[p] += number_at<T>(ahead[k], p);
     }
-}
-
-/* d_table (vocab, width); dy (n, width). `rows` of the table are each block's. */
-template <typename T>
-static __global__ void embed_grad(float *d_table, const int32_t *ids, const T *dy, int64_t n, int64_t vocab, int64_t width, int64_t rows)
-{
-    __shared__ float sums[GRAD_ROWS][GRAD_THREADS];
-    __shared__ struct gathered g;
-    const int64_t from = blockIdx.x * rows, mine = vocab - from < rows ? vocab - from : rows;
-    for (int64_t start = (int64_t)blockIdx.y * GRAD_THREADS; start < width; start += (int64_t)gridDim.y * GRAD_THREADS) {
-        const int64_t col = start + threadIdx.x;
-        for (int64_t r = 0; r < mine; r++)
-            sums[r][threadIdx.x] = 0;
-        for (int64_t first = 0; first < n; first += GRAD_THREADS) {
-            const int found = gather(&g, ids, first, n, from, mine);
-            if (col < width)
-                add_gathered(sums, &g, found, dy + first * width + col, width);
-            __syncthreads();        /* before the next ids are gathered */
-        }
-        for (int64_t r = 0; r < mine && col < width; r++)
-            d_table[(from + r) * width + col] = sums[r][threadIdx.x];
-    }
+#pragma unroll
+    for (int p = 0; p < P; p++)
+        sums[warp][lane * P + p] = sum[p];
+    __syncthreads();
+    if (threadIdx.x >= WARP * P || mine >= width)
+        return;
+    float all = 0;
+    for (int w = 0; w < GRAD_WARPS; w++)
+        all += sums[w][threadIdx.x];
+    d_table[blockIdx.x * width + mine] = all;
 }
 
 static void embed_grad_launch(const struct cuda_call *c)
 {
     const struct shape table = cuda_in(c, 0)->shape;
-    const int64_t vocab = table.dim[0], width = table.dim[1], n = in_count(c, 1);
-    if (n > FEW_IDS) {
+    const int64_t width = table.dim[1], n = in_count(c, 1);
+    if (are_many_ids(n, table.dim[0])) {
         launch_sorted_embed_grad(c);
         return;
     }
-    /* many rows for each block where there are many; a large vocabulary has more blocks, not more rows for each */
-    const int64_t rows = at_least(1, at_most(divide_up(vocab, GRAD_BLOCKS), GRAD_ROWS));
-    const dim3 blocks((unsigned)divide_up(vocab, rows), (unsigned)at_most(divide_up(width, GRAD_THREADS), 65535));
     with_type(cuda_in(c, 2)->dtype, [&](auto zero) {
-        embed_grad<<<blocks, GRAD_THREADS, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[1], (const decltype(zero) *)c->in[2], n,
-                                                           vocab, width, rows);
+        using T = decltype(zero);
+        const dim3 blocks((unsigned)table.dim[0], (unsigned)divide_up(width, (int64_t)WARP * packed<T>));
+        embed_grad<<<blocks, GRAD_THREADS, 0, c->stream>>>(out_floats(c, 0), (const int32_t *)c->in[1], (const T *)c->in[2], (int)n, width);
     });
 }
 

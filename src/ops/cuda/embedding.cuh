@@ -5,7 +5,9 @@
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/row_parts.cuh"
 
-enum { FEW_IDS = 256 };             /* up to so many, going through all of them in every block takes less than sorting */
+/* Up to so many ids and rows of the table, a block for every row, which looks at all ids, takes less than sorting. */
+enum { FEW_IDS = 256, FEW_ROWS = 4096 };
+static inline bool are_many_ids(int64_t n, int64_t vocab) { return n > FEW_IDS || vocab > FEW_ROWS; }
 
 /* embedding_grad.cu */
 void launch_sorted_embed_grad(const struct cuda_call *c);

@@ -20,8 +20,19 @@ struct sorting {                    /* of the ids [from, from + DIGITS) */
 /* The lanes below this one. */
 static __device__ inline unsigned lanes_below(void) { return (1u << threadIdx.x % WARP) - 1; }
 
-/* Goes through the warp's ids, 32 at a time, several of these read ahead. f(place, digit, same, mine): `same` are the lanes with the same
- * id; lanes that are not `mine` have none of the block's ids. Returns how many ids of this lane are smaller than those. */
+/* The lanes of `among` that have the same digit, of DIGITS: bit by bit. */
+static __device__ inline unsigned lanes_with(int32_t digit, unsigned among)
+{
+#pragma unroll
+    for (int bit = 1; bit < DIGITS; bit *= 2) {
+        const unsigned set = __ballot_sync(0xffffffffu, (digit & bit) != 0);
+        among &= digit & bit ? set : ~set;
+    }
+    return among;
+}
+
+/* Goes through the warp's ids, 32 at a time, several of these read ahead. f(place, digit, ours): `ours` are the lanes with ids of the
+ * block. Returns how many ids of this lane are smaller than those. */
 template <class F> static __device__ inline int32_t each_id(const struct sorting &s, const F &f)
 {
     const int lane = threadIdx.x % WARP;
@@ -36,10 +47,9 @@ template <class F> static __device__ inline int32_t each_id(const struct sorting
             const int32_t digit = ids[k] - s.from;
             const bool mine = digit >= 0 && digit < DIGITS && ids[k] < s.vocab;
             before += ids[k] >= 0 && digit < 0;
-            if (__any_sync(0xffffffffu, mine)) {
-                f(i + k * WARP + lane, digit, __match_any_sync(0xffffffffu, mine ? digit : -1), mine);
-                __syncwarp();
-            }
+            const unsigned ours = __ballot_sync(0xffffffffu, mine);
+            if (ours)
+                f(i + k * WARP + lane, digit, ours);
         }
     }
     return before;
@@ -89,19 +99,23 @@ sort_places(int32_t *order, int32_t *start, const int32_t *ids, int32_t n, int32
     for (int i = threadIdx.x; i < SORT_WARPS * DIGITS; i += SORT_THREADS)
         counts[i / DIGITS][i % DIGITS] = 0;
     __syncthreads();
-    const int32_t before = each_id(s, [&](int32_t, int32_t digit, unsigned same, bool mine) {
-        if (mine && (same & lanes_below()) == 0)
-            (*s.counts)[digit] += __popc(same);
+    const int32_t before = each_id(s, [&](int32_t, int32_t digit, unsigned ours) {
+        if (ours >> threadIdx.x % WARP & 1)
+            atomicAdd(&(*s.counts)[digit], 1);
     });
     __syncthreads();
     count_up(counts, start, before, from, vocab);
     __syncthreads();
-    each_id(s, [&](int32_t place, int32_t digit, unsigned same, bool mine) {
+    each_id(s, [&](int32_t place, int32_t digit, unsigned ours) {
+        const unsigned same = lanes_with(digit, ours), earlier = same & lanes_below();
+        const bool mine = ours >> threadIdx.x % WARP & 1;
+        const int32_t next = mine ? (*s.counts)[digit] : 0;
         if (mine)
-            order[(*s.counts)[digit] + __popc(same & lanes_below())] = place;
+            order[next + __popc(earlier)] = place;
+        __syncwarp();               /* all have read where to go on */
+        if (mine && earlier == 0)
+            (*s.counts)[digit] = next + __popc(same);
         __syncwarp();
-        if (mine && (same & lanes_below()) == 0)
-            (*s.counts)[digit] += __popc(same);
     });
 }
 
@@ -233,7 +247,7 @@ size_t sorted_embed_grad_scratch(const struct program *p, const struct op *op)
     const struct shape table = p->values[op->in[0]].shape;
     const int64_t n = shape_count(p->values[op->in[1]].shape);
     const struct sorted_sizes s = sorted_sizes(n, table.dim[0], table.dim[1]);
-    return n > FEW_IDS ? s.order + s.start + 2 * s.parts : 0;
+    return are_many_ids(n, table.dim[0]) ? s.order + s.start + 2 * s.parts : 0;
 }
 
 /* Where everything is. What is sorted lies in memory of the op's own where it has some: then it may have been sorted long before. */
@@ -280,7 +294,7 @@ void launch_sorted_embed_grad(const struct cuda_call *c)
 
 static int grad_pieces(const struct program *p, const struct op *op)
 {
-    return shape_count(p->values[op->in[1]].shape) > FEW_IDS ? 2 : 1;
+    return are_many_ids(shape_count(p->values[op->in[1]].shape), p->values[op->in[0]].shape.dim[0]) ? 2 : 1;
 }
 
 static void grad_piece_launch(const struct cuda_call *c, int piece)
