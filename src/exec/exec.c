@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bf16.h"
 #include "core/setup.h"
-#include "core/team.h"
 #include "exec/exec_int.h"
 #include "passes/passes.h"
 
@@ -182,6 +180,8 @@ void exec_free(struct exec *e)
 }
 
 const struct program *exec_program(const struct exec *e) { return e->program; }
+const struct backend *exec_backend(const struct exec *e) { return e->backend; }
+bool exec_is_touched(const struct exec *e) { return e->touched; }
 struct exec_memory exec_memory(const struct exec *e) { return e->sizes; }
 int exec_lanes(const struct exec *e) { return e->backend->lanes; }
 const char *exec_kernel_name(const struct exec *e, int op) { return e->backend->about(e->prepared, e->place_of[op]).kernel; }
@@ -283,59 +283,4 @@ float exec_scalar(struct exec *e, value_id v)
     float x = 0;
     exec_read(e, v, &x);
     return x;
-}
-
-/* The first values of a parameter, in f32. */
-static void draw_initial(const struct value *v, float *host, struct team *t, uint64_t seed)
-{
-    if (v->init == INIT_NORMAL)
-        exec_draw_normal(t, host, v, seed);
-    else
-        for (int64_t i = 0; i < shape_count(v->shape); i++)
-            host[i] = v->init == INIT_VALUE ? v->init_std : 1;
-}
-
-static bool begins_with_zeros(const struct value *v) { return v->init == INIT_ZEROS || v->dtype == I32; }
-
-/* `host` has room for the value in f32; a smaller type is made of that in place, from the front. Zero has the same bits in all. */
-static void fill_initial(const struct value *v, void *host, struct team *t, uint64_t seed)
-{
-    memset(host, 0, value_bytes(v));
-    if (begins_with_zeros(v))
-        return;
-    draw_initial(v, host, t, seed);
-    for (int64_t i = 0; v->dtype == BF16 && i < shape_count(v->shape); i++) {
-        const uint16_t bits = bf16_bits(((const float *)host)[i]);
-        memcpy((char *)host + i * (int64_t)sizeof bits, &bits, sizeof bits);
-    }
-}
-
-static enum status init_value(struct exec *e, value_id id, struct team *t, uint64_t seed, struct error *err)
-{
-    const struct value *v = &e->program->values[id];
-    if (setup_check("weights", err) != OK)
-        return err->status;
-    void *host = malloc((size_t)shape_count(v->shape) * sizeof(float));
-    if (!host)
-        return error_no_memory(err, arena_printf(&e->program->arena, "the first values of %s", v->name),
-                               (unsigned long long)shape_count(v->shape) * sizeof(float));
-    fill_initial(v, host, t, seed);
-    exec_write(e, id, host);
-    free(host);
-    return OK;
-}
-
-/* Memory is zeros when a backend gives it: what begins so has not to be written for the first time. */
-enum status exec_init_parameters(struct exec *e, uint64_t seed, struct error *err)
-{
-    const bool zeros = !e->touched;
-    struct team *t = exec_new_drawers(e->program, e->backend);
-    enum status st = OK;
-    for (int i = 0; i < e->program->n_values && st == OK; i++) {
-        const struct value *v = &e->program->values[i];
-        if ((v->kind == VALUE_PARAMETER || v->kind == VALUE_STATE) && !(zeros && begins_with_zeros(v)))
-            st = init_value(e, i, t, seed, err);
-    }
-    team_free(t);
-    return st == OK ? exec_status(e, err) : st;
 }

@@ -14,12 +14,9 @@ void exec_count_value(struct exec_memory *m, const struct value *v);       /* on
 enum status exec_count_op(struct exec_memory *m, const struct program *p, const struct op *op, struct backend *b, struct error *err);
 void exec_count_workspace(struct exec_memory *m, const struct program *p, const struct memory_plan *plan);
 
-/* ---- draw.c: first values of weights ---- */
+/* ---- exec.c ---- */
 
-struct team;
-
-/* Threads to draw with; NULL: one is enough, or there are no more. team_free ends them. */
-struct team *exec_new_drawers(const struct program *p, const struct backend *b);
-void exec_draw_normal(struct team *t, float *out, const struct value *v, uint64_t seed);        /* t may be NULL */
+const struct backend *exec_backend(const struct exec *e);
+bool exec_is_touched(const struct exec *e);        /* a step was run or something written: memory is not what the backend gave */
 
 #endif
