@@ -90,19 +90,12 @@ static void *cut(struct head_room *r, void *scratch, int64_t n, size_t size)
     return at;
 }
 
-static void cut_kept(struct head_room *r, const struct head *h, void *scratch)
+static struct head_room head_room(const struct head *h, void *scratch)
 {
     const size_t size = dtype_size(h->operands);
-    r->logits = cut(r, scratch, h->chunk * h->stride, size);
-    r->x = cut(r, scratch, h->gradients ? h->chunk * h->depth : 0, size);
-}
-
-/* own: memory for what the gradient of the weights needs; NULL: that is in scratch too. */
-static struct head_room head_room(const struct head *h, void *scratch, void *own)
-{
     struct head_room r = {};
-    cut_kept(&r, h, own ? own : scratch);
-    r.bytes = own ? 0 : r.bytes;
+    r.logits = cut(&r, scratch, h->chunk * h->stride, size);
+    r.x = cut(&r, scratch, h->gradients ? h->chunk * h->depth : 0, size);
     r.dx = h->operands == F32 && h->dx != F32 ? (float *)cut(&r, scratch, h->chunk * h->depth, sizeof(float)) : NULL;
     r.losses = (float *)cut(&r, scratch, h->rows, sizeof(float));
     r.count = (float *)cut(&r, scratch, 1, sizeof(float));
@@ -112,7 +105,7 @@ static struct head_room head_room(const struct head *h, void *scratch, void *own
 static size_t linear_loss_scratch(const struct program *p, const struct op *op)
 {
     const struct head h = head_of(p, op);
-    return head_room(&h, NULL, NULL).bytes;
+    return head_room(&h, NULL).bytes;
 }
 
 /* ---- launches ---- */
@@ -163,16 +156,11 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
     loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
-static struct cuda_plan *const *chunk_plans(const struct cuda_call *c, const struct head *h, int64_t rows)
-{
-    return c->plans + (rows < h->chunk ? CHUNK_PRODUCTS : 0);
-}
-
-/* Rows [first, first + rows): T is the type of the operands. All but the gradient of the weights. */
+/* Rows [first, first + rows): T is the type of the operands. */
 template <typename T> static void chunk_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                                int64_t rows)
 {
-    struct cuda_plan *const *plans = chunk_plans(c, h, rows);
+    struct cuda_plan *const *plans = c->plans + (rows < h->chunk ? CHUNK_PRODUCTS : 0);
     const T *x = (const T *)c->in[0] + first * h->depth;
     cuda_multiply(c, plans[LOGITS], {r->logits, x, c->in[1], NULL, NULL, false});
     loss_launch<T>(c, h, r, first, rows);
@@ -184,80 +172,23 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
         with_type(h->dx, [&](auto zero) {
             narrow<<<blocks_for(rows * h->depth), THREADS, 0, c->stream>>>((decltype(zero) *)dx, r->dx, rows * h->depth);
         });
+    cuda_multiply(c, plans[DW], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
 }
 
-static void weights_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
-{
-    cuda_multiply(c, chunk_plans(c, h, rows)[DW], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
-}
-
-/* weights: their gradient, too. */
-static void chunks_launch(const struct cuda_call *c, bool weights)
+static void linear_loss_launch(const struct cuda_call *c)
 {
     const struct head h = head_of(c->program, c->op);
-    const struct head_room r = head_room(&h, c->scratch, c->own);
+    const struct head_room r = head_room(&h, c->scratch);
     const int32_t *targets = (const int32_t *)c->in[2];
     if (h.rows > COUNTED_ROWS)
         count_targets<<<1, SUM_THREADS, 0, c->stream>>>(r.count, targets, h.rows);
     with_type(h.operands, [&](auto zero) {
-        for (int64_t first = 0; first < h.rows; first += h.chunk) {
+        for (int64_t first = 0; first < h.rows; first += h.chunk)
             chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
-            if (weights && h.gradients)
-                weights_launch(c, &h, &r, first, at_most(h.chunk, h.rows - first));
-        }
         if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))
             mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
     });
 }
-
-static void linear_loss_launch(const struct cuda_call *c) { chunks_launch(c, true); }
-
-/* ---- in two pieces, where all logits are there at once: nobody waits for the gradient of the weights ---- */
-
-static const size_t MOST_OWN = (size_t)512 << 20;
-
-static size_t head_own(const struct program *p, const struct op *op)
-{
-    const struct head h = head_of(p, op);
-    struct head_room r = {};
-    cut_kept(&r, &h, NULL);
-    return r.bytes;
-}
-
-static int head_pieces(const struct program *p, const struct op *op)
-{
-    const struct head h = head_of(p, op);
-    return h.gradients && h.chunk == h.rows && head_own(p, op) <= MOST_OWN ? 2 : 1;
-}
-
-static void head_piece_launch(const struct cuda_call *c, int piece)
-{
-    const struct head h = head_of(c->program, c->op);
-    const struct head_room r = head_room(&h, c->scratch, c->own);
-    if (piece == 0)
-        chunks_launch(c, false);
-    else
-        weights_launch(c, &h, &r, 0, h.rows);
-}
-
-static int head_touches(const struct cuda_call *c, int piece, struct lane_touch *out)
-{
-    int n = 0;
-    out[n++] = {c->own, head_own(c->program, c->op), piece == 0};
-    for (int i = 0; i < c->op->n_in && piece == 0; i++)
-        out[n++] = cuda_touch_in(c, i);
-    for (int i = piece == 0 ? 0 : 3; i < (piece == 0 ? 3 : 4); i++)
-        out[n++] = {c->out[i], value_bytes(cuda_out(c, i)), true};
-    return n;
-}
-
-static size_t head_scratch(const struct program *p, const struct op *op, int piece)
-{
-    const struct head h = head_of(p, op);
-    return piece == 0 ? head_room(&h, NULL, (void *)16).bytes : 0;         /* with memory of its own, wherever that is */
-}
-
-const struct cuda_pieces cuda_head_pieces = {OP_LINEAR_LOSS, head_pieces, head_piece_launch, head_touches, head_own, head_scratch};
 
 const struct cuda_kernel cuda_head[] = {
     {OP_LINEAR_LOSS, "chunks", linear_loss_launch, linear_loss_scratch},
