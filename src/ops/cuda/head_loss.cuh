@@ -89,18 +89,18 @@ template <int N, typename T> static __device__ inline void load_some(float (&v)[
 }
 
 static __device__ inline float larger(float2 x) { return fmaxf(x.x, x.y); }
-static __device__ inline float pair_max(pack<__nv_bfloat162, 4> p)
-{
-    return larger(__bfloat1622float2(__hmax2(__hmax2(p.at[0], p.at[1]), __hmax2(p.at[2], p.at[3]))));
-}
-static __device__ inline float pair_max(pack<__half2, 4> p)
-{
-    return larger(__half22float2(__hmax2(__hmax2(p.at[0], p.at[1]), __hmax2(p.at[2], p.at[3]))));
-}
+static __device__ inline float larger(__nv_bfloat162 x) { return larger(__bfloat1622float2(x)); }
+static __device__ inline float larger(__half2 x) { return larger(__half22float2(x)); }
 
 /* The largest of a whole pack: two at a time. */
-static __device__ inline float pack_max(const __nv_bfloat16 *x) { return pair_max(*(const pack<__nv_bfloat162, 4> *)x); }
-static __device__ inline float pack_max(const __half *x) { return pair_max(*(const pack<__half2, 4> *)x); }
+template <typename PAIR> static __device__ inline float pairs_max(uint4 p)
+{
+    const PAIR a = *(const PAIR *)&p.x, b = *(const PAIR *)&p.y, c = *(const PAIR *)&p.z, d = *(const PAIR *)&p.w;
+    return larger(__hmax2(__hmax2(a, b), __hmax2(c, d)));
+}
+
+static __device__ inline float pack_max(const __nv_bfloat16 *x) { return pairs_max<__nv_bfloat162>(*(const uint4 *)x); }
+static __device__ inline float pack_max(const __half *x) { return pairs_max<__half2>(*(const uint4 *)x); }
 static __device__ inline float pack_max(const float *x)
 {
     const float4 p = *(const float4 *)x;
@@ -131,6 +131,13 @@ template <int N, typename T> static __device__ void keep_row(T *to, const T *x, 
         ((pack<T, N> *)to)[i] = p;
     }
 }
+
+/* By one instruction, which the compiler might divide: all that is slow about a row is that it is read and written. */
+template <typename T> static __device__ inline void store_whole(T *to, const float (&v)[8])
+{
+    __stwb((uint4 *)to, make_uint4(pair_of<T>(v[0], v[1]), pair_of<T>(v[2], v[3]), pair_of<T>(v[4], v[5]), pair_of<T>(v[6], v[7])));
+}
+static __device__ inline void store_whole(float *to, const float (&v)[4]) { __stwb((float4 *)to, make_float4(v[0], v[1], v[2], v[3])); }
 
 /* Every pack of a row that this thread has. */
 #define EACH_PACK(p, packs) for (int p = threadIdx.x; p < (packs); p += blockDim.x)
@@ -187,7 +194,7 @@ template <typename T> static __device__ void row_loss(const chunk<T> &c, T *z, c
 #pragma unroll
         for (int i = 0; i < N; i++)
             v[i] = e(v[i]) * factor;
-        store_pack<N>(z + p * N, v);
+        store_whole(z + p * N, v);
     }
     if (target / N % blockDim.x == threadIdx.x)
         z[target] = from_float<T>((e(at_target) - 1) * factor);
