@@ -62,7 +62,7 @@ extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
 /* Of the ops that can run in pieces. */
-extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces;
+extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_layernorm_grad_pieces, cuda_rmsnorm_grad_pieces;
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline struct lane_touch cuda_touch_in(const struct cuda_call *c, int i)

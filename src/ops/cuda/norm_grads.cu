@@ -1,10 +1,11 @@
 /* Gradients of norms: with z = (x - mean) rstd and g = dy gain, dx = rstd (g - mean(g) - z mean(g z)); RMS: without means. dgain is the sum
- * of dy z over all rows, dshift that of dy. One sweep: blocks go through rows, write dx and keep the sums over their rows in registers; the
- * last block, or a second kernel, sums those of all blocks. How many blocks there are depends on the shape alone. */
+ * of dy z over all rows, dshift that of dy. One sweep: blocks go through rows, write dx and keep the sums over their rows in registers. A
+ * second kernel sums those of all blocks; it is a piece of its own, because nothing but the optimizer waits for it. How many blocks there
+ * are depends on the shape alone. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/row_parts.cuh"
 
-enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, LAST_SUMS = 16384 };    /* LAST_SUMS: so many numbers the last block adds up by itself */
+enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, GRAD_FEW = 128 };       /* fewer blocks than GRAD_FEW: twice as many of half the size */
 
 template <typename T> struct norm_grad {
     T *dx;                                  /* (rows, width); may be the memory of dy */
@@ -12,8 +13,6 @@ template <typename T> struct norm_grad {
     const float *gain, *mean, *rstd;        /* (width), (rows) or NULL, (rows) */
     float *d_gain, *d_shift;                /* (width) for every block, `stride` apart */
     int stride;
-    float *all_gain, *all_shift;            /* (width) */
-    unsigned *counter;                      /* the block that comes last sums what all have; NULL: another kernel does, or there is one block */
 };
 
 /* What a thread has summed for its columns of the row; `to` gets the sums of all of the block. Groups of a warp are summed in registers,
@@ -116,8 +115,6 @@ norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
     store_sums<T, WHOLE>(a.d_gain + blockIdx.x * (int64_t)a.stride, d_gain, shared, at, width);
     if constexpr (CENTRED)
         store_sums<T, WHOLE>(a.d_shift + blockIdx.x * (int64_t)a.stride, d_shift, shared, at, width);
-    if (a.counter && comes_last(a.counter, gridDim.x))
-        sum_parts_in_block(a.all_gain, a.all_shift, width, a.d_gain, gridDim.x, a.stride, shared);
 }
 
 /* ---- rows of any width: first the sums, because dx may be the memory of dy ---- */
@@ -174,15 +171,22 @@ static struct row_grid grad_grid(struct rows s, bool narrow)
     const struct grad_shape g = narrow ? grad_shape<8>(s.width) : grad_shape<4>(s.width);
     if (g.lanes == 0)
         return {(unsigned)at_most(s.count, 2 * GRAD_BLOCKS), row_grid(s, 0).threads};
-    return {(unsigned)at_most(divide_up(s.count, (int64_t)GRAD_THREADS / g.lanes * g.rows), GRAD_BLOCKS), GRAD_THREADS};
+    const int64_t blocks = divide_up(s.count, (int64_t)GRAD_THREADS / g.lanes * g.rows);
+    if (blocks > 1 && blocks <= GRAD_FEW)
+        return {(unsigned)divide_up(s.count, (int64_t)GRAD_THREADS / 2 / g.lanes * g.rows), GRAD_THREADS / 2};
+    return {(unsigned)at_most(blocks, GRAD_BLOCKS), GRAD_THREADS};
 }
 
-static size_t norm_grad_scratch(const struct program *p, const struct op *op)
+/* Bytes of what blocks have summed: (blocks, 2 or 1, width); 0: there is one block. */
+static size_t norm_grad_parts(const struct program *p, const struct op *op)
 {
-    const struct rows s = rows_of(p->values[op->in[1]].shape);
-    const size_t blocks = s.width > ROW_MOST ? 1 : grad_grid(s, dtype_is_narrow(p->values[op->in[1]].dtype)).blocks;
+    const struct value *x = &p->values[op->in[1]];
+    const struct rows s = rows_of(x->shape);
+    const size_t blocks = s.width > ROW_MOST ? 1 : grad_grid(s, dtype_is_narrow(x->dtype)).blocks;
     return blocks > 1 ? blocks * (size_t)s.width * (op->kind == OP_LAYERNORM_GRAD ? 2 : 1) * sizeof(float) : 0;
 }
+
+static float *parts_of(const struct cuda_call *c) { return (float *)(c->own ? c->own : c->scratch); }
 
 template <typename T, bool CENTRED> static void launch_wide(const struct cuda_call *c, const struct norm_grad<T> &a, struct rows s)
 {
@@ -193,25 +197,21 @@ template <typename T, bool CENTRED> static void launch_wide(const struct cuda_ca
 template <typename T, bool CENTRED> static void launch_grad(const struct cuda_call *c, struct norm_grad<T> a, struct rows s)
 {
     const struct row_grid grid = grad_grid(s, sizeof(T) == 2);
-    float *const parts = (float *)c->scratch;       /* (blocks, CENTRED ? 2 : 1, width), where there are several blocks */
-    a.all_gain = a.d_gain;
-    a.all_shift = a.d_shift;
     if (grid.blocks > 1) {
         a.stride = (int)s.width * (CENTRED ? 2 : 1);
-        a.d_gain = parts;
-        a.d_shift = parts + s.width;
-        a.counter = s.width % 4 == 0 && (int64_t)grid.blocks * a.stride <= LAST_SUMS ? cuda_counter(c) : NULL;
+        a.d_gain = parts_of(c);
+        a.d_shift = a.d_gain + s.width;
     }
     with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
-        const size_t room = at_least(lanes() ? grid.threads / WARP * s.width : 0, 4 * grid.threads) * sizeof(float);
+        const size_t room = lanes() ? grid.threads / WARP * (size_t)s.width * sizeof(float) : 0;
         norm_grad_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, room, c->stream>>>(a, s);
     });
-    if (grid.blocks > 1 && !a.counter)
-        sum_partial_columns(c, a.all_gain, a.all_shift, s.width, parts, grid.blocks, a.stride);
 }
 
+/* ---- pieces: dx and what every block has summed; then the sums of all ---- */
+
 /* Inputs: dy, x, gain[, mean], rstd[, more]; outputs: dx, dgain[, dshift]. */
-template <bool CENTRED> static void norm_grad_launch(const struct cuda_call *c)
+template <bool CENTRED> static void first_launch(const struct cuda_call *c)
 {
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
         using T = decltype(zero);
@@ -234,8 +234,49 @@ template <bool CENTRED> static void norm_grad_launch(const struct cuda_call *c)
     });
 }
 
+template <bool CENTRED> static void sums_launch(const struct cuda_call *c)
+{
+    const int64_t width = shape_last(cuda_in(c, 1)->shape), cols = width * (CENTRED ? 2 : 1);
+    const int64_t blocks = (int64_t)(norm_grad_parts(c->program, c->op) / sizeof(float)) / cols;
+    sum_partial_columns(c, out_floats(c, 1), CENTRED ? out_floats(c, 2) : NULL, width, parts_of(c), blocks, cols);
+}
+
+template <bool CENTRED> static void piece_launch(const struct cuda_call *c, int piece)
+{
+    if (piece == 0)
+        first_launch<CENTRED>(c);
+    else
+        sums_launch<CENTRED>(c);
+}
+
+static int grad_pieces(const struct program *p, const struct op *op) { return norm_grad_parts(p, op) ? 2 : 1; }
+
+template <bool CENTRED> static void norm_grad_launch(const struct cuda_call *c)
+{
+    for (int piece = 0; piece < grad_pieces(c->program, c->op); piece++)
+        piece_launch<CENTRED>(c, piece);
+}
+
+static int grad_touches(const struct cuda_call *c, int piece, struct lane_touch *out)
+{
+    int n = 0;
+    out[n++] = {c->own, norm_grad_parts(c->program, c->op), piece == 0};
+    for (int i = 0; i < c->op->n_in && piece == 0; i++)
+        out[n++] = cuda_touch_in(c, i);
+    for (int i = piece == 0 ? 0 : 1; i < (piece == 0 ? 1 : c->op->n_out); i++)
+        out[n++] = {c->out[i], value_bytes(cuda_out(c, i)), true};
+    return n;
+}
+
+static size_t no_scratch(const struct program *, const struct op *, int) { return 0; }
+
+const struct cuda_pieces cuda_layernorm_grad_pieces = {OP_LAYERNORM_GRAD, grad_pieces, piece_launch<true>, grad_touches, norm_grad_parts,
+                                                       no_scratch};
+const struct cuda_pieces cuda_rmsnorm_grad_pieces = {OP_RMSNORM_GRAD, grad_pieces, piece_launch<false>, grad_touches, norm_grad_parts,
+                                                     no_scratch};
+
 const struct cuda_kernel cuda_norm_grads[] = {
-    {OP_LAYERNORM_GRAD, "layernorm_grad", norm_grad_launch<true>, norm_grad_scratch},
-    {OP_RMSNORM_GRAD, "rmsnorm_grad", norm_grad_launch<false>, norm_grad_scratch},
+    {OP_LAYERNORM_GRAD, "layernorm_grad", norm_grad_launch<true>, norm_grad_parts},
+    {OP_RMSNORM_GRAD, "rmsnorm_grad", norm_grad_launch<false>, norm_grad_parts},
     {OP_KINDS, NULL, NULL, NULL},
 };
