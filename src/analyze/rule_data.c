@@ -19,7 +19,7 @@ bool rule_data_stall(struct scene *s, struct claim *c)
     c->won_high_us = c->involved_us;
     c->finding.where = arena_printf(a, "before the first op of the step");
     c->finding.cause = arena_printf(a, "Batches are prepared slower than they are used%s",
-                                    s->facts.workers ? "" : ", by the training thread itself");
+                                    s->facts.workers ? "" : ", by the one who trains");
     if (s->facts.workers == 0)
         c->finding.fix = arena_printf(a, "--set data.workers=2 prepares batches beside the step");
     else if (spare)

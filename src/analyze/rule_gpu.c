@@ -6,6 +6,7 @@
 
 static const double LAUNCH_SHARE = 0.10;    /* of the step; a little idleness is between any two kernels */
 static const double LOW_OCCUPANCY = 0.15, LOW_SHARE = 0.05;
+static const double NEAR_ROOF = 0.5;        /* few warps that do half of what can be done are enough */
 enum { TENSOR_ROW_BYTES = 16, GOOD_MULTIPLE = 64 };
 
 /* ---- launches ---- */
@@ -58,7 +59,8 @@ bool rule_low_occupancy(struct scene *s, struct claim *c)
     double beyond_us = 0, weighted = 0, self_us = 0;
     for (int i = 0; s->p->gpu && i < s->p->n_ops; i++) {
         const double occupancy = positive(s->p->ops[i].occupancy);
-        if (occupancy <= 0 || occupancy >= LOW_OCCUPANCY || is_product(scene_op(s, i)))
+        if (occupancy <= 0 || occupancy >= LOW_OCCUPANCY || is_product(scene_op(s, i)) ||
+            scene_floor_us(s, i) > NEAR_ROOF * scene_self_us(s, i))
             continue;
         claim_op(s, c, i);
         beyond_us += positive(scene_self_us(s, i) - scene_floor_us(s, i));

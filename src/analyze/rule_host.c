@@ -21,7 +21,8 @@ bool rule_host_sync(struct scene *s, struct claim *c)
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
         a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
-    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, %s included", c->n_ops, text_us(a, c->involved_us), text_us(a, s->shown_us), s->p->gpu ? "idleness before them" : "dispatch");
+    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, %s included", c->n_ops, text_us(a, c->involved_us),
+                                       text_us(a, s->shown_us), scene_start_word(s));
     return true;
 }
 

@@ -77,9 +77,9 @@ bool rule_unfused_optimizer(struct scene *s, struct claim *c)
     c->won_high_us = c->involved_us - floor_us;
     c->finding.where = claim_where(s, c);
     c->finding.cause = arena_printf(a,
-                                    "%d updates and %d norms run one per tensor: each pays its dispatch, and small "
+                                    "%d updates and %d norms run one per tensor: each pays its %s, and small "
                                     "ones never reach the memory's bandwidth",
-                                    update.n, norm.n);
+                                    update.n, norm.n, scene_start_word(s));
     c->finding.fix = arena_printf(a, "--set optimize.fused-optimizer=on: all tensors in one sweep, and the norm in one");
     c->finding.evidence = arena_printf(
         a, "%d ops take %s for %s of traffic; one sweep takes %s by bandwidth and %s at the rate of the largest tensor",

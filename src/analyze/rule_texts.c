@@ -283,7 +283,7 @@ const struct rule_text rule_texts[] = {
      .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
      .recognised = "In a trace: kernels other than products, attention and collectives with an estimated occupancy "
                    "below 15 %, weighted by their time. In a program on a GPU, where CUPTI tells of its kernels: ops that are no "
-                   "products, below 15 % and together at least 5 % of the step. High occupancy is no aim in itself: good "
+                   "products, below 15 % and below half of their roofline, together at least 5 % of the step. High occupancy is no aim in itself: good "
                    "products run at 25 %.",
      .costs = "Idle multiprocessors do nothing for the length of the kernel; too few warps leave memory latency "
               "uncovered.",

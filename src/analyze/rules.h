@@ -53,6 +53,7 @@ double scene_self_us(const struct scene *s, int op);
 double scene_op_us(const struct scene *s, int op);          /* self time and imbalance */
 double scene_floor_us(const struct scene *s, int op);
 int scene_runs(const struct scene *s, int op); /* per step: micro-batches run all but optimize several times */
+const char *scene_start_word(const struct scene *s);        /* what starting an op is called there: "dispatch"; on a GPU "launch" */
 double scene_calls_us(const struct scene *s, int op);       /* dispatch of the op per step */
 double scene_compute_us(const struct scene *s, double flops);       /* of f32, as all of attention is; 0 without peaks */
 double scene_traffic_us(const struct scene *s, double bytes); /* at the bandwidth for so much data; 0 without peaks */

@@ -74,6 +74,8 @@ int scene_runs(const struct scene *s, int op)
     return once ? 1 : s->program->micro_batches;
 }
 
+const char *scene_start_word(const struct scene *s) { return s->p->gpu ? "launch" : "dispatch"; }
+
 double scene_calls_us(const struct scene *s, int op) { return s->call_us * scene_runs(s, op); }
 
 double scene_compute_us(const struct scene *s, double flops)

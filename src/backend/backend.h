@@ -38,8 +38,10 @@ struct backend {
     const char *device;             /* which one, for people: "NVIDIA H200"; NULL: the machine's own CPU */
     const char *address;            /* of a GPU on the PCI bus, for those who watch it (core/gpu.h); NULL: not known */
     int lanes;                      /* threads of a CPU */
+    bool traces;                    /* set by who measures: ops may be timed in a way that makes all that this process runs later slower */
     const char *timed_by;           /* how ops are timed, for people, once some were; NULL: by the lanes themselves */
     bool times_kernels;             /* times are those of kernels alone: what measuring adds lies between them */
+    int64_t ran_from_ns, ran_to_ns; /* of the last measured run, without what measuring took before and behind it; 0: all of the call */
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
     void *(*alloc)(struct backend *b, size_t bytes);

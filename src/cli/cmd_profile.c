@@ -85,7 +85,7 @@ static int profile(const struct config *c, int steps, const char *out)
         return report_error(&err);
     const bool cuda = c->device == DEVICE_CUDA;
     const struct situation_options options = {
-        .steps = steps, .peaks = &peaks, .peaks_are_new = new_peaks, .measure_peaks = measure_peaks_again, .peaks_context = &measured_as,
+        .steps = steps, .last = true, .peaks = &peaks, .peaks_are_new = new_peaks, .measure_peaks = measure_peaks_again, .peaks_context = &measured_as,
         .ask_passes = true, .stop = &stop_requested, .progress = on_progress, .context = &bar,
         .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
         .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};

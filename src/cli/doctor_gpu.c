@@ -20,8 +20,8 @@ void doctor_read_gpu(struct doctor_gpu *g, bool anew)
     cuda_fingerprint(&g->device, machine);
     if (anew)
         peaks_forget(machine, NULL);        /* a cache that cannot be written holds nothing either */
+    g->has_state = gpu_look(&g->state, g->device.address, &g->no_state) == OK;      /* before it is made to work */
     g->has_peaks = known_peaks(&c, &g->peaks, NULL, &ignored) == OK && peaks_has(&g->peaks, NUMBERS_F32);
-    g->has_state = gpu_look(&g->state, g->device.address, &g->no_state) == OK;
 }
 
 /* ---- text ---- */

@@ -213,6 +213,13 @@ void exec_measure(struct exec *e, bool on)
     e->times = on ? xcalloc((size_t)e->program->n_ops * (size_t)e->backend->lanes, sizeof *e->times) : NULL;
 }
 
+bool exec_ran(const struct exec *e, int64_t *from_ns, int64_t *to_ns)
+{
+    *from_ns = e->backend->ran_from_ns;
+    *to_ns = e->backend->ran_to_ns;
+    return e->times && *to_ns > *from_ns;
+}
+
 const struct lane_time *exec_times(const struct exec *e, int op)
 {
     return e->times ? e->times + e->place_of[op] * e->backend->lanes : NULL;

@@ -42,6 +42,8 @@ enum status exec_status(const struct exec *e, struct error *err);
 
 /* When on, every run records when each lane worked on each op and adds to the ops' profile counters. */
 void exec_measure(struct exec *e, bool on);
+/* From when to when the last measured run ran, where the backend tells what measuring took before and behind it. */
+bool exec_ran(const struct exec *e, int64_t *from_ns, int64_t *to_ns);
 /* Of the last measured run: (lanes) times of the op with this index in the program. NULL when nothing was measured. */
 const struct lane_time *exec_times(const struct exec *e, int op);
 const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */

@@ -108,7 +108,8 @@ enum status situation_measure(struct situation *out, const struct config *c, con
                               struct error *err)
 {
     struct situation s = {0};
-    enum status st = measure_steps(&s.m, c, options->steps, options->stop, options->progress, options->context, err);
+    enum status st = (options->last ? measure_steps_traced : measure_steps)(&s.m, c, options->steps, options->stop, options->progress,
+                                                                            options->context, err);
     if (st != OK)
         return st;
     st = judge_by_peaks(&s, options, err);

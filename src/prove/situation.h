@@ -12,6 +12,7 @@ struct situation {
 };
 
 struct situation_options {
+    bool last;                      /* nothing is measured after it in this process: see measure_steps_traced */
     int steps;                              /* of each kind: with and without events */
     const struct peaks *peaks;
     bool peaks_are_new;                     /* they were measured just before: once more behind the steps */

@@ -80,16 +80,18 @@ static enum status refuse_bits(const struct tuner *t, const struct verdict *v, s
         return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: its loss is not a number within %d steps; is train.lr too high?",
                          t->r->base.file, TUNE_STEPS);
     return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: runs of it, unchanged and from the same seed, do not give the same bits "
-                     "(%s); no change could be proved. Is the BLAS safe to call from several threads? Try --set threads=1, or "
-                     "--set backend.kernels=reference", t->r->base.file,
-                     g->pass ? "the first run differs from the others" : g->words);
+                     "(%s); no change could be proved%s", t->r->base.file, g->pass ? "the first run differs from the others" : g->words,
+                     t->r->base.device == DEVICE_CUDA ? ". Try --set optimize.fewer-meetings=off, or --set device=cpu"
+                                                      : ". Is the BLAS safe to call from several threads? Try --set threads=1, or "
+                                                        "--set backend.kernels=reference");
 }
 
 static enum status refuse_speed(const struct tuner *t, const struct gate *speed, struct error *err)
 {
     return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned now: measured %d times against itself, it seems to be %.2f times as fast "
-                     "(%.2f to %.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet, or with "
-                     "--set threads=1", t->r->base.file, CHECKS, speed->value, speed->low, speed->high);
+                     "(%.2f to %.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet%s",
+                     t->r->base.file, CHECKS, speed->value, speed->low, speed->high,
+                     t->r->base.device == DEVICE_CUDA ? "" : ", or with --set threads=1");
 }
 
 static bool is_itself(const struct gate *speed) { return speed->low <= ITSELF && speed->high >= 1 / ITSELF; }

@@ -45,29 +45,70 @@ static enum status recorded_step(struct measured *m, struct loader *l, struct re
     return st;
 }
 
-static enum status run_all(struct measured *m, struct loader *l, const struct counters *c, int steps,
-                           const volatile sig_atomic_t *stop, void (*progress)(void *context, int done, int total),
-                           void *context, struct error *err)
+/* What one measurement needs. */
+struct session {
+    struct measured *m;
+    struct loader *loader;
+    const struct counters *counters;
+    struct recorder *recorder;
+    int steps;
+    bool traced;
+    const volatile sig_atomic_t *stop;
+    void (*progress)(void *context, int done, int total);
+    void *context;
+};
+
+static bool stopped(const struct session *s) { return s->stop && *s->stop; }
+
+static enum status warm_up(const struct session *s, struct error *err)
 {
-    struct recorder *recorder = recorder_new(m->run->train, m->trace);
     enum status st = OK;
     bool whole;
+    for (int i = 0; i < WARM_UP && st == OK && !stopped(s); i++)
+        st = model_run_step(s->m->run, s->loader, NULL, &whole, err);
+    exec_finish(s->m->run->train);
+    gpu_watch_look(&s->m->gpu, NULL);
+    return st;
+}
+
+/* Step i of each kind that is asked for. */
+static enum status measure_one(const struct session *s, int i, bool plain, bool recorded, struct error *err)
+{
+    enum status st = plain ? plain_step(s->m, s->loader, s->counters, err) : OK;
+    if (st == OK && recorded)
+        st = recorded_step(s->m, s->loader, s->recorder, err);
+    if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == s->steps)
+        gpu_watch_look(&s->m->gpu, NULL);
+    if (s->progress && recorded)
+        s->progress(s->context, i + 1, s->steps);
+    return st;
+}
+
+static enum status time_evaluation(struct measured *m, const volatile sig_atomic_t *stop, struct error *err);
+
+static enum status measure_all(const struct session *s, struct error *err)
+{
+    enum status st = OK;
+    for (int i = 0; i < s->steps && st == OK && !stopped(s); i++)
+        st = measure_one(s, i, true, !s->traced, err);
+    if (st == OK)
+        st = time_evaluation(s->m, s->stop, err);
+    if (!s->traced)
+        return st;
+    s->m->run->backend->traces = true;
+    for (int i = 0; i < s->steps && st == OK && (i == 0 || !stopped(s)); i++)      /* one at least: a profile needs it */
+        st = measure_one(s, i, false, true, err);
+    return st;
+}
+
+static enum status run_all(const struct session *s, struct error *err)
+{
+    struct measured *m = s->m;
     gpu_watch_begin(&m->gpu, m->run->backend->address);
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
-    for (int i = 0; i < WARM_UP && st == OK && !(stop && *stop); i++)
-        st = model_run_step(m->run, l, NULL, &whole, err);
-    exec_finish(m->run->train);
-    gpu_watch_look(&m->gpu, NULL);
-    for (int i = 0; i < steps && st == OK && !(stop && *stop); i++) {
-        st = plain_step(m, l, c, err);
-        if (st == OK)
-            st = recorded_step(m, l, recorder, err);
-        if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == steps)
-            gpu_watch_look(&m->gpu, NULL);
-        if (progress)
-            progress(context, i + 1, steps);
-    }
-    recorder_free(recorder);
+    enum status st = warm_up(s, err);
+    if (st == OK)
+        st = measure_all(s, err);
     const double seconds = clock_s() - start, later = process_delayed_s();
     m->preemptions_per_s = (process_preemptions() - switches) / seconds;
     m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_lanes(m->run->train);
@@ -124,9 +165,9 @@ static void fill_facts(struct measured *m)
     m->times_kernels = r->backend->times_kernels;
 }
 
-enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
-                          void (*progress)(void *context, int done, int total), void *context, struct error *err)
+static enum status measure(struct measured *out, const struct config *c, struct session s, struct error *err)
 {
+    const int steps = s.steps;
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
                          .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .trace = trace_new()};
     struct counters counters;
@@ -139,10 +180,14 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
         st = model_run_open(m.run, c, d, err);
     if (st == OK)
         st = loader_new(&l, d, SPLIT_TRAIN, c->train.batch_size, 0, (int)c->data.workers, (int)c->data.prefetch, err);
-    if (st == OK)
-        st = run_all(&m, l, &counters, steps, stop, progress, context, err);
-    if (st == OK)
-        st = time_evaluation(&m, stop, err);
+    if (st == OK) {
+        s.m = &m;
+        s.loader = l;
+        s.counters = &counters;
+        s.recorder = recorder_new(m.run->train, m.trace);
+        st = run_all(&s, err);
+        recorder_free(s.recorder);
+    }
     if (st == OK)
         fill_facts(&m);
     loader_free(l);
@@ -153,6 +198,19 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
     else
         measured_release(&m);
     return st;
+}
+
+enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int done, int total), void *context, struct error *err)
+{
+    return measure(out, c, (struct session){.steps = steps, .stop = stop, .progress = progress, .context = context}, err);
+}
+
+enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
+                                 void (*progress)(void *context, int done, int total), void *context, struct error *err)
+{
+    return measure(out, c, (struct session){.steps = steps, .stop = stop, .progress = progress, .context = context,
+                                            .traced = c->device == DEVICE_CUDA}, err);
 }
 
 void measured_release(struct measured *m)

@@ -13,10 +13,13 @@ struct recorder {
     struct trace *trace;
     int32_t step;                   /* number of the step since recording began */
     int64_t step_start_ns, mark_ns; /* the end of what was recorded last */
+    int64_t hidden_ns;              /* what measuring took so far, where the backend tells it: the trace's clock stands still meanwhile */
     int32_t *op_names;              /* per op */
     struct memory_point *memory;    /* per op: bytes alive */
     int32_t step_name, loader_name, upload_name, recording_name, prepare_name, memory_name, phase_names[PHASES];
 };
+
+static int64_t now_ns(const struct recorder *r) { return clock_ns() - r->hidden_ns; }
 
 static void intern_names(struct recorder *r)
 {
@@ -66,12 +69,12 @@ void recorder_begin_step(struct recorder *r)
         return;
     const struct program *p = exec_program(r->exec);
     trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (exec_lanes(r->exec) + 1) + 64 + 8 * p->micro_batches);
-    r->step_start_ns = r->mark_ns = clock_ns();
+    r->step_start_ns = r->mark_ns = now_ns(r);
 }
 
 static void host_event(struct recorder *r, enum event_kind kind, int32_t name)
 {
-    const int64_t now = clock_ns();
+    const int64_t now = now_ns(r);
     trace_add(r->trace, kind, TRACK_HOST, name, r->step, -1, r->mark_ns, now);
     r->mark_ns = now;
 }
@@ -81,9 +84,9 @@ void recorder_loaded(struct recorder *r, const struct batch *b)
     if (!r)
         return;
     host_event(r, EVENT_WAIT, r->loader_name);
-    if (b->worker >= 0 && b->prepare_start_ns >= r->trace->origin_ns)
-        trace_add(r->trace, EVENT_LOADER, TRACK_LOADER + b->worker, r->prepare_name, r->step, -1, b->prepare_start_ns,
-                  b->prepare_end_ns);
+    if (b->worker >= 0 && b->prepare_start_ns - r->hidden_ns >= r->trace->origin_ns)
+        trace_add(r->trace, EVENT_LOADER, TRACK_LOADER + b->worker, r->prepare_name, r->step, -1, b->prepare_start_ns - r->hidden_ns,
+                  b->prepare_end_ns - r->hidden_ns);
 }
 
 void recorder_uploaded(struct recorder *r)
@@ -96,8 +99,9 @@ static void add_op(struct recorder *r, int op)
 {
     const struct lane_time *t = exec_times(r->exec, op);
     for (int k = 0; k < exec_lanes(r->exec); k++)
-        trace_add(r->trace, EVENT_OP, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].start_ns, t[k].end_ns);
-    trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns, r->memory[op].activations + r->memory[op].gradients);
+        trace_add(r->trace, EVENT_OP, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].start_ns - r->hidden_ns,
+                  t[k].end_ns - r->hidden_ns);
+    trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns - r->hidden_ns, r->memory[op].activations + r->memory[op].gradients);
 }
 
 /* A phase lasts until the next one starts; the last until the host had control again. */
@@ -106,14 +110,18 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
     if (!r)
         return;
     const struct program *p = exec_program(r->exec);
-    const int64_t end = clock_ns();
+    int64_t from, to;
+    const bool told = exec_ran(r->exec, &from, &to);
+    if (told)
+        r->hidden_ns = from - r->mark_ns;           /* the run begins where the upload ended */
+    const int64_t end = told ? to - r->hidden_ns : now_ns(r);
     int current = -1;
     for (int i = 0; i < p->n_ops; i++) {
         const enum phase ph = p->ops[i].phase;
         if (ph < first || ph > last)
             continue;
         if ((int)ph != current) {
-            int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns;
+            int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns - r->hidden_ns;
             start = start < r->mark_ns ? r->mark_ns : start;        /* ops may run beside each other */
             if (current >= 0)
                 trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, start);
@@ -125,13 +133,16 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
     if (current >= 0)
         trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, end);
     r->mark_ns = end;
-    host_event(r, EVENT_WAIT, r->recording_name);
+    if (told)
+        r->hidden_ns = clock_ns() - end;
+    else
+        host_event(r, EVENT_WAIT, r->recording_name);
 }
 
 void recorder_end_step(struct recorder *r)
 {
     if (!r)
         return;
-    trace_add(r->trace, EVENT_STEP, TRACK_HOST, r->step_name, r->step, -1, r->step_start_ns, clock_ns());
+    trace_add(r->trace, EVENT_STEP, TRACK_HOST, r->step_name, r->step, -1, r->step_start_ns, now_ns(r));
     r->step++;
 }

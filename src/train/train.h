@@ -185,6 +185,10 @@ struct measured {
  * what there is, or with an error when there is nothing. */
 enum status measure_steps(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                           void (*progress)(void *context, int done, int total), void *context, struct error *err);
+/* The same for who measures nothing after it in this process: kernels of a GPU are traced, which leaves the process slower. All steps
+ * without events, and the evaluation, come before those with. */
+enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
+                                 void (*progress)(void *context, int done, int total), void *context, struct error *err);
 void measured_release(struct measured *m);
 
 /* Opens the device that a configuration asks for. */

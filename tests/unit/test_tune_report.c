@@ -240,6 +240,32 @@ static void what_does_not_fit_is_marked(void **state)
     json_decref(j);
 }
 
+/* On a GPU: kernels per step of three programs, and what happened to its clock. */
+static void kernels_are_counted(void **state)
+{
+    (void)state;
+    struct tune_result *r = sample_result();
+    json_t *j = document_of(r);
+    assert_true(json_is_null(at(j, "before.kernels")) && json_is_null(at(j, "naive_kernels")) && json_is_null(at(j, "warning")));
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_null(strstr(text, "kernels per step"));
+    free(text);
+    json_decref(j);
+    r = sample_result();
+    r->before.kernels = 200;
+    r->after.kernels = 125;
+    r->naive_kernels = 555;
+    snprintf(r->warning, sizeof r->warning, "The clock of the GPU fell");
+    j = document_of(r);
+    assert_true(json_number_value(at(j, "after.kernels")) == 125 && json_number_value(at(j, "naive_kernels")) == 555);
+    assert_string_equal(json_string_value(at(j, "warning")), "The clock of the GPU fell");
+    text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "| kernels per step | 200 | 125 | -37.5 % |\n");
+    assert_has(text, "The program without passes starts 555 kernels per step.");
+    free(text);
+    json_decref(j);
+}
+
 static void the_text_has_every_part(void **state)
 {
     (void)state;
@@ -370,6 +396,7 @@ int main(int argc, char **argv)
         return write_all(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_document_says_what_the_result_says),
+        cmocka_unit_test(kernels_are_counted),
         cmocka_unit_test(stages_go_on_from_what_was_kept),
         cmocka_unit_test(ideas_know_what_became_of_them),
         cmocka_unit_test(changes_are_the_keys_that_differ),

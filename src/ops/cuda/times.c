@@ -82,6 +82,8 @@ static enum status run_traced(struct cuda_backend *b, struct prepared *p, int fi
     if (st == OK)
         st = cuda_finish(&b->base, err);
     const int64_t stop = clock_ns();
+    b->base.ran_from_ns = start;
+    b->base.ran_to_ns = stop;
     const struct kernel_span *s = cupti_end(&n);
     double *part = st == OK ? calloc((size_t)n + 1, sizeof *part) : NULL;
     if (part && all_told(s, n, first, end)) {
@@ -168,12 +170,14 @@ static enum status run_with_events(struct cuda_backend *b, struct prepared *p, i
 
 enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
-    if (!given_up && cupti_open())
+    if (b->base.traces && !given_up && cupti_open())
         return run_traced(b, p, first, end, times, err);
     if (!by_events[0])
-        snprintf(by_events, sizeof by_events, "events behind ops, which count what it takes to start them (%s)", cupti_refusal());
+        snprintf(by_events, sizeof by_events, "events behind ops, which count what it takes to start them%s%s%s",
+                 *cupti_refusal() ? " (" : "", cupti_refusal(), *cupti_refusal() ? ")" : "");
     b->base.timed_by = by_events;
     b->base.times_kernels = false;
+    b->base.ran_from_ns = b->base.ran_to_ns = 0;
     return run_with_events(b, p, first, end, times, err);
 }
 

@@ -1,0 +1,59 @@
+/* Events of a recorded step: where the backend tells what measuring took before and behind a run, the trace's clock stands still meanwhile. */
+#include "support/models.h"
+#include "train/record.h"
+
+static const struct event *named(const struct trace *t, const char *name)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        if (!strcmp(t->names[t->events[i].name], name))
+            return &t->events[i];
+    return NULL;
+}
+
+static int64_t end_of(const struct event *e) { return e->start_ns + e->duration_ns; }
+
+static void test_measuring_takes_no_time(void **state)
+{
+    (void)state;
+    struct program *p = program_new("one");
+    const value_id a = program_add_parameter(p, "a", shape_of(2, (int64_t)2, (int64_t)3), ROLE_MATRIX, INIT_ONES, 0);
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "y", 2, a, a);
+    struct backend *b = new_backend(1, true);
+    struct exec *e = new_exec(p, b);
+    struct trace *t = trace_new();
+    struct recorder *r = recorder_new(e, t);
+    exec_measure(e, true);
+    for (int told = 0; told < 2; told++) {
+        recorder_begin_step(r);
+        recorder_loaded(r, &(struct batch){.worker = -1});
+        recorder_uploaded(r);
+        exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+        if (told) {
+            b->ran_from_ns = exec_times(e, 0)[0].start_ns - 1000;
+            b->ran_to_ns = exec_times(e, 0)[0].end_ns + 2000;
+        }
+        recorder_ran(r, PHASE_DATA, PHASE_OPTIMIZE);
+        recorder_end_step(r);
+        const struct event *op = named(t, "matmul y"), *forward = named(t, "forward"), *upload = named(t, TRACE_UPLOAD), *step = named(t, TRACE_STEP);
+        assert_true(op && forward && upload && step);
+        assert_int_equal(forward->start_ns, end_of(upload));
+        assert_int_equal(named(t, TRACE_RECORDING) == NULL, told);
+        if (told) {
+            assert_int_equal(op->start_ns - forward->start_ns, 1000);
+            assert_int_equal(end_of(forward) - end_of(op), 2000);
+        }
+        assert_true(end_of(step) >= end_of(forward) && step->start_ns <= upload->start_ns);
+        t->n = 0;                   /* the next step is looked at alone */
+    }
+    exec_measure(e, false);
+    recorder_free(r);
+    trace_free(t);
+    exec_free(e);
+    b->free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measuring_takes_no_time)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
