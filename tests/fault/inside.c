@@ -2,13 +2,15 @@
  * and tells the driver when main begins (what the loader does before that is not the program's).
  *
  * libhwloc and BLAS libraries do not look at what malloc returns: hone makes sure before it calls them that there is memory. So while
- * hwloc and the loader work no single allocation fails; the heap that is too small is how that is tested. */
+ * hwloc and the loader work, and where BLIS itself asks, no single allocation fails, but the next one; the heap that is too small is how
+ * that is tested. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -24,11 +26,21 @@ void __libc_free(void *p);
 static struct fault_shared *shared;
 static _Thread_local int in_library;
 
-static int fails(size_t size)
+static int is_of_blis(void *caller)
+{
+    Dl_info where;
+    return dladdr(caller, &where) && where.dli_fname && strstr(where.dli_fname, "/libblis");
+}
+
+static int fails(size_t size, void *caller)
 {
     if (!shared)
         return 0;
-    const int counted = !in_library && __atomic_add_fetch(&shared->calls, 1, __ATOMIC_RELAXED) == shared->fail_at;
+    int counted = !in_library && __atomic_add_fetch(&shared->calls, 1, __ATOMIC_RELAXED) == shared->fail_at;
+    if (counted && is_of_blis(caller)) {
+        shared->fail_at++;
+        counted = 0;
+    }
     if (!counted && !(shared->limit && shared->in_use + size > shared->limit))
         return 0;
     errno = ENOMEM;
@@ -52,10 +64,12 @@ static void gave(void *p)
         __atomic_sub_fetch(&shared->in_use, bytes < shared->in_use ? bytes : shared->in_use, __ATOMIC_RELAXED);
 }
 
-void *malloc(size_t size) { return fails(size) ? NULL : took(__libc_malloc(size)); }
-void *calloc(size_t count, size_t size) { return fails(count * size) ? NULL : took(__libc_calloc(count, size)); }
-void *aligned_alloc(size_t alignment, size_t size) { return fails(size) ? NULL : took(__libc_memalign(alignment, size)); }
-void *memalign(size_t alignment, size_t size) { return fails(size) ? NULL : took(__libc_memalign(alignment, size)); }
+#define CALLER __builtin_return_address(0)
+
+void *malloc(size_t size) { return fails(size, CALLER) ? NULL : took(__libc_malloc(size)); }
+void *calloc(size_t count, size_t size) { return fails(count * size, CALLER) ? NULL : took(__libc_calloc(count, size)); }
+void *aligned_alloc(size_t alignment, size_t size) { return fails(size, CALLER) ? NULL : took(__libc_memalign(alignment, size)); }
+void *memalign(size_t alignment, size_t size) { return fails(size, CALLER) ? NULL : took(__libc_memalign(alignment, size)); }
 
 void free(void *p)
 {
@@ -65,7 +79,7 @@ void free(void *p)
 
 void *realloc(void *old, size_t size)
 {
-    if (fails(size))
+    if (fails(size, CALLER))
         return NULL;
     gave(old);
     return took(__libc_realloc(old, size));
@@ -74,7 +88,7 @@ void *realloc(void *old, size_t size)
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
     const int before = errno;
-    void *p = memalign(alignment, size);
+    void *p = fails(size, CALLER) ? NULL : took(__libc_memalign(alignment, size));
     errno = before;
     if (!p)
         return ENOMEM;
