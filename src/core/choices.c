@@ -225,6 +225,15 @@ enum status choices_remember(struct choice *list, int n, struct error *err)
     return st;
 }
 
+void choices_settle(const struct choice *list, int n)
+{
+    pthread_mutex_lock(&memo_lock);
+    for (int i = 0; i < n; i++)
+        if (list[i].variant < 0)
+            keep_in_memo(&(struct choice){list[i].key, list[i].variants, 0, 1, 1});
+    pthread_mutex_unlock(&memo_lock);
+}
+
 void choices_forget(void)
 {
     pthread_mutex_lock(&memo_lock);

@@ -25,6 +25,10 @@ int choices_recall(struct choice *list, int n);
  * stays, and is put into the list. Fails where the file cannot be written; with n 0 that is all that is tried. */
 enum status choices_remember(struct choice *list, int n, struct error *err);
 
+/* What is not known by now is done the first way as long as this process lives: a file that can be read or written only sometimes must
+ * not make two runs of one process differ. */
+void choices_settle(const struct choice *list, int n);
+
 /* Timing takes seconds, and somebody may want to see that: `watch` is told when so many of the choices that must be timed now have
  * been, from 0 to all of them. One for the process, set while nothing is timed; NULL: nobody. */
 typedef void choices_watch_fn(void *context, int done, int total);

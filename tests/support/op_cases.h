@@ -14,6 +14,8 @@ enum content {
     MASK,               /* 0, and -inf where the column is above the row */
     POSITIVE,
     LARGE,              /* one number: 1024 */
+    HIGH,               /* 4 and more: the largest of some scores, as statistics of attention have it. Weights that are far above 1, as no
+                           softmax gives them, would be more than f16 holds on the way to a gradient that it does hold */
     PROBABILITIES,      /* rows that sum to one */
     LOG_PROBABILITIES,
     IDS,                /* i32 below 5: tables of the cases have at least five rows */
@@ -47,7 +49,7 @@ struct op_case {
 #define CAUSAL(h, k, s) {.heads = h, .kv_heads = k, .scale = s, .causal = true}
 #define DROPPED(h, k, s, c, p) {.heads = h, .kv_heads = k, .scale = s, .causal = c, .prob = p, .seed = 7, .stream = 5}
 #define QKV(b, t, h, k, d)      X(b, t, (h) * (d)), X(b, t, (k) * (d)), X(b, t, (k) * (d))
-#define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), X(b, h, t), OF(POSITIVE, b, h, t)
+#define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), OF(HIGH, b, h, t), OF(POSITIVE, b, h, t)
 #define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
 #define ADAMW_OF(...)                                                                                                 \
     {OP_ADAMW, ADAMW, {X(__VA_ARGS__), X(__VA_ARGS__), OF(POSITIVE, __VA_ARGS__), X(__VA_ARGS__), ONE(POSITIVE),       \

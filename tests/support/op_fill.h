@@ -51,6 +51,7 @@ static inline void fill_floats(float *x, const struct case_input *in, uint64_t k
         case MASKED: x[i] = is_masked(in->shape, i) ? -INFINITY : x[i]; break;
         case MASK: x[i] = is_masked(in->shape, i) ? -INFINITY : 0; break;
         case LARGE: x[i] = 1024; break;
+        case HIGH: x[i] = 4 + fabsf(x[i]); break;
         case POSITIVE: x[i] = 0.1f + fabsf(x[i]); break;
         case NOT_A_NUMBER: x[i] = NAN; break;
         default: break;

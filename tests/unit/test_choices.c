@@ -72,6 +72,20 @@ static void test_process_does_not_change_its_mind(void **state)
 }
 
 /* The first to remember a choice has made it. */
+/* What was done without a choice once is done so to the end, though the file can be read by now. */
+static void test_settled_is_settled(void **state)
+{
+    (void)state;
+    const struct choice list[] = {{.key = "settled", .variants = variants, .variant = -1}, made("known", 2, 1)};
+    remember(list[1]);
+    choices_settle(list, 2);
+    write_file("{\"version\": 1, \"choices\": {\"settled\": {\"variant\": \"blas\", \"us\": 1, \"first_us\": 3}}}");
+    assert_string_equal(recalled("settled"), "rule");
+    assert_string_equal(recalled("known"), "blas");
+    choices_forget();                                       /* as the next process */
+    assert_string_equal(recalled("settled"), "blas");
+}
+
 static void test_another_process_was_first(void **state)
 {
     (void)state;
@@ -317,7 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_WITH_CACHE(test_remember_and_recall), TEST_WITH_CACHE(test_process_does_not_change_its_mind),
-        TEST_WITH_CACHE(test_another_process_was_first), TEST_WITH_CACHE(test_many_processes),
+        TEST_WITH_CACHE(test_settled_is_settled), TEST_WITH_CACHE(test_another_process_was_first), TEST_WITH_CACHE(test_many_processes),
         TEST_WITH_CACHE(test_damaged_is_absent), TEST_WITH_CACHE(test_hostile_fields), TEST_WITH_CACHE(test_refuses_nonsense),
         TEST_WITH_CACHE(test_cannot_write), TEST_WITH_CACHE(test_bounded), TEST_WITH_CACHE(test_use_keeps),
         TEST_WITH_CACHE(test_use_is_noted_with_the_next_choice), TEST_WITH_CACHE(test_recall_among_writers),

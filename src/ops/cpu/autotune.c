@@ -259,16 +259,22 @@ static void choose(struct backend *b, const struct job *jobs, struct choice *cho
 {
     const int missing = choices_recall(choices, n);
     int timed = 0;
-    if (missing == 0 || choices_remember(NULL, 0, NULL) != OK)
+    if (missing == 0)
         return;
+    if (choices_remember(NULL, 0, NULL) != OK) {
+        choices_settle(choices, n);
+        return;
+    }
     choices_tell(0, missing);
     for (int i = 0; i < n && setup_goes_on(SHOWN); i++)
         if (choices[i].variant < 0) {
             time_variants(b, jobs[i].call, &choices[i]);
             choices_tell(++timed, missing);
         }
-    if (setup_was_stopped() || choices_remember(choices, n, NULL) != OK)
+    if (setup_was_stopped() || choices_remember(choices, n, NULL) != OK) {
         choices_recall(choices, n);         /* without the new ones */
+        choices_settle(choices, n);
+    }
 }
 
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n)
