@@ -28,6 +28,9 @@ runpath "$HONE"
 apart "$HONE"
 
 build=$(dirname "$HONE")
+# Where libraries are in folders of their own this is what keeps these, and the room that CMake leaves for others, out of the program.
+[ ! -f "$build/CMakeCache.txt" ] || grep -qE '^CMAKE_SKIP_RPATH:BOOL=(ON|OFF)$' "$build/CMakeCache.txt" ||
+    fail "$(grep '^CMAKE_SKIP_RPATH' "$build/CMakeCache.txt"): the project's own value was not taken"
 if command -v cmake >/dev/null && [ -f "$build/cmake_install.cmake" ]; then
     cmake --install "$build" --prefix "$WORK/installed" >install.log 2>&1 || fail "cmake --install: $(cat install.log)"
     installed=$(find "$WORK/installed" -type f -name hone)
