@@ -29,7 +29,7 @@ static bool is_training(const struct program *p)
 /* ---- which values become narrow ---- */
 
 /* What one of the op's values does not let be is taken from `may`; true: something was. */
-static bool rule_out(const struct program *p, const struct op *op, bool *may)
+static bool rule_out(const struct op *op, bool *may)
 {
     bool alike = true, changed = false;
     for (int i = 0; i < op->n_in; i++)
@@ -44,7 +44,6 @@ static bool rule_out(const struct program *p, const struct op *op, bool *may)
         changed |= may[v] && !allowed;
         may[v] &= allowed;
     }
-    (void)p;
     return changed;
 }
 
@@ -60,9 +59,9 @@ static bool *find_narrow(const struct program *p)
     while (changed) {
         changed = false;
         for (int i = 0; i < p->n_ops; i++)
-            changed |= rule_out(p, &p->ops[i], may);
+            changed |= rule_out(&p->ops[i], may);
         for (int i = p->n_ops - 1; i >= 0; i--)
-            changed |= rule_out(p, &p->ops[i], may);
+            changed |= rule_out(&p->ops[i], may);
     }
     return may;
 }
@@ -85,7 +84,6 @@ static int make_narrow(struct program *p)
 struct casts {
     struct rewriter r;
     value_id *of;                   /* per value that there was: its narrow form; NO_VALUE: none yet */
-    int n_values;
     int setup_end;                  /* the first op behind the setup */
 };
 
@@ -209,7 +207,7 @@ static void find_setup_end(struct casts *c)
 
 static void cast_operands(struct program *p)
 {
-    struct casts c = {.n_values = p->n_values, .of = xcalloc((size_t)p->n_values, sizeof *c.of)};
+    struct casts c = {.of = xcalloc((size_t)p->n_values, sizeof *c.of)};
     for (int i = 0; i < p->n_values; i++)
         c.of[i] = NO_VALUE;
     rewriter_open(&c.r, p);

@@ -8,7 +8,7 @@
  *   a  f32 or narrow, whatever the others are
  *   x  any type
  *   h  narrow: copies of parameters that the optimizer writes
- * In front of a letter, * means attrs.parts times, + attrs.copies times and ? once where attrs.scaled says so. */
+ * In front of a letter, * means attrs.parts times and + attrs.copies times. */
 #include "program/program.h"
 
 struct op_types { const char *in, *out; };
@@ -67,18 +67,14 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_RESCALE] = {"fif", "fi"},
 };
 
-static int repeats(const struct op_attrs *a, char mark)
-{
-    return mark == '*' ? a->parts : mark == '+' ? a->copies : mark == '?' ? a->scaled : 1;
-}
+static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }
 
 static char letter(const char *letters, const struct op_attrs *a, int i)
 {
     char last = *letters;
     for (const char *at = letters; *at; at++) {
-        const bool marked = *at == '*' || *at == '+' || *at == '?';
         const int n = repeats(a, *at);
-        at += marked;
+        at += *at == '*' || *at == '+';
         last = *at;
         if (i < n)
             break;
