@@ -1,5 +1,5 @@
-/* Products on a GPU in shapes that the table of cases has not: those that its kernel for small products takes, cut into 1 to 64 pieces; and
- * products that do the work of other ops on the way: GELU and its gradient. Needs a GPU. */
+/* Products on a GPU in shapes that the table of cases has not: those that its kernel for small products takes, cut into 1 to 64 pieces,
+ * and Hopper's for larger ones; and products that do the work of other ops on the way: GELU and its gradient. Needs a GPU. */
 #include "support/gpu.h"
 #include "support/op_compare.h"
 
@@ -32,6 +32,20 @@ static const struct op_case cases[] = {
     {OP_LINEAR_GELU, {.parts = 1}, {X(130, 72), X(72, 72), X(72)}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
+
+/* Larger ones, of several parts, which Hopper's kernel takes: by rule in tiles of every width, and in 1, 2 and 4 pieces. */
+static const struct op_case hopper_cases[] = {
+    {OP_PROJECT, {.parts = 2}, {X(1000, 520), X(264, 520), X(392, 520)}},
+    {OP_PROJECT, {.parts = 3}, {X(5, 200, 512), X(256, 512), X(256, 512), X(136, 512), X(256), X(256), X(136)}},
+    {OP_PROJECT, {.parts = 2}, {X(3000, 136), X(384, 136), X(383, 136)}},
+    {OP_PROJECT, {.parts = 3}, {X(4100, 400), X(64, 400), X(64, 400), X(60, 400)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(600, 712), X(600, 200), X(712, 600), X(200, 600)}},
+    {OP_PROJECT_GRAD, {.parts = 3}, {X(130, 1504), X(130, 1504), X(130, 1000), X(1504, 600), X(1504, 600), X(1000, 600)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(2048, 200), X(2048, 136), X(200, 520), X(136, 520)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(1030, 648), X(1030, 520), X(648, 256), X(520, 256)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(4100, 72), X(4100, 200), X(72, 328), X(200, 328)}},
+};
+enum { HOPPER_CASES = sizeof hopper_cases / sizeof *hopper_cases };
 
 /* Of sums in f32, which tensor cores do not round but cut; where the result is narrow, one rounding is allowed for beside it. A slope is at
  * most 1.1, and follows sums that are much larger. */
@@ -125,14 +139,14 @@ static struct plain filled(struct program *p, const struct op_case *c)
     return x;
 }
 
-static void run_case(struct plain *x, const struct op_case *c)
+static void run_case(struct plain *x, const struct op_case *c, const char *kernel)
 {
     const struct op *op = &x->program->ops[0];
     struct bound b;
     struct error err;
     bind(&b, x->program);
     struct prepared *p = prepare(&b, 0, 1);
-    assert_string_equal(gpu->about(p, 0).kernel, "small");
+    assert_string_equal(gpu->about(p, 0).kernel, kernel);
     for (int i = 0; i < case_inputs(c); i++)
         assert_ok(gpu->upload(gpu, b.memory[i], x->memory[i], value_bytes(&x->program->values[i]), &err), err);
     for (int i = 0; i < 3; i++)                         /* what clusters count is 0 again each time */
@@ -143,12 +157,12 @@ static void run_case(struct plain *x, const struct op_case *c)
     unbind(&b);
 }
 
-static void check_case(const struct op_case *c, struct typing types)
+static void check_case(const struct op_case *c, struct typing types, const char *kernel)
 {
     struct program *p = program_of_typed_case(c, types);
     struct plain should = filled(p, c), is = filled(p, c);
     plain_run_op(&should, &p->ops[0]);
-    run_case(&is, c);
+    run_case(&is, c, kernel);
     compare(c, (struct variant){gpu, -1, false}, &is, &should, within);
     plain_release(&should);
     plain_release(&is);
@@ -162,7 +176,18 @@ static void test_small_products(void **state)
     static const struct typing typings[] = {{BF16, "noa"}, {BF16, "o"}, {F16, "noa"}};
     for (int i = 0; i < CASES; i++)
         for (size_t k = 0; k < sizeof typings / sizeof *typings; k++)
-            check_case(&cases[i], typings[k]);
+            check_case(&cases[i], typings[k], "small");
+}
+
+/* Each in one type, and those of a kind one after the other in all of them: the reference takes its time. */
+static void test_hopper_products(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct typing typings[] = {{BF16, "noa"}, {BF16, "o"}, {F16, "noa"}};
+    const bool hopper = strstr(gpu->device, "H100") || strstr(gpu->device, "H200");
+    for (int i = 0; i < HOPPER_CASES; i++)
+        check_case(&hopper_cases[i], typings[i % 3], hopper ? "hopper" : "cublaslt");
 }
 
 /* ---- products that do the work of other ops ---- */
@@ -284,6 +309,6 @@ static void test_gelu_at_the_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_gelu_at_the_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products), cmocka_unit_test(test_gelu_at_the_end)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

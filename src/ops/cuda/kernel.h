@@ -30,6 +30,7 @@ struct cuda_call {
     size_t workspace_bytes;
     struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
+    int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
     bool merged;                    /* an op before it does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */

@@ -93,7 +93,10 @@ static void small_launch(const struct cuda_call *c)
         return;
     }
     p.pieces = c->pieces;
-    cuda_small_launch(c, p);
+    if (c->width)
+        cuda_hopper_launch(c, &p, c->width);
+    else
+        cuda_small_launch(c, p);
 }
 
 /* ---- scratch: a result in f32 that becomes narrow, and biases as cuBLAS wants them ---- */

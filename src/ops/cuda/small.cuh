@@ -42,6 +42,12 @@ int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, where
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
 bool cuda_small_has_room(const struct small_products *p, int pieces);   /* for sums in memory, and counters */
 
+/* hopper.cu: the same products, larger ones, where a GPU is of compute capability 9.0: tiles of 128 rows and a width of 64, 128 or 192, and k in
+ * 1, 2 or 4 pieces. */
+enum { HOPPER_WAYS = 9 };
+bool cuda_hopper_fits(const struct small_products *p);
+void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *p, int width);
+
 /* choosing.cu: how many of 1, 2, 4, ... pieces are worth a try for so much arithmetic, 0: none; and which of these is taken without a
  * measurement, -1: none. */
 enum { SMALL_WAYS = 7, CLUSTER = 8 };
