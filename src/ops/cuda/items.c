@@ -53,7 +53,7 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2);
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2 + 2 * SUMS_MOST);
     }
     m->out->pieces = calloc(pieces + 1, sizeof *m->out->pieces);
     m->out->list = calloc(pieces + 1, sizeof *m->out->list);
@@ -61,7 +61,7 @@ static bool make_room(struct maker *m)
     return m->out->pieces && m->out->list && m->out->touches;
 }
 
-/* Of an op that does a part of another one's work, what it reads for that, too. */
+/* Of an op that does a part of another one's work, what it touches for that, too. */
 static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
 {
     const struct bound_op *b = &m->p->ops[op];
@@ -74,6 +74,11 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
     if (call->beside)
         out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
+    for (int i = 0; i < call->sums.n; i++) {
+        out[n++] = (struct lane_touch){call->sums.to[i], call->sums.to_bytes, true};
+        if (call->sums.of[i])
+            out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
+    }
     return n;
 }
 
@@ -81,9 +86,11 @@ static size_t scratch_of(const struct maker *m, int op, int piece)
 {
     const struct bound_op *b = &m->p->ops[op];
     const struct cuda_kernel *k = m->p->kernels[op];
+    const size_t more = m->p->calls[op].sums.scratch;
     if (piece >= 0 && pieces_of(m, op)->scratch)
         return pieces_of(m, op)->scratch(b->program, b->op, piece);
-    return k->scratch ? k->scratch(b->program, b->op) : 0;
+    const size_t bytes = k->scratch ? k->scratch(b->program, b->op) : 0;
+    return bytes > more ? bytes : more;
 }
 
 /* Ops whose work others do are not among them. */

@@ -17,6 +17,17 @@ extern "C" {
 struct cuda_plan;                   /* products.h */
 enum { CALL_PLANS = 8 };
 
+/* Sums over rows that a call makes for ops that come later, beside its own work (merge_sums.c): of its first output; or, where it sums
+ * rows itself, of other matrices like its own. */
+enum { SUMS_MOST = 2 };
+struct cuda_sums {
+    int n;
+    const void *of[SUMS_MOST];      /* NULL: the first output */
+    float *to[SUMS_MOST];
+    size_t of_bytes, to_bytes;      /* of each */
+    size_t scratch;                 /* that it needs for them */
+};
+
 /* One op bound to memory on the device. */
 struct cuda_call {
     const struct program *program;
@@ -32,6 +43,7 @@ struct cuda_call {
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
+    struct cuda_sums sums;
     bool merged;                    /* an op before it does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */
 };
@@ -56,7 +68,7 @@ struct cuda_kernel {
 };
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
-extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
+extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
     cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_optimizer[];
 
 /* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */

@@ -227,14 +227,6 @@ static void project_grad_launch(const struct cuda_call *c)
 
 /* ---- GELU of a product ---- */
 
-/* Where results are narrow the last bits of an exponential do not count. */
-template <typename T> static __device__ inline float gate_of(float u)
-{
-    if (sizeof(T) == sizeof(float))
-        return gelu_gate(u);
-    return __fdividef(1.0f, 1.0f + __expf(-1.5957691216057308f * u * fmaf(0.044715f * u, u, 1.0f)));
-}
-
 /* u (rows, n) is x w^T; y becomes gelu(u + bias), and slope, where it is asked for, gelu' there. y may be u. A thread has N numbers of
  * some rows. */
 template <int N, typename T, typename U>
@@ -251,7 +243,7 @@ static __global__ void bias_gelu(T *y, T *slope, const U *u, const float *bias, 
         load_pack<N>(x, u + row * n + column);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const float at = x[i] + shift[i], gate = gate_of<T>(at);
+            const float at = x[i] + shift[i], gate = gelu_gate_for<T>(at);
             x[i] = at * gate;
             by[i] = gelu_slope(at, gate);
         }
@@ -295,37 +287,6 @@ static void linear_gelu_launch(const struct cuda_call *c)
             gelu_launch<T, T>(c, (const T *)c->out[0]);
     });
 }
-
-/* du = dy * gelu'(u), each (n): dy is the input that is not u. du may be dy. */
-template <int N, typename T> static __global__ void gelu_sweep(T *du, const T *dy, const T *u, int64_t n)
-{
-    EACH(i, n / N) {
-        float x[N], by[N];
-        load_pack<N>(x, u + i * N);
-        load_pack<N>(by, dy + i * N);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            by[j] *= gelu_slope(x[j], gate_of<T>(x[j]));
-        store_pack<N>(du + i * N, by);
-    }
-}
-
-static void gelu_sweep_launch(const struct cuda_call *c)
-{
-    const void *dy = c->in[0] == c->beside ? c->in[1] : c->in[0];
-    const int64_t n = out_count(c, 0);
-    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
-        using T = decltype(zero);
-        T *du = (T *)c->out[0];
-        if (n % pack_size<T>() == 0)
-            gelu_sweep<pack_size<T>()><<<blocks_of(divide_up(n / pack_size<T>(), THREADS)), THREADS, 0, c->stream>>>(du, (const T *)dy,
-                                                                                                           (const T *)c->beside, n);
-        else
-            gelu_sweep<1><<<blocks_of(divide_up(n, THREADS)), THREADS, 0, c->stream>>>(du, (const T *)dy, (const T *)c->beside, n);
-    });
-}
-
-const struct cuda_kernel cuda_gelu_sweep = {OP_MUL, "gelu_slope", gelu_sweep_launch, NULL};
 
 void cuda_matrix_launch(const struct cuda_call *c)
 {
