@@ -172,10 +172,10 @@ static void write_copies(struct casts *c, int at)
 {
     struct program *p = c->r.p;
     struct op *op = &p->ops[at];
-    const int n = op->kind == OP_ADAMW ? 1 : op->attrs.parts;
+    const int n = op_update_tensors(op), scalars = op->n_in - op_update_scalars(op);
     int *order = xcalloc((size_t)n, sizeof *order);
     const int copies = op->attrs.copies ? 0 : with_copies_first(c, op, n, order), grads = 3 * n + copies;
-    value_id *in = xcalloc((size_t)(grads + n + 3), sizeof *in);
+    value_id *in = xcalloc((size_t)(grads + n + scalars), sizeof *in);
     for (int i = 0; i < n; i++) {
         for (int role = 0; role < 3; role++)
             in[role * n + i] = op->in[role * n + order[i]];
@@ -183,10 +183,10 @@ static void write_copies(struct casts *c, int at)
     }
     for (int i = 0; i < copies; i++)
         in[3 * n + i] = c->of[in[i]];
-    for (int i = 0; i < 3; i++)
-        in[grads + n + i] = op->in[4 * n + i];
+    for (int i = 0; i < scalars; i++)
+        in[grads + n + i] = op->in[op_update_scalars(op) + i];
     if (copies) {
-        rewriter_set_inputs(&c->r, at, grads + n + 3, in);
+        rewriter_set_inputs(&c->r, at, grads + n + scalars, in);
         op = &p->ops[at];
         op->attrs.copies = copies;
         op->n_out = grads;

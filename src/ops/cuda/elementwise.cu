@@ -1,8 +1,13 @@
 /* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of the elements
  * that it has before it writes them. */
+<<<<<<< HEAD
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/products.h"
 #include "ops/cuda/sums.h"
+=======
+#include "ops/cuda/columns.cuh"
+#include "ops/cuda/items.cuh"
+>>>>>>> wt-k1cuda
 #include "ops/cuda/types.cuh"
 
 /* ---- y = f(a, b..): 16 bytes of the narrowest type at a time ---- */
@@ -147,6 +152,19 @@ const struct cuda_kernel cuda_gelu_sweep = {OP_MUL, "gelu_slope", gelu_sweep_lau
 struct plus { __device__ void operator()(const float (&in)[2], float (&out)[1]) const { out[0] = in[0] + in[1]; } };
 struct same { __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = in[0]; } };
 
+struct scaled {
+    float by;
+    __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = by * in[0]; }
+};
+
+static void scale_launch(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        launch_map<T, T, T>(c, arrays_of<1, 1>(c), out_count(c, 0), scaled{c->op->attrs.scale});
+    });
+}
+
 static void cast_launch(const struct cuda_call *c)
 {
     with_type(cuda_in(c, 0)->dtype, [&](auto from) {
@@ -155,6 +173,56 @@ static void cast_launch(const struct cuda_call *c)
             launch_map<decltype(to), A, A>(c, arrays_of<1, 1>(c), out_count(c, 0), same());
         });
     });
+}
+
+/* ---- means: of n values, added in their order ---- */
+
+template <typename T, int P, int BYTES>
+static __global__ void mean(T *y, int64_t packs, int64_t from, const __grid_constant__ struct items<const T *, BYTES> all)
+{
+    EACH(i, packs) {
+        float sum[P], more[P];
+        load_pack<P>(sum, all.item[0] + from + i * P);
+#pragma unroll 4
+        for (int k = 1; k < all.n; k++) {
+            load_pack<P>(more, all.item[k] + from + i * P);
+#pragma unroll
+            for (int j = 0; j < P; j++)
+                sum[j] += more[j];
+        }
+#pragma unroll
+        for (int j = 0; j < P; j++)
+            sum[j] /= (float)all.n;
+        store_pack<P>(y + from + i * P, sum);
+    }
+}
+
+template <typename T> static void mean_typed(const struct cuda_call *c)
+{
+    constexpr int P = pack_size<T>();
+    with_items<const T *>(c->op->n_in, [&](auto all) {
+        T *y = (T *)c->out[0];
+        const int64_t n = out_count(c, 0);
+        bool wide = is_aligned(y, 16);
+        if (c->op->n_in > all.MOST) {
+            refuse(c);
+            return;
+        }
+        for (all.n = 0; all.n < c->op->n_in; all.n++) {
+            all.item[all.n] = (const T *)c->in[all.n];
+            wide &= is_aligned(c->in[all.n], 16);
+        }
+        const int64_t packs = wide ? n / P : 0, rest = n - packs * P;
+        if (packs > 0)
+            mean<T, P><<<blocks_at_once(packs, THREADS), THREADS, 0, c->stream>>>(y, packs, (int64_t)0, all);
+        if (rest > 0)
+            mean<T, 1><<<blocks_for(rest), THREADS, 0, c->stream>>>(y, rest, packs * P, all);
+    });
+}
+
+static void mean_launch(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) { mean_typed<decltype(zero)>(c); });
 }
 
 /* ---- over leading dimensions ---- */
@@ -251,7 +319,13 @@ const struct cuda_kernel cuda_elementwise[] = {
     {OP_SILU_GRAD, "silu_grad", alike<silu_grad, 2, 1>, NULL},
     {OP_SWIGLU, "swiglu", alike<swiglu, 2, 1>, NULL},
     {OP_SWIGLU_GRAD, "swiglu_grad", alike<swiglu_grad, 3, 2>, NULL},
+    {OP_SCALE, "scale", scale_launch, NULL},
     {OP_CAST, "cast", cast_launch, NULL},
+<<<<<<< HEAD
+=======
+    {OP_MEAN, "mean", mean_launch, NULL},
+    {OP_SUM_LEADING, "sum_leading", sum_leading_launch, sum_leading_scratch},
+>>>>>>> wt-k1cuda
     {OP_FILL, "fill", fill_launch, NULL},
     {OP_ZERO, "zero", zero_launch, NULL},
     {OP_HOST_READ, "host_read", host_read_launch, NULL},

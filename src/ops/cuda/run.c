@@ -7,7 +7,8 @@
 #include "ops/cuda/products.h"
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_sums, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads,
-                                                  cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_optimizer};
+                                                  cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_select,
+                                                  cuda_optimizer};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {
