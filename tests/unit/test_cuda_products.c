@@ -302,11 +302,8 @@ static void test_small_sums_stay(void **state)
 
 int main(void)
 {
-<<<<<<< HEAD
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products), cmocka_unit_test(test_gelu_at_the_end)};
-=======
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_gelu_at_the_end),
-                                       cmocka_unit_test(test_sums_on_the_way), cmocka_unit_test(test_small_sums_stay)};
->>>>>>> wt-char
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products),
+                                       cmocka_unit_test(test_gelu_at_the_end), cmocka_unit_test(test_sums_on_the_way),
+                                       cmocka_unit_test(test_small_sums_stay)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,13 +1,8 @@
 /* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of the elements
  * that it has before it writes them. */
-<<<<<<< HEAD
-#include "ops/cuda/device.cuh"
+#include "ops/cuda/items.cuh"
 #include "ops/cuda/products.h"
 #include "ops/cuda/sums.h"
-=======
-#include "ops/cuda/columns.cuh"
-#include "ops/cuda/items.cuh"
->>>>>>> wt-k1cuda
 #include "ops/cuda/types.cuh"
 
 /* ---- y = f(a, b..): 16 bytes of the narrowest type at a time ---- */
@@ -321,11 +316,7 @@ const struct cuda_kernel cuda_elementwise[] = {
     {OP_SWIGLU_GRAD, "swiglu_grad", alike<swiglu_grad, 3, 2>, NULL},
     {OP_SCALE, "scale", scale_launch, NULL},
     {OP_CAST, "cast", cast_launch, NULL},
-<<<<<<< HEAD
-=======
     {OP_MEAN, "mean", mean_launch, NULL},
-    {OP_SUM_LEADING, "sum_leading", sum_leading_launch, sum_leading_scratch},
->>>>>>> wt-k1cuda
     {OP_FILL, "fill", fill_launch, NULL},
     {OP_ZERO, "zero", zero_launch, NULL},
     {OP_HOST_READ, "host_read", host_read_launch, NULL},
