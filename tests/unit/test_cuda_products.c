@@ -263,8 +263,8 @@ static void assert_close(const float *is, const float *should, int64_t n, double
 }
 
 /* Prepared together, ops do each other's work, which the name of the last one's kernel tells; each by itself they do not. Compared are the
- * outputs of the first and of the last op, which writes where its first input is. */
-static void check_merged(struct program *p, const char *kernel, double tolerance)
+ * outputs of the first and of the last op, which may write where its first input is. */
+static void check_merged(struct program *p, const char *kernel, bool in_place, double tolerance)
 {
     const int last = p->n_ops - 1;
     const value_id out[2] = {p->ops[0].out[0], p->ops[last].out[0]};
@@ -272,7 +272,8 @@ static void check_merged(struct program *p, const char *kernel, double tolerance
     struct bound b;
     float *should[2], *is;
     bind(&b, p);
-    b.memory[out[1]] = b.memory[p->ops[last].in[0]];
+    if (in_place)
+        b.memory[out[1]] = b.memory[p->ops[last].in[0]];
     for (value_id v = 0; v < p->n_values && p->values[v].kind == VALUE_INPUT; v++)
         write_numbers(&b, v, (uint32_t)v + 1);
     for (int i = 0; i <= last; i++) {
@@ -302,13 +303,51 @@ static void test_gelu_at_the_end(void **state)
 {
     (void)state;
     NEEDS_GPU;
-    check_merged(feed_forward((struct size){4096, 512, 2048}), "merged", 0x1p-6);
-    check_merged(feed_forward((struct size){8192, 256, 2048}), "gelu_slope", 0x1p-6);
-    check_merged(feed_forward((struct size){300, 72, 136}), "merged", 0x1p-6);
+    check_merged(feed_forward((struct size){4096, 512, 2048}), "merged", true, 0x1p-6);
+    check_merged(feed_forward((struct size){8192, 256, 2048}), "gelu_slope", true, 0x1p-6);
+    check_merged(feed_forward((struct size){300, 72, 136}), "merged", true, 0x1p-6);
+}
+
+/* Gradients of weights of several shapes, dw = dy^T x in f32 of bf16. */
+static struct program *weight_gradients(int n, const struct size *sizes)
+{
+    struct program *p = program_new("weight gradients");
+    value_id dy[4], x[4];
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dy%d", i);
+        dy[i] = number_matrix(p, name, sizes[i].rows, sizes[i].width);
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = number_matrix(p, name, sizes[i].rows, sizes[i].inner);
+    }
+    p->phase = PHASE_BACKWARD;
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dw%d", i);
+        program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, name, 2, dy[i], x[i]);
+    }
+    return p;
+}
+
+/* The first and the last of each list are compared: all shapes take their turn there. */
+static void test_weight_gradients_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct size few[] = {{1024, 512, 512}, {1024, 512, 512}, {1024, 512, 520}};
+    static const struct size many[] = {{1000, 512, 712}, {1000, 1408, 512}, {1000, 72, 8}, {1000, 136, 200}};
+    static const struct size back[] = {{1000, 136, 200}, {1000, 72, 8}, {1000, 512, 712}, {1000, 1408, 512}};
+    static const struct size deep[] = {{9000, 128, 136}, {9000, 256, 128}};
+    const bool hopper = strstr(gpu->device, "H100") || strstr(gpu->device, "H200");
+    const char *kernel = hopper ? "hopper" : "cublaslt";
+    check_merged(weight_gradients(3, few), kernel, false, 2e-5);
+    check_merged(weight_gradients(4, many), kernel, false, 2e-5);
+    check_merged(weight_gradients(4, back), kernel, false, 2e-5);
+    check_merged(weight_gradients(2, deep), kernel, false, 2e-5);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products), cmocka_unit_test(test_gelu_at_the_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products), cmocka_unit_test(test_gelu_at_the_end),
+                                        cmocka_unit_test(test_weight_gradients_together)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
