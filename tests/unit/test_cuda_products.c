@@ -300,10 +300,46 @@ static void test_small_sums_stay(void **state)
     check_merged(three_sums(BF16, 3000, 389), (struct merged){"sum_leading", -1, NO_VALUE, 0});
 }
 
+/* Gradients of weights of several shapes, dw = dy^T x in f32 of bf16. */
+static struct program *weight_gradients(int n, const struct size *sizes)
+{
+    struct program *p = program_new("weight gradients");
+    value_id dy[4], x[4];
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dy%d", i);
+        dy[i] = number_matrix(p, name, BF16, sizes[i].rows, sizes[i].width);
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = number_matrix(p, name, BF16, sizes[i].rows, sizes[i].inner);
+    }
+    p->phase = PHASE_BACKWARD;
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dw%d", i);
+        program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, name, 2, dy[i], x[i]);
+    }
+    return p;
+}
+
+static void test_weight_gradients_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct size few[] = {{1024, 512, 512}, {1024, 512, 512}, {1024, 512, 520}};
+    static const struct size many[] = {{1000, 512, 712}, {1000, 1408, 512}, {1000, 72, 8}, {1000, 136, 200}};
+    static const struct size back[] = {{1000, 136, 200}, {1000, 72, 8}, {1000, 512, 712}, {1000, 1408, 512}};
+    static const struct size deep[] = {{9000, 128, 136}, {9000, 256, 128}};
+    const bool hopper = strstr(gpu->device, "H100") || strstr(gpu->device, "H200");
+    const char *kernel = hopper ? "hopper" : "cublaslt";
+    check_merged(weight_gradients(3, few), (struct merged){kernel, -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(4, many), (struct merged){kernel, -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(4, back), (struct merged){kernel, -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(2, deep), (struct merged){kernel, -1, NO_VALUE, 2e-5});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products),
                                        cmocka_unit_test(test_gelu_at_the_end), cmocka_unit_test(test_sums_on_the_way),
-                                       cmocka_unit_test(test_small_sums_stay)};
+                                       cmocka_unit_test(test_small_sums_stay), cmocka_unit_test(test_weight_gradients_together)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -49,9 +49,18 @@ static void use_variant(struct cuda_call *c, int variant)
     c->pieces = way >= 0 ? 1 << way / 3 : variant ? 1 << (variant - 1) : 0;
 }
 
-static bool is_asked(const struct op *op)
+static bool is_asked(const struct cuda_call *c)
 {
-    return op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+    const struct op *op = c->op;
+    return c->n_also || op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+}
+
+static double flops_of(const struct cuda_call *c)
+{
+    double flops = op_flops(c->program, c->op);
+    for (int i = 0; i < c->n_also; i++)
+        flops += op_flops(c->also[i]->program, c->also[i]->op);
+    return flops;
 }
 
 /* Which of them can be had. */
@@ -65,14 +74,24 @@ static bool has_option(const struct options *o, int variant)
     return i < o->n;
 }
 
-static struct options options_of(const struct cuda_backend *b, const struct small_products *p, double flops)
+/* In k, of that with the fewest: every piece of it needs one. */
+static int64_t fewest_steps(const struct small_products *p)
+{
+    int64_t least = cuda_small_steps(p);
+    for (int i = 0; i < p->parts && !p->summed; i++)
+        least = at_most(least, divide_up(p->part[i].k, 64));
+    return least;
+}
+
+static struct options options_of(const struct cuda_backend *b, const struct cuda_call *c, const struct small_products *p)
 {
     struct options o = {};
-    const int small = cuda_small_ways(b, p, flops);
+    const double flops = flops_of(c);
+    const int small = c->n_also ? 0 : cuda_small_ways(b, p, flops);
     for (int i = 0; i <= small; i++)
         o.variant[o.n++] = i;
     if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops <= TRIED_FLOPS && cuda_hopper_fits(p))
-        for (int way = 0; way < HOPPER_WAYS && cuda_small_steps(p) >= 1 << way / 3; way++)
+        for (int way = 0; way < HOPPER_WAYS && fewest_steps(p) >= 1 << way / 3; way++)
             o.variant[o.n++] = HOPPER_FIRST + way;
     return o;
 }
@@ -82,13 +101,12 @@ static struct options options_of(const struct cuda_backend *b, const struct smal
 static int64_t hopper_cost(const struct small_products *p, int width, int pieces)
 {
     enum { FETCHED = 64, ENDS = 500, ADDING = 150 };
-    int64_t columns = 0, steps = 0, most = 0;
+    int64_t steps = 0, most = 0;
     for (int i = 0; i < p->parts; i++) {
-        columns += p->summed && i ? 0 : divide_up(p->part[i].n, width);
         steps += divide_up(p->part[i].k, 64);
         most = at_least(most, divide_up(p->part[i].k, 64));
     }
-    const int64_t rounds = divide_up(columns * divide_up(p->m, 256) * 2 * pieces, BLOCKS_WANTED);
+    const int64_t rounds = divide_up(cuda_hopper_blocks(p, width) * pieces, BLOCKS_WANTED);
     return rounds * (divide_up(p->summed ? steps : most, pieces) * (FETCHED + width) + ENDS + (pieces - 1) * ADDING);
 }
 
@@ -107,10 +125,10 @@ static int hopper_by_rule(const struct options *o, const struct small_products *
     return best;
 }
 
-static int variant_by_rule(const struct cuda_backend *b, const struct options *o, const struct small_products *p, double flops)
+static int variant_by_rule(const struct cuda_backend *b, const struct options *o, const struct cuda_call *c, const struct small_products *p)
 {
-    const int hopper = hopper_by_rule(o, p, flops);
-    return hopper >= 0 ? hopper : 1 + cuda_small_by_rule(b, p, flops);
+    const int hopper = hopper_by_rule(o, p, flops_of(c));
+    return hopper >= 0 ? hopper : c->n_also ? 0 : 1 + cuda_small_by_rule(b, p, flops_of(c));
 }
 
 struct job {
@@ -119,17 +137,25 @@ struct job {
     struct options options;
 };
 
-/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16". False: it would be too long. */
+/* Into key + n, where there is room; returns what n is then, or would be. */
+static int add_inputs(const struct cuda_call *c, char *key, int n)
+{
+    char shape[64];
+    for (int i = 0; i < c->op->n_in && n < CHOICE_KEY_MOST; i++)
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " %s %s", dtype_name(cuda_in(c, i)->dtype), shape_text(cuda_in(c, i)->shape, shape));
+    return n;
+}
+
+/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16", of a group with the inputs of all. False: it would be too long. */
 static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, char key[CHOICE_KEY_MOST])
 {
     const struct op_attrs *a = &c->op->attrs;
-    char shape[64];
     int n = cuda_write_machine(b, key);
-    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d parts %s %c%c", a->parts, op_info(c->op->kind)->name, a->trans_a ? 'T' : 'N',
-                  a->trans_b ? 'T' : 'N');
-    for (int i = 0; i < c->op->n_in && n < CHOICE_KEY_MOST; i++)
-        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " %s %s", dtype_name(cuda_in(c, i)->dtype),
-                      shape_text(cuda_in(c, i)->shape, shape));
+    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d parts %s %c%c", c->n_also ? 1 + c->n_also : a->parts, op_info(c->op->kind)->name,
+                  a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
+    for (int i = 0; i < c->n_also; i++)
+        n = add_inputs(c->also[i], key, n);
+    n = add_inputs(c, key, n);
     if (n < CHOICE_KEY_MOST)
         n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s", dtype_name(cuda_out(c, 0)->dtype));
     return n < CHOICE_KEY_MOST;
@@ -183,12 +209,11 @@ static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, str
     int found = 0;
     for (int i = 0; i < n; i++) {
         struct small_products p;
-        const double flops = op_flops(calls[i].program, calls[i].op);
         job_of[i] = -1;
-        if (!is_asked(calls[i].op) || !cuda_small_of(&p, &calls[i]))
+        if (calls[i].merged || !is_asked(&calls[i]) || !cuda_small_of(&p, &calls[i]))
             continue;
-        const struct options options = options_of(b, &p, flops);
-        use_variant(&calls[i], variant_by_rule(b, &options, &p, flops));
+        const struct options options = options_of(b, &calls[i], &p);
+        use_variant(&calls[i], variant_by_rule(b, &options, &calls[i], &p));
         if (options.n < 2 || !calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
             continue;
         jobs[found].call = &calls[i];
@@ -224,6 +249,9 @@ void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
             calls[i].saves_us = c->first_us - c->us;
         }
     }
+    for (int i = 0; i < n; i++)
+        if (!calls[i].pieces)
+            cuda_dissolve_group(&calls[i]);
     free(jobs);
     free(choices);
     free(job_of);

@@ -25,7 +25,7 @@ template <int N> struct room {
 };
 
 struct hopper_products {
-    CUtensorMap a[SMALL_PARTS], b[SMALL_PARTS];         /* a: of the first alone, where parts are not summed */
+    CUtensorMap a[SMALL_PARTS], b[SMALL_PARTS];
     struct small_products p;
 };
 
@@ -39,10 +39,11 @@ template <int N> static __device__ inline block_place place_of(const small_produ
         at.part++;
     const int last = p.summed ? p.parts - 1 : at.part;
     const int steps = (p.summed ? p.part[last].before : 0) + (p.part[last].k + DEPTH - 1) / DEPTH;
+    const int tile = (int)blockIdx.y - (p.summed ? 0 : p.part[at.part].before), columns = (p.part[at.part].n + N - 1) / N;
     at.member = blockIdx.x % PAIR;
     at.piece = blockIdx.x / PAIR;
-    at.m = (int)(blockIdx.z * PAIR + at.member) * ROWS;
-    at.n = ((int)blockIdx.y - (p.summed ? 0 : p.part[at.part].before)) * N;
+    at.m = (tile / columns * PAIR + at.member) * ROWS;
+    at.n = tile % columns * N;
     at.first = steps * at.piece / p.pieces;
     at.end = steps * (at.piece + 1) / p.pieces;
     return at;
@@ -57,7 +58,7 @@ template <int N> static __device__ inline uint32_t empty_at(uint32_t memory, int
 template <int N> static __device__ inline void begin(const hopper_products &all, const block_place &at, uint32_t memory)
 {
     if (threadIdx.x == CONSUMERS) {
-        fetch_map(&all.a[0]);
+        fetch_map(&all.a[at.part]);
         fetch_map(&all.b[at.part]);
     }
     if (threadIdx.x == 0) {
@@ -71,7 +72,8 @@ template <int N> static __device__ inline void begin(const hopper_products &all,
 }
 
 /* This block's rows of a, and its half of what the pair has of b: of its columns, or, where these lie beside each other, of k. */
-template <int N, bool TB> static __device__ inline void fetch_step(const hopper_products &all, const block_place &at, uint32_t stage, uint32_t full, int step)
+template <int N, bool TA, bool TB>
+static __device__ inline void fetch_step(const hopper_products &all, const block_place &at, uint32_t stage, uint32_t full, int step)
 {
     const small_products &p = all.p;
     int part = at.part;
@@ -81,7 +83,12 @@ template <int N, bool TB> static __device__ inline void fetch_step(const hopper_
     const uint16_t pair = (uint16_t)(3 << (at.piece * PAIR));
     const uint32_t b = stage + room<N>::A;
     expect_bytes(full, room<N>::STAGE);
-    copy_tile(stage, &all.a[p.summed ? part : 0], k, at.m, full);
+    if (TA) {
+        copy_tile(stage, &all.a[part], at.m, k, full);
+        copy_tile(stage + BLOCK_OF_64, &all.a[part], at.m + 64, k, full);
+    } else {
+        copy_tile(stage, &all.a[part], k, at.m, full);
+    }
     if (TB)
         copy_tile_to(b + at.member * (N / PAIR) * ROW_BYTES, &all.b[part], k, at.n + at.member * (N / PAIR), full, pair);
     else
@@ -91,12 +98,12 @@ template <int N, bool TB> static __device__ inline void fetch_step(const hopper_
 }
 
 /* One thread. A stage is filled again when both blocks have used it up: what is fetched here goes to both. */
-template <int N, bool TB> static __device__ inline void fetch_all(const hopper_products &all, const block_place &at, uint32_t memory)
+template <int N, bool TA, bool TB> static __device__ inline void fetch_all(const hopper_products &all, const block_place &at, uint32_t memory)
 {
     for (int i = 0; i < at.end - at.first; i++) {
         if (i >= room<N>::STAGES)
             wait_at(empty_at<N>(memory, i), (i / room<N>::STAGES - 1) & 1);
-        fetch_step<N, TB>(all, at, stage_at<N>(memory, i), full_at<N>(memory, i), at.first + i);
+        fetch_step<N, TA, TB>(all, at, stage_at<N>(memory, i), full_at<N>(memory, i), at.first + i);
     }
 }
 
@@ -110,8 +117,14 @@ template <int N> static __device__ inline void give_back(uint32_t memory, int i,
         arrive_at(empty_at<N>(memory, i), piece * PAIR + lane);
 }
 
+/* The next 16 of k: columns of the stage, or rows, where the operand is transposed. */
+template <bool TRANS> static __device__ inline uint64_t step_at(uint32_t operand, int k)
+{
+    return TRANS ? matrix_at(operand + k * DEPTH_16 * ROW_BYTES, BLOCK_OF_64) : matrix_at(operand + k * DEPTH_16 * 2, 0);
+}
+
 /* Two warpgroups, each with 64 rows; there is a step at least. The products of a step run while the next one is waited for. */
-template <typename T, int N, bool TB> static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory)
+template <typename T, int N, bool TA, bool TB> static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory)
 {
     const int steps = at.end - at.first;
     for (int i = 0; i < steps; i++) {
@@ -120,9 +133,7 @@ template <typename T, int N, bool TB> static __device__ inline void sum_up(float
         products_begin();
 #pragma unroll
         for (int k = 0; k < DEPTH / DEPTH_16; k++)
-            warpgroup<T, N, !TB>::multiply_add(s, matrix_at(a + k * DEPTH_16 * 2, 0),
-                                               TB ? matrix_at(b + k * DEPTH_16 * 2, 0) : matrix_at(b + k * DEPTH_16 * ROW_BYTES, BLOCK_OF_64),
-                                               i > 0 || k > 0);
+            warpgroup<T, N, TA, !TB>::multiply_add(s, step_at<TA>(a, k), step_at<!TB>(b, k), i > 0 || k > 0);
         products_end();
         wait_for_products<1>();
         if (i > 0)
@@ -162,7 +173,7 @@ template <typename T, int N> static __device__ inline void finish_tile(const sma
     for (int i = at.piece * CONSUMERS + (int)threadIdx.x; i < ROWS * N / CHUNK; i += p.pieces * CONSUMERS) {
         const int row = i / (N / CHUNK), column = i % (N / CHUNK) * CHUNK, n = s.n - at.n - column;
         float v[CHUNK], bias[CHUNK];
-        if (at.m + row >= p.m || n <= 0)
+        if (at.m + row >= s.m || n <= 0)
             continue;
         load_bias(bias, s, at.n + column);
         gather(v, sums, row * room<N>::STRIDE + column, at, p.pieces);
@@ -170,8 +181,8 @@ template <typename T, int N> static __device__ inline void finish_tile(const sma
     }
 }
 
-/* Blocks: (pairs of a cluster, tiles in n of all parts, pairs in m). */
-template <typename T, int N, bool TB>
+/* Blocks: (those of a cluster, tiles of all parts). */
+template <typename T, int N, bool TA, bool TB>
 static __global__ void __launch_bounds__(BLOCK, 1) hopper_kernel(const __grid_constant__ hopper_products all)
 {
     extern __shared__ __align__(1024) char shared[];
@@ -181,11 +192,11 @@ static __global__ void __launch_bounds__(BLOCK, 1) hopper_kernel(const __grid_co
     begin<N>(all, at, memory);
     if (multiplies) {
         float s[N / 2];
-        sum_up<T, N, TB>(s, at, memory);
+        sum_up<T, N, TA, TB>(s, at, memory);
         asm volatile("bar.sync 1, %0;" : : "n"((int)CONSUMERS) : "memory");      /* the other warpgroup has read all operands */
         put_sums<N>((float *)shared, s);
     } else if (threadIdx.x == CONSUMERS) {
-        fetch_all<N, TB>(all, at, memory);
+        fetch_all<N, TA, TB>(all, at, memory);
     }
     __syncwarp();
     cg::this_cluster().sync();          /* sums are there, and nothing comes from the other block any more */
@@ -234,8 +245,7 @@ static bool make_maps(struct hopper_products *h, int width)
     bool made = true;
     for (int i = 0; i < p->parts && made; i++) {
         const struct small_part *s = &p->part[i];
-        if (p->summed || i == 0)
-            made = make_map(&h->a[i], s->a, p->m, s->k, s->a_stride, ROWS, p->f16);
+        made = p->trans_a ? make_map(&h->a[i], s->a, s->k, s->m, s->a_stride, DEPTH, p->f16) : make_map(&h->a[i], s->a, s->m, s->k, s->a_stride, ROWS, p->f16);
         made = made && (p->trans_b ? make_map(&h->b[i], s->b, s->n, s->k, s->b_stride, width / PAIR, p->f16)
                                    : make_map(&h->b[i], s->b, s->k, s->n, s->b_stride, DEPTH / PAIR, p->f16));
     }
@@ -245,7 +255,9 @@ static bool make_maps(struct hopper_products *h, int width)
 template <typename T, int N> static hopper_kernel_fn *kernel_of(const struct small_products *p, int *bytes)
 {
     *bytes = room<N>::BYTES;
-    return p->trans_b ? hopper_kernel<T, N, true> : hopper_kernel<T, N, false>;
+    if (p->trans_a)
+        return p->trans_b ? NULL : hopper_kernel<T, N, true, false>;
+    return p->trans_b ? hopper_kernel<T, N, false, true> : hopper_kernel<T, N, false, false>;
 }
 
 template <typename T> static hopper_kernel_fn *kernel_for(const struct small_products *p, int width, int *bytes)
@@ -253,7 +265,20 @@ template <typename T> static hopper_kernel_fn *kernel_for(const struct small_pro
     return width == 64 ? kernel_of<T, 64>(p, bytes) : width == 128 ? kernel_of<T, 128>(p, bytes) : kernel_of<T, 192>(p, bytes);
 }
 
-bool cuda_hopper_fits(const struct small_products *p) { return !p->trans_a && !p->gelu && cuda_small_fits(p) && encoder(); }
+/* Blocks that do not divide k. */
+int64_t cuda_hopper_blocks(const struct small_products *p, int width)
+{
+    int64_t tiles = 0;
+    for (int i = 0; i < (p->summed ? 1 : p->parts); i++)
+        tiles += divide_up(p->part[i].m, PAIR * ROWS) * divide_up(p->part[i].n, width);
+    return tiles * PAIR;
+}
+
+bool cuda_hopper_fits(const struct small_products *p)
+{
+    int bytes;
+    return !p->gelu && kernel_for<__half>(p, 64, &bytes) && cuda_small_is_aligned(p) && cuda_hopper_blocks(p, 64) <= 65535 && encoder();
+}
 
 void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *products, int width)
 {
@@ -262,8 +287,9 @@ void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *
     h.p = *products;
     hopper_kernel_fn *const kernel = h.p.f16 ? kernel_for<__half>(&h.p, width, &bytes) : kernel_for<__nv_bfloat16>(&h.p, width, &bytes);
     for (int i = 0; i < h.p.parts; i++) {
-        h.p.part[i].before = before;
-        before += (int)divide_up(h.p.summed ? h.p.part[i].k : h.p.part[i].n, h.p.summed ? DEPTH : width);
+        struct small_part *s = &h.p.part[i];
+        s->before = before;
+        before += (int)(h.p.summed ? divide_up(s->k, DEPTH) : divide_up(s->m, PAIR * ROWS) * divide_up(s->n, width));
     }
     if (!make_maps(&h, width) || cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
         refuse(c);
@@ -274,7 +300,7 @@ void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *
     cluster.val.clusterDim.x = (unsigned)(PAIR * h.p.pieces);
     cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t how = {};
-    how.gridDim = dim3(cluster.val.clusterDim.x, (unsigned)(h.p.summed ? divide_up(h.p.part[0].n, width) : before), (unsigned)divide_up(h.p.m, PAIR * ROWS));
+    how.gridDim = dim3(cluster.val.clusterDim.x, (unsigned)(cuda_hopper_blocks(&h.p, width) / PAIR));
     how.blockDim = dim3(BLOCK);
     how.dynamicSmemBytes = (size_t)bytes;
     how.stream = c->stream;

@@ -91,59 +91,60 @@ template <int LATER> static __device__ inline void wait_for_products(void)      
 #define PLACES_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define PLACES_32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define PLACES_64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define MULTIPLY(N, TYPE, PLACES, A, B, TRANS, ADD)                                                                    \
+#define MULTIPLY(N, TYPE, PLACES, A, B, TRANS_A, TRANS_B, ADD)                                                                    \
     "{\n.reg .pred p;\nsetp.ne.b32 p, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" N "k16.f32." TYPE "." TYPE " {" PLACES "}, " A ", " B  \
-    ", p, 1, 1, 0, " TRANS ";\n}"
+    ", p, 1, 1, " TRANS_A ", " TRANS_B ";\n}"
 
-/* s (64, N) = a (64, 16) b (16, N), or that is added: b is stored (N, 16), or (16, N) where it is transposed. A thread of warp w has rows 16 w + lane / 4 and 8
+/* s (64, N) = a (64, 16) b (16, N), or that is added: they are stored (64, 16) and (N, 16), or,
+ * transposed, (16, 64) and (16, N). A thread of warp w has rows 16 w + lane / 4 and 8
  * below it, of every eight columns 2 (lane % 4) and the next: s[4 j], s[4 j + 1] are above, s[4 j + 2], s[4 j + 3] below. */
-template <typename T, int N, bool TRANS> struct warpgroup;
-template <bool TRANS> struct warpgroup<__nv_bfloat16, 64, TRANS> {
+template <typename T, int N, bool TRANS_A, bool TRANS_B> struct warpgroup;
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__nv_bfloat16, 64, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[32], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("64", "bf16", PLACES_0, "%32", "%33", "%34", "%35")
+        asm volatile(MULTIPLY("64", "bf16", PLACES_0, "%32", "%33", "%34", "%35", "%36")
                      : SUMS_32(s, 0)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
-template <bool TRANS> struct warpgroup<__nv_bfloat16, 128, TRANS> {
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__nv_bfloat16, 128, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[64], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("128", "bf16", PLACES_0 ", " PLACES_32, "%64", "%65", "%66", "%67")
+        asm volatile(MULTIPLY("128", "bf16", PLACES_0 ", " PLACES_32, "%64", "%65", "%66", "%67", "%68")
                      : SUMS_32(s, 0), SUMS_32(s, 32)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
-template <bool TRANS> struct warpgroup<__nv_bfloat16, 192, TRANS> {
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__nv_bfloat16, 192, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[96], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("192", "bf16", PLACES_0 ", " PLACES_32 ", " PLACES_64, "%96", "%97", "%98", "%99")
+        asm volatile(MULTIPLY("192", "bf16", PLACES_0 ", " PLACES_32 ", " PLACES_64, "%96", "%97", "%98", "%99", "%100")
                      : SUMS_32(s, 0), SUMS_32(s, 32), SUMS_32(s, 64)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
-template <bool TRANS> struct warpgroup<__half, 64, TRANS> {
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__half, 64, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[32], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("64", "f16", PLACES_0, "%32", "%33", "%34", "%35")
+        asm volatile(MULTIPLY("64", "f16", PLACES_0, "%32", "%33", "%34", "%35", "%36")
                      : SUMS_32(s, 0)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
-template <bool TRANS> struct warpgroup<__half, 128, TRANS> {
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__half, 128, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[64], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("128", "f16", PLACES_0 ", " PLACES_32, "%64", "%65", "%66", "%67")
+        asm volatile(MULTIPLY("128", "f16", PLACES_0 ", " PLACES_32, "%64", "%65", "%66", "%67", "%68")
                      : SUMS_32(s, 0), SUMS_32(s, 32)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
-template <bool TRANS> struct warpgroup<__half, 192, TRANS> {
+template <bool TRANS_A, bool TRANS_B> struct warpgroup<__half, 192, TRANS_A, TRANS_B> {
     static __device__ inline void multiply_add(float (&s)[96], uint64_t a, uint64_t b, bool add)
     {
-        asm volatile(MULTIPLY("192", "f16", PLACES_0 ", " PLACES_32 ", " PLACES_64, "%96", "%97", "%98", "%99")
+        asm volatile(MULTIPLY("192", "f16", PLACES_0 ", " PLACES_32 ", " PLACES_64, "%96", "%97", "%98", "%99", "%100")
                      : SUMS_32(s, 0), SUMS_32(s, 32), SUMS_32(s, 64)
-                     : "l"(a), "l"(b), "n"(TRANS ? 1 : 0), "r"((int)add));
+                     : "l"(a), "l"(b), "n"(TRANS_A ? 1 : 0), "n"(TRANS_B ? 1 : 0), "r"((int)add));
     }
 };
 

@@ -15,7 +15,7 @@ extern "C" {
 #include "ops/cuda/lanes.h"
 
 struct cuda_plan;                   /* products.h */
-enum { CALL_PLANS = 8 };
+enum { CALL_PLANS = 8, GROUP_MOST = 4 };
 
 /* Sums over rows that a call makes for ops that come later, beside its own work (merge_sums.c): of its first output; or, where it sums
  * rows itself, of other matrices like its own. */
@@ -44,7 +44,9 @@ struct cuda_call {
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
     struct cuda_sums sums;
-    bool merged;                    /* an op before it does its work */
+    struct cuda_call *also[GROUP_MOST - 1];         /* products that it makes beside its own (groups.c) */
+    int n_also;
+    bool merged;                    /* another op does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */
 };
 

@@ -51,9 +51,32 @@ int cuda_matrix_products(struct product *out, const struct program *p, const str
 
 static bool is_int(int64_t n) { return n <= INT32_MAX; }
 
+/* Gradients of weights, one a part; true: they can be made so by Hopper's kernel at the most. */
+static bool group_of(struct small_products *out, const struct cuda_call *c)
+{
+    *out = {};
+    out->parts = 1 + c->n_also;
+    out->trans_a = true;
+    out->wide = cuda_out(c, 0)->dtype == F32;
+    out->f16 = cuda_in(c, 0)->dtype == F16;
+    for (int i = 0; i < out->parts; i++) {
+        const struct cuda_call *each = i < c->n_also ? c->also[i] : c;
+        const struct product *p = &each->plans[0]->product;
+        struct small_part *s = &out->part[i];
+        if (!is_int(p->m) || !is_int(p->n) || !is_int(p->k))
+            return false;
+        s->a = each->in[0], s->b = each->in[1], s->y = each->out[0];
+        s->m = (int)p->m, s->n = (int)p->n, s->k = (int)p->k;
+        s->a_stride = s->m, s->b_stride = s->y_stride = s->n;
+    }
+    return cuda_small_is_aligned(out);
+}
+
 bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
 {
     struct product products[CALL_PLANS];
+    if (c->n_also)
+        return group_of(out, c);
     const enum op_kind kind = c->op->kind;
     const int n = cuda_matrix_products(products, c->program, c->op);
     const bool biased = kind == OP_LINEAR_GELU || products[0].end == END_BIAS;
@@ -77,7 +100,7 @@ bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
         s->b = c->in[out->summed ? n + i : 1 + i];
         s->y = c->out[out->summed ? 0 : i];
         s->bias = biased ? in_floats(c, 1 + n + i) : NULL;
-        s->n = (int)p->n, s->k = (int)p->k;
+        s->m = out->m, s->n = (int)p->n, s->k = (int)p->k;
         s->a_stride = p->trans_a ? out->m : s->k;
         s->b_stride = p->trans_b ? s->k : s->n;
         s->y_stride = s->n;
@@ -288,10 +311,24 @@ static void linear_gelu_launch(const struct cuda_call *c)
     });
 }
 
+/* Each by its plan, to time them. */
+static void group_launch(const struct cuda_call *c)
+{
+    parts_launch(c, 1);
+    for (int i = 0; i < c->n_also; i++) {
+        struct cuda_call each = *c;
+        each.op = c->also[i]->op, each.in = c->also[i]->in, each.out = c->also[i]->out;
+        each.plans[0] = c->also[i]->plans[0];
+        parts_launch(&each, 1);
+    }
+}
+
 void cuda_matrix_launch(const struct cuda_call *c)
 {
     if (c->pieces)
         small_launch(c);
+    else if (c->n_also)
+        group_launch(c);
     else if (c->op->kind == OP_PROJECT_GRAD)
         project_grad_launch(c);
     else if (c->op->kind == OP_LINEAR_GELU)

@@ -180,13 +180,18 @@ template <typename T> static small_kernel_fn *kernel_for(const struct small_prod
 
 static bool aligned_for(const void *x, int stride) { return (uintptr_t)x % 16 == 0 && stride % CHUNK == 0; }
 
-bool cuda_small_fits(const struct small_products *p)
+bool cuda_small_is_aligned(const struct small_products *p)
 {
     for (int i = 0; i < p->parts; i++)
         if (!aligned_for(p->part[i].a, p->part[i].a_stride) || !aligned_for(p->part[i].b, p->part[i].b_stride) ||
             (uintptr_t)p->part[i].y % 16 != 0)
             return false;
-    return kernel_for<__nv_bfloat16>(p) != NULL && divide_up(p->m, TILE) <= 65535;
+    return true;
+}
+
+bool cuda_small_fits(const struct small_products *p)
+{
+    return cuda_small_is_aligned(p) && kernel_for<__nv_bfloat16>(p) != NULL && divide_up(p->m, TILE) <= 65535;
 }
 
 int64_t cuda_small_tiles(const struct small_products *p)
