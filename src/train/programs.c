@@ -115,6 +115,22 @@ enum status train_step_program(struct program **out, const struct config *c, int
     return st;
 }
 
+enum status evaluation_program(struct program **out, const struct config *c, struct error *err)
+{
+    const pass_set precision = config_pass_set(c) & (pass_set)1 << pass_find("mixed-precision");
+    struct program *p = NULL;
+    enum status st = forward_program(&p, c, (struct model_options){.batch = c->eval.batch_size, .loss = true}, NULL, err);
+    if (st == OK) {
+        p->precision = precision_of(c);
+        st = pass_optimize(p, STAGE_STEP, precision, NULL, NULL, err);
+    }
+    if (st == OK)
+        *out = p;
+    else
+        program_free(p);
+    return st;
+}
+
 static void print_program(const struct program *p, const int *places, FILE *to)
 {
     struct memory_plan plan;

@@ -33,8 +33,7 @@ static enum status open_eval(struct model_run *r, struct error *err)
     struct program *p;
     if (!r->config.eval.every.n || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
         return OK;
-    enum status st = forward_program(&p, &r->config, (struct model_options){.batch = r->config.eval.batch_size, .loss = true},
-                                     NULL, err);
+    enum status st = evaluation_program(&p, &r->config, err);
     if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
         st = evaluation_refuse(&r->config, err);
     return st;
@@ -232,6 +231,7 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
     if (st != OK)
         return st;
     double sum = 0, count = 0;
+    exec_run(r->eval, PHASE_SETUP, PHASE_SETUP);        /* parameters may have been written since, and it reads copies of them */
     for (int64_t i = 0; i < batches && st == OK && !(stop && *stop); i++) {
         const struct batch *b = loader_next(l, err);
         if (!b) {

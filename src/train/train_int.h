@@ -51,6 +51,8 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
 /* The forward program after the passes that the configuration asks for; the vocabulary is known. `places` may be NULL. */
 enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
                             struct error *err);
+/* That of a batch of evaluation, in the types that training has. */
+enum status evaluation_program(struct program **out, const struct config *c, struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
 /* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the
