@@ -41,17 +41,18 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
 }
 
 static void add_adamw(struct program *p, value_id param, const struct optimizer_settings *s, value_id lr, value_id factor,
-                      struct selected selected)
+                      const struct selected *selected)
 {
     const char *name = p->values[param].name;
     const struct shape shape = p->values[param].shape;
     const bool decays = s->decay_all || p->values[param].role == ROLE_MATRIX;
-    const bool masked = selected.mask != NO_VALUE;
+    const bool masked = selected != NULL;
     const struct op_attrs attrs = {.beta1 = s->beta1, .beta2 = s->beta2, .eps = s->eps, .weight_decay = decays ? s->weight_decay : 0,
-                                   .masked = masked, .k = masked ? selected.k : 0};
+                                   .masked = masked, .k = masked ? selected->k : 0};
     const value_id m = program_add_value(p, arena_printf(&p->arena, "adam.m.%s", name), VALUE_STATE, F32, shape);
     const value_id v = program_add_value(p, arena_printf(&p->arena, "adam.v.%s", name), VALUE_STATE, F32, shape);
-    const value_id in[] = {param, m, v, p->values[param].grad, lr, p->step, factor, selected.mask, selected.n};
+    const value_id in[] = {param, m, v, p->values[param].grad, lr, p->step, factor, masked ? selected->mask : NO_VALUE,
+                           masked ? selected->n : NO_VALUE};
     p->layer = p->values[param].layer;
     program_add_op(p, OP_ADAMW, attrs, name, masked ? 9 : 7, in);
 }
@@ -64,7 +65,8 @@ static void add_step_counter(struct program *p)
     program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "step", 1, p->step);
 }
 
-enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct selected selected, struct error *err)
+enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, const struct selected *selected,
+                       struct error *err)
 {
     begin(p, "adamw");
     const int n = p->n_values;
@@ -94,7 +96,7 @@ enum status pass_read_metrics(struct program *p, struct error *err)
 enum status pass_training_step(struct program *p, const struct optimizer_settings *s, struct error *err)
 {
     value_id factor = NO_VALUE;
-    struct selected selected = {NO_VALUE, NO_VALUE, 0};
+    struct selected selected;
     enum status st = setup_check("autodiff", err);
     if (st == OK)
         st = pass_autodiff(p, err);
@@ -105,7 +107,7 @@ enum status pass_training_step(struct program *p, const struct optimizer_setting
     if (st == OK && s->select.k)
         st = pass_select(p, &s->select, factor, &selected, err);
     if (st == OK)
-        st = pass_adamw(p, s, factor, selected, err);
+        st = pass_adamw(p, s, factor, s->select.k ? &selected : NULL, err);
     if (st == OK)
         st = pass_read_metrics(p, err);
     if (st == OK)

@@ -40,13 +40,15 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
 #define SCORE_READ "host.score.%d"  /* what the host reads of every group */
 #define SCORES_READ "host.scores"   /* of all in one, (G): pass fused-optimizer */
 struct selected {
-    value_id mask, n;               /* (G); mask is NO_VALUE where nothing is selected */
+    value_id mask, n;               /* (G) */
     int k;
 };
 enum status pass_select(struct program *p, const struct selection *s, value_id factor, struct selected *out, struct error *err);
 
-/* Appends step counter, where there is none yet, learning rate and one AdamW op per parameter. */
-enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct selected selected, struct error *err);
+/* Appends step counter, where there is none yet, learning rate and one AdamW op per parameter; of those that were selected
+ * (NULL: of all). */
+enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, const struct selected *selected,
+                       struct error *err);
 
 /* Appends host reads of loss, gradient norm and learning rate in every step: host.loss, host.norm, host.lr. The pass
  * async-metrics puts a ring (METRICS_KEPT, METRICS) in their place; row s mod METRICS_KEPT is of step s. */

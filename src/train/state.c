@@ -96,8 +96,13 @@ static json_t *sum_json(const struct loss_sum *s)
 
 static json_t *carried_json(const struct carried *c)
 {
-    return json_pack("{s:o, s:o, s:I}", "since_log", sum_json(&c->since_log), "since_epoch", sum_json(&c->since_epoch), "skipped",
-                     (json_int_t)c->skipped);
+    json_t *j = json_pack("{s:o, s:o, s:I}", "since_log", sum_json(&c->since_log), "since_epoch", sum_json(&c->since_epoch), "skipped",
+                          (json_int_t)c->skipped);
+    if (j && c->nodes && c->nodes->n && json_object_set_new(j, "nodes", node_sums_json(c->nodes))) {
+        json_decref(j);
+        j = NULL;
+    }
+    return j;
 }
 
 /* Checkpoints of earlier versions have nothing of it: zero. */
@@ -107,11 +112,13 @@ static struct loss_sum sum_of(const json_t *j)
                              json_integer_value(json_object_get(j, "finite_steps"))};
 }
 
-static struct carried carried_of(const json_t *manifest)
+static struct carried carried_of(const json_t *manifest, struct node_sums *nodes)
 {
     const json_t *j = json_object_get(manifest, "carried");
+    if (nodes)
+        node_sums_restore(nodes, json_object_get(j, "nodes"));
     return (struct carried){sum_of(json_object_get(j, "since_log")), sum_of(json_object_get(j, "since_epoch")),
-                            json_integer_value(json_object_get(j, "skipped"))};
+                            json_integer_value(json_object_get(j, "skipped")), nodes};
 }
 
 /* What a manifest holds beyond the tensors; NULL: no memory. */
@@ -226,7 +233,7 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
     if (st == OK)
         *step = ck.step;
     if (st == OK)
-        *carried = carried_of(ck.manifest);
+        *carried = carried_of(ck.manifest, carried->nodes);
     checkpoint_release(&ck);
     return st;
 }
