@@ -52,7 +52,8 @@ static struct lane_plan planned(const struct list *l, int lanes)
 static bool (*find_before(const struct lane_plan *plan))[OPS]
 {
     bool(*before)[OPS] = xcalloc(OPS, sizeof *before);
-    int last[LANES_MOST] = {-1, -1, -1, -1};
+    int last[LANES_MOST];
+    memset(last, 0xff, sizeof last);            /* all -1 */
     for (int k = 0; k < plan->n; k++) {
         const int i = plan->order[k];
         const struct lane_place *op = &plan->places[i];
