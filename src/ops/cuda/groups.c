@@ -1,6 +1,10 @@
-/* Gradients of weights that one kernel makes together (hopper.cu). Each of them is a few microseconds of which most goes by until a kernel
+/* Ops whose work one kernel does together.
+ *
+ * Gradients of weights (hopper.cu). Each of them is a few microseconds of which most goes by until a kernel
  * has begun and ended, and nobody waits for them but the end of the step: so those of a layer wait for each other, as far as memory lets
- * them. The last of a group makes all; whether that is faster is timed, or a rule (choosing.cu). */
+ * them. The last of a group makes all; whether that is faster is timed, or a rule (choosing.cu).
+ *
+ * Queries and keys that are turned one after the other, and their gradients. */
 #include "ops/cuda/products.h"
 
 static const double GROUPED_FLOPS = 3e9;        /* of each: larger ones fill a GPU by themselves */
@@ -37,7 +41,7 @@ static bool touches(const struct cuda_call *c, const void *at, size_t bytes, boo
     return !writes_only && c->beside && overlap(c->beside, value_bytes(cuda_out(c, 0)), at, bytes);
 }
 
-/* The product c can be made behind the other op as well as before it. */
+/* The work of c can be done behind the other op as well as before it. */
 static bool may_wait(const struct cuda_call *c, const struct cuda_call *other)
 {
     for (int i = 0; i < c->op->n_in; i++)
@@ -46,7 +50,13 @@ static bool may_wait(const struct cuda_call *c, const struct cuda_call *other)
     return !touches(other, c->out[0], value_bytes(cuda_out(c, 0)), false);
 }
 
-/* ---- groups ---- */
+static void let_do(struct cuda_call *c, struct cuda_call *other)
+{
+    c->also[c->n_also++] = other;
+    other->merged = true;
+}
+
+/* ---- gradients of weights ---- */
 
 struct group { int members[GROUP_MOST], n; };
 
@@ -80,10 +90,8 @@ void cuda_find_groups(struct cuda_call *calls, int n)
             continue;
         const struct group g = group_from(calls, n, i);
         struct cuda_call *last = &calls[g.members[g.n - 1]];
-        for (int j = 0; j < g.n - 1; j++) {
-            last->also[last->n_also++] = &calls[g.members[j]];
-            calls[g.members[j]].merged = true;
-        }
+        for (int j = 0; j < g.n - 1; j++)
+            let_do(last, &calls[g.members[j]]);
     }
 }
 
@@ -92,4 +100,20 @@ void cuda_dissolve_group(struct cuda_call *c)
     for (int i = 0; i < c->n_also; i++)
         c->also[i]->merged = false;
     c->n_also = 0;
+}
+
+/* ---- rope ---- */
+
+static bool turn_alike(const struct cuda_call *a, const struct cuda_call *b)
+{
+    return a->op->kind == OP_ROPE && b->op->kind == OP_ROPE && a->program == b->program && a->op->phase == b->op->phase &&
+           a->op->attrs.inverse == b->op->attrs.inverse && a->in[1] == b->in[1] && a->in[2] == b->in[2] &&
+           cuda_in(a, 0)->dtype == cuda_in(b, 0)->dtype && cuda_in(a, 0)->shape.dim[1] == cuda_in(b, 0)->shape.dim[1];
+}
+
+void cuda_pair_ropes(struct cuda_call *calls, int n)
+{
+    for (int i = 0; i + 1 < n; i++)
+        if (!calls[i].merged && !calls[i].n_also && turn_alike(&calls[i], &calls[i + 1]) && may_wait(&calls[i], &calls[i + 1]))
+            let_do(&calls[i + 1], &calls[i]);
 }

@@ -53,7 +53,9 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2 + 2 * SUMS_MOST) + (size_t)m->p->calls[i].n_also * 3;
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2 + 2 * SUMS_MOST);
+        for (int j = 0; j < m->p->calls[i].n_also; j++)
+            touches += (size_t)m->p->calls[i].also[j]->op->n_in + (size_t)m->p->calls[i].also[j]->op->n_out;
     }
     m->out->pieces = calloc(pieces + 1, sizeof *m->out->pieces);
     m->out->list = calloc(pieces + 1, sizeof *m->out->list);
@@ -80,15 +82,15 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
             out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
     }
     for (int i = 0; i < call->n_also; i++) {
-        const struct cuda_call *also = call->also[i];
-        out[n++] = cuda_touch_in(also, 0);
-        out[n++] = cuda_touch_in(also, 1);
-        out[n++] = (struct lane_touch){also->out[0], value_bytes(cuda_out(also, 0)), true};
+        for (int j = 0; j < call->also[i]->op->n_in; j++)
+            out[n++] = cuda_touch_in(call->also[i], j);
+        for (int j = 0; j < call->also[i]->op->n_out; j++)
+            out[n++] = (struct lane_touch){call->also[i]->out[j], value_bytes(cuda_out(call->also[i], j)), true};
     }
     return n;
 }
 
-/* Products that are made together take about a third of their time. */
+/* What is done together takes about a third of its time. */
 static double guess_us(const struct maker *m, int op)
 {
     double us = lanes_guess_us(m->p->ops[op].program, m->p->ops[op].op);

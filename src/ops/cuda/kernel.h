@@ -44,7 +44,7 @@ struct cuda_call {
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
     struct cuda_sums sums;
-    struct cuda_call *also[GROUP_MOST - 1];         /* products that it makes beside its own (groups.c) */
+    struct cuda_call *also[GROUP_MOST - 1];         /* whose work it does beside its own (groups.c) */
     int n_also;
     bool merged;                    /* another op does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */

@@ -74,15 +74,18 @@ static void rope_table_launch(const struct cuda_call *c)
 struct turns {
     const float *cosine, *sine;     /* (seq, half) */
     int64_t seq, half;
-    int64_t packs, row;             /* of all, and of one row */
     float sign;                     /* -1 turns back */
+    struct { void *y; const void *x; int64_t packs, row; } part[2];         /* packs: of all, and of one row */
 };
 
-/* x (B, T, pairs, 2); a thread turns the pairs of a pack, P / 2 of them. */
-template <typename T, int P> static __global__ void rope(T *y, const T *x, const struct turns t)
+/* x (B, T, pairs, 2); a thread turns the pairs of a pack, P / 2 of them. One or two such tensors, which blockIdx.y tells apart. */
+template <typename T, int P> static __global__ void rope(const __grid_constant__ struct turns t)
 {
-    EACH(i, t.packs) {
-        const int64_t row = quotient(i, t.row), j = i - row * t.row;
+    T *y = (T *)t.part[blockIdx.y].y;
+    const T *x = (const T *)t.part[blockIdx.y].x;
+    const int64_t packs = t.part[blockIdx.y].packs, packs_of_row = t.part[blockIdx.y].row;
+    EACH(i, packs) {
+        const int64_t row = quotient(i, packs_of_row), j = i - row * packs_of_row;
         const int64_t at = modulo(row, t.seq) * t.half + modulo(j * (P / 2), t.half);
         float v[P], co[P / 2], si[P / 2], to[P];
         load_pack<P>(v, x + i * P);
@@ -100,18 +103,30 @@ template <typename T, int P> static __global__ void rope(T *y, const T *x, const
 
 template <typename T, int P> static void launch_rope(const struct cuda_call *c, struct turns t)
 {
-    const int64_t width = cuda_in(c, 0)->shape.dim[2];
-    t.row = width / P;
-    t.packs = in_count(c, 0) / P;
-    const unsigned threads = threads_at_once(t.packs);
-    rope<T, P><<<blocks_at_once(t.packs, threads), threads, 0, c->stream>>>((T *)c->out[0], (const T *)c->in[0], t);
+    const unsigned parts = c->n_also ? 2 : 1;
+    int64_t most = 0;
+    for (unsigned i = 0; i < parts; i++) {
+        const struct cuda_call *each = i ? c->also[0] : c;
+        t.part[i] = {each->out[0], each->in[0], in_count(each, 0) / P, cuda_in(each, 0)->shape.dim[2] / P};
+        most = at_least(most, t.part[i].packs);
+    }
+    const unsigned threads = threads_at_once(most);
+    rope<T, P><<<dim3(blocks_at_once(most, threads), parts), threads, 0, c->stream>>>(t);
+}
+
+static bool is_wide(const struct cuda_call *c)
+{
+    return is_aligned(c->in[0], 16) && is_aligned(c->out[0], 16) && is_aligned(c->in[1], 16) && is_aligned(c->in[2], 16);
 }
 
 static void rope_launch(const struct cuda_call *c)
 {
     const int64_t half = shape_last(cuda_in(c, 1)->shape);
-    const struct turns t = {in_floats(c, 1), in_floats(c, 2), cuda_in(c, 0)->shape.dim[1], half, 0, 0, c->op->attrs.inverse ? -1.0f : 1.0f};
-    const bool wide = is_aligned(c->in[0], 16) && is_aligned(c->out[0], 16) && is_aligned(c->in[1], 16) && is_aligned(c->in[2], 16);
+    struct turns t = {};
+    t.cosine = in_floats(c, 1), t.sine = in_floats(c, 2);
+    t.seq = cuda_in(c, 0)->shape.dim[1], t.half = half;
+    t.sign = c->op->attrs.inverse ? -1.0f : 1.0f;
+    const bool wide = is_wide(c) && (!c->n_also || is_wide(c->also[0]));
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
         using T = decltype(zero);
         constexpr int P = 16 / (int)sizeof(T);

@@ -78,6 +78,7 @@ extern const struct cuda_kernel cuda_gelu_sweep;        /* elementwise.cu: du = 
 /* groups.c: gradients of weights of which the last makes all. Each is one by itself again where that is faster. */
 void cuda_find_groups(struct cuda_call *calls, int n);
 void cuda_dissolve_group(struct cuda_call *c);
+void cuda_pair_ropes(struct cuda_call *calls, int n);   /* two that follow each other: the second turns both */
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);
