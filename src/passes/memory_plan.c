@@ -3,7 +3,7 @@
  * 1. Lifetimes: from the op that writes a value to the last op that reads it.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
  * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime, and for as many ops more as
- *    the program wants memory to linger. */
+ *    the program wants memory to linger. Sums of squares have theirs from the beginning then. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +121,12 @@ static int kept_until(const struct planner *w, const struct buffer *b)
     return last < w->p->n_ops ? last : w->p->n_ops;
 }
 
+/* Squares are summed up as gradients come, where ops need not run in their order: what is for them is nobody else's before. */
+static int kept_from(const struct planner *w, const struct buffer *b)
+{
+    return w->p->linger && w->p->ops[b->first].kind == OP_SUM_SQUARES ? 0 : b->first;
+}
+
 static size_t place(struct planner *w)
 {
     struct placement *placed = placement_new(w->p->n_ops + 1);          /* what is kept lives until after the last op */
@@ -128,7 +134,7 @@ static size_t place(struct planner *w)
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
-        b->offset = placement_add(placed, b->first, kept_until(w, b), b->bytes);
+        b->offset = placement_add(placed, kept_from(w, b), kept_until(w, b), b->bytes);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
     }

@@ -161,6 +161,27 @@ static void test_lingering(void **state)
     program_free(p);
 }
 
+/* Squares may be summed up long before their op's turn where memory lingers: nothing else is where they go until then. */
+static void test_squares_have_their_own(void **state)
+{
+    (void)state;
+    const struct op_attrs none = {0};
+    for (int linger = 0; linger <= 1; linger++) {
+        struct memory_plan plan;
+        struct program *p = program_new("squares");
+        const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)4, (int64_t)4));
+        const value_id a = program_emit(p, OP_MATMUL, none, "a", 2, x, x), b = program_emit(p, OP_MATMUL, none, "b", 2, a, x);
+        const value_id c = program_emit(p, OP_MATMUL, none, "c", 2, b, x), d = program_emit(p, OP_MATMUL, none, "d", 2, c, x);
+        const value_id squares = program_emit(p, OP_SUM_SQUARES, none, "squares", 1, d);
+        p->linger = linger;
+        pass_memory_plan(p, &plan);
+        assert_true((overlap(p, &plan, squares, a) || overlap(p, &plan, squares, b) || overlap(p, &plan, squares, c)) == !linger);
+        assert_false(overlap(p, &plan, squares, d));
+        memory_plan_release(&plan);
+        program_free(p);
+    }
+}
+
 /* x -> a -> b -> c: an in-place chain needs one buffer; a value that is read again later keeps its own. */
 static void test_small_plans(void **state)
 {
@@ -395,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_gradients_without_an_optimizer),
         cmocka_unit_test(test_lingering),
+        cmocka_unit_test(test_squares_have_their_own),
         cmocka_unit_test(test_small_plans),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_value_read_twice),
