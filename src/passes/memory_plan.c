@@ -3,7 +3,8 @@
  * 1. Lifetimes: from the op that writes a value to the last op that reads it.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
  * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime, and for as many ops more as
- *    the program wants memory to linger. Sums of squares have theirs from the beginning then. */
+ *    the program wants memory to linger. Sums of squares have theirs from the beginning then, and what an op of several products makes of one
+ *    input, or adds up, lies in one piece, part by part: one call can make parts that lie evenly apart. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@ struct planner {
     const struct program *p;
     int *first, *last;          /* per value; first -1: never written, needs no memory */
     value_id *owner;            /* per value: the buffer that it lives in */
+    value_id *lead;             /* per owner: the one whose buffer has room for it, too; NO_VALUE: none */
+    size_t *behind;             /* per owner: so far behind the lead's first byte */
     struct buffer *buffers;
     int n;
 };
@@ -85,6 +88,56 @@ static value_id reusable_input(const struct planner *w, int i)
     return NO_VALUE;
 }
 
+/* ---- parts in one piece ---- */
+
+enum { PARTS_MOST = 8 };
+
+/* Of an op of several products: the buffers of its parts, where they are alike and no others' parts. Returns how many, or 0. */
+static int list_parts(const struct planner *w, const struct op *op, const int *at, int parts[PARTS_MOST])
+{
+    const value_id *list = op->kind == OP_PROJECT ? op->out : op->in;
+    const int n = op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD ? op->attrs.parts : 0;
+    for (int i = 0; i < n && n <= PARTS_MOST; i++) {
+        const value_id owner = planned(w, list[i]) ? w->owner[list[i]] : NO_VALUE;
+        if (owner == NO_VALUE || w->lead[owner] != NO_VALUE || value_bytes(&w->p->values[list[i]]) != value_bytes(&w->p->values[list[0]]))
+            return 0;
+        parts[i] = at[owner];
+        for (int j = 0; j < i; j++)
+            if (parts[j] == parts[i])
+                return 0;
+        if (w->buffers[parts[i]].bytes != w->buffers[parts[0]].bytes)
+            return 0;
+    }
+    return n <= PARTS_MOST ? n : 0;
+}
+
+/* The first one's buffer becomes that of all; the others have no bytes of their own. */
+static void join_parts(struct planner *w, const int *parts, int n)
+{
+    struct buffer *all = &w->buffers[parts[0]];
+    const size_t each = all->bytes;
+    w->lead[all->owner] = all->owner;
+    for (int i = 1; i < n; i++) {
+        struct buffer *b = &w->buffers[parts[i]];
+        w->lead[b->owner] = all->owner;
+        w->behind[b->owner] = (size_t)i * each;
+        all->bytes += each;
+        all->first = b->first < all->first ? b->first : all->first;
+        all->last = b->last > all->last ? b->last : all->last;
+        b->bytes = 0;
+    }
+}
+
+static void join_all_parts(struct planner *w, const int *at)
+{
+    for (int i = 0; i < w->p->n_ops && w->p->linger; i++) {
+        int parts[PARTS_MOST];
+        const int n = list_parts(w, &w->p->ops[i], at, parts);
+        if (n > 1)
+            join_parts(w, parts, n);
+    }
+}
+
 static void form_buffers(struct planner *w)
 {
     const struct program *p = w->p;
@@ -103,6 +156,7 @@ static void form_buffers(struct planner *w)
                 w->buffers[at[w->owner[v]]].last = w->last[v];
             }
         }
+    join_all_parts(w, at);
     free(at);
 }
 
@@ -134,6 +188,8 @@ static size_t place(struct planner *w)
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
+        if (b->bytes == 0)
+            continue;
         b->offset = placement_add(placed, kept_from(w, b), kept_until(w, b), b->bytes);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
@@ -147,6 +203,9 @@ static void fill_plan(const struct planner *w, struct memory_plan *plan)
     size_t *offset_of = xcalloc((size_t)w->p->n_values, sizeof *offset_of);
     for (int i = 0; i < w->n; i++)
         offset_of[w->buffers[i].owner] = w->buffers[i].offset;
+    for (int v = 0; v < w->p->n_values; v++)
+        if (w->lead[v] != NO_VALUE && w->lead[v] != v)
+            offset_of[v] = offset_of[w->lead[v]] + w->behind[v];
     for (int v = 0; v < w->p->n_values; v++) {
         plan->offset[v] = planned(w, v) ? offset_of[w->owner[v]] : SIZE_MAX;
         if (planned(w, v))
@@ -159,7 +218,9 @@ static struct planner planner_make(const struct program *p)
 {
     const size_t n = (size_t)p->n_values;
     struct planner w = {.p = p, .first = xcalloc(n, sizeof(int)), .last = xcalloc(n, sizeof(int)),
-                        .owner = xcalloc(n, sizeof(value_id)), .buffers = xcalloc(n, sizeof(struct buffer))};
+                        .owner = xcalloc(n, sizeof(value_id)), .lead = xcalloc(n, sizeof(value_id)), .behind = xcalloc(n, sizeof(size_t)),
+                        .buffers = xcalloc(n, sizeof(struct buffer))};
+    memset(w.lead, 0xff, n * sizeof *w.lead);           /* all NO_VALUE */
     find_lifetimes(&w);
     form_buffers(&w);
     return w;
@@ -170,6 +231,8 @@ static void planner_release(struct planner *w)
     free(w->first);
     free(w->last);
     free(w->owner);
+    free(w->lead);
+    free(w->behind);
     free(w->buffers);
 }
 

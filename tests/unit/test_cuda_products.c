@@ -88,6 +88,65 @@ static void test_hopper_products(void **state)
         check_case(&hopper_cases[i], typings[i % 3], is_hopper() ? "hopper" : "cublaslt");
 }
 
+/* ---- parts that lie evenly apart in memory: one call makes all of them ---- */
+
+static const struct op_case even_cases[] = {
+    {OP_PROJECT, {.parts = 2}, {X(1200, 520), X(264, 520), X(264, 520)}},
+    {OP_PROJECT, {.parts = 3}, {X(5, 200, 512), X(256, 512), X(256, 512), X(256, 512), X(256), X(256), X(256)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(1200, 264), X(1200, 264), X(264, 520), X(264, 520)}},
+    {OP_PROJECT_GRAD, {.parts = 3}, {X(2, 500, 256), X(2, 500, 256), X(2, 500, 256), X(256, 512), X(256, 512), X(256, 512)}},
+};
+
+/* Gives these values memory in one block, with a gap behind each. The caller frees it. */
+static void *lay_evenly(struct bound *b, const value_id *values, int n, size_t *bytes)
+{
+    const size_t each = value_bytes(&b->program->values[values[0]]) + 256;
+    char *block = gpu_alloc(b->backend, *bytes = each * (size_t)n);
+    for (int i = 0; i < n; i++)
+        b->memory[values[i]] = block + (size_t)i * each;
+    return block;
+}
+
+static struct plain run_evenly(struct program *p, const struct op_case *c)
+{
+    struct plain x = filled(p, c, (struct variant){gpu, -1, false});
+    const struct op *op = &p->ops[0];
+    const int n = op->attrs.parts;
+    struct bound b;
+    size_t bytes[2];
+    bind(&b, gpu, p);
+    void *blocks[2] = {lay_evenly(&b, op->kind == OP_PROJECT ? op->in + 1 : op->in, n, &bytes[0]),
+                       lay_evenly(&b, op->kind == OP_PROJECT ? op->out : op->in + n, n, &bytes[1])};
+    struct prepared *prepared = prepare(&b, 0, 1);
+    assert_string_equal(gpu->about(prepared, 0).kernel, "together");
+    write_all(&b, &x);
+    gpu_run(gpu, prepared, 1);
+    for (int i = 0; i < op->n_out; i++)
+        gpu_read(gpu, x.memory[op->out[i]], b.memory[op->out[i]], value_bytes(&p->values[op->out[i]]));
+    gpu->release(gpu, prepared);
+    for (int i = 0; i < 2; i++)
+        gpu->free_memory(gpu, blocks[i], bytes[i]);
+    unbind(&b);
+    return x;
+}
+
+static void test_parts_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct typing typings[] = {{BF16, "noa"}, {F16, "noa"}};
+    for (size_t i = 0; i < sizeof even_cases / sizeof *even_cases; i++)
+        for (size_t k = 0; k < sizeof typings / sizeof *typings; k++) {
+            const struct op_case *c = &even_cases[i];
+            struct program *p = program_of_typed_case(c, typings[k]);
+            struct plain should = on_reference(p, c, false), is = run_evenly(p, c);
+            compare(c, (struct variant){gpu, -1, false}, &is, &should, within);
+            plain_release(&should);
+            plain_release(&is);
+            program_free(p);
+        }
+}
+
 /* ---- ops that do the work of others ---- */
 
 struct size { int64_t rows, width, inner; };
@@ -362,7 +421,7 @@ static void test_ropes_together(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products), cmocka_unit_test(test_parts_together),
                                        cmocka_unit_test(test_gelu_at_the_end), cmocka_unit_test(test_sums_on_the_way),
                                        cmocka_unit_test(test_small_sums_stay), cmocka_unit_test(test_weight_gradients_together),
                                        cmocka_unit_test(test_ropes_together)};

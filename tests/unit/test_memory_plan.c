@@ -182,6 +182,32 @@ static void test_squares_have_their_own(void **state)
     }
 }
 
+/* What one op makes of one input lies part behind part where memory lingers, however long each of them lives. */
+static void test_parts_in_one_piece(void **state)
+{
+    (void)state;
+    const struct op_attrs none = {0};
+    for (int linger = 0; linger <= 1; linger++) {
+        struct memory_plan plan;
+        struct program *p = program_new("parts");
+        const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)4, (int64_t)4));
+        const value_id early = program_emit(p, OP_MATMUL, none, "early", 2, x, x);
+        const value_id in[] = {program_emit(p, OP_MATMUL, none, "a", 2, early, x), x, x, x};
+        const int at = program_add_op(p, OP_PROJECT, (struct op_attrs){.parts = 3}, "parts", 4, in);
+        const value_id *out = p->ops[at].out;
+        program_emit(p, OP_MATMUL, none, "b", 2, out[0], early);
+        program_emit(p, OP_MATMUL, none, "c", 2, out[2], out[1]);
+        p->linger = linger;
+        pass_memory_plan(p, &plan);
+        for (int i = 1; i < 3; i++) {
+            assert_false(overlap(p, &plan, out[i], out[0]) || overlap(p, &plan, out[i], early) || overlap(p, &plan, out[i], in[0]));
+            assert_true(!linger || plan.offset[out[i]] == plan.offset[out[0]] + (size_t)i * 64);
+        }
+        memory_plan_release(&plan);
+        program_free(p);
+    }
+}
+
 /* x -> a -> b -> c: an in-place chain needs one buffer; a value that is read again later keeps its own. */
 static void test_small_plans(void **state)
 {
@@ -417,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_gradients_without_an_optimizer),
         cmocka_unit_test(test_lingering),
         cmocka_unit_test(test_squares_have_their_own),
+        cmocka_unit_test(test_parts_in_one_piece),
         cmocka_unit_test(test_small_plans),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_value_read_twice),

@@ -37,14 +37,17 @@ int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products
 
 /* ---- ops of several products, or with something behind them: by plans, or by one kernel ---- */
 
-enum { HOPPER_FIRST = SMALL_WAYS + 1, VARIANTS = HOPPER_FIRST + HOPPER_WAYS };
+enum { HOPPER_FIRST = SMALL_WAYS + 1, TOGETHER = HOPPER_FIRST + HOPPER_WAYS, VARIANTS };
 static const char *const variants[VARIANTS + 1] = {
     "plans", "small", "small by 2", "small by 4", "small by 8", "small by 16", "small by 32", "small by 64", "hopper 64", "hopper 128",
-    "hopper 192", "hopper 64 by 2", "hopper 128 by 2", "hopper 192 by 2", "hopper 64 by 4", "hopper 128 by 4", "hopper 192 by 4", NULL};
+    "hopper 192", "hopper 64 by 2", "hopper 128 by 2", "hopper 192 by 2", "hopper 64 by 4", "hopper 128 by 4", "hopper 192 by 4", "together", NULL};
 
 static void use_variant(struct cuda_call *c, int variant)
 {
-    const int way = variant - HOPPER_FIRST;
+    const int way = variant == TOGETHER ? -1 : variant - HOPPER_FIRST;
+    c->at_once = variant == TOGETHER;
+    if (c->at_once)
+        variant = 0;
     c->width = way < 0 ? 0 : 64 * (1 + way % 3);
     c->pieces = way >= 0 ? 1 << way / 3 : variant ? 1 << (variant - 1) : 0;
 }
@@ -90,6 +93,8 @@ static struct options options_of(const struct cuda_backend *b, const struct cuda
     const int small = c->n_also ? 0 : cuda_small_ways(b, p, flops);
     for (int i = 0; i <= small; i++)
         o.variant[o.n++] = i;
+    if (cuda_may_together(c))
+        o.variant[o.n++] = TOGETHER;
     if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops <= TRIED_FLOPS && cuda_hopper_fits(p))
         for (int way = 0; way < HOPPER_WAYS && fewest_steps(p) >= 1 << way / 3; way++)
             o.variant[o.n++] = HOPPER_FIRST + way;
@@ -115,7 +120,7 @@ static int hopper_by_rule(const struct options *o, const struct small_products *
 {
     int best = -1;
     int64_t least = 0;
-    for (int i = HOPPER_FIRST; i < VARIANTS && p->parts > 1 && flops > RULE_FLOPS && has_option(o, i); i++) {
+    for (int i = HOPPER_FIRST; i < TOGETHER && p->parts > 1 && flops > RULE_FLOPS && has_option(o, i); i++) {
         struct cuda_call c = {};
         use_variant(&c, i);
         const int64_t cost = hopper_cost(p, c.width, c.pieces);
@@ -128,6 +133,8 @@ static int hopper_by_rule(const struct options *o, const struct small_products *
 static int variant_by_rule(const struct cuda_backend *b, const struct options *o, const struct cuda_call *c, const struct small_products *p)
 {
     const int hopper = hopper_by_rule(o, p, flops_of(c));
+    if (has_option(o, TOGETHER) && flops_of(c) > RULE_FLOPS)
+        return TOGETHER;
     return hopper >= 0 ? hopper : c->n_also ? 0 : 1 + cuda_small_by_rule(b, p, flops_of(c));
 }
 
@@ -146,7 +153,7 @@ static int add_inputs(const struct cuda_call *c, char *key, int n)
     return n;
 }
 
-/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16", of a group with the inputs of all. False: it would be too long. */
+/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16, evenly apart", of a group with the inputs of all. False: it would be too long. */
 static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, char key[CHOICE_KEY_MOST])
 {
     const struct op_attrs *a = &c->op->attrs;
@@ -157,7 +164,8 @@ static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, c
         n = add_inputs(c->also[i], key, n);
     n = add_inputs(c, key, n);
     if (n < CHOICE_KEY_MOST)
-        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s", dtype_name(cuda_out(c, 0)->dtype));
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s%s", dtype_name(cuda_out(c, 0)->dtype),
+                      cuda_may_together(c) ? ", evenly apart" : "");
     return n < CHOICE_KEY_MOST;
 }
 

@@ -73,7 +73,7 @@ static void close_side(struct cuda_side *s)
 
 /* ---- the backend ---- */
 
-enum { LANES = 2 };                 /* of a graph, where nothing else is said */
+enum { LANES = 4 };                 /* of a graph, where nothing else is said */
 
 static void cuda_free(struct backend *base)
 {

@@ -40,6 +40,8 @@ struct cuda_call {
     void *workspace;                /* of that stream: where cuBLAS puts sums of parts */
     size_t workspace_bytes;
     struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
+    struct cuda_plan *together;     /* all of them as one call; NULL: it is not to be had */
+    bool at_once;                   /* they are done so (together.cu) */
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */

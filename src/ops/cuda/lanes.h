@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 
-enum { LANES_MOST = 8 };
+enum { LANES_MOST = 4 };
 /* An item that needs more scratch than this stays in lane 0: every other lane has scratch of its own, and not more than this. */
 #define LANE_SCRATCH ((size_t)64 << 20)
 

@@ -126,6 +126,7 @@ static void small_launch(const struct cuda_call *c)
 
 struct matrix_room {
     float *wide;                    /* (m, n) of the largest; NULL: results go where they belong */
+    void *together;                 /* what together.cu wants */
     void *biases[PARTS_MOST];       /* in the type of the results; NULL: they are it already, or there are none */
     size_t bytes;
 };
@@ -150,6 +151,7 @@ static struct matrix_room matrix_room(const struct program *p, const struct op *
     for (int i = 0; i < n && i < PARTS_MOST; i++)
         if ((products[i].end == END_BIAS || op->kind == OP_LINEAR_GELU) && products[i].result != F32)
             r.biases[i] = cut(&r, scratch, (size_t)products[i].n * dtype_size(products[i].result));
+    r.together = cut(&r, scratch, cuda_together_scratch(p, op));
     return r;
 }
 
@@ -171,6 +173,8 @@ template <typename T> static __global__ void cast_biases(const __grid_constant__
         ((T *)c.to[part])[i] = from_float<T>(c.from[part][i]);
 }
 
+static const struct cuda_plan *plan_for(const struct cuda_call *c, int part) { return c->at_once ? c->together : c->plans[part]; }
+
 /* Makes those narrow that the plans of the call want so; `first` is the input where they begin. */
 static void cast_biases_launch(const struct cuda_call *c, const struct matrix_room *r, int parts, int first)
 {
@@ -178,7 +182,7 @@ static void cast_biases_launch(const struct cuda_call *c, const struct matrix_ro
     int n = 0;
     int64_t most = 0;
     for (int i = 0; i < parts; i++)
-        if (r->biases[i] && c->plans[i]->adds_bias && !c->plans[i]->wide_bias) {
+        if (r->biases[i] && plan_for(c, i)->adds_bias && !plan_for(c, i)->wide_bias) {
             casts.from[n] = in_floats(c, first + i);
             casts.to[n] = r->biases[i];
             casts.n[n++] = c->plans[i]->product.n;
@@ -323,9 +327,19 @@ static void group_launch(const struct cuda_call *c)
     }
 }
 
+/* Biases lie evenly apart in scratch, where they are made narrow; as they are they do not. */
+static void at_once_launch(const struct cuda_call *c)
+{
+    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    cast_biases_launch(c, &r, c->op->attrs.parts, 1 + c->op->attrs.parts);
+    cuda_together_launch(c, r.together, r.biases[0], r.biases[0] ? (int64_t)(((char *)r.biases[1] - (char *)r.biases[0]) / 2) : 0);
+}
+
 void cuda_matrix_launch(const struct cuda_call *c)
 {
-    if (c->pieces)
+    if (c->at_once)
+        at_once_launch(c);
+    else if (c->pieces)
         small_launch(c);
     else if (c->n_also)
         group_launch(c);

@@ -20,6 +20,8 @@ static enum status plan_all(struct cuda_backend *b, struct prepared *p, struct e
         const int wanted = products_of(products, c);
         for (int j = 0; j < wanted && st == OK; j++)
             st = cuda_plan_product(b, &c->plans[j], &products[j], c->op->timed, err);
+        if (st == OK && wanted > 1)
+            st = cuda_plan_together(b, c, products, wanted, err);
     }
     return st;
 }
@@ -45,6 +47,8 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
 double cuda_saves_us(const struct cuda_call *c)
 {
     double sum = c->saves_us;
+    if (c->at_once)
+        return sum + c->together->saves_us;
     if (c->pieces)
         return sum;
     for (int i = 0; i < CALL_PLANS && c->plans[i]; i++)

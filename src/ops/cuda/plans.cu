@@ -10,7 +10,7 @@ static bool product_equal(const struct product *x, const struct product *y)
 {
     return x->m == y->m && x->n == y->n && x->k == y->k && x->a_stride == y->a_stride && x->b_stride == y->b_stride &&
            x->y_stride == y->y_stride && x->trans_a == y->trans_a && x->trans_b == y->trans_b && x->end == y->end &&
-           x->tf32 == y->tf32 && x->operands == y->operands && x->result == y->result;
+           x->tf32 == y->tf32 && x->operands == y->operands && x->result == y->result && x->batch == y->batch;
 }
 
 static struct product filled_in(struct product p)
@@ -26,6 +26,27 @@ static struct product filled_in(struct product p)
 static cublasComputeType_t compute_of(const struct product *p)
 {
     return p->operands == F32 && p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+/* How many matrices there are, and how many elements lie from one to the next. */
+static cublasStatus_t set_batch(cublasLtMatrixLayout_t matrix, int32_t batch, int64_t apart)
+{
+    const cublasStatus_t s = cublasLtMatrixLayoutSetAttribute(matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+    return s != CUBLAS_STATUS_SUCCESS
+               ? s
+               : cublasLtMatrixLayoutSetAttribute(matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+}
+
+static cublasStatus_t set_batches(struct cuda_plan *plan, const struct product_apart *apart)
+{
+    cublasStatus_t s = set_batch(plan->a, plan->product.batch, apart->a);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = set_batch(plan->b, plan->product.batch, apart->b);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = set_batch(plan->y, plan->product.batch, apart->y);
+    return s == CUBLAS_STATUS_SUCCESS && plan->adds_bias
+               ? cublasLtMatmulDescSetAttribute(plan->how, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &apart->bias, sizeof apart->bias)
+               : s;
 }
 
 static cublasStatus_t describe(struct cuda_plan *plan)
@@ -44,6 +65,10 @@ static cublasStatus_t describe(struct cuda_plan *plan)
         s = cublasLtMatrixLayoutCreate(&plan->a, in, p->trans_a ? p->m : p->k, p->trans_a ? p->k : p->m, p->a_stride);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatrixLayoutCreate(&plan->y, out, p->n, p->m, p->y_stride);
+    if (s == CUBLAS_STATUS_SUCCESS && p->batch > 1) {   /* how far apart they really lie is told with each call */
+        const struct product_apart dense = {0, (p->trans_b ? p->n : p->k) * p->b_stride, p->m * p->y_stride, p->n};
+        s = set_batches(plan, &dense);
+    }
     return s;
 }
 
@@ -164,7 +189,7 @@ static void add_small_ways(struct cuda_backend *b, struct cuda_plan *plan)
     const struct product *p = &plan->product;
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     const struct small_products s = as_small(p, {});
-    if (p->operands == F32 || (p->end != END_PLAIN && p->end != END_TIMES) || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
+    if (p->batch > 1 || p->operands == F32 || (p->end != END_PLAIN && p->end != END_TIMES) || p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
         return;
     plan->small_ways = cuda_small_ways(b, &s, flops);
     const int way = cuda_small_by_rule(b, &s, flops);
@@ -236,7 +261,7 @@ static cublasStatus_t by_plain_cublas(const struct cuda_call *c, const struct pr
 {
     const float one = 1, beta = m->add;
     const cudaDataType_t type = cuda_type(p->operands);
-    if (p->end != END_PLAIN && p->end != END_BIAS)
+    if (p->batch > 1 || (p->end != END_PLAIN && p->end != END_BIAS))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     return cublasGemmEx_64(c->blas, p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one,
                            m->b, type, p->b_stride, m->a, type, p->a_stride, &beta, m->y, cuda_type(p->result), p->y_stride, compute_of(p),
@@ -266,5 +291,13 @@ void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, struct produc
         return;
     }
     if ((p->n_ways ? by_plan(c, p, &m) : by_plain_cublas(c, &p->product, &m)) != CUBLAS_STATUS_SUCCESS)
+        refuse(c);
+}
+
+void cuda_multiply_batch(const struct cuda_call *c, struct cuda_plan *p, struct product_memory m, struct product_apart apart)
+{
+    if (set_batches(p, &apart) == CUBLAS_STATUS_SUCCESS)
+        cuda_multiply(c, p, m);
+    else
         refuse(c);
 }

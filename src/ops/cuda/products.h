@@ -28,6 +28,7 @@ struct product {
     enum product_end end;
     bool tf32;                      /* f32 operands may be rounded to it */
     enum dtype operands, result;    /* result: F32, or as the operands are */
+    int32_t batch;                  /* so many of them in one call, evenly apart in memory; 0: one */
 };
 
 enum { PLAN_WAYS = 8 };
@@ -58,6 +59,9 @@ struct product_memory {
     bool add;                       /* to what is in y: beta is 1 */
 };
 void cuda_multiply(const struct cuda_call *c, struct cuda_plan *p, struct product_memory m);
+/* A batch: elements from one to the next, none of them below 0. */
+struct product_apart { int64_t a, b, y, bias; };
+void cuda_multiply_batch(const struct cuda_call *c, struct cuda_plan *p, struct product_memory m, struct product_apart apart);
 void cuda_free_plans(struct cuda_backend *b);
 
 static inline bool cuda_plan_is_small(const struct cuda_plan *p) { return p->small_ways > 0 && p->way >= p->n_ways; }
@@ -70,6 +74,12 @@ bool cuda_is_small(const struct cuda_call *c);          /* done by the kernel fo
 /* Which products an op has: matrix.cu and head.cu. At most CALL_PLANS. */
 int cuda_matrix_products(struct product *out, const struct program *p, const struct op *op);
 int cuda_loss_products(struct product *out, const struct program *p, const struct op *op);
+
+/* together.cu: products of an op as one call. */
+enum status cuda_plan_together(struct cuda_backend *b, struct cuda_call *c, const struct product *products, int n, struct error *err);
+bool cuda_may_together(const struct cuda_call *c);      /* its memory lies so */
+size_t cuda_together_scratch(const struct program *p, const struct op *op);
+void cuda_together_launch(const struct cuda_call *c, void *scratch, const void *bias, int64_t bias_apart);
 
 /* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where that is faster. */
 enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *p, struct error *err);

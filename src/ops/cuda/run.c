@@ -83,7 +83,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    const char *name = c->merged ? "merged" : c->width ? "hopper" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
+    const char *name = c->merged ? "merged" : c->at_once ? "together" : c->width ? "hopper" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
     return (struct prepared_op){name, cuda_saves_us(c), p->occupancy ? p->occupancy[i] : 0};
 }
 

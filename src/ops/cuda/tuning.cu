@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/small.cuh"
@@ -34,16 +35,26 @@ static size_t a_bytes(const struct product *p) { return matrix_bytes(p->trans_a 
 static size_t b_bytes(const struct product *p) { return matrix_bytes(p->trans_b ? p->n : p->k, p->b_stride, p->operands); }
 static size_t y_bytes(const struct product *p) { return matrix_bytes(p->m, p->y_stride, p->result); }
 static size_t bias_bytes(const struct product *p) { return matrix_bytes(1, p->n, F32); }
-static size_t product_bytes(const struct product *p) { return a_bytes(p) + b_bytes(p) + 2 * y_bytes(p) + bias_bytes(p); }
+static size_t product_bytes(const struct product *p)
+{
+    const size_t batch = (size_t)at_least(1, p->batch);
+    return batch * (a_bytes(p) + b_bytes(p) + 2 * y_bytes(p) + bias_bytes(p));
+}
 
 static void run_way(struct bench *b, struct cuda_plan *plan, int way)
 {
     const struct product *p = &plan->product;
     struct product_memory m = {};
-    char *bias = b->memory, *x = bias + bias_bytes(p), *w = x + a_bytes(p), *y = w + b_bytes(p);
-    m.y = y, m.a = x, m.b = w, m.bias = bias, m.beside = y + y_bytes(p);
+    const size_t batch = (size_t)at_least(1, p->batch);
+    char *bias = b->memory, *x = bias + batch * bias_bytes(p), *w = x + batch * a_bytes(p), *y = w + batch * b_bytes(p);
+    m.y = y, m.a = x, m.b = w, m.bias = bias, m.beside = y + batch * y_bytes(p);
+    const struct product_apart apart = {(int64_t)(a_bytes(p) / dtype_size(p->operands)), (int64_t)(b_bytes(p) / dtype_size(p->operands)),
+                                        (int64_t)(y_bytes(p) / dtype_size(p->result)), (int64_t)(bias_bytes(p) / sizeof(float))};
     plan->way = way;
-    cuda_multiply(&b->call, plan, m);
+    if (p->batch > 1)
+        cuda_multiply_batch(&b->call, plan, m, apart);
+    else
+        cuda_multiply(&b->call, plan, m);
 }
 
 static const char *const way_names[PLAN_WAYS + SMALL_WAYS + 1] = {
@@ -106,6 +117,8 @@ static void write_key(const struct cuda_backend *b, const struct product *p, cha
     snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "product %c%c %s%s -> %s%s (%lld, %lld, %lld), %lld %lld %lld", p->trans_a ? 'T' : 'N',
              p->trans_b ? 'T' : 'N', dtype_name(p->operands), p->tf32 ? " as tf32" : "", dtype_name(p->result), ends[p->end],
              (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->a_stride, (long long)p->b_stride, (long long)p->y_stride);
+    if (p->batch > 1)
+        snprintf(key + strlen(key), CHOICE_KEY_MOST - strlen(key), ", %d of them", (int)p->batch);
 }
 
 static void time_missing(struct cuda_backend *b, struct cuda_plan *const *plans, struct choice *choices, int n)

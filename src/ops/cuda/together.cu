@@ -1,0 +1,108 @@
+/* Several products of one op as one call of cuBLASLt: those of one input (OP_PROJECT), or those that are added up (OP_PROJECT_GRAD), where they
+ * are alike and their memory lies evenly apart. A product of a small model takes as long to begin and to end as to multiply. Those that
+ * are added up come in f32, beside each other in scratch, and are summed in their order. */
+#include "ops/cuda/device.cuh"
+#include "ops/cuda/products.h"
+#include "ops/cuda/types.cuh"
+
+/* More than a cache holds wins nothing. */
+static const size_t SUMMED_BYTES = (size_t)24 << 20;
+
+static bool is_summed(const struct op *op) { return op->kind == OP_PROJECT_GRAD; }
+
+static size_t summed_bytes(const struct program *p, const struct op *op)
+{
+    return is_summed(op) ? (size_t)op->attrs.parts * aligned((size_t)shape_count(p->values[op->out[0]].shape) * sizeof(float)) : 0;
+}
+
+size_t cuda_together_scratch(const struct program *p, const struct op *op)
+{
+    const size_t bytes = summed_bytes(p, op);
+    return bytes <= SUMMED_BYTES ? bytes : 0;
+}
+
+static bool are_alike(const struct product *x, const struct product *y) { return x->m == y->m && x->n == y->n && x->k == y->k; }
+
+enum status cuda_plan_together(struct cuda_backend *b, struct cuda_call *c, const struct product *products, int n, struct error *err)
+{
+    struct product all = products[0];
+    bool may = (c->op->kind == OP_PROJECT || is_summed(c->op)) && dtype_is_narrow(all.operands) && summed_bytes(c->program, c->op) <= SUMMED_BYTES;
+    for (int i = 1; i < n; i++)
+        may &= are_alike(&products[i], &all);
+    if (!may)
+        return OK;
+    all.batch = n;
+    all.result = is_summed(c->op) ? F32 : all.result;
+    const enum status st = cuda_plan_product(b, &c->together, &all, c->op->timed, err);
+    /* plain cuBLAS does not do it, and who adds the bias must be the call; it is f32 there, where the result is */
+    if (st == OK && (c->together->n_ways == 0 || (all.end == END_BIAS && (!c->together->adds_bias || c->together->wide_bias))))
+        c->together = NULL;
+    return st;
+}
+
+/* Elements from one to the next; -1: they do not lie so. */
+static int64_t apart(void *const *at, int n, enum dtype t)
+{
+    const int64_t step = (char *)at[1] - (char *)at[0];
+    bool even = step > 0 && step % 16 == 0;
+    for (int i = 2; i < n; i++)
+        even &= (char *)at[i] - (char *)at[i - 1] == step;
+    return even ? step / (int64_t)dtype_size(t) : -1;
+}
+
+static struct product_apart apart_of(const struct cuda_call *c)
+{
+    const int n = c->op->attrs.parts;
+    const enum dtype t = c->together->product.operands;
+    if (is_summed(c->op))
+        return {apart(c->in, n, t), apart(c->in + n, n, t), (int64_t)(aligned((size_t)out_count(c, 0) * sizeof(float)) / sizeof(float)), 0};
+    return {0, apart(c->in + 1, n, t), apart(c->out, n, c->together->product.result), 0};
+}
+
+bool cuda_may_together(const struct cuda_call *c)
+{
+    if (!c->together)
+        return false;
+    const struct product_apart a = apart_of(c);
+    return a.a >= 0 && a.b >= 0 && a.y >= 0;
+}
+
+/* y (n) = the sum of `parts` of them. */
+template <int N, typename T> static __global__ void sum_parts(T *y, const float *x, int parts, int64_t apart, int64_t n)
+{
+    EACH(i, n / N) {
+        float sum[N], more[N];
+        load_pack<N>(sum, x + i * N);
+        for (int k = 1; k < parts; k++) {
+            load_pack<N>(more, x + k * apart + i * N);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[j] += more[j];
+        }
+        store_pack<N>(y + i * N, sum);
+    }
+}
+
+static void sum_parts_launch(const struct cuda_call *c, const float *x, int64_t apart)
+{
+    const int64_t n = out_count(c, 0);
+    const int parts = c->op->attrs.parts;
+    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        T *y = (T *)c->out[0];
+        if (n % 4 == 0)
+            sum_parts<4><<<blocks_at_once(n / 4, threads_at_once(n / 4)), threads_at_once(n / 4), 0, c->stream>>>(y, x, parts, apart, n);
+        else
+            sum_parts<1><<<blocks_for(n), THREADS, 0, c->stream>>>(y, x, parts, apart, n);
+    });
+}
+
+void cuda_together_launch(const struct cuda_call *c, void *scratch, const void *bias, int64_t bias_apart)
+{
+    const bool summed = is_summed(c->op);
+    struct product_apart apart = apart_of(c);
+    apart.bias = bias_apart;
+    cuda_multiply_batch(c, c->together, {summed ? scratch : c->out[0], c->in[0], c->in[summed ? c->op->attrs.parts : 1], bias, NULL, false}, apart);
+    if (summed)
+        sum_parts_launch(c, (const float *)scratch, apart.y);
+}
