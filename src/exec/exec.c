@@ -94,7 +94,9 @@ static void **addresses(struct exec *e, const value_id *ids, int n)
 
 static enum status bind_op(struct exec *e, struct op *op, struct bound_op *bound, struct error *err)
 {
-    *bound = (struct bound_op){e->program, op, addresses(e, op->in, op->n_in), addresses(e, op->out, op->n_out)};
+    *bound = (struct bound_op){e->program, op, addresses(e, op->in, op->n_in), addresses(e, op->out, op->n_out), NULL};
+    if (op->leave)
+        bound->leave = (const float *)e->memory[op->leave->held] + op->leave->group;
     return exec_count_op(&e->sizes, e->program, op, e->backend, err);
 }
 

@@ -25,20 +25,21 @@ static void grow(struct tree *t, const struct config_list *levels)
     }
 }
 
-/* out: per node what its leaves say, so far that of the node itself. Parents come before their children, so the last one is the first to
- * take a mean. */
-static value_id join_leaves(struct builder *b, const struct tree *t, value_id *out)
+/* out: per node what its leaves say. A mean is taken as soon as the last of its children is there, and so on upwards: outputs of leaves
+ * need not be kept for long. */
+static void join_leaves(struct builder *b, const struct tree *t, int last, value_id *out)
 {
     program_scope(b->p, NO_LAYER, "tree");
-    for (int i = t->n - 1; i >= 0; i--) {
+    while (last > 0) {
+        const int i = t->parent[last];
         char name[32];
         snprintf(name, sizeof name, "mean.%d", i);
-        if (!t->children[i])
-            continue;
+        if (last != t->first_child[i] + t->children[i] - 1)
+            return;
         const int at = program_add_op(b->p, OP_MEAN, (struct op_attrs){0}, name, t->children[i], out + t->first_child[i]);
         out[i] = at < 0 ? NO_VALUE : b->p->ops[at].out[0];
+        last = i;
     }
-    return out[0];
 }
 
 static value_id body(struct builder *b, value_id x)
@@ -50,8 +51,10 @@ static value_id body(struct builder *b, value_id x)
     for (int i = 0; i < t->n; i++) {
         program_scope(b->p, i, "blocks.%d", i);
         out[i] = build_postln_block(b, i, i ? out[t->parent[i]] : x);
+        if (!t->children[i])
+            join_leaves(b, t, i, out);
     }
-    return join_leaves(b, t, out);
+    return out[0];
 }
 
 const struct arch_info arch_k1 = {ARCH_K1, build_postln_block, body, build_layernorm, .learned_positions = true, .tied_head = false};

@@ -1,6 +1,7 @@
 /* async-metrics: loss, norm and learning rate of a step go into a ring on the device instead of to the host, which reads the
  * ring when it has something to show (passes.h: METRICS_KEPT). The scores and the mask of a selection have a ring of their own. Nothing in a step waits for the host any more, and no step is
  * lost: the host finds every one of them in the ring, with the same bits. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "passes/optimize.h"
@@ -18,11 +19,15 @@ static int find_read(const struct program *p, const char *name)
 }
 
 /* The host must not find a value that nothing writes any more. */
-static void remove_read(struct program *p, int at)
+static void forget(struct program *p, value_id v)
 {
-    const value_id v = p->ops[at].out[0];
     p->values[v].kind = VALUE_ACTIVATION;
     program_rename(p, v, arena_printf(&p->arena, "unused.%s", p->values[v].name));
+}
+
+static void remove_read(struct program *p, int at)
+{
+    forget(p, p->ops[at].out[0]);
     program_remove_op(p, at);
 }
 
@@ -35,10 +40,22 @@ static int find_choice(const struct program *p)
     return -1;
 }
 
-static bool is_score_read(const struct program *p, const struct op *op)
+/* Reads of the values that the choice, op `choice`, takes for scores go; the others move up. */
+static int remove_score_reads(struct program *p, int choice)
 {
-    const int writer = op->kind == OP_HOST_READ ? program_writer(p, op->in[0]) : -1;
-    return writer >= 0 && p->ops[writer].kind == OP_GROUP_SCORES;
+    bool *is_score = xcalloc((size_t)p->n_values, sizeof *is_score);
+    int n = 0;
+    for (int i = 4; i < p->ops[choice].n_in; i++)
+        is_score[p->ops[choice].in[i]] = true;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_HOST_READ && is_score[p->ops[i].in[0]])
+            forget(p, p->ops[i].out[0]);
+        else
+            p->ops[n++] = p->ops[i];
+    const int removed = p->n_ops - n;
+    p->n_ops = n;
+    free(is_score);
+    return removed;
 }
 
 /* In the place of op `at`. Returns how many reads went. */
@@ -46,7 +63,6 @@ static int keep_scores(struct program *p, int at)
 {
     const int choice = find_choice(p), scores = choice < 0 ? 0 : p->ops[choice].n_in - 4;
     const int64_t groups = choice < 0 ? 0 : shape_count(p->values[p->ops[choice].in[0]].shape);
-    int removed = 0;
     if (choice < 0)
         return 0;
     value_id *in = arena_alloc(&p->arena, (size_t)(scores + 3) * sizeof *in);
@@ -56,12 +72,7 @@ static int keep_scores(struct program *p, int at)
     in[2 + scores] = p->ops[choice].out[2];
     if (program_insert_op(p, at, OP_KEEP, (struct op_attrs){0}, "keep", 3 + scores, in) < 0)
         return 0;
-    for (int i = p->n_ops - 1; i >= 0; i--)
-        if (is_score_read(p, &p->ops[i])) {
-            remove_read(p, i);
-            removed++;
-        }
-    return removed;
+    return remove_score_reads(p, choice);
 }
 
 int pass_async_metrics(struct program *p)

@@ -49,6 +49,8 @@ static void find_lifetimes(struct planner *w)
         const struct op *op = &p->ops[i];
         for (int j = 0; j < op->n_in; j++)
             w->last[op->in[j]] = i;
+        if (op->leave)
+            w->last[op->leave->held] = i;
         for (int j = 0; j < op->n_out; j++)
             if (!value_is_persistent(&p->values[op->out[j]])) {
                 w->first[op->out[j]] = i;

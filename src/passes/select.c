@@ -85,12 +85,12 @@ static value_id *find_squares(const struct program *p)
 }
 
 /* Groups that a kept selection leaves out have no part in the norm: their gradients need not be there. */
-static void leave_out_of_norm(struct program *p, const struct selection *s, value_id last)
+static value_id leave_out_of_norm(struct program *p, const struct selection *s, value_id last)
 {
     const int parts = p->ops[p->n_ops - 1].n_in - 1;
     const value_id in[] = {last, p->step};
     if (program_insert_op(p, 0, OP_HELD, (struct op_attrs){.every = s->every}, "k1.held", 2, in) < 0)
-        return;
+        return NO_VALUE;
     const value_id held = p->ops[0].out[0];
     int at = p->n_ops - 1 - parts;          /* the op of the first parameter */
     for (int i = 0; i < p->n_values; i++) {
@@ -105,6 +105,41 @@ static void leave_out_of_norm(struct program *p, const struct selection *s, valu
         op->attrs.n_members = 1;
         op->attrs.members = arena_copy(&p->arena, &member, sizeof member);
     }
+    return held;
+}
+
+/* Who writes a value, and who adds to a sum over micro-batches. */
+static int *find_writers(const struct program *p)
+{
+    int *writer = xcalloc((size_t)p->n_values, sizeof *writer);
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < p->ops[i].n_out; k++)
+            if (p->ops[i].kind != OP_ZERO)
+                writer[p->ops[i].out[k]] = i;
+    return writer;
+}
+
+/* The op that makes a weight's gradient alone, a product or a sum over rows, need not run where its group is left out; nor need the ops
+ * that sum it up over micro-batches. */
+static void leave_out_gradients(struct program *p, const struct selection *s, const struct groups *g, value_id held)
+{
+    int *writer = find_writers(p);
+    const double chosen = (double)s->k / g->n, share = (1 + (s->every - 1) * chosen) / s->every;
+    for (int i = 0; i < g->members; i++) {
+        const struct value *v = &p->values[g->parameter[i]];
+        const struct op_leave leave = {held, v->group, share};
+        struct op *op = &p->ops[writer[v->grad]];
+        for (int k = 0; k < 3; k++) {
+            const bool sums = op->kind == OP_DIVIDE || op->kind == OP_ACCUMULATE;
+            if (!sums && !(op->kind == OP_MATMUL && op->attrs.trans_a) && op->kind != OP_SUM_LEADING)
+                break;
+            op->leave = arena_copy(&p->arena, &leave, sizeof leave);
+            if (!sums)
+                break;
+            op = &p->ops[writer[op->in[op->kind == OP_ACCUMULATE]]];
+        }
+    }
+    free(writer);
 }
 
 /* The score of group j, and a read of it. */
@@ -157,8 +192,9 @@ enum status pass_select(struct program *p, const struct selection *s, value_id f
     const value_id n = add_state(p, K1_COUNTS, g.n), last = add_state(p, K1_LAST, g.n);
     value_id *squares = find_squares(p);
     p->step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
-    if (s->every > 1 && !p->error.status)
-        leave_out_of_norm(p, s, last);
+    const value_id held = s->every > 1 && !p->error.status ? leave_out_of_norm(p, s, last) : NO_VALUE;
+    if (held != NO_VALUE)
+        leave_out_gradients(p, s, &g, held);
     program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "step", 1, p->step);
     const int at = add_top_k(p, &g, s, squares, factor, n, last);
     if (at >= 0)

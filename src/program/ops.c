@@ -639,17 +639,19 @@ double op_gradient_share(const struct program *p, const struct op *op)
     return 1 - linear_loss_flops(p, &forward) / linear_loss_flops(p, op);
 }
 
-double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op); }
+static double needed_share(const struct op *op) { return op->leave ? op->leave->share : 1; }
+
+double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op) * needed_share(op); }
 
 double op_bytes(const struct program *p, const struct op *op)
 {
     const struct op_info *info = op_info(op->kind);
     if (info->bytes)
-        return info->bytes(p, op);
+        return info->bytes(p, op) * needed_share(op);
     double sum = 0;
     for (int i = 0; i < op->n_in; i++)
         sum += value_traffic(p, op->in[i]);
     for (int i = 0; i < op->n_out; i++)
         sum += value_traffic(p, op->out[i]);
-    return sum;
+    return sum * needed_share(op);
 }

@@ -75,6 +75,8 @@ static void print_op(const struct program *p, int at, FILE *to)
     if (op->n_in > 8)
         fprintf(to, " ... (%d inputs)", op->n_in);
     print_attrs(&op->attrs, to);
+    if (op->leave)
+        fprintf(to, " held=%%%d[%d]", op->leave->held, op->leave->group);
     fputs(" ->", to);
     for (int i = 0; i < op->n_out; i++)
         fprintf(to, " %%%d", op->out[i]);

@@ -59,6 +59,13 @@ struct op_profile {                 /* filled by the executor when it measures *
     int64_t calls, total_ns;
 };
 
+/* A backend may leave an op out where held[group] is 0: what it gives is not read then. */
+struct op_leave {
+    value_id held;                  /* of OP_HELD */
+    int group;
+    double share;                   /* of its runs in which it is needed, on the average: for its costs */
+};
+
 struct op {
     enum op_kind kind;
     enum phase phase;
@@ -68,6 +75,7 @@ struct op {
     value_id *in, *out;
     struct op_attrs attrs;
     bool timed;                     /* the kernel's variant is chosen by timing: pass autotune */
+    const struct op_leave *leave;   /* NULL: it always runs */
     struct op_profile profile;
 };
 

@@ -70,6 +70,20 @@ static enum status check_inputs(const struct program *p, int at, const bool *wri
     return OK;
 }
 
+static enum status check_leave(const struct program *p, int at, const bool *written, struct error *err)
+{
+    const struct op_leave *l = p->ops[at].leave;
+    if (!l)
+        return OK;
+    if (check_exists(p, at, l->held, err))
+        return BAD_INPUT;
+    if (!written[l->held])
+        return op_error(p, at, l->held, "says whether it may be left out, and is not written before it", err);
+    if (p->values[l->held].dtype != F32 || l->group < 0 || l->group >= shape_count(p->values[l->held].shape))
+        return op_error(p, at, l->held, "says whether it may be left out, and has no number for its group", err);
+    return OK;
+}
+
 static enum status check_outputs(const struct program *p, int at, bool *written, struct error *err)
 {
     const struct op *op = &p->ops[at];
@@ -147,6 +161,8 @@ enum status program_validate(const struct program *p, struct error *err)
         st = check_phase(p, i, err);
         if (st == OK)
             st = check_inputs(p, i, written, err);
+        if (st == OK)
+            st = check_leave(p, i, written, err);
         if (st == OK)
             st = check_outputs(p, i, written, err);
     }

@@ -285,6 +285,63 @@ static void test_a_selection_is_kept(void **state)
     exec_free(other);
 }
 
+/* Gradients of weights that a kept selection leaves out are not computed, and nothing that is saved depends on it. */
+static void test_left_out_gradients_change_nothing(void **state)
+{
+    (void)state;
+    for (int accumulate = 1; accumulate < 3; accumulate++)
+        for (int fused = 0; fused < 2; fused++) {
+            struct optimizer_settings s = select_settings(3, true);
+            const pass_set set = fused ? PASS_SET_ALL & ~one_pass("mixed-precision") & ~one_pass("autotune") : 0;
+            s.select.every = 3;
+            s.accumulate = accumulate;
+            struct program *p = select_training(&s, set, NULL), *q = select_training(&s, set, NULL);
+            int marked = 0;
+            for (int i = 0; i < q->n_ops; i++) {
+                marked += q->ops[i].leave != NULL;
+                q->ops[i].leave = NULL;
+            }
+            /* of 16 tensors of a node all but the four of its norms; and the two ops that sum each up */
+            assert_int_equal(marked, NODES * (accumulate > 1 ? 3 * 12 + 2 * 4 : 12));
+            struct trained x = train_small(p, &small_models[SMALL_K1], kernels[2], STEPS), y = train_small(q, &small_models[SMALL_K1], kernels[2], STEPS);
+            assert_same_weights(x.exec, y.exec, 0, "gradients left out");
+            assert_memory_equal(x.metrics, y.metrics, STEPS * sizeof *x.metrics);
+            exec_free(x.exec);
+            exec_free(y.exec);
+        }
+}
+
+/* An op that may be left out is, and is not where it is needed. */
+static void test_ops_are_left_out(void **state)
+{
+    (void)state;
+    for (int b = 0; b < KERNELS; b++) {
+        struct program *p = program_new("left out");
+        struct error err;
+        const value_id last = program_add_value(p, "last", VALUE_STATE, I32, shape_of(1, (int64_t)2));
+        const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)3, (int64_t)2));
+        p->step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
+        const value_id held = program_emit(p, OP_HELD, (struct op_attrs){.every = 2}, "held", 2, last, p->step);
+        const value_id y = program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, "y", 2, x, x);
+        p->ops[1].leave = arena_copy(&p->arena, &(struct op_leave){held, 1, 0.5}, sizeof(struct op_leave));
+        p->loss = y;                /* what is read after a step keeps its memory */
+        struct exec *e = NULL;
+        assert_ok(exec_new(&e, p, kernels[b], NULL, &err), err);
+        for (int32_t step = 0; step < 2; step++) {          /* the second keeps what group 0 alone was selected in */
+            const float ones[6] = {1, 1, 1, 1, 1, 1}, twos[6] = {2, 2, 2, 2, 2, 2};
+            const int32_t lasts[2] = {step, 0};
+            exec_write(e, p->step, &step);
+            exec_write(e, last, lasts);
+            exec_write(e, x, step ? twos : ones);
+            exec_run(e, PHASE_DATA, PHASE_FORWARD);
+            float *is = read_value(e, y);
+            assert_true(is[0] == 3 && is[3] == 3);
+            free(is);
+        }
+        exec_free(e);
+    }
+}
+
 /* By chance: a function of the seed and the step alone, and every node has its turn. */
 static void test_random_selection(void **state)
 {
@@ -323,6 +380,8 @@ int main(void)
         cmocka_unit_test(test_what_passes_take_away),
         cmocka_unit_test(test_a_broken_step_is_not_counted),
         cmocka_unit_test(test_a_selection_is_kept),
+        cmocka_unit_test(test_left_out_gradients_change_nothing),
+        cmocka_unit_test(test_ops_are_left_out),
         cmocka_unit_test(test_random_selection),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);

@@ -28,6 +28,9 @@ void *__wrap_memcpy(void *restrict to, const void *restrict from, size_t n)
 
 enum { SETS_MOST = 3 };
 
+/* Trees have a number of nodes near that. */
+static bool is_tree(const char *const *sets) { return sets[0] && !strcmp(sets[0], "k1.k=9"); }
+
 static struct config deep(int layers, const char *const *sets)
 {
     char text[256];
@@ -38,6 +41,9 @@ static struct config deep(int layers, const char *const *sets)
         n++;
     snprintf(text, sizeof text, "model: {arch: llama, vocab: 50, dim: 8, layers: %d, heads: 2, ffn: 12, seq: 32}\n"
              "train: {batch_size: 4}\nthreads: 1\n", layers);
+    if (is_tree(sets))
+        snprintf(text, sizeof text, "model: {arch: k1, vocab: 50, dim: 8, tree: [10, %d], heads: 2, ffn: 12, seq: 32}\n"
+                 "train: {batch_size: 4}\nthreads: 1\n", layers / 10 - 1);
     assert_ok(config_parse(&c, "deep.yaml", text, strlen(text), sets, n, &err), err);
     return c;
 }
@@ -82,6 +88,7 @@ static void test_twice_the_layers(void **state)
         {NULL}, {"optimize.passes=none"}, {"train.accumulate=2", "optimize.fewer-meetings=off"}, {"optimize.flash-attention=off"},
         {"model.arch=gpt", "model.dropout=0.1", "model.ffn=0"},
         {"optimize.memory=1"},                  /* not to be had: recompute tries everything */
+        {"k1.k=9"}, {"k1.k=9", "optimize.passes=async-metrics", "train.accumulate=2"}, {"k1.k=9", "k1.every=3", "optimize.memory=1"},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const uint64_t one = work_of(100, settings[i]), two = work_of(200, settings[i]);

@@ -196,6 +196,7 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
 {
     struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel}};
     b.run.call.kernel = &repeat;
+    b.run.call.leave = NULL;                /* what it says is known in a step */
     b.run.thread_ns = xcalloc((size_t)backend->lanes, sizeof *b.run.thread_ns);
     while (b.variants < VARIANTS_MOST && c->variants[b.variants])
         b.variants++;

@@ -140,7 +140,7 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
     p->n = n;
     for (int i = 0; i < n; i++)
         p->calls[i] = (struct kernel_call){.kernel = cpu_choose(b, ops[i].program, ops[i].op), .program = ops[i].program,
-                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .scratch = scratch};
+                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .leave = ops[i].leave, .scratch = scratch};
     cpu_find_waits(p->calls, n, bytes);
     cpu_tune(b, p->calls, n);
     name_kernels(p);
@@ -184,7 +184,7 @@ static void run_calls(void *argument, int member)
             team_barrier(t.team);
         if (time)
             time->start_ns = clock_ns();
-        if (!c->kernel->serial || member == 0)
+        if ((!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0))
             c->kernel->run(c, &t);
         if (time)
             time->end_ns = clock_ns();

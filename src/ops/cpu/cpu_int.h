@@ -59,6 +59,7 @@ struct update {
     bool made;
 };
 struct update update_of(const struct kernel_call *c, int i);
+int units_most(const struct op_attrs *a);                       /* OP_GROUP_SCORES: above the unit of every member */
 bool squares_left_out(const struct kernel_call *c, int k);     /* OP_SUM_SQUARES: of input k */
 
 /* Learning rate of the schedule at a step counted from 1; shared so that every kernel and test agrees on it. */

@@ -13,6 +13,7 @@ struct kernel_call {
     const struct program *program;
     struct op *op;
     void **in, **out;               /* in the order of op->in and op->out */
+    const float *leave;             /* where it is 0 the call is left out; NULL: never */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
     int variant;                    /* of kernel->variants */
     bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */

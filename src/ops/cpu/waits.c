@@ -4,17 +4,21 @@
 #include "core/ranges.h"
 #include "ops/cpu/kernel.h"
 
-/* What a call touches: its inputs; then what it writes: its outputs and its scratch. */
-static int touched(const struct kernel_call *c) { return c->op->n_in + c->op->n_out + (c->kernel->scratch ? 1 : 0); }
+/* What a call touches: its inputs, and what says whether it is left out; then what it writes: its outputs and its scratch. */
+static int reads(const struct kernel_call *c) { return c->op->n_in + (c->leave ? 1 : 0); }
+static int touched(const struct kernel_call *c) { return reads(c) + c->op->n_out + (c->kernel->scratch ? 1 : 0); }
 
 static struct range memory_of(const struct kernel_call *c, int i, size_t scratch)
 {
     const struct op *op = c->op;
     const bool is_in = i < op->n_in;
-    if (i == op->n_in + op->n_out)
+    const int out = i - reads(c);
+    if (!is_in && out < 0)
+        return (struct range){(size_t)c->leave, (size_t)c->leave + sizeof *c->leave};
+    if (out == op->n_out)
         return (struct range){(size_t)c->scratch, (size_t)c->scratch + scratch};
-    const size_t at = (size_t)(is_in ? c->in[i] : c->out[i - op->n_in]);
-    return (struct range){at, at + value_bytes(&c->program->values[is_in ? op->in[i] : op->out[i - op->n_in]])};
+    const size_t at = (size_t)(is_in ? c->in[i] : c->out[out]);
+    return (struct range){at, at + value_bytes(&c->program->values[is_in ? op->in[i] : op->out[out]])};
 }
 
 /* What the calls touch that threads may be in at the same time. */
@@ -25,7 +29,7 @@ static void add(struct touch *t, const struct kernel_call *c, size_t scratch)
     for (int i = 0; i < touched(c); i++) {
         const struct range r = memory_of(c, i, scratch);
         ranges_add(&t->all, r);
-        if (i >= c->op->n_in)
+        if (i >= reads(c))
             ranges_add(&t->written, r);
     }
 }
@@ -33,7 +37,7 @@ static void add(struct touch *t, const struct kernel_call *c, size_t scratch)
 static bool collides(const struct touch *t, const struct kernel_call *c, size_t scratch)
 {
     for (int i = 0; i < touched(c); i++)
-        if (ranges_hit(i < c->op->n_in ? &t->written : &t->all, memory_of(c, i, scratch)))
+        if (ranges_hit(i < reads(c) ? &t->written : &t->all, memory_of(c, i, scratch)))
             return true;
     return false;
 }

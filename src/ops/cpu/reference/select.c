@@ -32,20 +32,23 @@ static float number(const struct kernel_call *c, int first, int64_t i)
     return ((const float *)c->in[first])[i];
 }
 
-static bool same_unit(struct op_member a, struct op_member b) { return a.group == b.group && a.unit == b.unit; }
-
-/* A unit is summed up where its first member stands; units are added in this order. */
-static double unit_norm(const struct kernel_call *c, int first)
+/* Unit u of group j; 0 where it has no member. */
+static double unit_norm(const struct kernel_call *c, int j, int u)
 {
     const struct op_attrs *a = &c->op->attrs;
     double sum = 0;
-    for (int i = 0; i < first; i++)
-        if (same_unit(a->members[i], a->members[first]))
-            return 0;
-    for (int i = first; i < a->n_members; i++)
-        if (same_unit(a->members[i], a->members[first]))
+    for (int i = 0; i < a->n_members; i++)
+        if (a->members[i].group == j && a->members[i].unit == u)
             sum += number(c, 1, i);
     return sqrt(sum);
+}
+
+int units_most(const struct op_attrs *a)
+{
+    int most = 0;
+    for (int i = 0; i < a->n_members; i++)
+        most = a->members[i].unit >= most ? a->members[i].unit + 1 : most;
+    return most;
 }
 
 void ref_group_scores(const struct kernel_call *c, const struct kernel_thread *t)
@@ -55,8 +58,8 @@ void ref_group_scores(const struct kernel_call *c, const struct kernel_thread *t
     const double factor = *(const float *)c->in[0];
     for (int j = 0; j < a->parts; j++) {
         double sum = 0;
-        for (int i = 0; i < a->n_members; i++)
-            sum += a->members[i].group == j ? unit_norm(c, i) : 0;
+        for (int u = 0; u < units_most(a); u++)
+            sum += unit_norm(c, j, u);
         ((float *)c->out[0])[j] = (float)(factor * sum);
     }
 }

@@ -4,6 +4,7 @@
  * A tensor's squares are summed in blocks that begin with it, and the blocks' sums in their order: the result is the same to
  * the bit on any number of threads, and whether the tensor is summed alone or among others. */
 #include <math.h>
+#include <string.h>
 
 #include "ops/cpu/tuned/vec.h"
 
@@ -146,9 +147,36 @@ static void sweep(const struct kernel_call *c, const struct kernel_thread *t, in
 static void adamw(const struct kernel_call *c, const struct kernel_thread *t) { sweep(c, t, 1); }
 static void adamw_all(const struct kernel_call *c, const struct kernel_thread *t) { sweep(c, t, c->op->attrs.parts); }
 
+/* Units of all groups are summed up in one sweep over the members, each in their order. */
+static void group_scores(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const struct op_attrs *a = &c->op->attrs;
+    const int units = units_most(a);
+    double *sums = c->scratch;                      /* (groups, units) */
+    memset(sums, 0, (size_t)a->parts * (size_t)units * sizeof *sums);
+    for (int in = 1, i = 0; in < c->op->n_in; in++)
+        for (int64_t k = 0; k < in_count(c, in); k++, i++)
+            if (a->members[i].group >= 0)
+                sums[a->members[i].group * units + a->members[i].unit] += ((const float *)c->in[in])[k];
+    for (int j = 0; j < a->parts; j++) {
+        double sum = 0;
+        for (int u = 0; u < units; u++)
+            sum += sqrt(sums[j * units + u]);
+        ((float *)c->out[0])[j] = (float)(*(const float *)c->in[0] * sum);
+    }
+}
+
+static size_t group_scratch(const struct program *p, const struct op *op, int threads)
+{
+    (void)p, (void)threads;
+    return (size_t)op->attrs.parts * (size_t)units_most(&op->attrs) * sizeof(double);
+}
+
 const struct kernel TUNED(optimizer)[] = {
     {.op = OP_SUM_SQUARES, .name = "simd", .run = sum_squares, .scratch = sum_scratch},
     {.op = OP_ADAMW, .name = "simd", .run = adamw},
     {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all},
+    {.op = OP_GROUP_SCORES, .name = "sums", .run = group_scores, .serial = true, .scratch = group_scratch},
     {.run = NULL},
 };
