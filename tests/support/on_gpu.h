@@ -76,7 +76,7 @@ static inline struct prepared *prepare(struct bound *b, int first, int end)
             b->in[i][j] = b->memory[op->in[j]];
         for (int j = 0; j < op->n_out; j++)
             b->out[i][j] = b->memory[op->out[j]];
-        b->ops[i] = (struct bound_op){b->program, op, b->in[i], b->out[i]};
+        b->ops[i] = (struct bound_op){.program = b->program, .op = op, .in = b->in[i], .out = b->out[i]};
     }
     assert_ok(b->backend->prepare(b->backend, &prepared, b->ops + first, end - first, b->scratch, b->scratch_bytes, &err), err);
     return prepared;

@@ -53,7 +53,7 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2 + 2 * SUMS_MOST);
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 3 + 2 * SUMS_MOST + BIASES_MOST);
         for (int j = 0; j < m->p->calls[i].n_also; j++)
             touches += (size_t)m->p->calls[i].also[j]->op->n_in + (size_t)m->p->calls[i].also[j]->op->n_out;
     }
@@ -76,6 +76,10 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
     if (call->beside)
         out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
+    if (call->casts)
+        out[n++] = (struct lane_touch){call->casts[0].to, call->casts_bytes, true};
+    for (int i = 0; i < BIASES_MOST && call->biases[i]; i++)
+        out[n++] = (struct lane_touch){call->biases[i], 1, false};
     for (int i = 0; i < call->sums.n; i++) {
         out[n++] = (struct lane_touch){call->sums.to[i], call->sums.to_bytes, true};
         if (call->sums.of[i])
@@ -141,4 +145,28 @@ void cuda_items_release(struct cuda_items *items)
     free(items->pieces);
     free(items->list);
     free(items->touches);
+}
+
+/* ---- before anything is bound ---- */
+
+/* Scratch of each op as a whole: that of its pieces is no more. */
+size_t cuda_beside(struct backend *base, const struct program *p)
+{
+    const struct cuda_backend *b = (const struct cuda_backend *)base;
+    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = 0;
+    struct error ignored;
+    if (!scratch || !b->graphs || b->lanes < 2 || !p->fewer_meetings) {
+        free(scratch);
+        return 0;
+    }
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct cuda_pieces *s = cuda_pieces_of(p->ops[i].kind);
+        if (s && s->own && s->count(p, &p->ops[i]) > 1)
+            own += (s->own(p, &p->ops[i]) + 255) / 256 * 256;
+        if (cuda_scratch(base, &scratch[i], p, &p->ops[i], &ignored) != OK)
+            scratch[i] = 0;
+    }
+    own += lanes_most_bytes(scratch, p->n_ops, b->lanes, WORKSPACE);
+    free(scratch);
+    return own;
 }
