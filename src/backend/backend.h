@@ -50,6 +50,8 @@ struct backend {
     enum status (*download)(struct backend *b, void *host, const void *from, size_t bytes, struct error *err);
     /* Bytes of scratch that an op needs. CANNOT: there is no kernel for it. */
     enum status (*scratch)(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err);
+    /* Bytes that it takes beside that, at most, to run ops of the program side by side; where there are none it does without. NULL: none. */
+    size_t (*beside)(struct backend *b, const struct program *p);
     /* The ops and `scratch`, of which all of them use the same `bytes`, must live as long as what is prepared. Variants are chosen now,
      * where ops ask for it: by a remembered or a new measurement, which overwrites outputs. */
     enum status (*prepare)(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch, size_t bytes,

@@ -84,7 +84,7 @@ static void check_memory(struct check *k, const struct config *c)
         add(k, true, "memory: %.200s", err.text);
         return;
     }
-    human_bytes(plan.bytes, need);
+    human_bytes(plan.bytes + plan.beside, need);
     human_bytes((double)train_available_bytes(c), have);
     add(k, !plan.fits, "memory: a step needs %s of %s available%s", need, have,
         plan.fits ? "" : "; try a smaller train.batch_size or model.seq");

@@ -7,7 +7,7 @@
 
 enum { GPU_SIZES = 4 };
 static const int sizes_gb[GPU_SIZES] = {12, 16, 24, 80};
-static const double SHARE = 0.9;            /* of a GPU's memory: CUDA itself, cuBLAS and scratch take the rest */
+static const double SHARE = 0.9;            /* of a GPU's memory: CUDA itself, cuBLAS, scratch, also that of ops side by side, take the rest */
 
 void doctor_read_gpu(struct doctor_gpu *g, bool anew)
 {

@@ -15,9 +15,10 @@ struct exec_memory {
     size_t sums;                /* of `state`, what sums gradients over micro-batches: no state of the optimizer */
     size_t gradients;           /* of the parameters, where they live in the workspace at the end of backward */
     size_t naive_workspace;     /* without the plan */
+    size_t beside;              /* backend->beside, where it was planned */
 };
 
-double exec_memory_bytes(const struct exec_memory *m);          /* what a step takes: all but the last two */
+double exec_memory_bytes(const struct exec_memory *m);          /* what a step must have: all but the last four */
 /* What a program would take on a backend; nothing is allocated. */
 enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err);
 

@@ -46,6 +46,8 @@ enum status exec_plan(struct exec_memory *out, const struct program *p, struct b
     enum status st = OK;
     for (int i = 0; i < p->n_ops && st == OK; i++)
         st = exec_count_op(out, p, &p->ops[i], b, err);
+    if (st == OK && b->beside)
+        out->beside = b->beside(b, p);
     return st;
 }
 

@@ -89,6 +89,7 @@ enum status train_step_program(struct program **out, const struct config *c, int
 /* What a step of such a configuration would take here: it is planned; no memory is taken for it, and nothing is run. */
 struct step_plan {
     double bytes;                       /* parameters, state, inputs, workspace and scratch */
+    double beside;                      /* more that a GPU uses where it is there, for ops that run side by side */
     double ops;                         /* per step */
     bool fits;                          /* in the memory that is free now */
 };

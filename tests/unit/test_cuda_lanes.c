@@ -159,6 +159,27 @@ static void test_chain_goes_on(void **state)
     program_free(l.p);
 }
 
+enum { FIXED = 1000 };
+
+/* What a plan takes in lanes beside the first, and what was said before there was one. */
+static size_t beside_of(const struct lane_plan *plan)
+{
+    size_t bytes = 0;
+    for (int l = 1; l < LANES_MOST; l++)
+        bytes += plan->scratch[l];
+    return bytes;
+}
+
+static size_t most_beside(const struct list *l, int lanes)
+{
+    size_t *scratch = xcalloc((size_t)l->p->n_ops + 1, sizeof *scratch);
+    for (int i = 0; i < l->p->n_ops; i++)
+        scratch[i] = l->items[i].scratch;
+    const size_t most = lanes_most_bytes(scratch, l->p->n_ops, lanes, FIXED);
+    free(scratch);
+    return most;
+}
+
 static void test_large_scratch_stays_in_the_first(void **state)
 {
     (void)state;
@@ -172,6 +193,7 @@ static void test_large_scratch_stays_in_the_first(void **state)
     struct lane_plan plan = planned(&l, 3);
     assert_int_equal(check_plan(l.items, &plan), 3);
     assert_int_equal(plan.scratch[1], LANE_SCRATCH);
+    assert_true(beside_of(&plan) == 2 * LANE_SCRATCH && most_beside(&l, 3) == 2 * (LANE_SCRATCH + FIXED) && most_beside(&l, 1) == 0);
     lanes_release(&plan);
     program_free(l.p);
 }
@@ -220,7 +242,7 @@ static void test_any_list(void **state)
         for (int lanes = 1; lanes <= LANES_MOST; lanes++) {
             struct lane_plan plan = planned(l, lanes);
             const int n = check_plan(l->items, &plan);
-            assert_true(n <= lanes);
+            assert_true(n <= lanes && beside_of(&plan) + (size_t)(lanes - 1) * FIXED <= most_beside(l, lanes));
             used = n > used ? n : used;
             lanes_release(&plan);
         }

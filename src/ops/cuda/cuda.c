@@ -98,7 +98,7 @@ static void cuda_free(struct backend *base)
 
 static const struct backend functions = {
     .name = "cuda", .lanes = 1, .available = cuda_available, .alloc = cuda_alloc, .free_memory = cuda_free_memory, .upload = cuda_upload,
-    .download = cuda_download, .scratch = cuda_scratch, .prepare = cuda_prepare, .about = cuda_about, .run = cuda_run, .kernels = cuda_kernels,
+    .download = cuda_download, .scratch = cuda_scratch, .beside = cuda_beside, .prepare = cuda_prepare, .about = cuda_about, .run = cuda_run, .kernels = cuda_kernels,
     .finish = cuda_finish, .release = cuda_release, .free = cuda_free};
 
 static bool asks_for(const char *variable, bool otherwise)

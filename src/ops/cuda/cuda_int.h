@@ -124,6 +124,8 @@ struct cuda_items {
 /* False: there is no memory; what there is is to be released. */
 bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r);
 void cuda_items_release(struct cuda_items *items);
+/* What lanes of the program's ops may take: memory for cuBLAS, scratch, and what ops in pieces keep. */
+size_t cuda_beside(struct backend *b, const struct program *p);
 
 /* times.c: when ops [first, end) ran, measured. As they run otherwise, by CUPTI's records of kernels; where that cannot be, one by one
  * with an event behind each. */

@@ -142,3 +142,27 @@ void cuda_items_release(struct cuda_items *items)
     free(items->list);
     free(items->touches);
 }
+
+/* ---- before anything is bound ---- */
+
+/* Scratch of each op as a whole: that of its pieces is no more. */
+size_t cuda_beside(struct backend *base, const struct program *p)
+{
+    const struct cuda_backend *b = (const struct cuda_backend *)base;
+    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = 0;
+    struct error ignored;
+    if (!scratch || !b->graphs || b->lanes < 2 || !p->fewer_meetings) {
+        free(scratch);
+        return 0;
+    }
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct cuda_pieces *s = cuda_pieces_of(p->ops[i].kind);
+        if (s && s->own && s->count(p, &p->ops[i]) > 1)
+            own += (s->own(p, &p->ops[i]) + 255) / 256 * 256;
+        if (cuda_scratch(base, &scratch[i], p, &p->ops[i], &ignored) != OK)
+            scratch[i] = 0;
+    }
+    own += lanes_most_bytes(scratch, p->n_ops, b->lanes, WORKSPACE);
+    free(scratch);
+    return own;
+}

@@ -82,6 +82,15 @@ double lanes_guess_us(const struct program *p, const struct op *op)
     return KERNEL_US + (arithmetic > traffic ? arithmetic : traffic);
 }
 
+size_t lanes_most_bytes(const size_t *scratch, int n, int lanes, size_t fixed)
+{
+    size_t most = 0;
+    for (int i = 0; i < n; i++)
+        if (scratch[i] <= LANE_SCRATCH && scratch[i] > most)
+            most = scratch[i];
+    return lanes > 1 ? (size_t)(lanes - 1) * (fixed + most) : 0;
+}
+
 static void find_ways(struct planner *w)
 {
     for (int i = 0; i < w->n; i++) {

@@ -47,5 +47,7 @@ struct lane_plan {
 bool lanes_plan(struct lane_plan *out, const struct lane_item *items, int n, int lanes);
 void lanes_release(struct lane_plan *plan);
 double lanes_guess_us(const struct program *p, const struct op *op);
+/* The most that lanes beside the main one need: for each `fixed` bytes and the largest scratch that may leave lane 0. */
+size_t lanes_most_bytes(const size_t *scratch, int n, int lanes, size_t fixed);
 
 #endif
