@@ -9,8 +9,8 @@
 
 enum {
     COLUMN_MATRICES = 1 + SUMS_MOST,            /* of one shape, in one launch */
-    /* Many rows: 128 bytes of a row beside each other, so that what the chunks gave for these is little, and chunks enough to fill a GPU. */
-    COLUMN_THREADS = 256, COLUMN_LANES = 8, COLUMN_CHUNKS = 64, COLUMN_ROWS = 8, COLUMN_COUNTERS = 256,
+    /* Many rows: 256 bytes of a row beside each other, so that what the chunks gave for these is little, and chunks enough to fill a GPU. */
+    COLUMN_THREADS = 256, COLUMN_LANES = 16, COLUMN_CHUNKS = 128, COLUMN_ROWS = 8, COLUMN_COUNTERS = 256,
     FEW_ROWS = 2048, FEW_THREADS = 512, FEW_LANES = 4, FEW_BLOCKS = 512,        /* few rows: no chunks */
 };
 
@@ -41,7 +41,7 @@ struct columns {
 
 /* Rows as they are in memory. WHOLE: of whole packs, several of which are read ahead. */
 template <typename T, bool WHOLE> struct plain_rows {
-    static constexpr int P = packed<T>, AHEAD = WHOLE ? COLUMN_ROWS : 1;
+    static constexpr int P = packed<T>, AHEAD = WHOLE ? COLUMN_ROWS : 1, BLOCKS = 3;
     struct words { uint4 x; };
     const T *x[COLUMN_MATRICES];
     __device__ inline words load(int64_t at, int some) const { return {load_some(x[blockIdx.z] + at, some, WHOLE)}; }
@@ -69,7 +69,7 @@ static __device__ inline float sum_chunks(const float *x, int rows, int width, f
 {
     const int fours = width / 4, step = blockDim.x / fours, group = threadIdx.x / fours, at = threadIdx.x % fours;
     float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll 4
+#pragma unroll 8
     for (int row = group; row < rows; row += step) {
         const float4 v = __ldcg((const float4 *)(x + (int64_t)row * width) + at);
         sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
@@ -82,16 +82,18 @@ static __device__ inline float sum_chunks(const float *x, int rows, int width, f
     return all;
 }
 
-/* Block (x, y, z) sums columns of tile x over chunk y of matrix z; a thread has every (THREADS / lanes)th row of it. */
+/* Block (x, y, z) sums columns of tile x over chunk y of matrix z; a thread has every (THREADS / lanes)th row of it. Chunks are counted from the
+ * last one: what was written last is in the cache yet, and what is written here last is what the next kernel reads first. */
 template <int THREADS, class Rows>
-static __global__ void __launch_bounds__(THREADS, THREADS == COLUMN_THREADS ? 4 : 1)
+static __global__ void __launch_bounds__(THREADS, THREADS == COLUMN_THREADS ? Rows::BLOCKS : 1)
 column_sums(const __grid_constant__ struct columns s, const __grid_constant__ Rows rows)
 {
     constexpr int P = Rows::P, AHEAD = Rows::AHEAD;
     __shared__ __align__(16) float parts[THREADS / WARP][WARP * P];
     const int lane = threadIdx.x % s.lanes, warp = threadIdx.x / WARP, step = THREADS / s.lanes, width = s.lanes * P;
-    const int64_t tile = (int64_t)blockIdx.x * width, col = tile + lane * P, first = blockIdx.y * s.chunk + threadIdx.x / s.lanes;
-    const int64_t end = min((long long)((blockIdx.y + 1) * s.chunk), (long long)s.rows), stride = step * s.cols;
+    const int64_t tile = (int64_t)blockIdx.x * width, col = tile + lane * P, chunk = gridDim.y - 1 - blockIdx.y;
+    const int64_t first = chunk * s.chunk + threadIdx.x / s.lanes, end = min((long long)((chunk + 1) * s.chunk), (long long)s.rows);
+    const int64_t stride = step * s.cols;
     const int some = (int)min((long long)(s.cols - col), (long long)P);
     int left = some > 0 && first < end ? (int)((end - first + step - 1) / step) : 0;       /* rows that this thread has */
     float sum[P] = {0};
@@ -130,7 +132,7 @@ column_sums(const __grid_constant__ struct columns s, const __grid_constant__ Ro
         const int64_t place = (int64_t)blockIdx.z * gridDim.x + blockIdx.x;
         float *const chunks = s.parts + place * gridDim.y * width;
         if (threadIdx.x < width)
-            chunks[blockIdx.y * width + threadIdx.x] = all;
+            chunks[chunk * width + threadIdx.x] = all;
         if (!comes_last(s.counters + place, gridDim.y))
             return;
         all = sum_chunks(chunks, gridDim.y, width, &parts[0][0]);

@@ -1,6 +1,7 @@
 /* Sums over rows: of a value, of others like it, or of what is multiplied on the way. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/sums.h"
+#include "ops/cuda/tensor.cuh"
 
 /* ---- over the leading dimensions of a value ---- */
 
@@ -43,23 +44,34 @@ const struct cuda_kernel cuda_sums[] = {
 
 /* ---- of what is multiplied ---- */
 
+static __device__ inline uint4 words_of(const float (&v)[4], float)
+{
+    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+}
+template <typename T> static __device__ inline uint4 words_of(const float (&v)[8], T)
+{
+    return make_uint4(pair_of<T>(v[0], v[1]), pair_of<T>(v[2], v[3]), pair_of<T>(v[4], v[5]), pair_of<T>(v[6], v[7]));
+}
+
 /* du = dy * slope, and what is stored of it is added up. du may be the memory of dy or of the slope's values: a thread reads what it needs of
  * its numbers before it writes them. */
 template <typename T, class Slope> struct multiplied_rows {
-    static constexpr int P = packed<T>, AHEAD = 2;
+    static constexpr int P = packed<T>, AHEAD = 2, BLOCKS = 4;
     struct words { uint4 dy, at; };
     T *du;
     const T *dy, *at;
-    __device__ inline words load(int64_t i, int) const { return {*(const uint4 *)(dy + i), *(const uint4 *)(at + i)}; }
+    __device__ inline words load(int64_t i, int) const { return {*(const uint4 *)(dy + i), __ldcs((const uint4 *)(at + i))}; }
     __device__ inline void add(float (&sum)[P], const words &w, int64_t i) const
     {
-        pack<T, P> to;
+        float v[P];
 #pragma unroll
-        for (int k = 0; k < P; k++) {
-            to.at[k] = from_float<T>(number_at<T>(w.dy, k) * Slope::of(number_at<T>(w.at, k)));
-            sum[k] += to_float(to.at[k]);
-        }
-        *(pack<T, P> *)(du + i) = to;
+        for (int k = 0; k < P; k++)
+            v[k] = number_at<T>(w.dy, k) * Slope::of(number_at<T>(w.at, k));
+        const uint4 to = words_of(v, T());
+#pragma unroll
+        for (int k = 0; k < P; k++)
+            sum[k] += number_at<T>(to, k);
+        *(uint4 *)(du + i) = to;
     }
 };
 
