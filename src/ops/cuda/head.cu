@@ -6,6 +6,7 @@
 struct head {
     int64_t rows, depth, vocab;
     int64_t stride;                 /* from a row of logits to the next: each is 16-byte aligned */
+    bool padded;                    /* vocab is less: products have a copy of w with rows of zeros, or they would take several times as long */
     int64_t chunk;                  /* rows whose logits there are at once */
     enum dtype operands, dx;
     bool gradients, tf32;
@@ -31,6 +32,7 @@ static struct head head_of(const struct program *p, const struct op *op)
     h.depth = shape_last(x->shape);
     h.vocab = w->shape.dim[0];
     h.stride = divide_up(h.vocab, pack) * pack;
+    h.padded = h.stride != h.vocab;
     h.chunk = rows_at_once(h.rows, h.stride * size);
     h.operands = x->dtype;
     h.gradients = op->attrs.parts == 4;
@@ -48,11 +50,11 @@ static void chunk_products(struct product out[CHUNK_PRODUCTS], const struct head
     struct product p = {};
     p.operands = p.result = h->operands;
     p.tf32 = h->tf32;
-    p.m = rows, p.n = h->vocab, p.k = h->depth;
+    p.m = rows, p.n = h->stride, p.k = h->depth;
     p.trans_b = true;
     p.y_stride = h->stride;
     out[LOGITS] = p;
-    p.n = h->depth, p.k = h->vocab;
+    p.n = h->depth, p.k = h->stride;
     p.trans_b = false;
     p.a_stride = h->stride, p.y_stride = 0;
     p.result = h->operands == F32 ? F32 : h->dx;
@@ -76,6 +78,7 @@ int cuda_loss_products(struct product *out, const struct program *p, const struc
 /* ---- the scratch of a call, cut into parts ---- */
 
 struct head_room {
+    void *w;                        /* (stride, depth), where it is padded; else NULL */
     void *logits;                   /* (chunk, stride) */
     void *x;                        /* (chunk, depth), padding as zeros */
     float *dx;                      /* (chunk, depth) in f32, where narrow ones cannot be had of the operands; else NULL */
@@ -94,6 +97,7 @@ static struct head_room head_room(const struct head *h, void *scratch)
 {
     const size_t size = dtype_size(h->operands);
     struct head_room r = {};
+    r.w = h->padded ? cut(&r, scratch, h->stride * h->depth, size) : NULL;
     r.logits = cut(&r, scratch, h->chunk * h->stride, size);
     r.x = cut(&r, scratch, h->gradients ? h->chunk * h->depth : 0, size);
     r.dx = h->operands == F32 && h->dx != F32 ? (float *)cut(&r, scratch, h->chunk * h->depth, sizeof(float)) : NULL;
@@ -170,12 +174,13 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
 {
     struct cuda_plan *const *plans = c->plans + (rows < h->chunk ? CHUNK_PRODUCTS : 0);
     const T *x = (const T *)c->in[0] + first * h->depth;
-    cuda_multiply(c, plans[LOGITS], {r->logits, x, c->in[1], NULL, NULL, false});
+    const void *w = r->w ? r->w : c->in[1];
+    cuda_multiply(c, plans[LOGITS], {r->logits, x, w, NULL, NULL, false});
     loss_launch<T>(c, h, r, first, rows);
     if (!h->gradients)
         return;
     char *dx = (char *)c->out[2] + (size_t)(first * h->depth) * dtype_size(h->dx);
-    cuda_multiply(c, plans[DX], {r->dx ? (void *)r->dx : dx, r->logits, c->in[1], NULL, NULL, false});
+    cuda_multiply(c, plans[DX], {r->dx ? (void *)r->dx : dx, r->logits, w, NULL, NULL, false});
     if (r->dx)
         with_type(h->dx, [&](auto zero) {
             narrow<<<blocks_for(rows * h->depth), THREADS, 0, c->stream>>>((decltype(zero) *)dx, r->dx, rows * h->depth);
@@ -188,9 +193,12 @@ static void linear_loss_launch(const struct cuda_call *c)
     const struct head h = head_of(c->program, c->op);
     const struct head_room r = head_room(&h, c->scratch);
     const int32_t *targets = (const int32_t *)c->in[2];
-    if (h.rows > COUNTED_ROWS)
-        count_targets<<<1, SUM_THREADS, 0, c->stream>>>(r.count, targets, h.rows);
     with_type(h.operands, [&](auto zero) {
+        using T = decltype(zero);
+        float *count = h.rows > COUNTED_ROWS ? r.count : NULL;
+        if (count || r.w)
+            prepare_head<<<1 + (r.w ? blocks_for(h.stride * h.depth) : 0), SUM_THREADS, 0, c->stream>>>(
+                count, targets, h.rows, (T *)r.w, (const T *)c->in[1], h.vocab * h.depth, h.stride * h.depth);
         for (int64_t first = 0; first < h.rows; first += h.chunk)
             chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
         if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))

@@ -19,8 +19,18 @@ static __device__ inline float known_targets(const int32_t *targets, int64_t row
     return (float)block_sum(known);
 }
 
-static __global__ void count_targets(float *count, const int32_t *targets, int64_t rows)
+/* The first block counts targets, where somebody asks; the others copy w, n numbers of it, and zeros behind them. */
+template <typename T>
+static __global__ void prepare_head(float *count, const int32_t *targets, int64_t rows, T *to, const T *w, int64_t n, int64_t padded)
 {
+    if (blockIdx.x > 0) {
+        const int64_t step = (int64_t)(gridDim.x - 1) * blockDim.x;
+        for (int64_t i = (int64_t)(blockIdx.x - 1) * blockDim.x + threadIdx.x; i < padded; i += step)
+            to[i] = i < n ? w[i] : from_float<T>(0);
+        return;
+    }
+    if (!count)
+        return;
     const float known = known_targets(targets, rows);
     if (threadIdx.x == 0)
         *count = known;
