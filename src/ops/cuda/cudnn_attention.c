@@ -111,6 +111,39 @@ bool cudnn_takes(const struct program *p, const struct op *op)
     return describe(&what, p, op) && plan_of(&what, NULL);
 }
 
+/* ---- statistics ---- */
+
+static bool reads(const struct op *op, value_id v)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (op->in[i] == v)
+            return true;
+    return false;
+}
+
+/* Whether the statistics of a forward op are for nobody but cuDNN: then one is enough. */
+static bool only_cudnn_reads(const struct program *p, const struct op *op)
+{
+    bool read = false;
+    for (int i = 0; i < p->n_ops; i++) {
+        if (!reads(&p->ops[i], op->out[1]) && !reads(&p->ops[i], op->out[2]))
+            continue;
+        if (!cudnn_takes(p, &p->ops[i]))
+            return false;
+        read = true;
+    }
+    return read;
+}
+
+/* Whether what a gradient reads was made by cuDNN, for cuDNN. */
+static bool has_one_statistic(const struct program *p, const struct op *op)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_ATTENTION && p->ops[i].out[1] == op->in[5])
+            return cudnn_takes(p, &p->ops[i]) && only_cudnn_reads(p, &p->ops[i]);
+    return false;
+}
+
 /* ---- launches ---- */
 
 static bool forward(const struct cuda_call *c, const struct cudnn_attention_of *what, const struct cudnn_plan *plan)
@@ -122,19 +155,22 @@ static bool forward(const struct cuda_call *c, const struct cudnn_attention_of *
         [FORWARD_SCALE] = &scale, [FORWARD_MASKED] = &masked};
     if (!cudnn_run(cudnn_open(), plan, memory, FORWARD_GIVEN, parts.workspace, c->stream))
         return false;
-    cudnn_fill_ones(c->out[2], what->batch * what->heads * what->seq, c->stream);
+    if (!only_cudnn_reads(c->program, c->op))
+        cudnn_fill_ones(c->out[2], what->batch * what->heads * what->seq, c->stream);
     return true;
 }
 
 static bool backward(const struct cuda_call *c, const struct cudnn_attention_of *what, const struct cudnn_plan *plan)
 {
     const struct parts parts = parts_of(what, plan, c->scratch);
+    const bool one_statistic = has_one_statistic(c->program, c->op);
     float scale = c->op->attrs.scale, masked = -INFINITY, one = 1;
     void *memory[BACKWARD_GIVEN] = {
         [BACKWARD_Q] = c->in[1], [BACKWARD_K] = c->in[2], [BACKWARD_V] = c->in[3], [BACKWARD_Y] = c->in[4], [BACKWARD_DY] = c->in[0],
-        [BACKWARD_STATS] = parts.stats, [BACKWARD_DOTS] = parts.dots, [BACKWARD_DQ] = c->out[0], [BACKWARD_DK] = c->out[1],
+        [BACKWARD_STATS] = one_statistic ? c->in[5] : parts.stats, [BACKWARD_DOTS] = parts.dots, [BACKWARD_DQ] = c->out[0], [BACKWARD_DK] = c->out[1],
         [BACKWARD_DV] = c->out[2], [BACKWARD_SCALE] = &scale, [BACKWARD_MASKED] = &masked, [BACKWARD_ONE] = &one};
-    cudnn_log_sums((float *)parts.stats, c->in[5], c->in[6], what->batch * what->heads * what->seq, c->stream);
+    if (!one_statistic)
+        cudnn_log_sums((float *)parts.stats, c->in[5], c->in[6], what->batch * what->heads * what->seq, c->stream);
     return cudnn_run(cudnn_open(), plan, memory, BACKWARD_GIVEN, parts.workspace, c->stream);
 }
 
@@ -142,7 +178,9 @@ bool cudnn_attention(const struct cuda_call *c)
 {
     struct cudnn_attention_of what;
     const struct cudnn_plan *plan = describe(&what, c->program, c->op) ? plan_of(&what, NULL) : NULL;
-    return plan && (what.backward ? backward : forward)(c, &what, plan);
+    if (plan && !(what.backward ? backward : forward)(c, &what, plan))
+        cudaLaunchKernel(NULL, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, c->stream);      /* refused: who asks CUDA hears of it */
+    return plan;
 }
 
 #else
