@@ -159,6 +159,18 @@ static struct program *three_sums(enum dtype t, int64_t rows, int64_t width)
     return p;
 }
 
+/* Two products with biases. */
+static struct program *biased(enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("biases");
+    const value_id x = number_matrix(p, "x", t, rows, width), w = number_matrix(p, "w", t, width, width), v = number_matrix(p, "v", t, width, width);
+    const value_id first = numbers(p, "first", width), second = numbers(p, "second", width);
+    p->phase = PHASE_FORWARD;
+    const value_id y = result(p, t, program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "y", 3, x, w, first));
+    result(p, t, program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "z", 3, y, v, second));
+    return p;
+}
+
 static void write_numbers(const struct bound *b, value_id v, uint32_t seed)
 {
     const struct value *value = &b->program->values[v];
@@ -292,6 +304,16 @@ static void test_sums_on_the_way(void **state)
     }
 }
 
+/* The first of them makes the biases of both narrow. */
+static void test_biases_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(biased(BF16, 8192, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+    check_merged(biased(F16, 8192, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+    check_merged(biased(F32, 2048, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+}
+
 /* Where it does not pay, or rows are not of whole packs, everybody does his own work. */
 static void test_small_sums_stay(void **state)
 {
@@ -364,7 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products),
                                        cmocka_unit_test(test_gelu_at_the_end), cmocka_unit_test(test_sums_on_the_way),
-                                       cmocka_unit_test(test_small_sums_stay), cmocka_unit_test(test_weight_gradients_together),
-                                       cmocka_unit_test(test_ropes_together)};
+                                       cmocka_unit_test(test_biases_together), cmocka_unit_test(test_small_sums_stay),
+                                       cmocka_unit_test(test_weight_gradients_together), cmocka_unit_test(test_ropes_together)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -96,6 +96,8 @@ struct prepared {
     int n_replays;
     cudaEvent_t *events;            /* (n + 1): around measured ops; NULL until something is measured */
     double *occupancy;              /* (n) of the ops, as CUPTI told it; NULL until it did */
+    void *biases;                   /* memory of narrow biases, and what is cast to it; NULL: none (biases.cu) */
+    struct cuda_cast *casts;
 };
 
 /* run.c */

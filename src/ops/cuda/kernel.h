@@ -28,6 +28,14 @@ struct cuda_sums {
     size_t scratch;                 /* that it needs for them */
 };
 
+/* A bias that becomes narrow (biases.cu). */
+enum { BIASES_MOST = 4 };
+struct cuda_cast {
+    const float *from;
+    void *to;
+    int64_t n;
+};
+
 /* One op bound to memory on the device. */
 struct cuda_call {
     const struct program *program;
@@ -43,6 +51,10 @@ struct cuda_call {
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
+    void *biases[BIASES_MOST];      /* narrow ones of its products, which another call makes; NULL: it casts its own, in scratch */
+    const struct cuda_cast *casts;  /* biases that it casts, one behind the other, for all calls of the list; NULL: none */
+    int n_casts;
+    size_t casts_bytes;
     struct cuda_sums sums;
     struct cuda_call *also[GROUP_MOST - 1];         /* whose work it does beside its own (groups.c) */
     int n_also;

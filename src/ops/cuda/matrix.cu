@@ -4,7 +4,7 @@
 #include "ops/cuda/small.cuh"
 #include "ops/cuda/types.cuh"
 
-enum { PARTS_MOST = 4 };            /* of OP_PROJECT: it has no more outputs */
+enum { PARTS_MOST = BIASES_MOST };  /* of OP_PROJECT: it has no more outputs */
 
 /* ---- which products ---- */
 
@@ -157,37 +157,22 @@ static size_t matrix_scratch(const struct program *p, const struct op *op) { ret
 
 /* ---- biases ---- */
 
-struct casts {
-    const float *from[PARTS_MOST];
-    void *to[PARTS_MOST];
-    int64_t n[PARTS_MOST];
-};
-
-/* One block in y for each. */
-template <typename T> static __global__ void cast_biases(const __grid_constant__ struct casts c)
+/* Makes those narrow that the plans of the call want so, or finds them where another call has put them; `first` is the input where they
+ * begin. */
+static void cast_biases(const struct cuda_call *c, struct matrix_room *r, int parts, int first)
 {
-    const int part = blockIdx.y;
-    EACH(i, c.n[part])
-        ((T *)c.to[part])[i] = from_float<T>(c.from[part][i]);
-}
-
-/* Makes those narrow that the plans of the call want so; `first` is the input where they begin. */
-static void cast_biases_launch(const struct cuda_call *c, const struct matrix_room *r, int parts, int first)
-{
-    struct casts casts = {};
+    struct cuda_cast casts[PARTS_MOST];
     int n = 0;
-    int64_t most = 0;
-    for (int i = 0; i < parts; i++)
-        if (r->biases[i] && c->plans[i]->adds_bias && !c->plans[i]->wide_bias) {
-            casts.from[n] = in_floats(c, first + i);
-            casts.to[n] = r->biases[i];
-            casts.n[n++] = c->plans[i]->product.n;
-            most = at_least(most, c->plans[i]->product.n);
-        }
+    if (c->casts)
+        cuda_cast_biases(c, c->casts, c->n_casts, c->plans[0]->product.result);
+    for (int i = 0; i < parts; i++) {
+        if (c->biases[i])
+            r->biases[i] = c->biases[i];
+        else if (r->biases[i] && c->plans[i]->adds_bias && !c->plans[i]->wide_bias)
+            casts[n++] = {in_floats(c, first + i), r->biases[i], c->plans[i]->product.n};
+    }
     if (n)
-        with_type(c->plans[0]->product.result, [&](auto zero) {
-            cast_biases<decltype(zero)><<<dim3(blocks_for(most), (unsigned)n), THREADS, 0, c->stream>>>(casts);
-        });
+        cuda_cast_biases(c, casts, n, c->plans[0]->product.result);
 }
 
 /* y (rows, n) = u + bias; y may be u. No bias: NULL. */
@@ -229,9 +214,9 @@ static void part_launch(const struct cuda_call *c, const struct matrix_room *r, 
 
 static void parts_launch(const struct cuda_call *c, int parts)
 {
-    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
     const bool biased = c->op->n_in > 1 + parts;
-    cast_biases_launch(c, &r, parts, 1 + parts);
+    cast_biases(c, &r, parts, 1 + parts);
     for (int i = 0; i < parts; i++)
         part_launch(c, &r, i, biased ? in_floats(c, 1 + parts + i) : NULL);
 }
@@ -295,9 +280,9 @@ template <typename T, typename U> static void gelu_launch(const struct cuda_call
 
 static void linear_gelu_launch(const struct cuda_call *c)
 {
-    const struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
+    struct matrix_room r = matrix_room(c->program, c->op, c->scratch);
     if (c->plans[0]->product.end == END_GELU) {
-        cast_biases_launch(c, &r, 1, 2);
+        cast_biases(c, &r, 1, 2);
         cuda_multiply(c, c->plans[0], {c->out[0], c->in[0], c->in[1], bias_for(c->plans[0], r.biases[0], in_floats(c, 2)), c->out[1], false});
         return;
     }

@@ -36,8 +36,10 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
         if (b->merges)
             cuda_find_groups(p->calls, p->n);
         cuda_choose_small(b, p->calls, p->n);
-        if (b->merges)
+        if (b->merges) {
             cuda_pair_ropes(p->calls, p->n);
+            cuda_place_biases(b, p);
+        }
     }
     return st;
 }

@@ -80,6 +80,11 @@ void cuda_find_groups(struct cuda_call *calls, int n);
 void cuda_dissolve_group(struct cuda_call *c);
 void cuda_pair_ropes(struct cuda_call *calls, int n);   /* two that follow each other: the second turns both */
 
+/* biases.cu: casts biases in the call's stream; and gives those of a list memory, once it is known how its products are made. */
+void cuda_cast_biases(const struct cuda_call *c, const struct cuda_cast *list, int n, enum dtype to);
+void cuda_place_biases(struct cuda_backend *b, struct prepared *list);
+void cuda_release_biases(struct cuda_backend *b, struct prepared *list);
+
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);
 enum { CHOICE_KEY_MOST = 480 };
