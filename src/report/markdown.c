@@ -195,7 +195,7 @@ static void put_gpu(FILE *to, const struct profile *p)
     if (p->kernels_per_step > 0)
         fprintf(to, "| kernels per step | %s |\n", report_show_count(p->kernels_per_step, a));
     if (w->looks)
-        fprintf(to, "| while it was measured | busy %s, %s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz |\n",
+        fprintf(to, "| while it was measured | busy %s, counting what lies between and around the steps; %s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz |\n",
                 report_show_percent(gpu_watch_busy_percent(w) / 100, a), report_show_bytes(w->used_most_bytes, b),
                 report_show_number(gpu_watch_watts(w), c), w->celsius_most, w->sm_least_mhz, w->sm_most_mhz);
 }

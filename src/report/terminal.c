@@ -48,8 +48,8 @@ static void put_gpu(const struct screen *s, const struct profile *p)
     if (!w->looks)
         return;
     screen_put_label(s, "gpu");
-    fprintf(s->to, "busy %s, %s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz\n",
-            report_show_percent(gpu_watch_busy_percent(w) / 100, a), report_show_bytes(w->used_most_bytes, b),
+    fprintf(s->to, "busy %s, counting what lies between and around the steps\n%*s%s of its memory used, %s W, up to %.0f °C, SM clock %.0f to %.0f MHz\n",
+            report_show_percent(gpu_watch_busy_percent(w) / 100, a), (int)SCREEN_INDENT, "", report_show_bytes(w->used_most_bytes, b),
             report_show_number(gpu_watch_watts(w), c), w->celsius_most, w->sm_least_mhz, w->sm_most_mhz);
 }
 

@@ -254,6 +254,7 @@ static void a_gpu_has_words_of_its_own(void **state)
         assert_non_null(strstr(texts[i], i ? "NVIDIA H200" : "| ops timed by | CUPTI's records of kernels |"));
         assert_non_null(strstr(texts[i], "321"));
         assert_non_null(strstr(texts[i], "SM clock 1980 to 1980 MHz"));
+        assert_non_null(strstr(texts[i], "counting what lies between and around the steps"));
         assert_non_null(strstr(texts[i], "idle between kernels"));
         assert_null(strstr(texts[i], "thread"));
         assert_null(strstr(texts[i], "instruction"));

@@ -37,7 +37,8 @@ function cpuFacts(m) {
 }
 
 function gpuFacts(g) {
-  const how = g.looks ? `busy ${plainNumber(g.busy_percent)} %, ${bytes(g.memory_used_bytes)} of ${bytes(g.memory_bytes)} used, ` +
+  const how = g.looks ? `busy ${plainNumber(g.busy_percent)} %, counting what lies between and around the steps; ` +
+    `${bytes(g.memory_used_bytes)} of ${bytes(g.memory_bytes)} used, ` +
     `${plainNumber(g.watts)} W, up to ${plainNumber(g.celsius_most)} °C, SM clock ${plainNumber(g.sm_mhz_least)} to ` +
     `${plainNumber(g.sm_mhz_most)} MHz` + (g.held_down_by ? `, held down by ${g.held_down_by}` : "") : "it tells nothing";
   return [["GPU", g.name], ["Kernels per step", g.kernels_per_step === null ? "–" : count(g.kernels_per_step)],
