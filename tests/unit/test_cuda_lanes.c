@@ -2,7 +2,7 @@
 #include "ops/cuda/lanes.h"
 #include "support/optimized.h"
 
-enum { VALUES = 48, OPS = 150 };
+enum { VALUES = 48, OPS = 400 };
 
 /* Ops over values of up to 64 floats, which begin anywhere in one memory; what is in it matters to nobody. */
 struct list {
@@ -172,10 +172,10 @@ static size_t beside_of(const struct lane_plan *plan)
 
 static size_t most_beside(const struct list *l, int lanes)
 {
-    size_t *scratch = xcalloc((size_t)l->p->n_ops + 1, sizeof *scratch);
-    for (int i = 0; i < l->p->n_ops; i++)
+    size_t *scratch = xcalloc((size_t)l->n + 1, sizeof *scratch);
+    for (int i = 0; i < l->n; i++)
         scratch[i] = l->items[i].scratch;
-    const size_t most = lanes_most_bytes(scratch, l->p->n_ops, lanes, FIXED);
+    const size_t most = lanes_most_bytes(scratch, l->n, lanes, FIXED);
     free(scratch);
     return most;
 }
