@@ -35,12 +35,12 @@ static bool touches(const struct cuda_call *c, const void *at, size_t bytes, boo
     for (int i = 0; i < c->op->n_out; i++)
         if (overlap(c->out[i], value_bytes(cuda_out(c, i)), at, bytes))
             return true;
+    for (int i = 0; i < c->op->n_in && !writes_only; i++)
+        if (overlap(c->in[i], value_bytes(cuda_in(c, i)), at, bytes))
+            return true;
     for (int i = 0; i < c->sums.n; i++)
         if (overlap(c->sums.to[i], c->sums.to_bytes, at, bytes) ||
             (!writes_only && c->sums.of[i] && overlap(c->sums.of[i], c->sums.of_bytes, at, bytes)))
-            return true;
-    for (int i = 0; i < c->op->n_in && !writes_only; i++)
-        if (overlap(c->in[i], value_bytes(cuda_in(c, i)), at, bytes))
             return true;
     return !writes_only && c->beside && overlap(c->beside, value_bytes(cuda_out(c, 0)), at, bytes);
 }
