@@ -6,7 +6,7 @@
  * a sum over no dimension, dropout of nothing. */
 static bool only_moves(const struct program *p, const struct op *op)
 {
-    if (op->n_in < 1 || op->n_out != 1 || op_info(op->kind)->n_updated)
+    if (op->n_in < 1 || op->n_out != 1 || op_info(op->kind)->n_updated || op->kind == OP_HOST_READ)
         return false;
     const int64_t n = shape_count(p->values[op->out[0]].shape);
     if (n < 2 || shape_count(p->values[op->in[0]].shape) != n)

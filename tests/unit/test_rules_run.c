@@ -268,6 +268,15 @@ static void test_layout_copies(void **state)
     run_detect(&x);
     assert_null(find(&x, "layout-copies"));
     profiled_release(&x);
+    p = program_new("read");
+    program_emit(p, OP_HOST_READ, NONE, "host.all", 1, embedded(p));                /* what the host reads is no copy of the step */
+    x = profiled_new(p);
+    for (int i = 0; i < p->n_ops; i++)
+        x.profile.ops[i].self_us = 20;
+    add_up(&x);
+    run_detect(&x);
+    assert_null(find(&x, "layout-copies"));
+    profiled_release(&x);
 }
 
 /* Micro-batches run forward and backward four times: of 4 * 2 + 2 calls the zero op has one. */
