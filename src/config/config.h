@@ -36,12 +36,19 @@ struct pass_list {
     pass_set listed;                        /* 0 unless choice is PASSES_LISTED */
 };
 
+/* "tree: [3, 3]": numbers, or values of words as an enum has them. What is behind the n-th is 0. */
+enum { CONFIG_LIST_MAX = 16 };
+struct config_list {
+    int64_t n, at[CONFIG_LIST_MAX];
+};
+
 enum { CONFIG_PATH_MAX = 1024 };
 
 struct config_model {
     enum arch arch;
     int64_t vocab;          /* 0: as many as the data has */
     int64_t dim, layers, heads;
+    struct config_list tree;                /* children of a node, level by level; empty: no tree */
     int64_t kv_heads;       /* 0 in the file: as heads; never 0 after config_load */
     int64_t ffn;            /* 0 in the file: 4 * dim; never 0 after config_load */
     int64_t seq;
@@ -54,6 +61,7 @@ struct config_data {
     char path[CONFIG_PATH_MAX];             /* text or bin; a bin path may hold a glob: several shards */
     char val_path[CONFIG_PATH_MAX];         /* optional validation file(s); else val_fraction of path */
     enum data_domain domain;
+    struct config_list domains;             /* of enum data_domain, one after the other; empty: `domain` alone */
     enum data_tokens tokens;
     enum data_samples samples;
     int64_t chars;                          /* length of the built-in corpus */

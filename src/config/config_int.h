@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "core/suggest.h"
 
-enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL, KEY_PASSES };
+enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL, KEY_PASSES, KEY_INTS, KEY_WORDS };
 
 struct config_choice {
     const char *word;       /* NULL ends a list */
@@ -22,7 +22,7 @@ struct config_key {
     enum key_type type;
     size_t offset;          /* of the field in struct config */
     const char *initial;    /* the default as it would stand in the file; NULL: the key is required */
-    double min, max;        /* of KEY_INT, KEY_REAL and KEY_INTERVAL */
+    double min, max;        /* of KEY_INT, KEY_REAL and KEY_INTERVAL; of each number in KEY_INTS */
     bool below_max;         /* max itself is not allowed */
     const struct config_choice *choices;
     const char *help;       /* one line */
@@ -33,7 +33,7 @@ struct config_section {
     const char *help;
 };
 
-enum { CONFIG_KEYS_MAX = 96, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
+enum { CONFIG_KEYS_MAX = 112, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
 
 struct config_key config_key(int i);                            /* 0 .. config_key_count(); passes have theirs from pass_table */
 int config_key_count(void);
@@ -77,8 +77,19 @@ void config_value_print(const struct config *c, int key, FILE *to);
 void config_value_wanted(int key, char *out, size_t size);      /* "a whole number", "one of a, b or c" */
 void config_real_format(double value, char out[40]);            /* the shortest text that reads back equal */
 
+enum status config_int_read(struct config_reader *r, int key, struct config_place at, const char *text, int64_t *out);
+enum status config_choice_read(struct config_reader *r, int key, struct config_place at, const char *text, int *out);
+
+/* Lists (list.c), those of passes as well: read item by item, `first` starts one; or from a text as --set has it, "[a, b]" or "a,b". */
+bool config_key_is_list(int key);
+const char *config_list_items(int key);                         /* "whole numbers" */
+enum status config_list_add(struct config_reader *r, int key, struct config_place at, const char *item, bool quoted, bool first);
+enum status config_list_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted);
+enum status config_list_clear(struct config_reader *r, int key);
+void config_list_print(const struct config *c, int key, FILE *to);
+
 /* The passes of optimize.passes (passes.c). A list is read name by name: `first` starts it. */
-enum status config_passes_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted);
+bool config_passes_read_word(struct config_reader *r, int key, const char *text);   /* all or none; false: neither */
 enum status config_passes_add(struct config_reader *r, int key, struct config_place at, const char *name, bool first);
 void config_passes_print(const struct pass_list *list, FILE *to);
 

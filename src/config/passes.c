@@ -90,35 +90,12 @@ enum status config_passes_add(struct config_reader *r, int key, struct config_pl
                          config_shown(shown, name), list);
 }
 
-/* Cuts the next name off a list with commas; blanks around it do not count. */
-static char *next_name(char **rest)
+bool config_passes_read_word(struct config_reader *r, int key, const char *text)
 {
-    char *name = strsep(rest, ",");
-    name += strspn(name, " \t");
-    for (char *end = name + strlen(name); end > name && (end[-1] == ' ' || end[-1] == '\t');)
-        *--end = '\0';
-    return name;
-}
-
-/* On the command line a list may stand in brackets or not: "[a, b]", "a,b". */
-enum status config_passes_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
-{
-    char copy[CONFIG_PATH_MAX], *rest = copy;
-    const size_t length = strlen(text);
-    const bool brackets = !quoted && length >= 2 && text[0] == '[' && text[length - 1] == ']';
-    const bool empty = brackets && strspn(text + 1, " \t") == length - 2;
-    if (!strcmp(text, "all") || !strcmp(text, "none") || empty) {
-        *field_of(r, key) = (struct pass_list){.choice = strcmp(text, "all") ? PASSES_NONE : PASSES_ALL};
-        return OK;
-    }
-    if (length >= sizeof copy)
-        return config_refuse(r, at, "%s has %zu bytes; a list of passes has at most %zu", config_key(key).name, length,
-                             sizeof copy - 1);
-    snprintf(copy, sizeof copy, "%.*s", (int)(length - 2 * brackets), text + brackets);
-    enum status st = OK;
-    for (bool first = true; rest && st == OK; first = false)
-        st = config_passes_add(r, key, at, next_name(&rest), first);
-    return st;
+    const bool all = !strcmp(text, "all"), none = !strcmp(text, "none");
+    if (all || none)
+        *field_of(r, key) = (struct pass_list){.choice = all ? PASSES_ALL : PASSES_NONE};
+    return all || none;
 }
 
 void config_passes_print(const struct pass_list *list, FILE *to)

@@ -38,6 +38,11 @@ static void print_allowed(const struct config_key *k, FILE *to)
     case KEY_WORD: print_choices(k, to); return;
     case KEY_PATH: fputs("a path", to); return;
     case KEY_PASSES: fputs("`all`, `none`, a list of passes", to); return;
+    case KEY_INTS: fprintf(to, "a list of numbers from %.0f to %.0f", k->min, k->max); return;
+    case KEY_WORDS:
+        fputs("a list of ", to);
+        print_choices(k, to);
+        return;
     case KEY_INTERVAL: fputs("steps, or `N epochs`", to); return;
     case KEY_INT: fprintf(to, "%.0f to %.0f", k->min, k->max); return;
     case KEY_REAL:

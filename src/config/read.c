@@ -49,19 +49,19 @@ static enum status check_node(struct config_reader *r, const yaml_node_t *node, 
 
 static bool is_quoted(const yaml_node_t *node) { return node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE; }
 
-static enum status read_passes_list(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
-                                    struct config_place at)
+static enum status read_list(struct config_reader *r, int key, yaml_document_t *doc, const yaml_node_t *node,
+                             struct config_place at)
 {
     const yaml_node_item_t *start = node->data.sequence.items.start, *top = node->data.sequence.items.top;
-    enum status st = start == top ? config_value_read(r, key, at, "none", false) : OK;
+    enum status st = start == top ? config_list_clear(r, key) : OK;
     for (const yaml_node_item_t *i = start; i < top && st == OK; i++) {
         yaml_node_t *item = yaml_document_get_node(doc, *i);
         st = check_node(r, item, line_of(item), config_key(key).name);
         if (st == OK && item->type != YAML_SCALAR_NODE)
-            st = config_refuse(r, line_of(item), "%s holds what %s; write the names of passes", config_key(key).name,
-                               kind_of(item));
+            st = config_refuse(r, line_of(item), "%s holds what %s; write %s", config_key(key).name, kind_of(item),
+                               config_list_items(key));
         if (st == OK)
-            st = config_passes_add(r, key, line_of(item), (const char *)item->data.scalar.value, i == start);
+            st = config_list_add(r, key, line_of(item), (const char *)item->data.scalar.value, is_quoted(item), i == start);
     }
     if (st == OK)
         r->places[key] = at;
@@ -77,8 +77,8 @@ static enum status read_value(struct config_reader *r, int key, yaml_document_t 
     const enum status st = check_node(r, node, at, name);
     if (st != OK)
         return st;
-    if (node->type == YAML_SEQUENCE_NODE && config_key(key).type == KEY_PASSES)
-        return read_passes_list(r, key, doc, node, at);
+    if (node->type == YAML_SEQUENCE_NODE && config_key_is_list(key))
+        return read_list(r, key, doc, node, at);
     if (node->type != YAML_SCALAR_NODE)
         return config_value_wrong_kind(r, key, at, kind_of(node));
     return config_value_read(r, key, at, (const char *)node->data.scalar.value, is_quoted(node));

@@ -32,6 +32,8 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 #define WORD(field, init, list, text)    { ROW(field, KEY_WORD, init), .choices = list, .help = text }
 #define PATH(field, text)                { ROW(field, KEY_PATH, ""), .help = text }
 #define PASSES(field, init, text)        { ROW(field, KEY_PASSES, init), .help = text }
+#define INTS(field, lo, hi, text)        { ROW(field, KEY_INTS, "[]"), .min = lo, .max = hi, .help = text }
+#define WORDS(field, list, text)         { ROW(field, KEY_WORDS, "[]"), .choices = list, .help = text }
 
 /* clang-format off */
 static const struct config_key rows[] = {
@@ -48,11 +50,13 @@ static const struct config_key rows[] = {
     BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
+    INTS(model.tree,                         2, 64,        "children of a node, level by level (k1)"),
 
     WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, or token shards"),
     PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
     PATH(data.val_path,                                    "validation file; empty: val_fraction of path"),
     WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
+    WORDS(data.domains,                      domains,      "domains that are learned one after the other; empty: domain alone"),
     WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
     WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),

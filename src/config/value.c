@@ -46,9 +46,11 @@ void config_value_wanted(int key, char *out, size_t size)
     case KEY_PATH: snprintf(out, size, "a file name"); break;
     case KEY_INTERVAL: snprintf(out, size, "a number of steps, or of epochs as in '2 epochs',"); break;
     case KEY_PASSES: snprintf(out, size, "all, none or a list of passes"); break;
+    case KEY_INTS: snprintf(out, size, "a list of whole numbers"); break;
     case KEY_WORD:
+    case KEY_WORDS:
         config_join(list, sizeof list, words, list_choices(config_key(key).choices, words), ", ", " or ");
-        snprintf(out, size, "%s", list);
+        snprintf(out, size, "%s%s", config_key_is_list(key) ? "a list of " : "", list);
         break;
     }
 }
@@ -60,12 +62,15 @@ enum status config_value_wrong_kind(struct config_reader *r, int key, struct con
     return config_refuse(r, at, "%s %s; %s is wanted", config_key(key).name, kind, wanted);
 }
 
+/* A key is its value; a list holds it. */
+static const char *says(int key) { return config_key_is_list(key) ? "holds" : "is"; }
+
 static enum status wrong_text(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
 {
     char shown[CONFIG_SHOWN_MAX], kind[CONFIG_SHOWN_MAX + 16];
-    if (!quoted && config_text_is_null(text))
+    if (!quoted && config_text_is_null(text) && !config_key_is_list(key))
         return config_value_wrong_kind(r, key, at, "has no value");
-    snprintf(kind, sizeof kind, "is '%s'", config_shown(shown, text));
+    snprintf(kind, sizeof kind, "%s '%s'", says(key), config_shown(shown, text));
     return config_value_wrong_kind(r, key, at, kind);
 }
 
@@ -81,8 +86,8 @@ static enum status out_of_range(struct config_reader *r, int key, struct config_
         snprintf(high, sizeof high, "%.0f", k->max);
     }
     return config_refuse(
-        r, at, k->below_max ? "%s is %s; it must be at least %s and below %s" : "%s is %s; it must be from %s to %s",
-        k->name, config_shown(shown, text), low, high);
+        r, at, k->below_max ? "%s %s %s; it must be at least %s and below %s" : "%s %s %s; it must be from %s to %s",
+        k->name, says(key), config_shown(shown, text), low, high);
 }
 
 static const char *skip_digits(const char *s)
@@ -132,7 +137,7 @@ static bool int_in_range(int key, const char *text, int64_t *out)
     return !errno && *out >= (int64_t)k.min && *out <= (int64_t)k.max;
 }
 
-static enum status read_int(struct config_reader *r, int key, struct config_place at, const char *text)
+enum status config_int_read(struct config_reader *r, int key, struct config_place at, const char *text, int64_t *out)
 {
     const char *end = end_of_int(text);
     int64_t value;
@@ -140,7 +145,7 @@ static enum status read_int(struct config_reader *r, int key, struct config_plac
         return wrong_text(r, key, at, text, false);
     if (!int_in_range(key, text, &value))
         return out_of_range(r, key, at, text);
-    *(int64_t *)field_of(r->c, key) = value;
+    *out = value;
     return OK;
 }
 
@@ -173,7 +178,7 @@ static enum status read_interval(struct config_reader *r, int key, struct config
     return OK;
 }
 
-static enum status read_word(struct config_reader *r, int key, struct config_place at, const char *text)
+enum status config_choice_read(struct config_reader *r, int key, struct config_place at, const char *text, int *out)
 {
     const struct config_key row = config_key(key), *k = &row;
     const char *words[CONFIG_KEYS_MAX];
@@ -182,7 +187,7 @@ static enum status read_word(struct config_reader *r, int key, struct config_pla
     int best = 0;
     for (int i = 0; i < n; i++) {
         if (!strcmp(words[i], text)) {
-            *(int *)field_of(r->c, key) = k->choices[i].value;
+            *out = k->choices[i].value;
             return OK;
         }
         if (suggest_distance(text, words[i]) < suggest_distance(text, words[best]))
@@ -191,8 +196,8 @@ static enum status read_word(struct config_reader *r, int key, struct config_pla
     config_join(list, sizeof list, words, n, ", ", " or ");
     config_shown(shown, text);
     if (suggest_is_near(text, suggest_distance(text, words[best])))
-        return config_refuse(r, at, "%s is '%s'; choose %s; did you mean '%s'?", k->name, shown, list, words[best]);
-    return config_refuse(r, at, "%s is '%s'; choose %s", k->name, shown, list);
+        return config_refuse(r, at, "%s %s '%s'; choose %s; did you mean '%s'?", k->name, says(key), shown, list, words[best]);
+    return config_refuse(r, at, "%s %s '%s'; choose %s", k->name, says(key), shown, list);
 }
 
 /* The length of the UTF-8 character at `s`, 0 for bytes that are none and for control characters and line breaks of any
@@ -242,17 +247,17 @@ static enum status read_by_type(struct config_reader *r, int key, struct config_
     if (type == KEY_PATH)
         return read_path(r, key, at, null ? "" : text);
     if (null)
-        return wrong_text(r, key, at, text, false);
-    if (type == KEY_PASSES)
-        return config_passes_read(r, key, at, text, quoted);
-    if (quoted && (type == KEY_INT || type == KEY_REAL))
-        return config_refuse(r, at, "%s is the text \"%s\"; write a number, without quotes", config_key(key).name,
-                             config_shown(shown, text));
+        return config_value_wrong_kind(r, key, at, "has no value");
+    if (quoted && (type == KEY_INT || type == KEY_REAL || type == KEY_INTS))
+        return config_refuse(r, at, "%s is the text \"%s\"; write a %s, without quotes", config_key(key).name,
+                             config_shown(shown, text), type == KEY_INTS ? "list of whole numbers" : "number");
+    if (config_key_is_list(key))
+        return config_list_read(r, key, at, text, quoted);
     switch (type) {
-    case KEY_INT: return read_int(r, key, at, text);
+    case KEY_INT: return config_int_read(r, key, at, text, field_of(r->c, key));
     case KEY_REAL: return read_real(r, key, at, text);
     case KEY_INTERVAL: return read_interval(r, key, at, text);
-    default: return read_word(r, key, at, text);
+    default: return config_choice_read(r, key, at, text, field_of(r->c, key));
     }
 }
 
@@ -289,6 +294,8 @@ void config_value_print(const struct config *c, int key, FILE *to)
     case KEY_WORD: fputs(config_word(config_key(key).name, *(const int *)field), to); break;
     case KEY_PATH: print_quoted(field, to); break;
     case KEY_PASSES: config_passes_print(field, to); break;
+    case KEY_INTS:
+    case KEY_WORDS: config_list_print(c, key, to); break;
     case KEY_INTERVAL:
         fprintf(to, "%lld%s", (long long)every->n, !every->epochs ? "" : every->n == 1 ? " epoch" : " epochs");
         break;

@@ -293,6 +293,41 @@ static void test_round_trip_odd(void **state)
         "backend: {kernels: reference}\ndevice: cpu\n");
     check_round_trip(&c);
     assert_string_equal(c.train.init, "null");
+    c = parse_ok("model: {arch: gpt, tree: [2, 64, 3]}\ndata: {domains: [formulas, prose, formulas]}\n");
+    check_round_trip(&c);
+}
+
+/* Lists, as YAML has them and as the command line has them: numbers that are wanted, then the words of data.domains. */
+static void test_lists(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *set, *tree, *domains; } cases[] = {
+        {GPT, NULL, "[]", "[]"},
+        {"model: {arch: gpt, tree: [3, 4]}", NULL, "[3, 4]", "[]"},
+        {"model:\n  arch: gpt\n  tree:\n  - 3\n  - &n 2\n  - *n\n", NULL, "[3, 2, 2]", "[]"},
+        {"model: {arch: gpt, tree: 5}", NULL, "[5]", "[]"},
+        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=[ ]", "[]", "[]"},
+        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=[2, 5 ,3]", "[2, 5, 3]", "[]"},
+        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=7,6", "[7, 6]", "[]"},
+        {GPT "data: {domains: [code, 'prose']}", NULL, "[]", "[code, prose]"},
+        {GPT "data:\n  domains:\n    - formulas\n", NULL, "[]", "[formulas]"},
+        {GPT "data: {domains: []}", "data.domains=prose, code", "[]", "[prose, code]"},
+        {GPT, "data.domains=[formulas]", "[]", "[formulas]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c;
+        struct error err;
+        char tree[64], domains[64];
+        const char *set = cases[i].set;
+        if (config_parse(&c, "t.yaml", cases[i].text, strlen(cases[i].text), &set, set ? 1 : 0, &err) != OK)
+            fail_msg("%s", err.text);
+        snprintf(tree, sizeof tree, "\n  tree: %s\n", cases[i].tree);
+        snprintf(domains, sizeof domains, "\n  domains: %s\n", cases[i].domains);
+        char *text = config_text(&c);
+        assert_non_null(strstr(text, tree));
+        assert_non_null(strstr(text, domains));
+        free(text);
+    }
 }
 
 static void test_print(void **state)
@@ -325,8 +360,9 @@ static void test_schema(void **state)
         struct config_reader r = {.c = &c, .file = "t", .err = &err};
         assert_int_equal(config_key_find(k->name), i);
         assert_true(config_key_section(i) >= 0 && strlen(k->help) > 5);
-        assert_true((k->type == KEY_WORD) == (k->choices != NULL));
-        assert_true(k->type == KEY_WORD || k->type == KEY_PATH || k->type == KEY_PASSES || k->min < k->max);
+        const bool word = k->type == KEY_WORD || k->type == KEY_WORDS;
+        assert_true(word == (k->choices != NULL));
+        assert_true(word || k->type == KEY_PATH || k->type == KEY_PASSES || k->min < k->max);
         assert_true(k->type == KEY_REAL || k->max <= 0x1p53);
         if (k->initial && config_value_read(&r, i, (struct config_place){0}, k->initial, false) != OK)
             fail_msg("%s", err.text);
@@ -527,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_round_trip_shipped),
         cmocka_unit_test(test_round_trip_odd),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_schema),
         cmocka_unit_test(test_saved_by_another_version),
         cmocka_unit_test(test_reference),

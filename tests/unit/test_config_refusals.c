@@ -179,7 +179,7 @@ static void test_refuses_keys(void **state)
         {"&a {model: *a}", NULL,
          "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
          "ffn, "
-         "seq, segments, dropout, rope_base and norm_eps"},
+         "seq, segments, dropout, rope_base, norm_eps and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
         {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama or postln"},
     };
@@ -323,6 +323,34 @@ static void test_refuses_sets(void **state)
     EXPECT_REFUSALS(table);
 }
 
+static void test_refuses_lists(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model:\n  arch: gpt\n  tree:\n  - 3\n  - many\n", NULL, "'t.yaml' line 5: model.tree holds 'many'; a list of whole numbers is wanted"},
+        {"model: {arch: gpt, tree: [3, 1]}", NULL, "'t.yaml' line 1: model.tree holds 1; it must be from 2 to 64"},
+        {"model: {arch: gpt, tree: [3, 99999999999999999999]}", NULL,
+         "'t.yaml' line 1: model.tree holds 99999999999999999999; it must be from 2 to 64"},
+        {"model: {arch: gpt, tree: [3, '3']}", NULL, "'t.yaml' line 1: model.tree holds the text \"3\"; write a number, without quotes"},
+        {"model: {arch: gpt, tree: [3, [3]]}", NULL, "'t.yaml' line 1: model.tree holds what is a list; write whole numbers"},
+        {"model: {arch: gpt, tree: [3, !env x]}", NULL, "'t.yaml' line 1: model.tree has the YAML tag '!env'; write it without a tag"},
+        {"model: {arch: gpt, tree: {a: 3}}", NULL, "'t.yaml' line 1: model.tree is a section; a list of whole numbers is wanted"},
+        {"model: {arch: gpt, tree: }", NULL, "'t.yaml' line 1: model.tree has no value; a list of whole numbers is wanted"},
+        {"model: {arch: gpt, tree: '3'}", NULL, "'t.yaml' line 1: model.tree is the text \"3\"; write a list of whole numbers, without quotes"},
+        {"model: {arch: gpt, tree: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}", NULL,
+         "'t.yaml' line 1: model.tree holds more than 16 whole numbers"},
+        {GPT "data: {domains: [prose, cod]}", NULL,
+         "'t.yaml' line 2: data.domains holds 'cod'; choose prose, code or formulas; did you mean 'code'?"},
+        {GPT "data: {domains: {a: b}}", NULL,
+         "'t.yaml' line 2: data.domains is a section; a list of prose, code or formulas is wanted"},
+        {GPT, "model.tree=3,,3", "--set model.tree=3,,3: model.tree holds ''; a list of whole numbers is wanted"},
+        {GPT, "model.tree=[3, 0x3]", "--set model.tree=[3, 0x3]: model.tree holds '0x3'; a list of whole numbers is wanted"},
+        {GPT, "model.tree=", "--set model.tree=: model.tree has no value; a list of whole numbers is wanted"},
+        {GPT, "data.domains=prose;code", "--set data.domains=prose;code: data.domains holds 'prose;code'; choose prose, code or formulas"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
 /* Of two overrides that disagree, the later one is to blame; the file's keys only when no override is involved. */
 static void test_set_blame(void **state)
 {
@@ -406,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_refuses_yaml),
         cmocka_unit_test(test_refuses_contradictions),
         cmocka_unit_test(test_refuses_sets),
+        cmocka_unit_test(test_refuses_lists),
         cmocka_unit_test(test_set_blame),
         cmocka_unit_test(test_sizes_of_text),
         cmocka_unit_test(test_many_nodes),

@@ -1,0 +1,107 @@
+/* Lists: of whole numbers, of words, of passes. In the file a list is one of YAML; on the command line it may stand in
+ * brackets or not: "[a, b]", "a,b". Every item is read, and refused, as the scalar that it is. */
+#include <string.h>
+
+#include "config/config_int.h"
+
+bool config_key_is_list(int key)
+{
+    const enum key_type type = config_key(key).type;
+    return type == KEY_INTS || type == KEY_WORDS || type == KEY_PASSES;
+}
+
+const char *config_list_items(int key)
+{
+    switch (config_key(key).type) {
+    case KEY_INTS: return "whole numbers";
+    case KEY_PASSES: return "the names of passes";
+    default: return "words";
+    }
+}
+
+static struct config_list *field_of(struct config_reader *r, int key)
+{
+    return (struct config_list *)((char *)r->c + config_key(key).offset);
+}
+
+enum status config_list_clear(struct config_reader *r, int key)
+{
+    if (config_key(key).type == KEY_PASSES)
+        config_passes_read_word(r, key, "none");
+    else
+        *field_of(r, key) = (struct config_list){0};
+    return OK;
+}
+
+static enum status read_item(struct config_reader *r, int key, struct config_place at, const char *item, bool quoted, int64_t *out)
+{
+    char shown[CONFIG_SHOWN_MAX];
+    int choice = 0;
+    if (config_key(key).type == KEY_WORDS) {
+        const enum status st = config_choice_read(r, key, at, item, &choice);
+        *out = choice;
+        return st;
+    }
+    if (quoted)
+        return config_refuse(r, at, "%s holds the text \"%s\"; write a number, without quotes", config_key(key).name,
+                             config_shown(shown, item));
+    return config_int_read(r, key, at, item, out);
+}
+
+enum status config_list_add(struct config_reader *r, int key, struct config_place at, const char *item, bool quoted, bool first)
+{
+    if (config_key(key).type == KEY_PASSES)
+        return config_passes_add(r, key, at, item, first);
+    struct config_list *list = field_of(r, key);
+    if (first)
+        *list = (struct config_list){0};
+    if (list->n == CONFIG_LIST_MAX)
+        return config_refuse(r, at, "%s holds more than %d %s", config_key(key).name, CONFIG_LIST_MAX, config_list_items(key));
+    const enum status st = read_item(r, key, at, item, quoted, &list->at[list->n]);
+    list->n += st == OK;
+    return st;
+}
+
+/* Cuts the next item off a list with commas; blanks around it do not count. */
+static char *next_item(char **rest)
+{
+    char *item = strsep(rest, ",");
+    item += strspn(item, " \t");
+    for (char *end = item + strlen(item); end > item && (end[-1] == ' ' || end[-1] == '\t');)
+        *--end = '\0';
+    return item;
+}
+
+enum status config_list_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted)
+{
+    char copy[CONFIG_PATH_MAX], *rest = copy;
+    const size_t length = strlen(text);
+    const bool brackets = !quoted && length >= 2 && text[0] == '[' && text[length - 1] == ']';
+    if (brackets && strspn(text + 1, " \t") == length - 2)
+        return config_list_clear(r, key);
+    if (config_key(key).type == KEY_PASSES && config_passes_read_word(r, key, text))
+        return OK;
+    if (length >= sizeof copy)
+        return config_refuse(r, at, "%s has %zu bytes; a list of %s has at most %zu", config_key(key).name, length,
+                             config_key(key).type == KEY_PASSES ? "passes" : config_list_items(key), sizeof copy - 1);
+    snprintf(copy, sizeof copy, "%.*s", (int)(length - 2 * brackets), text + brackets);
+    enum status st = OK;
+    for (bool first = true; rest && st == OK; first = false)
+        st = config_list_add(r, key, at, next_item(&rest), false, first);
+    return st;
+}
+
+void config_list_print(const struct config *c, int key, FILE *to)
+{
+    const struct config_key k = config_key(key);
+    const struct config_list *list = (const struct config_list *)((const char *)c + k.offset);
+    putc('[', to);
+    for (int64_t i = 0; i < list->n; i++) {
+        fputs(i ? ", " : "", to);
+        if (k.type == KEY_WORDS)
+            fputs(config_word(k.name, (int)list->at[i]), to);
+        else
+            fprintf(to, "%lld", (long long)list->at[i]);
+    }
+    putc(']', to);
+}
