@@ -50,7 +50,7 @@ static enum status read_config(struct generator *g, const char *device, struct e
     const char *text = json_string_value(json_object_get(g->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", g->checkpoint.path);
-    const enum status st = config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), err);
+    const enum status st = config_parse_saved(&g->config, g->checkpoint.path, text, strlen(text), NULL, 0, err);
     return st == OK && device ? choose_device(&g->config, device, err) : st;
 }
 

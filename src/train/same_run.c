@@ -74,7 +74,7 @@ enum status same_run(const struct model_run *r, const struct checkpoint *ck, str
     struct config was;
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", ck->path);
-    enum status st = config_parse_saved(&was, ck->path, text, strlen(text), err);
+    enum status st = config_parse_saved(&was, ck->path, text, strlen(text), NULL, 0, err);
     if (st == OK)
         st = same_config(&was, &r->config, ck, err);
     return st == OK ? same_data(r, ck, err) : st;
