@@ -63,8 +63,9 @@ static enum status scan(struct dataset *d, const struct store *s, int64_t model_
     return OK;
 }
 
-enum status source_bin(struct dataset *d, const struct config *c, struct error *err)
+enum status source_bin(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
 {
+    (void)given;                    /* ids are ids: they must be below model.vocab */
     if (c->data.samples == SAMPLES_LINES)
         return error_set(err, BAD_INPUT,
                          "data.samples is lines, and a shard of token ids has no lines; set it to windows");

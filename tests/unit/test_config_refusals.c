@@ -366,7 +366,7 @@ static void test_refuses_domains(void **state)
         {GPT, "data.domains=[ ]", "--set data.domains=[ ]: data.domains is empty; a list of prose, code, formulas or text files is "
          "wanted, or no domains at all"},
         {GPT, "data.domains=", "--set data.domains=: data.domains has no value; a list of prose, code, formulas or text files is wanted"},
-        {GPT "data: {domains: [\"a\\tb\"]}", NULL, "'t.yaml' line 2: data.domains holds 'a?b', with a control character or a byte "
+        {GPT "data: {domains: [\"a\\tb\"]}", NULL, "'t.yaml' line 2: data.domains holds 'a b', with a control character or a byte "
          "that is not UTF-8 at position 2"},
         {GPT "data:\n  domain: prose\n  domains: [code]\n", NULL,
          "'t.yaml' line 4: data.domains and data.domain are both given, and either says what the data is; remove one"},
