@@ -114,6 +114,10 @@ void progress_line(struct progress *p, const char *text);       /* the text alon
  * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
 
+/* A table of losses, a row for each stage that has ended; nothing where the run has no domains. */
+struct forgetting;
+void print_forgetting(FILE *to, const struct forgetting *f, const struct config_names *domains);
+
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */
 void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label);
 

@@ -16,11 +16,28 @@
 #include "passes/optimize.h"
 #include "trace/trace.h"
 
+/* What a run over data.domains knew of each of them, and when: mean losses in nats per token on their validation parts. */
+enum { DOMAINS_MAX = CONFIG_LIST_MAX };
+struct forgetting {
+    int n;                              /* domains; 0: the run has none */
+    int rows;                           /* known: one before the first step, then one per stage that has ended */
+    int64_t steps_each;
+    double entropy[DOMAINS_MAX];        /* the best possible loss; NAN if unknown */
+    double loss[DOMAINS_MAX + 1][DOMAINS_MAX];
+};
+/* How much worse a domain is after the last stage that has ended than after its own: in nats, or as a perplexity in percent. NAN where
+ * no stage came after it. */
+double forgetting_nats(const struct forgetting *f, int domain);
+double forgetting_percent(const struct forgetting *f, int domain);
+/* The mean over the domains of what later stages won for them, in nats: below 0 they were forgotten. */
+double forgetting_transfer(const struct forgetting *f);
+
 struct train_info {                     /* known before the first step */
     const char *data, *device;
     const char *device_name;            /* "NVIDIA H200"; NULL: the machine's CPU */
     int64_t parameters, total_steps, first_step, steps_per_epoch, tokens_per_step;
-    double entropy;                     /* the best possible loss; NAN if unknown */
+    double entropy;                     /* the best possible loss; NAN if unknown, or of several domains */
+    const struct forgetting *domains;   /* their number, steps and entropies */
     int threads;
     struct exec_memory memory;
     const char *passes;                 /* what they changed, as train_passes_text says it */
@@ -28,6 +45,8 @@ struct train_info {                     /* known before the first step */
 
 struct train_log {
     int64_t step, epoch;
+    int stage;                          /* of data.domains, from 0 */
+    const char *domain;                 /* NULL: the run has none */
     double loss;                        /* mean since the last log */
     double lr, grad_norm;
     double steps_per_s, steps_per_s_overall, samples_per_s, tokens_per_s;
@@ -53,6 +72,9 @@ struct train_observer {
     void (*on_epoch)(void *context, const struct train_epoch *epoch);
     void (*on_checkpoint)(void *context, int64_t step, const char *path);
     void (*on_warning)(void *context, const char *text);
+    /* Of a run over data.domains: a stage begins or goes on; and instead of on_eval, the losses of all domains. */
+    void (*on_stage)(void *context, int stage);
+    void (*on_domains)(void *context, int64_t step, const double *losses);
 };
 
 struct train_options {
@@ -68,12 +90,20 @@ struct train_result {
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
     struct gpu_watch gpu;               /* as it was at the logs */
+    struct forgetting forgetting;       /* as far as it went; OUT/forgetting.json has the same */
     bool interrupted;
     char checkpoint[CONFIG_PATH_MAX];   /* empty when there is none: interrupted before the first step could begin */
 };
 
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err);
+
+/* The same to its end with another seed, quietly, for who makes several runs of one config: what there is of it in the folder already is
+ * continued. Refused where the folder holds a run of another config. `progress` (may be NULL) is told after every step; *stop set:
+ * saves and returns with result->interrupted. */
+enum status train_quietly(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int64_t step, int64_t total), void *context,
+                          struct train_result *result, struct error *err);
 
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
