@@ -22,6 +22,7 @@ extern const struct command commands[];     /* ends with a NULL name */
 
 int cmd_train(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_profile(int argc, char **argv);

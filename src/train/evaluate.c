@@ -9,6 +9,15 @@ static void leave_out_repeats(const struct batch *b, int64_t samples)
             b->targets[i * b->seq + k] = -1;
 }
 
+static double bytes_of(const struct batch *b, const struct tokenizer *t)
+{
+    char text[16];
+    double bytes = 0;
+    for (int64_t i = 0; i < b->size * b->seq; i++)
+        bytes += b->targets[i] < 0 ? 0 : t->kind == TOKENIZER_BYTE ? 1 : (double)tokenizer_decode(t, b->targets[i], text);
+    return bytes;
+}
+
 enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
                              struct error *err)
 {
@@ -28,6 +37,8 @@ enum status evaluate_samples(struct exec *e, const struct dataset *d, const stru
         }
         if (how->once)
             leave_out_repeats(b, samples);
+        if (how->bytes && how->bytes->kind != TOKENIZER_NONE)
+            out->bytes += bytes_of(b, how->bytes);
         batch_upload(e, b);
         exec_run(e, PHASE_DATA, PHASE_FORWARD);
         const double n = exec_scalar(e, p->count);

@@ -148,6 +148,36 @@ struct generate_options {
 enum status generate_run(const char *checkpoint, const struct generate_options *options,
                          void (*emit)(void *context, const char *text, size_t length), void *context, struct error *err);
 
+struct eval_options {
+    const char *const *sets;            /* "data.domain=code": other data, or how to run */
+    int n_sets;
+    const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
+    bool train;                         /* the training part of the data, not the validation part */
+    int64_t batches;                    /* at most so many of each domain; 0: all */
+    const volatile sig_atomic_t *stop;
+    void (*progress)(void *context, int64_t done, int64_t total);       /* in batches; may be NULL */
+    void *context;
+};
+
+/* Of some data: a domain, or all. */
+struct eval_loss {
+    const char *name;                   /* of the domain; NULL: all */
+    double loss, entropy;               /* mean and best possible, nats per token; entropy NAN: not known */
+    double tokens, bytes;               /* bytes 0: tokens are no text */
+};
+struct eval_result {
+    char checkpoint[CONFIG_PATH_MAX];
+    int64_t step;                       /* of the checkpoint */
+    char data[CONFIG_PATH_MAX + 256];   /* in words */
+    struct eval_loss all, domains[DOMAINS_MAX];
+    int n;                              /* domains; 0: the data has none */
+    struct config_names names;          /* that names above point into */
+    bool interrupted;                   /* not all of it was looked at */
+};
+
+/* The loss of a model on its data, or on other data that its tokenizer can read. Samples count once each. */
+enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err);
+
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
     double samples_per_s, tokens_per_s, tflops, mfu_percent, loss;

@@ -61,6 +61,7 @@ struct evaluation {
     enum split split;
     int64_t batch_size, batches;
     bool once;                      /* samples that a last batch repeats to be full do not count */
+    const struct tokenizer *bytes;  /* counts the bytes of the targets; NULL: does not */
     int workers;
     const volatile sig_atomic_t *stop;
     void (*progress)(void *context, int64_t batches);
@@ -68,6 +69,7 @@ struct evaluation {
 };
 struct evaluated {
     double loss, tokens;            /* mean over so many; none: 0 */
+    double bytes;                   /* of text that the tokens are; 0: not counted */
 };
 enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
                              struct error *err);
@@ -124,6 +126,21 @@ enum status same_run(const struct model_run *r, const struct checkpoint *ck, str
 /* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err);
+
+/* A model from a checkpoint, or from the newest of a run. The struct is zeroed before, and released also after a failure. `sets` change
+ * the config that it was trained with; device NULL: as that says. */
+struct trained {
+    struct checkpoint checkpoint;
+    struct config config;
+    struct tokenizer tokenizer;
+    struct backend *backend;
+    struct exec *exec;              /* of the forward program, once that is built */
+};
+enum status trained_load(struct trained *t, const char *checkpoint, const char *const *sets, int n_sets, const char *device,
+                         struct error *err);
+enum status trained_build(struct trained *t, struct model_options options, struct error *err);
+enum status trained_refuse(const struct trained *t, enum status st, struct error *err);    /* adds what is free, where that lacked */
+void trained_release(struct trained *t);
 
 /* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
  * and what is there already is not written twice. `early`: the run was stopped between two logs, so the loss of its last step

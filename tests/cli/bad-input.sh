@@ -173,7 +173,7 @@ ok train tiny.yaml --out from --set train.init=$weights
 # ---- damaged checkpoints: every reader says which file and why, and changes nothing
 damaged() {     # MESSAGE (a pattern); the checkpoint is in bad/
     sums bad >before
-    for command in "generate bad" "train tiny.yaml --out bad --resume --steps 30"; do
+    for command in "generate bad" "eval bad" "train tiny.yaml --out bad --resume --steps 30"; do
         run $command
         [ "$code" = 2 ] || fail "$1: hone $command: exit code $code: $(cat err)"
         grep -qE "^hone: $1" err || fail "hone $command: $(cat err)"
