@@ -46,7 +46,8 @@ set(HONE_CUDA_BUILD "${PROJECT_VERSION}-${seen}")
 # is in their files, and what that would need, is left out (sections).
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
-add_library(hone_cuda MODULE ${CUDA_SOURCES} src/core/error.c src/core/clean.c src/program/ops.c src/program/shape.c)
+list(FILTER CUDA_SOURCES EXCLUDE REGEX "/hopper\\.cu$")
+add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(hone_cuda PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)
@@ -57,6 +58,14 @@ target_compile_options(hone_cuda PRIVATE
 target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS} Threads::Threads)
 # Where cuBLAS was found it is found again, whatever the environment says.
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
+
+# What only GPUs of compute capability 9.0 can do is asked of no other.
+add_library(hone_cuda_hopper OBJECT src/ops/cuda/hopper.cu)
+set_target_properties(hone_cuda_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden)
+foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
+  get_target_property(same hone_cuda ${property})
+  set_target_properties(hone_cuda_hopper PROPERTIES ${property} "${same}")
+endforeach()
 
 include(cmake/Cudnn.cmake)
 # CUPTI is loaded when something is measured, by the path that is found here; without it ops are timed by events.

@@ -103,6 +103,8 @@ static void on_log(void *context, const struct train_log *l)
         fprintf(v->to, " | %s", shown(l->domain));
     if (l->skipped)
         fprintf(v->to, " | %lld skipped", (long long)l->skipped);
+    for (int i = 0; i < l->n_nodes; i++)
+        fprintf(v->to, "%s%d", i ? " " : " | nodes ", (int)l->nodes[i]);
     fputc('\n', v->to);
     fflush(v->to);
     if (isfinite(l->loss))

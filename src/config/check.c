@@ -39,6 +39,65 @@ static void derive(struct config *c)
         c->eval.batch_size = c->train.batch_size;
 }
 
+static bool is_given(const struct config_reader *r, const char *name)
+{
+    const struct config_place at = r->places[index_of(name)];
+    return at.line || at.set;
+}
+
+/* 1 + 3 + 9 for [3, 3]; no more than a bit above `most`, which is enough to refuse it. */
+static int64_t count_nodes(const struct config_list *tree, int64_t most)
+{
+    int64_t nodes = 1, level = 1;
+    for (int64_t i = 0; i < tree->n && nodes <= most; i++) {
+        level *= tree->at[i];
+        nodes += level;
+    }
+    return nodes;
+}
+
+static void show_tree(const struct config *c, char out[128])
+{
+    FILE *to = fmemopen(out, 128, "w");
+    *out = '\0';
+    if (!to)
+        return;
+    config_value_print(c, index_of("model.tree"), to);
+    fclose(to);
+    out[127] = '\0';
+}
+
+static enum status check_k(struct config_reader *r, const char *tree)
+{
+    const struct config *c = r->c;
+    if (c->k1.select == SELECT_ALL || c->k1.k <= c->model.layers)
+        return OK;
+    return config_refuse(r, BLAME(r, "k1.k", "model.tree"), "k1.k is %lld, and model.tree %s has %lld nodes; it must be at most that",
+                         (long long)c->k1.k, tree, (long long)c->model.layers);
+}
+
+/* The tree says how many blocks there are; a number that is written beside it must be the same. */
+static enum status check_tree(struct config_reader *r)
+{
+    struct config_model *m = &r->c->model;
+    const int64_t most = (int64_t)config_key(index_of("model.layers")).max, nodes = count_nodes(&m->tree, most);
+    char tree[128];
+    show_tree(r->c, tree);
+    if (m->arch != ARCH_K1)
+        return !m->tree.n ? OK : config_refuse(r, BLAME(r, "model.tree", "model.arch"),
+                                               "model.tree is %s, and only arch k1 is a tree; remove it, or choose arch: k1", tree);
+    if (!m->tree.n)
+        return config_refuse(r, BLAME(r, "model.tree", "model.arch"), "model.tree is empty, and arch k1 is a tree; try [3, 3]");
+    if (nodes > most)
+        return config_refuse(r, BLAME(r, "model.tree"), "model.tree %s has more than %lld nodes; make it smaller", tree, (long long)most);
+    if (is_given(r, "model.layers") && m->layers != nodes)
+        return config_refuse(r, BLAME(r, "model.layers", "model.tree"),
+                             "model.layers is %lld, and model.tree %s has %lld nodes; remove layers or make it %lld", (long long)m->layers,
+                             tree, (long long)nodes, (long long)nodes);
+    m->layers = nodes;
+    return check_k(r, tree);
+}
+
 static void shorten_warmup(struct config *c)
 {
     const int64_t steps = c->train.steps * config_stages(c);
@@ -185,7 +244,7 @@ static double count_parameters(const struct config_model *m)
     const double dim = (double)m->dim, kv = dim / (double)m->heads * (double)m->kv_heads;
     const double attention = 2 * dim * dim + 2 * dim * kv;
     const double ffn = (m->arch == ARCH_LLAMA ? 3 : 2) * dim * (double)m->ffn;
-    const double heads = m->arch == ARCH_POSTLN ? 2 : 1; /* postln does not tie its head to the embedding */
+    const double heads = m->arch == ARCH_POSTLN || m->arch == ARCH_K1 ? 2 : 1; /* they do not tie the head to the embedding */
     const double positions = m->arch == ARCH_LLAMA ? 0 : (double)m->seq;
     return (double)m->layers * (attention + ffn) + dim * (heads * (double)m->vocab + positions + (double)m->segments);
 }
@@ -260,7 +319,8 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_parameters, check_tensors,
+        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_parameters,
+        check_tensors,
     };
     enum status st = check_required(r);
     derive(r->c);

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "passes/optimize.h"
 
-enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN };
+enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN, ARCH_K1 };
 enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN };
 enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
 enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
@@ -18,6 +18,8 @@ enum data_samples { SAMPLES_WINDOWS, SAMPLES_LINES };   /* windows of seq tokens
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
 enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norms, biases and embeddings */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
+enum k1_score { SCORE_L2, SCORE_SUM };                  /* of a node: the norm of its gradient, or the sum of its tensors' norms */
+enum k1_select { SELECT_NORM, SELECT_RANDOM, SELECT_ALL };
 enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
 enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
 enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
@@ -55,7 +57,7 @@ struct config_model {
     enum arch arch;
     int64_t vocab;          /* 0: as many as the data has */
     int64_t dim, layers, heads;
-    struct config_list tree;                /* children of a node, level by level; empty: no tree */
+    struct config_list tree;                /* children of a node, level by level: layers is the number of nodes; empty: no tree */
     int64_t kv_heads;       /* 0 in the file: as heads; never 0 after config_load */
     int64_t ffn;            /* 0 in the file: 4 * dim; never 0 after config_load */
     int64_t seq;
@@ -91,12 +93,20 @@ struct config_train {
     char init[CONFIG_PATH_MAX];             /* start from the weights in this safetensors file */
 };
 
+struct config_k1 {
+    int64_t k;                              /* nodes that are updated in a step */
+    enum k1_score score;
+    enum k1_select select;
+    int64_t every;                          /* steps that a selection is kept for */
+};
+
 struct config {
     char file[CONFIG_PATH_MAX];             /* where it was read, for messages */
     char name[128];                         /* the file's name without .yaml */
     struct config_model model;
     struct config_data data;
     struct config_train train;
+    struct config_k1 k1;
     struct { struct interval every; int64_t batches, batch_size; } eval;
     struct { struct interval every; int64_t keep; } checkpoint;
     struct { int64_t every; } log;

@@ -97,7 +97,7 @@ static enum status read_name(struct config_reader *r, const yaml_node_t *node, c
 static bool says_what_it_is(int section)
 {
     const char *name = config_sections[section].name;
-    return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "train");
+    return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "train") || !strcmp(name, "k1");
 }
 
 static enum status read_section_key(struct config_reader *r, int section, yaml_document_t *doc, yaml_node_pair_t *pair)

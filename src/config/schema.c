@@ -6,7 +6,8 @@
 
 #include "config/config_int.h"
 
-static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN}, {0}};
+static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN},
+                                              {"k1", ARCH_K1}, {0}};
 static const struct config_choice sources[] = {
     {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {0}};
 static const struct config_choice domains[] = {
@@ -17,6 +18,8 @@ static const struct config_choice schedules[] = {
     {"cosine", SCHEDULE_COSINE}, {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT}, {0}};
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
 static const struct config_choice on_nans[] = {{"stop", ON_NAN_STOP}, {"skip", ON_NAN_SKIP}, {0}};
+static const struct config_choice scores[] = {{"l2", SCORE_L2}, {"sum", SCORE_SUM}, {0}};
+static const struct config_choice selects[] = {{"norm", SELECT_NORM}, {"random", SELECT_RANDOM}, {"all", SELECT_ALL}, {0}};
 static const struct config_choice switches[] = {{"auto", PASS_AUTO}, {"on", PASS_ON}, {"off", PASS_OFF}, {0}};
 static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"tf32", PRECISION_TF32}, {"bf16", PRECISION_BF16},
                                                    {"f16", PRECISION_F16}, {0}};
@@ -38,10 +41,10 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 /* clang-format off */
 static const struct config_key rows[] = {
     /*   field                   default     range or choices        what it is */
-    WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt"),
+    WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt, k1 a tree of its blocks"),
     INT(model.vocab,             "0",        0, 1 << 24,   "size of the vocabulary; 0: as many as the data has"),
     INT(model.dim,               "256",      1, 1 << 16,   "width of the residual stream"),
-    INT(model.layers,            "4",        1, 1024,      "number of blocks"),
+    INT(model.layers,            "4",        1, 1024,      "number of blocks; k1: as many as tree has nodes"),
     INT(model.heads,             "8",        1, 4096,      "attention heads; must divide dim"),
     INT(model.kv_heads,          "0",        0, 4096,      "key and value heads (llama only); 0: as heads"),
     INT(model.ffn,               "0",        0, 1 << 20,   "width of the feed-forward layer; 0: 4 x dim"),
@@ -50,7 +53,7 @@ static const struct config_key rows[] = {
     BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
-    INTS(model.tree,                         2, 64,        "children of a node, level by level (k1)"),
+    INTS(model.tree,                         2, 64,        "children of a node, level by level (k1); [3, 3] is 1 + 3 + 9 nodes"),
 
     WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, or token shards"),
     PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
@@ -82,6 +85,11 @@ static const struct config_key rows[] = {
     INT(train.seed,              "42",       0, 0x1p53,    "seed of weights, data order and dropout"),
     WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite"),
     PATH(train.init,                                       "start from the weights in this safetensors file"),
+
+    INT(k1.k,                    "5",        1, 1024,      "nodes that are updated in a step"),
+    WORD(k1.score,               "l2",       scores,       "of a node: norm of its gradient, or sum of its tensors' norms (q, k, v as one)"),
+    WORD(k1.select,              "norm",     selects,      "the k highest scores, k at random, or all nodes"),
+    INT(k1.every,                "1",        1, 1e6,       "steps that a selection is kept for"),
 
     EVERY(eval.every,            "200",      1e12,         "how often to evaluate; 0: never"),
     INT(eval.batches,            "20",       1, 1e9,       "batches of one evaluation"),
@@ -162,6 +170,8 @@ const struct config_section config_sections[] = {
     {"model", "The transformer. The only section that every file must have."},
     {"data", "What it learns from."},
     {"train", "How long and how fast it learns."},
+    {"k1", "Which nodes of a tree (`arch: k1`) learn in a step; what is outside of the nodes always does. A node that is not selected "
+           "keeps\nevery bit of its weights, moments and count of updates."},
     {"eval", "Validation inside the training loop. `every` is a number of steps, or of epochs as in `2 epochs`."},
     {"checkpoint", "Saving. `every` is a number of steps, or of epochs as in `2 epochs`."},
     {"log", "Progress lines."},

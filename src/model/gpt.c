@@ -8,4 +8,4 @@ static value_id block(struct builder *b, int layer, value_id x)
     return build_add(b, "res2", x, build_mlp_gelu(b, build_layernorm(b, "n2", x)));
 }
 
-const struct arch_info arch_gpt = {ARCH_GPT, block, build_layernorm, .learned_positions = true, .tied_head = true};
+const struct arch_info arch_gpt = {ARCH_GPT, block, NULL, build_layernorm, .learned_positions = true, .tied_head = true};

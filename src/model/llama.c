@@ -8,4 +8,4 @@ static value_id block(struct builder *b, int layer, value_id x)
     return build_add(b, "res2", x, build_mlp_swiglu(b, build_rmsnorm(b, "n2", x)));
 }
 
-const struct arch_info arch_llama = {ARCH_LLAMA, block, build_rmsnorm, .learned_positions = false, .tied_head = true};
+const struct arch_info arch_llama = {ARCH_LLAMA, block, NULL, build_rmsnorm, .learned_positions = false, .tied_head = true};

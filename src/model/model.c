@@ -1,7 +1,7 @@
 /* The frame around the blocks: inputs, embeddings, final norm, head, loss. */
 #include "model/model_int.h"
 
-static const struct arch_info *const archs[] = {&arch_gpt, &arch_llama, &arch_postln};
+static const struct arch_info *const archs[] = {&arch_gpt, &arch_llama, &arch_postln, &arch_k1};
 
 static const struct arch_info *find_arch(enum arch arch)
 {
@@ -68,6 +68,15 @@ static void add_loss(struct builder *b)
     }
 }
 
+static value_id chain(struct builder *b, const struct arch_info *arch, value_id x)
+{
+    for (int i = 0; i < b->m->layers; i++) {
+        program_scope(b->p, i, "blocks.%d", i);
+        x = arch->block(b, i, x);
+    }
+    return x;
+}
+
 enum status model_build(struct program **out, const struct config_model *m, struct model_options options,
                         struct error *err)
 {
@@ -80,10 +89,7 @@ enum status model_build(struct program **out, const struct config_model *m, stru
     value_id x = embeddings(&b, arch, &words);
     if (m->arch == ARCH_LLAMA)
         rope_tables(&b);
-    for (int i = 0; i < m->layers; i++) {
-        program_scope(p, i, "blocks.%d", i);
-        x = arch->block(&b, i, x);
-    }
+    x = arch->body ? arch->body(&b, x) : chain(&b, arch, x);
     program_scope(p, NO_LAYER, "%s", "");
     x = arch->norm(&b, "norm", x);
     p->logits = arch->tied_head ? program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "logits", 2, x, words)

@@ -13,15 +13,16 @@ struct builder {
     int dropouts;               /* so far: each has a random stream of its own */
 };
 
-/* One file per architecture: a block, and whether positions are learned and the head shares the embedding. */
+/* One file per architecture: a block, how blocks follow each other, and whether positions are learned and the head shares the embedding. */
 struct arch_info {
     enum arch arch;
     value_id (*block)(struct builder *b, int layer, value_id x);
+    value_id (*body)(struct builder *b, value_id x);    /* all blocks; NULL: one after the other */
     value_id (*norm)(struct builder *b, const char *name, value_id x);
     bool learned_positions, tied_head;
 };
 
-extern const struct arch_info arch_gpt, arch_llama, arch_postln;
+extern const struct arch_info arch_gpt, arch_llama, arch_postln, arch_k1;
 
 value_id build_layernorm(struct builder *b, const char *name, value_id x);
 value_id build_rmsnorm(struct builder *b, const char *name, value_id x);
@@ -32,6 +33,8 @@ value_id build_dropout(struct builder *b, value_id x);
 value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary);
 value_id build_mlp_gelu(struct builder *b, value_id x);
 value_id build_mlp_swiglu(struct builder *b, value_id x);
+/* A block with LayerNorm after each residual. */
+value_id build_postln_block(struct builder *b, int layer, value_id x);
 value_id build_add(struct builder *b, const char *name, value_id x, value_id y);
 
 #endif

@@ -56,6 +56,21 @@ static value_id rotate(struct builder *b, const char *name, value_id x, int64_t 
     return program_emit(b->p, OP_ROPE, (struct op_attrs){.heads = (int32_t)heads}, name, 3, x, b->cosine, b->sine);
 }
 
+/* Norms of their gradients count as one: other programs hold the three as one tensor. */
+static void join_units(struct builder *b, int layer, const char *what)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    value_id first = NO_VALUE;
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blocks.%d.attn.%s.%s", layer, names[i], what);
+        const value_id v = program_find(b->p, name);
+        first = i ? first : v;
+        if (v != NO_VALUE)
+            b->p->values[v].unit = first;
+    }
+}
+
 value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary)
 {
     const struct config_model *m = b->m;
@@ -64,6 +79,8 @@ value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bo
     value_id q = build_linear(b, "q", x, m->dim, bias);
     value_id k = build_linear(b, "k", x, m->kv_heads * size, bias);
     const value_id v = build_linear(b, "v", x, m->kv_heads * size, bias);
+    join_units(b, layer, "weight");
+    join_units(b, layer, "bias");
     if (rotary) {
         q = rotate(b, "q.rope", q, m->heads);
         k = rotate(b, "k.rope", k, m->kv_heads);

@@ -11,6 +11,7 @@ struct tape {
     value_id *grad;             /* per forward value: its gradient so far, or NO_VALUE */
     const bool *needed;         /* per forward value: a parameter lies behind it */
     int at;                     /* the forward op whose rule is asked */
+    struct { value_id of, is; float by; } scaled;       /* the newest OP_SCALE: means of means want the same */
 };
 
 typedef void rule_fn(struct tape *t, const struct op *op);
@@ -72,6 +73,29 @@ static void d_mul(struct tape *t, const struct op *op)
 {
     emit_for(t, op->in[0], OP_MUL, (struct op_attrs){0}, 2, dy_of(t, op), op->in[1], NO_VALUE);
     emit_for(t, op->in[1], OP_MUL, (struct op_attrs){0}, 2, dy_of(t, op), op->in[0], NO_VALUE);
+}
+
+static value_id scaled(struct tape *t, value_id v, value_id dy, float by)
+{
+    if (t->scaled.of != dy || t->scaled.by != by) {
+        t->scaled.is = program_emit(t->p, OP_SCALE, (struct op_attrs){.scale = by}, grad_name(t, v), 1, dy);
+        t->scaled.of = dy;
+        t->scaled.by = by;
+    }
+    return t->scaled.is;
+}
+
+/* y = (x0 + x1 + ...) / n: every input gets the same. */
+static void d_mean(struct tape *t, const struct op *op)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (wants(t, op->in[i]))
+            contribute(t, op->in[i], scaled(t, op->in[i], dy_of(t, op), 1 / (float)op->n_in));
+}
+
+static void d_scale(struct tape *t, const struct op *op)
+{
+    emit_for(t, op->in[0], OP_SCALE, op->attrs, 1, dy_of(t, op), NO_VALUE, NO_VALUE);
 }
 
 static void d_gelu(struct tape *t, const struct op *op)
@@ -259,6 +283,7 @@ static rule_fn *const rules[OP_KINDS] = {
     [OP_LAYERNORM] = d_norm,      [OP_RMSNORM] = d_norm,          [OP_ROPE] = d_rope,
     [OP_ATTN_SCORES] = d_attn_scores, [OP_ATTN_MIX] = d_attn_mix, [OP_SOFTMAX] = d_softmax,
     [OP_LOG_SOFTMAX] = d_softmax, [OP_DROPOUT] = d_dropout,       [OP_NLL] = d_nll,
+    [OP_MEAN] = d_mean,           [OP_SCALE] = d_scale,
 };
 
 /* Marks the values that a parameter flows into. */
@@ -317,7 +342,7 @@ enum status pass_autodiff(struct program *p, struct error *err)
         return error_set(err, BAD_INPUT, "program %s has no loss to differentiate", p->name);
     const int n_ops = p->n_ops, n_values = p->n_values;
     bool *needed = mark_needed(p);
-    struct tape t = {.p = p, .grad = xcalloc((size_t)n_values, sizeof *t.grad), .needed = needed};
+    struct tape t = {.p = p, .grad = xcalloc((size_t)n_values, sizeof *t.grad), .needed = needed, .scaled = {.of = NO_VALUE}};
     memset(t.grad, 0xff, (size_t)n_values * sizeof *t.grad);    /* all NO_VALUE */
 
     p->made_by = "autodiff";

@@ -9,15 +9,15 @@
  * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): all values stay f32, and the operands of every product are rounded while they
  * are packed. Attention stays f32 then: its scores go into an exponential.
  *
- * Programs that evaluate or generate stay as they are: they see the f32 weights, and what they say does not depend on how the weights
- * were found. */
+ * Evaluation computes as training does, from the copies that the training step writes, so that on a GPU it is as fast as its forward, and
+ * its loss is that of the model in the numbers that it is trained in. Where a CPU rounds operands there is little to win, and it stays f32. */
 #include <stdlib.h>
 
 #include "passes/loss_scale.h"
 #include "passes/optimize.h"
 #include "program/rewriter.h"
 
-/* The program has its backward by now: differentiation need not carry types over. A program without one evaluates. */
+/* A training step has its backward by now: differentiation need not carry types over. A program without one evaluates. */
 static bool is_training(const struct program *p)
 {
     for (int i = 0; i < p->n_ops; i++)
@@ -172,10 +172,10 @@ static void write_copies(struct casts *c, int at)
 {
     struct program *p = c->r.p;
     struct op *op = &p->ops[at];
-    const int n = op->kind == OP_ADAMW ? 1 : op->attrs.parts;
+    const int n = op_update_tensors(op), scalars = op->n_in - op_update_scalars(op);
     int *order = xcalloc((size_t)n, sizeof *order);
     const int copies = op->attrs.copies ? 0 : with_copies_first(c, op, n, order), grads = 3 * n + copies;
-    value_id *in = xcalloc((size_t)(grads + n + 3), sizeof *in);
+    value_id *in = xcalloc((size_t)(grads + n + scalars), sizeof *in);
     for (int i = 0; i < n; i++) {
         for (int role = 0; role < 3; role++)
             in[role * n + i] = op->in[role * n + order[i]];
@@ -183,10 +183,10 @@ static void write_copies(struct casts *c, int at)
     }
     for (int i = 0; i < copies; i++)
         in[3 * n + i] = c->of[in[i]];
-    for (int i = 0; i < 3; i++)
-        in[grads + n + i] = op->in[4 * n + i];
+    for (int i = 0; i < scalars; i++)
+        in[grads + n + i] = op->in[op_update_scalars(op) + i];
     if (copies) {
-        rewriter_set_inputs(&c->r, at, grads + n + 3, in);
+        rewriter_set_inputs(&c->r, at, grads + n + scalars, in);
         op = &p->ops[at];
         op->attrs.copies = copies;
         op->n_out = grads;
@@ -238,14 +238,14 @@ static int round_operands(struct program *p)
 
 int pass_mixed_precision(struct program *p)
 {
-    if (!is_training(p))
+    if (p->precision.round == ROUND_BF16 && !is_training(p))
         return 0;
     if (p->precision.narrow == F32)
         return round_operands(p);
     const int n = make_narrow(p);
     if (n)
         cast_operands(p);
-    if (n && p->precision.narrow == F16)
+    if (n && p->precision.narrow == F16 && is_training(p))
         add_loss_scale(p);
     return n;
 }

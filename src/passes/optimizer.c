@@ -40,32 +40,43 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
     return builder_status(p, "clip", err);
 }
 
-static void add_adamw(struct program *p, value_id param, const struct optimizer_settings *s, value_id lr, value_id factor)
+static void add_adamw(struct program *p, value_id param, const struct optimizer_settings *s, value_id lr, value_id factor,
+                      const struct selected *selected)
 {
     const char *name = p->values[param].name;
     const struct shape shape = p->values[param].shape;
     const bool decays = s->decay_all || p->values[param].role == ROLE_MATRIX;
-    const struct op_attrs attrs = {.beta1 = s->beta1, .beta2 = s->beta2, .eps = s->eps,
-                                   .weight_decay = decays ? s->weight_decay : 0};
+    const bool masked = selected != NULL;
+    const struct op_attrs attrs = {.beta1 = s->beta1, .beta2 = s->beta2, .eps = s->eps, .weight_decay = decays ? s->weight_decay : 0,
+                                   .masked = masked, .k = masked ? selected->k : 0};
     const value_id m = program_add_value(p, arena_printf(&p->arena, "adam.m.%s", name), VALUE_STATE, F32, shape);
     const value_id v = program_add_value(p, arena_printf(&p->arena, "adam.v.%s", name), VALUE_STATE, F32, shape);
-    const value_id in[] = {param, m, v, p->values[param].grad, lr, p->step, factor};
+    const value_id in[] = {param, m, v, p->values[param].grad, lr, p->step, factor, masked ? selected->mask : NO_VALUE,
+                           masked ? selected->n : NO_VALUE};
     p->layer = p->values[param].layer;
-    program_add_op(p, OP_ADAMW, attrs, name, 7, in);
+    program_add_op(p, OP_ADAMW, attrs, name, masked ? 9 : 7, in);
 }
 
-enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct error *err)
+static void add_step_counter(struct program *p)
+{
+    if (p->step != NO_VALUE)
+        return;                     /* of the selection */
+    p->step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
+    program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "step", 1, p->step);
+}
+
+enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, const struct selected *selected,
+                       struct error *err)
 {
     begin(p, "adamw");
     const int n = p->n_values;
     const struct op_attrs schedule = {.schedule = s->schedule, .lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup,
                                       .total = s->total_steps};
-    p->step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
-    program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "step", 1, p->step);
+    add_step_counter(p);
     const value_id lr = program_emit(p, OP_LR, schedule, "lr", 1, p->step);
     for (int i = 0; i < n; i++)
         if (p->values[i].kind == VALUE_PARAMETER)
-            add_adamw(p, i, s, lr, factor);
+            add_adamw(p, i, s, lr, factor, selected);
     p->layer = NO_LAYER;
     return builder_status(p, "adamw", err);
 }
@@ -85,6 +96,7 @@ enum status pass_read_metrics(struct program *p, struct error *err)
 enum status pass_training_step(struct program *p, const struct optimizer_settings *s, struct error *err)
 {
     value_id factor = NO_VALUE;
+    struct selected selected;
     enum status st = setup_check("autodiff", err);
     if (st == OK)
         st = pass_autodiff(p, err);
@@ -92,8 +104,10 @@ enum status pass_training_step(struct program *p, const struct optimizer_setting
         st = pass_accumulate(p, s->accumulate, err);
     if (st == OK)
         st = pass_clip(p, s->max_norm, &factor, err);
+    if (st == OK && s->select.k)
+        st = pass_select(p, &s->select, factor, &selected, err);
     if (st == OK)
-        st = pass_adamw(p, s, factor, err);
+        st = pass_adamw(p, s, factor, s->select.k ? &selected : NULL, err);
     if (st == OK)
         st = pass_read_metrics(p, err);
     if (st == OK)

@@ -15,6 +15,13 @@ struct optimizer_settings {
     bool decay_all;                 /* else only matrices decay: not norms, biases, embeddings */
     float max_norm;                 /* 0: no clipping */
     int accumulate;                 /* micro-batches per step */
+    struct selection {              /* of the groups that a step updates */
+        int k;                      /* how many; 0: all parameters are updated, nothing is selected */
+        bool sum;                   /* the score of a group is the sum of its units' norms; else one norm */
+        bool random;                /* not by score */
+        int every;                  /* steps that a selection is kept for */
+        uint64_t seed;
+    } select;
 };
 
 /* Appends the backward of p->loss and gives every parameter its gradient. */
@@ -27,14 +34,29 @@ enum status pass_accumulate(struct program *p, int micro_batches, struct error *
 /* Appends the global gradient norm and the factor that limits it; the factor is NaN when loss or norm is not finite. */
 enum status pass_clip(struct program *p, float max_norm, value_id *factor, struct error *err);
 
-/* Appends step counter, learning rate and one AdamW op per parameter. */
-enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, struct error *err);
+/* Appends step counter, scores of groups, the choice among them (select.c), behind pass_clip. */
+#define K1_COUNTS "k1.n"            /* states (G), i32: updates of every group, and the step of its last one */
+#define K1_LAST "k1.last"
+#define SCORE_READ "host.score.%d"  /* what the host reads of every group */
+#define SCORES_READ "host.scores"   /* of all in one, (G): pass fused-optimizer */
+struct selected {
+    value_id mask, n;               /* (G) */
+    int k;
+};
+enum status pass_select(struct program *p, const struct selection *s, value_id factor, struct selected *out, struct error *err);
+
+/* Appends step counter, where there is none yet, learning rate and one AdamW op per parameter; of those that were selected
+ * (NULL: of all). */
+enum status pass_adamw(struct program *p, const struct optimizer_settings *s, value_id factor, const struct selected *selected,
+                       struct error *err);
 
 /* Appends host reads of loss, gradient norm and learning rate in every step: host.loss, host.norm, host.lr. The pass
  * async-metrics puts a ring (METRICS_KEPT, METRICS) in their place; row s mod METRICS_KEPT is of step s. */
 enum metric { METRIC_LOSS, METRIC_NORM, METRIC_LR, METRICS };
 enum { METRICS_KEPT = 64 };
 #define METRICS_RING "metrics"
+/* Of a step that selects: scores and mask of every group, (METRICS_KEPT, 2 G). */
+#define NODES_RING "k1.nodes"
 enum status pass_read_metrics(struct program *p, struct error *err);
 
 /* All of the above in order, then validation: a forward program becomes a training step. */

@@ -47,10 +47,54 @@ static enum status scalar(const struct program *p, const struct op *op, struct s
     return OK;
 }
 
+/* Members are in groups of [0, groups), or in none. */
+static bool members_fit(const struct op_attrs *a, int64_t n, int64_t groups)
+{
+    bool fit = a->n_members == n;
+    for (int i = 0; i < a->n_members && fit; i++)
+        fit = a->members[i].group >= -1 && a->members[i].group < groups && a->members[i].unit >= 0 && a->members[i].unit < a->n_members;
+    return fit;
+}
+
 static enum status squares(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
-    (void)p, (void)err;
-    out[0] = op->n_in == 1 ? shape_of(0) : shape_of(1, (int64_t)op->n_in);
+    const int n = op->n_in - op->attrs.masked;
+    if (n < 1 || (op->attrs.masked && !members_fit(&op->attrs, n, in_count(p, op, n))))
+        return misfit(p, op, "wants values, and where some are left out, the group of each and a number for every group", err);
+    out[0] = n == 1 ? shape_of(0) : shape_of(1, (int64_t)n);
+    return OK;
+}
+
+static int64_t count_from(const struct program *p, const struct op *op, int first)
+{
+    int64_t n = 0;
+    for (int i = first; i < op->n_in; i++)
+        n += in_count(p, op, i);
+    return n;
+}
+
+static enum status group_scores(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    if (op->attrs.parts < 1 || in_count(p, op, 0) != 1 || !members_fit(&op->attrs, count_from(p, op, 1), op->attrs.parts))
+        return misfit(p, op, "wants the factor, sums of squares, and the group of each of them", err);
+    out[0] = shape_of(1, (int64_t)op->attrs.parts);
+    return OK;
+}
+
+static enum status held(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    out[0] = in_shape(p, op, 0);
+    return out[0].rank == 1 && in_count(p, op, 1) == 1 && op->attrs.every > 1 ? OK
+               : misfit(p, op, "wants the last steps (G), the step, and that selections are kept", err);
+}
+
+static enum status top_k(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct op_attrs *a = &op->attrs;
+    out[2] = in_shape(p, op, 0);
+    if (out[2].rank != 1 || !shape_equal(out[2], in_shape(p, op, 1)) || in_count(p, op, 2) != 1 || in_count(p, op, 3) != 1 ||
+        count_from(p, op, 4) != out[2].dim[0] || a->k < 1 || a->k > out[2].dim[0] || a->every < 1)
+        return misfit(p, op, "wants counts and last steps (G), step, factor and G scores, and k from 1 to G", err);
     return OK;
 }
 
@@ -206,11 +250,28 @@ static enum status nothing(const struct program *p, const struct op *op, struct 
     return OK;                              /* every output is updated in place */
 }
 
+int op_update_tensors(const struct op *op) { return op->kind == OP_ADAMW ? 1 : op->attrs.parts; }
+int op_update_scalars(const struct op *op) { return 4 * op_update_tensors(op) + op->attrs.copies; }
+
+/* The mask and the counts of a selection have a place for the group of every parameter. */
+static bool mask_fits(const struct program *p, const struct op *op)
+{
+    const int at = op_update_scalars(op) + 3;
+    if (!op->attrs.masked)
+        return true;
+    bool fit = shape_equal(in_shape(p, op, at), in_shape(p, op, at + 1)) && in_shape(p, op, at).rank == 1;
+    for (int i = 0; i < op_update_tensors(op) && fit; i++)
+        fit = input(p, op, i)->group >= -1 && input(p, op, i)->group < in_count(p, op, at);
+    return fit;
+}
+
 static enum status adamw(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)out;
-    if (op->attrs.copies < 0 || op->attrs.copies > 1 || op->n_in != 7 + op->attrs.copies)
+    if (op->attrs.copies < 0 || op->attrs.copies > 1 || op->n_in != 7 + op->attrs.copies + 2 * op->attrs.masked)
         return misfit(p, op, "wants parameter, moments, a copy or none, gradient and three scalars", err);
+    if (!mask_fits(p, op))
+        return misfit(p, op, "wants a mask and counts that have a place for the parameter's group", err);
     for (int i = 1; i < 4 + op->attrs.copies; i++)
         if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, i)))
             return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
@@ -338,8 +399,10 @@ static enum status adamw_all(const struct program *p, const struct op *op, struc
 {
     const int n = parts(op), copies = op->attrs.copies;
     (void)out;
-    if (n < 1 || copies < 0 || copies > n || op->n_in != 4 * n + copies + 3)
+    if (n < 1 || copies < 0 || copies > n || op->n_in != 4 * n + copies + 3 + 2 * op->attrs.masked)
         return misfit(p, op, "wants parameters, moments and gradients in equal number, copies of the first, and three scalars", err);
+    if (!mask_fits(p, op))
+        return misfit(p, op, "wants a mask and counts that have a place for every parameter's group", err);
     for (int i = 0; i < n; i++)
         for (int k = 1; k < 4; k++)
             if (!shape_equal(in_shape(p, op, i), in_shape(p, op, k * n + i + (k == 3) * copies)))
@@ -354,11 +417,8 @@ static enum status keep(const struct program *p, const struct op *op, struct sha
 {
     const struct shape ring = in_shape(p, op, 0);
     (void)out;
-    if (ring.rank != 2 || ring.dim[1] != op->n_in - 2 || input(p, op, 1)->dtype != I32)
-        return misfit(p, op, "wants a ring (R, n), the step and n scalars", err);
-    for (int i = 1; i < op->n_in; i++)
-        if (in_count(p, op, i) != 1)
-            return misfit(p, op, "wants a ring (R, n), the step and n scalars", err);
+    if (ring.rank != 2 || in_count(p, op, 1) != 1 || input(p, op, 1)->dtype != I32 || count_from(p, op, 2) != ring.dim[1])
+        return misfit(p, op, "wants a ring (R, n), the step and values of n numbers in all", err);
     return OK;
 }
 
@@ -380,6 +440,7 @@ static double none(const struct program *p, const struct op *op) { (void)p, (voi
 static double per_element(const struct program *p, const struct op *op) { return (double)in_count(p, op, 0); }
 static double few_per_element(const struct program *p, const struct op *op) { return 4.0 * per_element(p, op); }
 static double many_per_element(const struct program *p, const struct op *op) { return 8.0 * per_element(p, op); }
+static double per_input(const struct program *p, const struct op *op) { return (double)op->n_in * per_element(p, op); }
 static double per_third(const struct program *p, const struct op *op) { return (double)in_count(p, op, 2); }
 static double per_output(const struct program *p, const struct op *op)
 {
@@ -441,11 +502,19 @@ static double all_squares(const struct program *p, const struct op *op)
     return sum;
 }
 
-static double adamw_all_flops(const struct program *p, const struct op *op)
+/* Of tensor i of an update: what is updated, on the average over steps, where attrs.k groups are selected. */
+static double updated_share(const struct program *p, const struct op *op, int i)
+{
+    if (!op->attrs.masked || input(p, op, i)->group < 0)
+        return 1;
+    return (double)op->attrs.k / (double)in_count(p, op, op_update_scalars(op) + 3);
+}
+
+static double adamw_flops(const struct program *p, const struct op *op)
 {
     double sum = 0;
-    for (int i = 0; i < parts(op); i++)
-        sum += 8 * (double)in_count(p, op, i);
+    for (int i = 0; i < op_update_tensors(op); i++)
+        sum += 8 * (double)in_count(p, op, i) * updated_share(p, op, i);
     return sum;
 }
 
@@ -478,6 +547,20 @@ static double output_bytes(const struct program *p, const struct op *op) { retur
 static double sum_leading_bytes(const struct program *p, const struct op *op)
 {
     return value_traffic(p, op->in[0]) + value_traffic(p, op->out[0]);
+}
+
+/* A tensor's inputs and outputs stand one number of tensors apart; copies, of the first tensors alone, in between. */
+static double adamw_bytes(const struct program *p, const struct op *op)
+{
+    const int n = op_update_tensors(op), copies = op->attrs.copies;
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        const double one = value_traffic(p, op->in[i]), copy = i < copies ? value_traffic(p, op->in[3 * n + i]) : 0;
+        sum += (7 * one + 2 * copy) * updated_share(p, op, i);
+    }
+    for (int i = op_update_scalars(op); i < op->n_in; i++)
+        sum += value_traffic(p, op->in[i]);
+    return sum;
 }
 
 static double keep_bytes(const struct program *p, const struct op *op)      /* one row */
@@ -524,8 +607,8 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
     [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, squares, all_squares,    NULL,              0, 0},
     [OP_CLIP]             = {"clip",             2, INT_MAX, 2, clip, none,              NULL,              0, 0},
-    [OP_ADAMW]            = {"adamw",            7, 8, OP_PARTS, adamw, many_per_element, NULL,             0, OP_PARTS},
-    [OP_HOST_READ]        = {"host_read",        1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
+    [OP_ADAMW]            = {"adamw",            7, 10, OP_PARTS, adamw, adamw_flops, adamw_bytes,           0, OP_PARTS},
+    [OP_HOST_READ]        = {"host_read",        1, 1, 1, like_first,  none,             NULL,              0, 0},
     [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0, true},
     [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0, true},
     [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
@@ -536,10 +619,15 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    few_per_element,  NULL,              FIRST | SECOND, 0},
     [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, linear_gelu_flops, NULL,      0, 0, true},
     [OP_LINEAR_LOSS]      = {"linear_loss",      3, 4, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0, true},
-    [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_all_flops, NULL,    0, OP_PARTS},
+    [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_flops, adamw_bytes, 0, OP_PARTS},
     [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
     [OP_CAST]             = {"cast",             1, 1, 1, like_first,  none,             NULL,              0, 0},
     [OP_RESCALE]          = {"rescale",          3, 3, 2, nothing,     none,             NULL,              0, 2},
+    [OP_MEAN]             = {"mean",             2, INT_MAX, 1, all_alike, per_input,    NULL,              FIRST | SECOND, 0},
+    [OP_SCALE]            = {"scale",            1, 1, 1, like_first,  per_element,      NULL,              FIRST, 0},
+    [OP_HELD]             = {"held",             2, 2, 1, held,        none,             NULL,              0, 0},
+    [OP_GROUP_SCORES]     = {"group_scores",     2, INT_MAX, 1, group_scores, none,      NULL,              0, 0},
+    [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, none,             NULL,              0, 2},
 };
 
 double op_gradient_share(const struct program *p, const struct op *op)

@@ -44,12 +44,15 @@ enum op_kind {
     OP_ACCUMULATE,      /* acc in place, x[, weight[, batch]]: acc += x * weight; acc = x * weight where batch, i32, is 1 */
     OP_DIVIDE,          /* x, by (scalar) -> x / by */
     OP_ZERO,            /* x in place */
-    OP_SUM_SQUARES,     /* x, or n of them -> sum of squares, or one of each (n) */
+    OP_SUM_SQUARES,     /* x, or n of them[, held (G)] -> sum of squares, or one of each (n). attrs.masked: held is there, and values whose
+                           group (attrs.members) it leaves out count as 0 and are not read */
     OP_CLIP,            /* loss[, loss scale], sums of squares... -> norm, factor; factor is NaN when loss or norm is not finite.
                            attrs.scaled: gradients are scale times too large; the norm is the true one, the factor takes the scale off */
     OP_ADAMW,           /* param, m, v[, copy] in place; grad, lr, step, factor; nothing changes when factor is NaN. attrs.copies is 1
-                           where a narrow copy of the parameter is written, too */
-    OP_HOST_READ,       /* scalar -> host scalar */
+                           where a narrow copy of the parameter is written, too. attrs.masked: mask (G), n (G) i32 follow the factor; a
+                           parameter of group g >= 0 (value.group) is untouched, its gradient unread, where mask[g] is 0; else lr is
+                           times mask[g] and the step n[g] */
+    OP_HOST_READ,       /* x -> the same on the host */
     /* what passes put in the place of several ops above */
     OP_PROJECT,         /* x, n weights[, n biases] -> n products x w^T + bias: attrs.parts is n */
     OP_PROJECT_GRAD,    /* n dy, n weights -> dx = sum of dy w */
@@ -64,16 +67,30 @@ enum op_kind {
     OP_LINEAR_GELU,     /* x, w, bias -> gelu(u)[, its slope gelu'(u)], u = x w^T + bias: attrs.parts is 1 or 2 */
     OP_LINEAR_LOSS,     /* x (N..,D), w (V,D), targets[, loss scale] -> mean loss, count[, dx, dw]: attrs.parts is 2 or 4. The
                            logits are never whole in memory; gradients are of the mean loss, times the scale */
-    OP_ADAMW_ALL,       /* n params, n m, n v, k copies of the first k params in place; n grads, lr, step, factor: attrs.parts is n,
-                           attrs.copies k */
-    OP_KEEP,            /* ring (R,n) in place, step, n scalars: row step mod R gets them */
+    OP_ADAMW_ALL,       /* n params, n m, n v, k copies of the first k params in place; n grads, lr, step, factor[, mask, n]: attrs.parts
+                           is n, attrs.copies k */
+    OP_KEEP,            /* ring (R,n) in place, step, values of n numbers in all: row step mod R gets them */
     OP_CAST,            /* x -> x in the type attrs.to */
     OP_RESCALE,         /* loss scale, count i32 in place; factor: halves the scale and restarts the count where the factor is NaN;
                            doubles it after every attrs.total steps in a row where it is not */
+    /* a tree of blocks, of which some are selected: src/passes/select.c. G groups of parameters (value.group) */
+    OP_MEAN,            /* n >= 2 values of one shape -> (first + second + ...) / n, added in this order */
+    OP_SCALE,           /* x -> attrs.scale * x */
+    OP_HELD,            /* last (G) i32, step i32 -> held (G): 0 for a group that the step to come surely leaves out, because the selection of
+                           a step before it is kept (attrs.every); else 1 */
+    OP_GROUP_SCORES,    /* factor, squares, one value or several of n numbers in all -> scores (G): factor * sum over units of
+                           sqrt(sum of the unit's squares). attrs.members has n entries, attrs.parts is G */
+    OP_TOP_K,           /* n, last (G) i32 in place; step i32, factor, scores, one value or several of G numbers in all -> n, last, mask (G):
+                           1 for the attrs.k groups with the highest scores, the lower index where two are equal, else 0; n + 1 and
+                           last = step where it is 1. attrs.random: by numbers drawn from attrs.seed, stream and the step instead of scores.
+                           attrs.every: a selection is kept for so many steps. Factor NaN: the mask is 0, nothing is counted */
     OP_KINDS
 };
 
 enum rounding { ROUND_NO, ROUND_TF32, ROUND_BF16 };
+
+/* Where a tensor belongs: a group of parameters that are selected together, -1: none; and within it those whose norm is one. */
+struct op_member { int32_t group, unit; };
 
 struct op_attrs {
     bool trans_a, trans_b, inverse, causal;
@@ -91,7 +108,15 @@ struct op_attrs {
     float lr, min_lr, weight_decay, beta1, beta2, max_norm;
     int32_t schedule;                       /* 0 cosine, 1 linear, 2 constant */
     int64_t warmup, total;
+    bool masked, random;                    /* groups that are left out; selected at random */
+    int32_t k, every;                       /* OP_TOP_K, OP_HELD; k of OP_ADAMW with a mask: how many groups are selected, for its costs */
+    int32_t n_members;
+    const struct op_member *members;        /* of the program's arena, or static */
 };
+
+/* OP_ADAMW, OP_ADAMW_ALL: where the inputs lr, step, factor[, mask, n] begin. */
+int op_update_tensors(const struct op *op);
+int op_update_scalars(const struct op *op);
 
 /* What OP_RESCALE leaves the loss scale within. */
 #define LEAST_LOSS_SCALE 1.0f

@@ -12,6 +12,29 @@ static void print_values(const struct program *p, enum value_kind kind, FILE *to
                     dtype_name(p->values[i].dtype), shape_text(p->values[i].shape, shape));
 }
 
+/* "0: 16 in 12" for every group: its tensors, and how many norms they have. */
+static void print_members(const struct op_attrs *a, FILE *to)
+{
+    const char *before = " groups=[";
+    for (int i = 0; i < a->n_members; i++) {
+        const struct op_member *m = &a->members[i];
+        int first = i, last_unit = -1, tensors = 0, units = 0;
+        for (int k = 0; k < i; k++)
+            first = a->members[k].group == m->group ? k : first;
+        if (m->group < 0 || first < i)
+            continue;
+        for (int k = i; k < a->n_members; k++)
+            if (a->members[k].group == m->group) {
+                tensors++;
+                units += a->members[k].unit > last_unit;
+                last_unit = a->members[k].unit > last_unit ? a->members[k].unit : last_unit;
+            }
+        fprintf(to, "%s%d: %d in %d", before, (int)m->group, tensors, units);
+        before = ", ";
+    }
+    fputs(*before == ',' ? "]" : "", to);
+}
+
 static void print_attrs(const struct op_attrs *a, FILE *to)
 {
     const struct { const char *name; double value; } list[] = {
@@ -19,11 +42,17 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
         {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base}, {"lr", a->lr},
         {"weight_decay", a->weight_decay}, {"beta1", a->beta1}, {"beta2", a->beta2}, {"max_norm", a->max_norm},
         {"warmup", (double)a->warmup}, {"total", (double)a->total}, {"copies", a->copies}, {"scaled", a->scaled},
+        {"k", a->k}, {"every", a->every},
     };
     if (a->trans_a || a->trans_b)
         fprintf(to, " %c%c", a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
     if (a->inverse)
         fputs(" inverse", to);
+    if (a->random)
+        fputs(" random", to);
+    if (a->masked)
+        fputs(" masked", to);
+    print_members(a, to);
     if (a->round != ROUND_NO)
         fputs(a->round == ROUND_BF16 ? " bf16" : " tf32", to);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)

@@ -68,6 +68,7 @@ value_id program_add_parameter(struct program *p, const char *name, struct shape
     v->init = init;
     v->init_std = std;
     v->group = p->layer;
+    v->unit = id;
     return id;
 }
 

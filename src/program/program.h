@@ -50,7 +50,8 @@ struct value {
     enum param_init init;
     enum param_role role;
     float init_std;
-    int group;                      /* parameters that are selected and updated together */
+    int group;                      /* parameters that are selected and updated together; -1: always updated */
+    value_id unit;                  /* the first of those parameters of a group whose norm counts as one: q, k and v */
     value_id grad;                  /* the gradient that the optimizer uses; NO_VALUE until autodiff */
 };
 

@@ -49,7 +49,7 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_ZERO] = {"x", "x"},
     [OP_SUM_SQUARES] = {"f", "f"},
     [OP_CLIP] = {"f", "f"},
-    [OP_ADAMW] = {"fff+hffif", "fff+h"},
+    [OP_ADAMW] = {"fff+hffiffi", "fff+h"},
     [OP_HOST_READ] = {"f", "f"},
     [OP_PROJECT] = {"o*o*f", "n"},
     [OP_PROJECT_GRAD] = {"o", "a"},
@@ -61,10 +61,15 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_ADD_RMSNORM] = {"nnf", "nnf"},
     [OP_LINEAR_GELU] = {"oof", "n"},
     [OP_LINEAR_LOSS] = {"ooif", "ffaf"},
-    [OP_ADAMW_ALL] = {"*f*f*f+h*ffif", "*f*f*f+h"},
+    [OP_ADAMW_ALL] = {"*f*f*f+h*ffiffi", "*f*f*f+h"},
     [OP_KEEP] = {"fif", "f"},
     [OP_CAST] = {"a", "a"},
     [OP_RESCALE] = {"fif", "fi"},
+    [OP_MEAN] = {"n", "n"},
+    [OP_SCALE] = {"n", "n"},
+    [OP_HELD] = {"i", "f"},
+    [OP_GROUP_SCORES] = {"f", "f"},
+    [OP_TOP_K] = {"iiif", "iif"},
 };
 
 static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }

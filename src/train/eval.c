@@ -112,13 +112,16 @@ enum status eval_run(const char *checkpoint, const struct eval_options *options,
 {
     struct trained *t = xcalloc(1, sizeof *t);
     struct dataset *d = NULL;
+    struct program *p;
     *out = (struct eval_result){.n = 0};
     enum status st = check_sets(options, err);
     if (st == OK)
         st = trained_load(t, checkpoint, options->sets, options->n_sets, options->device, err);
     if (st == OK)
         st = open_data(&d, t, options->train, err);
-    if (st == OK && trained_build(t, (struct model_options){.batch = t->config.eval.batch_size, .loss = true}, err) != OK)
+    if (st == OK)
+        st = evaluation_program(&p, &t->config, err);
+    if (st == OK && trained_build(t, p, err) != OK)
         st = evaluation_refuse(&t->config, err);
     if (st == OK)
         st = eval_domains(t, d, options, out, err);

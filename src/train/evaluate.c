@@ -29,6 +29,7 @@ enum status evaluate_samples(struct exec *e, const struct dataset *d, const stru
     enum status st = loader_new(&l, d, how->split, how->batch_size, 0, how->workers, 1, err);
     if (st != OK)
         return st;
+    exec_run(e, PHASE_SETUP, PHASE_SETUP);      /* parameters may have been written since, and it may read copies of them */
     for (int64_t i = 0; i < how->batches && st == OK && !(how->stop && *how->stop); i++) {
         const struct batch *b = loader_next(l, err);
         if (!b) {

@@ -39,8 +39,6 @@ double forgetting_transfer(const struct forgetting *f)
 
 /* ---- JSON ---- */
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 /* Takes the item over. False: no memory; then the list is released, too. */
 static bool append(json_t **list, json_t *item)
 {
@@ -54,7 +52,7 @@ static bool append(json_t **list, json_t *item)
 static json_t *numbers(const double *x, int n)
 {
     json_t *list = json_array();
-    for (int i = 0; i < n && append(&list, number(x[i])); i++)
+    for (int i = 0; i < n && append(&list, json_number(x[i])); i++)
         continue;
     return list;
 }
@@ -79,7 +77,7 @@ static json_t *names(const struct config *c)
 static json_t *of_each(const struct forgetting *f, double (*what)(const struct forgetting *, int))
 {
     json_t *list = json_array();
-    for (int i = 0; i + 1 < f->rows && append(&list, number(what(f, i))); i++)
+    for (int i = 0; i + 1 < f->rows && append(&list, json_number(what(f, i))); i++)
         continue;
     return list;
 }
@@ -89,7 +87,7 @@ static json_t *document(const struct forgetting *f, const struct config *c)
     return json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "domains", names(c), "entropy", numbers(f->entropy, f->n),
                      "steps_per_domain", (json_int_t)f->steps_each, "loss", forgetting_rows(f), "forgetting_percent",
                      of_each(f, forgetting_percent), "forgetting_nats", of_each(f, forgetting_nats), "backward_transfer",
-                     number(forgetting_transfer(f)));
+                     json_number(forgetting_transfer(f)));
 }
 
 enum status forgetting_write(const struct forgetting *f, const struct config *c, const char *out, struct error *err)

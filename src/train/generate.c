@@ -20,7 +20,10 @@ struct generator {
 static enum status build(struct generator *g, struct error *err)
 {
     const struct config_model *m = &g->model.config.model;
-    const enum status st = trained_build(&g->model, (struct model_options){.batch = 1}, err);
+    struct program *p;
+    enum status st = forward_program(&p, &g->model.config, (struct model_options){.batch = 1}, NULL, err);
+    if (st == OK)
+        st = trained_build(&g->model, p, err);
     if (st != OK)
         return st;
     g->window = xcalloc((size_t)m->seq, sizeof *g->window);

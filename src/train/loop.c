@@ -23,6 +23,8 @@ struct loop {
     const struct train_options *options;
     const struct train_observer *watch;
     struct metrics *metrics;
+    struct node_log *node_log;          /* NULL: nothing is selected */
+    struct node_sums nodes;             /* since the last log */
     struct loader *loader;
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
@@ -96,12 +98,16 @@ static void log_step(struct loop *l)
         .lr = l->newest.lr, .grad_norm = l->newest.norm,
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
-        .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped};
+        .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped, .nodes = l->nodes.newest,
+        .n_nodes = l->nodes.n_newest};
     log.has_gpu = gpu_watch_look(&l->gpu, &log.gpu);
     l->last_loss = log.loss;
     if (is_log_step(l))
         l->since_log = (struct window){0};
     metrics_log(l->metrics, &log);
+    node_log_write(l->node_log, &l->run, &l->nodes, &log, metrics_board(l->metrics));
+    if (is_log_step(l))
+        node_sums_reset(&l->nodes);
     if (l->watch->on_log)
         l->watch->on_log(l->watch->context, &log);
 }
@@ -178,7 +184,7 @@ static enum status save(struct loop *l, struct error *err)
 {
     if (l->saved == l->step)
         return OK;
-    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting};
+    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting, &l->nodes};
     const enum status st = state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err);
     if (st != OK)
         return st;
@@ -275,6 +281,7 @@ static enum status report(struct loop *l, struct error *err)
     if (!n)
         return OK;
     model_run_metrics(&l->run, steps, n);
+    node_sums_add(&l->nodes, &l->run, n);
     st = exec_status(l->run.train, err);
     l->unread = 0;
     for (int i = 0; i < n && st == OK; i++) {
@@ -345,7 +352,7 @@ static enum status open_folder(struct loop *l, struct error *err)
 {
     const struct config *c = &l->run.config;
     const char *out = l->options->out;
-    struct carried carried = {0};
+    struct carried carried = {.nodes = &l->nodes};
     enum status st = folder_lock(&l->lock, out, l->options->resume, err);
     if (st == OK && l->options->resume)
         st = state_resume(&l->run, out, &l->first_step, &carried, l->checkpoint, err);
@@ -356,9 +363,12 @@ static enum status open_folder(struct loop *l, struct error *err)
         checkpoint_sweep(out);              /* a run that is done saves no more */
     if (st == OK)
         st = folder_write_config(out, c, err);
+    const int64_t resumed = l->options->resume ? l->first_step : -1;
+    const bool early = carried.since_log.steps && l->first_step < l->run.total_steps;
     if (st == OK)
-        st = metrics_open(&l->metrics, out, l->options->resume ? l->first_step : -1,
-                          carried.since_log.steps && l->first_step < l->run.total_steps, l->options->tensorboard, err);
+        st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
+    if (st == OK)
+        st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
@@ -385,12 +395,15 @@ static enum status open_loop(struct loop *l, const struct config *c, struct erro
         st = model_run_open(&l->run, c, dataset, err);
     if (st == OK && !l->options->resume)
         st = model_run_load_init(&l->run, err);
+    if (st == OK)
+        node_sums_init(&l->nodes, &l->run);
     return st == OK ? open_folder(l, err) : st;
 }
 
 static void close_loop(struct loop *l)
 {
     loader_free(l->loader);
+    node_sums_release(&l->nodes);
     model_run_close(&l->run);
     if (l->lock >= 0)
         close(l->lock);
@@ -450,6 +463,10 @@ enum status train_run(const struct config *c, const struct train_options *option
         closed = metrics_close(l.metrics, &why);
     else
         metrics_close(l.metrics, NULL);
+    if (closed == OK)
+        closed = node_log_close(l.node_log, &why);
+    else
+        node_log_close(l.node_log, NULL);
     if (st == OK && closed != OK) {
         st = closed;
         *err = why;

@@ -33,6 +33,15 @@ enum status forward_program(struct program **out, const struct config *c, struct
     return st;
 }
 
+static struct selection selection_of(const struct config *c)
+{
+    const struct config_k1 *k = &c->k1;
+    if (c->model.arch != ARCH_K1)
+        return (struct selection){0};
+    return (struct selection){.k = (int)(k->select == SELECT_ALL ? c->model.layers : k->k), .sum = k->score == SCORE_SUM,
+                              .random = k->select == SELECT_RANDOM, .every = (int)k->every, .seed = (uint64_t)c->train.seed};
+}
+
 static struct optimizer_settings settings_of(const struct config *c, int64_t total_steps)
 {
     const struct config_train *t = &c->train;
@@ -40,7 +49,8 @@ static struct optimizer_settings settings_of(const struct config *c, int64_t tot
         .lr = (float)t->lr, .min_lr = (float)t->min_lr, .weight_decay = (float)t->weight_decay,
         .beta1 = (float)t->beta1, .beta2 = (float)t->beta2, .eps = (float)t->eps, .schedule = (int)t->schedule,
         .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
-        .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate};
+        .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate,
+        .select = selection_of(c)};
 }
 
 /* Kernels need scratch memory and the host buffers, too: not all that is free is for the program. */
@@ -98,6 +108,22 @@ enum status train_step_program(struct program **out, const struct config *c, int
     if (st == OK)
         let_memory_linger(p, c);
     setup_done();
+    if (st == OK)
+        *out = p;
+    else
+        program_free(p);
+    return st;
+}
+
+enum status evaluation_program(struct program **out, const struct config *c, struct error *err)
+{
+    const pass_set precision = config_pass_set(c) & (pass_set)1 << pass_find("mixed-precision");
+    struct program *p = NULL;
+    enum status st = forward_program(&p, c, (struct model_options){.batch = c->eval.batch_size, .loss = true}, NULL, err);
+    if (st == OK) {
+        p->precision = precision_of(c);
+        st = pass_optimize(p, STAGE_STEP, precision, NULL, NULL, err);
+    }
     if (st == OK)
         *out = p;
     else

@@ -33,8 +33,7 @@ static enum status open_eval(struct model_run *r, struct error *err)
     struct program *p;
     if ((!r->config.eval.every.n && !r->stage_steps) || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
         return OK;
-    enum status st = forward_program(&p, &r->config, (struct model_options){.batch = r->config.eval.batch_size, .loss = true},
-                                     NULL, err);
+    enum status st = evaluation_program(&p, &r->config, err);
     if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
         st = evaluation_refuse(&r->config, err);
     return st;

@@ -64,6 +64,18 @@ static enum status same_domains(const struct config *was, const struct config *n
     return OK;
 }
 
+/* A tree, and how its nodes are selected. */
+static enum status same_tree(const struct config *was, const struct config *now, const struct checkpoint *ck, struct error *err)
+{
+    struct config_difference d;
+    const bool trees = was->model.arch == ARCH_K1 && now->model.arch == ARCH_K1;
+    for (int at = 0; trees && config_differ(&d, was, now, &at);)
+        if (!strcmp(d.key, "model.tree") || !strncmp(d.key, "k1.", 3))
+            return error_set(err, BAD_INPUT, "cannot resume '%s': %s was %.200s and is now %.200s; keep it, or start a new run with "
+                             "another --out", ck->path, d.key, d.a, d.b);
+    return OK;
+}
+
 /* The files may have moved, but they must hold what they held. */
 static enum status same_data(const struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
@@ -99,6 +111,8 @@ enum status same_run(const struct model_run *r, const struct checkpoint *ck, str
     enum status st = config_parse_saved(&was, ck->path, text, strlen(text), NULL, 0, err);
     if (st == OK)
         st = same_domains(&was, &r->config, ck, err);
+    if (st == OK)
+        st = same_tree(&was, &r->config, ck, err);
     if (st == OK)
         st = same_config(&was, &r->config, ck, err);
     return st == OK ? same_data(r, ck, err) : st;

@@ -53,6 +53,8 @@ struct train_log {
     double seconds;                     /* of training so far, without evaluation and checkpoints */
     double data_wait_share;             /* of the time since the last log */
     int64_t skipped;                    /* steps without an update because loss or gradient was not finite */
+    const int32_t *nodes;               /* of a tree: those that the newest step selected, n_nodes of them */
+    int n_nodes;
     bool has_gpu;                       /* what the GPU tells of itself at this moment */
     struct gpu_state gpu;
 };

@@ -78,6 +78,8 @@ int64_t evaluation_batches(const struct dataset *d, enum split split, int64_t ba
 /* The forward program after the passes that the configuration asks for; the vocabulary is known. `places` may be NULL. */
 enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
                             struct error *err);
+/* That of a batch of evaluation, in the types that training has. */
+enum status evaluation_program(struct program **out, const struct config *c, struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
 /* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the
@@ -103,6 +105,7 @@ struct carried {
     struct loss_sum since_log, since_epoch;
     int64_t skipped;
     struct forgetting forgetting;
+    struct node_sums *nodes;        /* of the loop, filled where a run goes on */
 };
 
 /* The losses of the domains so far (forgetting.c). No domains where the run has no stages. */
@@ -134,13 +137,50 @@ struct trained {
     struct config config;
     struct tokenizer tokenizer;
     struct backend *backend;
-    struct exec *exec;              /* of the forward program, once that is built */
+    struct exec *exec;              /* of a forward program, once one is built */
 };
 enum status trained_load(struct trained *t, const char *checkpoint, const char *const *sets, int n_sets, const char *device,
                          struct error *err);
-enum status trained_build(struct trained *t, struct model_options options, struct error *err);
+enum status trained_build(struct trained *t, struct program *p, struct error *err);     /* takes the program over, in any case */
 enum status trained_refuse(const struct trained *t, enum status st, struct error *err);    /* adds what is free, where that lacked */
 void trained_release(struct trained *t);
+
+/* A file of one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed; `early`: also what was
+ * logged at it. *evaluated: the last step of a line with a val_loss, -1: none. */
+struct lines {
+    FILE *file;
+    char path[CONFIG_PATH_MAX + 32];
+    bool failed;
+    int code;                           /* errno of the first failure */
+};
+enum status lines_open(struct lines *l, const char *folder, const char *name, int64_t resumed_step, bool early, int64_t *evaluated,
+                       struct error *err);
+void lines_write(struct lines *l, json_t *line);            /* takes it over; NULL: there was no memory for it */
+enum status lines_close(struct lines *l, struct error *err);
+json_t *json_number(double x);                              /* null where it is not finite */
+
+/* Nodes of a tree that are selected (nodes.c): what of them is logged. */
+struct node_sums {
+    int n;                              /* nodes; 0: the program selects nothing */
+    int64_t steps;                      /* since the last log */
+    double *norm, *most;                /* per node: sum and largest of its scores in these steps */
+    int64_t *known, *selected;          /* per node: steps with a score, and those in which it was updated */
+    int32_t *newest;                    /* the nodes of the newest step, n_newest of them */
+    int n_newest;
+};
+void node_sums_init(struct node_sums *s, const struct model_run *r);
+void node_sums_release(struct node_sums *s);
+void node_sums_reset(struct node_sums *s);                  /* a log was made */
+void node_sums_add(struct node_sums *s, struct model_run *r, int steps);   /* the last `steps` steps; see model_run_kept */
+json_t *node_sums_json(const struct node_sums *s);          /* NULL: no memory */
+void node_sums_restore(struct node_sums *s, const json_t *j);
+/* nodes.jsonl: a line per log, and the same for TensorBoard (NULL: not asked for). */
+struct node_log;
+enum status node_log_open(struct node_log **out, const struct model_run *r, const char *folder, int64_t resumed_step, bool early,
+                          struct error *err);       /* NULL where there are none */
+void node_log_write(struct node_log *l, struct model_run *r, const struct node_sums *s, const struct train_log *log,
+                    struct tensorboard *board);
+enum status node_log_close(struct node_log *l, struct error *err);
 
 /* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
  * and what is there already is not written twice. `early`: the run was stopped between two logs, so the loss of its last step
@@ -148,6 +188,7 @@ void trained_release(struct trained *t);
 struct metrics;
 enum status metrics_open(struct metrics **out, const char *folder, int64_t resumed_step, bool early, bool tensorboard,
                          struct error *err);
+struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
 /* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);

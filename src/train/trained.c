@@ -54,14 +54,13 @@ enum status trained_refuse(const struct trained *t, enum status st, struct error
     return err->no_memory && available != SIZE_MAX ? error_add(err, ", and %.0f MB are free", (double)available / 1e6) : st;
 }
 
-enum status trained_build(struct trained *t, struct model_options options, struct error *err)
+enum status trained_build(struct trained *t, struct program *p, struct error *err)
 {
-    struct program *p;
     enum status st = train_open_backend(&t->backend, &t->config, err);
-    if (st == OK)
-        st = forward_program(&p, &t->config, options, NULL, err);
-    if (st != OK)
+    if (st != OK) {
+        program_free(p);
         return st;
+    }
     st = exec_new(&t->exec, p, t->backend, NULL, err);
     if (st != OK) {
         program_free(p);

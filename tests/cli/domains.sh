@@ -100,8 +100,9 @@ for back in 90 75 50 25; do
 done
 
 # ---- killed, and stopped by a signal, in the second stage, with stages longer than the loader reads ahead
-for arch in gpt llama postln; do
+for arch in gpt k1 postln; do
     domains $arch
+    [ $arch != k1 ] || sed -i -e 's/layers: 1/tree: [2]/' -e '$ak1: {k: 1}' tiny.yaml
     set -- train tiny.yaml --steps 300 --set log.every=1 --set eval.every=0 --set checkpoint.every=35 --set train.accumulate=2 --set model.dropout=0.1
     [ $arch = gpt ] || set -- "$@" --set data.prefetch=5
     ok "$@" --out whole-$arch
@@ -115,6 +116,8 @@ for arch in gpt llama postln; do
     same_checkpoint whole-$arch $arch 900
     same "$arch: forgetting.json" $arch/forgetting.json whole-$arch/forgetting.json
 done
+same "nodes.jsonl" k1/nodes.jsonl whole-k1/nodes.jsonl
+lines k1/nodes.jsonl '[(l["step"], l["steps"], l["domain"]) for l in j] == [(i + 1, 1, ["prose", "code", "formulas"][i // 300]) for i in range(900)]'
 
 # ---- what must not change in a run
 domains

@@ -24,8 +24,10 @@ static const struct small_model small_models[] = {
                   .seq = 9, .rope_base = 10000, .norm_eps = 1e-6}},
     {"postln", 4, {.arch = ARCH_POSTLN, .vocab = 29, .dim = 20, .layers = 2, .heads = 5, .kv_heads = 5, .ffn = 36,
                    .seq = 7, .segments = 3, .rope_base = 10000, .norm_eps = 1e-5}},
+    {"k1", 3, {.arch = ARCH_K1, .vocab = 23, .dim = 12, .layers = 10, .tree = {2, {3, 2}}, .heads = 3, .kv_heads = 3, .ffn = 20,
+               .seq = 6, .rope_base = 10000, .norm_eps = 1e-5}},
 };
-enum { SMALL_GPT, SMALL_LLAMA, SMALL_POSTLN, SMALL_MODELS };
+enum { SMALL_GPT, SMALL_LLAMA, SMALL_POSTLN, SMALL_K1, SMALL_MODELS };
 
 static inline struct optimizer_settings small_settings(void)
 {

@@ -24,6 +24,7 @@ enum content {
     FIRST,              /* one i32: 1 */
     COUNTER,            /* one i32 */
     NOT_A_NUMBER,       /* one NaN */
+    SOME,               /* 0, 1 and 0.5 in turn: a mask of groups */
 };
 
 struct case_input {
@@ -31,7 +32,7 @@ struct case_input {
     struct shape shape;
 };
 
-enum { CASE_INPUTS = 24 };
+enum { CASE_INPUTS = 26 };
 
 struct op_case {
     enum op_kind kind;
@@ -68,6 +69,14 @@ struct op_case {
                               ROLE_2(NORMAL, __VA_ARGS__), SCALARS
 #define SETS_5(...)           ROLE_5(NORMAL, __VA_ARGS__), ROLE_5(NORMAL, __VA_ARGS__), ROLE_5(POSITIVE, __VA_ARGS__), \
                               ROLE_5(NORMAL, __VA_ARGS__), SCALARS
+
+/* Tensors of groups and units. A parameter of a case with a mask is in group (its place mod 4) - 1: see program_of_typed_case. */
+static const struct op_member none_and_two[] = {{-1, 0}, {0, 0}, {1, 0}}, of_first[] = {{0, 0}}, of_second[] = {{1, 0}},
+                              three_units[] = {{0, 0}, {0, 1}, {0, 0}},
+                              mixed[] = {{3, 0}, {-1, 0}, {0, 2}, {0, 1}, {3, 0}, {0, 2}, {2, 5}};
+#define GROUPS(n, list) {.masked = true, .n_members = n, .members = list}
+#define SCORES(g, n, list) {.parts = g, .n_members = n, .members = list}
+#define MASKED_OF(n, c) {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .parts = n, .copies = c, .masked = true, .k = 2}
 
 static const struct op_case op_cases[] = {
     {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
@@ -360,6 +369,43 @@ static const struct op_case op_cases[] = {
     {OP_KEEP, {0}, {X(1, 1), ONE(COUNTER), SCALAR}},
     {OP_KEEP, {0}, {X(3, 2), ONE(COUNTER), SCALAR, SCALAR}},
     {OP_KEEP, {0}, {X(64, 3), ONE(COUNTER), SCALAR, SCALAR, SCALAR}},
+    {OP_KEEP, {0}, {X(5, 26), ONE(COUNTER), OF(FIXED, 13), OF(FIXED, 13)}},
+    {OP_KEEP, {0}, {X(3, 75), ONE(COUNTER), SCALAR, OF(FIXED, 70), SCALAR, OF(FIXED, 3)}},
+    {OP_HOST_READ, {0}, {OF(FIXED, 13)}},
+
+    {OP_MEAN, {0}, {X(1), X(1)}},
+    {OP_MEAN, {0}, {X(17, 33), X(17, 33)}},
+    {OP_MEAN, {0}, {X(3, 5, 13), X(3, 5, 13), X(3, 5, 13)}},
+    {OP_MEAN, {0}, {X(130), X(130), X(130), X(130)}},
+    {OP_MEAN, {0}, {X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65)}},
+    {OP_SCALE, {.scale = 0.3f}, {X(1)}},
+    {OP_SCALE, {.scale = -2}, {X(3, 5, 130)}},
+
+    {OP_HELD, {.every = 2}, {OF(IDS, 13), ONE(COUNTER)}},       /* the step to come is the 5th: it selects */
+    {OP_HELD, {.every = 3}, {OF(IDS, 13), ONE(COUNTER)}},       /* and here it keeps what the newest selected */
+    {OP_HELD, {.every = 3}, {OF(IDS, 1), ONE(COUNTER)}},
+    {OP_SUM_SQUARES, GROUPS(3, none_and_two), {X(65), X(3), X(97, 101), OF(SOME, 2)}},
+    {OP_SUM_SQUARES, GROUPS(1, of_first), {X(33, 17), OF(SOME, 2)}},
+    {OP_SUM_SQUARES, GROUPS(1, of_second), {X(97, 101), OF(SOME, 2)}},
+    {OP_GROUP_SCORES, SCORES(1, 3, three_units), {ONE(POSITIVE), ONE(POSITIVE), ONE(POSITIVE), ONE(POSITIVE)}},
+    {OP_GROUP_SCORES, SCORES(2, 3, none_and_two), {ONE(POSITIVE), OF(POSITIVE, 3)}},
+    {OP_GROUP_SCORES, SCORES(4, 7, mixed), {ONE(POSITIVE), OF(POSITIVE, 3), ONE(POSITIVE), OF(POSITIVE, 3)}},
+    {OP_GROUP_SCORES, SCORES(2, 3, none_and_two), {ONE(NOT_A_NUMBER), OF(POSITIVE, 3)}},
+    {OP_TOP_K, {.k = 1, .every = 1}, {OF(IDS, 1), OF(IDS, 1), ONE(COUNTER), ONE(POSITIVE), OF(POSITIVE, 1)}},
+    {OP_TOP_K, {.k = 5, .every = 1}, {OF(IDS, 13), OF(IDS, 13), ONE(COUNTER), ONE(POSITIVE), OF(POSITIVE, 13)}},
+    {OP_TOP_K, {.k = 4, .every = 1}, {OF(IDS, 7), OF(IDS, 7), ONE(COUNTER), ONE(POSITIVE), OF(SOME, 7)}},       /* many are equal */
+    {OP_TOP_K, {.k = 2, .every = 1}, {OF(IDS, 4), OF(IDS, 4), ONE(COUNTER), ONE(POSITIVE), ONE(POSITIVE), OF(POSITIVE, 2), ONE(POSITIVE)}},
+    {OP_TOP_K, {.k = 300, .every = 1}, {OF(IDS, 300), OF(IDS, 300), ONE(COUNTER), ONE(POSITIVE), OF(POSITIVE, 300)}},
+    {OP_TOP_K, {.k = 50, .every = 1}, {OF(IDS, 300), OF(IDS, 300), ONE(COUNTER), ONE(POSITIVE), OF(POSITIVE, 300)}},
+    {OP_TOP_K, {.k = 5, .every = 2}, {OF(IDS, 13), OF(IDS, 13), ONE(COUNTER), ONE(POSITIVE), OF(POSITIVE, 13)}},
+    {OP_TOP_K, {.k = 5, .every = 1, .random = true, .seed = 42, .stream = 7}, {OF(IDS, 13), OF(IDS, 13), ONE(COUNTER), ONE(POSITIVE),
+                                                                             OF(POSITIVE, 13)}},
+    {OP_TOP_K, {.k = 5, .every = 1}, {OF(IDS, 13), OF(IDS, 13), ONE(COUNTER), ONE(NOT_A_NUMBER), OF(POSITIVE, 13)}},
+    {OP_ADAMW, MASKED_OF(0, 0), {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), X(5, 33), SCALARS, OF(SOME, 3), OF(COUNTER, 3)}},
+    {OP_ADAMW, MASKED_OF(0, 1), {X(5, 33), X(5, 33), OF(POSITIVE, 5, 33), OF(FIXED, 5, 33), X(5, 33), SCALARS, OF(SOME, 3), OF(COUNTER, 3)}},
+    {OP_ADAMW_ALL, MASKED_OF(5, 0), {SETS_5((64), (65), (97, 101), (3, 130), (63)), OF(SOME, 3), OF(COUNTER, 3)}},
+    {OP_ADAMW_ALL, MASKED_OF(2, 1), {ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(POSITIVE, (97, 101), (3)),
+                                     OF(FIXED, 97, 101), ROLE_2(NORMAL, (97, 101), (3)), SCALARS, OF(SOME, 3), OF(COUNTER, 3)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
@@ -376,6 +422,9 @@ enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
 #undef QKV_GRAD
 #undef ADAMW
 #undef ADAMW_OF
+#undef GROUPS
+#undef SCORES
+#undef MASKED_OF
 #undef MANY
 #undef SCALARS
 #undef ROLE_1

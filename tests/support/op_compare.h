@@ -31,6 +31,8 @@ static inline struct program *program_of_typed_case(const struct op_case *c, str
         in[i] = program_add_value(p, name, i < op_updated(c->kind, &c->attrs) ? VALUE_STATE : VALUE_INPUT,
                                   content_is_int(c->in[i].content) ? I32 : type_of(types, op_in_type(&like, i)), c->in[i].shape);
     }
+    for (int i = 0; i < n && c->attrs.masked; i++)
+        p->values[in[i]].group = i % 4 - 1;
     program_add_op(p, c->kind, c->attrs, "out", n, in);
     for (int i = op_updated(c->kind, &c->attrs); i < p->ops[0].n_out && c->kind != OP_CAST; i++)
         p->values[p->ops[0].out[i]].dtype = type_of(types, op_out_type(&p->ops[0], i));

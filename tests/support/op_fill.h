@@ -54,6 +54,7 @@ static inline void fill_floats(float *x, const struct case_input *in, uint64_t k
         case HIGH: x[i] = 4 + fabsf(x[i]); break;
         case POSITIVE: x[i] = 0.1f + fabsf(x[i]); break;
         case NOT_A_NUMBER: x[i] = NAN; break;
+        case SOME: x[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 0.5f; break;
         default: break;
         }
     if (in->content != PROBABILITIES && in->content != LOG_PROBABILITIES)

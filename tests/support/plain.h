@@ -54,8 +54,8 @@ static inline void plain_write(struct plain *x, value_id v, const void *host)
 
 static inline void plain_run_op(struct plain *x, struct op *op)
 {
-    void *in[256], *out[256];
-    assert_true(op->n_in <= 256 && op->n_out <= 256);
+    void *in[1024], *out[1024];
+    assert_true(op->n_in <= 1024 && op->n_out <= 1024);
     for (int i = 0; i < op->n_in; i++)
         in[i] = x->memory[op->in[i]];
     for (int i = 0; i < op->n_out; i++)

@@ -18,6 +18,7 @@
 static const char *const shipped[] = {
     "quickstart",       "tinyllama-ex3",  "tinyllama-small", "tinyllama-medium", "k1-baseline-b32",
     "k1-baseline-b256", "lecture-gpt-b4", "char-gpt-b128",   "gpt2-124m-b4",     "gpt2-124m-b32",
+    "k1-tree-b32",      "k1-tree-b256",
 };
 enum { SHIPPED = sizeof shipped / sizeof shipped[0] };
 
@@ -70,6 +71,9 @@ static void test_derived(void **state)
     assert_int_equal(c.eval.batch_size, 5);
     assert_true(c.model.norm_eps == 1e-6);
     assert_int_equal(parse_ok("model: {arch: gpt}\neval: {batch_size: 3}").eval.batch_size, 3);
+    assert_int_equal(parse_ok("model: {arch: k1, tree: [3, 3]}").model.layers, 13);
+    assert_int_equal(parse_ok("model: {arch: k1, tree: [4, 3, 2], layers: 41}").model.layers, 41);
+    assert_int_equal(parse_ok("model: {arch: k1, tree: [2]}\nk1: {select: all}").model.layers, 3);      /* all may be fewer than k */
 }
 
 /* What a file may hold beside the obvious. */
@@ -293,7 +297,7 @@ static void test_round_trip_odd(void **state)
         "backend: {kernels: reference}\ndevice: cpu\n");
     check_round_trip(&c);
     assert_string_equal(c.train.init, "null");
-    c = parse_ok("model: {arch: gpt, tree: [2, 64, 3]}\ndata: {domains: [formulas, ., prose]}\n");
+    c = parse_ok("model: {arch: k1, tree: [2, 6, 3]}\ndata: {domains: [formulas, ., prose]}\n");
     check_round_trip(&c);
     assert_string_equal(config_name(&c.data.domains, 1), ".");
 }
@@ -304,12 +308,11 @@ static void test_lists(void **state)
     (void)state;
     static const struct { const char *text, *set, *tree, *domains; } cases[] = {       /* domains NULL: they are not printed */
         {GPT, NULL, "[]", NULL},
-        {"model: {arch: gpt, tree: [3, 4]}", NULL, "[3, 4]", NULL},
-        {"model:\n  arch: gpt\n  tree:\n  - 3\n  - &n 2\n  - *n\n", NULL, "[3, 2, 2]", NULL},
-        {"model: {arch: gpt, tree: 5}", NULL, "[5]", NULL},
-        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=[ ]", "[]", NULL},
-        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=[2, 5 ,3]", "[2, 5, 3]", NULL},
-        {"model: {arch: gpt, tree: [3, 4]}", "model.tree=7,6", "[7, 6]", NULL},
+        {"model: {arch: k1, tree: [3, 4]}", NULL, "[3, 4]", NULL},
+        {"model:\n  arch: k1\n  tree:\n  - 3\n  - &n 2\n  - *n\n", NULL, "[3, 2, 2]", NULL},
+        {"model: {arch: k1, tree: 5}", NULL, "[5]", NULL},
+        {"model: {arch: k1, tree: [3, 4]}", "model.tree=[2, 5 ,3]", "[2, 5, 3]", NULL},
+        {"model: {arch: k1, tree: [3, 4]}", "model.tree=7,6", "[7, 6]", NULL},
         {GPT "data: {domains: [code, 'prose']}", NULL, "[]", "[code, prose]"},
         {GPT "data:\n  domains:\n    - formulas\n", NULL, "[]", "[formulas]"},
         {GPT "data: {domains: [formulas]}", "data.domains=prose, code", "[]", "[prose, code]"},

@@ -47,7 +47,7 @@ static void test_refuses_types(void **state)
     static const struct refusal table[] = {
         {"model: {arch: gpt, heads: [8]}", NULL, "'t.yaml' line 1: model.heads is a list; a whole number is wanted"},
         {GPT "train:\n  lr: {a: 1}", NULL, "'t.yaml' line 3: train.lr is a section; a number is wanted"},
-        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama or postln is wanted"},
+        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama, postln or k1 is wanted"},
         {GPT "data: {path: [a]}", NULL, "'t.yaml' line 2: data.path is a list; a file name is wanted"},
         {GPT "eval: {every: [a]}", NULL,
          "'t.yaml' line 2: eval.every is a list; a number of steps, or of epochs as in '2 epochs', is wanted"},
@@ -60,7 +60,7 @@ static void test_refuses_types(void **state)
         {"model: {arch: gpt, heads: '8'}", NULL,
          "'t.yaml' line 1: model.heads is the text \"8\"; write a number, without quotes"},
         {"model: {arch: gpt, heads: }", NULL, "'t.yaml' line 1: model.heads has no value; a whole number is wanted"},
-        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama or postln is wanted"},
+        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama, postln or k1 is wanted"},
         {GPT "train: {lr: .nan}", NULL, "'t.yaml' line 2: train.lr is '.nan'; a number is wanted"},
         {GPT "train: {lr: nan}", NULL, "'t.yaml' line 2: train.lr is 'nan'; a number is wanted"},
         {GPT "train: {lr: -.inf}", NULL, "'t.yaml' line 2: train.lr is '-.inf'; a number is wanted"},
@@ -122,10 +122,10 @@ static void test_refuses_ranges(void **state)
         {GPT "log: {every: 0}", NULL, "'t.yaml' line 2: log.every is 0; it must be from 1 to 1000000000000"},
         {GPT "threads: 5000", NULL, "'t.yaml' line 2: threads is 5000; it must be from 0 to 4096"},
         {"model: {arch: lama}", NULL,
-         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama or postln; did you mean 'llama'?"},
-        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama or postln"},
-        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama or postln"},
-        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama or postln"},
+         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama, postln or k1; did you mean 'llama'?"},
+        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama, postln or k1"},
+        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama, postln or k1"},
+        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama, postln or k1"},
         {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32, tf32, bf16 or f16"},
         {GPT "optimize: {precision: f16}", NULL, "'t.yaml' line 2: optimize.precision is f16, and device is auto: no CPU multiplies these "
                                                 "numbers; choose f32 or bf16, or device: cuda"},
@@ -160,11 +160,11 @@ static void test_refuses_keys(void **state)
         {GPT "eval: {foo: 3}", NULL,
          "'t.yaml' line 2: there is no key 'eval.foo'; section eval has every, batches and batch_size"},
         {GPT "foo: 3", NULL,
-         "'t.yaml' line 2: there is no key 'foo'; a file has model, data, train, eval, checkpoint, log, optimize, "
+         "'t.yaml' line 2: there is no key 'foo'; a file has model, data, train, k1, eval, checkpoint, log, optimize, "
          "verify, backend, "
          "device and threads"},
         {GPT "'': 3", NULL,
-         "'t.yaml' line 2: there is no key ''; a file has model, data, train, eval, checkpoint, log, optimize, "
+         "'t.yaml' line 2: there is no key ''; a file has model, data, train, k1, eval, checkpoint, log, optimize, "
          "verify, backend, "
          "device and threads"},
         {GPT "log:\n  an-extremely-long-key-that-nobody-would-ever-think-of-writing-in-a-file: 3", NULL,
@@ -181,7 +181,7 @@ static void test_refuses_keys(void **state)
          "ffn, "
          "seq, segments, dropout, rope_base, norm_eps and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
-        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama or postln"},
+        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln or k1"},
     };
     EXPECT_REFUSALS(table);
 }
@@ -327,17 +327,17 @@ static void test_refuses_lists(void **state)
 {
     (void)state;
     static const struct refusal table[] = {
-        {"model:\n  arch: gpt\n  tree:\n  - 3\n  - many\n", NULL, "'t.yaml' line 5: model.tree holds 'many'; a list of whole numbers is wanted"},
-        {"model: {arch: gpt, tree: [3, 1]}", NULL, "'t.yaml' line 1: model.tree holds 1; it must be from 2 to 64"},
-        {"model: {arch: gpt, tree: [3, 99999999999999999999]}", NULL,
+        {"model:\n  arch: k1\n  tree:\n  - 3\n  - many\n", NULL, "'t.yaml' line 5: model.tree holds 'many'; a list of whole numbers is wanted"},
+        {"model: {arch: k1, tree: [3, 1]}", NULL, "'t.yaml' line 1: model.tree holds 1; it must be from 2 to 64"},
+        {"model: {arch: k1, tree: [3, 99999999999999999999]}", NULL,
          "'t.yaml' line 1: model.tree holds 99999999999999999999; it must be from 2 to 64"},
-        {"model: {arch: gpt, tree: [3, '3']}", NULL, "'t.yaml' line 1: model.tree holds the text \"3\"; write a number, without quotes"},
-        {"model: {arch: gpt, tree: [3, [3]]}", NULL, "'t.yaml' line 1: model.tree holds what is a list; write whole numbers"},
-        {"model: {arch: gpt, tree: [3, !env x]}", NULL, "'t.yaml' line 1: model.tree has the YAML tag '!env'; write it without a tag"},
-        {"model: {arch: gpt, tree: {a: 3}}", NULL, "'t.yaml' line 1: model.tree is a section; a list of whole numbers is wanted"},
-        {"model: {arch: gpt, tree: }", NULL, "'t.yaml' line 1: model.tree has no value; a list of whole numbers is wanted"},
-        {"model: {arch: gpt, tree: '3'}", NULL, "'t.yaml' line 1: model.tree is the text \"3\"; write a list of whole numbers, without quotes"},
-        {"model: {arch: gpt, tree: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}", NULL,
+        {"model: {arch: k1, tree: [3, '3']}", NULL, "'t.yaml' line 1: model.tree holds the text \"3\"; write a number, without quotes"},
+        {"model: {arch: k1, tree: [3, [3]]}", NULL, "'t.yaml' line 1: model.tree holds what is a list; write whole numbers"},
+        {"model: {arch: k1, tree: [3, !env x]}", NULL, "'t.yaml' line 1: model.tree has the YAML tag '!env'; write it without a tag"},
+        {"model: {arch: k1, tree: {a: 3}}", NULL, "'t.yaml' line 1: model.tree is a section; a list of whole numbers is wanted"},
+        {"model: {arch: k1, tree: }", NULL, "'t.yaml' line 1: model.tree has no value; a list of whole numbers is wanted"},
+        {"model: {arch: k1, tree: '3'}", NULL, "'t.yaml' line 1: model.tree is the text \"3\"; write a list of whole numbers, without quotes"},
+        {"model: {arch: k1, tree: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}", NULL,
          "'t.yaml' line 1: model.tree holds more than 16 whole numbers"},
         {GPT, "model.tree=3,,3", "--set model.tree=3,,3: model.tree holds ''; a list of whole numbers is wanted"},
         {GPT, "model.tree=[3, 0x3]", "--set model.tree=[3, 0x3]: model.tree holds '0x3'; a list of whole numbers is wanted"},
@@ -386,6 +386,32 @@ static void test_refuses_domains(void **state)
          "of 2 data.domains; at most 2147483647 steps can be counted"},
         {GPT "data: {domains: [code, prose]}\ntrain: {steps: 10, warmup: 21}", NULL, "'t.yaml' line 3: train.warmup is 21, and "
          "training ends after a stage for each of data.domains with train.steps 10; it must be at most that"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+#define K1 "model: {arch: k1, tree: [3, 3]}\n"
+
+static void test_refuses_trees(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model: {arch: k1}", NULL, "'t.yaml' line 1: model.tree is empty, and arch k1 is a tree; try [3, 3]"},
+        {"model:\n  arch: postln\n  tree: [3, 3]\n", NULL,
+         "'t.yaml' line 3: model.tree is [3, 3], and only arch k1 is a tree; remove it, or choose arch: k1"},
+        {"model:\n  arch: k1\n  layers: 12\n  tree: [3, 3]\n", NULL,
+         "'t.yaml' line 3: model.layers is 12, and model.tree [3, 3] has 13 nodes; remove layers or make it 13"},
+        {K1, "model.layers=4", "--set model.layers=4: model.layers is 4, and model.tree [3, 3] has 13 nodes; remove layers or make it 13"},
+        {"model: {arch: k1, tree: [64, 64]}", NULL, "'t.yaml' line 1: model.tree [64, 64] has more than 1024 nodes; make it smaller"},
+        {"model: {arch: k1, tree: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}", NULL,
+         "'t.yaml' line 1: model.tree [2, 2, 2, 2, 2, 2, 2, 2, 2, 2] has more than 1024 nodes; make it smaller"},
+        {K1 "k1:\n  k: 14\n", NULL, "'t.yaml' line 3: k1.k is 14, and model.tree [3, 3] has 13 nodes; it must be at most that"},
+        {"model: {arch: k1, tree: [3]}", NULL, "'t.yaml' line 1: k1.k is 5, and model.tree [3] has 4 nodes; it must be at most that"},
+        {K1 "k1: {k: 0}", NULL, "'t.yaml' line 2: k1.k is 0; it must be from 1 to 1024"},
+        {K1 "k1: {every: 0}", NULL, "'t.yaml' line 2: k1.every is 0; it must be from 1 to 1000000"},
+        {K1 "k1: {score: max}", NULL, "'t.yaml' line 2: k1.score is 'max'; choose l2 or sum"},
+        {K1 "k1: {select: path}", NULL, "'t.yaml' line 2: k1.select is 'path'; choose norm, random or all"},
+        {K1 "k1: {select: randm}", NULL, "'t.yaml' line 2: k1.select is 'randm'; choose norm, random or all; did you mean 'random'?"},
     };
     EXPECT_REFUSALS(table);
 }
@@ -461,7 +487,7 @@ static void test_long_file_name(void **state)
     memset(name, 'n', sizeof name);
     strcpy(name + sizeof name - 6, ".yaml");
     assert_int_equal(config_parse(&c, name, "model: {}", 9, NULL, 0, &err), BAD_INPUT);
-    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama or postln"));
+    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama, postln or k1"));
 }
 
 int main(void)
@@ -475,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_refuses_sets),
         cmocka_unit_test(test_refuses_lists),
         cmocka_unit_test(test_refuses_domains),
+        cmocka_unit_test(test_refuses_trees),
         cmocka_unit_test(test_set_blame),
         cmocka_unit_test(test_sizes_of_text),
         cmocka_unit_test(test_many_nodes),

@@ -1,8 +1,7 @@
 /* Every op on a GPU against the CPU's reference, on every case of the table that serves test_ops: in place too, with a number that is
  * not one, and replayed from a graph. One test per op, so that a run tells of all that are wrong. Needs a GPU. */
 #include "ops/cpu/cpu_int.h"
-#include "support/gpu.h"
-#include "support/op_compare.h"
+#include "support/on_gpu.h"
 
 /* GPU against reference: the largest difference, as a share of the largest number of the output. What is not listed is copied or counted,
  * and must be equal to the last bit. */
@@ -34,129 +33,6 @@ static double tf32_tolerance(enum op_kind kind) { return kind == OP_LINEAR_GELU 
 /* HONE_FEW_CASES=1: each case once in f32 and once in bf16, where a sanitizer makes every launch a hundred times as long. */
 static bool few(void) { return getenv("HONE_FEW_CASES") != NULL; }
 
-static struct backend *reference;
-
-static int open_all(void **state)
-{
-    reference = new_backend(1, true);
-    return open_gpu(state);
-}
-
-static int close_all(void **state)
-{
-    reference->free(reference);
-    return close_gpu(state);
-}
-
-/* ---- one case ---- */
-
-static struct plain filled(struct program *p, const struct op_case *c, struct variant v)
-{
-    struct plain x = plain_new(p, reference);
-    for (int i = 0; i < case_inputs(c); i++)
-        fill_input(&x, i, c, i);
-    for (int i = 0; i < case_inputs(c) && v.nan; i++)
-        if (p->values[i].dtype == F32) {
-            *(float *)x.memory[i] = NAN;
-            break;
-        }
-    if (v.alias >= 0)
-        plain_alias(&x, p->ops[0].out[0], p->ops[0].in[v.alias]);
-    return x;
-}
-
-static struct plain on_reference(struct program *p, const struct op_case *c, bool nan)
-{
-    struct plain x = filled(p, c, (struct variant){reference, -1, nan});
-    plain_run_op(&x, &p->ops[0]);
-    return x;
-}
-
-/* The values of a case on the GPU, each with memory of exactly its size. */
-struct on_gpu {
-    struct backend *backend;
-    struct plain *x;                /* the same values on the host */
-    void *own[64], *memory[64], *in[64], *out[64], *scratch;
-    size_t scratch_bytes;
-};
-
-static void *gpu_alloc(struct backend *b, size_t bytes)
-{
-    void *memory = b->alloc(b, bytes);
-    assert_non_null(memory);
-    return memory;
-}
-
-static void gpu_write(struct backend *b, void *to, const void *host, size_t bytes)
-{
-    struct error err;
-    assert_ok(b->upload(b, to, host, bytes, &err), err);
-}
-
-/* Scratch holds no zeros that a kernel could lean on. */
-static void take_scratch(struct on_gpu *g, const struct op *op)
-{
-    struct error err;
-    assert_ok(g->backend->scratch(g->backend, &g->scratch_bytes, g->x->program, op, &err), err);
-    g->scratch = gpu_alloc(g->backend, g->scratch_bytes);
-    void *junk = plain_alloc(g->scratch_bytes);
-    memset(junk, 0xff, g->scratch_bytes);
-    gpu_write(g->backend, g->scratch, junk, g->scratch_bytes);
-    free(junk);
-}
-
-static void take_memory(struct on_gpu *g, const struct op *op, int alias)
-{
-    const struct program *p = g->x->program;
-    assert_true(p->n_values <= 64);
-    for (int i = 0; i < p->n_values; i++)
-        g->own[i] = g->memory[i] = gpu_alloc(g->backend, value_bytes(&p->values[i]));
-    if (alias >= 0)
-        g->memory[op->out[0]] = g->memory[op->in[alias]];
-    for (int i = 0; i < op->n_in; i++)
-        g->in[i] = g->memory[op->in[i]];
-    for (int i = 0; i < op->n_out; i++)
-        g->out[i] = g->memory[op->out[i]];
-    take_scratch(g, op);
-}
-
-static void write_all(struct on_gpu *g)
-{
-    const struct program *p = g->x->program;
-    for (int i = 0; i < p->n_values; i++)
-        if (g->x->memory[i] == g->x->own[i])            /* what is shared is written once */
-            gpu_write(g->backend, g->memory[i], g->x->own[i], value_bytes(&p->values[i]));
-}
-
-static void give_back(struct on_gpu *g)
-{
-    for (int i = 0; i < g->x->program->n_values; i++)
-        g->backend->free_memory(g->backend, g->own[i], value_bytes(&g->x->program->values[i]));
-    g->backend->free_memory(g->backend, g->scratch, g->scratch_bytes);
-}
-
-/* Runs the case so many times on the GPU, each time with the same inputs; the result is that of the last. */
-static struct plain run_on_gpu(struct program *p, const struct op_case *c, struct variant v, int times)
-{
-    struct plain x = filled(p, c, v);
-    struct on_gpu g = {.backend = v.backend, .x = &x};
-    struct op *op = &p->ops[0];
-    struct prepared *prepared = NULL;
-    struct error err;
-    take_memory(&g, op, v.alias);
-    const struct bound_op bound = {p, op, g.in, g.out};
-    assert_ok(v.backend->prepare(v.backend, &prepared, &bound, 1, g.scratch, g.scratch_bytes, &err), err);
-    for (int i = 0; i < times; i++) {
-        write_all(&g);
-        assert_ok(v.backend->run(v.backend, prepared, 0, 1, NULL, &err), err);
-    }
-    for (int i = 0; i < op->n_out; i++)
-        assert_ok(v.backend->download(v.backend, x.memory[op->out[i]], g.out[i], value_bytes(&p->values[op->out[i]]), &err), err);
-    v.backend->release(v.backend, prepared);
-    give_back(&g);
-    return x;
-}
-
 /* Once: by itself. Three times: the third is a replay. */
 static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
 {
@@ -164,7 +40,7 @@ static void check_variant(struct program *p, const struct op_case *c, struct var
     for (int i = 0; i < OP_KINDS; i++)
         within[i] = tolerances[i] + (op_has_narrow_values(p, &p->ops[0]) ? narrow_tolerances[i] : 0) +
                     (p->ops[0].attrs.round == ROUND_TF32 ? tf32_tolerance((enum op_kind)i) : 0);
-    struct plain a = run_on_gpu(p, c, v, 1), b = run_on_gpu(p, c, v, 3);
+    struct plain a = run_on_gpu(p, c, v, 1, NULL), b = run_on_gpu(p, c, v, 3, NULL);
     compare(c, v, &a, should, within);
     assert_same_bits(c, v, &a, &b);
     plain_release(&a);

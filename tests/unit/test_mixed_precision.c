@@ -53,7 +53,7 @@ static void test_marks_products_of_a_step(void **state)
         }
 }
 
-/* Programs that evaluate or generate keep f32, also in a run with bf16. */
+/* Programs that evaluate or generate keep f32, also in a run whose operands are rounded to bf16. */
 static void test_leaves_evaluation_alone(void **state)
 {
     (void)state;

@@ -31,6 +31,7 @@ static void check_all_kernels(int model)
 static void test_gpt(void **state) { (void)state, check_all_kernels(SMALL_GPT); }
 static void test_llama(void **state) { (void)state, check_all_kernels(SMALL_LLAMA); }
 static void test_postln(void **state) { (void)state, check_all_kernels(SMALL_POSTLN); }
+static void test_k1(void **state) { (void)state, check_all_kernels(SMALL_K1); }
 
 /* --- training ---------------------------------------------------------------------------------------------------- */
 
@@ -57,6 +58,7 @@ static void test_parameters_and_inputs(void **state)
         {SMALL_GPT, "pos.weight", "head.weight"},       {SMALL_GPT, "blocks.1.attn.k.bias", "blocks.0.g.weight"},
         {SMALL_LLAMA, "blocks.1.g.weight", "pos.weight"}, {SMALL_LLAMA, "norm.weight", "norm.bias"},
         {SMALL_POSTLN, "head.weight", "head.bias"},     {SMALL_POSTLN, "seg.weight", "tick"},
+        {SMALL_K1, "blocks.9.n2.bias", "blocks.10.n2.bias"}, {SMALL_K1, "head.weight", "head.bias"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct program *p = small_forward(small_models[cases[i].model], 1);
@@ -139,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_gpt),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_postln),
+        cmocka_unit_test(test_k1),
         cmocka_unit_test(test_training_gpt),
         cmocka_unit_test(test_training_llama),
         cmocka_unit_test(test_parameters_and_inputs),

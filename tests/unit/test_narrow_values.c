@@ -5,6 +5,7 @@
 #include "program/rewrite.h"
 #include "support/all_backends.h"
 #include "support/optimized.h"
+#include "train/trial.h"
 
 static const struct precision_goal goals[] = {{BF16, ROUND_NO}, {F16, ROUND_NO}};
 
@@ -251,9 +252,59 @@ static void test_scale_finds_its_size(void **state)
     exec_free(e);
 }
 
+/* ---- evaluation ---- */
+
+static double validation_of(struct trial *t)
+{
+    bool has_data;
+    double loss;
+    struct error err;
+    assert_ok(trial_validate(t, &has_data, &loss, &err), err);
+    assert_true(has_data && isfinite(loss));
+    return loss;
+}
+
+/* Losses before and behind a few steps, and again before them: what it reads is always made of the weights that there are. */
+static void evaluate_around_steps(const char *precision, double out[2])
+{
+    static const char TEXT[] = "model: {arch: gpt, dim: 16, layers: 2, heads: 2, seq: 16}\n"
+                               "data: {source: corpus, domain: prose, chars: 20000}\n"
+                               "train: {batch_size: 4, steps: 50, lr: 3.0e-2, warmup: 0}\n"
+                               "eval: {every: 0, batches: 3}\nbackend: {kernels: reference}\nthreads: 1\n";
+    struct config c;
+    struct trial *t;
+    struct trial_step step;
+    struct error err;
+    assert_ok(config_parse(&c, "t.yaml", TEXT, sizeof TEXT - 1, &precision, 1, &err), err);
+    assert_ok(trial_open(&t, &c, NULL, NULL, &err), err);
+    out[0] = validation_of(t);
+    for (int i = 0; i < 4; i++)
+        assert_ok(trial_step(t, &step, &err), err);
+    out[1] = validation_of(t);
+    assert_ok(trial_restart(t, &err), err);
+    assert_near(validation_of(t), out[0], 0, precision);
+    trial_free(t);
+}
+
+static void test_evaluates_as_it_trains(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {"optimize.precision=bf16", "optimize.precision=f16"};
+    double f32[2], narrow[2];
+    evaluate_around_steps("optimize.precision=f32", f32);
+    assert_true(f32[1] < 0.95 * f32[0]);
+    for (int g = 0; g < 2; g++) {
+        evaluate_around_steps(precisions[g], narrow);
+        assert_true(narrow[0] != f32[0]);               /* its numbers are of 16 bits */
+        assert_near(narrow[0], f32[0], LOSS[g] * f32[0], precisions[g]);
+        assert_near(narrow[1], f32[1], 0.02 * f32[1], precisions[g]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_evaluates_as_it_trains),
         cmocka_unit_test(test_programs),             cmocka_unit_test(test_fused_afterwards), cmocka_unit_test(test_copies_follow_weights),
         cmocka_unit_test(test_losses_and_gradients), cmocka_unit_test(test_training),         cmocka_unit_test(test_scale_finds_its_size),
     };

@@ -132,7 +132,7 @@ static void test_element_wise_kernels_ignore_threads(void **state)
     static const enum op_kind alike[] = {OP_EMBED, OP_EMBED_GRAD, OP_SUM_LEADING, OP_ADD, OP_MUL, OP_GELU, OP_GELU_GRAD,
                                          OP_SILU, OP_SILU_GRAD, OP_LAYERNORM, OP_RMSNORM, OP_ROPE, OP_SOFTMAX,
                                          OP_LOG_SOFTMAX, OP_DROPOUT, OP_NLL_GRAD, OP_ADD_LAYERNORM, OP_ADD_RMSNORM,
-                                         OP_SWIGLU, OP_SWIGLU_GRAD, OP_ATTENTION, OP_SUM_SQUARES};
+                                         OP_SWIGLU, OP_SWIGLU_GRAD, OP_ATTENTION, OP_SUM_SQUARES, OP_MEAN, OP_SCALE};
     for (int i = 0; i < OP_CASES; i++)
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             if (op_cases[i].kind != alike[k])
@@ -334,7 +334,7 @@ static bool has_gradient(enum op_kind kind)
     static const enum op_kind kinds[] = {OP_EMBED, OP_MATMUL, OP_ADD, OP_MUL, OP_GELU, OP_SILU, OP_LAYERNORM,
                                          OP_RMSNORM, OP_ROPE, OP_ATTN_SCORES, OP_ATTN_MIX, OP_SOFTMAX, OP_LOG_SOFTMAX,
                                          OP_DROPOUT, OP_NLL, OP_ADD_LAYERNORM, OP_ADD_RMSNORM, OP_LINEAR_GELU,
-                                         OP_PROJECT, OP_SWIGLU, OP_LINEAR_LOSS, OP_ATTENTION};
+                                         OP_PROJECT, OP_SWIGLU, OP_LINEAR_LOSS, OP_ATTENTION, OP_MEAN, OP_SCALE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i] == kind)
             return true;

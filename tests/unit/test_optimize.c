@@ -201,7 +201,7 @@ static struct program *hoisted(const struct small_model *m)
 static void test_constants_are_made_once(void **state)
 {
     (void)state;
-    const int tables[SMALL_MODELS] = {[SMALL_GPT] = 1, [SMALL_LLAMA] = 3, [SMALL_POSTLN] = 1};
+    const int tables[SMALL_MODELS] = {[SMALL_GPT] = 1, [SMALL_LLAMA] = 3, [SMALL_POSTLN] = 1, [SMALL_K1] = 1};
     for (int model = 0; model < SMALL_MODELS; model++) {
         struct program *p = hoisted(&small_models[model]);
         struct error err;

@@ -233,6 +233,8 @@ struct misfit {
     const char *says;
 };
 
+static const struct op_member far[] = {{0, 0}, {4, 0}};
+
 static const struct misfit misfits[] = {
     {OP_EMBED, {0}, 2, {{2, {5, 4}}, {2, {2, 3}}}, false, "ids (B, T) of i32"},
     {OP_EMBED, {0}, 2, {{1, {5}}, {2, {2, 3}}}, true, "table (V, D)"},
@@ -261,10 +263,19 @@ static const struct misfit misfits[] = {
     {OP_NLL, {0}, 2, {{2, {4, 3}}, {1, {3}}}, true, "one i32 target per row"},
     {OP_NLL, {0}, 2, {{2, {4, 3}}, {1, {4}}}, false, "one i32 target per row"},
     {OP_LR, {0}, 1, {{1, {2}}}, false, "must be a scalar"},
-    {OP_HOST_READ, {0}, 1, {{1, {2}}}, false, "must be a scalar"},
     {OP_ACCUMULATE, {0}, 2, {{1, {2}}, {1, {3}}}, false, "shapes must be equal"},
     {OP_ACCUMULATE, {0}, 3, {{1, {2}}, {1, {2}}, {1, {2}}}, false, "weight and batch must be scalars"},
     {OP_ACCUMULATE, {0}, 4, {{1, {2}}, {1, {2}}, {0}, {0}}, false, "weight and batch must be scalars, the batch of i32"},
+    {OP_ADAMW, {.masked = true}, 7, {{1, {2}}, {1, {2}}, {1, {2}}, {1, {2}}, {0}, {0}, {0}}, false, "three scalars"},
+    {OP_MEAN, {0}, 3, {{1, {3}}, {1, {3}}, {1, {4}}}, false, "shapes must be equal"},
+    {OP_HELD, {.every = 1}, 2, {{1, {3}}, {0}}, true, "selections are kept"},
+    {OP_GROUP_SCORES, {.parts = 2, .n_members = 2, .members = far}, 2, {{0}, {1, {2}}}, false, "the group of each"},
+    {OP_GROUP_SCORES, {.parts = 5, .n_members = 2, .members = far}, 2, {{0}, {1, {3}}}, false, "the group of each"},
+    {OP_SUM_SQUARES, {.masked = true, .n_members = 1, .members = far}, 3, {{1, {3}}, {1, {3}}, {1, {5}}}, false, "the group of each"},
+    {OP_TOP_K, {.k = 4, .every = 1}, 5, {{1, {3}}, {1, {3}}, {0}, {0}, {1, {3}}}, true, "k from 1 to G"},
+    {OP_TOP_K, {.k = 0, .every = 1}, 5, {{1, {3}}, {1, {3}}, {0}, {0}, {1, {3}}}, true, "k from 1 to G"},
+    {OP_TOP_K, {.k = 1, .every = 1}, 6, {{1, {3}}, {1, {3}}, {0}, {0}, {1, {3}}, {0}}, true, "G scores"},
+    {OP_KEEP, {0}, 4, {{2, {4, 3}}, {0}, {0}, {1, {3}}}, true, "n numbers in all"},
     {OP_ADAMW, {0}, 7, {{1, {2}}, {1, {2}}, {1, {2}}, {1, {3}}, {0}, {0}, {0}}, false, "one shape"},
 };
 
@@ -469,7 +480,7 @@ static void test_cost_of_a_phase_is_the_sum(void **state)
 }
 
 /* A new attribute changes the size: it belongs into op_attrs_equal, and into the list below. */
-_Static_assert(sizeof(struct op_attrs) == 136, "op_attrs_equal and test_attributes know every attribute");
+_Static_assert(sizeof(struct op_attrs) == 160, "op_attrs_equal and test_attributes know every attribute");
 
 #define DIFFERS(field) do { struct op_attrs a = {0}, b = {0}; b.field = 1; \
     assert_true(op_attrs_equal(&a, &a) && op_attrs_equal(&b, &b)); \
@@ -484,6 +495,12 @@ static void test_attributes(void **state)
     DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(seed); DIFFERS(stream);
     DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);
     DIFFERS(schedule); DIFFERS(warmup); DIFFERS(total);
+    DIFFERS(masked); DIFFERS(random); DIFFERS(k); DIFFERS(every);
+    static const struct op_member one[] = {{0, 0}, {0, 1}}, other[] = {{0, 0}, {1, 1}}, third[] = {{0, 0}, {0, 0}};
+    const struct op_attrs a = {.n_members = 2, .members = one}, b = {.n_members = 2, .members = other},
+                          c = {.n_members = 2, .members = third}, fewer = {.n_members = 1, .members = one};
+    assert_true(op_attrs_equal(&a, &a));
+    assert_false(op_attrs_equal(&a, &b) || op_attrs_equal(&a, &c) || op_attrs_equal(&a, &fewer));
 }
 
 int main(void)

@@ -87,7 +87,7 @@ static void test_what_is_computed_again(void **state)
             struct program *p = training_within(m, 1, set, LEAST, places);
             assert_true(places_of(places) >= 2);
             assert_true(check_copies(p) > 3 * places_of(places));
-            for (int i = 0; i < p->n_ops && model != SMALL_POSTLN; i++)     /* the end of a block is not needed */
+            for (int i = 0; i < p->n_ops && model < SMALL_POSTLN; i++)     /* the end of a block is not needed */
                 if (makes(p, &p->ops[i], "again.blocks.0.dn") || makes(p, &p->ops[i], "again.blocks.0.res2"))
                     fail_msg("%s is computed again", p->values[p->ops[i].out[0]].name);
             program_free(p);

@@ -102,7 +102,7 @@ static struct program *optimizer_program(float max_norm)
     p->loss = program_emit(p, OP_SUM_SQUARES, NONE, "loss", 1, w[0]);
     const struct optimizer_settings s = {.lr = 1, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1, .total_steps = 1};
     assert_ok(pass_clip(p, max_norm, &sum, &err), err);
-    assert_ok(pass_adamw(p, &s, sum, &err), err);
+    assert_ok(pass_adamw(p, &s, sum, NULL, &err), err);
     assert_valid(p);
     return p;
 }

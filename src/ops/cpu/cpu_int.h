@@ -52,6 +52,15 @@ void cpu_memory_root(const char *folder);
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);
 
+/* How tensor i of an AdamW op is updated; `made`: it is changed at all. */
+struct update {
+    float lr, factor;
+    int32_t step;
+    bool made;
+};
+struct update update_of(const struct kernel_call *c, int i);
+bool squares_left_out(const struct kernel_call *c, int k);     /* OP_SUM_SQUARES: of input k */
+
 /* Learning rate of the schedule at a step counted from 1; shared so that every kernel and test agrees on it. */
 float lr_at(const struct op_attrs *a, int64_t step);
 

@@ -8,7 +8,7 @@
 #include "ops/cuda/small.cuh"
 #include "ops/cuda/timing.cuh"
 
-static const double RULE_FLOPS = 6e8, TRIED_FLOPS = 6e9;
+static const double RULE_FLOPS = 6e8, TRIED_FLOPS = 6e9, HOPPER_FLOPS = 1e8;
 enum { BLOCKS_WANTED = 132, BLOCKS_MOST = 2048 };
 
 static bool has_clusters(const struct cuda_backend *b) { return b->about.major >= 9; }
@@ -37,32 +37,125 @@ int cuda_small_by_rule(const struct cuda_backend *b, const struct small_products
 
 /* ---- ops of several products, or with something behind them: by plans, or by one kernel ---- */
 
-static const char *const variants[SMALL_WAYS + 2] = {"plans", "small", "small by 2", "small by 4", "small by 8", "small by 16", "small by 32",
-                                                         "small by 64", NULL};
-static int pieces_of(int variant) { return variant ? 1 << (variant - 1) : 0; }
+enum { HOPPER_FIRST = SMALL_WAYS + 1, VARIANTS = HOPPER_FIRST + HOPPER_WAYS };
+static const char *const variants[VARIANTS + 1] = {
+    "plans", "small", "small by 2", "small by 4", "small by 8", "small by 16", "small by 32", "small by 64", "hopper 64", "hopper 128",
+    "hopper 192", "hopper 64 by 2", "hopper 128 by 2", "hopper 192 by 2", "hopper 64 by 4", "hopper 128 by 4", "hopper 192 by 4", NULL};
 
-static bool is_asked(const struct op *op)
+static void use_variant(struct cuda_call *c, int variant)
 {
-    return op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+    const int way = variant - HOPPER_FIRST;
+    c->width = way < 0 ? 0 : 64 * (1 + way % 3);
+    c->pieces = way >= 0 ? 1 << way / 3 : variant ? 1 << (variant - 1) : 0;
+}
+
+static bool is_asked(const struct cuda_call *c)
+{
+    const struct op *op = c->op;
+    return c->n_also || op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+}
+
+static double flops_of(const struct cuda_call *c)
+{
+    double flops = op_flops(c->program, c->op);
+    for (int i = 0; i < c->n_also; i++)
+        flops += op_flops(c->also[i]->program, c->also[i]->op);
+    return flops;
+}
+
+/* Which of them can be had. */
+struct options { int variant[VARIANTS], n; };
+
+static bool has_option(const struct options *o, int variant)
+{
+    int i = 0;
+    while (i < o->n && o->variant[i] != variant)
+        i++;
+    return i < o->n;
+}
+
+/* In k, of that with the fewest: every piece of it needs one. */
+static int64_t fewest_steps(const struct small_products *p)
+{
+    int64_t least = cuda_small_steps(p);
+    for (int i = 0; i < p->parts && !p->summed; i++)
+        least = at_most(least, divide_up(p->part[i].k, 64));
+    return least;
+}
+
+static struct options options_of(const struct cuda_backend *b, const struct cuda_call *c, const struct small_products *p)
+{
+    struct options o = {};
+    const double flops = flops_of(c);
+    const int small = c->n_also ? 0 : cuda_small_ways(b, p, flops);
+    for (int i = 0; i <= small; i++)
+        o.variant[o.n++] = i;
+    if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops <= TRIED_FLOPS && cuda_hopper_fits(p))
+        for (int way = 0; way < HOPPER_WAYS && fewest_steps(p) >= 1 << way / 3; way++)
+            o.variant[o.n++] = HOPPER_FIRST + way;
+    return o;
+}
+
+/* What a way may take, in steps of a tile's width: blocks that the GPU does not have at once come later, and each has something to begin
+ * and to end with, the more the more pieces are added up. */
+static int64_t hopper_cost(const struct small_products *p, int width, int pieces)
+{
+    enum { FETCHED = 64, ENDS = 500, ADDING = 150 };
+    int64_t steps = 0, most = 0;
+    for (int i = 0; i < p->parts; i++) {
+        steps += divide_up(p->part[i].k, 64);
+        most = at_least(most, divide_up(p->part[i].k, 64));
+    }
+    const int64_t rounds = divide_up(cuda_hopper_blocks(p, width) * pieces, BLOCKS_WANTED);
+    return rounds * (divide_up(p->summed ? steps : most, pieces) * (FETCHED + width) + ENDS + (pieces - 1) * ADDING);
+}
+
+/* Several products at once that are too large for the kernel for small ones; -1: no. */
+static int hopper_by_rule(const struct options *o, const struct small_products *p, double flops)
+{
+    int best = -1;
+    int64_t least = 0;
+    for (int i = HOPPER_FIRST; i < VARIANTS && p->parts > 1 && flops > RULE_FLOPS && has_option(o, i); i++) {
+        struct cuda_call c = {};
+        use_variant(&c, i);
+        const int64_t cost = hopper_cost(p, c.width, c.pieces);
+        if (best < 0 || cost < least)
+            best = i, least = cost;
+    }
+    return best;
+}
+
+static int variant_by_rule(const struct cuda_backend *b, const struct options *o, const struct cuda_call *c, const struct small_products *p)
+{
+    const int hopper = hopper_by_rule(o, p, flops_of(c));
+    return hopper >= 0 ? hopper : c->n_also ? 0 : 1 + cuda_small_by_rule(b, p, flops_of(c));
 }
 
 struct job {
     char key[CHOICE_KEY_MOST];
     struct cuda_call *call;
-    int ways;
+    struct options options;
 };
 
-/* "project parts=2 NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16". False: it would be too long. */
+/* Into key + n, where there is room; returns what n is then, or would be. */
+static int add_inputs(const struct cuda_call *c, char *key, int n)
+{
+    char shape[64];
+    for (int i = 0; i < c->op->n_in && n < CHOICE_KEY_MOST; i++)
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " %s %s", dtype_name(cuda_in(c, i)->dtype), shape_text(cuda_in(c, i)->shape, shape));
+    return n;
+}
+
+/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16", of a group with the inputs of all. False: it would be too long. */
 static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, char key[CHOICE_KEY_MOST])
 {
     const struct op_attrs *a = &c->op->attrs;
-    char shape[64];
     int n = cuda_write_machine(b, key);
-    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%s parts=%d %c%c", op_info(c->op->kind)->name, a->parts, a->trans_a ? 'T' : 'N',
-                  a->trans_b ? 'T' : 'N');
-    for (int i = 0; i < c->op->n_in && n < CHOICE_KEY_MOST; i++)
-        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " %s %s", dtype_name(cuda_in(c, i)->dtype),
-                      shape_text(cuda_in(c, i)->shape, shape));
+    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d parts %s %c%c", c->n_also ? 1 + c->n_also : a->parts, op_info(c->op->kind)->name,
+                  a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
+    for (int i = 0; i < c->n_also; i++)
+        n = add_inputs(c->also[i], key, n);
+    n = add_inputs(c, key, n);
     if (n < CHOICE_KEY_MOST)
         n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s", dtype_name(cuda_out(c, 0)->dtype));
     return n < CHOICE_KEY_MOST;
@@ -70,15 +163,15 @@ static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, c
 
 static void time_job(struct stopwatch *w, struct job *j, struct choice *c)
 {
-    double us[SMALL_WAYS + 1] = {};
+    double us[VARIANTS] = {};
     struct cuda_call call = *j->call;
-    const int best = read_ways(w, us, j->ways, [&](int way) {
-        call.pieces = pieces_of(way);
+    const int best = read_ways(w, us, j->options.n, [&](int way) {
+        use_variant(&call, j->options.variant[way]);
         cuda_matrix_launch(&call);
     });
     if (!isfinite(us[best]) || us[best] <= 0)
         return;
-    c->variant = best;
+    c->variant = j->options.variant[best];
     c->us = us[best];
     c->first_us = isfinite(us[0]) ? us[0] : us[best];
 }
@@ -116,15 +209,15 @@ static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, str
     int found = 0;
     for (int i = 0; i < n; i++) {
         struct small_products p;
-        const double flops = op_flops(calls[i].program, calls[i].op);
         job_of[i] = -1;
-        if (!is_asked(calls[i].op) || !cuda_small_of(&p, &calls[i]) || cuda_small_ways(b, &p, flops) == 0)
+        if (calls[i].merged || !is_asked(&calls[i]) || !cuda_small_of(&p, &calls[i]))
             continue;
-        calls[i].pieces = pieces_of(1 + cuda_small_by_rule(b, &p, flops));
-        if (!calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
+        const struct options options = options_of(b, &calls[i], &p);
+        use_variant(&calls[i], variant_by_rule(b, &options, &calls[i], &p));
+        if (options.n < 2 || !calls[i].op->timed || !b->choices || !write_key(b, &calls[i], jobs[found].key))
             continue;
         jobs[found].call = &calls[i];
-        jobs[found].ways = 1 + cuda_small_ways(b, &p, flops);
+        jobs[found].options = options;
         job_of[i] = job_with_key(jobs, found, jobs[found].key);
         found += job_of[i] == found;
     }
@@ -150,12 +243,15 @@ void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
         choose(b, jobs, choices, find_jobs(b, calls, n, jobs, job_of));
         for (int i = 0; i < n; i++) {
             const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
-            if (!c || c->variant < 0 || c->variant >= jobs[job_of[i]].ways)
+            if (!c || c->variant < 0 || !has_option(&jobs[job_of[i]].options, c->variant))
                 continue;
-            calls[i].pieces = pieces_of(c->variant);
+            use_variant(&calls[i], c->variant);
             calls[i].saves_us = c->first_us - c->us;
         }
     }
+    for (int i = 0; i < n; i++)
+        if (!calls[i].pieces)
+            cuda_dissolve_group(&calls[i]);
     free(jobs);
     free(choices);
     free(job_of);

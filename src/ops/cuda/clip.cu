@@ -8,8 +8,18 @@ enum { SQUARES_CHUNK = 32 * THREADS, SQUARES_BLOCKS = 1024, SQUARES_AHEAD = 4 };
 struct squares {
     const float *x;
     int64_t n;
+    const float *held;              /* 0 there: it counts as 0 and is not read; NULL: it is */
     unsigned first, blocks;
 };
+
+/* The values that are summed up; behind them stands what leaves some out. */
+static int squares_values(const struct op *op) { return op->n_in - op->attrs.masked; }
+
+static const float *held_of(const struct cuda_call *c, int at)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    return a->masked && a->members[at].group >= 0 ? in_floats(c, c->op->n_in - 1) + a->members[at].group : NULL;
+}
 
 static unsigned squares_blocks(int64_t n) { return (unsigned)at_least(1, at_most(divide_up(n, SQUARES_CHUNK), SQUARES_BLOCKS)); }
 
@@ -19,7 +29,8 @@ static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, c
 {
     const struct squares &a = item_of_block(all);
     const float4 *x = (const float4 *)a.x;
-    const int64_t n = (uintptr_t)x % sizeof *x == 0 ? a.n / 4 : 0, step = (int64_t)a.blocks * THREADS;
+    const int64_t count = a.held && *a.held == 0 ? 0 : a.n;
+    const int64_t n = (uintptr_t)x % sizeof *x == 0 ? count / 4 : 0, step = (int64_t)a.blocks * THREADS;
     const int64_t start = (int64_t)(blockIdx.x - a.first) * THREADS + threadIdx.x;
     double sum = 0;
     for (int64_t i = start; i < n; i += SQUARES_AHEAD * step) {
@@ -31,7 +42,7 @@ static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, c
         for (int k = 0; k < SQUARES_AHEAD; k++)
             sum += (double)(v[k].x * v[k].x + v[k].y * v[k].y + v[k].z * v[k].z + v[k].w * v[k].w);
     }
-    for (int64_t i = 4 * n + start; i < a.n; i += step)
+    for (int64_t i = 4 * n + start; i < count; i += step)
         sum += (double)(a.x[i] * a.x[i]);
     sum = block_sum(sum);
     if (threadIdx.x == 0)
@@ -59,7 +70,7 @@ static void squares_launch(const struct cuda_call *c, int from, int to)
             const int first = at;
             for (all.n = 0; at < to && all.n < all.MOST; at++, all.n++) {
                 const int64_t n = in_count(c, at);
-                all.item[all.n] = {in_floats(c, at), n, blocks, squares_blocks(n)};
+                all.item[all.n] = {in_floats(c, at), n, held_of(c, at), blocks, squares_blocks(n)};
                 blocks += squares_blocks(n);
             }
             squares_parts<<<blocks, THREADS, 0, c->stream>>>((double *)c->scratch, all);
@@ -68,12 +79,12 @@ static void squares_launch(const struct cuda_call *c, int from, int to)
     });
 }
 
-static void sum_squares_launch(const struct cuda_call *c) { squares_launch(c, 0, c->op->n_in); }
+static void sum_squares_launch(const struct cuda_call *c) { squares_launch(c, 0, squares_values(c->op)); }
 
 static size_t sum_squares_scratch(const struct program *p, const struct op *op)
 {
     size_t blocks = 0;              /* of all, though those of one launch alone are needed at once */
-    for (int i = 0; i < op->n_in; i++)
+    for (int i = 0; i < squares_values(op); i++)
         blocks += squares_blocks(shape_count(p->values[op->in[i]].shape));
     return blocks * sizeof(double);
 }
@@ -93,19 +104,20 @@ static size_t squares_bytes(const struct program *p, const struct op *op, int to
 
 static int squares_pieces(const struct program *p, const struct op *op)
 {
-    const size_t most = squares_bytes(p, op, op->n_in) / SQUARES_PIECE;
+    const size_t most = squares_bytes(p, op, squares_values(op)) / SQUARES_PIECE;
     const int n = most < SQUARES_PIECES ? (int)most : (int)SQUARES_PIECES;
-    return n < 1 ? 1 : n < op->n_in ? n : op->n_in;
+    return n < 1 ? 1 : n < squares_values(op) ? n : squares_values(op);
 }
 
 /* Piece i begins with the first input that begins behind i of so many equal parts of all bytes. There may be no input in it. */
 static int squares_begin(const struct cuda_call *c, int piece)
 {
-    const size_t all = squares_bytes(c->program, c->op, c->op->n_in), pieces = (size_t)squares_pieces(c->program, c->op);
+    const int values = squares_values(c->op);
+    const size_t all = squares_bytes(c->program, c->op, values), pieces = (size_t)squares_pieces(c->program, c->op);
     int i = 0;
-    while (i < c->op->n_in && squares_bytes(c->program, c->op, i) < all / pieces * (size_t)piece)
+    while (i < values && squares_bytes(c->program, c->op, i) < all / pieces * (size_t)piece)
         i++;
-    return (size_t)piece == pieces ? c->op->n_in : i;
+    return (size_t)piece == pieces ? values : i;
 }
 
 static void squares_piece_launch(const struct cuda_call *c, int piece)
@@ -119,7 +131,9 @@ static int squares_touches(const struct cuda_call *c, int piece, struct lane_tou
     for (int i = from; i < to; i++)
         out[i - from] = cuda_touch_in(c, i);
     out[to - from] = {out_floats(c, 0) + from, (size_t)(to - from) * sizeof(float), true};
-    return to - from + 1;
+    if (c->op->attrs.masked)
+        out[to - from + 1] = cuda_touch_in(c, c->op->n_in - 1);
+    return to - from + 1 + c->op->attrs.masked;
 }
 
 const struct cuda_pieces cuda_squares_pieces = {OP_SUM_SQUARES, squares_pieces, squares_piece_launch, squares_touches, NULL, NULL};

@@ -1,7 +1,8 @@
 /* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of the elements
  * that it has before it writes them. */
-#include "ops/cuda/columns.cuh"
-#include "ops/cuda/device.cuh"
+#include "ops/cuda/items.cuh"
+#include "ops/cuda/products.h"
+#include "ops/cuda/sums.h"
 #include "ops/cuda/types.cuh"
 
 /* ---- y = f(a, b..): 16 bytes of the narrowest type at a time ---- */
@@ -119,8 +120,45 @@ MAP(swiglu_grad, 3, 2)              /* gate, up, dy -> dgate, dup */
     out[1] = in[2] * g * s;
 } };
 
+static void mul_launch(const struct cuda_call *c)
+{
+    if (c->sums.n)
+        cuda_multiply_and_sum(c);
+    else
+        alike<times, 2, 1>(c);
+}
+
+/* du = dy * gelu'(u): dy is the input that is not u. */
+static void gelu_sweep_launch(const struct cuda_call *c)
+{
+    if (c->sums.n) {
+        cuda_multiply_and_sum(c);
+        return;
+    }
+    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        const struct arrays<2, 1> a = {{c->beside, c->in[0] == c->beside ? c->in[1] : c->in[0]}, {c->out[0]}};
+        launch_map<T, T, T>(c, a, out_count(c, 0), gelu_grad<T>());
+    });
+}
+
+const struct cuda_kernel cuda_gelu_sweep = {OP_MUL, "gelu_slope", gelu_sweep_launch, NULL};
+
 struct plus { __device__ void operator()(const float (&in)[2], float (&out)[1]) const { out[0] = in[0] + in[1]; } };
 struct same { __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = in[0]; } };
+
+struct scaled {
+    float by;
+    __device__ void operator()(const float (&in)[1], float (&out)[1]) const { out[0] = by * in[0]; }
+};
+
+static void scale_launch(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
+        using T = decltype(zero);
+        launch_map<T, T, T>(c, arrays_of<1, 1>(c), out_count(c, 0), scaled{c->op->attrs.scale});
+    });
+}
 
 static void cast_launch(const struct cuda_call *c)
 {
@@ -130,6 +168,56 @@ static void cast_launch(const struct cuda_call *c)
             launch_map<decltype(to), A, A>(c, arrays_of<1, 1>(c), out_count(c, 0), same());
         });
     });
+}
+
+/* ---- means: of n values, added in their order ---- */
+
+template <typename T, int P, int BYTES>
+static __global__ void mean(T *y, int64_t packs, int64_t from, const __grid_constant__ struct items<const T *, BYTES> all)
+{
+    EACH(i, packs) {
+        float sum[P], more[P];
+        load_pack<P>(sum, all.item[0] + from + i * P);
+#pragma unroll 4
+        for (int k = 1; k < all.n; k++) {
+            load_pack<P>(more, all.item[k] + from + i * P);
+#pragma unroll
+            for (int j = 0; j < P; j++)
+                sum[j] += more[j];
+        }
+#pragma unroll
+        for (int j = 0; j < P; j++)
+            sum[j] /= (float)all.n;
+        store_pack<P>(y + from + i * P, sum);
+    }
+}
+
+template <typename T> static void mean_typed(const struct cuda_call *c)
+{
+    constexpr int P = pack_size<T>();
+    with_items<const T *>(c->op->n_in, [&](auto all) {
+        T *y = (T *)c->out[0];
+        const int64_t n = out_count(c, 0);
+        bool wide = is_aligned(y, 16);
+        if (c->op->n_in > all.MOST) {
+            refuse(c);
+            return;
+        }
+        for (all.n = 0; all.n < c->op->n_in; all.n++) {
+            all.item[all.n] = (const T *)c->in[all.n];
+            wide &= is_aligned(c->in[all.n], 16);
+        }
+        const int64_t packs = wide ? n / P : 0, rest = n - packs * P;
+        if (packs > 0)
+            mean<T, P><<<blocks_at_once(packs, THREADS), THREADS, 0, c->stream>>>(y, packs, (int64_t)0, all);
+        if (rest > 0)
+            mean<T, 1><<<blocks_for(rest), THREADS, 0, c->stream>>>(y, rest, packs * P, all);
+    });
+}
+
+static void mean_launch(const struct cuda_call *c)
+{
+    with_type(cuda_in(c, 0)->dtype, [&](auto zero) { mean_typed<decltype(zero)>(c); });
 }
 
 /* ---- over leading dimensions ---- */
@@ -169,21 +257,6 @@ static void add_launch(const struct cuda_call *c)
     with_type(cuda_in(c, 0)->dtype, [&](auto a) {
         with_type(cuda_in(c, 1)->dtype, [&](auto b) { add_typed<decltype(a), decltype(b)>(c); });
     });
-}
-
-static void sum_leading_launch(const struct cuda_call *c)
-{
-    const int64_t period = out_count(c, 0), rows = in_count(c, 0) / period;
-    with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
-        sum_columns(c, out_floats(c, 0), (const decltype(zero) *)c->in[0], rows, period);
-    });
-}
-
-static size_t sum_leading_scratch(const struct program *p, const struct op *op)
-{
-    const struct value *x = &p->values[op->in[0]];
-    const int64_t period = shape_count(p->values[op->in[1]].shape);
-    return column_scratch(shape_count(x->shape) / period, period, 16 / (int)dtype_size(x->dtype));
 }
 
 /* ---- constants, accumulators ---- */
@@ -234,15 +307,16 @@ static void divide_launch(const struct cuda_call *c)
 
 const struct cuda_kernel cuda_elementwise[] = {
     {OP_ADD, "add", add_launch, NULL},
-    {OP_MUL, "mul", alike<times, 2, 1>, NULL},
+    {OP_MUL, "mul", mul_launch, NULL},
     {OP_GELU, "gelu", alike<gelu, 1, 1>, NULL},
     {OP_GELU_GRAD, "gelu_grad", alike<gelu_grad, 2, 1>, NULL},
     {OP_SILU, "silu", alike<silu, 1, 1>, NULL},
     {OP_SILU_GRAD, "silu_grad", alike<silu_grad, 2, 1>, NULL},
     {OP_SWIGLU, "swiglu", alike<swiglu, 2, 1>, NULL},
     {OP_SWIGLU_GRAD, "swiglu_grad", alike<swiglu_grad, 3, 2>, NULL},
+    {OP_SCALE, "scale", scale_launch, NULL},
     {OP_CAST, "cast", cast_launch, NULL},
-    {OP_SUM_LEADING, "sum_leading", sum_leading_launch, sum_leading_scratch},
+    {OP_MEAN, "mean", mean_launch, NULL},
     {OP_FILL, "fill", fill_launch, NULL},
     {OP_ZERO, "zero", zero_launch, NULL},
     {OP_HOST_READ, "host_read", host_read_launch, NULL},

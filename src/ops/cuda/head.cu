@@ -1,6 +1,6 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
  * are of the type of the operands; their gradient takes their place. */
-#include "ops/cuda/head_loss.cuh"
+#include "ops/cuda/head_narrow.cuh"
 #include "ops/cuda/products.h"
 
 struct head {
@@ -133,7 +133,12 @@ enum { SUMMED_ROWS = 16 };          /* each thread of the last block may add up 
 
 static bool last_block_sums(const struct head *h, unsigned threads) { return h->rows <= (int64_t)threads * SUMMED_ROWS; }
 
-template <typename T> static unsigned loss_threads(const struct head *h) { return row_threads(h->stride / pack_size<T>()); }
+template <typename T> static bool is_narrow(const struct head *h) { return h->stride / pack_size<T>() <= WARP; }
+
+template <typename T> static unsigned loss_threads(const struct head *h)
+{
+    return is_narrow<T>(h) ? (unsigned)NARROW_THREADS : row_threads(h->stride / pack_size<T>());
+}
 
 template <typename T> static void loss_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                               int64_t rows)
@@ -153,7 +158,10 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
     k.held = bytes > 0;
     k.counter = first + rows == h->rows && last_block_sums(h, threads) ? cuda_counter(c) : NULL;
     k.mean = out_floats(c, 0), k.known = out_floats(c, 1), k.all_losses = r->losses;
-    loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
+    if (is_narrow<T>(h))
+        narrow_loss_kernel<T><<<blocks_at_once(rows, NARROW_ROWS), threads, 0, c->stream>>>(k);
+    else
+        loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
 /* Rows [first, first + rows): T is the type of the operands. */

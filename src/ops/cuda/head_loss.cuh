@@ -13,6 +13,7 @@ enum { COUNTED_ROWS = 2048 };       /* up to so many targets every block counts 
 static __device__ inline float known_targets(const int32_t *targets, int64_t rows)
 {
     int known = 0;
+#pragma unroll 8
     EACH_OF_BLOCK(row, rows)
         known += targets[row] >= 0;
     return (float)block_sum(known);
@@ -29,6 +30,7 @@ static __global__ void count_targets(float *count, const int32_t *targets, int64
 static __device__ inline void mean_of_rows(float *loss, float *count, const float *losses, const int32_t *targets, int64_t rows)
 {
     double sum = 0;
+#pragma unroll 8
     EACH_OF_BLOCK(row, rows)
         sum += __ldcg(&losses[row]);
     sum = block_sum(sum);
@@ -121,15 +123,24 @@ template <typename T> struct chunk {
     const float *all_losses;
 };
 
-/* N numbers of x at a time, or one where rows are not aligned for it. */
-template <int N, typename T> static __device__ void keep_row(T *to, const T *x, int64_t depth, bool padding)
+/* N numbers of x at a time, or one where rows are not aligned for it; by so many threads. */
+template <int N, typename T> static __device__ inline void keep_row(T *to, const T *x, int64_t depth, bool padding, int thread, int threads)
 {
-    EACH_OF_BLOCK(i, depth / N) {
+    for (int64_t i = thread; i < depth / N; i += threads) {
         pack<T, N> p = {};
         if (!padding)
             p = ((const pack<T, N> *)x)[i];
         ((pack<T, N> *)to)[i] = p;
     }
+}
+
+template <typename T> static __device__ inline void keep(const chunk<T> &c, int64_t row, bool padding, int thread, int threads)
+{
+    constexpr int N = pack_size<T>();
+    if (c.kept && c.depth % N == 0)
+        keep_row<N>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, padding, thread, threads);
+    else if (c.kept)
+        keep_row<1>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, padding, thread, threads);
 }
 
 /* By one instruction, which the compiler might divide: all that is slow about a row is that it is read and written. */
@@ -226,10 +237,7 @@ template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_ker
     for (int64_t row = blockIdx.x; row < c.rows; row += gridDim.x) {
         T *z = c.z + row * c.stride;
         const int32_t target = c.targets[row];
-        if (c.kept && c.depth % N == 0)
-            keep_row<N>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
-        else if (c.kept)
-            keep_row<1>(c.kept + row * c.depth, c.x + row * c.depth, c.depth, target < 0);
+        keep(c, row, target < 0, threadIdx.x, blockDim.x);
         if (target < 0) {
             if (c.kept)
                 zero_row(z, c.stride / N);

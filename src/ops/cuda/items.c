@@ -53,7 +53,7 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2);
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 2 + 2 * SUMS_MOST) + (size_t)m->p->calls[i].n_also * 3;
     }
     m->out->pieces = calloc(pieces + 1, sizeof *m->out->pieces);
     m->out->list = calloc(pieces + 1, sizeof *m->out->list);
@@ -61,7 +61,7 @@ static bool make_room(struct maker *m)
     return m->out->pieces && m->out->list && m->out->touches;
 }
 
-/* Of an op that does a part of another one's work, what it reads for that, too. */
+/* Of an op that does work of others, what it touches for that, too. */
 static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
 {
     const struct bound_op *b = &m->p->ops[op];
@@ -74,16 +74,38 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
     if (call->beside)
         out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
+    for (int i = 0; i < call->sums.n; i++) {
+        out[n++] = (struct lane_touch){call->sums.to[i], call->sums.to_bytes, true};
+        if (call->sums.of[i])
+            out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
+    }
+    for (int i = 0; i < call->n_also; i++) {
+        const struct cuda_call *also = call->also[i];
+        out[n++] = cuda_touch_in(also, 0);
+        out[n++] = cuda_touch_in(also, 1);
+        out[n++] = (struct lane_touch){also->out[0], value_bytes(cuda_out(also, 0)), true};
+    }
     return n;
+}
+
+/* Products that are made together take about a third of their time. */
+static double guess_us(const struct maker *m, int op)
+{
+    double us = lanes_guess_us(m->p->ops[op].program, m->p->ops[op].op);
+    for (int i = 0; i < m->p->calls[op].n_also; i++)
+        us += lanes_guess_us(m->p->calls[op].also[i]->program, m->p->calls[op].also[i]->op);
+    return m->p->calls[op].n_also ? us / 3 : us;
 }
 
 static size_t scratch_of(const struct maker *m, int op, int piece)
 {
     const struct bound_op *b = &m->p->ops[op];
     const struct cuda_kernel *k = m->p->kernels[op];
+    const size_t more = m->p->calls[op].sums.scratch;
     if (piece >= 0 && pieces_of(m, op)->scratch)
         return pieces_of(m, op)->scratch(b->program, b->op, piece);
-    return k->scratch ? k->scratch(b->program, b->op) : 0;
+    const size_t bytes = k->scratch ? k->scratch(b->program, b->op) : 0;
+    return bytes > more ? bytes : more;
 }
 
 /* Ops whose work others do are not among them. */
@@ -91,13 +113,12 @@ static void list_items(struct maker *m)
 {
     struct lane_touch *at = m->out->touches;
     for (int i = m->r->first; i < m->r->end; i++) {
-        const struct bound_op *b = &m->p->ops[i];
         const int n = m->p->calls[i].merged ? 0 : count_pieces(m, i);
         for (int j = 0; j < n; j++, m->out->n++) {
             const int touched = n > 1 ? pieces_of(m, i)->touches(&m->out->calls[i - m->r->first], j, at) : touches_of_op(m, i, at);
             m->out->pieces[m->out->n] = (struct cuda_piece){i, n > 1 ? j : -1};
             m->out->list[m->out->n] =
-                (struct lane_item){at, touched, scratch_of(m, i, n > 1 ? j : -1), lanes_guess_us(b->program, b->op) / n};
+                (struct lane_item){at, touched, scratch_of(m, i, n > 1 ? j : -1), guess_us(m, i) / n};
             at += touched;
         }
     }

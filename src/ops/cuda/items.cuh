@@ -1,5 +1,5 @@
 /* Many tensors in one launch: their addresses are parameters of the kernel, as many at once as fit, so that nothing has to be copied to the
- * GPU. Each has a first block, in ascending order. */
+ * GPU. Each has a first block or number, in ascending order. */
 #ifndef HONE_OPS_CUDA_ITEMS_CUH
 #define HONE_OPS_CUDA_ITEMS_CUH
 
@@ -29,18 +29,23 @@ template <class Item, class F> static void with_items(int n, const F &f)
         f(items<Item, PARAMETER_BYTES>());
 }
 
-/* The last item whose first block is not behind this one. */
-template <class Item, int BYTES> static __device__ const Item &item_of_block(const struct items<Item, BYTES> &all)
+/* The last item whose `first` is not behind `at`. */
+template <class Item, int BYTES> static __device__ const Item &item_at(const struct items<Item, BYTES> &all, unsigned at)
 {
     int low = 0, high = all.n - 1;
     while (low < high) {
         const int middle = (low + high + 1) / 2;
-        if (all.item[middle].first <= blockIdx.x)
+        if (all.item[middle].first <= at)
             low = middle;
         else
             high = middle - 1;
     }
     return all.item[low];
+}
+
+template <class Item, int BYTES> static __device__ const Item &item_of_block(const struct items<Item, BYTES> &all)
+{
+    return item_at(all, blockIdx.x);
 }
 
 #endif

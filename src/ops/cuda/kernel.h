@@ -15,7 +15,18 @@ extern "C" {
 #include "ops/cuda/lanes.h"
 
 struct cuda_plan;                   /* products.h */
-enum { CALL_PLANS = 8 };
+enum { CALL_PLANS = 8, GROUP_MOST = 4 };
+
+/* Sums over rows that a call makes for ops that come later, beside its own work (merge_sums.c): of its first output; or, where it sums
+ * rows itself, of other matrices like its own. */
+enum { SUMS_MOST = 2 };
+struct cuda_sums {
+    int n;
+    const void *of[SUMS_MOST];      /* NULL: the first output */
+    float *to[SUMS_MOST];
+    size_t of_bytes, to_bytes;      /* of each */
+    size_t scratch;                 /* that it needs for them */
+};
 
 /* One op bound to memory on the device. */
 struct cuda_call {
@@ -30,8 +41,12 @@ struct cuda_call {
     size_t workspace_bytes;
     struct cuda_plan *plans[CALL_PLANS];    /* how its products are done, in the order its kernel wants; NULL: it has no more */
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
+    int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
-    bool merged;                    /* an op before it does its work */
+    struct cuda_sums sums;
+    struct cuda_call *also[GROUP_MOST - 1];         /* products that it makes beside its own (groups.c) */
+    int n_also;
+    bool merged;                    /* another op does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */
 };
 
@@ -55,8 +70,8 @@ struct cuda_kernel {
 };
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
-extern const struct cuda_kernel cuda_elementwise[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
-    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_optimizer[];
+extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
+    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_select[], cuda_optimizer[];
 
 /* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }

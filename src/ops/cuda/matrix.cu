@@ -51,9 +51,32 @@ int cuda_matrix_products(struct product *out, const struct program *p, const str
 
 static bool is_int(int64_t n) { return n <= INT32_MAX; }
 
+/* Gradients of weights, one a part; true: they can be made so by Hopper's kernel at the most. */
+static bool group_of(struct small_products *out, const struct cuda_call *c)
+{
+    *out = {};
+    out->parts = 1 + c->n_also;
+    out->trans_a = true;
+    out->wide = cuda_out(c, 0)->dtype == F32;
+    out->f16 = cuda_in(c, 0)->dtype == F16;
+    for (int i = 0; i < out->parts; i++) {
+        const struct cuda_call *each = i < c->n_also ? c->also[i] : c;
+        const struct product *p = &each->plans[0]->product;
+        struct small_part *s = &out->part[i];
+        if (!is_int(p->m) || !is_int(p->n) || !is_int(p->k))
+            return false;
+        s->a = each->in[0], s->b = each->in[1], s->y = each->out[0];
+        s->m = (int)p->m, s->n = (int)p->n, s->k = (int)p->k;
+        s->a_stride = s->m, s->b_stride = s->y_stride = s->n;
+    }
+    return cuda_small_is_aligned(out);
+}
+
 bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
 {
     struct product products[CALL_PLANS];
+    if (c->n_also)
+        return group_of(out, c);
     const enum op_kind kind = c->op->kind;
     const int n = cuda_matrix_products(products, c->program, c->op);
     const bool biased = kind == OP_LINEAR_GELU || products[0].end == END_BIAS;
@@ -77,7 +100,7 @@ bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
         s->b = c->in[out->summed ? n + i : 1 + i];
         s->y = c->out[out->summed ? 0 : i];
         s->bias = biased ? in_floats(c, 1 + n + i) : NULL;
-        s->n = (int)p->n, s->k = (int)p->k;
+        s->m = out->m, s->n = (int)p->n, s->k = (int)p->k;
         s->a_stride = p->trans_a ? out->m : s->k;
         s->b_stride = p->trans_b ? s->k : s->n;
         s->y_stride = s->n;
@@ -93,7 +116,10 @@ static void small_launch(const struct cuda_call *c)
         return;
     }
     p.pieces = c->pieces;
-    cuda_small_launch(c, p);
+    if (c->width)
+        cuda_hopper_launch(c, &p, c->width);
+    else
+        cuda_small_launch(c, p);
 }
 
 /* ---- scratch: a result in f32 that becomes narrow, and biases as cuBLAS wants them ---- */
@@ -224,14 +250,6 @@ static void project_grad_launch(const struct cuda_call *c)
 
 /* ---- GELU of a product ---- */
 
-/* Where results are narrow the last bits of an exponential do not count. */
-template <typename T> static __device__ inline float gate_of(float u)
-{
-    if (sizeof(T) == sizeof(float))
-        return gelu_gate(u);
-    return __fdividef(1.0f, 1.0f + __expf(-1.5957691216057308f * u * fmaf(0.044715f * u, u, 1.0f)));
-}
-
 /* u (rows, n) is x w^T; y becomes gelu(u + bias), and slope, where it is asked for, gelu' there. y may be u. A thread has N numbers of
  * some rows. */
 template <int N, typename T, typename U>
@@ -248,7 +266,7 @@ static __global__ void bias_gelu(T *y, T *slope, const U *u, const float *bias, 
         load_pack<N>(x, u + row * n + column);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const float at = x[i] + shift[i], gate = gate_of<T>(at);
+            const float at = x[i] + shift[i], gate = gelu_gate_for<T>(at);
             x[i] = at * gate;
             by[i] = gelu_slope(at, gate);
         }
@@ -293,41 +311,24 @@ static void linear_gelu_launch(const struct cuda_call *c)
     });
 }
 
-/* du = dy * gelu'(u), each (n): dy is the input that is not u. du may be dy. */
-template <int N, typename T> static __global__ void gelu_sweep(T *du, const T *dy, const T *u, int64_t n)
+/* Each by its plan, to time them. */
+static void group_launch(const struct cuda_call *c)
 {
-    EACH(i, n / N) {
-        float x[N], by[N];
-        load_pack<N>(x, u + i * N);
-        load_pack<N>(by, dy + i * N);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            by[j] *= gelu_slope(x[j], gate_of<T>(x[j]));
-        store_pack<N>(du + i * N, by);
+    parts_launch(c, 1);
+    for (int i = 0; i < c->n_also; i++) {
+        struct cuda_call each = *c;
+        each.op = c->also[i]->op, each.in = c->also[i]->in, each.out = c->also[i]->out;
+        each.plans[0] = c->also[i]->plans[0];
+        parts_launch(&each, 1);
     }
 }
-
-static void gelu_sweep_launch(const struct cuda_call *c)
-{
-    const void *dy = c->in[0] == c->beside ? c->in[1] : c->in[0];
-    const int64_t n = out_count(c, 0);
-    with_type(cuda_out(c, 0)->dtype, [&](auto zero) {
-        using T = decltype(zero);
-        T *du = (T *)c->out[0];
-        if (n % pack_size<T>() == 0)
-            gelu_sweep<pack_size<T>()><<<blocks_of(divide_up(n / pack_size<T>(), THREADS)), THREADS, 0, c->stream>>>(du, (const T *)dy,
-                                                                                                           (const T *)c->beside, n);
-        else
-            gelu_sweep<1><<<blocks_of(divide_up(n, THREADS)), THREADS, 0, c->stream>>>(du, (const T *)dy, (const T *)c->beside, n);
-    });
-}
-
-const struct cuda_kernel cuda_gelu_sweep = {OP_MUL, "gelu_slope", gelu_sweep_launch, NULL};
 
 void cuda_matrix_launch(const struct cuda_call *c)
 {
     if (c->pieces)
         small_launch(c);
+    else if (c->n_also)
+        group_launch(c);
     else if (c->op->kind == OP_PROJECT_GRAD)
         project_grad_launch(c);
     else if (c->op->kind == OP_LINEAR_GELU)

@@ -3,7 +3,7 @@
  * second kernel sums those of all blocks; it is a piece of its own, because nothing but the optimizer waits for it. How many blocks there
  * are depends on the shape alone. */
 #include "ops/cuda/columns.cuh"
-#include "ops/cuda/row_parts.cuh"
+#include "ops/cuda/norm_sums.cuh"
 
 enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, GRAD_FEW = 128 };       /* fewer blocks than GRAD_FEW: twice as many of half the size */
 
@@ -12,36 +12,9 @@ template <typename T> struct norm_grad {
     const T *dy, *x, *more;                 /* (rows, width); more is added to dx; NULL: nothing is */
     const float *gain, *mean, *rstd;        /* (width), (rows) or NULL, (rows) */
     float *d_gain, *d_shift;                /* (width) for every block, `stride` apart */
+    float *sums;                            /* as these: the sums over rows of dx. NULL: nobody asks for them */
     int stride;
 };
-
-/* What a thread has summed for its columns of the row; `to` gets the sums of all of the block. Groups of a warp are summed in registers,
- * warps through `shared` (warps, width). Where a block has one row at a time, a thread's sums are the block's. */
-template <typename T, bool WHOLE, int LANES, int E>
-static __device__ inline void store_sums(float *to, float (&sums)[E], float *shared, const struct row_place<LANES> &at, int width)
-{
-    constexpr int P = packed<T>;
-    if constexpr (LANES == 0) {
-        store_part<P>(to, sums, at.lane, at.lanes, width, WHOLE);
-    } else {
-        const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-#pragma unroll
-        for (int e = 0; e < E; e++)
-            for (int d = LANES; d < WARP; d *= 2)
-                sums[e] += __shfl_xor_sync(0xffffffffu, sums[e], d);
-        if (LANES == WARP || threadIdx.x % WARP < LANES)
-            store_part<P>(shared + warp * width, sums, at.lane, at.lanes, width, WHOLE);
-        __syncthreads();
-        for (int col = threadIdx.x; col < width; col += blockDim.x) {
-            float all = 0;
-#pragma unroll 8
-            for (int w = 0; w < warps; w++)
-                all += shared[w * width + col];
-            to[col] = all;
-        }
-        __syncthreads();            /* before `shared` is used again */
-    }
-}
 
 /* Rows that a group of threads has at once, so that their loads are under way together: as many as registers allow. */
 template <int LANES, int E, bool WHOLE> constexpr int grad_rows = LANES == 0 || !WHOLE ? 1 : E == 8 ? 4 : E == 16 ? 2 : 1;
@@ -76,6 +49,8 @@ norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
     const int width = (int)s.width;
     float gain[E], d_gain[E] = {0}, d_shift[CENTRED ? E : 1] = {0};
     load_beside<P>(gain, a.gain, at.lane, at.lanes, width, WHOLE);
+    if (CENTRED && a.sums)
+        clear_dx_sums<E>(shared, at);
     for (int64_t base = (int64_t)blockIdx.x * at.groups * R; base < s.count; base += (int64_t)gridDim.x * at.groups * R) {
         struct grad_row<T, E> r[R] = {};
 #pragma unroll
@@ -108,10 +83,14 @@ norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
                 dx[e] = r[k].rstd * d + (a.more ? part_at(r[k].more, e) : 0);
             }
             const int64_t row = base + k * at.groups + at.group;
+            if (CENTRED && a.sums && row < s.count)
+                add_dx<T>(shared, at, dx);
             if (row < s.count)
                 store_part<P>(a.dx + row * width, dx, at.lane, at.lanes, width, WHOLE);
         }
     }
+    if (CENTRED && a.sums)
+        store_dx_sums<T, LANES, E>(a.sums + blockIdx.x * (int64_t)a.stride, shared, at, width);
     store_sums<T, WHOLE>(a.d_gain + blockIdx.x * (int64_t)a.stride, d_gain, shared, at, width);
     if constexpr (CENTRED)
         store_sums<T, WHOLE>(a.d_shift + blockIdx.x * (int64_t)a.stride, d_shift, shared, at, width);
@@ -177,13 +156,16 @@ static struct row_grid grad_grid(struct rows s, bool narrow)
     return {(unsigned)at_most(blocks, GRAD_BLOCKS), GRAD_THREADS};
 }
 
-/* Bytes of what blocks have summed: (blocks, 2 or 1, width); 0: there is one block. */
+/* Sums that a layer norm's blocks may have: of its gain and shift, and of dx; RMS: of its gain. */
+static int sums_of(enum op_kind kind) { return kind == OP_LAYERNORM_GRAD ? 3 : 1; }
+
+/* Bytes of what blocks may have summed: (blocks, sums, width); 0: there is one block. */
 static size_t norm_grad_parts(const struct program *p, const struct op *op)
 {
     const struct value *x = &p->values[op->in[1]];
     const struct rows s = rows_of(x->shape);
     const size_t blocks = s.width > ROW_MOST ? 1 : grad_grid(s, dtype_is_narrow(x->dtype)).blocks;
-    return blocks > 1 ? blocks * (size_t)s.width * (op->kind == OP_LAYERNORM_GRAD ? 2 : 1) * sizeof(float) : 0;
+    return blocks > 1 ? blocks * (size_t)s.width * (size_t)sums_of(op->kind) * sizeof(float) : 0;
 }
 
 static float *parts_of(const struct cuda_call *c) { return (float *)(c->own ? c->own : c->scratch); }
@@ -198,12 +180,14 @@ template <typename T, bool CENTRED> static void launch_grad(const struct cuda_ca
 {
     const struct row_grid grid = grad_grid(s, sizeof(T) == 2);
     if (grid.blocks > 1) {
-        a.stride = (int)s.width * (CENTRED ? 2 : 1);
+        a.stride = (int)s.width * (CENTRED ? 2 + c->sums.n : 1);
         a.d_gain = parts_of(c);
         a.d_shift = a.d_gain + s.width;
+        a.sums = c->sums.n ? a.d_shift + s.width : NULL;
     }
     with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
-        const size_t room = lanes() ? grid.threads / WARP * (size_t)s.width * sizeof(float) : 0;
+        const int64_t for_sums = lanes() ? grid.threads / WARP * s.width : 0, for_dx = a.sums ? (int64_t)grid.threads * numbers() : 0;
+        const size_t room = (size_t)at_least(for_sums, for_dx) * sizeof(float);
         norm_grad_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, room, c->stream>>>(a, s);
     });
 }
@@ -236,9 +220,10 @@ template <bool CENTRED> static void first_launch(const struct cuda_call *c)
 
 template <bool CENTRED> static void sums_launch(const struct cuda_call *c)
 {
-    const int64_t width = shape_last(cuda_in(c, 1)->shape), cols = width * (CENTRED ? 2 : 1);
-    const int64_t blocks = (int64_t)(norm_grad_parts(c->program, c->op) / sizeof(float)) / cols;
-    sum_partial_columns(c, out_floats(c, 1), CENTRED ? out_floats(c, 2) : NULL, width, parts_of(c), blocks, cols);
+    const int64_t width = shape_last(cuda_in(c, 1)->shape);
+    const int64_t blocks = (int64_t)(norm_grad_parts(c->program, c->op) / sizeof(float)) / (width * sums_of(c->op->kind));
+    float *const to[] = {out_floats(c, 1), CENTRED ? out_floats(c, 2) : NULL, c->sums.n ? c->sums.to[0] : NULL};
+    sum_partial_columns(c, to, width, parts_of(c), blocks, width * (CENTRED ? 2 + c->sums.n : 1));
 }
 
 template <bool CENTRED> static void piece_launch(const struct cuda_call *c, int piece)
@@ -265,6 +250,8 @@ static int grad_touches(const struct cuda_call *c, int piece, struct lane_touch 
         out[n++] = cuda_touch_in(c, i);
     for (int i = piece == 0 ? 0 : 1; i < (piece == 0 ? 1 : c->op->n_out); i++)
         out[n++] = {c->out[i], value_bytes(cuda_out(c, i)), true};
+    if (piece > 0 && c->sums.n)
+        out[n++] = {c->sums.to[0], c->sums.to_bytes, true};
     return n;
 }
 

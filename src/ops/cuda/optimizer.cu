@@ -45,11 +45,14 @@ struct tensor {
     void *copy;                     /* narrow; NULL: there is none */
     int64_t n;
     unsigned first;
+    int32_t group;                  /* that it is selected with; -1: it is always updated */
 };
 
 struct adamw {
     const float *lr, *factor;
     const int32_t *step;
+    const float *mask;              /* of groups, and how often each was updated */
+    const int32_t *updates;
     float beta1, beta2, eps, decay;
     float log1, log2;               /* of the betas */
 };
@@ -108,6 +111,9 @@ template <typename C, int BYTES>
 static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adamw a, const __grid_constant__ struct items<struct tensor, BYTES> all)
 {
     const struct tensor &t = item_of_block(all);
+    const float mask = t.group < 0 ? 1 : a.mask[t.group];
+    if (mask == 0)
+        return;                     /* not selected: not even read */
     const int64_t start = (int64_t)(blockIdx.x - t.first) * ADAMW_CHUNK, end = start + ADAMW_CHUNK < t.n ? start + ADAMW_CHUNK : t.n;
     const bool aligned = ((uintptr_t)t.p | (uintptr_t)t.m | (uintptr_t)t.v | (uintptr_t)t.grad | (uintptr_t)t.copy) % 16 == 0;
     const int64_t fours = aligned ? start + (end - start) / 4 * 4 : start, first = start + 4 * threadIdx.x;
@@ -119,7 +125,8 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
     const float factor = *a.factor;
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
-    const struct adamw_step s = {*a.lr, factor, correction(a.log1, *a.step), correction(a.log2, *a.step),
+    const int32_t step = t.group < 0 ? *a.step : a.updates[t.group];
+    const struct adamw_step s = {*a.lr * mask, factor, correction(a.log1, step), correction(a.log2, step),
                                  (float)(1 - (double)a.beta1), (float)(1 - (double)a.beta2)};
 #pragma unroll
     for (int k = 0; k < ADAMW_AHEAD; k++)
@@ -130,20 +137,21 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
 }
 
 /* OP_ADAMW has one tensor, OP_ADAMW_ALL attrs.parts of them; the first attrs.copies have a copy. Inputs: parameters, moments, copies,
- * gradients, lr, step, factor. */
+ * gradients, lr, step, factor, and where groups are selected, the mask and the counts of their updates. */
 static struct tensor tensor_of(const struct cuda_call *c, int at, int parts, unsigned first)
 {
     const int copies = c->op->attrs.copies;
     return {out_floats(c, at), out_floats(c, parts + at), out_floats(c, 2 * parts + at), in_floats(c, 3 * parts + copies + at),
-            at < copies ? c->out[3 * parts + at] : NULL, in_count(c, at), first};
+            at < copies ? c->out[3 * parts + at] : NULL, in_count(c, at), first, c->op->attrs.masked ? cuda_in(c, at)->group : -1};
 }
 
 static void adamw_launch(const struct cuda_call *c)
 {
     const struct op_attrs *o = &c->op->attrs;
-    const int parts = c->op->kind == OP_ADAMW ? 1 : o->parts, scalars = 4 * parts + o->copies;
-    const struct adamw a = {in_floats(c, scalars), in_floats(c, scalars + 2), (const int32_t *)c->in[scalars + 1], o->beta1, o->beta2,
-                            o->eps, o->weight_decay, (float)log((double)o->beta1), (float)log((double)o->beta2)};
+    const int parts = op_update_tensors(c->op), scalars = op_update_scalars(c->op);
+    const struct adamw a = {in_floats(c, scalars), in_floats(c, scalars + 2), (const int32_t *)c->in[scalars + 1],
+                            o->masked ? in_floats(c, scalars + 3) : NULL, o->masked ? (const int32_t *)c->in[scalars + 4] : NULL,
+                            o->beta1, o->beta2, o->eps, o->weight_decay, (float)log((double)o->beta1), (float)log((double)o->beta2)};
     const enum dtype copy = o->copies > 0 ? cuda_in(c, 3 * parts)->dtype : F32;
     with_items<struct tensor>(parts, [&](auto all) {
         for (int at = 0; at < parts;) {
@@ -157,24 +165,35 @@ static void adamw_launch(const struct cuda_call *c)
     });
 }
 
-/* ---- recent metrics: row step mod R of the ring (R, n) gets the scalars [first, first + scalars.n) ---- */
+/* ---- recent metrics: row step mod R of the ring (R, n) gets the numbers of these values, from the row's place `from` on ---- */
 
-template <int BYTES> static __global__ void keep(float *ring, const uint32_t *step, int64_t rows, int64_t n, int64_t first,
-                                                 const __grid_constant__ struct items<const float *, BYTES> scalars)
+struct kept {
+    const float *x;
+    unsigned first;                 /* in the row */
+};
+
+template <int BYTES> static __global__ void keep(float *ring, const uint32_t *step, int64_t rows, int64_t n, unsigned from, unsigned to,
+                                                 const __grid_constant__ struct items<struct kept, BYTES> values)
 {
-    EACH(i, scalars.n)
-        ring[*step % rows * n + first + i] = *scalars.item[i];
+    EACH(i, to - from) {
+        const unsigned at = from + (unsigned)i;
+        const struct kept &v = item_at(values, at);
+        ring[*step % rows * n + at] = v.x[at - v.first];
+    }
 }
 
 static void keep_launch(const struct cuda_call *c)
 {
     const struct shape ring = cuda_in(c, 0)->shape;
-    with_items<const float *>(c->op->n_in - 2, [&](auto scalars) {
+    with_items<struct kept>(c->op->n_in - 2, [&](auto values) {
+        unsigned end = 0;
         for (int at = 2; at < c->op->n_in;) {
-            const int64_t first = at - 2;
-            for (scalars.n = 0; at < c->op->n_in && scalars.n < scalars.MOST; at++, scalars.n++)
-                scalars.item[scalars.n] = in_floats(c, at);
-            keep<<<1, THREADS, 0, c->stream>>>(out_floats(c, 0), (const uint32_t *)c->in[1], ring.dim[0], ring.dim[1], first, scalars);
+            const unsigned from = end;
+            for (values.n = 0; at < c->op->n_in && values.n < values.MOST; at++, values.n++) {
+                values.item[values.n] = {in_floats(c, at), end};
+                end += (unsigned)in_count(c, at);
+            }
+            keep<<<1, THREADS, 0, c->stream>>>(out_floats(c, 0), (const uint32_t *)c->in[1], ring.dim[0], ring.dim[1], from, end, values);
         }
     });
 }

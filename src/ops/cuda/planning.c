@@ -1,5 +1,6 @@
 /* Which plans the ops of a list need. */
 #include "ops/cuda/products.h"
+#include "ops/cuda/sums.h"
 
 static int products_of(struct product out[CALL_PLANS], const struct cuda_call *c)
 {
@@ -28,8 +29,12 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
     enum status st = plan_all(b, p, err);
     if (st == OK && b->merges)
         st = cuda_pair_gelu(b, p, err);
+    if (st == OK && b->merges)
+        cuda_merge_sums(p);
     if (st == OK) {
         cuda_tune_plans(b);
+        if (b->merges)
+            cuda_find_groups(p->calls, p->n);
         cuda_choose_small(b, p->calls, p->n);
     }
     return st;

@@ -73,7 +73,11 @@ int cuda_loss_products(struct product *out, const struct program *p, const struc
 
 /* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where that is faster. */
 enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *p, struct error *err);
-extern const struct cuda_kernel cuda_gelu_sweep;        /* matrix.cu: du = dy * gelu'(u), in the place of OP_MUL; u is the call's `beside` */
+extern const struct cuda_kernel cuda_gelu_sweep;        /* elementwise.cu: du = dy * gelu'(u), in the place of OP_MUL; u is the call's `beside` */
+
+/* groups.c: gradients of weights of which the last makes all. Each is one by itself again where that is faster. */
+void cuda_find_groups(struct cuda_call *calls, int n);
+void cuda_dissolve_group(struct cuda_call *c);
 
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);

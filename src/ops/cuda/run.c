@@ -6,8 +6,9 @@
 #include "ops/cuda/cupti.h"
 #include "ops/cuda/products.h"
 
-static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads, cuda_matrix,
-                                                  cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_optimizer};
+static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_sums, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads,
+                                                  cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_select,
+                                                  cuda_optimizer};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {
@@ -82,7 +83,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
 struct prepared_op cuda_about(const struct prepared *p, int i)
 {
     const struct cuda_call *c = &p->calls[i];
-    const char *name = c->merged ? "merged" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
+    const char *name = c->merged ? "merged" : c->width ? "hopper" : cuda_is_small(c) ? "small" : cudnn_takes(c->program, c->op) ? "cudnn" : p->kernels[i]->name;
     return (struct prepared_op){name, cuda_saves_us(c), p->occupancy ? p->occupancy[i] : 0};
 }
 

@@ -8,68 +8,7 @@
 
 namespace cg = cooperative_groups;
 
-/* ---- results ---- */
-
-template <typename U> static __device__ inline void store_row(U *y, const float (&v)[CHUNK], int n, bool whole)
-{
-    if (whole)
-        store_pack<CHUNK>(y, v);
-    else
-#pragma unroll
-        for (int i = 0; i < CHUNK; i++)
-            if (i < n)
-                y[i] = from_float<U>(v[i]);
-}
-
-template <typename U> static __device__ inline void add_row(float (&v)[CHUNK], const U *y, int n)
-{
-#pragma unroll
-    for (int i = 0; i < CHUNK; i++)
-        v[i] += i < n ? to_float(y[i]) : 0;
-}
-
-template <typename T> static __device__ inline void multiply_row(float (&v)[CHUNK], const T *by, int n, bool whole)
-{
-    float x[CHUNK];
-    if (whole)
-        load_pack<CHUNK>(x, by);
-#pragma unroll
-    for (int i = 0; i < CHUNK; i++)
-        v[i] *= whole ? x[i] : i < n ? to_float(by[i]) : 0;
-}
-
-/* Eight numbers of a row: n of them are in the matrix. */
-template <typename T, bool GELU>
-static __device__ inline void finish_row(const small_products &p, const small_part &s, float (&v)[CHUNK], const float (&bias)[CHUNK], int row,
-                                         int column, int n)
-{
-    const int64_t at = (int64_t)row * s.y_stride + column;
-    const bool whole = n >= CHUNK && s.y_stride % CHUNK == 0;
-    float slope[CHUNK];
-#pragma unroll
-    for (int i = 0; i < CHUNK; i++) {
-        v[i] += bias[i];
-        if (GELU) {
-            const float gate = __fdividef(1.0f, 1.0f + __expf(-1.5957691216057308f * v[i] * fmaf(0.044715f * v[i], v[i], 1.0f)));
-            slope[i] = gelu_slope(v[i], gate);
-            v[i] *= gate;
-        }
-    }
-    if (p.times)
-        multiply_row(v, (const T *)p.times + at, n, whole);
-    if (p.add && p.wide)
-        add_row(v, (const float *)s.y + at, n);
-    else if (p.add)
-        add_row(v, (const T *)s.y + at, n);
-    if (p.wide)
-        store_row((float *)s.y + at, v, n, whole);
-    else
-        store_row((T *)s.y + at, v, n, whole);
-    if (GELU && p.slope && p.wide)
-        store_row((float *)p.slope + at, slope, n, whole);
-    else if (GELU && p.slope)
-        store_row((T *)p.slope + at, slope, n, whole);
-}
+/* ---- sums of several blocks ---- */
 
 /* Sums of the blocks of a cluster at this place, from the first rank on. */
 static __device__ inline void gather(float (&v)[CHUNK], float *sums, int at, int blocks)
@@ -154,14 +93,6 @@ template <class F> static __device__ inline void each_chunk(const small_products
     }
 }
 
-/* The biases of the columns that this thread finishes: the same ones of every row. Loaded early, they are there when they are needed. */
-static __device__ inline void load_bias(float (&bias)[CHUNK], const small_part &s, int column)
-{
-#pragma unroll
-    for (int i = 0; i < CHUNK; i++)
-        bias[i] = s.bias && column + i < s.n ? s.bias[column + i] : 0;
-}
-
 template <typename T, bool GELU>
 static __device__ inline void finish_tile(const small_products &p, const place &at, const piece &mine, float *sums, const float (&bias)[CHUNK])
 {
@@ -225,7 +156,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, 3) small_kernel(const __g
     const piece mine = piece_of(p);
     float bias[CHUNK];
     sums s = {};
-    load_bias(bias, p.part[at.part], at.n + (int)threadIdx.x % ROW_CHUNKS * CHUNK);
+    load_bias(bias, p.part[at.part], at.n + (int)threadIdx.x % ROW_CHUNKS * CHUNK);     /* those of every row; early, so that they are there */
     sum_up<T, TA, TB>(s, p, at, room);
     put_sums((float *)room, s);
     wait_for_cluster(mine.blocks);
@@ -249,13 +180,18 @@ template <typename T> static small_kernel_fn *kernel_for(const struct small_prod
 
 static bool aligned_for(const void *x, int stride) { return (uintptr_t)x % 16 == 0 && stride % CHUNK == 0; }
 
-bool cuda_small_fits(const struct small_products *p)
+bool cuda_small_is_aligned(const struct small_products *p)
 {
     for (int i = 0; i < p->parts; i++)
         if (!aligned_for(p->part[i].a, p->part[i].a_stride) || !aligned_for(p->part[i].b, p->part[i].b_stride) ||
             (uintptr_t)p->part[i].y % 16 != 0)
             return false;
-    return kernel_for<__nv_bfloat16>(p) != NULL && divide_up(p->m, TILE) <= 65535;
+    return true;
+}
+
+bool cuda_small_fits(const struct small_products *p)
+{
+    return cuda_small_is_aligned(p) && kernel_for<__nv_bfloat16>(p) != NULL && divide_up(p->m, TILE) <= 65535;
 }
 
 int64_t cuda_small_tiles(const struct small_products *p)

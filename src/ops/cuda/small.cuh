@@ -11,7 +11,7 @@ struct small_part {
     const void *a, *b;
     void *y;
     const float *bias;              /* NULL: none */
-    int n, k;
+    int m, n, k;                    /* m: that of all, where the kernel for small ones makes them */
     int a_stride, b_stride, y_stride;
     int before;                     /* tiles of the parts before it, or steps in k where parts are summed */
 };
@@ -35,12 +35,20 @@ struct small_products {
 bool cuda_small_of(struct small_products *out, const struct cuda_call *c);
 void cuda_matrix_launch(const struct cuda_call *c);
 
-/* Strides and memory are aligned for 16 bytes, and there is such a kernel. */
+/* Strides and memory are aligned for 16 bytes; and there is such a kernel. */
+bool cuda_small_is_aligned(const struct small_products *p);
 bool cuda_small_fits(const struct small_products *p);
 void cuda_small_launch(const struct cuda_call *c, struct small_products p);
 int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, where k is not cut */
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
 bool cuda_small_has_room(const struct small_products *p, int pieces);   /* for sums in memory, and counters */
+
+/* hopper.cu: the same products, larger ones, where a GPU is of compute capability 9.0: tiles of 128 rows and a width of 64, 128 or 192, and k in
+ * 1, 2 or 4 pieces. */
+enum { HOPPER_WAYS = 9 };
+bool cuda_hopper_fits(const struct small_products *p);
+int64_t cuda_hopper_blocks(const struct small_products *p, int width);          /* where k is not cut */
+void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *p, int width);
 
 /* choosing.cu: how many of 1, 2, 4, ... pieces are worth a try for so much arithmetic, 0: none; and which of these is taken without a
  * measurement, -1: none. */

@@ -5,10 +5,10 @@
 #include <cuda_pipeline.h>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/small.cuh"
+#include "ops/cuda/small_results.cuh"
 #include "ops/cuda/tensor.cuh"
 
-enum { TILE = 64, STAGES_AHEAD = 4, TILE_THREADS = 128, CHUNK = 8, ROW_CHUNKS = TILE / CHUNK };
+enum { TILE = 64, STAGES_AHEAD = 4, TILE_THREADS = 128, ROW_CHUNKS = TILE / CHUNK };
 enum { TILE_BYTES = TILE * TILE * 2, STAGE = 2 * TILE_BYTES, SUM_STRIDE = TILE + 8 };       /* sums: no two rows begin in one bank */
 enum { ROOM = STAGES_AHEAD * STAGE };
 static_assert(ROOM >= TILE * SUM_STRIDE * (int)sizeof(float), "sums take the place of operands");

@@ -4,10 +4,11 @@
 
 #include "ops/cuda/device.cuh"
 
-enum { RUNS_MOST = 20, RUNS_LEAST = 2, READINGS = 3 };
-static const double READING_US = 150;
+enum { RUNS_MOST = 20, RUNS_LEAST = 2, READINGS = 3, MORE_READINGS = 8 };
+static const double READING_US = 250;
 static const double LOST = 1.3;         /* times the fastest so far: read no more */
-static const double WINS = 0.985;       /* of the first way's time: less would let noise choose */
+static const double NEAR = 1.04;        /* times the fastest: read again, noise could have decided */
+static const double WINS = 0.985;       /* of an earlier way's time: less would let noise choose */
 
 struct stopwatch {
     cudaStream_t stream;
@@ -55,7 +56,23 @@ template <class F> static double read_us(struct stopwatch *w, int runs, const F 
 
 static inline int runs_for(double us) { return (int)at_least(RUNS_LEAST, at_most((int64_t)(READING_US / us), RUNS_MOST)); }
 
-/* Fills us[i] with the fastest reading of way i, and returns the fastest of them; the first, where that is hardly slower. work(i) runs it. */
+/* Reads those ways in turns that took less than so many times the fastest; us[i] becomes the fastest reading. */
+template <class F> static double read_again(struct stopwatch *w, double *us, int ways, double below, bool afresh, const F &work)
+{
+    double least = INFINITY;
+    for (int i = 0; i < ways; i++)
+        least = fmin(least, us[i]);
+    const int runs = runs_for(least);
+    for (int i = 0; i < ways; i++)
+        if (us[i] < below * least) {
+            const double again = read_us(w, runs, [&] { work(i); });
+            us[i] = afresh ? again : fmin(us[i], again);
+        }
+    return least;
+}
+
+/* Fills us[i] with the fastest reading of way i, and returns the first that is hardly slower than the fastest of all: so two ways that
+ * take the same time do not take turns in being chosen. work(i) runs it. */
 template <class F> static int read_ways(struct stopwatch *w, double *us, int ways, const F &work)
 {
     double least = INFINITY;
@@ -65,16 +82,13 @@ template <class F> static int read_ways(struct stopwatch *w, double *us, int way
         us[i] = read_us(w, RUNS_LEAST, [&] { work(i); });
         least = fmin(least, us[i]);
     }
-    for (int r = 0; r < READINGS && isfinite(least); r++)
-        for (int i = 0; i < ways; i++)
-            if (us[i] < LOST * least) {
-                const double again = read_us(w, runs_for(least), [&] { work(i); });
-                us[i] = r == 0 ? again : fmin(us[i], again);
-            }
-    for (int i = 1; i < ways; i++)
-        if (us[i] < us[best])
-            best = i;
-    return best > 0 && us[best] > WINS * us[0] ? 0 : best;
+    for (int r = 0; r < READINGS + MORE_READINGS && isfinite(least); r++)
+        least = read_again(w, us, ways, r < READINGS ? LOST : NEAR, r == 0, work);
+    for (int i = 0; i < ways; i++)
+        least = fmin(least, us[i]);
+    while (best < ways - 1 && !(WINS * us[best] <= least))
+        best++;
+    return best;
 }
 
 #endif

@@ -29,6 +29,27 @@ void ref_sum_leading(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+void ref_mean(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    float *y = c->out[0];
+    for (int64_t i = 0; i < in_count(c, 0); i++) {
+        float sum = ((const float *)c->in[0])[i];
+        for (int k = 1; k < c->op->n_in; k++)
+            sum += ((const float *)c->in[k])[i];
+        y[i] = sum / (float)c->op->n_in;
+    }
+}
+
+void ref_scale(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    for (int64_t i = 0; i < in_count(c, 0); i++)
+        y[i] = c->op->attrs.scale * x[i];
+}
+
 void ref_mul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;

@@ -28,13 +28,20 @@ void ref_lr(const struct kernel_call *c, const struct kernel_thread *t)
     *(float *)c->out[0] = lr_at(&c->op->attrs, *(const int32_t *)c->in[0]);
 }
 
+bool squares_left_out(const struct kernel_call *c, int k)
+{
+    const struct op *op = c->op;
+    const int group = op->attrs.masked ? op->attrs.members[k].group : -1;
+    return group >= 0 && ((const float *)c->in[op->n_in - 1])[group] == 0;
+}
+
 void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    for (int k = 0; k < c->op->n_in; k++) {
+    for (int k = 0; k < c->op->n_in - c->op->attrs.masked; k++) {
         const float *x = c->in[k];
         double sum = 0;
-        for (int64_t i = 0; i < in_count(c, k); i++)
+        for (int64_t i = 0; i < in_count(c, k) && !squares_left_out(c, k); i++)
             sum += (double)x[i] * x[i];
         ((float *)c->out[0])[k] = (float)sum;
     }
@@ -71,24 +78,34 @@ void ref_rescale(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
-/* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). Tensor `at` of n; the scalars lr, step
- * and factor follow the gradients. */
+struct update update_of(const struct kernel_call *c, int i)
+{
+    const int at = op_update_scalars(c->op), group = c->op->attrs.masked ? call_in(c, i)->group : -1;
+    const float lr = *(const float *)c->in[at], factor = *(const float *)c->in[at + 2];
+    if (group < 0)
+        return (struct update){lr, factor, *(const int32_t *)c->in[at + 1], !isnan(factor)};
+    const float mask = ((const float *)c->in[at + 3])[group];
+    return (struct update){lr * mask, factor, ((const int32_t *)c->in[at + 4])[group], !isnan(factor) && mask != 0};
+}
+
+/* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). Tensor `at` of n; the scalars follow the
+ * gradients. */
 static void adamw_tensor(const struct kernel_call *c, int at, int n)
 {
     const struct op_attrs *a = &c->op->attrs;
     const int grads = 3 * n + a->copies;
-    const float *grad = c->in[grads + at], lr = *(const float *)c->in[grads + n], factor = *(const float *)c->in[grads + n + 2];
-    const int32_t step = *(const int32_t *)c->in[grads + n + 1];
+    const struct update u = update_of(c, at);
+    const float *grad = c->in[grads + at];
     float *p = c->out[at], *m = c->out[n + at], *v = c->out[2 * n + at], *copy = at < a->copies ? c->out[3 * n + at] : NULL;
-    if (isnan(factor))
-        return;                     /* this step's gradient is not finite: change nothing */
-    const double correct1 = 1 - pow(a->beta1, step), correct2 = 1 - pow(a->beta2, step);
+    if (!u.made)
+        return;                     /* not selected, or this step's gradient is not finite: change nothing */
+    const double correct1 = 1 - pow(a->beta1, u.step), correct2 = 1 - pow(a->beta2, u.step);
     for (int64_t i = 0; i < in_count(c, at); i++) {
-        const double g = (double)grad[i] * factor;
+        const double g = (double)grad[i] * u.factor;
         m[i] = (float)(a->beta1 * m[i] + (1 - (double)a->beta1) * g);
         v[i] = (float)(a->beta2 * v[i] + (1 - (double)a->beta2) * g * g);
         const double update = m[i] / correct1 / (sqrt(v[i] / correct2) + a->eps);
-        p[i] = (float)(p[i] - lr * a->weight_decay * (double)p[i] - lr * update);
+        p[i] = (float)(p[i] - u.lr * a->weight_decay * (double)p[i] - u.lr * update);
         if (copy)
             copy[i] = p[i];
     }
@@ -113,6 +130,7 @@ void ref_keep(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t rows = call_in(c, 0)->shape.dim[0], n = call_in(c, 0)->shape.dim[1];
     const uint32_t step = *(const uint32_t *)c->in[1];      /* unsigned: it may have wrapped */
     float *row = (float *)c->out[0] + step % rows * n;      /* (n) */
-    for (int i = 0; i < n; i++)
-        row[i] = *(const float *)c->in[2 + i];
+    for (int i = 2; i < c->op->n_in; i++)
+        for (int64_t k = 0; k < in_count(c, i); k++)
+            *row++ = ((const float *)c->in[i])[k];
 }

@@ -56,5 +56,10 @@ kernel_fn ref_add_rmsnorm;
 kernel_fn ref_linear_gelu;
 kernel_fn ref_cast;
 kernel_fn ref_rescale;
+kernel_fn ref_mean;
+kernel_fn ref_scale;
+kernel_fn ref_held;
+kernel_fn ref_group_scores;
+kernel_fn ref_top_k;
 
 #endif

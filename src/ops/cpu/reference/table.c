@@ -52,6 +52,11 @@ const struct kernel cpu_reference_kernels[] = {
     KERNEL(OP_LINEAR_GELU, ref_linear_gelu)
     KERNEL(OP_CAST, ref_cast)
     KERNEL(OP_RESCALE, ref_rescale)
+    KERNEL(OP_MEAN, ref_mean)
+    KERNEL(OP_SCALE, ref_scale)
+    KERNEL(OP_HELD, ref_held)
+    KERNEL(OP_GROUP_SCORES, ref_group_scores)
+    KERNEL(OP_TOP_K, ref_top_k)
 #undef KERNEL
     {.op = OP_ATTENTION, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
     {.op = OP_ATTENTION_GRAD, .name = "reference", .run = ref_attention_grad, .serial = true,

@@ -20,6 +20,38 @@ static void add(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+/* Number by number in the order of the inputs, so that the sum has the bits of the reference. */
+static void mean(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct span s = my_elements(t, in_count(c, 0));
+    const float *a = c->in[0], *b = c->in[1];
+    float *y = c->out[0];
+    const int n = c->op->n_in;
+    if (n == 2 || n == 3) {
+        const float *d = c->in[n - 1];
+        INDEPENDENT
+        for (int64_t i = s.lo; i < s.hi; i++)
+            y[i] = n == 2 ? (a[i] + b[i]) / 2 : (a[i] + b[i] + d[i]) / 3;
+        return;
+    }
+    for (int64_t i = s.lo; i < s.hi; i++) {
+        float sum = a[i];
+        for (int k = 1; k < n; k++)
+            sum += ((const float *)c->in[k])[i];
+        y[i] = sum / (float)n;
+    }
+}
+
+static void scale(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const float *x = c->in[0], by = c->op->attrs.scale;
+    float *y = c->out[0];
+    const struct span s = my_elements(t, in_count(c, 0));
+    INDEPENDENT
+    for (int64_t i = s.lo; i < s.hi; i++)
+        y[i] = by * x[i];
+}
+
 static void mul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const float *a = c->in[0], *b = c->in[1];
@@ -138,6 +170,8 @@ static void zero(const struct kernel_call *c, const struct kernel_thread *t)
 
 const struct kernel TUNED(elementwise)[] = {
     {.op = OP_ADD, .name = "simd", .run = add},
+    {.op = OP_MEAN, .name = "simd", .run = mean},
+    {.op = OP_SCALE, .name = "simd", .run = scale},
     {.op = OP_MUL, .name = "simd", .run = mul},
     {.op = OP_GELU, .name = "simd", .run = gelu},
     {.op = OP_GELU_GRAD, .name = "simd", .run = gelu_grad},

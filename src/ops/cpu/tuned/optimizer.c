@@ -13,12 +13,15 @@ enum { BLOCK = 1024 };              /* floats: short sums in single precision, a
 
 static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
+/* Units of input i; 0 where it is left out: threads divide what is left. */
+typedef int64_t units_fn(const struct kernel_call *c, int i);
+
 /* The thread's share of the first n inputs, in units of their concatenation. */
-static struct span my_units(const struct kernel_call *c, const struct kernel_thread *t, int n, int64_t unit)
+static struct span my_units(const struct kernel_call *c, const struct kernel_thread *t, int n, units_fn *units)
 {
     int64_t total = 0;
     for (int i = 0; i < n; i++)
-        total += units_of(in_count(c, i), unit);
+        total += units(c, i);
     return my_rows(t, total);
 }
 
@@ -56,22 +59,26 @@ static float sum_of_blocks(const float *sums, int64_t n)
     return (float)total;
 }
 
+static int64_t blocks_of(const struct kernel_call *c, int i) { return squares_left_out(c, i) ? 0 : units_of(in_count(c, i), BLOCK); }
+
 static void sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
     float *sums = c->scratch;                       /* one per block of all tensors */
-    const bool alone = c->op->n_in == 1 && in_count(c, 0) < SMALL;
-    const struct span mine = alone ? (struct span){0, t->index ? 0 : units_of(in_count(c, 0), BLOCK)}
-                                   : my_units(c, t, c->op->n_in, BLOCK);
+    const int n = c->op->n_in - c->op->attrs.masked;
+    const bool alone = n == 1 && in_count(c, 0) < SMALL;
+    const struct span mine = alone ? (struct span){0, t->index ? 0 : blocks_of(c, 0)} : my_units(c, t, n, blocks_of);
     int64_t first = 0;
-    for (int i = 0; i < c->op->n_in && first < mine.hi; i++) {
-        squares_of_blocks(c->in[i], share_of(mine, first, in_count(c, i), BLOCK), sums + first);
-        first += units_of(in_count(c, i), BLOCK);
+    for (int i = 0; i < n && first < mine.hi; i++) {
+        const int64_t blocks = blocks_of(c, i);
+        if (blocks)
+            squares_of_blocks(c->in[i], share_of(mine, first, in_count(c, i), BLOCK), sums + first);
+        first += blocks;
     }
     if (!alone)
         team_barrier(t->team);
     first = 0;
-    for (int i = 0; i < c->op->n_in; i++) {
-        const int64_t blocks = units_of(in_count(c, i), BLOCK);
+    for (int i = 0; i < n; i++) {
+        const int64_t blocks = blocks_of(c, i);
         if (i % t->count == t->index)
             ((float *)c->out[0])[i] = sum_of_blocks(sums + first, blocks);
         first += blocks;
@@ -111,18 +118,28 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *restric
     }
 }
 
+static int64_t updated_units(const struct kernel_call *c, int i) { return update_of(c, i).made ? units_of(in_count(c, i), UNIT) : 0; }
+
+static bool same_step(const struct update *a, const struct update *b) { return a->lr == b->lr && a->step == b->step; }
+
 static void sweep(const struct kernel_call *c, const struct kernel_thread *t, int n)
 {
-    const float lr = *(const float *)c->in[4 * n], factor = *(const float *)c->in[4 * n + 2];
-    if (isnan(factor))
-        return;                     /* this step's gradient is not finite: change nothing */
-    const struct adamw_step a = step_of(&c->op->attrs, lr, *(const int32_t *)c->in[4 * n + 1], factor);
-    const struct span mine = my_units(c, t, n, UNIT);
+    const struct span mine = my_units(c, t, n, updated_units);
+    struct update of = {0};         /* which `a` is */
+    struct adamw_step a = {0};
     int64_t first = 0;
     for (int i = 0; i < n && first < mine.hi; i++) {
-        const int64_t count = in_count(c, i);
-        update(a, c->out[i], c->out[n + i], c->out[2 * n + i], c->in[3 * n + i], share_of(mine, first, count, UNIT));
-        first += units_of(count, UNIT);
+        const int64_t units = updated_units(c, i);
+        const struct update u = update_of(c, i);
+        if (first + units <= mine.lo || !units) {
+            first += units;
+            continue;
+        }
+        if (!same_step(&u, &of))
+            a = step_of(&c->op->attrs, u.lr, u.step, u.factor);
+        of = u;
+        update(a, c->out[i], c->out[n + i], c->out[2 * n + i], c->in[3 * n + i], share_of(mine, first, in_count(c, i), UNIT));
+        first += units;
     }
 }
 

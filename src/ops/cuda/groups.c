@@ -1,0 +1,95 @@
+/* Gradients of weights that one kernel makes together (hopper.cu). Each of them is a few microseconds of which most goes by until a kernel
+ * has begun and ended, and nobody waits for them but the end of the step: so those of a layer wait for each other, as far as memory lets
+ * them. The last of a group makes all; whether that is faster is timed, or a rule (choosing.cu). */
+#include "ops/cuda/products.h"
+
+static const double GROUPED_FLOPS = 3e9;        /* of each: larger ones fill a GPU by themselves */
+
+static bool is_weight_gradient(const struct cuda_call *c)
+{
+    return c->op->kind == OP_MATMUL && c->op->n_in == 2 && c->op->attrs.trans_a && !c->op->attrs.trans_b && c->plans[0] &&
+           c->plans[0]->product.end == END_PLAIN && dtype_is_narrow(cuda_in(c, 0)->dtype) && !c->merged && !c->beside && !c->n_also &&
+           op_flops(c->program, c->op) <= GROUPED_FLOPS;
+}
+
+static bool are_alike(const struct cuda_call *a, const struct cuda_call *b)
+{
+    return cuda_in(a, 0)->dtype == cuda_in(b, 0)->dtype && cuda_out(a, 0)->dtype == cuda_out(b, 0)->dtype && a->op->timed == b->op->timed;
+}
+
+/* ---- what may wait for what ---- */
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x < y + b_bytes && y < x + a_bytes;
+}
+
+/* Something that c touches lies there. */
+static bool touches(const struct cuda_call *c, const void *at, size_t bytes, bool writes_only)
+{
+    for (int i = 0; i < c->op->n_out; i++)
+        if (overlap(c->out[i], value_bytes(cuda_out(c, i)), at, bytes))
+            return true;
+    for (int i = 0; i < c->op->n_in && !writes_only; i++)
+        if (overlap(c->in[i], value_bytes(cuda_in(c, i)), at, bytes))
+            return true;
+    return !writes_only && c->beside && overlap(c->beside, value_bytes(cuda_out(c, 0)), at, bytes);
+}
+
+/* The product c can be made behind the other op as well as before it. */
+static bool may_wait(const struct cuda_call *c, const struct cuda_call *other)
+{
+    for (int i = 0; i < c->op->n_in; i++)
+        if (touches(other, c->in[i], value_bytes(cuda_in(c, i)), true))
+            return false;
+    return !touches(other, c->out[0], value_bytes(cuda_out(c, 0)), false);
+}
+
+/* ---- groups ---- */
+
+struct group { int members[GROUP_MOST], n; };
+
+static bool all_may_wait(const struct group *g, const struct cuda_call *calls, int other)
+{
+    bool all = true;
+    for (int i = 0; i < g->n; i++)
+        all &= may_wait(&calls[g->members[i]], &calls[other]);
+    return all;
+}
+
+/* The group that begins with calls[first]. */
+static struct group group_from(const struct cuda_call *calls, int n, int first)
+{
+    const struct op *op = calls[first].op;
+    struct group g = {.members = {first}, .n = 1};
+    for (int i = first + 1; i < n && g.n < GROUP_MOST; i++) {
+        if (calls[i].op->phase != op->phase || calls[i].op->layer != op->layer || calls[i].program != calls[first].program ||
+            !all_may_wait(&g, calls, i))
+            break;
+        if (is_weight_gradient(&calls[i]) && are_alike(&calls[first], &calls[i]))
+            g.members[g.n++] = i;
+    }
+    return g;
+}
+
+void cuda_find_groups(struct cuda_call *calls, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!is_weight_gradient(&calls[i]))
+            continue;
+        const struct group g = group_from(calls, n, i);
+        struct cuda_call *last = &calls[g.members[g.n - 1]];
+        for (int j = 0; j < g.n - 1; j++) {
+            last->also[last->n_also++] = &calls[g.members[j]];
+            calls[g.members[j]].merged = true;
+        }
+    }
+}
+
+void cuda_dissolve_group(struct cuda_call *c)
+{
+    for (int i = 0; i < c->n_also; i++)
+        c->also[i]->merged = false;
+    c->n_also = 0;
+}
