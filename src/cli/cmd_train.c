@@ -264,7 +264,7 @@ int cmd_train(int argc, char **argv)
     bool json = false, print = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
-        {"--steps", "N", OPTION_INT, &steps, "train so many steps, whatever steps and epochs the config has"},
+        {"--steps", "N", OPTION_INT, &steps, "train so many steps (for each domain), whatever steps and epochs the config has"},
         {"--out", "DIR", OPTION_TEXT, &run.out, "folder of the run (default runs/NAME)"},
         {"--resume", NULL, OPTION_FLAG, &run.resume, "continue the run in that folder from its newest checkpoint"},
         {"--tensorboard", NULL, OPTION_FLAG, &run.tensorboard, "write the metrics for TensorBoard too, into DIR/tensorboard"},

@@ -5,7 +5,8 @@ field() { sed -n 's/^  "'"$1"'": \(.*[^,]\),*$/\1/p' "${2:-out}"; }
 
 # ---- what training said at its end, for every model and kind of sample
 tiny
-for case in "gpt" "llama --set model.kv_heads=1" "postln --set model.segments=2 --set data.tokens=byte" "gpt --set data.samples=lines --set model.dropout=0.1"; do
+for case in "gpt" "llama --set model.kv_heads=1" "postln --set model.segments=2 --set data.tokens=byte" "gpt --set data.samples=lines --set model.dropout=0.1" \
+    "gpt --set optimize.precision=bf16 --set backend.kernels=reference"; do
     set -- $case
     tiny $1
     shift
