@@ -22,6 +22,7 @@ extern const struct command commands[];     /* ends with a NULL name */
 
 int cmd_train(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
@@ -113,6 +114,10 @@ void progress_line(struct progress *p, const char *text);       /* the text alon
 /* Shows on the terminal that kernels are being timed or a run is being set up, whenever they are: as a note in this bar; NULL: as
  * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
+
+/* A table of losses, a row for each stage that has ended; nothing where the run has no domains. */
+struct forgetting;
+void print_forgetting(FILE *to, const struct forgetting *f, const struct config_names *domains);
 
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */
 void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label);

@@ -152,7 +152,7 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         dataset_free(d);
         return err->status;
     }
-    const int64_t steps = c->train.steps = counts.total;
+    const int64_t steps = c->train.steps = counts.total * config_stages(c);
     add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
         (double)steps * (double)per_step / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))

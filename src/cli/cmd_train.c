@@ -19,6 +19,19 @@ struct view {
     int n, cap;
 };
 
+static const char *domain_name(const struct view *v, int i) { return shown(config_name(&v->config->data.domains, i)); }
+
+/* The best possible losses, of those domains whose entropy is known. */
+static void print_floors(const struct view *v, const struct forgetting *f)
+{
+    int known = 0;
+    for (int i = 0; i < f->n; i++)
+        if (isfinite(f->entropy[i]))
+            fprintf(v->to, "%s%s %.4f", known++ ? ", " : "floor   the best possible losses are the true entropies per character: ",
+                    domain_name(v, i), f->entropy[i]);
+    fputs(known ? "\n" : "", v->to);
+}
+
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
@@ -43,9 +56,12 @@ static void on_start(void *context, const struct train_info *i)
     fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
+    if (i->domains->n)
+        fprintf(v->to, ", %lld for each domain", (long long)i->domains->steps_each);
     if (i->first_step)
         fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
     fputc('\n', v->to);
+    print_floors(v, i->domains);
     if (isfinite(i->entropy))
         fprintf(v->to, "floor   the best possible loss on this corpus is %.4f: its true entropy per character\n", i->entropy);
     v->entropy = i->entropy;
@@ -83,6 +99,8 @@ static void on_log(void *context, const struct train_log *l)
         fprintf(v->to, " | gpu %.0f %%", l->gpu.busy_percent);
     if (l->data_wait_share > 0.05)
         fprintf(v->to, " | waited %.0f %% for data", l->data_wait_share * 100);
+    if (l->domain)
+        fprintf(v->to, " | %s", shown(l->domain));
     if (l->skipped)
         fprintf(v->to, " | %lld skipped", (long long)l->skipped);
     for (int i = 0; i < l->n_nodes; i++)
@@ -101,6 +119,26 @@ static void on_eval(void *context, int64_t step, double val_loss)
     if (isfinite(v->entropy))
         fprintf(v->to, " (%.4f above the best possible)", val_loss - v->entropy);
     fputc('\n', v->to);
+    fflush(v->to);
+}
+
+static void on_stage(void *context, int stage)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(v->to, "stage %d of %d: %s%s%s\n", stage + 1, config_stages(v->config), style(v->to, "bold"), domain_name(v, stage),
+            style(v->to, "off"));
+    fflush(v->to);
+}
+
+static void on_domains(void *context, int64_t step, const double *losses)
+{
+    struct view *v = context;
+    progress_clear(&v->bar);
+    fprintf(v->to, "[%lld] %svalidation loss", (long long)step, style(v->to, "green"));
+    for (int i = 0; i < config_stages(v->config); i++)
+        fprintf(v->to, "%s %s %.4f", i ? "," : "", domain_name(v, i), losses[i]);
+    fprintf(v->to, "%s\n", style(v->to, "off"));
     fflush(v->to);
 }
 
@@ -167,6 +205,7 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
     fprintf(v->to, "%s\n", r->interrupted ? "; continue with --resume" : "");
     print_gpu(v, &r->gpu);
+    print_forgetting(v->to, &r->forgetting, &v->config->data.domains);
     fprintf(v->to, "checkpoint: %s\n", shown(r->checkpoint));
     if (!r->interrupted)
         fprintf(v->to, "try: hone generate %s\n", shown(out));
@@ -175,7 +214,8 @@ static void print_end(const struct view *v, const struct train_result *r, const 
 static int train(const struct config *c, const struct train_options *options, bool json)
 {
     struct view v = {.to = json ? stderr : stdout, .config = c};
-    const struct train_observer observer = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning};
+    const struct train_observer observer = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning,
+                                            on_stage, on_domains};
     struct train_result result;
     struct error err;
     install_stop_handler();
@@ -224,7 +264,7 @@ int cmd_train(int argc, char **argv)
     bool json = false, print = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
-        {"--steps", "N", OPTION_INT, &steps, "train so many steps, whatever steps and epochs the config has"},
+        {"--steps", "N", OPTION_INT, &steps, "train so many steps (for each domain), whatever steps and epochs the config has"},
         {"--out", "DIR", OPTION_TEXT, &run.out, "folder of the run (default runs/NAME)"},
         {"--resume", NULL, OPTION_FLAG, &run.resume, "continue the run in that folder from its newest checkpoint"},
         {"--tensorboard", NULL, OPTION_FLAG, &run.tensorboard, "write the metrics for TensorBoard too, into DIR/tensorboard"},

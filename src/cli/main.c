@@ -14,6 +14,7 @@
 const struct command commands[] = {
     {"train", "CONFIG", "train a model from one config file", cmd_train},
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
+    {"eval", "CHECKPOINT", "the loss of a trained model on its data, or on other data", cmd_eval},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
     {"tune", "CONFIG", "make the changes that win, prove each, write the config that has them", cmd_tune},
@@ -32,6 +33,7 @@ static void print_help(FILE *to)
     fputs("\n`hone COMMAND --help` shows a command's options and examples.\n\nexamples:\n"
           "  hone train quickstart                      train the built-in example on the built-in corpus\n"
           "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
+          "  hone eval runs/quickstart                  its loss, perplexity and bits per byte\n"
           "  hone profile quickstart                    what bounds a step, and what to do about it\n"
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
           "  hone tune quickstart                       make the step faster, with proof\n"

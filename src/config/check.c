@@ -15,8 +15,7 @@ static int index_of(const char *name)
     return key;
 }
 
-/* The place to blame when these keys disagree: the last --set among them, else the first that stands in the file. */
-static struct config_place blame(const struct config_reader *r, const char *const *names, int n)
+struct config_place config_blame(const struct config_reader *r, const char *const *names, int n)
 {
     struct config_place worst = {0};
     for (int i = 0; i < n; i++) {
@@ -26,9 +25,6 @@ static struct config_place blame(const struct config_reader *r, const char *cons
     }
     return worst;
 }
-
-#define BLAME(r, ...)                                                                                                  \
-    blame(r, (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
 
 /* The default that stands for 0 in the file. */
 static void derive(struct config *c)
@@ -104,8 +100,9 @@ static enum status check_tree(struct config_reader *r)
 
 static void shorten_warmup(struct config *c)
 {
-    if (!c->train.epochs && c->train.warmup > c->train.steps)
-        c->train.warmup = c->train.steps;
+    const int64_t steps = c->train.steps * config_stages(c);
+    if (!c->train.epochs && c->train.warmup > steps)
+        c->train.warmup = steps;
 }
 
 static enum status check_required(struct config_reader *r)
@@ -220,10 +217,11 @@ static enum status check_train(struct config_reader *r)
         return config_refuse(r, BLAME(r, "train.min_lr", "train.lr"),
                              "train.min_lr is %s, and the schedule falls from train.lr %s; it must be at most that",
                              min_lr, lr);
-    if (!t->epochs && t->warmup > t->steps && warmup_is_meant(r))
+    const int stages = config_stages(r->c);
+    if (!t->epochs && t->warmup > t->steps * stages && warmup_is_meant(r))
         return config_refuse(r, BLAME(r, "train.warmup", "train.steps"),
-                             "train.warmup is %lld, and training ends after train.steps %lld; it must be at most that",
-                             (long long)t->warmup, (long long)t->steps);
+                             "train.warmup is %lld, and training ends after %strain.steps %lld; it must be at most that",
+                             (long long)t->warmup, stages > 1 ? "a stage for each of data.domains with " : "", (long long)t->steps);
     return OK;
 }
 
@@ -295,7 +293,7 @@ static enum status check_tensor(struct config_reader *r, const struct tensor_siz
         return OK;
     if (t->unless)
         snprintf(remedy, sizeof remedy, ", or set optimize.%s to on", t->unless);
-    return config_refuse(r, blame(r, t->keys, n),
+    return config_refuse(r, config_blame(r, t->keys, n),
                          "%s would hold %s = %.2g numbers, and the most is %.2g; make one of them smaller%s", t->what,
                          list, numbers, NUMBERS_MAX, remedy);
 }
@@ -321,10 +319,12 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_tree, check_heads, check_kv_heads, check_data, check_train, check_precision, check_parameters, check_tensors,
+        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_parameters,
+        check_tensors,
     };
     enum status st = check_required(r);
     derive(r->c);
+    config_settle_domains(r);
     for (size_t i = 0; st == OK && i < sizeof checks / sizeof checks[0]; i++)
         st = checks[i](r);
     shorten_warmup(r->c);

@@ -38,13 +38,20 @@ struct pass_list {
     pass_set listed;                        /* 0 unless choice is PASSES_LISTED */
 };
 
-/* "tree: [3, 3]": numbers, or values of words as an enum has them. What is behind the n-th is 0. */
+/* "tree: [3, 3]". What is behind the n-th is 0. */
 enum { CONFIG_LIST_MAX = 16 };
 struct config_list {
     int64_t n, at[CONFIG_LIST_MAX];
 };
 
-enum { CONFIG_PATH_MAX = 1024 };
+enum { CONFIG_PATH_MAX = 1024, CONFIG_NAMES_BYTES = 2048 };
+
+/* "domains: [prose, notes.txt]": words and paths, at most CONFIG_LIST_MAX, each with its NUL behind the one before; then zeros. */
+struct config_names {
+    int64_t n;
+    char text[CONFIG_NAMES_BYTES];
+};
+const char *config_name(const struct config_names *names, int64_t i);
 
 struct config_model {
     enum arch arch;
@@ -63,7 +70,7 @@ struct config_data {
     char path[CONFIG_PATH_MAX];             /* text or bin; a bin path may hold a glob: several shards */
     char val_path[CONFIG_PATH_MAX];         /* optional validation file(s); else val_fraction of path */
     enum data_domain domain;
-    struct config_list domains;             /* of enum data_domain, one after the other; empty: `domain` alone */
+    struct config_names domains;            /* learned one after the other, words of `domain` or text files; empty: no stages */
     enum data_tokens tokens;
     enum data_samples samples;
     int64_t chars;                          /* length of the built-in corpus */
@@ -123,7 +130,8 @@ enum status config_parse(struct config *out, const char *file, const char *text,
 
 /* The same for what a checkpoint kept, which another version of hone may have written. Keys that this one does not know are left out
  * where they only say how the run worked; in model, data and train, which say what it is, they are refused as ever. */
-enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, struct error *err);
+enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
+                               int n_sets, struct error *err);
 
 /* Writes the whole configuration as YAML that config_load reads back to an equal struct. */
 void config_print(const struct config *c, FILE *to);
@@ -137,9 +145,19 @@ void config_print_reference(FILE *to);
 /* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
 const char *config_word(const char *key, int value);
 
+/* The domain of the built-in corpus that a name of data.domains is; false: it is a file. */
+bool config_domain(const char *name, enum data_domain *out);
+
+/* How many stages a run has: one for each of data.domains, or one. */
+int config_stages(const struct config *c);
+
+/* Where a key got its value, for messages: "'my.yaml' line 7", "--set model.vocab=5", or the file alone. Reads the file again. */
+enum { CONFIG_WHERE_MAX = 512 };
+const char *config_where(const struct config *c, const char *key, char out[CONFIG_WHERE_MAX]);
+
 /* Keys in which two configurations differ, one after the other: *at is 0 at the first call; false: there are no more. Values are as
  * they stand in the file, cut where they are long. */
-enum { CONFIG_VALUE_MAX = CONFIG_PATH_MAX + 16 };
+enum { CONFIG_VALUE_MAX = CONFIG_NAMES_BYTES + 4 * CONFIG_LIST_MAX };
 struct config_difference {
     const char *key;                        /* "train.lr" */
     char a[CONFIG_VALUE_MAX], b[CONFIG_VALUE_MAX];

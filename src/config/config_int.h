@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "core/suggest.h"
 
-enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL, KEY_PASSES, KEY_INTS, KEY_WORDS };
+enum key_type { KEY_INT, KEY_REAL, KEY_WORD, KEY_PATH, KEY_INTERVAL, KEY_PASSES, KEY_INTS, KEY_NAMES };
 
 struct config_choice {
     const char *word;       /* NULL ends a list */
@@ -24,7 +24,7 @@ struct config_key {
     const char *initial;    /* the default as it would stand in the file; NULL: the key is required */
     double min, max;        /* of KEY_INT, KEY_REAL and KEY_INTERVAL; of each number in KEY_INTS */
     bool below_max;         /* max itself is not allowed */
-    const struct config_choice *choices;
+    const struct config_choice *choices;    /* of KEY_WORD; of KEY_NAMES beside names of files */
     const char *help;       /* one line */
 };
 
@@ -79,14 +79,21 @@ void config_real_format(double value, char out[40]);            /* the shortest 
 
 enum status config_int_read(struct config_reader *r, int key, struct config_place at, const char *text, int64_t *out);
 enum status config_choice_read(struct config_reader *r, int key, struct config_place at, const char *text, int *out);
+/* Refuses what is no text that a path can be: too long, control characters, no UTF-8. */
+enum status config_path_check(struct config_reader *r, int key, struct config_place at, const char *text);
+void config_path_print(const char *text, FILE *to);             /* in quotes */
 
 /* Lists (list.c), those of passes as well: read item by item, `first` starts one; or from a text as --set has it, "[a, b]" or "a,b". */
 bool config_key_is_list(int key);
 const char *config_list_items(int key);                         /* "whole numbers" */
 enum status config_list_add(struct config_reader *r, int key, struct config_place at, const char *item, bool quoted, bool first);
 enum status config_list_read(struct config_reader *r, int key, struct config_place at, const char *text, bool quoted);
-enum status config_list_clear(struct config_reader *r, int key);
+enum status config_list_clear(struct config_reader *r, int key, struct config_place at);
 void config_list_print(const struct config *c, int key, FILE *to);
+
+/* Lists of words and files (names.c). */
+enum status config_names_add(struct config_reader *r, int key, struct config_place at, const char *name, bool first);
+void config_names_print(const struct config_names *names, FILE *to);
 
 /* The passes of optimize.passes (passes.c). A list is read name by name: `first` starts it. */
 bool config_passes_read_word(struct config_reader *r, int key, const char *text);   /* all or none; false: neither */
@@ -96,6 +103,14 @@ void config_passes_print(const struct pass_list *list, FILE *to);
 enum status config_read_yaml(struct config_reader *r, const char *text, size_t length);
 enum status config_read_set(struct config_reader *r, const char *set, int rank);
 enum status config_check(struct config_reader *r);              /* derived defaults, then what keys mean together */
+/* data.domains beside other keys of the data (check_domains.c): a --set takes the place of what the file says, as elsewhere. */
+void config_settle_domains(struct config_reader *r);
+enum status config_check_domains(struct config_reader *r);
+
+/* The place to blame when these keys disagree: the last --set among them, else the first that stands in the file. */
+struct config_place config_blame(const struct config_reader *r, const char *const *names, int n);
+#define BLAME(r, ...)                                                                                                  \
+    config_blame(r, (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
 
 /* The file of `asked`, a path or the name of a shipped config. */
 enum status config_find_file(const char *asked, char path[CONFIG_PATH_MAX], struct error *err);

@@ -1,4 +1,4 @@
-/* Lists: of whole numbers, of words, of passes. In the file a list is one of YAML; on the command line it may stand in
+/* Lists: of whole numbers, of names, of passes. In the file a list is one of YAML; on the command line it may stand in
  * brackets or not: "[a, b]", "a,b". Every item is read, and refused, as the scalar that it is. */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 bool config_key_is_list(int key)
 {
     const enum key_type type = config_key(key).type;
-    return type == KEY_INTS || type == KEY_WORDS || type == KEY_PASSES;
+    return type == KEY_INTS || type == KEY_NAMES || type == KEY_PASSES;
 }
 
 const char *config_list_items(int key)
@@ -15,7 +15,7 @@ const char *config_list_items(int key)
     switch (config_key(key).type) {
     case KEY_INTS: return "whole numbers";
     case KEY_PASSES: return "the names of passes";
-    default: return "words";
+    default: return "names";
     }
 }
 
@@ -24,24 +24,23 @@ static struct config_list *field_of(struct config_reader *r, int key)
     return (struct config_list *)((char *)r->c + config_key(key).offset);
 }
 
-enum status config_list_clear(struct config_reader *r, int key)
+/* No name is what a key has that is not given: whoever gives it means one at least. */
+enum status config_list_clear(struct config_reader *r, int key, struct config_place at)
 {
+    char wanted[256];
+    config_value_wanted(key, wanted, sizeof wanted);
     if (config_key(key).type == KEY_PASSES)
         config_passes_read_word(r, key, "none");
-    else
+    else if (config_key(key).type == KEY_INTS)
         *field_of(r, key) = (struct config_list){0};
+    else if (at.line || at.set)
+        return config_refuse(r, at, "%s is empty; %s is wanted, or no %s at all", config_key(key).name, wanted, config_key_leaf(key));
     return OK;
 }
 
 static enum status read_item(struct config_reader *r, int key, struct config_place at, const char *item, bool quoted, int64_t *out)
 {
     char shown[CONFIG_SHOWN_MAX];
-    int choice = 0;
-    if (config_key(key).type == KEY_WORDS) {
-        const enum status st = config_choice_read(r, key, at, item, &choice);
-        *out = choice;
-        return st;
-    }
     if (quoted)
         return config_refuse(r, at, "%s holds the text \"%s\"; write a number, without quotes", config_key(key).name,
                              config_shown(shown, item));
@@ -52,6 +51,8 @@ enum status config_list_add(struct config_reader *r, int key, struct config_plac
 {
     if (config_key(key).type == KEY_PASSES)
         return config_passes_add(r, key, at, item, first);
+    if (config_key(key).type == KEY_NAMES)
+        return config_names_add(r, key, at, item, first);
     struct config_list *list = field_of(r, key);
     if (first)
         *list = (struct config_list){0};
@@ -78,7 +79,7 @@ enum status config_list_read(struct config_reader *r, int key, struct config_pla
     const size_t length = strlen(text);
     const bool brackets = !quoted && length >= 2 && text[0] == '[' && text[length - 1] == ']';
     if (brackets && strspn(text + 1, " \t") == length - 2)
-        return config_list_clear(r, key);
+        return config_list_clear(r, key, at);
     if (config_key(key).type == KEY_PASSES && config_passes_read_word(r, key, text))
         return OK;
     if (length >= sizeof copy)
@@ -96,12 +97,7 @@ void config_list_print(const struct config *c, int key, FILE *to)
     const struct config_key k = config_key(key);
     const struct config_list *list = (const struct config_list *)((const char *)c + k.offset);
     putc('[', to);
-    for (int64_t i = 0; i < list->n; i++) {
-        fputs(i ? ", " : "", to);
-        if (k.type == KEY_WORDS)
-            fputs(config_word(k.name, (int)list->at[i]), to);
-        else
-            fprintf(to, "%lld", (long long)list->at[i]);
-    }
+    for (int64_t i = 0; i < list->n; i++)
+        fprintf(to, "%s%lld", i ? ", " : "", (long long)list->at[i]);
     putc(']', to);
 }

@@ -58,9 +58,10 @@ enum status config_parse(struct config *out, const char *file, const char *text,
     return parse(out, file, text, length, sets, n_sets, false, err);
 }
 
-enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, struct error *err)
+enum status config_parse_saved(struct config *out, const char *file, const char *text, size_t length, const char *const *sets,
+                               int n_sets, struct error *err)
 {
-    return parse(out, file, text, length, NULL, 0, true, err);
+    return parse(out, file, text, length, sets, n_sets, true, err);
 }
 
 /* Refuses what is no file, and what is too large before it is read. */
@@ -94,4 +95,38 @@ enum status config_load(struct config *out, const char *path, const char *const 
         st = config_parse(out, file, text, length, sets, n_sets, err);
     free(text);
     return st;
+}
+
+static void value_text(const struct config *c, int key, char out[CONFIG_SHOWN_MAX])
+{
+    FILE *to = fmemopen(out, CONFIG_SHOWN_MAX, "w");
+    *out = '\0';
+    if (to)
+        config_value_print(c, key, to);
+    if (to)
+        fclose(to);
+    out[CONFIG_SHOWN_MAX - 1] = '\0';
+}
+
+/* A value that is not the file's came from the command line. */
+const char *config_where(const struct config *c, const char *key, char out[CONFIG_WHERE_MAX])
+{
+    struct config again = {.file = ""};
+    struct error err;
+    struct config_reader r = {.c = &again, .file = c->file, .saved = true, .err = &err};
+    char *text = NULL, is[CONFIG_SHOWN_MAX], was[CONFIG_SHOWN_MAX];
+    size_t length = 0;
+    const int i = config_key_find(key), most = CONFIG_WHERE_MAX / 2;
+    fill_defaults(&r);
+    const bool read = fs_read(c->file, &text, &length, CONFIG_TEXT_MAX, &err) == OK && config_read_yaml(&r, text, length) == OK;
+    free(text);
+    value_text(c, i, is);
+    value_text(&again, i, was);
+    if (read && strcmp(is, was))
+        snprintf(out, CONFIG_WHERE_MAX, "--set %s=%s", key, is);
+    else if (read && r.places[i].line)
+        snprintf(out, CONFIG_WHERE_MAX, "'%.*s' line %d", most, c->file, r.places[i].line);
+    else
+        snprintf(out, CONFIG_WHERE_MAX, "'%.*s'", most, c->file);
+    return out;
 }

@@ -3,11 +3,17 @@
 
 #include "config/config_int.h"
 
+/* Of data.domain and data.domains one is given, or none. */
+static bool is_left_out(const struct config *c, int key)
+{
+    return key == config_key_find(c->data.domains.n ? "data.domain" : "data.domains");
+}
+
 static void print_keys(const struct config *c, int section, FILE *to)
 {
     const char *indent = config_sections[section].name[0] ? "  " : "";
     for (int i = 0; i < config_key_count(); i++) {
-        if (config_key_section(i) != section)
+        if (config_key_section(i) != section || is_left_out(c, i))
             continue;
         fprintf(to, "%s%s: ", indent, config_key_leaf(i));
         config_value_print(c, i, to);
@@ -39,9 +45,10 @@ static void print_allowed(const struct config_key *k, FILE *to)
     case KEY_PATH: fputs("a path", to); return;
     case KEY_PASSES: fputs("`all`, `none`, a list of passes", to); return;
     case KEY_INTS: fprintf(to, "a list of numbers from %.0f to %.0f", k->min, k->max); return;
-    case KEY_WORDS:
+    case KEY_NAMES:
         fputs("a list of ", to);
         print_choices(k, to);
+        fputs(", text files", to);
         return;
     case KEY_INTERVAL: fputs("steps, or `N epochs`", to); return;
     case KEY_INT: fprintf(to, "%.0f to %.0f", k->min, k->max); return;
@@ -63,7 +70,7 @@ static void print_section_reference(int section, FILE *to)
         if (config_key_section(i) != section)
             continue;
         fprintf(to, "| `%s` | ", k->name);
-        fprintf(to, !k->initial ? "required" : *k->initial ? "`%s`" : "empty", k->initial);
+        fprintf(to, !k->initial ? "required" : *k->initial && k->type != KEY_NAMES ? "`%s`" : "empty", k->initial);
         fputs(" | ", to);
         print_allowed(k, to);
         fprintf(to, " | %s |\n", k->help);

@@ -53,7 +53,7 @@ static enum status read_list(struct config_reader *r, int key, yaml_document_t *
                              struct config_place at)
 {
     const yaml_node_item_t *start = node->data.sequence.items.start, *top = node->data.sequence.items.top;
-    enum status st = start == top ? config_list_clear(r, key) : OK;
+    enum status st = start == top ? config_list_clear(r, key, at) : OK;
     for (const yaml_node_item_t *i = start; i < top && st == OK; i++) {
         yaml_node_t *item = yaml_document_get_node(doc, *i);
         st = check_node(r, item, line_of(item), config_key(key).name);

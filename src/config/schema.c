@@ -36,7 +36,7 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 #define PATH(field, text)                { ROW(field, KEY_PATH, ""), .help = text }
 #define PASSES(field, init, text)        { ROW(field, KEY_PASSES, init), .help = text }
 #define INTS(field, lo, hi, text)        { ROW(field, KEY_INTS, "[]"), .min = lo, .max = hi, .help = text }
-#define WORDS(field, list, text)         { ROW(field, KEY_WORDS, "[]"), .choices = list, .help = text }
+#define NAMES(field, list, text)         { ROW(field, KEY_NAMES, "[]"), .choices = list, .help = text }
 
 /* clang-format off */
 static const struct config_key rows[] = {
@@ -59,7 +59,7 @@ static const struct config_key rows[] = {
     PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
     PATH(data.val_path,                                    "validation file; empty: val_fraction of path"),
     WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
-    WORDS(data.domains,                      domains,      "domains that are learned one after the other; empty: domain alone"),
+    NAMES(data.domains,                      domains,      "instead of domain: several, learned one after the other for train.steps each"),
     WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
     WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),

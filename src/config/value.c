@@ -48,9 +48,12 @@ void config_value_wanted(int key, char *out, size_t size)
     case KEY_PASSES: snprintf(out, size, "all, none or a list of passes"); break;
     case KEY_INTS: snprintf(out, size, "a list of whole numbers"); break;
     case KEY_WORD:
-    case KEY_WORDS:
         config_join(list, sizeof list, words, list_choices(config_key(key).choices, words), ", ", " or ");
-        snprintf(out, size, "%s%s", config_key_is_list(key) ? "a list of " : "", list);
+        snprintf(out, size, "%s", list);
+        break;
+    case KEY_NAMES:
+        config_join(list, sizeof list, words, list_choices(config_key(key).choices, words), ", ", ", ");
+        snprintf(out, size, "a list of %s or text files", list);
         break;
     }
 }
@@ -221,7 +224,7 @@ static size_t printable_length(const unsigned char *s)
     return overlong || control || no_character ? 0 : n;
 }
 
-static enum status read_path(struct config_reader *r, int key, struct config_place at, const char *text)
+enum status config_path_check(struct config_reader *r, int key, struct config_place at, const char *text)
 {
     const char *name = config_key(key).name;
     const size_t length = strlen(text);
@@ -231,11 +234,19 @@ static enum status read_path(struct config_reader *r, int key, struct config_pla
     for (size_t i = 0, n; i < length; i += n)
         if (!(n = printable_length((const unsigned char *)text + i)))
             return config_refuse(r, at,
-                                 "%s is '%s', with a control character or a byte that is not UTF-8 at position %zu",
-                                 name, config_shown(shown, text), i + 1);
+                                 "%s %s '%s', with a control character or a byte that is not UTF-8 at position %zu",
+                                 name, says(key), config_shown(shown, text), i + 1);
+    return OK;
+}
+
+static enum status read_path(struct config_reader *r, int key, struct config_place at, const char *text)
+{
+    const enum status st = config_path_check(r, key, at, text);
+    if (st != OK)
+        return st;
     char *field = field_of(r->c, key);
     memset(field, 0, CONFIG_PATH_MAX);
-    memcpy(field, text, length);
+    memcpy(field, text, strlen(text));
     return OK;
 }
 
@@ -269,7 +280,7 @@ enum status config_value_read(struct config_reader *r, int key, struct config_pl
     return st;
 }
 
-static void print_quoted(const char *text, FILE *to)
+void config_path_print(const char *text, FILE *to)
 {
     putc('"', to);
     for (; *text; text++) {
@@ -292,10 +303,10 @@ void config_value_print(const struct config *c, int key, FILE *to)
         fputs(real, to);
         break;
     case KEY_WORD: fputs(config_word(config_key(key).name, *(const int *)field), to); break;
-    case KEY_PATH: print_quoted(field, to); break;
+    case KEY_PATH: config_path_print(field, to); break;
     case KEY_PASSES: config_passes_print(field, to); break;
-    case KEY_INTS:
-    case KEY_WORDS: config_list_print(c, key, to); break;
+    case KEY_INTS: config_list_print(c, key, to); break;
+    case KEY_NAMES: config_names_print(field, to); break;
     case KEY_INTERVAL:
         fprintf(to, "%lld%s", (long long)every->n, !every->epochs ? "" : every->n == 1 ? " epoch" : " epochs");
         break;

@@ -18,6 +18,8 @@ struct dataset;
 
 /* Opens what config.data describes for sequences of config.model.seq tokens. */
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err);
+/* The same in the vocabulary of a model that was trained: data that it has no words for is refused. */
+enum status dataset_open_for(struct dataset **out, const struct config *c, const struct tokenizer *given, struct error *err);
 /* Uniform random tokens in [0, vocab): what benchmarks train on. */
 enum status dataset_open_random(struct dataset **out, int64_t vocab, int64_t seq, int64_t segments, uint64_t seed,
                                 struct error *err);
@@ -29,6 +31,12 @@ int64_t dataset_samples(const struct dataset *d, enum split split);     /* sampl
 double dataset_entropy(const struct dataset *d);                        /* nats per token, the best possible loss; NAN if unknown */
 const struct tokenizer *dataset_tokenizer(const struct dataset *d);
 const char *dataset_describe(const struct dataset *d);                  /* one line for people; owned by d */
+
+/* Data of several domains (data.domains) is a dataset of datasets, with one vocabulary. Its training samples are train.steps steps of
+ * the first, then so many of the next; the last goes on. Other datasets have one domain: themselves. */
+int dataset_domains(const struct dataset *d);
+const struct dataset *dataset_domain(const struct dataset *d, int i);
+const char *dataset_name(const struct dataset *d);                      /* of one of several domains; NULL: it has no name */
 
 /* Writes sample `index` (any index >= 0; epochs follow each other): seq tokens, the seq targets that follow them
  * (-1 where there is none: padding), and segment ids (segments may be NULL). Thread-safe. Fails when the file behind

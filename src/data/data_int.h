@@ -55,18 +55,48 @@ struct dataset {
     uint64_t order_key, phase_key;
     bool random;                        /* no stores: tokens come from order_key */
     double entropy;
+    char *name;                         /* one of several domains: as data.domains has it; else NULL */
+    struct dataset **domains;           /* several (domains.c): all else but tokenizer, vocab, newline and sums of parts is in these */
+    int n_domains;
+    int64_t stage_samples;              /* that each of them is trained on, one after the other */
     char description[CONFIG_PATH_MAX + 256];
 };
 
-/* Sources: each fills stores, tokenizer, vocab and entropy. */
-enum status source_corpus(struct dataset *d, const struct config *c, struct error *err);
-enum status source_text(struct dataset *d, const struct config *c, struct error *err);
-enum status source_bin(struct dataset *d, const struct config *c, struct error *err);
+struct dataset *dataset_new(const struct config *c);
+
+/* Sources: each fills stores, tokenizer, vocab and entropy. `given` (NULL: none): the vocabulary to take. */
+typedef enum status source_fn(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err);
+source_fn source_corpus, source_text, source_bin, source_domains;
+double source_corpus_entropy(enum data_domain domain, const struct config_data *c);
+
+/* A text on its way to tokens. What is left of the bytes is the caller's to free, also after a failure. */
+struct text {
+    struct dataset *to;     /* whose store it becomes */
+    bool val;               /* it comes from data.val_path */
+    const char *name;       /* for messages; the path must outlive it */
+    char *bytes;
+    size_t size;
+    int64_t chars;          /* characters in bytes[0..size), once they are counted */
+    bool is_corpus;         /* printed by the grammar of `domain` */
+    enum data_domain domain;
+};
+enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err);
+enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err);
+bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte, not per character */
+/* Gives each its store, and their datasets one vocabulary: the given one, or that of all texts. */
+enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given,
+                           struct error *err);
 struct store *dataset_add_store(struct dataset *d);     /* zeroed; the pointer is valid until the next call */
 
 /* Cuts the stores into the two splits and counts their samples (split.c). */
 enum status split_init(struct dataset *d, const struct config *c, struct error *err);
 void split_release(struct dataset *d);
+
+/* The same of a dataset of several domains (domains.c), and its samples. */
+enum status domains_split(struct dataset *d, const struct config *c, struct error *err);
+void domains_release(struct dataset *d);
+enum status domains_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
+                           int32_t *segments, struct error *err);
 
 /* Window or line i of a part; windows start at an offset that depends on the epoch (windows.c, lines.c). */
 enum status windows_sample(const struct dataset *d, enum split split, int64_t epoch, int64_t i, int32_t *tokens,

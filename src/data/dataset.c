@@ -12,7 +12,7 @@
 
 enum { RANDOM_SAMPLES = 1 << 20 };      /* in an "epoch" of random tokens */
 
-static struct dataset *dataset_new(int64_t seq, int64_t segments, uint64_t seed)
+static struct dataset *new_of(int64_t seq, int64_t segments, uint64_t seed)
 {
     struct dataset *d = xcalloc(1, sizeof *d);
     assert(seq > 0);
@@ -25,10 +25,19 @@ static struct dataset *dataset_new(int64_t seq, int64_t segments, uint64_t seed)
     return d;
 }
 
+struct dataset *dataset_new(const struct config *c)
+{
+    struct dataset *d = new_of(c->model.seq, c->model.segments, (uint64_t)c->train.seed);
+    d->samples = c->data.samples;
+    return d;
+}
+
 void dataset_free(struct dataset *d)
 {
     if (!d)
         return;
+    domains_release(d);
+    free(d->name);
     for (int i = 0; i < d->n_stores; i++)
         store_release(&d->stores[i]);
     free(d->stores);
@@ -45,21 +54,46 @@ struct store *dataset_add_store(struct dataset *d)
     return s;
 }
 
-static enum status source_open(struct dataset *d, const struct config *c, struct error *err)
+static enum status refuse_vocab(const struct dataset *d, const struct config *c, struct error *err)
 {
-    static enum status (*const sources[])(struct dataset *, const struct config *, struct error *) = {
+    const char *what = d->tokenizer.kind == TOKENIZER_BYTE ? "bytes" : "characters";
+    const long long has = d->vocab, room = c->model.vocab;
+    char where[CONFIG_WHERE_MAX];
+    if (d->n_domains)
+        return error_set(err, BAD_INPUT, "%s: model.vocab is %lld, and data.domains have %lld %s; set it to %lld, or to 0 to take "
+                         "the data's", config_where(c, "model.vocab", where), room, has, what, has);
+    return error_set(err, BAD_INPUT, "'%s' has a vocabulary of %lld %s, and model.vocab is %lld; set it to %lld, or to 0 "
+                     "to take the data's", d->stores[0].name, has, what, room, has);
+}
+
+static enum status source_open(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
+{
+    static source_fn *const sources[] = {
         [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin,
     };
-    const enum status st = sources[c->data.source](d, c, err);
+    const bool is_text = c->data.source != SOURCE_BIN;
+    if (given && is_text != (given->kind != TOKENIZER_NONE))
+        return error_set(err, BAD_INPUT, "the model's tokens are %s, and data.source %s has %s; give data of the same kind",
+                         is_text ? "ids without a text" : "pieces of text", config_word("data.source", (int)c->data.source),
+                         is_text ? "text" : "ids without a text");
+    source_fn *const source = c->data.domains.n ? source_domains : sources[c->data.source];
+    const enum status st = source(d, c, given, err);
     if (st == OK)
         d->newline = tokenizer_newline(&d->tokenizer);
     if (st == OK && c->model.vocab > 0 && d->vocab > c->model.vocab)
-        return error_set(err, BAD_INPUT,
-                         "'%s' has a vocabulary of %lld %s, and model.vocab is %lld; set it to %lld, or to 0 "
-                         "to take the data's", d->stores[0].name, (long long)d->vocab,
-                         d->tokenizer.kind == TOKENIZER_BYTE ? "bytes" : "characters", (long long)c->model.vocab,
-                         (long long)d->vocab);
+        return refuse_vocab(d, c, err);
     return st;
+}
+
+/* "prose, then code, then 'notes.txt'" */
+static void list_domains(const struct dataset *d, char *out, size_t size)
+{
+    enum data_domain domain;
+    size_t used = 0;
+    for (int i = 0; i < d->n_domains && used < size; i++) {
+        const char *name = d->domains[i]->name, *quote = config_domain(name, &domain) ? "" : "'";
+        used += (size_t)snprintf(out + used, size - used, "%s%s%s%s", i ? ", then " : "", quote, name, quote);
+    }
 }
 
 static void describe(struct dataset *d, const struct config *c)
@@ -69,7 +103,9 @@ static void describe(struct dataset *d, const struct config *c)
     static const char *const units[] = {
         [TOKENIZER_NONE] = "token ids", [TOKENIZER_BYTE] = "bytes", [TOKENIZER_CHAR] = "characters"};
     char where[CONFIG_PATH_MAX + 64];
-    if (c->data.source == SOURCE_CORPUS)
+    if (d->n_domains)
+        list_domains(d, where, sizeof where);
+    else if (c->data.source == SOURCE_CORPUS)
         snprintf(where, sizeof where, "built-in %s", domains[c->data.domain]);
     else if (c->data.source == SOURCE_TEXT)
         snprintf(where, sizeof where, "text '%s'", c->data.path);
@@ -83,11 +119,15 @@ static void describe(struct dataset *d, const struct config *c)
 
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
 {
-    struct dataset *d = dataset_new(c->model.seq, c->model.segments, (uint64_t)c->train.seed);
-    d->samples = c->data.samples;
-    enum status st = source_open(d, c, err);
+    return dataset_open_for(out, c, NULL, err);
+}
+
+enum status dataset_open_for(struct dataset **out, const struct config *c, const struct tokenizer *given, struct error *err)
+{
+    struct dataset *d = dataset_new(c);
+    enum status st = source_open(d, c, given, err);
     if (st == OK)
-        st = split_init(d, c, err);
+        st = d->n_domains ? domains_split(d, c, err) : split_init(d, c, err);
     setup_done();
     if (st != OK) {
         dataset_free(d);
@@ -104,7 +144,7 @@ enum status dataset_open_random(struct dataset **out, int64_t vocab, int64_t seq
     if (vocab < 1 || vocab > INT32_MAX)
         return error_set(err, BAD_INPUT, "a vocabulary of %lld random tokens; it must be 1 to %d", (long long)vocab,
                          INT32_MAX);
-    struct dataset *d = dataset_new(seq, segments, seed);
+    struct dataset *d = new_of(seq, segments, seed);
     d->random = true;
     d->vocab = vocab;
     d->entropy = log((double)vocab);
@@ -167,6 +207,8 @@ enum status dataset_sample(const struct dataset *d, enum split split, int64_t in
     enum status st = OK;
     if (samples == 0)
         return error_set(err, BAD_INPUT, "there is no validation data; set data.val_fraction or data.val_path");
+    if (d->n_domains)
+        return domains_sample(d, split, index, tokens, targets, segments, err);
     const int64_t epoch = index / samples;
     int64_t i = index % samples;
     if (split == SPLIT_TRAIN && !d->random)

@@ -45,7 +45,8 @@ static enum status add_shards(struct dataset *d, const char *key, const char *pa
     return st;
 }
 
-static enum status scan(struct dataset *d, const struct store *s, int64_t model_vocab, struct error *err)
+/* `given`: the model is there already, and has no room for more. */
+static enum status scan(struct dataset *d, const struct store *s, int64_t model_vocab, bool given, struct error *err)
 {
     const int64_t limit = model_vocab > 0 ? model_vocab : INT32_MAX;
     uint32_t max;
@@ -53,6 +54,9 @@ static enum status scan(struct dataset *d, const struct store *s, int64_t model_
     const enum status st = store_max(s, &max, &at, err);
     if (st != OK)
         return st;
+    if (max >= limit && given)
+        return error_set(err, BAD_INPUT, "'%s' holds token %u (at place %lld), and the model has a vocabulary of %lld: it was trained on "
+                         "other tokens", s->name, max, (long long)at, (long long)model_vocab);
     if (max >= limit)
         return error_set(err, BAD_INPUT,
                          "'%s' holds token %u (at place %lld), and model.vocab is %lld; tokens must be below "
@@ -63,7 +67,7 @@ static enum status scan(struct dataset *d, const struct store *s, int64_t model_
     return OK;
 }
 
-enum status source_bin(struct dataset *d, const struct config *c, struct error *err)
+enum status source_bin(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
 {
     if (c->data.samples == SAMPLES_LINES)
         return error_set(err, BAD_INPUT,
@@ -72,7 +76,7 @@ enum status source_bin(struct dataset *d, const struct config *c, struct error *
     if (st == OK && c->data.val_path[0])
         st = add_shards(d, "data.val_path", c->data.val_path, true, err);
     for (int i = 0; i < d->n_stores && st == OK; i++)
-        st = scan(d, &d->stores[i], c->model.vocab, err);
+        st = scan(d, &d->stores[i], c->model.vocab, given != NULL, err);
     d->entropy = NAN;
     return st == OK ? tokenizer_init(&d->tokenizer, TOKENIZER_NONE, NULL, (int32_t)d->vocab, err) : st;
 }

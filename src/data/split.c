@@ -62,7 +62,9 @@ static enum status too_short(const struct dataset *d, enum split split, const st
     const struct part *p = &d->parts[split];
     const char *name = p->n_ranges ? p->ranges[0].store->name : d->stores[0].name;
     const char *use = split == SPLIT_VAL ? "validation" : "training";
-    const char *advice = c->data.source == SOURCE_CORPUS ? "set a larger data.chars" : "give more data";
+    enum data_domain domain;
+    const bool is_corpus = d->name ? config_domain(d->name, &domain) : c->data.source == SOURCE_CORPUS;
+    const char *advice = is_corpus ? "set a larger data.chars" : "give more data";
     if (split == SPLIT_VAL && !c->data.val_path[0])
         advice = "set a larger data.val_fraction, or 0 for no validation";
     if (d->samples == SAMPLES_LINES)

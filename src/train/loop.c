@@ -35,6 +35,9 @@ struct loop {
     int unread;                         /* steps whose metrics the host has not read yet */
     struct step_metrics newest;         /* of those it has */
     double seconds, last_loss, val_loss;
+    double losses[DOMAINS_MAX];         /* of the domains, at the last evaluation */
+    struct forgetting forgetting;
+    bool unwritten;                     /* forgetting.json lacks rows */
     int64_t skipped, skipped_in_a_row, wait_ns;
     int runaway;                        /* steps in a row whose loss was far above guessing; RUNAWAY_STEPS: it was said */
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
@@ -54,7 +57,7 @@ static void tell_start(struct loop *l)
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
+        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }
@@ -70,14 +73,15 @@ static int64_t samples_per_step(const struct loop *l)
     return l->run.config.train.batch_size * l->run.config.train.accumulate;
 }
 
-static int64_t epoch_of(const struct loop *l, int64_t step) { return (step - 1) / l->run.steps_per_epoch + 1; }
-
 static double mean_loss(const struct window *w)
 {
     return w->sum.finite_steps ? w->sum.loss / (double)w->sum.finite_steps : NAN;
 }
 
-static bool is_log_step(const struct loop *l) { return l->step % l->run.config.log.every == 0; }
+static bool ends_stage(const struct loop *l) { return l->run.stage_steps && l->step % l->run.stage_steps == 0; }
+
+/* What is logged is of one stage. */
+static bool is_log_step(const struct loop *l) { return l->step % l->run.config.log.every == 0 || ends_stage(l); }
 
 /* A log between two regular ones, because the run ends here, does not begin a new window: a resume goes on in it. */
 static void log_step(struct loop *l)
@@ -87,8 +91,10 @@ static void log_step(struct loop *l)
         return;
     l->logged = l->step;
     const double rate = (double)w->steps / w->seconds, samples = rate * (double)samples_per_step(l);
+    const int stage = model_run_stage(&l->run, l->step);
     struct train_log log = {
-        .step = l->step, .epoch = epoch_of(l, l->step), .loss = mean_loss(w),
+        .step = l->step, .epoch = model_run_epoch(&l->run, l->step), .loss = mean_loss(w), .stage = stage,
+        .domain = dataset_name(dataset_domain(l->run.dataset, stage)),
         .lr = l->newest.lr, .grad_norm = l->newest.norm,
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
         .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
@@ -109,7 +115,7 @@ static void log_step(struct loop *l)
 static void end_epoch(struct loop *l)
 {
     const struct window *w = &l->since_epoch;
-    const struct train_epoch e = {.epoch = epoch_of(l, l->step), .loss = mean_loss(w),
+    const struct train_epoch e = {.epoch = model_run_epoch(&l->run, l->step), .loss = mean_loss(w),
                                   .seconds = w->seconds,
                                   .samples_per_s = (double)(w->steps * samples_per_step(l)) / w->seconds};
     l->since_epoch = (struct window){0};
@@ -129,23 +135,56 @@ static enum status evaluate(struct loop *l, struct error *err)
 {
     if (!l->run.eval || l->evaluated == l->step)
         return OK;
-    double loss;
-    const enum status st = model_run_evaluate(&l->run, l->options->stop, &loss, err);
+    const int stage = model_run_stage(&l->run, l->step);
+    const enum status st = model_run_evaluate(&l->run, l->options->stop, l->losses, err);
     if (st != OK || stopped(l))
         return st;
-    l->val_loss = loss;
+    l->val_loss = l->losses[stage];
     l->evaluated = l->step;
-    metrics_eval(l->metrics, l->step, l->val_loss);
-    if (l->watch->on_eval)
+    metrics_eval(l->metrics, l->step, l->run.dataset, stage, l->losses);
+    if (l->run.stage_steps && l->watch->on_domains)
+        l->watch->on_domains(l->watch->context, l->step, l->losses);
+    else if (!l->run.stage_steps && l->watch->on_eval)
         l->watch->on_eval(l->watch->context, l->step, l->val_loss);
     return OK;
+}
+
+/* What cannot be written in mid-run is written later; see save_or_warn. */
+static void write_forgetting(struct loop *l)
+{
+    struct error why;
+    l->unwritten = forgetting_write(&l->forgetting, &l->run.config, l->options->out, &why) != OK;
+    if (l->unwritten)
+        warn(l, why.text);
+}
+
+/* Before the first step, and where a stage has ended: the row of losses that is due, unless it is known from before a resume. */
+static enum status pass_border(struct loop *l, struct error *err)
+{
+    struct forgetting *f = &l->forgetting;
+    enum status st = OK;
+    if (!ends_stage(l))
+        return OK;
+    if (f->rows == l->step / l->run.stage_steps)
+        st = evaluate(l, err);
+    if (f->rows == l->step / l->run.stage_steps && st == OK && l->evaluated == l->step) {
+        forgetting_add(f, l->losses);
+        write_forgetting(l);
+    }
+    return st;
+}
+
+static void tell_stage(const struct loop *l)
+{
+    if (l->run.stage_steps && l->step < l->run.total_steps && !stopped(l) && l->watch->on_stage)
+        l->watch->on_stage(l->watch->context, model_run_stage(&l->run, l->step + 1));
 }
 
 static enum status save(struct loop *l, struct error *err)
 {
     if (l->saved == l->step)
         return OK;
-    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, &l->nodes};
+    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting, &l->nodes};
     const enum status st = state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err);
     if (st != OK)
         return st;
@@ -283,9 +322,11 @@ static enum status one_step(struct loop *l, struct error *err)
 static enum status run_steps(struct loop *l, struct error *err)
 {
     const struct config *c = &l->run.config;
-    while (l->step < l->run.total_steps && !stopped(l)) {
+    enum status st = pass_border(l, err);
+    tell_stage(l);
+    while (st == OK && l->step < l->run.total_steps && !stopped(l)) {
         const int64_t before = l->step;
-        enum status st = one_step(l, err);
+        st = one_step(l, err);
         if (st != OK || l->step == before)
             return st;
         if (is_log_step(l) || l->step == l->run.total_steps)
@@ -294,10 +335,14 @@ static enum status run_steps(struct loop *l, struct error *err)
             end_epoch(l);
         if (due(l, c->eval.every) && (st = evaluate(l, err)) != OK)
             return st;
+        if ((st = pass_border(l, err)) != OK)
+            return st;
+        if (ends_stage(l))
+            tell_stage(l);
         if (due(l, c->checkpoint.every))
             save_or_warn(l);
     }
-    return OK;
+    return st;
 }
 
 /* ---- a whole run ---- */
@@ -327,6 +372,11 @@ static enum status open_folder(struct loop *l, struct error *err)
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
+    l->forgetting = carried.forgetting;
+    if (st == OK && !l->options->resume)
+        forgetting_init(&l->forgetting, &l->run);
+    if (st == OK && l->forgetting.rows)
+        write_forgetting(l);            /* rows that came after the checkpoint go */
     l->step = l->first_step;
     l->saved = l->options->resume ? l->first_step : -1;
     l->logged = l->evaluated = -1;
@@ -369,6 +419,8 @@ static enum status run_and_save(struct loop *l, struct error *err)
         log_step(l);
     if (st == OK && !stopped(l))
         st = evaluate(l, err);
+    if (st == OK && l->unwritten)
+        st = forgetting_write(&l->forgetting, &l->run.config, l->options->out, err);
     if (st == OK)
         return save(l, err);
     if (l->step > l->first_step)
@@ -381,7 +433,8 @@ static void fill_result(const struct loop *l, struct train_result *r)
     const double steps = (double)(l->step - l->first_step), rate = l->seconds > 0 ? steps / l->seconds : 0;
     *r = (struct train_result){.steps = l->step, .loss = l->last_loss, .val_loss = l->val_loss,
                                .samples_per_s = rate * (double)samples_per_step(l),
-                               .interrupted = l->step < l->run.total_steps, .gpu = l->gpu};
+                               .gpu = l->gpu, .forgetting = l->forgetting};
+    r->interrupted = l->step < l->run.total_steps || (l->forgetting.n && l->forgetting.rows <= l->forgetting.n);
     r->gpu.address = NULL;              /* the backend's, which goes */
     r->tokens_per_s = r->samples_per_s * (double)l->run.config.model.seq;
     memcpy(r->checkpoint, l->checkpoint, sizeof r->checkpoint);

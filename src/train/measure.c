@@ -121,13 +121,13 @@ static enum status run_all(const struct session *s, struct error *err)
 static enum status time_evaluation(struct measured *m, const volatile sig_atomic_t *stop, struct error *err)
 {
     const struct interval every = m->run->config.eval.every;
-    double us[3], loss;
+    double us[3], losses[DOMAINS_MAX];
     int n = 0;
     if (!m->run->eval || !every.n)
         return OK;
     for (double total = 0; n < 3 && total < 2e6; total += us[n++]) {
         const int64_t start = clock_ns();
-        const enum status st = model_run_evaluate(m->run, stop, &loss, err);
+        const enum status st = model_run_evaluate(m->run, stop, losses, err);
         if (st != OK || (stop && *stop))
             return st;
         us[n] = (double)(clock_ns() - start) / 1e3;

@@ -70,12 +70,16 @@ void metrics_log(struct metrics *m, const struct train_log *l)
                             json_number(l->samples_per_s), "tokens_per_s", json_number(l->tokens_per_s), "data_wait_share",
                             json_number(l->data_wait_share), "seconds", json_number(l->seconds), "skipped",
                             (json_int_t)l->skipped);
+    if (line && l->domain)
+        json_object_set_new(line, "domain", json_text(l->domain));
     if (line && l->has_gpu)
         json_object_update_new(line, gpu_object(&l->gpu));
     lines_write(&m->lines, line);
     if (!m->board)
         return;
     tensorboard_scalar(m->board, "train/loss", l->step, l->loss);
+    if (l->domain)
+        tensorboard_scalar(m->board, "train/stage", l->step, l->stage + 1);
     tensorboard_scalar(m->board, "train/lr", l->step, l->lr);
     tensorboard_scalar(m->board, "train/grad_norm", l->step, l->grad_norm);
     tensorboard_scalar(m->board, "speed/seconds_per_step", l->step, 1 / l->steps_per_s);
@@ -88,14 +92,39 @@ void metrics_log(struct metrics *m, const struct train_log *l)
             tensorboard_scalar(m->board, gpu_fields[i].curve, l->step, gpu_field(&l->gpu, i));
 }
 
-void metrics_eval(struct metrics *m, int64_t step, double val_loss)
+/* {"prose": 2.1, "code": 3.4}; NULL: no memory. */
+static json_t *losses_json(const struct dataset *d, const double *losses)
 {
+    json_t *j = json_object();
+    for (int i = 0; j && i < dataset_domains(d); i++) {
+        if (json_object_set_new(j, dataset_name(dataset_domain(d, i)), json_number(losses[i])) == 0)
+            continue;
+        json_decref(j);
+        j = NULL;
+    }
+    return j;
+}
+
+void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses)
+{
+    const char *name = dataset_name(dataset_domain(d, stage));
+    char curve[CONFIG_PATH_MAX + 32];
     if (step == m->evaluated)
         return;
     m->evaluated = step;
-    lines_write(&m->lines, json_pack("{s:I, s:o}", "step", (json_int_t)step, "val_loss", json_number(val_loss)));
+    json_t *line = json_pack("{s:I, s:o}", "step", (json_int_t)step, "val_loss", json_number(losses[stage]));
+    if (line && name && (json_object_set_new(line, "domain", json_text(name)) ||
+                         json_object_set_new(line, "val_losses", losses_json(d, losses)))) {
+        json_decref(line);
+        line = NULL;
+    }
+    lines_write(&m->lines, line);
     if (m->board)
-        tensorboard_scalar(m->board, "validation/loss", step, val_loss);
+        tensorboard_scalar(m->board, "validation/loss", step, losses[stage]);
+    for (int i = 0; m->board && name && i < dataset_domains(d); i++) {
+        snprintf(curve, sizeof curve, "validation/loss of %s", dataset_name(dataset_domain(d, i)));
+        tensorboard_scalar(m->board, curve, step, losses[i]);
+    }
 }
 
 enum status metrics_close(struct metrics *m, struct error *err)

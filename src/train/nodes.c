@@ -190,6 +190,10 @@ static json_t *line_of(struct model_run *r, const struct node_sums *s, const str
     json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "step", (json_int_t)log->step, "steps", (json_int_t)s->steps,
                              "norm_mean", reals(mean, s->n), "norm_max", reals(s->most, s->n), "selected", counts(s->selected, s->n),
                              "n", counts(n, s->n));
+    if (line && log->domain && json_object_set_new(line, "domain", json_text(log->domain))) {
+        json_decref(line);
+        line = NULL;
+    }
     free(mean);
     free(n);
     free(updates);

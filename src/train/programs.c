@@ -148,7 +148,7 @@ enum status train_print_program(const struct config *c, FILE *to, struct error *
     struct config known = *c;
     struct dataset *d = NULL;
     struct program *p = NULL;
-    struct step_counts steps = {.total = c->train.steps};
+    struct step_counts steps = {.total = c->train.steps * config_stages(c)};
     int places[PASSES_MAX] = {0};
     enum status st = OK;
     if (!c->model.vocab || c->train.epochs)

@@ -31,7 +31,7 @@ static enum status open_train(struct model_run *r, program_change_fn *change, vo
 static enum status open_eval(struct model_run *r, struct error *err)
 {
     struct program *p;
-    if (!r->config.eval.every.n || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
+    if ((!r->config.eval.every.n && !r->stage_steps) || !r->config.eval.batches || !dataset_samples(r->dataset, SPLIT_VAL))
         return OK;
     enum status st = evaluation_program(&p, &r->config, err);
     if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
@@ -65,9 +65,24 @@ static enum status count_steps(struct model_run *r, struct error *err)
     const enum status st = train_count_steps(&n, &r->config.train, dataset_samples(r->dataset, SPLIT_TRAIN), err);
     if (st == OK) {
         r->steps_per_epoch = n.per_epoch;
-        r->total_steps = n.total;
+        r->total_steps = n.total * config_stages(&r->config);
+        r->stage_steps = r->config.data.domains.n ? n.total : 0;
     }
     return st;
+}
+
+int model_run_stage(const struct model_run *r, int64_t step)
+{
+    const int64_t last = dataset_domains(r->dataset) - 1, stage = r->stage_steps && step > 0 ? (step - 1) / r->stage_steps : 0;
+    return (int)(stage < last ? stage : last);
+}
+
+int64_t model_run_epoch(const struct model_run *r, int64_t step)
+{
+    const int stage = model_run_stage(r, step);
+    const int64_t per_step = r->config.train.batch_size * r->config.train.accumulate;
+    const int64_t samples = dataset_samples(dataset_domain(r->dataset, stage), SPLIT_TRAIN);
+    return (step - 1 - stage * r->stage_steps) / ((samples + per_step - 1) / per_step) + 1;
 }
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
@@ -117,7 +132,7 @@ void model_run_close(struct model_run *r)
     dataset_free(r->dataset);
 }
 
-static void upload(struct exec *e, const struct batch *b)
+void batch_upload(struct exec *e, const struct batch *b)
 {
     const struct program *p = exec_program(e);
     exec_write(e, p->tokens, b->tokens);
@@ -162,7 +177,7 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
         }
         const enum phase last = i + 1 == n ? PHASE_OPTIMIZE : PHASE_BACKWARD;
         recorder_loaded(r->recorder, b);
-        upload(r->train, b);
+        batch_upload(r->train, b);
         recorder_uploaded(r->recorder);
         exec_run(r->train, PHASE_DATA, last);
         recorder_ran(r->recorder, PHASE_DATA, last);
@@ -178,7 +193,7 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         const struct batch *b = loader_next(loader, err);
         if (!b)
             return err->status;
-        upload(r->train, b);
+        batch_upload(r->train, b);
         exec_run(r->train, PHASE_DATA, PHASE_BACKWARD);
     }
     return exec_status(r->train, err);
@@ -217,35 +232,4 @@ float model_run_host(struct model_run *r, const char *name)
     struct step_metrics last;
     model_run_metrics(r, &last, 1);
     return !strcmp(name, "host.loss") ? last.loss : !strcmp(name, "host.norm") ? last.norm : last.lr;
-}
-
-enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err)
-{
-    const int64_t size = r->config.eval.batch_size, samples = dataset_samples(r->dataset, SPLIT_VAL);
-    int64_t batches = (samples + size - 1) / size;
-    if (batches > r->config.eval.batches)
-        batches = r->config.eval.batches;
-    const struct program *p = exec_program(r->eval);
-    struct loader *l;
-    enum status st = loader_new(&l, r->dataset, SPLIT_VAL, size, 0, 0, 1, err);
-    if (st != OK)
-        return st;
-    double sum = 0, count = 0;
-    exec_run(r->eval, PHASE_SETUP, PHASE_SETUP);        /* parameters may have been written since, and it reads copies of them */
-    for (int64_t i = 0; i < batches && st == OK && !(stop && *stop); i++) {
-        const struct batch *b = loader_next(l, err);
-        if (!b) {
-            st = err->status;
-            break;
-        }
-        upload(r->eval, b);
-        exec_run(r->eval, PHASE_DATA, PHASE_FORWARD);
-        const double n = exec_scalar(r->eval, p->count);
-        sum += exec_scalar(r->eval, p->loss) * n;
-        count += n;
-        st = exec_status(r->eval, err);
-    }
-    loader_free(l);
-    *loss = sum / (count > 0 ? count : 1);
-    return st;
 }

@@ -47,8 +47,21 @@ static enum status same_config(const struct config *was, const struct config *no
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].was != keys[i].now)
             return refuse(ck, &keys[i], err);
+    const struct kept steps = INT(train, steps);            /* may change, but for where one stage ends and the next begins */
+    if (now->data.domains.n && steps.was != steps.now)
+        return refuse(ck, &steps, err);
     const struct kept dropout = REAL(model, dropout);       /* may change, but only a run that drops keeps a tick */
     return (dropout.was > 0) == (dropout.now > 0) ? OK : refuse(ck, &dropout, err);
+}
+
+static enum status same_domains(const struct config *was, const struct config *now, const struct checkpoint *ck, struct error *err)
+{
+    struct config_difference d;
+    for (int at = 0; config_differ(&d, was, now, &at);)
+        if (!strcmp(d.key, "data.domains"))
+            return error_set(err, BAD_INPUT, "cannot resume '%s': data.domains was %.200s and is now %.200s; keep it, or start a new "
+                             "run with another --out", ck->path, d.a, d.b);
+    return OK;
 }
 
 /* A tree, and how its nodes are selected. */
@@ -66,6 +79,15 @@ static enum status same_tree(const struct config *was, const struct config *now,
 /* The files may have moved, but they must hold what they held. */
 static enum status same_data(const struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
+    const struct dataset *all = r->dataset;
+    for (int i = 0; r->stage_steps && i < dataset_domains(all); i++) {
+        const struct dataset *d = dataset_domain(all, i);
+        const json_t *of = json_array_get(json_object_get(ck->manifest, "domain_samples"), (size_t)i);
+        if (json_integer_value(of) != dataset_samples(d, SPLIT_TRAIN))
+            return error_set(err, BAD_INPUT, "cannot resume '%s': '%s' had %lld training samples and has %lld now; bring it back, or "
+                             "start a new run with another --out", ck->path, dataset_name(d), (long long)json_integer_value(of),
+                             (long long)dataset_samples(d, SPLIT_TRAIN));
+    }
     const long long was = json_integer_value(json_object_get(ck->manifest, "train_samples")),
                     now = dataset_samples(r->dataset, SPLIT_TRAIN);
     if (was != now)
@@ -86,7 +108,9 @@ enum status same_run(const struct model_run *r, const struct checkpoint *ck, str
     struct config was;
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", ck->path);
-    enum status st = config_parse_saved(&was, ck->path, text, strlen(text), err);
+    enum status st = config_parse_saved(&was, ck->path, text, strlen(text), NULL, 0, err);
+    if (st == OK)
+        st = same_domains(&was, &r->config, ck, err);
     if (st == OK)
         st = same_tree(&was, &r->config, ck, err);
     if (st == OK)

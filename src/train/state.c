@@ -98,7 +98,9 @@ static json_t *carried_json(const struct carried *c)
 {
     json_t *j = json_pack("{s:o, s:o, s:I}", "since_log", sum_json(&c->since_log), "since_epoch", sum_json(&c->since_epoch), "skipped",
                           (json_int_t)c->skipped);
-    if (j && c->nodes && c->nodes->n && json_object_set_new(j, "nodes", node_sums_json(c->nodes))) {
+    const bool added = j && (!c->forgetting.n || json_object_set_new(j, "forgetting", forgetting_rows(&c->forgetting)) == 0) &&
+                       (!c->nodes || !c->nodes->n || json_object_set_new(j, "nodes", node_sums_json(c->nodes)) == 0);
+    if (!added) {
         json_decref(j);
         j = NULL;
     }
@@ -112,21 +114,40 @@ static struct loss_sum sum_of(const json_t *j)
                              json_integer_value(json_object_get(j, "finite_steps"))};
 }
 
-static struct carried carried_of(const json_t *manifest, struct node_sums *nodes)
+static enum status carried_of(struct carried *c, const struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
-    const json_t *j = json_object_get(manifest, "carried");
-    if (nodes)
-        node_sums_restore(nodes, json_object_get(j, "nodes"));
-    return (struct carried){sum_of(json_object_get(j, "since_log")), sum_of(json_object_get(j, "since_epoch")),
-                            json_integer_value(json_object_get(j, "skipped")), nodes};
+    const json_t *j = json_object_get(ck->manifest, "carried");
+    *c = (struct carried){.since_log = sum_of(json_object_get(j, "since_log")),
+                          .since_epoch = sum_of(json_object_get(j, "since_epoch")),
+                          .skipped = json_integer_value(json_object_get(j, "skipped")), .nodes = c->nodes};
+    if (c->nodes)
+        node_sums_restore(c->nodes, json_object_get(j, "nodes"));
+    forgetting_init(&c->forgetting, r);
+    return c->forgetting.n ? forgetting_restore(&c->forgetting, json_object_get(j, "forgetting"), ck->step, ck->path, err) : OK;
+}
+
+json_t *domain_samples_json(const struct dataset *d)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < dataset_domains(d); i++)
+        if (json_array_append_new(list, json_integer(dataset_samples(dataset_domain(d, i), SPLIT_TRAIN)))) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
 }
 
 /* What a manifest holds beyond the tensors; NULL: no memory. */
 static json_t *extra_json(const struct model_run *r, const struct carried *carried)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", json_text(r->config.name), "config", config_json(&r->config), "tokenizer",
+    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:I}", "name", json_text(r->config.name), "config", config_json(&r->config), "tokenizer",
                      tokenizer_json(dataset_tokenizer(r->dataset)), "carried", carried_json(carried), "train_samples",
                      (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN));
+    if (j && r->stage_steps && json_object_set_new(j, "domain_samples", domain_samples_json(r->dataset))) {
+        json_decref(j);
+        j = NULL;
+    }
+    return j;
 }
 
 enum status state_save(struct model_run *r, const char *out, int64_t step, const struct carried *carried,
@@ -233,7 +254,7 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
     if (st == OK)
         *step = ck.step;
     if (st == OK)
-        *carried = carried_of(ck.manifest, carried->nodes);
+        st = carried_of(carried, r, &ck, err);
     checkpoint_release(&ck);
     return st;
 }

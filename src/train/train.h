@@ -16,11 +16,28 @@
 #include "passes/optimize.h"
 #include "trace/trace.h"
 
+/* What a run over data.domains knew of each of them, and when: mean losses in nats per token on their validation parts. */
+enum { DOMAINS_MAX = CONFIG_LIST_MAX };
+struct forgetting {
+    int n;                              /* domains; 0: the run has none */
+    int rows;                           /* known: one before the first step, then one per stage that has ended */
+    int64_t steps_each;
+    double entropy[DOMAINS_MAX];        /* the best possible loss; NAN if unknown */
+    double loss[DOMAINS_MAX + 1][DOMAINS_MAX];
+};
+/* How much worse a domain is after the last stage that has ended than after its own: in nats, or as a perplexity in percent. NAN where
+ * no stage came after it. */
+double forgetting_nats(const struct forgetting *f, int domain);
+double forgetting_percent(const struct forgetting *f, int domain);
+/* The mean over the domains of what later stages won for them, in nats: below 0 they were forgotten. */
+double forgetting_transfer(const struct forgetting *f);
+
 struct train_info {                     /* known before the first step */
     const char *data, *device;
     const char *device_name;            /* "NVIDIA H200"; NULL: the machine's CPU */
     int64_t parameters, total_steps, first_step, steps_per_epoch, tokens_per_step;
-    double entropy;                     /* the best possible loss; NAN if unknown */
+    double entropy;                     /* the best possible loss; NAN if unknown, or of several domains */
+    const struct forgetting *domains;   /* their number, steps and entropies */
     int threads;
     struct exec_memory memory;
     const char *passes;                 /* what they changed, as train_passes_text says it */
@@ -28,6 +45,8 @@ struct train_info {                     /* known before the first step */
 
 struct train_log {
     int64_t step, epoch;
+    int stage;                          /* of data.domains, from 0 */
+    const char *domain;                 /* NULL: the run has none */
     double loss;                        /* mean since the last log */
     double lr, grad_norm;
     double steps_per_s, steps_per_s_overall, samples_per_s, tokens_per_s;
@@ -55,6 +74,9 @@ struct train_observer {
     void (*on_epoch)(void *context, const struct train_epoch *epoch);
     void (*on_checkpoint)(void *context, int64_t step, const char *path);
     void (*on_warning)(void *context, const char *text);
+    /* Of a run over data.domains: a stage begins or goes on; and instead of on_eval, the losses of all domains. */
+    void (*on_stage)(void *context, int stage);
+    void (*on_domains)(void *context, int64_t step, const double *losses);
 };
 
 struct train_options {
@@ -70,12 +92,20 @@ struct train_result {
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
     struct gpu_watch gpu;               /* as it was at the logs */
+    struct forgetting forgetting;       /* as far as it went; OUT/forgetting.json has the same */
     bool interrupted;
     char checkpoint[CONFIG_PATH_MAX];   /* empty when there is none: interrupted before the first step could begin */
 };
 
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err);
+
+/* The same to its end with another seed, quietly, for who makes several runs of one config: what there is of it in the folder already is
+ * continued. Refused where the folder holds a run of another config. `progress` (may be NULL) is told after every step; *stop set:
+ * saves and returns with result->interrupted. */
+enum status train_quietly(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int64_t step, int64_t total), void *context,
+                          struct train_result *result, struct error *err);
 
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
@@ -120,6 +150,36 @@ struct generate_options {
  * `emit`. A piece may hold any bytes. */
 enum status generate_run(const char *checkpoint, const struct generate_options *options,
                          void (*emit)(void *context, const char *text, size_t length), void *context, struct error *err);
+
+struct eval_options {
+    const char *const *sets;            /* "data.domain=code": other data, or how to run */
+    int n_sets;
+    const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
+    bool train;                         /* the training part of the data, not the validation part */
+    int64_t batches;                    /* at most so many of each domain; 0: all */
+    const volatile sig_atomic_t *stop;
+    void (*progress)(void *context, int64_t done, int64_t total);       /* in batches; may be NULL */
+    void *context;
+};
+
+/* Of some data: a domain, or all. */
+struct eval_loss {
+    const char *name;                   /* of the domain; NULL: all */
+    double loss, entropy;               /* mean and best possible, nats per token; entropy NAN: not known */
+    double tokens, bytes;               /* bytes 0: tokens are no text */
+};
+struct eval_result {
+    char checkpoint[CONFIG_PATH_MAX];
+    int64_t step;                       /* of the checkpoint */
+    char data[CONFIG_PATH_MAX + 256];   /* in words */
+    struct eval_loss all, domains[DOMAINS_MAX];
+    int n;                              /* domains; 0: the data has none */
+    struct config_names names;          /* that names above point into */
+    bool interrupted;                   /* not all of it was looked at */
+};
+
+/* The loss of a model on its data, or on other data that its tokenizer can read. Samples count once each. */
+enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err);
 
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */

@@ -15,6 +15,7 @@ struct model_run {
     struct dataset *dataset;
     struct exec *train, *eval;      /* eval may be NULL: no validation */
     int64_t total_steps, steps_per_epoch;
+    int64_t stage_steps;            /* of each of data.domains; 0: there are no stages */
     struct recorder *recorder;      /* NULL: steps are not recorded */
     int places[PASSES_MAX];         /* what the passes changed in the training program */
 };
@@ -28,6 +29,12 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
 enum status model_run_load_init(struct model_run *r, struct error *err);
 void model_run_close(struct model_run *r);
 
+/* The stage, and so the domain, that step `step` (counted from 1) belongs to; 0 for the moment before the first. Without stages: 0. */
+int model_run_stage(const struct model_run *r, int64_t step);
+int64_t model_run_epoch(const struct model_run *r, int64_t step);      /* from 1, of the data of its stage */
+
+/* Copies a batch into the inputs of a program. */
+void batch_upload(struct exec *e, const struct batch *b);
 /* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader.
  * When *stop (NULL: never) is set on the way, or a batch fails, the batches of this step are undone as if it had not
  * begun; *whole says whether the step was made. */
@@ -45,8 +52,28 @@ int model_run_kept(const struct model_run *r);
 void model_run_metrics(struct model_run *r, struct step_metrics *out, int n);
 float model_run_host(struct model_run *r, const char *name);       /* of the last step: "host.loss", "host.norm", "host.lr" */
 
-/* Mean loss over config.eval.batches batches of the validation data, or fewer when *stop is set on the way. */
-enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *loss, struct error *err);
+/* Mean loss over config.eval.batches batches of the validation data of every domain, (dataset_domains) of them; not all are known
+ * when *stop is set on the way. */
+enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *losses, struct error *err);
+
+/* The same of any forward program with a loss, and any data: `batches` batches from the first one on. */
+struct evaluation {
+    enum split split;
+    int64_t batch_size, batches;
+    bool once;                      /* samples that a last batch repeats to be full do not count */
+    const struct tokenizer *bytes;  /* counts the bytes of the targets; NULL: does not */
+    int workers;
+    const volatile sig_atomic_t *stop;
+    void (*progress)(void *context, int64_t batches);
+    void *context;
+};
+struct evaluated {
+    double loss, tokens;            /* mean over so many; none: 0 */
+    double bytes;                   /* of text that the tokens are; 0: not counted */
+};
+enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
+                             struct error *err);
+int64_t evaluation_batches(const struct dataset *d, enum split split, int64_t batch_size, int64_t most);    /* of all samples */
 
 /* The forward program after the passes that the configuration asks for; the vocabulary is known. `places` may be NULL. */
 enum status forward_program(struct program **out, const struct config *c, struct model_options options, int *places,
@@ -77,8 +104,17 @@ struct loss_sum {
 struct carried {
     struct loss_sum since_log, since_epoch;
     int64_t skipped;
+    struct forgetting forgetting;
     struct node_sums *nodes;        /* of the loop, filled where a run goes on */
 };
+
+/* The losses of the domains so far (forgetting.c). No domains where the run has no stages. */
+void forgetting_init(struct forgetting *f, const struct model_run *r);
+void forgetting_add(struct forgetting *f, const double *losses);                        /* a row */
+enum status forgetting_write(const struct forgetting *f, const struct config *c, const char *out, struct error *err);
+json_t *forgetting_rows(const struct forgetting *f);                                    /* NULL: no memory */
+/* The rows of a manifest at `where`, which must be those of a run after `step`. */
+enum status forgetting_restore(struct forgetting *f, const json_t *rows, int64_t step, const char *where, struct error *err);
 
 /* Checkpoints of a run: every value that persists, what is carried, the config, the tokenizer and the size of the data. Both
  * return the checkpoint's folder in `path`. */
@@ -87,11 +123,27 @@ enum status state_save(struct model_run *r, const char *out, int64_t step, const
 enum status state_resume(struct model_run *r, const char *out, int64_t *step, struct carried *carried,
                          char path[CONFIG_PATH_MAX], struct error *err);
 json_t *tokenizer_json(const struct tokenizer *t);
+json_t *domain_samples_json(const struct dataset *d);       /* training samples of each domain; NULL: no memory */
 /* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
 enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err);
 /* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err);
+
+/* A model from a checkpoint, or from the newest of a run. The struct is zeroed before, and released also after a failure. `sets` change
+ * the config that it was trained with; device NULL: as that says. */
+struct trained {
+    struct checkpoint checkpoint;
+    struct config config;
+    struct tokenizer tokenizer;
+    struct backend *backend;
+    struct exec *exec;              /* of a forward program, once one is built */
+};
+enum status trained_load(struct trained *t, const char *checkpoint, const char *const *sets, int n_sets, const char *device,
+                         struct error *err);
+enum status trained_build(struct trained *t, struct program *p, struct error *err);     /* takes the program over, in any case */
+enum status trained_refuse(const struct trained *t, enum status st, struct error *err);    /* adds what is free, where that lacked */
+void trained_release(struct trained *t);
 
 /* A file of one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed; `early`: also what was
  * logged at it. *evaluated: the last step of a line with a val_loss, -1: none. */
@@ -138,7 +190,8 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
                          struct error *err);
 struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
-void metrics_eval(struct metrics *m, int64_t step, double val_loss);
+/* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
+void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
 
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */

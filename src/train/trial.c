@@ -167,9 +167,11 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
 
 enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct error *err)
 {
+    double losses[DOMAINS_MAX] = {NAN};
     *has_data = t->run.eval;
-    *loss = NAN;
-    return *has_data ? model_run_evaluate(&t->run, NULL, loss, err) : OK;
+    const enum status st = *has_data ? model_run_evaluate(&t->run, NULL, losses, err) : OK;
+    *loss = losses[0];                  /* trials do not go beyond the first stage */
+    return st;
 }
 
 uint64_t trial_fingerprint(struct trial *t)

@@ -93,6 +93,20 @@ refused 2 "hone: --device is 'tpu'; choose cpu or cuda" generate whole --device 
 ok generate whole --prompt "a" --tokens 20 --temperature 0 --device cpu
 same "what the CPU writes" out one
 ok generate cpu --prompt "a" --tokens 20 --temperature 0 --device cuda
+ok eval whole --json
+loss=$(sed -n 's/^  "loss": \(.*\),$/\1/p' out)
+ok eval whole --json
+json out "j['loss'] == $loss"
+ok eval whole --device cpu --json
+json out "abs(j['loss'] - $loss) < 1e-4 * $loss and j['tokens'] == 1984"
+nowhere "$why" eval whole
+
+# Stages of domains: what is set back and goes on ends as it did.
+ok train tiny.yaml --out stages --set device=cuda --set data.domains=prose,code --set checkpoint.keep=9
+cp -r stages resumed && rm -r resumed/checkpoints/step-000000[34]0
+ok train tiny.yaml --out resumed --set device=cuda --set data.domains=prose,code --set checkpoint.keep=9 --resume
+same_checkpoint stages resumed 40
+same "forgetting.json" resumed/forgetting.json stages/forgetting.json
 ok bench tiny.yaml --device cuda --seconds 0.5 --json
 json out 'all(r["device"] == "cuda" and len(r["device_name"]) > 3 and r["ms_per_step"] > 0 and r["steps"] >= 5 and r["mfu_percent"] < 110
     for r in j["results"])'

@@ -339,14 +339,53 @@ static void test_refuses_lists(void **state)
         {"model: {arch: k1, tree: '3'}", NULL, "'t.yaml' line 1: model.tree is the text \"3\"; write a list of whole numbers, without quotes"},
         {"model: {arch: k1, tree: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}", NULL,
          "'t.yaml' line 1: model.tree holds more than 16 whole numbers"},
-        {GPT "data: {domains: [prose, cod]}", NULL,
-         "'t.yaml' line 2: data.domains holds 'cod'; choose prose, code or formulas; did you mean 'code'?"},
-        {GPT "data: {domains: {a: b}}", NULL,
-         "'t.yaml' line 2: data.domains is a section; a list of prose, code or formulas is wanted"},
         {GPT, "model.tree=3,,3", "--set model.tree=3,,3: model.tree holds ''; a list of whole numbers is wanted"},
         {GPT, "model.tree=[3, 0x3]", "--set model.tree=[3, 0x3]: model.tree holds '0x3'; a list of whole numbers is wanted"},
         {GPT, "model.tree=", "--set model.tree=: model.tree has no value; a list of whole numbers is wanted"},
-        {GPT, "data.domains=prose;code", "--set data.domains=prose;code: data.domains holds 'prose;code'; choose prose, code or formulas"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
+static void test_refuses_domains(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {GPT "data:\n  domains:\n  - prose\n  - cod\n", NULL, "'t.yaml' line 5: data.domains holds 'cod', and there is no such "
+         "file; choose prose, code, formulas or a text file; did you mean 'code'?"},
+        {GPT "data: {domains: [prose, /nowhere/x.txt]}", NULL, "'t.yaml' line 2: data.domains holds '/nowhere/x.txt', and there is no "
+         "such file; choose prose, code, formulas or a text file"},
+        {GPT, "data.domains=prose;code", "--set data.domains=prose;code: data.domains holds 'prose;code', and there is no such file; "
+         "choose prose, code, formulas or a text file"},
+        {GPT, "data.domains=prose,,code", "--set data.domains=prose,,code: data.domains holds '', and there is no such file; choose "
+         "prose, code, formulas or a text file"},
+        {GPT "data: {domains: {a: b}}", NULL,
+         "'t.yaml' line 2: data.domains is a section; a list of prose, code, formulas or text files is wanted"},
+        {GPT "data: {domains: [code, prose, code]}", NULL, "'t.yaml' line 2: data.domains holds 'code' twice; name each once"},
+        {GPT "data: {domains: []}", NULL, "'t.yaml' line 2: data.domains is empty; a list of prose, code, formulas or text files is "
+         "wanted, or no domains at all"},
+        {GPT, "data.domains=[ ]", "--set data.domains=[ ]: data.domains is empty; a list of prose, code, formulas or text files is "
+         "wanted, or no domains at all"},
+        {GPT, "data.domains=", "--set data.domains=: data.domains has no value; a list of prose, code, formulas or text files is wanted"},
+        {GPT "data: {domains: [\"a\\tb\"]}", NULL, "'t.yaml' line 2: data.domains holds 'a b', with a control character or a byte "
+         "that is not UTF-8 at position 2"},
+        {GPT "data:\n  domain: prose\n  domains: [code]\n", NULL,
+         "'t.yaml' line 4: data.domains and data.domain are both given, and either says what the data is; remove one"},
+        {GPT "data: {domains: [code], source: bin, path: x.bin}", NULL,
+         "'t.yaml' line 2: data.domains and data.source are both given, and either says what the data is; remove one"},
+        {GPT "data: {domains: [code], path: x}", NULL,
+         "'t.yaml' line 2: data.domains and data.path are both given, and either says what the data is; remove one"},
+        {GPT "data:\n  domains: [code]\n  val_fraction: 0\n", NULL, "'t.yaml' line 4: data.val_fraction is 0, and what is forgotten "
+         "of data.domains is measured on their validation parts; it must be above 0"},
+        {GPT "data: {domains: [code]}\ntrain: {epochs: 2}", NULL, "'t.yaml' line 3: train.epochs is 2, and each of data.domains is "
+         "learned for train.steps; remove epochs"},
+        {GPT "data: {domains: [code]}\neval: {every: 1 epoch}", NULL, "'t.yaml' line 3: eval.every is in epochs, and every one of "
+         "data.domains has epochs of its own; give steps"},
+        {GPT "data: {domains: [code]}\ncheckpoint: {every: 1 epoch}", NULL, "'t.yaml' line 3: checkpoint.every is in epochs, and "
+         "every one of data.domains has epochs of its own; give steps"},
+        {GPT "data: {domains: [code, prose]}\ntrain: {steps: 2147483647}", NULL, "'t.yaml' line 3: train.steps is 2147483647 for each "
+         "of 2 data.domains; at most 2147483647 steps can be counted"},
+        {GPT "data: {domains: [code, prose]}\ntrain: {steps: 10, warmup: 21}", NULL, "'t.yaml' line 3: train.warmup is 21, and "
+         "training ends after a stage for each of data.domains with train.steps 10; it must be at most that"},
     };
     EXPECT_REFUSALS(table);
 }
@@ -461,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_refuses_contradictions),
         cmocka_unit_test(test_refuses_sets),
         cmocka_unit_test(test_refuses_lists),
+        cmocka_unit_test(test_refuses_domains),
         cmocka_unit_test(test_refuses_trees),
         cmocka_unit_test(test_set_blame),
         cmocka_unit_test(test_sizes_of_text),

@@ -1,0 +1,185 @@
+/* hone eval */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "train/train.h"
+
+static double bits_per_token(const struct eval_loss *l) { return l->loss / M_LN2; }
+static double bits_per_byte(const struct eval_loss *l) { return l->bytes > 0 ? l->loss * l->tokens / l->bytes / M_LN2 : NAN; }
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *loss_json(const struct eval_loss *l)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "loss", number(l->loss), "perplexity", number(exp(l->loss)),
+                     "bits_per_token", number(bits_per_token(l)), "bits_per_byte", number(bits_per_byte(l)), "entropy",
+                     number(l->entropy), "above_entropy", number(l->loss - l->entropy), "tokens", (json_int_t)l->tokens, "bytes",
+                     l->bytes > 0 ? json_integer((json_int_t)l->bytes) : json_null());
+}
+
+static json_t *domains_json(const struct eval_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < r->n; i++) {
+        json_t *one = loss_json(&r->domains[i]);
+        if (one && json_object_set_new(one, "name", json_text(r->domains[i].name)) == 0 && json_array_append(list, one) == 0) {
+            json_decref(one);
+            continue;
+        }
+        json_decref(one);
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static enum status print_json(const struct eval_result *r, bool train, struct error *err)
+{
+    json_t *j = json_pack("{s:o, s:I, s:s, s:o, s:b, s:o}", "checkpoint", json_text(r->checkpoint), "step", (json_int_t)r->step,
+                          "split", train ? "train" : "validation", "data", json_text(r->data), "interrupted", r->interrupted,
+                          "domains", domains_json(r));
+    json_t *all = loss_json(&r->all);
+    const bool made = j && all && json_object_update(j, all) == 0;
+    json_decref(all);
+    if (!made) {
+        json_decref(j);
+        j = NULL;
+    }
+    return print_document(j, 9, err);
+}
+
+/* ---- text ---- */
+
+static void cell(const char *format, double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, format, x);
+    printf("  %11s", isfinite(x) ? text : "-");
+}
+
+static void print_row(const char *name, const struct eval_loss *l, int width)
+{
+    printf("%-*s", width, name);
+    cell("%.4f", l->loss);
+    cell("%.4f", l->loss - l->entropy);
+    cell("%.5g", exp(l->loss));
+    cell("%.4f", bits_per_token(l));
+    cell("%.4f", bits_per_byte(l));
+    cell("%.0f", l->tokens);
+    putchar('\n');
+}
+
+static void print_table(const struct eval_result *r)
+{
+    int width = 3;
+    for (int i = 0; i < r->n; i++) {
+        const int length = (int)strlen(shown(r->domains[i].name));
+        width = length > width ? length : width;
+    }
+    printf("%-*s  %11s  %11s  %11s  %11s  %11s  %11s\n", width, "", "loss", "above best", "perplexity", "bits/token", "bits/byte",
+           "tokens");
+    for (int i = 0; i < r->n; i++)
+        print_row(shown(r->domains[i].name), &r->domains[i], width);
+    if (r->n > 1)
+        print_row("all", &r->all, width);
+}
+
+static void print_one(const struct eval_loss *l)
+{
+    printf("loss        %.4f", l->loss);
+    if (isfinite(l->entropy))
+        printf(" (%.4f above the best possible, %.4f)", l->loss - l->entropy, l->entropy);
+    printf("\nperplexity  %.5g\nbits        %.4f per token", exp(l->loss), bits_per_token(l));
+    if (l->bytes > 0)
+        printf(", %.4f per byte", bits_per_byte(l));
+    printf("\ntokens      %.0f\n", l->tokens);
+}
+
+static void print_text(const struct eval_result *r, bool train)
+{
+    printf("checkpoint  %s, step %lld\n", shown(r->checkpoint), (long long)r->step);
+    printf("data        %s\n", shown(r->data));
+    printf("part        %s%s\n", train ? "training" : "validation", r->interrupted ? ", stopped before the end of it" : "");
+    if (r->n)
+        print_table(r);
+    else
+        print_one(&r->all);
+}
+
+/* ---- the command ---- */
+
+static void on_progress(void *context, int64_t done, int64_t total)
+{
+    struct progress *bar = context;
+    char text[64];
+    if (!bar->total)
+        progress_start(bar, 0, total);
+    snprintf(text, sizeof text, "batch %lld/%lld", (long long)done, (long long)total);
+    progress_show(bar, done, text);
+}
+
+static enum status read_split(const char *text, bool *train, struct error *err)
+{
+    *train = !strcmp(text, "train");
+    if (*train || !strcmp(text, "validation"))
+        return OK;
+    return error_set(err, BAD_INPUT, "--split is '%.64s'; choose train or validation", text);
+}
+
+static int eval(const char *checkpoint, const struct eval_options *o, bool json)
+{
+    struct eval_result *r = malloc(sizeof *r);
+    struct error err;
+    enum status st = r ? eval_run(checkpoint, o, r, &err) : error_no_memory(&err, "the result", sizeof *r);
+    progress_clear(o->context);
+    if (st == OK && json)
+        st = print_json(r, o->train, &err);
+    else if (st == OK)
+        print_text(r, o->train);
+    free(r);
+    return st == OK ? OK : report_error(&err);
+}
+
+int cmd_eval(int argc, char **argv)
+{
+    struct text_list sets = {0}, positional = {0};
+    struct progress bar = {0};
+    struct eval_options o = {.stop = &stop_requested, .progress = on_progress, .context = &bar};
+    const char *split = "validation";
+    int64_t batches = INT64_MIN;        /* not given */
+    bool json = false;
+    const struct option_def options[] = {
+        {"--set", "KEY=VALUE", OPTION_LIST, &sets, "other data (keys of data), or how to run (eval.batch_size, threads); may be repeated"},
+        {"--split", "PART", OPTION_TEXT, &split, "train or validation: which part of the data (default validation)"},
+        {"--batches", "N", OPTION_INT, &batches, "only the first N batches of the data, or of each domain (default all)"},
+        {"--device", "cpu|cuda", OPTION_TEXT, &o.device, "where to run (default: where it was trained)"},
+        {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
+        {0},
+    };
+    const struct usage usage = {
+        "eval", "CHECKPOINT", "Tells the loss of a model on its data, or on other data that its tokenizer can read. CHECKPOINT is the folder\n"
+        "of a run or of one of its checkpoints. A whole text file: data.val_fraction=0 and --split train.", options,
+        "  hone eval runs/quickstart\n  hone eval runs/quickstart --split train --batches 50 --json\n"
+        "  hone eval runs/quickstart --set data.domain=code\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n"
+        "  hone eval runs/mine --set data.source=text --set data.path=new.txt --set data.val_fraction=0 --split train\n", 1, 1};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    struct error err;
+    if (read_split(split, &o.train, &err) != OK)
+        return report_error(&err);
+    if (batches != INT64_MIN && batches < 1) {
+        error_set(&err, BAD_INPUT, "--batches must be at least 1");
+        return report_error(&err);
+    }
+    o.sets = sets.item;
+    o.n_sets = sets.n;
+    o.batches = batches == INT64_MIN ? 0 : batches;
+    install_stop_handler();
+    return eval(positional.item[0], &o, json);
+}

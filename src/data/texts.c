@@ -1,0 +1,223 @@
+/* Texts to tokens: from files or from the built-in corpus, by byte or by character, all with one vocabulary. By character that is
+ * the characters of all texts, or a vocabulary that is given, which must have them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/setup.h"
+#include "data/corpus.h"
+#include "data/data_int.h"
+#include "data/utf8.h"
+
+enum { CORPUS_SEED = 20260101 };
+enum { CHECKED_CHARS = 1 << 20 };          /* between two looks at whether to go on */
+
+/* ---- getting them ---- */
+
+enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err)
+{
+    const uint64_t most = (uint64_t)(c->max_chars > 0 ? c->max_chars : 0);
+    const uint64_t most_bytes = bytes ? most : most > UINT64_MAX / 4 ? 0 : most * 4;
+    struct map m;
+    enum status st = map_init(&m, path, err);
+    if (st != OK)
+        return st;
+    const size_t size = most_bytes && most_bytes < m.size ? (size_t)most_bytes : m.size;
+    *t = (struct text){.name = path, .size = size, .bytes = malloc(size ? size : 1)};
+    if (size == 0)
+        st = error_set(err, BAD_INPUT, "'%s' is empty; it should hold text", path);
+    else if (!t->bytes)
+        st = error_set(err, CANNOT, "out of memory: '%s' has %.1f MB; set data.max_chars", path, (double)size / 1e6);
+    else
+        st = map_read(&m, 0, t->bytes, size, err);
+    map_release(&m);
+    return st;
+}
+
+enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err)
+{
+    *t = (struct text){.name = "the built-in corpus", .is_corpus = true, .domain = domain};
+    if (c->chars <= 0)
+        return error_set(err, BAD_INPUT, "data.chars is %lld; the built-in corpus needs at least model.seq + 1", (long long)c->chars);
+    t->size = (size_t)(t->chars = c->chars);
+    t->bytes = corpus_generate(domain, CORPUS_SEED, t->size);
+    if (!t->bytes)
+        return error_set(err, CANNOT, "out of memory: data.chars %lld need %.1f MB; set it smaller", (long long)c->chars,
+                         (double)c->chars / 1e6);
+    return setup_check("the corpus", err);
+}
+
+/* ---- which characters there are ---- */
+
+/* Of the corpus: all that its grammar can print, so that a model fits a corpus of any length. */
+static void mark_alphabet(enum data_domain domain, int32_t *seen)
+{
+    bool used[128];
+    corpus_alphabet(domain, used);
+    for (int c = 0; c < 128; c++)
+        seen[c] |= used[c];
+}
+
+/* Counts the characters up to max_chars, cuts the text there and marks in seen[] which characters there are. */
+static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, struct error *err)
+{
+    size_t at = 0;
+    for (t->chars = 0; at < t->size && (max_chars <= 0 || t->chars < max_chars); t->chars++) {
+        uint32_t c;
+        if (t->chars % CHECKED_CHARS == 0 && setup_check("text", err) != OK)
+            return err->status;
+        const size_t step = utf8_decode(t->bytes + at, t->size - at, &c);
+        if (step == 0)
+            return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); set data.tokens: byte, or "
+                             "convert the file", t->name, at, (unsigned char)t->bytes[at]);
+        seen[c] = 1;
+        at += step;
+    }
+    t->size = at;
+    return OK;
+}
+
+static enum status mark(struct text *t, int64_t max_chars, int32_t *seen, struct error *err)
+{
+    if (!t->is_corpus)
+        return survey(t, max_chars, seen, err);
+    mark_alphabet(t->domain, seen);
+    return OK;
+}
+
+/* ---- the vocabulary ---- */
+
+/* Makes one of the characters that are marked. */
+static enum status collect(struct tokenizer *out, const int32_t *seen, struct error *err)
+{
+    uint32_t *points = xcalloc(UTF8_CODE_POINTS, sizeof *points);
+    int32_t n = 0;
+    for (uint32_t c = 0; c < UTF8_CODE_POINTS; c++)
+        if (seen[c])
+            points[n++] = c;
+    const enum status st = tokenizer_init(out, TOKENIZER_CHAR, points, n, err);
+    free(points);
+    return st;
+}
+
+static bool has(const struct tokenizer *v, uint32_t code_point, int32_t *from)
+{
+    while (*from < v->n && v->code_points[*from] < code_point)
+        ++*from;
+    return *from < v->n && v->code_points[*from] == code_point;
+}
+
+/* Refuses marks that the vocabulary does not have, by their names. */
+static enum status check_known(const struct text *t, const struct tokenizer *v, const int32_t *seen, struct error *err)
+{
+    enum { NAMED = 5 };
+    char names[NAMED * 24] = "", shown[5];
+    size_t used = 0;
+    int missing = 0;
+    int32_t from = 0;
+    for (uint32_t c = 0; c < UTF8_CODE_POINTS; c++) {
+        if (!seen[c] || has(v, c, &from) || ++missing > NAMED)
+            continue;
+        utf8_encode(c, shown);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s' (U+%04X)", used ? ", " : "", c < ' ' ? "?" : shown, c);
+    }
+    if (!missing)
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s' holds %d character%s that the vocabulary of %d does not have: %s%s; take them out, or train with them", t->name, missing,
+                     missing == 1 ? "" : "s", v->n, names, missing > NAMED ? ", ..." : "");
+}
+
+/* ---- stores ---- */
+
+static enum status convert(struct text *t, const int32_t *id_of, int64_t vocab, struct store *s, struct error *err)
+{
+    enum status st = store_init_memory(s, t->name, t->chars, vocab, err);
+    size_t at = 0;
+    for (int64_t i = 0; i < t->chars && st == OK; i++) {
+        uint32_t c = 0;
+        if (i % CHECKED_CHARS == 0)
+            st = setup_check("text", err);
+        at += utf8_decode(t->bytes + at, t->size - at, &c);
+        store_set(s, i, id_of[c]);
+    }
+    if (st != OK)
+        store_release(s);
+    return st;
+}
+
+/* A byte each, before and after: what is read is written over. */
+static void convert_in_place(struct text *t, const int32_t *id_of)
+{
+    for (size_t i = 0; i < t->size; i++)
+        t->bytes[i] = (char)id_of[(unsigned char)t->bytes[i]];
+}
+
+/* id_of NULL: bytes are ids. */
+static enum status add_store(struct text *t, const int32_t *id_of, const struct tokenizer *v, struct error *err)
+{
+    struct store s;
+    enum status st = OK;
+    if (id_of && ((size_t)t->chars != t->size || v->n > 256))
+        st = convert(t, id_of, v->n, &s, err);
+    else {
+        if (id_of)
+            convert_in_place(t, id_of);
+        s = (struct store){.name = xstrdup(t->name), .memory = t->bytes, .width = 1, .count = (int64_t)t->size};
+        t->bytes = NULL;            /* handed over */
+    }
+    if (st != OK)
+        return st;
+    s.val = t->val;
+    *dataset_add_store(t->to) = s;
+    return OK;
+}
+
+/* A dataset that has a text already has the vocabulary already. */
+static enum status give_vocabulary(struct dataset *d, const struct tokenizer *v, struct error *err)
+{
+    d->vocab = v->n;
+    return d->tokenizer.n ? OK : tokenizer_init(&d->tokenizer, v->kind, v->code_points, v->n, err);
+}
+
+static enum status by_char(struct text *texts, int n, const struct config_data *c, struct tokenizer *v, struct error *err)
+{
+    int32_t *id_of = xcalloc(UTF8_CODE_POINTS, sizeof *id_of);      /* marks at first */
+    enum status st = OK;
+    for (int i = 0; i < n && st == OK; i++) {
+        st = mark(&texts[i], c->max_chars, id_of, err);
+        if (st == OK && v->n)           /* those of the texts before are known */
+            st = check_known(&texts[i], v, id_of, err);
+    }
+    if (st == OK && !v->n)
+        st = collect(v, id_of, err);
+    for (int32_t i = 0; i < v->n && st == OK; i++)
+        id_of[v->code_points[i]] = i;
+    for (int i = 0; i < n && st == OK; i++)
+        st = add_store(&texts[i], id_of, v, err);
+    free(id_of);
+    return st;
+}
+
+enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given, struct error *err)
+{
+    struct tokenizer v = {.kind = TOKENIZER_NONE};
+    const bool bytes = text_is_bytes(c, given);
+    enum status st = OK;
+    if (given || bytes)
+        st = tokenizer_init(&v, bytes ? TOKENIZER_BYTE : TOKENIZER_CHAR, given ? given->code_points : NULL, given ? given->n : 0, err);
+    if (st == OK && !bytes)
+        st = by_char(texts, n, c, &v, err);
+    for (int i = 0; i < n && st == OK; i++) {
+        if (bytes)
+            st = add_store(&texts[i], NULL, &v, err);
+        if (st == OK)
+            st = give_vocabulary(texts[i].to, &v, err);
+    }
+    tokenizer_release(&v);
+    return st;
+}
+
+bool text_is_bytes(const struct config_data *c, const struct tokenizer *given)
+{
+    return given ? given->kind == TOKENIZER_BYTE : c->tokens == TOKENS_BYTE;
+}

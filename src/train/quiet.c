@@ -1,0 +1,69 @@
+/* One run among several: a config with a seed of its own, to the end, without a word. Runs that are there already are continued, so
+ * that who makes many of them can be stopped. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/fs.h"
+#include "train/train_int.h"
+
+/* Keys, or beginnings of keys, that say how a run works and not what comes out of it. */
+static const char *const FREE[] = {"device", "threads", "checkpoint.", "log.", "data.workers", "data.prefetch", "verify."};
+
+static bool is_free(const struct config_difference *d)
+{
+    if (!strcmp(d->key, "model.vocab") && !strcmp(d->b, "0"))       /* the run has found it in the data */
+        return true;
+    for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++)
+        if (!strncmp(d->key, FREE[i], strlen(FREE[i])))
+            return true;
+    return false;
+}
+
+static enum status check_same(const char *out, const struct config *c, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 32];
+    struct config *was = xcalloc(1, sizeof *was);
+    struct config_difference d;
+    snprintf(path, sizeof path, "%s/config.yaml", out);
+    enum status st = config_load(was, path, NULL, 0, err);
+    for (int at = 0; st == OK && config_differ(&d, was, c, &at);)
+        if (!is_free(&d))
+            st = error_set(err, BAD_INPUT, "'%s' holds a run with %s %.150s, and it is %.150s now; give another --out", out, d.key, d.a,
+                           d.b);
+    free(was);
+    return st;
+}
+
+struct quiet {
+    void (*progress)(void *context, int64_t step, int64_t total);
+    void *context;
+    int64_t total;
+};
+
+static void on_start(void *context, const struct train_info *info) { ((struct quiet *)context)->total = info->total_steps; }
+
+static void on_step(void *context, int64_t step, double loss)
+{
+    const struct quiet *q = context;
+    (void)loss;
+    if (q->progress)
+        q->progress(q->context, step, q->total);
+}
+
+enum status train_quietly(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
+                          void (*progress)(void *context, int64_t step, int64_t total), void *context,
+                          struct train_result *result, struct error *err)
+{
+    struct config seeded = *c;
+    struct quiet quiet = {progress, context, 0};
+    const struct train_observer observer = {.context = &quiet, .on_start = on_start, .on_step = on_step};
+    struct train_options options = {.out = out, .stop = stop};
+    char path[CONFIG_PATH_MAX + 32];
+    seeded.train.seed = seed;
+    snprintf(path, sizeof path, "%s/checkpoints", out);
+    enum status st = fs_there(path, &options.resume, err);
+    if (st == OK && options.resume)
+        st = check_same(out, &seeded, err);
+    return st == OK ? train_run(&seeded, &options, &observer, result, err) : st;
+}

@@ -1,0 +1,135 @@
+# The loss of a checkpoint: what training said, on any batch size, part, data and kind of tokens; what does not fit is refused.
+. "$(dirname "$0")/lib"
+close() { json out "abs(j['$1'] - $2) <= 2e-6 * abs($2)"; }
+field() { sed -n 's/^  "'"$1"'": \(.*[^,]\),*$/\1/p' "${2:-out}"; }
+
+# ---- what training said at its end, for every model and kind of sample
+tiny
+for case in "gpt" "llama --set model.kv_heads=1" "postln --set model.segments=2 --set data.tokens=byte" "gpt --set data.samples=lines --set model.dropout=0.1" \
+    "gpt --set optimize.precision=bf16 --set backend.kernels=reference"; do
+    set -- $case
+    tiny $1
+    shift
+    rm -rf run
+    ok train tiny.yaml "$@" --out run
+    val=$(sed -n 's/.*"step":20,"val_loss":\([0-9.]*\).*/\1/p' run/metrics.jsonl)
+    ok eval run --batches 2 --json
+    json out "j['loss'] == $val and j['step'] == 20 and j['split'] == 'validation' and j['domains'] == [] and j['interrupted'] is False"
+    json out "j['checkpoint'] == 'run/checkpoints/step-00000020'"
+done
+
+# ---- all of a part, each sample once: whatever the batches
+tiny
+ok train tiny.yaml --out tiny
+ok eval tiny --json
+loss=$(field loss)
+json out 'j["tokens"] == 124 * 16 and j["bytes"] == j["tokens"]'
+for size in 1 7 200; do
+    ok eval tiny --json --set eval.batch_size=$size --set data.workers=$((size % 3))
+    close loss $loss
+    json out 'j["tokens"] == 124 * 16'
+done
+json out 'abs(j["perplexity"] - 2.718281828459045 ** j["loss"]) < 1e-4 and abs(j["bits_per_token"] - j["loss"] / 0.6931471805599453) < 1e-6'
+json out 'abs(j["above_entropy"] - (j["loss"] - j["entropy"])) < 1e-7 and 0.3 < j["entropy"] < 0.6'
+ok eval tiny/checkpoints/step-00000020 --split train --json
+json out 'j["split"] == "train" and j["tokens"] == 1123 * 16'
+
+# ---- as text
+ok eval tiny
+sed -E 's/[0-9]+\.[0-9]+/X/g' out >said
+cat >wanted <<'END'
+checkpoint  tiny/checkpoints/step-00000020, step 20
+data        built-in prose: 18000 training and 2000 validation tokens, vocabulary of 49 characters
+part        validation
+loss        X (X above the best possible, X)
+perplexity  X
+bits        X per token, X per byte
+tokens      1984
+END
+same "hone eval" said wanted
+[ ! -s err ] || fail "hone eval wrote to stderr: $(cat err)"
+
+# ---- a file in the vocabulary of the model: fewer characters are fine, others are named
+for i in $(seq 300); do echo "größer, schöner, weiter $i"; done >text.txt
+cp text.txt copy.txt
+ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
+ok eval text --json && cp out own
+rm text.txt
+refused 2 "hone: cannot open 'text.txt': No such file or directory" eval text
+ok eval text --set data.path=copy.txt --json
+same "the loss on a copy" out <(sed 's/text\.txt/copy.txt/' own)
+json out 'j["bytes"] > j["tokens"] and j["entropy"] is None and j["above_entropy"] is None'
+json out 'abs(j["bits_per_byte"] * j["bytes"] - j["bits_per_token"] * j["tokens"]) < 1e-3'
+for i in $(seq 100); do echo "weiter 1$i"; done >few.txt
+ok eval text --set data.path=few.txt --set data.val_fraction=0 --split train --json
+json out 'j["tokens"] > 900'
+printf 'Straße 7 für Éva und ихней, weit und breit, und weiter\n%.0s' 1 2 3 4 5 6 7 8 >other.txt
+refused 2 "hone: 'other.txt' holds 14 characters that the vocabulary of 25 does not have: 'S' (U+0053), 'a' (U+0061), 'b' (U+0062), 'd' (U+0064), 'f' (U+0066), ...; take them out, or train with them" \
+    eval text --set data.path=other.txt
+refused 2 "hone: data.tokens is byte, and the model was trained on characters; leave it" eval text --set data.path=copy.txt --set data.tokens=byte
+refused 2 "hone: there is no validation data; set data.val_fraction or data.val_path, or take --split train" \
+    eval text --set data.path=copy.txt --set data.val_fraction=0
+ok train tiny.yaml --set data.tokens=byte --out bytes
+ok eval bytes --set data.source=text --set data.path=copy.txt --json       # any text is bytes
+json out 'j["bytes"] == j["tokens"]'
+
+# ---- token ids
+python3 - <<'PY'
+import struct
+for name, most in (("raw", 50), ("large", 90)):
+    open(name + ".bin", "wb").write(struct.pack("<3000H", *[i * i % most for i in range(3000)]))
+PY
+ok train tiny.yaml --set data.source=bin --set data.path=raw.bin --out raw
+ok eval raw --json
+json out 'j["bytes"] is None and j["bits_per_byte"] is None and j["loss"] > 0'
+refused 2 "hone: 'large.bin' holds token 85 (at place 25), and the model has a vocabulary of 50: it was trained on other tokens" \
+    eval raw --set data.path=large.bin
+refused 2 "hone: the model's tokens are ids without a text, and data.source text has text; give data of the same kind" \
+    eval raw --set data.source=text --set data.path=copy.txt
+refused 2 "hone: the model's tokens are pieces of text, and data.source bin has ids without a text; give data of the same kind" \
+    eval text --set data.source=bin --set data.path=raw.bin
+
+# ---- domains: those of the run, others, one alone
+ok train tiny.yaml --set data.domains=prose,code,formulas --out domains
+ok eval domains --json && cp out all
+json all '[d["name"] for d in j["domains"]] == ["prose", "code", "formulas"] and j["tokens"] == sum(d["tokens"] for d in j["domains"])'
+json all 'abs(j["loss"] - sum(d["loss"] * d["tokens"] for d in j["domains"]) / j["tokens"]) < 1e-7'
+of_code=$(python3 -c 'import sys; j = eval(open("all").read(), {"true": True, "false": False, "null": None}); print(j["domains"][1]["loss"])')
+ok eval domains --set data.domain=code --json
+json out "j['loss'] == $of_code and j['domains'] == []"
+ok eval domains --set "data.domains=[code]" --json
+json out "j['loss'] == $of_code and len(j['domains']) == 1"
+ok eval domains --batches 2 --json
+last=$(tr -d '\n ' <domains/forgetting.json | sed 's/.*,\(\[[0-9.,]*\]\)\],"forgetting_percent.*/\1/')
+json out "[d['loss'] for d in j['domains']] == $last"
+ok eval domains
+sed -E 's/[0-9]+\.[0-9]+/X/g; s/ +/ /g' out >said
+cat >wanted <<'END'
+checkpoint domains/checkpoints/step-00000060, step 60
+data prose, then code, then formulas: 54000 training and 6000 validation tokens, vocabulary of 74 characters
+part validation
+ loss above best perplexity bits/token bits/byte tokens
+prose X X X X X 1984
+code X X X X X 1984
+formulas X X X X X 1984
+all X X X X X 5952
+END
+same "hone eval of domains" said wanted
+refused 2 "hone: 'copy.txt' holds 2 characters that the vocabulary of 74 does not have: 'ß' (U+00DF), 'ö' (U+00F6); take them out, or train with them" \
+    eval domains --set data.domains=code,copy.txt
+
+# ---- what is wrong
+as="the model is as it was trained; set keys of data, eval, optimize or backend, device or threads"
+refused 2 "hone: --set model.dim=64: $as" eval tiny --set model.dim=64
+refused 2 "hone: --set train.seed=3: $as" eval tiny --set train.seed=3
+refused 2 "hone: --set data.domains=cod: data.domains holds 'cod', and there is no such file; choose prose, code, formulas or a text file; did you mean 'code'?" \
+    eval tiny --set data.domains=cod
+refused 2 "hone: --set data.domain=kode: data.domain is 'kode'; choose prose, code or formulas; did you mean 'code'?" eval tiny --set data.domain=kode
+refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary of 49 does not have: '%' (U+0025), '(' (U+0028), ')' (U+0029), '*' (U+002A), '+' (U+002B), ...; take them out, or train with them" \
+    eval tiny --set data.domain=code
+refused 2 "hone: --split is 'test'; choose train or validation" eval tiny --split test
+refused 2 "hone: --batches must be at least 1" eval tiny --batches 0
+refused 2 "hone: --device is 'tpu'; choose cpu or cuda" eval tiny --device tpu
+refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" eval nosuch
+refused 2 "hone: 'tiny.yaml' is a file; expected a checkpoint's folder or a run's folder" eval tiny.yaml
+refused 2 "hone eval: CHECKPOINT is missing; \`hone eval --help\` shows examples" eval
