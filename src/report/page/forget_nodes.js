@@ -107,7 +107,7 @@ function nodesOverTime() {
 /* ---- by domain ---- */
 
 function drawByDomain(box, c, width) {
-  const list = c.node_use.by_domain.filter(d => d.steps > 0), height = 250, margin = {left: 46, top: 18, bottom: 34, right: 8};
+  const list = c.node_use.by_domain.filter(d => d.steps > 0), height = 250, margin = {left: 46, top: 18, bottom: 34, right: 92};
   const svg = chart(box, width, height, `Share of steps in which each node of ${nameOf(c.name)} was updated, by domain`).attr("tabindex", null);
   const x = d3.scaleBand().domain(d3.range(c.nodes)).range([margin.left, width - margin.right]).paddingInner(0.25);
   const inner = d3.scaleBand().domain(d3.range(list.length)).range([0, x.bandwidth()]), y = d3.scaleLinear().domain([0, 1]).range([height - margin.bottom, margin.top]);
@@ -119,7 +119,7 @@ function drawByDomain(box, c, width) {
   withTip(bar, b => [`Node ${b.i} in ${b.d.domain}`, [["updated in", percent(b.d.share[b.i]) + " of the steps"], ["chance", percent(c.chance)], ["gradient norm, mean", plainNumber(b.d.norm[b.i])]]]);
   if (known(c.chance)) {
     svgLine(svg, "peak-line", margin.left, y(c.chance), width - margin.right, y(c.chance));
-    svgText(svg, "peak-label", width - margin.right, y(c.chance) - 4, "end", `chance ${c.k}/${c.nodes}`);
+    svgText(svg, "peak-label", width - margin.right + 5, y(c.chance) + 4, "start", `chance ${c.k}/${c.nodes}`);
   }
   svgText(svg, "axis-label", width - margin.right, height - 3, "end", "node");
 }

@@ -13,7 +13,7 @@ function tiles() {
   answerTile("Beats random choice?", v && v.beats_random, v ? (v.random ? "against " + v.random : "there is none to compare with") : "no config chooses by gradient");
   answerTile("Beats all nodes?", v && v.beats_all, v ? (v.all ? "against " + v.all : "there is none to compare with") : "no config chooses by gradient");
   for (const [title, c, key] of [["Learned most", learned, "new_loss"], ["Forgot least", kept, "forgotten_nats"], ["Best in the end", end, "end_loss"]])
-    tile(title, c ? nats(c[key].mean) : "–", c ? (key === "forgotten_nats" ? "nats" : aboveWords()) : "", c ? nameOf(c.name) : "no run is done").remove();
+    tile(title, c ? nats(c[key].mean) : "–", c ? "nats" : "", c ? nameOf(c.name) + (key !== "forgotten_nats" && data.entropy_known ? ", above the best possible" : "") : "no run is done").remove();
 }
 
 function verdictList() {
@@ -27,7 +27,7 @@ function verdictList() {
       list.append("dt").text(`Does ${nameOf(v.config)} beat ${question}?`);
       const dd = list.append("dd");
       dd.append("b").text(answer[0].toUpperCase() + answer.slice(1) + ". ");
-      dd.append("span").text(words ? words[0].toUpperCase() + words.slice(1) + "." : "");
+      dd.append("span").text(words ? words + "." : "");
     }
   }
 }

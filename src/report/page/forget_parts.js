@@ -1,7 +1,7 @@
 /* What several parts of the page of hone forget use. A spread is {mean, sd, n} over seeds. */
 const nats = x => known(x) ? x.toFixed(3) : "–";
 const signedNats = x => known(x) ? (x < 0 ? "−" : "+") + Math.abs(x).toFixed(3) : "–";
-const withSpread = (s, show) => s && known(s.mean) ? show(s.mean) + (known(s.sd) ? " ± " + show(s.sd) : "") : "–";
+const withSpread = (s, show) => s && known(s.mean) ? show(s.mean) + (known(s.sd) ? " ± " + show(s.sd).replace("+", "") : "") : "–";
 const percentOf = x => known(x) ? x.toFixed(Math.abs(x) < 9.95 ? 1 : 0) : "–";
 const aboveWords = () => data.entropy_known ? "nats above the best possible" : "nats";
 const intervalWords = d => known(d.low) ? `${signedNats(d.low)} to ${signedNats(d.high)}` : "–";
@@ -12,7 +12,7 @@ const CONFIG_COLORS = 8, configShapes = [d3.symbolCircle, d3.symbolSquare, d3.sy
 const configColor = i => "--c" + i % CONFIG_COLORS;
 const configSymbol = (i, size) => d3.symbol().type(configShapes[i % configShapes.length]).size(size)();
 
-const choiceWords = c => c.choice === "none" ? `${c.layers} blocks in a row, all of them learn` :
+const choiceWords = c => c.choice === "none" ? `${c.layers} blocks in a row` :
   ({gradient: `${c.k} of ${c.nodes} nodes, by gradient`, random: `${c.k} of ${c.nodes} nodes, at random`, all: `all ${c.nodes} nodes`})[c.choice] ||
   `${c.k} of ${c.nodes} nodes`;
 

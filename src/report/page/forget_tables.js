@@ -8,7 +8,7 @@ function configsTable() {
     {label: "seeds", show: c => c.new_loss.n}, {label: `new domains${above}`, show: c => withSpread(c.new_loss, nats)},
     {label: "learned", show: c => withSpread(c.learned, nats)}, {label: "forgotten", show: c => withSpread(c.forgotten_nats, nats)},
     {label: "forgotten, %", show: c => withSpread(c.forgotten_percent, percentOf)},
-    {label: "backward transfer", show: c => withSpread(c.backward_transfer, signedNats)},
+    {label: "back. transfer", show: c => withSpread(c.backward_transfer, signedNats)},
     {label: `all at the end${above}`, show: c => withSpread(c.end_loss, nats)}], data.configs);
   if (!data.configs.some(c => c.forgetting.length)) return;
   to.append("h3").attr("class", "apart").text("Forgotten, by domain");
@@ -18,10 +18,6 @@ function configsTable() {
 }
 
 /* ---- loss by stage and domain ---- */
-
-function cellWords(cell) {
-  return known(cell.above_entropy) ? `${nats(cell.loss)} (+${nats(cell.above_entropy)})` : nats(cell.loss);
-}
 
 function matrix(to, c, most) {
   const box = to.append("div");
@@ -34,7 +30,8 @@ function matrix(to, c, most) {
   const size = cell => known(cell.above_entropy) ? cell.above_entropy : cell.loss;
   const td = row.selectAll("td").data((r, stage) => r.map((cell, domain) => ({cell, stage, domain}))).enter().append("td")
     .attr("class", "cell").classed("own", d => d.stage === d.domain + 1).classed("strong", d => size(d.cell) / most > 0.5)
-    .style("background-color", d => heatColor(size(d.cell) / most)).text(d => cellWords(d.cell));
+    .style("background-color", d => heatColor(size(d.cell) / most)).text(d => nats(d.cell.loss));
+  td.filter(d => known(d.cell.above_entropy)).append("small").text(d => signedNats(d.cell.above_entropy));
   withTip(td, d => [`${nameOf(c.name)}: ${data.domains[d.domain].name} after ${d.stage ? data.domains[d.stage - 1].name : "no training"}`,
     [["loss", nats(d.cell.loss) + (known(d.cell.sd) ? ` ± ${nats(d.cell.sd)}` : "")], ["above the best possible", nats(d.cell.above_entropy)],
      ["perplexity", plainNumber(d.cell.perplexity)]]]);
@@ -43,7 +40,7 @@ function matrix(to, c, most) {
 function matrices() {
   const to = part("matrices"), list = data.configs.filter(c => c.matrix);
   note(to, "Mean validation loss of each domain (columns) after each stage (rows), in nats per token" +
-    (data.entropy_known ? "; in brackets its distance to the best possible one." : ".") + " Framed: a domain right after its own stage. Darker is worse.");
+    (data.entropy_known ? "; below it its distance to the best possible one." : ".") + " Framed: a domain right after its own stage. Darker is worse.");
   if (!list.length) note(to, "No run is done.");
   const cells = [].concat(...list.map(c => [].concat(...c.matrix)));
   const most = d3.max(cells, cell => known(cell.above_entropy) ? cell.above_entropy : cell.loss) || 1, grid = to.append("div").attr("class", "multiples");
