@@ -13,8 +13,9 @@
 #include "config/config.h"
 #include "core/arena.h"
 #include "core/error.h"
+#include "train/train.h"
 
-enum { FORGET_DOMAINS = 16, FORGET_NAME = 128, FORGET_NODES = 4096, FORGET_LEVELS = 16, FORGET_SEEDS = 100, FORGET_CONFIGS = 32,
+enum { FORGET_DOMAINS = DOMAINS_MAX, FORGET_NAME = 128, FORGET_PATH = CONFIG_PATH_MAX, FORGET_NODES = 4096, FORGET_LEVELS = 16, FORGET_SEEDS = 100, FORGET_CONFIGS = 32,
        FORGET_WORDS = 640 };
 
 /* ---- what a run's folder tells ---- */
@@ -31,7 +32,7 @@ struct forget_run {
     char folder[CONFIG_PATH_MAX];
     bool done;                              /* forgetting.json has every stage */
     int n_domains, n_stages;                /* finished ones */
-    char domains[FORGET_DOMAINS][FORGET_NAME];
+    char domains[FORGET_DOMAINS][FORGET_PATH];            /* words, or paths of files */
     double entropy[FORGET_DOMAINS];         /* nats per token; NAN: not known */
     int64_t steps_per_domain;
     double loss[FORGET_DOMAINS + 1][FORGET_DOMAINS];    /* (1 + n_stages, n_domains); first row: before training */
@@ -89,6 +90,30 @@ struct forget {
     char warnings[FORGET_CONFIGS][FORGET_WORDS];
     int n_warnings;
 };
+/* What will be compared: each config with seeds 1 ... `seeds`, in OUT/runs/NAME-seedS. Refuses configs that cannot be compared. The
+ * forget is zeroed before. */
+enum status forget_plan(struct forget *f, const struct config *configs, int n, const char *out, int64_t seeds, struct error *err);
+
+/* Makes one run; as train_quietly. */
+typedef enum status forget_train_fn(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
+                                    void (*progress)(void *context, int64_t step, int64_t total), void *context,
+                                    struct train_result *result, struct error *err);
+struct forget_progress {
+    const char *name;                       /* of the config */
+    int64_t seed, step, steps;              /* steps: 0, not known yet */
+    int run, runs;                          /* the how many-th of all, those that were done before included */
+    double part;                            /* of the work that there was, 0 to 1 */
+};
+struct forget_options {
+    const volatile sig_atomic_t *stop;      /* may be NULL */
+    void (*on_progress)(void *context, const struct forget_progress *p);        /* may be NULL */
+    void *context;
+    forget_train_fn *train;                 /* NULL: train_quietly */
+};
+/* Makes the runs that are not done, one after the other, all configs of a seed before the next seed. What was begun goes on where it
+ * was; a folder of another config is refused. *stop: the run in progress is saved, and f->interrupted set. */
+enum status forget_train(struct forget *f, const struct config *configs, const struct forget_options *o, struct error *err);
+
 /* Reads the folders of all runs. What is missing or damaged is left out with a warning; only a lack of memory is an error. */
 enum status forget_collect(struct forget *f, struct error *err);
 void forget_release(struct forget *f);

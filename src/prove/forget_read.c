@@ -28,7 +28,7 @@ static enum status read_domains(struct forget_run *r, const json_t *j, struct er
     json_array_foreach(names, i, x) {
         const char *name = json_string_value(x);
         const json_t *e = json_array_get(entropy, i);
-        if (!name || strlen(name) >= FORGET_NAME)
+        if (!name || strlen(name) >= FORGET_PATH)
             return refuse(r, err, "\"domains\" is no list of names");
         strcpy(r->domains[i], name);
         r->entropy[i] = json_is_number(e) ? json_number_value(e) : NAN;
