@@ -11,26 +11,39 @@ struct sums {                               /* over steps of all seeds */
     int domain;
     double steps;
     double *norm, *most, *selected;         /* (nodes) */
+    double *known;                          /* (nodes) steps that have a norm: none where gradients are left out */
 };
 
 static struct sums sums_new(struct arena *arena, int nodes)
 {
     const size_t bytes = (size_t)nodes * sizeof(double);
     return (struct sums){.domain = -1, .norm = arena_alloc(arena, bytes), .most = arena_alloc(arena, bytes),
-                         .selected = arena_alloc(arena, bytes)};
+                         .selected = arena_alloc(arena, bytes), .known = arena_alloc(arena, bytes)};
 }
 
 static void add(struct sums *s, const struct forget_log *l, int nodes)
 {
     s->steps += (double)l->steps;
     for (int i = 0; i < nodes; i++) {
-        s->norm[i] += l->norm_mean[i] * (double)l->steps;
+        if (isfinite(l->norm_mean[i])) {
+            s->norm[i] += l->norm_mean[i] * (double)l->steps;
+            s->known[i] += (double)l->steps;
+        }
         s->most[i] = fmax(s->most[i], l->norm_max[i]);
         s->selected[i] += l->selected[i];
     }
 }
 
 /* ---- as JSON ---- */
+
+/* Each over as many steps: null where there are none. */
+static json_t *means(const double *values, const double *steps, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, forget_number(steps[i] > 0 ? values[i] / steps[i] : NAN));
+    return list;
+}
 
 static json_t *list_of(const double *values, int n, double over)
 {
@@ -42,7 +55,7 @@ static json_t *list_of(const double *values, int n, double over)
 
 static json_t *sums_json(const struct sums *s, int nodes)
 {
-    return json_pack("{s:o,s:o,s:o,s:o}", "steps", json_real(s->steps), "norm", list_of(s->norm, nodes, s->steps), "norm_max",
+    return json_pack("{s:o,s:o,s:o,s:o}", "steps", json_real(s->steps), "norm", means(s->norm, s->known, nodes), "norm_max",
                      list_of(s->most, nodes, s->steps > 0 ? 1 : 0), "share", list_of(s->selected, nodes, s->steps));
 }
 

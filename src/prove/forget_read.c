@@ -96,16 +96,23 @@ static int find_domain(const struct forget_run *r, const char *name)
     return -1;
 }
 
-/* A list of numbers, one per node, none below 0 or above `most`. */
-static double *read_numbers(const json_t *list, int n, double most, struct arena *arena)
+/* The domain of a line that names none: where its last step is. */
+static int domain_at(const struct forget_run *r, int64_t step)
+{
+    const int64_t d = r->steps_per_domain > 0 ? (step - 1) / r->steps_per_domain : r->n_domains;
+    return d >= 0 && d < r->n_domains ? (int)d : -1;
+}
+
+/* A list of numbers, one per node, none below 0 or above `most`; null is NAN where it may be. */
+static double *read_numbers(const json_t *list, int n, double most, bool null, struct arena *arena)
 {
     if (json_array_size(list) != (size_t)n)
         return NULL;
     double *out = arena_alloc(arena, (size_t)n * sizeof *out);
     for (int i = 0; i < n; i++) {
         const json_t *x = json_array_get(list, (size_t)i);
-        out[i] = json_number_value(x);
-        if (!json_is_number(x) || !(out[i] >= 0 && out[i] <= most))
+        out[i] = json_is_number(x) ? json_number_value(x) : NAN;
+        if (!(out[i] >= 0 && out[i] <= most) && !(null && json_is_null(x)))
             return NULL;
     }
     return out;
@@ -115,15 +122,16 @@ static bool read_line(struct forget_run *r, const json_t *j, struct forget_log *
 {
     const size_t n = json_array_size(json_object_get(j, "norm_mean"));
     const int64_t last = r->n_logs ? r->logs[r->n_logs - 1].step : 0;
+    const json_t *domain = json_object_get(j, "domain");
     *log = (struct forget_log){.step = (int64_t)json_integer_value(json_object_get(j, "step")),
-                               .steps = (int64_t)json_integer_value(json_object_get(j, "steps")),
-                               .domain = find_domain(r, json_string_value(json_object_get(j, "domain")))};
+                               .steps = (int64_t)json_integer_value(json_object_get(j, "steps"))};
+    log->domain = domain ? find_domain(r, json_string_value(domain)) : domain_at(r, log->step);
     if (log->step <= last || log->steps < 1 || log->steps > log->step || n < 1 || n > FORGET_NODES ||
         (r->nodes && n != (size_t)r->nodes))
         return false;
-    log->norm_mean = read_numbers(json_object_get(j, "norm_mean"), (int)n, HUGE_VAL, arena);
-    log->norm_max = read_numbers(json_object_get(j, "norm_max"), (int)n, HUGE_VAL, arena);
-    log->selected = read_numbers(json_object_get(j, "selected"), (int)n, (double)log->steps, arena);
+    log->norm_mean = read_numbers(json_object_get(j, "norm_mean"), (int)n, HUGE_VAL, true, arena);
+    log->norm_max = read_numbers(json_object_get(j, "norm_max"), (int)n, HUGE_VAL, true, arena);
+    log->selected = read_numbers(json_object_get(j, "selected"), (int)n, (double)log->steps, false, arena);
     if (!log->norm_mean || !log->norm_max || !log->selected)
         return false;
     r->nodes = (int)n;

@@ -225,6 +225,28 @@ static void folders_are_read(void **state)
     forget_free(f);
 }
 
+/* Lines without a domain are of the one that their step is in; a norm that was left out is null. */
+static void lines_may_lack_a_domain_and_norms(void **state)
+{
+    (void)state;
+    struct forget_run r = {.n_domains = 3, .steps_per_domain = 200};
+    struct arena arena = {0};
+    char warning[FORGET_WORDS];
+    struct error err;
+    snprintf(r.folder, sizeof r.folder, "%s", root);
+    put_file(root, "nodes.jsonl",
+             "{\"step\": 200, \"steps\": 50, \"norm_mean\": [null, 2], \"norm_max\": [0, 3], \"selected\": [0, 50]}\n"
+             "{\"step\": 201, \"steps\": 1, \"norm_mean\": [1, 2], \"norm_max\": [1, 3], \"selected\": [0, 1]}\n"
+             "{\"step\": 700, \"steps\": 50, \"norm_mean\": [1, 2], \"norm_max\": [1, 3], \"selected\": [0, 50]}\n"
+             "{\"step\": 750, \"steps\": 50, \"norm_mean\": [1, 2], \"norm_max\": [1, 3], \"selected\": [0, null]}\n");
+    assert_ok(forget_read_nodes(&r, &arena, warning, &err), err);
+    assert_int_equal(r.n_logs, 3);
+    assert_true(r.logs[0].domain == 0 && r.logs[1].domain == 1 && r.logs[2].domain == -1);
+    assert_true(isnan(r.logs[0].norm_mean[0]) && r.logs[0].norm_mean[1] == 2);
+    assert_has(warning, "damaged in line 4");
+    arena_release(&arena);
+}
+
 static void the_document_has_means_and_nodes(void **state)
 {
     (void)state;
@@ -435,6 +457,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(differences_are_within_seeds),
         cmocka_unit_test(rivals_are_of_the_same_tree),
         cmocka_unit_test_setup_teardown(folders_are_read, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(lines_may_lack_a_domain_and_norms, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_document_has_means_and_nodes, make_root, remove_root),
         cmocka_unit_test_setup_teardown(damaged_folders_are_left_out_by_name, make_root, remove_root),
         cmocka_unit_test_setup_teardown(markdown_and_terminal_say_the_same, make_root, remove_root),
