@@ -37,7 +37,9 @@ def check_tradeoff(b, data):
     check("who forgot more is above", by["forget-baseline13"][1] < by["forget-tree13"][1] < by["forget-tree5"][1])
     check("the line from random choice to all", b.value(count("#tradeoff line.ceiling")), 1)
     check("shapes differ", len(set(b.value("[...document.querySelectorAll('#tradeoff .mean')].map(e => e.getAttribute('d'))"))), 5)
-    b.value("document.querySelector('#tradeoff svg').focus()")
+    b.value("document.querySelector('#tradeoff svg').scrollIntoView({block: 'center', behavior: 'instant'})")
+    b.settle()                                          # scrolling closes tips
+    b.value("document.querySelector('#tradeoff svg').focus({preventScroll: true})")
     b.press("ArrowRight")
     check("a run by key", b.value(TIP), "forget-baseline4, seed 1")
     b.press("Escape")
