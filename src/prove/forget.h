@@ -55,7 +55,7 @@ struct forget_spread forget_spread(const double *values, int n);        /* those
 
 /* Of one run that is done; NAN where there is no such number (one domain only). */
 struct forget_numbers {
-    double new_loss;        /* on the domains after the first, each right after its stage: nats above the entropy where all are known, else loss */
+    double new_loss;        /* domains after the first, each right after its stage: nats above the entropy where all are known, else loss */
     double learned;         /* before training less right after its stage, mean of the same domains */
     double forgotten;       /* at the end less right after its stage, mean of the domains before the last; nats */
     double percent;         /* the same as 100 (PPL_end / PPL_own - 1) */

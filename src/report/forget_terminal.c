@@ -4,8 +4,6 @@
 
 enum { NAME = 20, CELL = 17, SPREAD = 16 };     /* columns */
 
-static void put_heading(const struct screen *s, const char *text) { screen_put_heading(s, text, ""); }
-
 static void put_cell(const struct screen *s, const json_t *cell)
 {
     char text[64];
@@ -38,7 +36,7 @@ static void put_matrices(const struct screen *s, const json_t *j)
 {
     const json_t *c, *d;
     size_t i;
-    put_heading(s, yes(j, "entropy_known") ? "Validation loss after each stage (and its distance to the best possible one)" : "Validation loss after each stage");
+    screen_put_heading(s, "Validation loss after each stage", yes(j, "entropy_known") ? " (and its distance to the best possible one)" : "");
     fprintf(s->to, "  %-*s %-12s", NAME, "", "after");
     json_array_foreach(json_object_get(j, "domains"), i, d)
         screen_put_right(s, word(d, "name"), CELL);
@@ -67,7 +65,7 @@ static void put_configs(const struct screen *s, const json_t *j)
 {
     const json_t *c;
     size_t i;
-    put_heading(s, "Learned and forgotten, mean ± standard deviation over seeds");
+    screen_put_heading(s, "Learned and forgotten", ", mean ± standard deviation over seeds");
     fprintf(s->to, "  %-*s %-19s", NAME, "config", "learns");
     screen_put_right(s, "new domains", SPREAD);
     screen_put_right(s, "forgotten", SPREAD);

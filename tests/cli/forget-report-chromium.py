@@ -1,5 +1,5 @@
 """Checks the pages of hone forget in Chromium; see forget-report-chromium.sh.
-usage: forget-report-chromium.py BROWSER FOLDER, where FOLDER has sample/, empty/ and hostile/ (test_forget --write)."""
+usage: forget-report-chromium.py BROWSER FOLDER, where FOLDER has sample/, empty/ and hostile/ (test_forget_report --write)."""
 import json, os, sys
 
 from chromium import TIP, check, check_looks, with_page

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "there is no Chromium here"
 python3 -c 'import base64, fcntl, json, select, subprocess' 2>python.err || skip "this Python has too few modules: $(tail -1 python.err)"
-writer=$(dirname "$HONE")/tests/test_forget
+writer=$(dirname "$HONE")/tests/test_forget_report
 [ -x "$writer" ] || skip "there is no $writer"
 
 "$writer" --write reports || fail "the reports were not written"

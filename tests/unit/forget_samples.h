@@ -13,6 +13,22 @@
 
 enum { SAMPLE_SEEDS = 3 };
 
+/* A folder of its own for each test. */
+static char sample_root[] = "/tmp/hone-test-forget-XXXXXX";
+
+static inline int make_sample_root(void **state)
+{
+    (void)state;
+    strcpy(sample_root + sizeof sample_root - 7, "XXXXXX");
+    return mkdtemp(sample_root) ? 0 : -1;
+}
+
+static inline int remove_sample_root(void **state)
+{
+    (void)state;
+    return fs_remove_tree(sample_root, NULL) == OK ? 0 : -1;
+}
+
 static inline void put_file(const char *folder, const char *name, const char *text)
 {
     char path[CONFIG_PATH_MAX + 64];

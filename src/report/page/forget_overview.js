@@ -4,16 +4,22 @@ const best = key => {
   return list[d3.scan(list, (a, b) => a[key].mean - b[key].mean)];
 };
 
-function answerTile(title, answer, more) {
-  tile(title, answer || "–", "", more).remove();
+function answerTile(title, answer, rival) {
+  tile(title, answer || "–", "", !answer ? "no config chooses by gradient" : rival ? "against " + rival : "there is none to compare with").remove();
+}
+
+function bestTile(title, key, more) {
+  const c = best(key);
+  tile(title, c ? nats(c[key].mean) : "–", c ? "nats" : "", c ? nameOf(c.name) + more : "no run is done").remove();
 }
 
 function tiles() {
-  const v = data.verdicts[0], learned = best("new_loss"), kept = best("forgotten_nats"), end = best("end_loss");
-  answerTile("Beats random choice?", v && v.beats_random, v ? (v.random ? "against " + v.random : "there is none to compare with") : "no config chooses by gradient");
-  answerTile("Beats all nodes?", v && v.beats_all, v ? (v.all ? "against " + v.all : "there is none to compare with") : "no config chooses by gradient");
-  for (const [title, c, key] of [["Learned most", learned, "new_loss"], ["Forgot least", kept, "forgotten_nats"], ["Best in the end", end, "end_loss"]])
-    tile(title, c ? nats(c[key].mean) : "–", c ? "nats" : "", c ? nameOf(c.name) + (key !== "forgotten_nats" && data.entropy_known ? ", above the best possible" : "") : "no run is done").remove();
+  const v = data.verdicts[0] || {}, above = data.entropy_known ? ", above the best possible" : "";
+  answerTile("Beats random choice?", v.beats_random, v.random);
+  answerTile("Beats all nodes?", v.beats_all, v.all);
+  bestTile("Learned most", "new_loss", above);
+  bestTile("Forgot least", "forgotten_nats", "");
+  bestTile("Best in the end", "end_loss", above);
 }
 
 function verdictList() {
@@ -23,7 +29,8 @@ function verdictList() {
     list.append("dd").text("so there is nothing to judge.");
   }
   for (const v of data.verdicts) {
-    for (const [question, answer, words] of [["as many nodes chosen at random", v.beats_random, v.random_words], ["all nodes", v.beats_all, v.all_words]]) {
+    const asked = [["as many nodes chosen at random", v.beats_random, v.random_words], ["all nodes", v.beats_all, v.all_words]];
+    for (const [question, answer, words] of asked) {
       list.append("dt").text(`Does ${nameOf(v.config)} beat ${question}?`);
       const dd = list.append("dd");
       dd.append("b").text(answer[0].toUpperCase() + answer.slice(1) + ". ");
@@ -34,7 +41,8 @@ function verdictList() {
 
 function about() {
   const list = part("answers");
-  const rows = [["Domains, in this order", data.domains.map(d => d.name + (known(d.entropy) ? ` (best possible ${nats(d.entropy)})` : "")).join(" → ")],
+  const domain = d => d.name + (known(d.entropy) ? ` (best possible ${nats(d.entropy)})` : "");
+  const rows = [["Domains, in this order", data.domains.map(domain).join(" → ")],
                 ["Steps per domain", data.steps_per_domain ? String(data.steps_per_domain) : null],
                 ["Runs", `${data.runs_done} of ${data.runs_wanted} done: ${many(data.configs.length, "config")} with ${many(data.seeds, "seed")} each`],
                 ["Numbers", "mean ± standard deviation over seeds; losses in nats per token, of validation text"],

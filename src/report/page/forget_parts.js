@@ -12,9 +12,9 @@ const CONFIG_COLORS = 8, configShapes = [d3.symbolCircle, d3.symbolSquare, d3.sy
 const configColor = i => "--c" + i % CONFIG_COLORS;
 const configSymbol = (i, size) => d3.symbol().type(configShapes[i % configShapes.length]).size(size)();
 
-const choiceWords = c => c.choice === "none" ? `${c.layers} blocks in a row` :
-  ({gradient: `${c.k} of ${c.nodes} nodes, by gradient`, random: `${c.k} of ${c.nodes} nodes, at random`, all: `all ${c.nodes} nodes`})[c.choice] ||
-  `${c.k} of ${c.nodes} nodes`;
+const howChosen = {gradient: ", by gradient", random: ", at random"};
+const choiceWords = c => c.choice === "none" ? `${c.layers} blocks in a row` : c.choice === "all" ? `all ${c.nodes} nodes` :
+  `${c.k} of ${c.nodes} nodes${howChosen[c.choice] || ""}`;
 
 /* Configs of which the nodes are known; the first that chooses by gradient is shown first. */
 const treeConfigs = data.configs.filter(c => c.node_use && c.node_use.steps > 0);

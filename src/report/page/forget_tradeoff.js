@@ -1,12 +1,12 @@
 /* Every run as a mark: how little it is above the best loss on the new domains (to the right: learned more) and what it forgot of
  * those before (down: less). The mean of a config is a large mark with its spread; a dashed line joins random choice and all nodes. */
-const tradeoffConfigs = data.configs.map((c, i) => ({c, i, runs: c.runs.filter(r => r.done && known(r.new_loss) && known(r.forgotten_nats))}))
-  .filter(d => d.runs.length);
+const isPlaced = r => r.done && known(r.new_loss) && known(r.forgotten_nats);
+const tradeoffConfigs = data.configs.map((c, i) => ({c, i, runs: c.runs.filter(isPlaced)})).filter(d => d.runs.length);
+const tradeoffRuns = [].concat(...tradeoffConfigs.map(d => d.runs.map(r => ({d, r}))));
 
 function tradeoffScales(width, height, margin) {
-  const runs = [].concat(...tradeoffConfigs.map(d => d.runs));
   const span = (key, least) => {
-    const [low, high] = d3.extent(runs, r => r[key]), pad = Math.max((high - low) * 0.12, least);
+    const [low, high] = d3.extent(tradeoffRuns, m => m.r[key]), pad = Math.max((high - low) * 0.12, least);
     return [low - pad, high + pad];
   };
   const [worst, first] = span("new_loss", 0.01).reverse();
@@ -54,14 +54,14 @@ function tradeoffNames(svg, scales, width, margin) {
 }
 
 function runRows(d, r) {
-  return [["choice", choiceWords(d.c)], [`loss on the new domains, ${aboveWords()}`, nats(r.new_loss)], ["learned since before training", nats(r.learned)],
-          ["forgotten", nats(r.forgotten_nats)], ["forgotten, percent of perplexity", percentOf(r.forgotten_percent)],
-          [`all domains in the end, ${aboveWords()}`, nats(r.end_loss)]];
+  return [["choice", choiceWords(d.c)], [`loss on the new domains, ${aboveWords()}`, nats(r.new_loss)],
+          ["learned since before training", nats(r.learned)], ["forgotten", nats(r.forgotten_nats)],
+          ["forgotten, percent of perplexity", percentOf(r.forgotten_percent)], [`all domains in the end, ${aboveWords()}`, nats(r.end_loss)]];
 }
 
 /* The mark nearest to the mouse, or the next one by an arrow key. */
 function tradeoffHover(svg, marks, {x, y}) {
-  const list = [].concat(...tradeoffConfigs.map(d => d.runs.map(r => ({d, r}))));
+  const list = tradeoffRuns;
   let at = -1;
   const away = (m, px, py) => Math.hypot(x(m.r.new_loss) - px, y(m.r.forgotten_nats) - py);
   const show = (m, where) => {
@@ -81,18 +81,23 @@ function tradeoffHover(svg, marks, {x, y}) {
   });
 }
 
+function tradeoffMarks(svg, scales) {
+  const place = r => `translate(${scales.x(r.new_loss)},${scales.y(r.forgotten_nats)})`;
+  const marks = svg.append("g").selectAll("path").data(tradeoffRuns).enter().append("path").attr("class", "dot run")
+    .attr("d", m => configSymbol(m.d.i, 46)).attr("transform", m => place(m.r)).style("fill", m => paint(configColor(m.d.i)));
+  svg.append("g").selectAll("path").data(tradeoffConfigs).enter().append("path").attr("class", "mean").attr("d", d => configSymbol(d.i, 190))
+    .attr("transform", d => `translate(${meanAt(d, scales)})`).style("fill", d => paint(configColor(d.i)));
+  return marks;
+}
+
 function drawTradeoff(box, width) {
   const height = Math.round(Math.max(320, Math.min(520, width * 0.52))), margin = {top: 26, right: 16, bottom: 40, left: 52};
-  const runs = d3.sum(tradeoffConfigs, d => d.runs.length);
-  const svg = chart(box, width, height, `Learned against forgotten, ${many(runs, "run")}; arrow keys step through them`);
-  const scales = tradeoffScales(width, height, margin), place = r => `translate(${scales.x(r.new_loss)},${scales.y(r.forgotten_nats)})`;
+  const svg = chart(box, width, height, `Learned against forgotten, ${many(tradeoffRuns.length, "run")}; arrow keys step through them`);
+  const scales = tradeoffScales(width, height, margin);
   tradeoffAxes(svg, scales, width, height, margin);
   tradeoffLine(svg, scales);
   tradeoffConfigs.forEach(d => tradeoffSpread(svg, d, scales));
-  const marks = svg.append("g").selectAll("path").data([].concat(...tradeoffConfigs.map(d => d.runs.map(r => ({d, r}))))).enter().append("path")
-    .attr("class", "dot run").attr("d", m => configSymbol(m.d.i, 46)).attr("transform", m => place(m.r)).style("fill", m => paint(configColor(m.d.i)));
-  svg.append("g").selectAll("path").data(tradeoffConfigs).enter().append("path").attr("class", "mean").attr("d", d => configSymbol(d.i, 190))
-    .attr("transform", d => `translate(${meanAt(d, scales)})`).style("fill", d => paint(configColor(d.i)));
+  const marks = tradeoffMarks(svg, scales);
   tradeoffNames(svg, scales, width, margin);
   tradeoffHover(svg, marks, scales);
 }
@@ -107,8 +112,9 @@ function tradeoffLegend(to) {
 
 function tradeoff() {
   const to = part("tradeoff");
-  note(to, "A small mark is a run, a large one the mean of its config, with one standard deviation over seeds. Who updates less forgets less and learns " +
-    "less: only a config that is further down at the same place from left to right is better. The dashed line joins random choice and all nodes.");
+  note(to, "A small mark is a run, a large one the mean of its config, with one standard deviation over seeds. Who updates less forgets less " +
+    "and learns less: only a config that is further down at the same place from left to right is better. The dashed line joins random choice and " +
+    "all nodes.");
   if (!tradeoffConfigs.length) {
     note(to, data.domains.length === 1 ? "There is one domain: nothing can be forgotten." : "No run is done.");
     return;
