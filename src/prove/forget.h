@@ -16,7 +16,7 @@
 #include "train/train.h"
 
 enum { FORGET_DOMAINS = DOMAINS_MAX, FORGET_NAME = 128, FORGET_PATH = CONFIG_PATH_MAX, FORGET_NODES = 4096, FORGET_LEVELS = 16, FORGET_SEEDS = 100, FORGET_CONFIGS = 32,
-       FORGET_WORDS = 640 };
+       FORGET_WORDS = 1024 };
 
 /* ---- what a run's folder tells ---- */
 
