@@ -68,7 +68,7 @@ static void put_config(FILE *to, const json_t *c)
     put_name(to, c, "name");
     fprintf(to, " | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", show_choice(c, choice), num(json_object_get(c, "new_loss"), "n"),
             show_spread(c, "new_loss", 4, false, a), show_spread(c, "learned", 3, false, b), show_spread(c, "forgotten_nats", 4, false, d),
-            show_spread(c, "forgotten_percent", 1, false, e), show_spread(c, "backward_transfer", 4, true, f),
+            show_percents(c, "forgotten_percent", e), show_spread(c, "backward_transfer", 4, true, f),
             show_spread(c, "end_loss", 4, false, g));
 }
 
@@ -151,7 +151,7 @@ static void put_forgetting(FILE *to, const json_t *j)
             put_name(to, c, "name");
             fputs(" | ", to);
             put_name(to, f, "domain");
-            fprintf(to, " | %s | %s |\n", show_spread(f, "nats", 4, false, a), show_spread(f, "percent", 1, false, b));
+            fprintf(to, " | %s | %s |\n", show_spread(f, "nats", 4, false, a), show_percents(f, "percent", b));
         }
 }
 

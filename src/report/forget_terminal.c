@@ -55,7 +55,7 @@ static void put_config(const struct screen *s, const json_t *c)
     screen_put_padded(s, show_choice(c, choice), 19);
     screen_put_right(s, show_spread(c, "new_loss", 3, false, n), SPREAD);
     screen_put_right(s, show_spread(c, "forgotten_nats", 3, false, n), SPREAD);
-    screen_put_right(s, show_spread(c, "forgotten_percent", 1, false, n), SPREAD);
+    screen_put_right(s, show_percents(c, "forgotten_percent", n), SPREAD);
     screen_put_right(s, show_spread(c, "backward_transfer", 3, true, n), SPREAD + 1);
     screen_put_right(s, show_spread(c, "end_loss", 3, false, n), SPREAD);
     fputc('\n', s->to);

@@ -17,6 +17,12 @@ static inline const char *show_spread(const json_t *config, const char *key, int
     return out;
 }
 
+/* Percent: behind the point only where they are few. */
+static inline const char *show_percents(const json_t *config, const char *key, number_text out)
+{
+    return show_spread(config, key, fabs(num(json_object_get(config, key), "mean")) < 100 ? 1 : 0, false, out);
+}
+
 /* "5 of 13 by gradient"; what of the config learns. Returns `out`. */
 static inline const char *show_choice(const json_t *config, char out[64])
 {
