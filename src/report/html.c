@@ -13,7 +13,7 @@ enum { NONCE_BYTES = 18 };
 enum { TITLE_COLUMNS = 200, HEADLINE_COLUMNS = 1000 };
 
 struct page {
-    const char *kind;                   /* "profile", "trace" or "tune": which sections and scripts it has */
+    const char *kind;                   /* "profile", "trace", "tune" or "forget": which sections and scripts it has */
     const char *title, *headline;
     json_t *data;                       /* NULL: no memory */
     char nonce[2 * NONCE_BYTES + 1];
@@ -131,10 +131,14 @@ enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct 
     return put_page(&page, to, err);
 }
 
-enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err)
+/* A page whose data are a report.json that was made elsewhere. */
+static enum status put_document(const char *kind, const json_t *document, FILE *to, struct error *err)
 {
-    json_t *data = json_copy((json_t *)tune);       /* shallow: it counts its references */
-    struct page page = {.kind = "tune", .title = json_string_value(json_object_get(tune, "name")),
-                        .headline = json_string_value(json_object_get(tune, "headline")), .data = data};
+    json_t *data = json_copy((json_t *)document);   /* shallow: it counts its references */
+    struct page page = {.kind = kind, .title = json_string_value(json_object_get(document, "name")),
+                        .headline = json_string_value(json_object_get(document, "headline")), .data = data};
     return put_page(&page, to, err);
 }
+
+enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err) { return put_document("tune", tune, to, err); }
+enum status report_forget_write_html(const json_t *forget, FILE *to, struct error *err) { return put_document("forget", forget, to, err); }

@@ -44,6 +44,13 @@ enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct 
 enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err);
 enum status report_tune_write_markdown(const json_t *tune, FILE *to, struct error *err);
 
+/* ---- of hone forget: as those of tune ---- */
+
+enum status report_forget_write_html(const json_t *forget, FILE *to, struct error *err);
+enum status report_forget_write_markdown(const json_t *forget, FILE *to, struct error *err);
+/* The table, the losses and the verdict. */
+void report_forget_print_terminal(const json_t *forget, FILE *to, bool color);
+
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);
 enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err);

@@ -35,6 +35,20 @@ static enum status check_same(const char *out, const struct config *c, struct er
     return st;
 }
 
+enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err)
+{
+    struct config *seeded = xcalloc(1, sizeof *seeded);
+    char path[CONFIG_PATH_MAX + 32];
+    *seeded = *c;
+    seeded->train.seed = seed;
+    snprintf(path, sizeof path, "%s/checkpoints", out);
+    enum status st = fs_there(path, begun, err);
+    if (st == OK && *begun)
+        st = check_same(out, seeded, err);
+    free(seeded);
+    return st;
+}
+
 struct quiet {
     void (*progress)(void *context, int64_t step, int64_t total);
     void *context;
@@ -59,11 +73,7 @@ enum status train_quietly(const struct config *c, int64_t seed, const char *out,
     struct quiet quiet = {progress, context, 0};
     const struct train_observer observer = {.context = &quiet, .on_start = on_start, .on_step = on_step};
     struct train_options options = {.out = out, .stop = stop};
-    char path[CONFIG_PATH_MAX + 32];
     seeded.train.seed = seed;
-    snprintf(path, sizeof path, "%s/checkpoints", out);
-    enum status st = fs_there(path, &options.resume, err);
-    if (st == OK && options.resume)
-        st = check_same(out, &seeded, err);
+    const enum status st = train_look(c, seed, out, &options.resume, err);
     return st == OK ? train_run(&seeded, &options, &observer, result, err) : st;
 }

@@ -106,6 +106,8 @@ enum status train_run(const struct config *c, const struct train_options *option
 enum status train_quietly(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
                           void (*progress)(void *context, int64_t step, int64_t total), void *context,
                           struct train_result *result, struct error *err);
+/* Is there something of such a run in the folder that would be continued? Refused as train_quietly refuses it. */
+enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err);
 
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
