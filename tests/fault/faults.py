@@ -1,11 +1,14 @@
 """Places faults in runs of hone and looks at what is left: faults.py PLACE LIBRARY HONE TRACE [options] [SCENARIO...]
 
-For each scenario a folder is prepared once and a run without a fault is counted. Then, for each kind of fault and each N, the command
-runs on a copy of the folder with its Nth call of that kind failing (place.c), and the following must hold:
+For each scenario a folder is prepared once, and a run without a fault counts the calls of each kind by the path on which they come
+(place.c). Then the command runs on a copy of the folder once for each place, where that call fails. Places are the first, a middle
+and the last call of every path; with --every, the Nth call for every N. The following must hold:
  - it ends by an exit code that is documented, 3 where it fails, because it was the machine; never by a signal but the placed SIGKILL;
  - where it fails it says so in one line;
  - what was there before can still be used, and what is there now is whole (the scenario's `after`);
  - no temporary file stays, after a kill or a fault in cleaning up itself: once the same has run again.
+
+A run that depends on time does not take the same paths every time: a place that it did not come to is counted as not reached.
 """
 import argparse
 import concurrent.futures
@@ -15,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 CONFIG = """\
 model: {arch: gpt, dim: 16, layers: 1, heads: 2, seq: 8}
@@ -77,10 +81,11 @@ class Tools:
     def environment(folder):
         return {**os.environ, "LC_ALL": "C", "XDG_CACHE_HOME": os.path.join(folder, "cache")}
 
-    def place_fault(self, folder, kind, n, command):
-        """The same with a fault; returns what place says, as a dictionary, and standard error."""
+    def place_fault(self, folder, kind, which, command):
+        """The same with a fault; returns what place says, as a dictionary in which "paths" is a list of (kind, path, calls), and
+        standard error."""
         result = folder + ".result"
-        done = subprocess.run([self.place, kind, str(n), self.library, result, self.hone, *command], cwd=folder,
+        done = subprocess.run([self.place, kind, which, self.library, result, self.hone, *command], cwd=folder,
                               env=self.environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, timeout=300)
         if done.returncode == 77:
@@ -88,9 +93,10 @@ class Tools:
             sys.exit(77)
         require(done.returncode == 0, "the driver failed: %s" % done.stderr.decode(errors="replace"))
         with open(result) as f:
-            words = f.read().split()
+            words = f.readline().split()
+            paths = [(kind, path, int(calls)) for kind, path, calls in map(str.split, f)]
         os.remove(result)
-        return dict(zip(words[::2], map(int, words[1::2]))), done.stderr.decode(errors="replace")
+        return {**dict(zip(words[::2], map(int, words[1::2]))), "paths": paths}, done.stderr.decode(errors="replace")
 
 
 # ---- scenarios
@@ -99,7 +105,8 @@ class Scenario:
     """prepare fills the folder; command is what runs with the fault; after looks at what it left, given the exit code and the files
     of a run without a fault (`whole`)."""
     codes = MACHINE_SAYS
-    dear = False                # takes seconds: fewer cases
+    dear = False                # takes long: fewer cases in a sample
+    kinds = None                # not None: these alone
     root = ""                   # the part of the folder where nothing temporary may stay
 
     def prepare(self, t, folder):
@@ -136,7 +143,7 @@ class Train(Scenario):
         if not has_checkpoint(folder):
             shutil.rmtree(os.path.join(folder, "run"), ignore_errors=True)
             return
-        t.must(folder, "train", "tiny.yaml", "--out", "run", "--resume")
+        t.must(folder, *self.command, *([] if "--resume" in self.command else ["--resume"]))
         require(final_state(folder) == self.whole(folder), "resumed, it does not end as a run without the fault")
 
     def whole(self, folder):
@@ -158,6 +165,14 @@ class Resume(Train):
     def after(self, t, folder, code, whole):
         require(has_checkpoint(folder), "the checkpoint that was there is gone")
         super().after(t, folder, code, whole)
+
+
+class Products(Train):
+    """Products that the BLAS library makes. Where it finds no memory it aborts."""
+    name = "products"
+    command = ["train", "tiny.yaml", "--out", "run", "--set", "model.dim=64", "--set", "model.seq=64", "--set",
+               "train.batch_size=8", "--set", "optimize.autotune=off"]
+    kinds = ["malloc", "heap", "abort"]
 
 
 class Report(Scenario):
@@ -250,9 +265,9 @@ class Cache(Scenario):
         t.must(folder, "train", "tiny.yaml", "--set", "model.dim=24", "--out", "other")
 
 
-SCENARIOS = [Train, Resume, Generate, Analyze, Profile, Verify, Tune, Cache]
-DEAR_KINDS = ["heap", "full", "rename", "kill"]
-KINDS = ["malloc", "heap", "write", "full", "short", "fsync", "rename", "mmap", "open", "read", "mkdir", "remove", "lock", "thread", "kill"]
+SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Tune, Cache]
+DEAR_KINDS = ["malloc", "heap", "full", "rename", "kill"]
+KINDS = ["malloc", "heap", "abort", "write", "full", "short", "fsync", "rename", "mmap", "open", "read", "mkdir", "remove", "lock", "thread", "kill"]
 
 
 # ---- one case
@@ -274,34 +289,44 @@ def judge(t, s, folder, kind, result, said, whole):
         require(not leftovers(folder, s.root), "left behind for good: %s" % leftovers(folder, s.root))
 
 
-def one_case(t, s, base, work, kind, n, whole):
-    """Returns None, or what is wrong."""
-    folder = os.path.join(work, "%s-%s-%d" % (s.name, kind, n))
+def one_case(t, s, base, work, kind, which, whole):
+    """Returns (kind, whether the place was reached, None or what is wrong)."""
+    folder = os.path.join(work, "%s-%s-%s" % (s.name, kind, which.replace(":", "-")))
     shutil.copytree(base, folder)
+    hit = True
     try:
-        result, said = t.place_fault(folder, kind, n, s.command)
-        if result["hit"]:
+        result, said = t.place_fault(folder, kind, which, s.command)
+        hit = result["hit"]
+        if hit:
             judge(t, s, folder, kind, result, said, whole)
-        return None
+        return kind, hit, None
     except (Broken, subprocess.TimeoutExpired) as e:
-        return "%s: %s %d: %s" % (s.name, kind, n, e)
+        return kind, hit, "%s: %s %s: %s" % (s.name, kind, which, e)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def choose(count, cases, first):
-    """Numbers from 1 to count: all (None), or some, spread evenly from the first on."""
-    if cases is None or cases >= count:
-        return range(1, count + 1)
-    return sorted({1 + (first + i * count // cases) % count for i in range(cases)})
+def places(kind, counts, every):
+    """Where a fault of the kind can be: numbers of calls, or PATH:K. A heap has no paths, and path 0 is any that is not known."""
+    if every or kind == "heap":
+        return [str(n + 1) for n in range(counts[kind])]
+    return ["%s:%d" % (path, k) for of, path, calls in sorted(counts["paths"]) if of == kind
+            for k in (range(1, calls + 1) if path == "0" else sorted({1, (calls + 1) // 2, calls}))]
+
+
+def choose(found, cases, first):
+    """All (None), or some, spread evenly from the first on."""
+    if cases is None or cases >= len(found):
+        return found
+    return [found[i] for i in sorted({(first + i * len(found) // cases) % len(found) for i in range(cases)})]
 
 
 def how_many(s, kind, options):
-    if s.dear and options.cases and kind not in DEAR_KINDS:
-        return 0
+    if not options.cases:
+        return None
     if s.dear:
-        return min(options.cases, 1) or options.dear
-    return options.cases * (4 if kind == "malloc" else 1) if options.cases else None
+        return 1 if kind in DEAR_KINDS else 0
+    return options.cases * (4 if kind == "malloc" else 1)
 
 
 def prepare(t, s, base):
@@ -327,14 +352,22 @@ def scenario(t, s, work, options, pool):
     prepare(t, s, base)
     plain = base + ".plain"
     shutil.copytree(base, plain)
-    counts, said = t.place_fault(plain, "none", 0, s.command)
+    counts, said = t.place_fault(plain, "none", "0", s.command)
     require(counts["exit"] in s.codes - {3} and not counts["signal"], "%s without a fault: %s %s" % (s.name, counts, said))
     whole = s.remember(plain)
-    cases = [(kind, n) for kind in options.kinds for n in choose(counts[kind], how_many(s, kind, options), options.first)]
-    broken = [b for b in pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases) if b]
-    for kind in options.kinds:
-        print("%-9s %-7s %6d calls %6d placed %4d broken" % (s.name, kind, counts[kind], sum(c[0] == kind for c in cases),
-                                                          sum(b.startswith("%s: %s " % (s.name, kind)) for b in broken)))
+    kinds = [kind for kind in options.kinds if not s.kinds or kind in s.kinds]
+    cases = [(kind, which) for kind in kinds
+             for which in choose(places(kind, counts, options.every), how_many(s, kind, options), options.first)]
+    started = time.monotonic()
+    done = list(pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases))
+    broken = [b for _, _, b in done if b]
+    for kind in kinds:
+        paths = [path for of, path, _ in counts["paths"] if of == kind]
+        of_kind = [d for d in done if d[0] == kind]
+        print("%-9s %-7s %6d calls %5d paths %6d placed %4d not reached %4d broken"
+              % (s.name, kind, counts[kind], len(paths), sum(bool(hit) for _, hit, _ in of_kind),
+                 sum(not hit for _, hit, _ in of_kind), sum(bool(b) for _, _, b in of_kind)))
+    print("%-9s %.0f s" % (s.name, time.monotonic() - started))
     for b in broken[:options.show]:
         print("  " + b)
     sys.stdout.flush()
@@ -349,7 +382,7 @@ def main():
         parser.add_argument(name)
     parser.add_argument("scenarios", nargs="*", help="default: all")
     parser.add_argument("--cases", type=int, default=0, help="a sample: so many of each kind, spread evenly; 0: all")
-    parser.add_argument("--dear", type=int, default=40, help="without --cases: of each kind where a run takes seconds")
+    parser.add_argument("--every", action="store_true", help="the Nth call for every N, not calls by their paths")
     parser.add_argument("--first", type=int, default=0, help="shifts which ones")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
     parser.add_argument("--jobs", type=int, default=1)
