@@ -234,6 +234,24 @@ class Verify(Report):
         require(code in (0, 1), "afterwards verify ends with %d: %s" % (code, said))
 
 
+class Compare(Scenario):
+    """Two reports are compared, which says the same as without a fault or nothing."""
+    name = "compare"
+    command = ["verify", "before/report.json", "after/report.json"]
+    codes = {0, 1, 3}
+
+    def prepare(self, t, folder):
+        t.must(folder, "profile", "tiny.yaml", "--steps", "2", "--out", "before")
+        shutil.copytree(os.path.join(folder, "before"), os.path.join(folder, "after"), dirs_exist_ok=True)
+
+    def remember(self, folder):
+        return files(folder)
+
+    def after(self, t, folder, code, whole):
+        require(code != 1, "a report is slower than itself")
+        require(files(folder) == whole, "comparing changed a folder")
+
+
 class Generate(Scenario):
     name = "generate"
     command = ["generate", "run", "--tokens", "3"]
@@ -265,7 +283,7 @@ class Cache(Scenario):
         t.must(folder, "train", "tiny.yaml", "--set", "model.dim=24", "--out", "other")
 
 
-SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Tune, Cache]
+SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Compare, Tune, Cache]
 DEAR_KINDS = ["malloc", "heap", "full", "rename", "kill"]
 KINDS = ["malloc", "heap", "abort", "write", "full", "short", "fsync", "rename", "mmap", "open", "read", "mkdir", "remove", "lock", "thread", "kill"]
 
