@@ -377,8 +377,12 @@ def scenario(t, s, work, options, pool):
     cases = [(kind, which) for kind in kinds
              for which in choose(places(kind, counts, options.every), how_many(s, kind, options), options.first)]
     started = time.monotonic()
-    done = list(pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases))
-    broken = [b for _, _, b in done if b]
+    done, broken = [], 0
+    for d in pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases):
+        done.append(d)
+        broken += bool(d[2])
+        if d[2] and broken <= options.show:
+            print("  " + d[2], flush=True)
     for kind in kinds:
         paths = [path for of, path, _ in counts["paths"] if of == kind]
         of_kind = [d for d in done if d[0] == kind]
@@ -386,12 +390,10 @@ def scenario(t, s, work, options, pool):
               % (s.name, kind, counts[kind], len(paths), sum(bool(hit) for _, hit, _ in of_kind),
                  sum(not hit for _, hit, _ in of_kind), sum(bool(b) for _, _, b in of_kind)))
     print("%-9s %.0f s" % (s.name, time.monotonic() - started))
-    for b in broken[:options.show]:
-        print("  " + b)
     sys.stdout.flush()
     shutil.rmtree(base)
     shutil.rmtree(plain)
-    return len(broken)
+    return broken
 
 
 def main():
