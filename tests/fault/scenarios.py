@@ -12,7 +12,7 @@ train: {batch_size: 2, steps: 4, lr: 1.0e-3, warmup: 1}
 eval: {every: 2, batches: 1}
 checkpoint: {every: 2, keep: 1}
 log: {every: 1}
-verify: {steps: 2, seconds: 0.05, min_gain: -1}
+verify: {steps: 2, seconds: 0.005, min_gain: -1}
 threads: 2
 """
 LEFTOVER = re.compile(r"tmp|\.old|\.hone-new|~$|^\.[a-z]+\.json\.")
