@@ -13,6 +13,7 @@ A run that depends on time does not take the same paths every time: a place that
 import argparse
 import concurrent.futures
 import copy
+import json
 import os
 import shutil
 import subprocess
@@ -90,6 +91,21 @@ def how_many(s, kind, options):
     return options.cases * (4 if kind == "malloc" else 1)
 
 
+def raise_peaks(cache):
+    """What was measured on a busy machine a step may prove wrong, and then every run would measure it again, for seconds."""
+    path = os.path.join(cache, "hone/peaks.json")
+    if not os.path.exists(path):
+        return
+    with open(path) as f:
+        peaks = json.load(f)
+    for entry in peaks["entries"]:
+        for key in ("gemm_gflops", "bf16_gflops"):
+            entry[key] *= 10
+        entry["copy_gb_per_s"] = [10 * x for x in entry["copy_gb_per_s"]]
+    with open(path, "w") as f:
+        json.dump(peaks, f)
+
+
 def prepare(t, s, base):
     os.mkdir(base)
     with open(os.path.join(base, "tiny.yaml"), "w") as f:
@@ -103,6 +119,7 @@ def prepare(t, s, base):
         shutil.rmtree(os.path.join(base, "cache"), ignore_errors=True)
         if os.path.isdir(os.path.join(warm, "cache")):
             shutil.copytree(os.path.join(warm, "cache"), os.path.join(base, "cache"))
+            raise_peaks(os.path.join(base, "cache"))
         shutil.rmtree(os.path.join(base, "run"), ignore_errors=True)
         s.prepare(t, base)
         shutil.rmtree(warm)
@@ -119,6 +136,8 @@ def tell(s, kinds, counts, done):
 
 def scenario(t, s, work, options, pool):
     base = os.path.join(work, s.name)
+    if s.longer and not options.cases:
+        s.command = s.longer
     prepare(t, s, base)
     plain = base + ".plain"
     shutil.copytree(base, plain)
