@@ -77,6 +77,7 @@ int report_error(const struct error *err);
  * ends the output and not the work. */
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
+void handle_aborts(void);               /* aborts.c: of libraries without memory */
 
 /* ---- output ---- */
 

@@ -109,6 +109,7 @@ int main(int argc, char **argv)
     hold_standard_streams();
     arena_on_exhausted(end_without_memory);
     json_memory_watch(NULL, end_without_memory);
+    handle_aborts();
     signal(SIGXFSZ, SIG_IGN);           /* a file at its limit is an error like a full disk, and not the end */
     const int code = run(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */

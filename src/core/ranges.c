@@ -22,10 +22,16 @@ static int first_to(const struct ranges *s, size_t at)
     return low;
 }
 
+struct ranges ranges_in(struct range *list, int cap) { return (struct ranges){.list = list, .cap = cap, .lent = true}; }
+
 static void grow(struct ranges *s)
 {
     const int cap = s->cap ? 2 * s->cap : 4, behind = s->n - s->gap;
-    s->list = xrealloc(s->list, (size_t)cap * sizeof *s->list);
+    struct range *list = xrealloc(s->lent ? NULL : s->list, (size_t)cap * sizeof *list);
+    if (s->lent)
+        memcpy(list, s->list, (size_t)s->cap * sizeof *list);
+    s->list = list;
+    s->lent = false;
     memmove(s->list + cap - behind, s->list + s->cap - behind, (size_t)behind * sizeof *s->list);
     s->cap = cap;
 }
@@ -75,6 +81,7 @@ void ranges_clear(struct ranges *s) { s->n = s->gap = 0; }
 
 void ranges_release(struct ranges *s)
 {
-    free(s->list);
+    if (!s->lent)
+        free(s->list);
     *s = (struct ranges){0};
 }

@@ -12,10 +12,13 @@ struct range { size_t lo, hi; };
 struct ranges {                     /* all zero: empty */
     struct range *list;             /* (cap): [0, gap) and [gap + cap - n, cap) */
     int n, cap, gap;
+    bool lent;                      /* the list is somebody else's */
 };
 
 static inline struct range *ranges_at(const struct ranges *s, int i) { return &s->list[i < s->gap ? i : i + s->cap - s->n]; }
 
+/* An empty set that begins in memory of the caller's, which must stay; it takes its own when that is full. */
+struct ranges ranges_in(struct range *list, int cap);
 void ranges_add(struct ranges *s, struct range r);             /* an empty one adds nothing */
 /* The first range of the set that has a number of r; NULL: none. */
 const struct range *ranges_hit(const struct ranges *s, struct range r);

@@ -39,9 +39,16 @@ size_t tensor_bytes(const struct tensor *t)
 
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
 {
-    for (int i = 0; i < s->n; i++)
-        if (strcmp(s->tensors[i].name, name) == 0)
-            return &s->tensors[i];
+    int low = 0, high = s->n;
+    while (low < high) {
+        const int middle = low + (high - low) / 2, order = strcmp(s->by_name[middle]->name, name);
+        if (order == 0)
+            return s->by_name[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     return NULL;
 }
 

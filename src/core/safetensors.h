@@ -28,10 +28,11 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
 
 struct safetensors {
     int n;
-    struct tensor *tensors;     /* data points into a private, read-only copy in memory */
-    void *bytes;                /* owned */
+    struct tensor *tensors;             /* data points into a private, read-only copy in memory */
+    const struct tensor **by_name;      /* (n), sorted; in the same block as the tensors */
+    void *bytes;                        /* owned */
     size_t size;
-    uint64_t checksum;          /* XXH3-64 of the whole file */
+    uint64_t checksum;                  /* XXH3-64 of the whole file */
 };
 
 enum status safetensors_read(struct safetensors *out, const char *path, struct error *err);

@@ -193,16 +193,16 @@ static bool in_place(const struct safetensors_reader *r, const struct safetensor
 
 static size_t round_up(size_t bytes) { return (bytes + 15) & ~(size_t)15; }
 
-/* One block holds the tensors, then aligned copies of what lies unaligned in a foreign file, then the names. */
+/* One block holds the tensors, their order by name, then aligned copies of what lies unaligned in a foreign file, then the names. */
 struct block {
     char *base;
-    size_t copies, names, total;    /* where each part begins, and where all ends */
+    size_t by_name, copies, names, total;       /* where each part begins, and where all ends */
 };
 
 static struct block block_plan(const struct safetensors_reader *r)
 {
-    struct block b = {.copies = round_up((size_t)r->n * sizeof(struct tensor))};
-    b.names = b.copies;
+    struct block b = {.by_name = round_up((size_t)r->n * sizeof(struct tensor))};
+    b.names = b.copies = b.by_name + round_up((size_t)r->n * sizeof(struct tensor *));
     for (int i = 0; i < r->n; i++)
         if (!in_place(r, &r->entries[i]))
             b.names += round_up((size_t)(r->entries[i].end - r->entries[i].begin));
@@ -227,6 +227,11 @@ static struct tensor tensor_build(const struct safetensors_reader *r, const stru
     return t;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(const struct tensor *const *)a)->name, (*(const struct tensor *const *)b)->name);
+}
+
 static enum status tensors_build(const struct safetensors_reader *r, struct safetensors *out)
 {
     struct block b = block_plan(r);
@@ -235,9 +240,13 @@ static enum status tensors_build(const struct safetensors_reader *r, struct safe
         return error_set(r->err, CANNOT, "out of memory: the tensors of '%s' need %.1f MB", r->file,
                          (double)b.total / 1e6);
     out->tensors = (struct tensor *)(void *)b.base;
+    out->by_name = (const struct tensor **)(void *)(b.base + b.by_name);
     out->n = r->n;
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n; i++) {
         out->tensors[i] = tensor_build(r, &r->entries[i], &b);
+        out->by_name[i] = &out->tensors[i];
+    }
+    qsort(out->by_name, (size_t)out->n, sizeof *out->by_name, compare_names);
     return OK;
 }
 

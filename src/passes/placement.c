@@ -14,8 +14,11 @@
 
 struct node { struct ranges through, within; };
 
+enum { FEW = 4 };           /* ranges of most sets */
+
 struct placement {
     struct node *nodes;             /* children of i: 2 i + 1, 2 i + 2 */
+    struct range *few;              /* (nodes, 2, FEW): where their sets begin, lest each allocates */
     int times;                      /* a power of two */
 };
 
@@ -35,6 +38,11 @@ struct placement *placement_new(int times)
     while (p->times < times)
         p->times *= 2;
     p->nodes = xcalloc((size_t)p->times * 2, sizeof *p->nodes);
+    p->few = xcalloc((size_t)p->times * 2, 2 * FEW * sizeof *p->few);
+    for (int i = 0; i < 2 * p->times; i++) {
+        p->nodes[i].through = ranges_in(p->few + 2 * FEW * (size_t)i, FEW);
+        p->nodes[i].within = ranges_in(p->few + 2 * FEW * (size_t)i + FEW, FEW);
+    }
     return p;
 }
 
@@ -45,6 +53,7 @@ void placement_free(struct placement *p)
         ranges_release(&p->nodes[i].within);
     }
     free(p->nodes);
+    free(p->few);
     free(p);
 }
 

@@ -12,6 +12,17 @@ int program_writer(const struct program *p, value_id v)
     return -1;
 }
 
+int *program_writers(const struct program *p)
+{
+    int *writers = xcalloc((size_t)p->n_values, sizeof *writers);
+    for (int v = 0; v < p->n_values; v++)
+        writers[v] = -1;
+    for (int i = p->n_ops - 1; i >= 0; i--)             /* of several the first */
+        for (int k = 0; k < p->ops[i].n_out; k++)
+            writers[p->ops[i].out[k]] = i;
+    return writers;
+}
+
 int program_readers(const struct program *p, value_id v, int *op)
 {
     int n = 0;

@@ -7,6 +7,8 @@
 
 /* The op that writes a value, or -1. */
 int program_writer(const struct program *p, value_id v);
+/* The same of all values at once, in one sweep: (n_values), for free(). */
+int *program_writers(const struct program *p);
 /* How many inputs read it; *op (may be NULL) gets the only op that does, or the last. Roots of the program (loss, logits, ...)
  * are not counted. */
 int program_readers(const struct program *p, value_id v, int *op);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fs.h"
+#include "core/json_memory.h"
 #include "prove/prove_int.h"
 
 enum { REPORT_BYTES_MOST = 1 << 28 };
@@ -61,12 +62,15 @@ static enum status read_report(struct facts *f, const char *path, struct error *
     char *text;
     size_t size;
     json_error_t why;
+    bool no_memory;
     *f = (struct facts){.path = path};
     const enum status st = fs_read(path, &text, &size, REPORT_BYTES_MOST, err);
     if (st != OK)
         return st;
-    f->document = json_loadb(text, size, 0, &why);
+    f->document = json_memory_load(text, size, 0, &why, &no_memory);
     free(text);
+    if (no_memory)
+        return error_set(err, CANNOT, "out of memory for reading '%.300s'", path);
     if (!f->document)
         return error_set(err, BAD_INPUT, "'%.300s' line %d: not JSON: %s", path, why.line, why.text);
     if (!is_word(f->document, "schema", "hone-report") || !is_word(f->document, "kind", "profile"))

@@ -15,6 +15,7 @@
 struct trial {
     struct model_run run;
     struct loader *loader;
+    int *writers;                   /* of the training program's values; NULL: nobody asked yet */
 };
 
 /* ---- opening ---- */
@@ -55,6 +56,7 @@ void trial_free(struct trial *t)
         return;
     loader_free(t->loader);
     model_run_close(&t->run);
+    free(t->writers);
     free(t);
 }
 
@@ -132,7 +134,9 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
     struct exec *e = t->run.train;
     const struct program *p = trial_program(t);
     const value_id grad = p->values[parameter].grad;
-    const int writer = grad == NO_VALUE ? -1 : program_writer(p, grad);
+    if (!t->writers)
+        t->writers = program_writers(p);
+    const int writer = grad == NO_VALUE ? -1 : t->writers[grad];
     if (writer < 0 || p->values[grad].dtype != F32)
         return error_set(err, CANNOT, "the program has no f32 gradient of '%s'", p->values[parameter].name);
     if (p->ops[writer].phase <= PHASE_BACKWARD)

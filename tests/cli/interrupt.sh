@@ -39,6 +39,13 @@ kill -HUP $pid
 finish
 [ "$code" = 0 ] && [ -d "nohup/checkpoints/step-0000$N" ] || fail "nohup: exit code $code: $(tail -3 rest)"
 
+# Somebody's SIGABRT is no library's: it ends the process as ever.
+start "$@" --out abort
+until_step 30
+kill -ABRT $pid
+finish
+[ "$code" = 134 ] && [ ! -s err ] || fail "SIGABRT: exit code $code: $(cat err)"
+
 # A file at the limit of the process is a full disk: a warning, exit code 3 at the end, and what was saved before is whole.
 ok train tiny.yaml --steps 10 --out limit
 (ulimit -f 40; exec "$HONE" train tiny.yaml --steps 40 --out limit --resume >out 2>err) && fail "the limit: exit code 0" || code=$?

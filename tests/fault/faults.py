@@ -1,270 +1,47 @@
 """Places faults in runs of hone and looks at what is left: faults.py PLACE LIBRARY HONE TRACE [options] [SCENARIO...]
 
-For each scenario a folder is prepared once and a run without a fault is counted. Then, for each kind of fault and each N, the command
-runs on a copy of the folder with its Nth call of that kind failing (place.c), and the following must hold:
+For each scenario a folder is prepared once, and a run without a fault counts the calls of each kind by the path on which they come
+(place.c). Then the command runs on a copy of the folder once for each place, where that call fails. Places are the first, a middle
+and the last call of every path; with --every, the Nth call for every N. The following must hold:
  - it ends by an exit code that is documented, 3 where it fails, because it was the machine; never by a signal but the placed SIGKILL;
  - where it fails it says so in one line;
  - what was there before can still be used, and what is there now is whole (the scenario's `after`);
  - no temporary file stays, after a kill or a fault in cleaning up itself: once the same has run again.
+
+A run that depends on time does not take the same paths every time: a place that it did not come to is counted as not reached.
 """
 import argparse
 import concurrent.futures
+import copy
+import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
-CONFIG = """\
-model: {arch: gpt, dim: 16, layers: 1, heads: 2, seq: 8}
-data: {chars: 4000, workers: 0}
-train: {batch_size: 2, steps: 4, lr: 1.0e-3, warmup: 1}
-eval: {every: 2, batches: 1}
-checkpoint: {every: 2, keep: 1}
-log: {every: 1}
-verify: {steps: 2, seconds: 0.05, min_gain: -1}
-threads: 2
-"""
-LEFTOVER = re.compile(r"tmp|\.old|\.hone-new|~$|^\.[a-z]+\.json\.")
+sys.dont_write_bytecode = True          # not among the sources
+from scenarios import CONFIG, SCENARIOS, Broken, Tools, leftovers, require
+
+DEAR_KINDS = ["malloc", "heap", "full", "rename", "kill"]
+KINDS = ["malloc", "heap", "abort", "write", "full", "short", "fsync", "rename", "mmap", "open", "read", "mkdir", "remove", "lock",
+         "thread", "kill"]
 CLEANS_UP = {"malloc", "heap", "open", "mmap", "read", "remove"}    # kinds that can hit the removal of a temporary folder itself
-IN_THE_MIDST = {"rename", "remove", "kill"}     # kinds that can hit between the names of two files of a report
-MACHINE_SAYS = {0, 3}
 STANDARD_OUTPUT = "cannot write to the standard output"     # on a full disk, beside what else failed
-
-
-class Broken(Exception):
-    pass
-
-
-def require(condition, words):
-    if not condition:
-        raise Broken(words)
-
-
-def files(folder):
-    """The contents of all files below a folder, by relative path."""
-    found = {}
-    for root, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(root, name)
-            with open(path, "rb") as f:
-                found[os.path.relpath(path, folder)] = f.read()
-    return found
-
-
-def leftovers(folder, root=""):
-    folder = os.path.join(folder, root)
-    return [os.path.relpath(os.path.join(root, name), folder)
-            for root, folders, names in os.walk(folder) for name in folders + names if LEFTOVER.search(name)]
-
-
-class Tools:
-    def __init__(self, place, library, hone, trace):
-        self.place, self.library, self.hone, self.trace = map(os.path.abspath, (place, library, hone, trace))
-
-    def run(self, folder, *command):
-        """Runs hone in a folder, with the cache that is in it; returns its exit code and what it said on standard error."""
-        done = subprocess.run([self.hone, *command], cwd=folder, env=self.environment(folder), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
-        return done.returncode, done.stderr.decode(errors="replace")
-
-    def must(self, folder, *command):
-        code, said = self.run(folder, *command)
-        require(code == 0, "afterwards `hone %s` ends with %d: %s" % (" ".join(command), code, said.strip()))
-
-    @staticmethod
-    def environment(folder):
-        return {**os.environ, "LC_ALL": "C", "XDG_CACHE_HOME": os.path.join(folder, "cache")}
-
-    def place_fault(self, folder, kind, n, command):
-        """The same with a fault; returns what place says, as a dictionary, and standard error."""
-        result = folder + ".result"
-        done = subprocess.run([self.place, kind, str(n), self.library, result, self.hone, *command], cwd=folder,
-                              env=self.environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, timeout=300)
-        if done.returncode == 77:
-            print("skipped: tracing a process is not allowed here")
-            sys.exit(77)
-        require(done.returncode == 0, "the driver failed: %s" % done.stderr.decode(errors="replace"))
-        with open(result) as f:
-            words = f.read().split()
-        os.remove(result)
-        return dict(zip(words[::2], map(int, words[1::2]))), done.stderr.decode(errors="replace")
-
-
-# ---- scenarios
-
-class Scenario:
-    """prepare fills the folder; command is what runs with the fault; after looks at what it left, given the exit code and the files
-    of a run without a fault (`whole`)."""
-    codes = MACHINE_SAYS
-    dear = False                # takes seconds: fewer cases
-    root = ""                   # the part of the folder where nothing temporary may stay
-
-    def prepare(self, t, folder):
-        pass
-
-    def again(self, t, folder):
-        """Runs once more without a fault, as a user would who met one."""
-        t.must(folder, *self.command)
-
-
-def final_state(folder):
-    return {name: data for name, data in files(os.path.join(folder, "run/checkpoints/step-00000004")).items()
-            if name.endswith(".safetensors")}
-
-
-def has_checkpoint(folder):
-    path = os.path.join(folder, "run/checkpoints")
-    return os.path.isdir(path) and any(name.startswith("step-") for name in os.listdir(path))
-
-
-class Train(Scenario):
-    """A new run: two saves, the second removes the first."""
-    name = "train"
-    command = ["train", "tiny.yaml", "--out", "run"]
-
-    def after(self, t, folder, code, whole):
-        if code == 0:
-            require(final_state(folder) == whole, "ended with 0, and the last checkpoint is not that of a run without the fault")
-        if has_checkpoint(folder):
-            t.must(folder, "generate", "run", "--tokens", "2")
-            self.again(t, folder)
-
-    def again(self, t, folder):
-        if not has_checkpoint(folder):
-            shutil.rmtree(os.path.join(folder, "run"), ignore_errors=True)
-            return
-        t.must(folder, "train", "tiny.yaml", "--out", "run", "--resume")
-        require(final_state(folder) == self.whole(folder), "resumed, it does not end as a run without the fault")
-
-    def whole(self, folder):
-        return self.reference
-
-    def remember(self, folder):
-        self.reference = final_state(folder)
-        return self.reference
-
-
-class Resume(Train):
-    """Goes on from a checkpoint, which must stay loadable whatever happens."""
-    name = "resume"
-    command = ["train", "tiny.yaml", "--out", "run", "--resume"]
-
-    def prepare(self, t, folder):
-        t.must(folder, "train", "tiny.yaml", "--steps", "2", "--out", "run")
-
-    def after(self, t, folder, code, whole):
-        require(has_checkpoint(folder), "the checkpoint that was there is gone")
-        super().after(t, folder, code, whole)
-
-
-class Report(Scenario):
-    """A command that writes a folder where a report was: afterwards it is the old one or a new one, and every file is whole."""
-    out = "report"
-    other = ["--steps", "3"]            # makes the old report another one than the new
-
-    def prepare(self, t, folder):
-        t.run(folder, *self.command, *self.other)
-        self.old = self.read(folder)
-
-    def read(self, folder):
-        """Names without the time and the machine in them."""
-        return {re.sub(r"tfevents.*", "tfevents", name): data for name, data in files(os.path.join(folder, self.out)).items()}
-
-    def remember(self, folder):
-        new = self.read(folder)
-        differ = {name for name in new if new[name] != self.old.get(name)}
-        require(differ, "the old report and the new one are the same: nothing can be told")
-        return {"names": set(new), "differ": differ}
-
-    def after(self, t, folder, code, whole):
-        now = {name: data for name, data in self.read(folder).items() if not LEFTOVER.search(name)}
-        require(set(now) == whole["names"], "the files of the report are %s, expected %s" % (sorted(now), sorted(whole["names"])))
-        changed = {name for name in now if now[name] != self.old.get(name)}
-        require(not changed or changed >= whole["differ"] or self.kind in IN_THE_MIDST,
-                "some files of the report are old and some are new: %s" % sorted(changed))
-        require(code not in (0, 1) or changed, "ended with %s, and the report is the old one" % code)
-        for name, data in now.items():
-            require(not name.endswith(".html") or b"</html>" in data[-16:], "%s is not whole" % name)
-            require(not name.endswith(".json") or data.strip()[-1:] in (b"}", b"]"), "%s is not whole" % name)
-
-
-class Analyze(Report):
-    name = "analyze"
-    command = ["analyze", "trace.json", "--out", "report"]
-    other = ["--step-ms", "0.5"]
-
-
-class Profile(Report):
-    name = "profile"
-    command = ["profile", "tiny.yaml", "--out", "report", "--set", "eval.batches=2", "--steps", "2"]
-
-
-class Tune(Report):
-    name = "tune"
-    command = ["tune", "tiny.yaml", "--budget", "0.3", "--out", "report"]
-    other = ["--set", "train.steps=5"]
-    dear = True
-
-
-class Verify(Report):
-    name = "verify"
-    command = ["verify", "tiny.yaml", "tiny.yaml", "--out", "report"]
-    codes = {0, 1, 3}
-
-    def again(self, t, folder):
-        code, said = t.run(folder, *self.command)
-        require(code in (0, 1), "afterwards verify ends with %d: %s" % (code, said))
-
-
-class Generate(Scenario):
-    name = "generate"
-    command = ["generate", "run", "--tokens", "3"]
-
-    def prepare(self, t, folder):
-        t.must(folder, "train", "tiny.yaml", "--steps", "2", "--out", "run")
-
-    def remember(self, folder):
-        return files(os.path.join(folder, "run"))
-
-    def after(self, t, folder, code, whole):
-        require(files(os.path.join(folder, "run")) == whole, "generating changed the folder of the run")
-
-
-class Cache(Scenario):
-    """Kernels are timed and remembered for the first time. What was remembered is a hint: failing to keep it is no failure."""
-    name = "cache"
-    command = ["train", "tiny.yaml", "--out", "run", "--set", "model.dim=8"]
-    dear = True
-    root = "cache"
-
-    def remember(self, folder):
-        return None
-
-    def after(self, t, folder, code, whole):
-        pass
-
-    def again(self, t, folder):
-        t.must(folder, "train", "tiny.yaml", "--set", "model.dim=24", "--out", "other")
-
-
-SCENARIOS = [Train, Resume, Generate, Analyze, Profile, Verify, Tune, Cache]
-DEAR_KINDS = ["heap", "full", "rename", "kill"]
-KINDS = ["malloc", "heap", "write", "full", "short", "fsync", "rename", "mmap", "open", "read", "mkdir", "remove", "lock", "thread", "kill"]
 
 
 # ---- one case
 
 def judge(t, s, folder, kind, result, said, whole):
+    s = copy.copy(s)
     s.kind = kind
     require(not result["late"], "it hangs")
     killed = kind == "kill" and result["hit"]
     require(result["signal"] == (9 if killed else 0), "ended by signal %d: %s" % (result["signal"], said.strip()))
     code = None if killed else result["exit"]
     if not killed:
-        require(code in s.codes, "exit code %d: %s" % (code, said.strip()))
+        require(code in (s.codes if kind != "abort" else {3}), "exit code %d: %s" % (code, said.strip()))
         lines = [line for line in said.splitlines() if line.startswith("hone: ") and line != "hone: " + STANDARD_OUTPUT]
         require(code != 3 or len(lines) == 1 or STANDARD_OUTPUT in said, "exit code 3, and it says: %r" % said)
         require(kind in CLEANS_UP or not leftovers(folder, s.root), "left behind: %s" % leftovers(folder, s.root))
@@ -274,34 +51,59 @@ def judge(t, s, folder, kind, result, said, whole):
         require(not leftovers(folder, s.root), "left behind for good: %s" % leftovers(folder, s.root))
 
 
-def one_case(t, s, base, work, kind, n, whole):
-    """Returns None, or what is wrong."""
-    folder = os.path.join(work, "%s-%s-%d" % (s.name, kind, n))
+def one_case(t, s, base, work, kind, which, whole):
+    """Returns (kind, whether the place was reached, None or what is wrong)."""
+    folder = os.path.join(work, "%s-%s-%s" % (s.name, kind, which.replace(":", "-")))
     shutil.copytree(base, folder)
+    hit = True
     try:
-        result, said = t.place_fault(folder, kind, n, s.command)
-        if result["hit"]:
+        result, said = t.place_fault(folder, kind, which, s.command)
+        hit = result["hit"]
+        if hit:
             judge(t, s, folder, kind, result, said, whole)
-        return None
+        return kind, hit, None
     except (Broken, subprocess.TimeoutExpired) as e:
-        return "%s: %s %d: %s" % (s.name, kind, n, e)
+        return kind, hit, "%s: %s %s: %s" % (s.name, kind, which, e)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def choose(count, cases, first):
-    """Numbers from 1 to count: all (None), or some, spread evenly from the first on."""
-    if cases is None or cases >= count:
-        return range(1, count + 1)
-    return sorted({1 + (first + i * count // cases) % count for i in range(cases)})
+def places(kind, counts, every):
+    """Where a fault of the kind can be: numbers of calls, or PATH:K. A heap has no paths, and path 0 is any that is not known."""
+    if every or kind == "heap":
+        return [str(n + 1) for n in range(counts[kind])]
+    return ["%s:%d" % (path, k) for of, path, calls in sorted(counts["paths"]) if of == kind
+            for k in (range(1, calls + 1) if path == "0" else sorted({1, (calls + 1) // 2, calls}))]
+
+
+def choose(found, cases, first):
+    """All (None), or some, spread evenly from the first on."""
+    if cases is None or cases >= len(found):
+        return found
+    return [found[i] for i in sorted({(first + i * len(found) // cases) % len(found) for i in range(cases)})]
 
 
 def how_many(s, kind, options):
-    if s.dear and options.cases and kind not in DEAR_KINDS:
-        return 0
+    if not options.cases:
+        return None
     if s.dear:
-        return min(options.cases, 1) or options.dear
-    return options.cases * (4 if kind == "malloc" else 1) if options.cases else None
+        return 1 if kind in DEAR_KINDS else 0
+    return options.cases * (4 if kind == "malloc" else 1)
+
+
+def raise_peaks(cache):
+    """What was measured on a busy machine a step may prove wrong, and then every run would measure it again, for seconds."""
+    path = os.path.join(cache, "hone/peaks.json")
+    if not os.path.exists(path):
+        return
+    with open(path) as f:
+        peaks = json.load(f)
+    for entry in peaks["entries"]:
+        for key in ("gemm_gflops", "bf16_gflops"):
+            entry[key] *= 10
+        entry["copy_gb_per_s"] = [10 * x for x in entry["copy_gb_per_s"]]
+    with open(path, "w") as f:
+        json.dump(peaks, f)
 
 
 def prepare(t, s, base):
@@ -317,30 +119,47 @@ def prepare(t, s, base):
         shutil.rmtree(os.path.join(base, "cache"), ignore_errors=True)
         if os.path.isdir(os.path.join(warm, "cache")):
             shutil.copytree(os.path.join(warm, "cache"), os.path.join(base, "cache"))
+            raise_peaks(os.path.join(base, "cache"))
         shutil.rmtree(os.path.join(base, "run"), ignore_errors=True)
         s.prepare(t, base)
         shutil.rmtree(warm)
 
 
+def tell(s, kinds, counts, done):
+    for kind in kinds:
+        paths = [path for of, path, _ in counts["paths"] if of == kind]
+        of_kind = [d for d in done if d[0] == kind]
+        print("%-9s %-7s %6d calls %5d paths %6d placed %4d not reached %4d broken"
+              % (s.name, kind, counts[kind], len(paths), sum(bool(hit) for _, hit, _ in of_kind),
+                 sum(not hit for _, hit, _ in of_kind), sum(bool(b) for _, _, b in of_kind)))
+
+
 def scenario(t, s, work, options, pool):
     base = os.path.join(work, s.name)
+    if s.longer and not options.cases:
+        s.command = s.longer
     prepare(t, s, base)
     plain = base + ".plain"
     shutil.copytree(base, plain)
-    counts, said = t.place_fault(plain, "none", 0, s.command)
+    counts, said = t.place_fault(plain, "none", "0", s.command)
     require(counts["exit"] in s.codes - {3} and not counts["signal"], "%s without a fault: %s %s" % (s.name, counts, said))
     whole = s.remember(plain)
-    cases = [(kind, n) for kind in options.kinds for n in choose(counts[kind], how_many(s, kind, options), options.first)]
-    broken = [b for b in pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases) if b]
-    for kind in options.kinds:
-        print("%-9s %-7s %6d calls %6d placed %4d broken" % (s.name, kind, counts[kind], sum(c[0] == kind for c in cases),
-                                                          sum(b.startswith("%s: %s " % (s.name, kind)) for b in broken)))
-    for b in broken[:options.show]:
-        print("  " + b)
+    kinds = [kind for kind in options.kinds if not s.kinds or kind in s.kinds]
+    cases = [(kind, which) for kind in kinds
+             for which in choose(places(kind, counts, options.every), how_many(s, kind, options), options.first)]
+    started = time.monotonic()
+    done, broken = [], 0
+    for d in pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases):
+        done.append(d)
+        broken += bool(d[2])
+        if d[2] and broken <= options.show:
+            print("  " + d[2], flush=True)
+    tell(s, kinds, counts, done)
+    print("%-9s %.0f s" % (s.name, time.monotonic() - started))
     sys.stdout.flush()
     shutil.rmtree(base)
     shutil.rmtree(plain)
-    return len(broken)
+    return broken
 
 
 def main():
@@ -349,7 +168,7 @@ def main():
         parser.add_argument(name)
     parser.add_argument("scenarios", nargs="*", help="default: all")
     parser.add_argument("--cases", type=int, default=0, help="a sample: so many of each kind, spread evenly; 0: all")
-    parser.add_argument("--dear", type=int, default=40, help="without --cases: of each kind where a run takes seconds")
+    parser.add_argument("--every", action="store_true", help="the Nth call for every N, not calls by their paths")
     parser.add_argument("--first", type=int, default=0, help="shifts which ones")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
     parser.add_argument("--jobs", type=int, default=1)

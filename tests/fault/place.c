@@ -1,16 +1,14 @@
-/* place KIND N LIBRARY RESULT COMMAND...: runs a command and lets its Nth call of a kind fail, counted from the start of its main over
- * all threads. The kind "none" lets none fail and counts those of all kinds. RESULT gets one line: "hit 0|1 exit CODE signal NUMBER
- * late 0|1 KIND COUNT KIND COUNT...". Exit code: 0 when the command was run to whatever end, 77 where tracing is not allowed, 2 for
- * all else.
+/* place KIND WHICH LIBRARY RESULT COMMAND...: runs a command and lets one of its calls of a kind fail, counted from the start of its
+ * main over all threads. WHICH is N, the Nth call, or PATH:K, the Kth that comes by a call path (path.c). The kind "none" lets none
+ * fail and counts those of all kinds by their paths. RESULT gets a line "hit 0|1 exit CODE signal NUMBER late 0|1 KIND COUNT KIND
+ * COUNT..." and, of the kind "none", a line "KIND PATH COUNT" for every path. Exit code: 0 when the command was run to whatever end,
+ * 77 where tracing is not allowed, 2 for all else.
  *
  * A filter stops the command at the system calls of the kind (and at no other, so that it runs at full speed); this process counts
- * them, and makes the Nth return an error, write half of its bytes, or never return because the process is killed. */
-#include <elf.h>
+ * them, and makes the chosen one return an error, write half of its bytes, or never return because the process is killed. Where paths
+ * matter the thread is asked for its own first, by a signal, and then makes the same call again. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,67 +17,13 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "fault.h"
-
-enum action { FAIL, SHORTEN, KILL };
-
-#ifdef __x86_64__
-#define OLD_CALL(name) SYS_##name,          /* calls that newer architectures do not have */
-#else
-#define OLD_CALL(name)
-#endif
-#define WRITES SYS_write, SYS_pwrite64, SYS_writev
-#define OPENS OLD_CALL(open) SYS_openat
-#define RENAMES OLD_CALL(rename) SYS_renameat, SYS_renameat2
-#define REMOVES OLD_CALL(unlink) OLD_CALL(rmdir) SYS_unlinkat
-
-static const struct kind {
-    const char *name;
-    enum action action;
-    int error;
-    int for_good;               /* not the Nth alone: it and all that follow */
-    int calls[16], n;           /* n = 0: they end with a 0 (read is 0 on x86-64) */
-} kinds[] = {
-    {"malloc", FAIL, ENOMEM, 0, {0}, 0},        /* no system calls: inside.c lets these two fail */
-    {"heap", FAIL, ENOMEM, 1, {0}, 0},
-    {"write", FAIL, ENOSPC, 0, {WRITES}, 3},
-    {"full", FAIL, ENOSPC, 1, {WRITES}, 3},
-    {"short", SHORTEN, 0, 0, {SYS_write, SYS_pwrite64}, 2},
-    {"fsync", FAIL, EIO, 0, {SYS_fsync, SYS_fdatasync}, 2},
-    {"rename", FAIL, EIO, 0, {RENAMES}, 0},
-    {"mmap", FAIL, ENOMEM, 0, {SYS_mmap, SYS_mremap}, 2},
-    {"open", FAIL, EMFILE, 0, {OPENS}, 0},
-    {"read", FAIL, EIO, 0, {SYS_read, SYS_pread64}, 2},
-    {"mkdir", FAIL, ENOSPC, 0, {OLD_CALL(mkdir) SYS_mkdirat}, 0},
-    {"remove", FAIL, EIO, 0, {REMOVES}, 0},
-    {"lock", FAIL, ENOLCK, 0, {SYS_flock}, 1},
-    {"thread", FAIL, EAGAIN, 0, {SYS_clone, SYS_clone3}, 2},
-    {"kill", KILL, 0, 0, {WRITES, OPENS, RENAMES, REMOVES, SYS_fsync, OLD_CALL(mkdir) SYS_mkdirat}, 0},
-};
-
-enum { KINDS = sizeof kinds / sizeof *kinds, MALLOC = 0, HEAP = 1, WRITE = 2 };
-
-static int count_calls(const struct kind *k)
-{
-    int n = k->n;
-    while (!k->n && n < 16 && k->calls[n])
-        n++;
-    return n;
-}
-
-static int is_of(const struct kind *k, long nr)
-{
-    for (int i = 0; i < count_calls(k); i++)
-        if (k->calls[i] == nr)
-            return 1;
-    return 0;
-}
+#include "kinds.h"
+#include "registers.h"
 
 static void die(const char *what)
 {
@@ -88,30 +32,6 @@ static void die(const char *what)
 }
 
 /* ---- the command's side */
-
-/* The calls of a kind, or of all kinds; and prctl, which tells when main begins. */
-static int gather(int *calls, const struct kind *only)
-{
-    int n = 0;
-    calls[n++] = SYS_prctl;
-    for (const struct kind *k = kinds; k < kinds + KINDS; k++)
-        for (int i = 0; (!only || k == only) && i < count_calls(k); i++)
-            calls[n++] = k->calls[i];           /* twice does no harm */
-    return n;
-}
-
-static int filter(const struct kind *only)
-{
-    int calls[16 * KINDS + 1];
-    const int n = gather(calls, only);
-    struct sock_filter code[16 * KINDS + 4] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    for (int i = 0; i < n; i++)                 /* each goes to the last line */
-        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], (unsigned char)(n - i), 0);
-    code[n + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    code[n + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
-    const struct sock_fprog program = {.len = (unsigned short)(n + 3), .filter = code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
 
 static void become(const struct kind *k, const char *library, const char *shared, char **command)
 {
@@ -126,70 +46,60 @@ static void become(const struct kind *k, const char *library, const char *shared
     _exit(126);
 }
 
-/* ---- the registers of a stopped call */
-
-#ifdef __x86_64__
-static long call_number(pid_t pid)
-{
-    return ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user_regs_struct, orig_rax), NULL);
-}
-static unsigned long argument(pid_t pid, int i)
-{
-    static const size_t at[] = {offsetof(struct user_regs_struct, rdi), offsetof(struct user_regs_struct, rsi),
-                                offsetof(struct user_regs_struct, rdx)};
-    return (unsigned long)ptrace(PTRACE_PEEKUSER, pid, at[i], NULL);
-}
-static void set_third(pid_t pid, unsigned long value)
-{
-    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rdx), value);
-}
-static void refuse(pid_t pid, int error)        /* no call at all, and this result */
-{
-    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, orig_rax), -1L);
-    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), (long)-error);
-}
-#elif defined(__aarch64__)
-static struct user_regs_struct registers(pid_t pid)
-{
-    struct user_regs_struct r = {0};
-    struct iovec io = {&r, sizeof r};
-    ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &io);
-    return r;
-}
-static void set_registers(pid_t pid, struct user_regs_struct r)
-{
-    struct iovec io = {&r, sizeof r};
-    ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &io);
-}
-static long call_number(pid_t pid) { return (long)registers(pid).regs[8]; }
-static unsigned long argument(pid_t pid, int i) { return (unsigned long)registers(pid).regs[i]; }
-static void set_third(pid_t pid, unsigned long value)
-{
-    struct user_regs_struct r = registers(pid);
-    r.regs[2] = value;
-    set_registers(pid, r);
-}
-static void refuse(pid_t pid, int error)
-{
-    int none = -1;
-    struct iovec io = {&none, sizeof none};
-    struct user_regs_struct r = registers(pid);
-    ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &io);
-    r.regs[0] = (unsigned long)-error;
-    set_registers(pid, r);
-}
-#else
-#error "registers of this architecture are not known here"
-#endif
-
 /* ---- the driver's side */
+
+enum { THREADS_MOST = 256, PATHS_MOST = 1 << 14 };
 
 struct run {
     const struct kind *kind;            /* NULL: count only */
-    unsigned long at, calls[KINDS];
+    int by_path;                        /* paths are asked for */
+    unsigned long at, calls[KINDS], of_path;
+    uint64_t path;
     int begun, hit;
     pid_t child;
+    struct thread { pid_t id; int asked; uint64_t path; } threads[THREADS_MOST];
+    int n_threads;
+    struct met { int kind; struct fault_path path; } met[PATHS_MOST];
+    int n_met;
 };
+
+static struct thread *thread_of(struct run *r, pid_t id)
+{
+    for (int i = 0; i < r->n_threads; i++)
+        if (r->threads[i].id == id)
+            return &r->threads[i];
+    if (r->n_threads == THREADS_MOST)
+        die("more threads than this driver knows");
+    r->threads[r->n_threads] = (struct thread){.id = id};
+    return &r->threads[r->n_threads++];
+}
+
+/* False: the thread has been asked, and comes again. One that hears no signals at the moment (it starts a thread) does so without an
+ * answer: its path stays 0. */
+static int path_is_known(struct run *r, pid_t pid, uint64_t *path)
+{
+    struct thread *t = thread_of(r, pid);
+    *path = t->path;
+    t->path = 0;
+    t->asked = !t->asked;
+    if (t->asked) {
+        syscall(SYS_tkill, pid, FAULT_ASK);
+        call_again(pid);
+    }
+    return !t->asked;
+}
+
+static void meet(struct run *r, int kind, uint64_t path)
+{
+    int i = 0;
+    while (i < r->n_met && (r->met[i].kind != kind || r->met[i].path.path != path))
+        i++;
+    if (i == PATHS_MOST)
+        die("more paths than this driver can note");
+    if (i == r->n_met)
+        r->met[r->n_met++] = (struct met){kind, {path, 0}};
+    r->met[i].path.calls++;
+}
 
 /* What is said on standard error is not counted: a test could not ask for the message otherwise. */
 static int counts(const struct run *r, pid_t pid, long nr)
@@ -208,17 +118,39 @@ static void place(struct run *r, pid_t pid)
         kill(r->child, SIGKILL);
 }
 
+static void count(struct run *r, long nr, uint64_t path)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (is_of(&kinds[i], nr)) {
+            r->calls[i]++;
+            if (!r->kind)
+                meet(r, i, path);
+        }
+}
+
+/* Whether this one fails, which has been counted. */
+static int is_the_one(struct run *r, long nr, uint64_t path)
+{
+    if (!r->kind || !is_of(r->kind, nr))
+        return 0;
+    if (r->hit)
+        return r->kind->for_good;
+    r->of_path += r->by_path && path == r->path;
+    return r->by_path ? path == r->path && r->of_path == r->at : r->calls[r->kind - kinds] == r->at;
+}
+
 static void at_call(struct run *r, pid_t pid)
 {
     const long nr = call_number(pid);
+    uint64_t path = 0;
     if (nr == SYS_prctl && argument(pid, 0) == FAULT_BEGIN)
         r->begun = 1;
-    if (!counts(r, pid, nr))
+    if (nr == SYS_prctl && argument(pid, 0) == FAULT_PATH)
+        thread_of(r, pid)->path = thread_of(r, pid)->asked ? argument(pid, 1) : 0;
+    if (!counts(r, pid, nr) || (r->by_path && !path_is_known(r, pid, &path)))
         return;
-    for (int i = 0; i < KINDS; i++)
-        r->calls[i] += (unsigned)is_of(&kinds[i], nr);
-    const unsigned long now = r->kind ? r->calls[r->kind - kinds] : 0;
-    if (now && (now == r->at || (r->kind->for_good && now > r->at)))
+    count(r, nr, path);
+    if (is_the_one(r, nr, path))
         place(r, pid);
 }
 
@@ -268,6 +200,14 @@ static const struct kind *find_kind(const char *name)
     exit(2);
 }
 
+static void read_which(struct run *r, const char *text)
+{
+    const char *colon = strchr(text, ':');
+    r->by_path = colon || !r->kind;
+    r->path = colon ? strtoull(text, NULL, 16) : 0;
+    r->at = strtoul(colon ? colon + 1 : text, NULL, 10);
+}
+
 static struct fault_shared *share(char *path, const struct run *r)
 {
     const int fd = mkostemp(path, O_CLOEXEC);
@@ -277,9 +217,21 @@ static struct fault_shared *share(char *path, const struct run *r)
     if (s == MAP_FAILED)
         die("mmap");
     close(fd);
-    s->fail_at = r->kind == &kinds[MALLOC] ? r->at : 0;
+    s->notes = !r->kind;
+    s->allocations.at = r->kind == &kinds[MALLOC] ? r->at : 0;
+    s->products.at = r->kind == &kinds[ABORT] ? r->at : 0;
+    s->allocations.path = s->products.path = r->path;
     s->limit = r->kind == &kinds[HEAP] ? r->at * FAULT_HEAP_STEP : 0;
     return s;
+}
+
+static void take_over(struct run *r, int kind, const struct fault_calls *c)
+{
+    r->calls[kind] = c->calls;
+    r->hit |= c->hit;
+    for (int i = 0; i < FAULT_PATHS && !r->kind; i++)
+        if (c->paths[i].path && r->n_met < PATHS_MOST)
+            r->met[r->n_met++] = (struct met){kind, c->paths[i]};
 }
 
 static void report(const char *path, const struct run *r, int status)
@@ -292,6 +244,8 @@ static void report(const char *path, const struct run *r, int status)
     for (int i = 0; i < KINDS; i++)
         fprintf(f, " %s %lu", kinds[i].name, r->calls[i]);
     fputc('\n', f);
+    for (int i = 0; i < r->n_met; i++)
+        fprintf(f, "%s %llx %lu\n", kinds[r->met[i].kind].name, (unsigned long long)r->met[i].path.path, r->met[i].path.calls);
     if (fclose(f))
         die(path);
 }
@@ -300,11 +254,13 @@ int main(int argc, char **argv)
 {
     enum { SECONDS = 120 };
     if (argc < 6) {
-        fputs("usage: place KIND N LIBRARY RESULT COMMAND...\n", stderr);
+        fputs("usage: place KIND N|PATH:K LIBRARY RESULT COMMAND...\n", stderr);
         return 2;
     }
     char path[] = "/tmp/hone-fault-XXXXXX";
-    struct run r = {.kind = find_kind(argv[1]), .at = strtoul(argv[2], NULL, 10)};
+    static struct run r;
+    r.kind = find_kind(argv[1]);
+    read_which(&r, argv[2]);
     struct fault_shared *s = share(path, &r);
     int status;
 
@@ -326,9 +282,10 @@ int main(int argc, char **argv)
     unlink(path);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 126)
         return 77;
-    r.calls[MALLOC] = s->calls;
+    take_over(&r, MALLOC, &s->allocations);
+    take_over(&r, ABORT, &s->products);
     r.calls[HEAP] = s->peak / FAULT_HEAP_STEP;
-    r.hit |= (s->fail_at && s->calls >= s->fail_at) || s->limit;
+    r.hit |= s->limit != 0;
     report(argv[4], &r, status);
     return 0;
 }

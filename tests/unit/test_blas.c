@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "core/inside.h"
 #include "ops/cpu/blas.h"
 #include "ops/cpu/cpu.h"
 
@@ -56,6 +57,28 @@ static void test_right_library(void **state)
     }
 }
 
+static const char *marked;
+static void marked_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
+                         float beta, float *c, int ldc)
+{
+    marked = inside_library();
+    right_sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* An abort in a product is the library's, and before and after it is not. */
+static void test_inside(void **state)
+{
+    (void)state;
+    const float a[2] = {1, 2}, b[2] = {3, 4};
+    float c[1] = {0};
+    const struct gemm g = {.m = 1, .n = 1, .k = 2, .a = a, .a_row = 2, .a_col = 1, .b = b, .ldb = 1, .c = c, .ldc = 1, .scale = 1};
+    assert_null(inside_library());
+    blas_multiply(marked_sgemm, &g);
+    assert_non_null(marked);
+    assert_null(inside_library());
+    assert_true(c[0] == 11);
+}
+
 static void test_shared_buffer(void **state)
 {
     (void)state;
@@ -96,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_library), cmocka_unit_test(test_shared_buffer), cmocka_unit_test(test_wrong_alone),
-        cmocka_unit_test(test_library_in_use),
+        cmocka_unit_test(test_library_in_use), cmocka_unit_test(test_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,10 +39,15 @@ static void check_hit(const struct ranges *s, const bool *has, struct range r)
 static void test_ranges(void **state)
 {
     (void)state;
+    struct range lent[3];
     struct ranges s = {0};
     for (int c = 0; c < CASES; c++) {
         bool has[NUMBERS] = {0};
         ranges_clear(&s);
+        if (c % 10 == 0) {
+            ranges_release(&s);
+            s = c % 20 ? ranges_in(lent, 3) : (struct ranges){0};
+        }
         for (int i = 0; i < 20; i++) {
             const size_t lo = (size_t)below(NUMBERS), hi = lo + (size_t)below(NUMBERS - (int)lo > 8 ? 8 : NUMBERS - (int)lo);
             ranges_add(&s, (struct range){lo, hi});

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/json_memory.h"
 #include "core/rng.h"
 #include "program/rewrite.h"
 #include "prove/prove_int.h"
@@ -449,6 +450,33 @@ static void test_reports(void **state)
     assert_failed(&v, "peak-memory", NULL);
 }
 
+static int calls, fail_at;          /* allocations of jansson, counted from 1; 0: none fails */
+
+static void *allocate(size_t size) { return ++calls == fail_at ? NULL : malloc(size); }
+
+/* Want of memory is not what is wrong with a report. */
+static void test_reports_without_memory(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct error err;
+    int most;
+    write_report(path_a, "gpt", 4, "m", 100, 1e6);
+    write_report(path_b, "gpt", 4, "m", 100, 1e6);
+    json_memory_watch(allocate, NULL);
+    calls = 0;
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    most = calls;
+    assert_true(most > 20);
+    for (int n = 1; n <= most; n++) {
+        calls = 0;
+        fail_at = n;
+        assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);         /* there is a reserve */
+        assert_failed(&v, NULL);
+    }
+    fail_at = 0;
+}
+
 static void refuse_reports(const char *one, const char *two)
 {
     struct verdict v;
@@ -542,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_interval_of_constants),
         cmocka_unit_test(test_interval_covers),
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_reports_without_memory),
         cmocka_unit_test(test_reports_that_cannot_be_compared),
         cmocka_unit_test(test_texts),
     };

@@ -1,9 +1,13 @@
-/* Setting a step up takes work in proportion to its layers. Work is counted, not timed: the rooms that set up are compiled for
+/* Setting a step up takes work in proportion to its layers, and so does going on from a checkpoint and reading all gradients. Work is counted, not timed: the rooms that set up are compiled for
  * this test so that every basic block they run counts one, and what they move in memory counts by its size. What is quadratic
  * takes four times as much for twice the layers; what is linear or sorts, about twice. */
+#include <stdlib.h>
+
+#include "core/fs.h"
 #include "ops/cpu/cpu.h"
 #include "support/check.h"
 #include "train/train_int.h"
+#include "train/trial.h"
 
 static uint64_t work;
 
@@ -40,10 +44,10 @@ static struct config deep(int layers, const char *const *sets)
     while (n < SETS_MOST && sets[n])
         n++;
     snprintf(text, sizeof text, "model: {arch: llama, vocab: 50, dim: 8, layers: %d, heads: 2, ffn: 12, seq: 32}\n"
-             "train: {batch_size: 4}\nthreads: 1\n", layers);
+             "data: {chars: 5000, workers: 0}\ntrain: {batch_size: 4, steps: 9}\nthreads: 1\n", layers);
     if (is_tree(sets))
         snprintf(text, sizeof text, "model: {arch: k1, vocab: 50, dim: 8, tree: [10, %d], heads: 2, ffn: 12, seq: 32}\n"
-                 "train: {batch_size: 4}\nthreads: 1\n", layers / 10 - 1);
+                 "data: {chars: 5000, workers: 0}\ntrain: {batch_size: 4, steps: 9}\nthreads: 1\n", layers / 10 - 1);
     assert_ok(config_parse(&c, "deep.yaml", text, strlen(text), sets, n, &err), err);
     return c;
 }
@@ -98,8 +102,63 @@ static void test_twice_the_layers(void **state)
     }
 }
 
+/* Only what has little to do beside it is counted: the tensors of a checkpoint go into memory. */
+static uint64_t work_of_resuming(int layers)
+{
+    const struct config c = deep(layers, (const char *[SETS_MOST]){"model.vocab=0", "eval.every=0"});
+    char out[] = "/tmp/hone-work-XXXXXX", path[CONFIG_PATH_MAX];
+    struct model_run run;
+    struct carried carried = {0};
+    struct dataset *d;
+    struct error err;
+    int64_t step;
+    assert_non_null(mkdtemp(out));
+    assert_ok(dataset_open(&d, &c, &err), err);
+    assert_ok(model_run_open(&run, &c, d, &err), err);
+    assert_ok(state_save(&run, out, 1, &carried, path, &err), err);
+    work = 0;
+    assert_ok(state_resume(&run, out, &step, &carried, path, &err), err);
+    const uint64_t sum = work;
+    model_run_close(&run);
+    assert_ok(fs_remove_tree(out, &err), err);
+    return sum;
+}
+
+static uint64_t work_of_gradients(int layers)
+{
+    const struct config c = deep(layers, (const char *[SETS_MOST]){"model.vocab=0"});
+    struct trial *t;
+    struct error err;
+    assert_ok(trial_open(&t, &c, NULL, NULL, &err), err);
+    assert_ok(trial_backward(t, &err), err);
+    const struct program *p = trial_program(t);
+    work = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER) {
+            float *gradient = calloc((size_t)shape_count(p->values[i].shape), sizeof *gradient);
+            assert_ok(trial_gradient(t, i, gradient, &err), err);
+            free(gradient);
+        }
+    const uint64_t sum = work;
+    trial_free(t);
+    return sum;
+}
+
+static void test_twice_the_tensors(void **state)
+{
+    (void)state;
+    static uint64_t (*const works[])(int layers) = {work_of_resuming, work_of_gradients};
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        const uint64_t one = works[i](100), two = works[i](200);
+        print_message("%-28s %8.2e for 100 layers, %.2f times that for 200\n", i ? "gradients" : "resuming", (double)one,
+                      (double)two / (double)one);
+        assert_true(two < one * 23 / 10);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_twice_the_layers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_twice_the_layers),
+                                       cmocka_unit_test(test_twice_the_tensors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "core/arena.h"
 #include "core/choices.h"
 #include "core/clock.h"
+#include "core/inside.h"
 #include "core/notice.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
@@ -103,7 +104,7 @@ static enum verdict judge(const struct library *l, sgemm_fn *sgemm)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sgemm_fn *in_use;
-static const char *name = "own kernels";
+static const char *name = "own kernels", *loaded;
 static char about[512] = "none was found: hone's own kernels do all products";
 static struct error failed;         /* of loading it, for want of memory */
 
@@ -130,6 +131,7 @@ static sgemm_fn *load(const struct library *l)
         return NULL;
     if (l->before)
         l->before();
+    loaded = l->name;
     void *handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
     sgemm_fn *sgemm = handle ? (sgemm_fn *)dlsym(handle, "cblas_sgemm") : NULL;
     const char *why = sgemm ? NULL : dlerror();
@@ -200,6 +202,8 @@ void blas_multiply(sgemm_fn *sgemm, const struct gemm *g)
 {
     const bool ta = g->a_col != 1;
     const int64_t lda = ta ? g->a_col : g->a_row > g->k ? g->a_row : g->k;      /* one row has no stride to speak of */
+    inside_enter(loaded ? loaded : "for matrix products");      /* BLIS aborts where it finds no memory for packing */
     sgemm(BLAS_ROW_MAJOR, ta ? BLAS_TRANSPOSED : BLAS_PLAIN, g->b_transposed ? BLAS_TRANSPOSED : BLAS_PLAIN, (int)g->m, (int)g->n,
           (int)g->k, g->scale, g->a, (int)lda, g->b, (int)g->ldb, g->accumulate, g->c, (int)g->ldc);
+    inside_leave();
 }

@@ -1,5 +1,6 @@
 /* What this machine is: CPU, cores, caches, memory. */
 #include <hwloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,19 @@ static void read_cpu_numbers(char *out, size_t size)
 /* hwloc does not look at what malloc gives it: that there is memory is made sure of before. It takes 0.3 MB here, and grows with cores. */
 enum { TOPOLOGY_BYTES = 8 << 20 };
 
+/* hwloc's plugins know graphics cards: they load libraries of X11 and OpenCL, for nothing that is asked here. */
+static void keep_hwloc_short(void)
+{
+    setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+    setenv("HWLOC_HIDE_ERRORS", "2", 0);        /* a container without /sys is no news to the user */
+}
+
 static void read_topology(struct cpu_machine *m)
 {
     static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
     hwloc_topology_t t;
     free(xcalloc(1, TOPOLOGY_BYTES));
-    setenv("HWLOC_HIDE_ERRORS", "2", 0);        /* a container without /sys is no news to the user */
+    keep_hwloc_short();
     if (hwloc_topology_init(&t))
         return;
     if (hwloc_topology_load(t) == 0) {
@@ -55,13 +63,23 @@ static void read_topology(struct cpu_machine *m)
     hwloc_topology_destroy(t);
 }
 
-/* What is known without looking at libraries. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct cpu_machine hardware;
+
+static void read_hardware_once(void)
+{
+    read_topology(&hardware);
+    if (!*hardware.model)
+        read_cpu_numbers(hardware.model, sizeof hardware.model);
+}
+
+/* What is known without looking at libraries. It is read once: that takes hundreds of files, and what this machine is called must be
+ * the same all the time, also where one of them could not be read. */
 static void read_hardware(struct cpu_machine *m)
 {
-    *m = (struct cpu_machine){.usable = cpu_usable_cores()};
-    read_topology(m);
-    if (!*m->model)
-        read_cpu_numbers(m->model, sizeof m->model);
+    pthread_once(&once, read_hardware_once);
+    *m = hardware;
+    m->usable = cpu_usable_cores();
 }
 
 void cpu_model_read(char *out, size_t size)
