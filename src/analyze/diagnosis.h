@@ -96,7 +96,9 @@ struct diagnosis {
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */
     int steps_left_out;                     /* of the list; all other numbers are of all steps */
-    bool no_step_marks;                     /* no ProfilerStep: the whole trace is taken as one step */
+    bool no_step_marks;                     /* no ProfilerStep */
+    const char *steps_by;                   /* then: what steps were told by, such as "Optimizer.step"; NULL: it is taken as one, from
+                                               the device's first event to its last where there is a device */
     struct trace_step mean;                 /* of the steps */
     struct trace_gpu gpu;
     struct trace_kernel *kernels;           /* by total time, largest first */

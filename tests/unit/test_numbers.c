@@ -91,6 +91,7 @@ static void idle_time_is_told_by_what_ends_it(void **state)
     traced_work_at(&m, "cudaLaunchKernel", 15, 2, EVENT_KERNEL, "c", 50, 10);       /* 20 µs after, launched before: other */
     traced_work_at(&m, "cudaLaunchKernel", 90, 5, EVENT_KERNEL, "d", 100, 10);      /* 40 µs after, launched in it: the host */
     traced_at(&m, EVENT_KERNEL, "from before", 1, 2);
+    traced_step_at(&m, 1, 0, 120);
     struct counted c = count(m.trace);
     const struct trace_gpu *g = &c.d.gpu;
     assert_near(g->total_us, 100, near_us, "total");                /* what was launched before the trace does not count */

@@ -1,6 +1,6 @@
 /* Traces that other projects published, against the results of their own tools. The folder is $HONE_TRACES or
  * ../shared/traces beside the source; without it these tests say so and are skipped. */
-#include "unit/traced_text.h"
+#include "unit/trace_models.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -34,6 +34,17 @@ static const char *path_of(const char *name)
     static char path[4200];
     snprintf(path, sizeof path, "%s/public/%s", folder(), name);
     return path;
+}
+
+/* The second folder may be absent too. */
+static bool second_absent(void)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/public2", folder());
+    if (access(path, R_OK) == 0)
+        return false;
+    print_message("skipped: there is no folder '%s'\n", path);
+    return true;
 }
 
 struct shared {
@@ -339,6 +350,46 @@ static void two_traces_differ_by_these_names(void **state)
     shared_release(&b);
 }
 
+/* ---- traces on which advice was wrong once: what is true of each ---- */
+
+#define SKIP_IF_SECOND_ABSENT()                                                                                        \
+    if (second_absent())                                                                                               \
+        skip()
+
+static struct judged judge_second(const char *name)
+{
+    char path[4200];
+    struct trace *t = NULL;
+    struct error err;
+    snprintf(path, sizeof path, "%s/public2/%s.json.gz", folder(), name);
+    assert_ok(import_read(&t, path, NULL, NULL, &err), err);
+    return trace_judge(t, 0);
+}
+
+static void a_device_that_starts_late_is_not_idle_before(void **state)
+{
+    (void)state;
+    SKIP_IF_SECOND_ABSENT();
+    struct judged j = judge_second("tl_vllm_piecewise");
+    assert_near(j.d.corrected.recorded_us, 156.5e3, 100, "from the first device event to the last");
+    assert_near(j.d.corrected.device_us, 156.1e3, 100, "busy");
+    assert_string_equal(j.d.bound_by, "device");
+    assert_not_found(&j, "host-bound");
+    judged_release(&j);
+}
+
+static void a_device_of_many_engines_is_busy_when_one_is(void **state)
+{
+    (void)state;
+    SKIP_IF_SECOND_ABSENT();
+    struct judged j = judge_second("hta_mtia_infer");
+    assert_near(j.d.gpu.busy_us, 424e3, 500, "busy");
+    assert_near(j.d.gpu.total_us, 443e3, 500, "from the first device event to the last");
+    assert_string_equal(j.d.bound_by, "device");
+    assert_not_found(&j, "launch-bound");
+    judged_release(&j);
+}
+
 /* ---- all of them ---- */
 
 /* What must hold of any trace: parts add up, points are few, nothing is negative or not a number. */
@@ -395,6 +446,8 @@ int main(void)
         cmocka_unit_test(events_of_the_first_steps),
         cmocka_unit_test(collectives_and_their_sizes),
         cmocka_unit_test(two_traces_differ_by_these_names),
+        cmocka_unit_test(a_device_that_starts_late_is_not_idle_before),
+        cmocka_unit_test(a_device_of_many_engines_is_busy_when_one_is),
         cmocka_unit_test(every_published_trace_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

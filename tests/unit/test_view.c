@@ -260,7 +260,7 @@ static void a_step_marked_twice_is_one(void **state)
     trace_free(m.trace);
 }
 
-static void without_marks_the_whole_trace_is_a_step(void **state)
+static void without_marks_the_devices_time_is_a_step(void **state)
 {
     (void)state;
     struct traced m = traced_new();
@@ -273,7 +273,9 @@ static void without_marks_the_whole_trace_is_a_step(void **state)
     assert_int_equal(v.steps[0].number, 0);
     assert_int_equal(v.first_ns, 1000000);
     assert_int_equal(v.last_ns, 1140000);
-    assert_int_equal(view_event(&v, traced_find(&v, "op"))->step, 0);
+    assert_int_equal(v.steps[0].start_ns, 1100000);
+    assert_int_equal(view_event(&v, traced_find(&v, "op"))->step, -1);              /* it began before the launch */
+    assert_int_equal(view_event(&v, traced_find(&v, "cudaLaunchKernel"))->step, 0);
     assert_int_equal(view_event(&v, traced_find(&v, "k"))->step, 0);
     view_release(&v);
     trace_free(m.trace);
@@ -506,7 +508,7 @@ int main(void)
         cmocka_unit_test(of_calls_with_one_number_the_launch_before_the_work_is_taken),
         cmocka_unit_test(host_events_go_by_time_and_device_events_by_launch),
         cmocka_unit_test(a_step_marked_twice_is_one),
-        cmocka_unit_test(without_marks_the_whole_trace_is_a_step),
+        cmocka_unit_test(without_marks_the_devices_time_is_a_step),
         cmocka_unit_test(without_launches_device_events_go_by_time),
         cmocka_unit_test(kernels_are_told_by_words),
         cmocka_unit_test(calls_are_told_whatever_their_maker),

@@ -47,6 +47,8 @@ static double all_host_ns(const struct replay *r)
 static double recorded_ns(const struct diagnosis *d, const struct replay *r)
 {
     const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    if (d->no_step_marks && !d->steps_by)
+        return d->mean.total_us * 1e3;
     if (d->n_steps < 2)
         return fmax(marks, d->mean.total_us * 1e3);
     const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
@@ -114,6 +116,16 @@ static void take_warnings(struct diagnosis *d, const struct trace *t, bool named
                       : arena_printf(&d->arena, "%s", t->origin.warnings[i]));
 }
 
+static void warn_of_marks(struct diagnosis *d, const struct view *v)
+{
+    if (d->steps_by)
+        warn(d, arena_printf(&d->arena, "no ProfilerStep marks: %d step%s told by %.80s (call prof.step() after each to be sure)",
+                             d->n_steps, d->n_steps == 1 ? " is" : "s are", d->steps_by));
+    else
+        warn(d, arena_printf(&d->arena, "no ProfilerStep marks: the whole trace%s is taken as one step (call prof.step() after each)",
+                             v->n_device ? ", from the device's first event to its last," : ""));
+}
+
 /* The numbers of another rank, of which only the row in the comparison stays. */
 static enum status add_rank(struct diagnosis *d, struct trace *t, struct error *err)
 {
@@ -153,7 +165,7 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
     d.device = arena_printf(&d.arena, "%s", device_name(&v));
     fill_numbers(&d, &v);
     if (d.no_step_marks)
-        warn(&d, arena_printf(&d.arena, "no ProfilerStep marks: the whole trace is taken as one step (call prof.step() after each)"));
+        warn_of_marks(&d, &v);
     d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
     st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
     view_release(&v);

@@ -33,7 +33,7 @@ static enum role host_role(const struct view *v, int32_t event)
 {
     const int kind = view_event(v, event)->kind;
     if (kind == EVENT_RUNTIME)
-        return ROLE_RUNTIME;
+        return v->watches[view_event(v, event)->track] ? ROLE_OTHER : ROLE_RUNTIME;
     if (is_loader(view_name(v, event)))
         return ROLE_DATALOADER;
     return kind == EVENT_HOST_OP ? ROLE_CPU : ROLE_OTHER;
@@ -201,6 +201,7 @@ void numbers_steps(struct diagnosis *d, const struct view *v)
     free(windows);
     count_events(steps, v);
     d->no_step_marks = v->no_step_marks;
+    d->steps_by = v->steps_by;
     d->mean = mean_of(steps, v->n_steps);
     numbers_show_steps(d, steps, v->n_steps, median_step(steps, v->n_steps));
     free(steps);

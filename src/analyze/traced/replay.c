@@ -69,8 +69,8 @@ static void pick_steps(struct replay *r)
     r->first_step = first;
     r->end_step = end;
     r->n_steps = end - first;
-    r->start_ns = v->steps[first].start_ns;
-    r->end_ns = v->steps[end - 1].end_ns;
+    r->start_ns = v->steps[first].host_start_ns;
+    r->end_ns = v->steps[end - 1].host_end_ns;
     if (sum > 2 * MOST_HOST_EVENTS)
         take_middle(r, (double)MOST_HOST_EVENTS / (double)sum);
 }
@@ -89,7 +89,7 @@ static void pick_threads(struct replay *r)
         const struct event *e = view_event(v, i);
         if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
             continue;
-        events[e->track]++;
+        events[e->track] += !v->watches[e->track];
         if (v->launched[i] >= 0)
             launches[e->track]++, all++;
         if (e->kind == EVENT_HOST_OP && is_backward(view_name(v, i)))
@@ -240,7 +240,9 @@ static void make_items(struct replay *r)
     r->n_items = (int32_t)n;
     if (n)
         count_frames(r, cuts);
-    r->items[r->n_items++] = (struct replay_item){.ns = r->end_ns > at ? r->end_ns - at : 0, .event = -1, .owner = -1};
+    const bool ends_with_device = v->no_step_marks && !v->steps_by;     /* the host is done before: what it did then is no work */
+    r->items[r->n_items++] =
+        (struct replay_item){.ns = r->end_ns > at && !ends_with_device ? r->end_ns - at : 0, .event = -1, .owner = -1};
     r->events /= r->n_steps;
     free(loads);
     free(cuts);
@@ -332,6 +334,42 @@ static void find_stream_waits(struct replay *r)
     free(stream_last);
 }
 
+/* Whether the replay has the device event: what launched it, or itself where no launch is known, lies in the replayed steps. */
+bool replay_has(const struct replay *r, int32_t d)
+{
+    const struct event *e = view_event(r->v, r->v->device + d);
+    const int32_t launch = r->v->launch[d];
+    if (e->step < r->first_step || e->step >= r->end_step)
+        return false;
+    const int64_t at = launch >= 0 ? view_event(r->v, launch)->start_ns : e->start_ns;
+    return r->n_steps >= 1 || (at >= r->start_ns && at < r->end_ns);
+}
+
+/* How long each device was busy as recorded, work of several streams at one time once. */
+static void find_busy(struct replay *r)
+{
+    const struct view *v = r->v;
+    const size_t n = (size_t)v->trace->n_tracks + 1;
+    int64_t *until_ns = xcalloc(n, sizeof *until_ns);
+    r->busy_ns = xcalloc(2 * n, sizeof *r->busy_ns);
+    r->work_ns = r->busy_ns + n;
+    for (size_t i = 0; i < n; i++)
+        until_ns[i] = INT64_MIN;
+    for (int32_t d = 0; d < v->n_device; d++) {                 /* by start */
+        const struct event *e = view_event(v, v->device + d);
+        if (!replay_has(r, d))
+            continue;
+        const int device = r->device_of[e->track];
+        const int64_t from = e->start_ns > until_ns[device] ? e->start_ns : until_ns[device];
+        r->work_ns[device] += (double)e->duration_ns;
+        if (event_end(e) > from) {
+            r->busy_ns[device] += (double)(event_end(e) - from);
+            until_ns[device] = event_end(e);
+        }
+    }
+    free(until_ns);
+}
+
 static void find_devices(struct replay *r)
 {
     const struct trace *t = r->v->trace;
@@ -358,6 +396,7 @@ enum status replay_init(struct replay *r, const struct view *v, struct error *er
     take_out_blocked(r);
     find_stream_waits(r);
     find_devices(r);
+    find_busy(r);
     return OK;
 }
 
@@ -366,6 +405,7 @@ void replay_release(struct replay *r)
     free(r->items);
     free(r->waits_for);
     free(r->device_of);
+    free(r->busy_ns);
     free(r->training);
     *r = (struct replay){0};
 }

@@ -43,6 +43,8 @@ struct replay {
     int32_t n_items;
     int32_t *waits_for;     /* (n_device) a device event of another stream that this one waited for; -1 */
     int16_t *device_of;     /* (n_tracks) streams: the first stream of the same device */
+    double *busy_ns, *work_ns;      /* (n_tracks) by device, of all replayed steps as recorded: time with work on some stream; work of
+                                       all streams */
     bool linked;            /* some device event's launch is in the trace */
     int first_step, end_step;       /* of the view, that are replayed */
     double n_steps;                 /* how many those are; below 1 where one is so long that only its middle is replayed */
@@ -56,12 +58,14 @@ struct replay {
 };
 
 struct replay_result {      /* per step, in ns */
-    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device */
+    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device, as
+                                                      much of the recorded time as is left of its work */
 };
 
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */
 enum status replay_init(struct replay *r, const struct view *v, struct error *err);
 void replay_release(struct replay *r);
+bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);
 
