@@ -100,6 +100,8 @@ struct diagnosis {
     const char *steps_by;                   /* then: what steps were told by, such as "Optimizer.step"; NULL: it is taken as one, from
                                                the device's first event to its last where there is a device */
     struct trace_step mean;                 /* of the steps */
+    int cold_steps;                         /* steps at the start that set the process up; left out of what is judged */
+    bool all_cold;                          /* there are no others: what a process does once is taken out, and nothing is sure */
     struct trace_gpu gpu;
     struct trace_kernel *kernels;           /* by total time, largest first */
     int n_kernels;

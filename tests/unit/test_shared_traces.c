@@ -390,6 +390,29 @@ static void a_device_of_many_engines_is_busy_when_one_is(void **state)
     judged_release(&j);
 }
 
+static bool warns_of(const struct diagnosis *d, const char *part)
+{
+    for (int i = 0; i < d->n_warnings; i++)
+        if (strstr(d->warnings[i], part))
+            return true;
+    return false;
+}
+
+static void cold_starts_are_no_fault(void **state)
+{
+    (void)state;
+    SKIP_IF_SECOND_ABSENT();
+    static const char *const names[] = {"hta_alexnet", "tl_norm_layer"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct judged j = judge_second(names[i]);
+        assert_true(j.d.all_cold && warns_of(&j.d, "record after warm-up"));
+        assert_true(j.d.corrected.step_us < 350e3);         /* of 43 s and 1 s as recorded */
+        for (int k = 0; k < j.d.n_findings; k++)
+            assert_int_equal(j.d.findings[k].severity, SEVERITY_LOW);
+        judged_release(&j);
+    }
+}
+
 /* ---- all of them ---- */
 
 /* What must hold of any trace: parts add up, points are few, nothing is negative or not a number. */
@@ -448,6 +471,7 @@ int main(void)
         cmocka_unit_test(two_traces_differ_by_these_names),
         cmocka_unit_test(a_device_that_starts_late_is_not_idle_before),
         cmocka_unit_test(a_device_of_many_engines_is_busy_when_one_is),
+        cmocka_unit_test(cold_starts_are_no_fault),
         cmocka_unit_test(every_published_trace_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/judge.h"
 #include "analyze/traced/numbers.h"
 
@@ -42,6 +43,15 @@ static double all_host_ns(const struct replay *r)
     return ns / r->n_steps;
 }
 
+/* A step, from the end of the first replayed one to that of the last; of a single one all of it. */
+static double warm_ns(const struct replay *r)
+{
+    const struct step_window *first = &r->v->steps[r->first_step], *last = &r->v->steps[r->end_step - 1];
+    const int64_t end = last->device_end_ns > last->end_ns ? last->device_end_ns : last->end_ns;
+    const int64_t from = first == last ? first->start_ns : first->device_end_ns > first->end_ns ? first->device_end_ns : first->end_ns;
+    return (double)(end - from) / (first == last ? 1 : r->end_step - r->first_step - 1);
+}
+
 /* A host that runs ahead of the device shortens the marks, not the steps: from the end of the first step to the end of the last,
  * as the first may hold what the device still had to do of steps before. */
 static double recorded_ns(const struct diagnosis *d, const struct replay *r)
@@ -51,9 +61,34 @@ static double recorded_ns(const struct diagnosis *d, const struct replay *r)
         return d->mean.total_us * 1e3;
     if (d->n_steps < 2)
         return fmax(marks, d->mean.total_us * 1e3);
+    if (r->cold_steps && !r->all_cold)
+        return fmax(marks, warm_ns(r));
     const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
     const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
     return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
+}
+
+static void warn_of_cold(struct diagnosis *d, const struct replay *r)
+{
+    int32_t longest = -1;
+    double ns = 0;
+    for (int32_t k = 0; k < r->n_cold; k++) {
+        ns += (double)r->cold[k].ns;
+        longest = longest < 0 || r->cold[k].ns > r->cold[longest].ns ? k : longest;
+    }
+    d->cold_steps = r->cold_steps;
+    d->all_cold = r->all_cold;
+    if (!r->cold_steps)
+        return;
+    const char *name = view_name(r->v, r->cold[longest].event);
+    const char *one = text_us(&d->arena, (double)r->cold[longest].ns / 1e3);
+    if (r->all_cold)
+        warn(d, arena_printf(&d->arena, "only cold steps were recorded: %s in them are work that a process does once (%s in one %.80s) and are "
+                             "taken out; what is left is not sure: record after warm-up", text_us(&d->arena, ns / 1e3), one, name));
+    else
+        warn(d, arena_printf(&d->arena, "the first %s cold (work that a process does once, such as %s in one %.80s) and left out of what is "
+                             "judged: record after warm-up", r->cold_steps == 1 ? "step is" : arena_printf(&d->arena, "%d steps are", r->cold_steps),
+                             one, name));
 }
 
 /* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. */
@@ -96,6 +131,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     if (st != OK)
         return st;
     struct costs costs;
+    warn_of_cold(d, &r);
     given_ns = check_given(d, &r, given_ns);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;

@@ -102,6 +102,10 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     f->speedup_low = i.low;
     f->speedup_high = i.high;
     f->severity = severity_of(f->speedup);
+    if (s->replay->all_cold) {              /* what is left of a cold step is no proof of much */
+        f->speedup_low = fmin(f->speedup_low, 1);
+        f->severity = f->severity > SEVERITY_MEDIUM ? SEVERITY_MEDIUM : f->severity;
+    }
     f->share = c->memory_only ? 0 : share(s, c);
     if (c->memory_only || c->speedup > 0 || f->speedup >= PAYS)
         return;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/traced/replay_int.h"
 #include "core/stats.h"
 
 enum { MOST_HOST_EVENTS = 100000, MOST_STREAMS = 512 };
@@ -52,17 +53,18 @@ static void take_middle(struct replay *r, double part)
     r->n_steps = part;
 }
 
-/* All steps, or as many consecutive ones around the middle as the bound allows; at least one. */
+/* All steps that are not cold, or as many consecutive ones around the middle as the bound allows; at least one. */
 static void pick_steps(struct replay *r)
 {
     const struct view *v = r->v;
+    const int least = r->all_cold ? 0 : r->cold_steps;
     int64_t *count = count_events(v), sum = 0;
-    int first = v->n_steps / 2, end = first;
+    int first = least + (v->n_steps - least) / 2, end = first;
     for (bool grew = true; grew;) {
         grew = false;
         if (end < v->n_steps && (end == first || sum + count[end] <= MOST_HOST_EVENTS))
             sum += count[end++], grew = true;
-        if (first > 0 && sum + count[first - 1] <= MOST_HOST_EVENTS)
+        if (first > least && sum + count[first - 1] <= MOST_HOST_EVENTS)
             sum += count[--first], grew = true;
     }
     free(count);
@@ -225,8 +227,9 @@ static void make_items(struct replay *r)
         *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
         item->loader = item->owner >= 0 && loads[item->owner];
         item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
-        if (!begins)
-            item->effect = is_wait(v, i) ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
+        const bool beside = k && cuts[k - 1].event != i && view_event(v, cuts[k - 1].event)->track != e->track;
+        if (!begins)                        /* where another thread goes on meanwhile, the host as a whole does not wait */
+            item->effect = is_wait(v, i) && !beside ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
         r->events += begins;
         r->n_ops += begins && e->kind == EVENT_HOST_OP;
         at = cuts[k].at_ns > at ? cuts[k].at_ns : at;
@@ -389,11 +392,13 @@ enum status replay_init(struct replay *r, const struct view *v, struct error *er
     if (v->n_steps < 1)
         return error_set(err, BAD_INPUT, "the trace has no step to replay");
     *r = (struct replay){.v = v, .cost = {1, 1}};
+    replay_find_cold(r);
     pick_steps(r);
     pick_threads(r);
     make_items(r);
     find_usual(r);
     take_out_blocked(r);
+    replay_take_out_cold(r);
     find_stream_waits(r);
     find_devices(r);
     find_busy(r);
@@ -407,5 +412,6 @@ void replay_release(struct replay *r)
     free(r->device_of);
     free(r->busy_ns);
     free(r->training);
+    free(r->cold);
     *r = (struct replay){0};
 }

@@ -37,6 +37,11 @@ struct replay_cost {
     double scale;           /* on all of the host's time, when it was known to be slower or faster than while recorded; usually 1 */
 };
 
+struct replay_cold {        /* an op or call that took long because the process did something for the first time */
+    int32_t event;
+    int64_t ns;             /* without what is inside */
+};
+
 struct replay {
     const struct view *v;
     struct replay_item *items;
@@ -54,6 +59,10 @@ struct replay {
     double events;          /* recorded host events per step */
     double typical_gap_ns;  /* usual time between two ops, outside of both */
     double launch_ns;       /* usual length of a launch call */
+    struct replay_cold *cold;       /* (n_cold) of the whole trace, by event */
+    int32_t n_cold;
+    int cold_steps;         /* of the view, from its first on */
+    bool all_cold;          /* there are no others; else those are not replayed */
     struct replay_cost cost;        /* what of the host's recorded time is its own; see replay_calibrate */
 };
 
@@ -65,6 +74,7 @@ struct replay_result {      /* per step, in ns */
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */
 enum status replay_init(struct replay *r, const struct view *v, struct error *err);
 void replay_release(struct replay *r);
+bool replay_is_cold(const struct replay *r, int32_t host);
 bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);

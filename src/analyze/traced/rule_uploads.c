@@ -42,14 +42,25 @@ struct uploads {
     double bytes, wait_ns;
 };
 
+/* The first kernel of a trace that has no warm step; before it a model is moved to its device. INT64_MIN: there are warm ones. */
+static int64_t set_up_until(const struct study *s)
+{
+    const struct view *v = s->v;
+    for (int32_t d = v->device; s->replay->all_cold && d < v->device + v->n_device; d++)
+        if (view_event(v, d)->kind == EVENT_KERNEL)
+            return view_event(v, d)->start_ns;
+    return INT64_MIN;
+}
+
 /* Uploads of `least` to `most` bytes; of unknown size where most is not bounded. */
 static struct uploads find_uploads(const struct study *s, int64_t least, int64_t most)
 {
     struct uploads u = {.at = xcalloc((size_t)s->n_top + 1, sizeof *u.at)};
+    const int64_t from_ns = set_up_until(s);
     for (int32_t k = 0; k < s->n_top; k++)
         for (int32_t i = s->top[k]; i < s->v->end[s->top[k]]; i++) {
             int64_t bytes;
-            if (!is_upload(s, i, &bytes) || (bytes < 0 ? most < INT64_MAX : bytes < least || bytes > most))
+            if (!is_upload(s, i, &bytes) || view_event(s->v, i)->start_ns < from_ns || (bytes < 0 ? most < INT64_MAX : bytes < least || bytes > most))
                 continue;
             u.at[u.n++] = k;
             u.bytes += bytes > 0 ? (double)bytes : 0;

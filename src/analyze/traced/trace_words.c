@@ -54,7 +54,9 @@ void judge_answers(struct diagnosis *d)
             first = &d->findings[i];
     d->first_action = "Nothing that is worth changing was found in this trace.";
     d->realistic_gain = "None that this trace shows.";
-    if (first) {
+    if (d->all_cold)
+        d->first_action = "Record again after warm-up: this trace has only steps in which the process did things for the first time.";
+    if (first && !d->all_cold) {
         const struct rule_text *text = rule_text_find(first->rule);
         d->first_action = arena_printf(&d->arena, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
                                        first->speedup_low, first->speedup_high);
