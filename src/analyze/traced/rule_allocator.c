@@ -15,7 +15,7 @@ bool trace_rule_allocator_churn(struct study *s, struct charge *c)
         if (example < 0 || view_event(s->v, i)->duration_ns > view_event(s->v, example)->duration_ns)
             example = i;
     }
-    if (per_step(s, n) < 1)
+    if (per_step(s, n) < 1 || s->replay->all_cold)      /* while a process starts its allocator grows */
         return false;
     c->doubt = 0.3;
     c->finding.where = study_where(s, example);
