@@ -413,6 +413,28 @@ static void cold_starts_are_no_fault(void **state)
     }
 }
 
+static void a_wait_that_nothing_explains_stays_in_the_step(void **state)
+{
+    (void)state;
+    SKIP_IF_SECOND_ABSENT();
+    struct judged j = judge_second("hta_negqueue");
+    const struct corrected_view *c = &j.d.corrected;
+    assert_near(c->recorded_us, 215e3, 1e3, "as recorded");
+    assert_true(c->step_us > 147e3 && c->step_us >= c->recorded_us - c->cost_per_event_us * c->events_per_step - 1);
+    judged_release(&j);
+}
+
+static void streams_are_busy_together(void **state)
+{
+    (void)state;
+    SKIP_IF_SECOND_ABSENT();
+    struct judged j = judge_second("tl_mi300_resnet_ckpt");
+    const struct corrected_view *c = &j.d.corrected;
+    assert_true(c->device_us > 0.95 * c->recorded_us && c->step_us >= c->device_us && c->step_us <= c->recorded_us);
+    assert_found(&j, "exposed-comm");
+    judged_release(&j);
+}
+
 /* ---- all of them ---- */
 
 /* What must hold of any trace: parts add up, points are few, nothing is negative or not a number. */
@@ -472,6 +494,8 @@ int main(void)
         cmocka_unit_test(a_device_that_starts_late_is_not_idle_before),
         cmocka_unit_test(a_device_of_many_engines_is_busy_when_one_is),
         cmocka_unit_test(cold_starts_are_no_fault),
+        cmocka_unit_test(a_wait_that_nothing_explains_stays_in_the_step),
+        cmocka_unit_test(streams_are_busy_together),
         cmocka_unit_test(every_published_trace_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

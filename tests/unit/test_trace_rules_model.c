@@ -395,11 +395,16 @@ static void products_of_one_input_could_be_one(void **state)
     assert_true(f->speedup > 1 && f->speedup < 1.2);
     assert_non_null(strstr(f->evidence, "3 groups per step, 9 products"));
     judged_release(&j);
-    struct model gated = model_new(HOST_BOUND);
+    struct model gated = model_new(DEVICE_BOUND);
     gated.mlp = gate_and_up;
     struct judged g = model_judge(&gated, 0);
     assert_non_null(strstr(assert_found(&g, "unfused-projections")->evidence, "3 groups per step, 6 products"));
     judged_release(&g);
+    struct model small = model_new(HOST_BOUND);             /* taking two results apart costs this host more than one product */
+    small.mlp = gate_and_up;
+    struct judged s = model_judge(&small, 0);
+    assert_not_found(&s, "unfused-projections");
+    judged_release(&s);
 }
 
 /* Products behind each other, of the same width: each takes what the one before gave. */

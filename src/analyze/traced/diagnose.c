@@ -113,6 +113,13 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
 {
     const struct replay *r = s->replay;
     const double recorded = recorded_ns(s->d, r);
+    s->all_host_ns = all_host_ns(r);
+    if (!(given_ns > 0) && !r->all_cold) {  /* of a cold step much is taken out besides the profiler */
+        const bool marked = !s->d->no_step_marks || s->d->steps_by;
+        s->recorded_ns = recorded;
+        s->span_ns = marked ? (double)(r->end_ns - r->start_ns) / r->n_steps : 0;
+    }
+    s->base_ns = judge_gain(s, costs->usual, NULL).before_ns;
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
     const double step = given_ns > 0 ? given_ns : s->base_ns;
     s->d->corrected = (struct corrected_view){

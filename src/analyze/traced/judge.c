@@ -11,25 +11,32 @@ enum { MOST_FINDINGS = 64 };
 static const double NOISE = 0.06;           /* two runs of the same step differ by so much */
 static const double PAYS = 1.03;            /* a speed-up that is worth the work */
 static const double PAYS_LATER = 1.06;      /* what a finding must give once its bound is gone to be named */
-static const double MOST_SPEEDUP = 1000;
+
+/* The recorded step as it is at one cost; there are three of them. */
+static struct replay_result base_at(struct study *s, struct replay_cost cost)
+{
+    const int most = sizeof s->bases / sizeof *s->bases;
+    for (int i = 0; i < s->n_bases; i++)
+        if (!memcmp(&s->bases[i].cost, &cost, sizeof cost))
+            return s->bases[i].result;
+    const struct replay_result result = replay_run(s->replay, NULL);
+    if (s->n_bases < most)
+        s->bases[s->n_bases++] = (struct study_base){cost, result};
+    return result;
+}
 
 struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e)
 {
     struct replay *r = s->replay;
     const struct replay_cost kept = r->cost;
     r->cost = cost;
-    const struct gain g = {replay_run(r, NULL).step_ns, replay_run(r, e).step_ns};
+    const struct replay_result base = base_at(s, cost), after = e ? replay_run(r, e) : base;
     r->cost = kept;
-    return g;
-}
-
-/* Before over after when the time won is `sure` times as much; what is left is not thought away by more than so much either. */
-static double ratio(struct gain g, double sure)
-{
-    const double left = g.before_ns - (g.before_ns - g.after_ns) * sure;
-    if (!(g.before_ns > 0))
-        return 1;
-    return fmin(g.before_ns / fmax(fmax(left, g.after_ns / fmax(sure, 1)), g.before_ns / MOST_SPEEDUP), MOST_SPEEDUP);
+    const double cost_ns = fmax(s->all_host_ns - base.host_ns, 0);
+    const double before_ns = bounds_step(base.step_ns, base.device_ns, s->span_ns - cost_ns, s->recorded_ns);
+    /* a wait that the replay does not know stays as it is */
+    const double unexplained = fmax(before_ns - fmax(base.step_ns, base.device_ns), 0);
+    return (struct gain){before_ns, fmax(after.step_ns, after.device_ns) + unexplained, after.untouched_ns + unexplained};
 }
 
 struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt)
@@ -38,14 +45,15 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
     const bool given = !memcmp(&costs->low, &costs->high, sizeof costs->low);
     const struct gain ends[] = {usual, given ? usual : judge_gain(s, costs->low, e),
                                 given ? usual : judge_gain(s, costs->high, e)};
-    struct interval i = {ratio(usual, 1), INFINITY, 0};
+    struct interval i = {bounds_speedup(usual, 1), INFINITY, 0};
     for (int k = 0; k < 3; k++) {
-        i.low = fmin(i.low, fmin(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
-        i.high = fmax(i.high, fmax(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
+        const double less = bounds_speedup(ends[k], 1 - doubt), more = bounds_speedup(ends[k], 1 + doubt);
+        i.low = fmin(i.low, fmin(less, more));
+        i.high = fmax(i.high, fmax(less, more));
     }
     i.low *= 1 - NOISE;
     i.high *= 1 + NOISE;
-    return i;
+    return bounds_interval(i, bounds_most(usual));
 }
 
 /* The larger of the host's and the device's time that the fix takes part in, over the step. */
@@ -95,7 +103,7 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     f->fix = f->fix ? f->fix : text->fix_pytorch;
     struct interval i = {1, 1, 1};
     if (c->speedup > 0)
-        i = (struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)};
+        i = bounds_interval((struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)}, 0);
     else if (!c->memory_only)
         i = judge_interval(s, costs, &c->edit, c->doubt);
     f->speedup = i.usual;
@@ -112,7 +120,16 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     const bool host_bound = s->device_ns < 0.9 * s->base_ns;
     if (pays_when(s, costs, c, host_bound))
         f->after = host_bound ? "launch-bound" : "device";
+    if (f->speedup >= 1 || !f->after)
+        return;
+    /* not now, but later: until then nothing is won or lost */
+    f->evidence = study_text(s, "%s; in the step as it is now it would cost %.0f %%", f->evidence, 100 * (1 / f->speedup - 1));
+    f->speedup = 1;
+    f->speedup_high = fmax(f->speedup_high, 1);
 }
+
+/* What would only cost time is no finding. */
+static bool is_finding(const struct finding *f) { return f->speedup >= 1 || f->after; }
 
 /* The roadmap names findings by their place. */
 static void make_room(struct diagnosis *d, int at)
@@ -163,7 +180,8 @@ void judge_findings(struct study *s, const struct costs *costs)
         edit_init(&c.edit, s->v);
         if (r->detect(s, &c)) {
             settle(s, costs, &c, r->id);
-            finding_insert(s->d, c.finding);
+            if (is_finding(&c.finding))
+                finding_insert(s->d, c.finding);
         }
         edit_release(&c.edit);
     }

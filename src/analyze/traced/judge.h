@@ -2,6 +2,7 @@
 #ifndef HONE_ANALYZE_TRACED_JUDGE_H
 #define HONE_ANALYZE_TRACED_JUDGE_H
 
+#include "analyze/traced/bounds.h"
 #include "analyze/traced/study.h"
 
 /* The profiler's cost: the estimate and the ends of what it may be. */
@@ -15,10 +16,8 @@ void judge_answers(struct diagnosis *d);                                /* of th
 void judge_ranks(struct diagnosis *d);
 void finding_insert(struct diagnosis *d, struct finding f);             /* by expected gain */
 
-/* Replays the edit at one cost: the step before and after. */
-struct gain { double before_ns, after_ns; };
+/* Replays the edit (NULL: none) at one cost: the step before and after, within bounds. */
 struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e);
-struct interval { double usual, low, high; };
 struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt);
 
 #endif

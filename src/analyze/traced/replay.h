@@ -67,6 +67,7 @@ struct replay {
 };
 
 struct replay_result {      /* per step, in ns */
+    double untouched_ns;    /* of device_ns, what an edit leaves alone */
     double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device, as
                                                       much of the recorded time as is left of its work */
 };

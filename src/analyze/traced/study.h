@@ -59,6 +59,10 @@ struct study {
     double unit_ns;                         /* usual host time of one recorded op, without the profiler */
     double base_ns;                         /* a step, replayed as it is */
     double device_ns, host_ns;              /* of a step: device busy, host work */
+    double recorded_ns, span_ns;            /* a step as recorded; the host's side of it, with its waits. 0: no bound */
+    double all_host_ns;                     /* of it the host's work with the profiler's */
+    struct study_base { struct replay_cost cost; struct replay_result result; } bases[4];  /* (n_bases) steps without an edit */
+    int n_bases;
     bool trains;                            /* has backward nodes */
     struct arena *arena;                    /* for texts */
 };
