@@ -18,6 +18,8 @@ static const double BLOCKED = 5;            /* usual launch calls, from which on
 static const int64_t LEAST_BLOCKED_NS = 30000;
 static const int64_t LATE_NS = 20000;       /* launched so long ago, it did not wait for its launch */
 
+static const int64_t LEAST_SEEN_NS = 20000; /* of a copy, from which on its call is seen to wait for it */
+
 struct cut {                                /* a begin or an end */
     int64_t at_ns;
     int32_t event;
@@ -143,11 +145,15 @@ static bool is_wait(const struct view *v, int32_t i)
     const int call = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
     if (call == CALL_SYNC_DEVICE || call == CALL_SYNC_STREAM || call == CALL_SYNC_EVENT || call == CALL_FREE)
         return true;                        /* the driver gives memory back only when the device is done */
-    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name */
+    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name, and one that was seen to */
     if (call != CALL_COPY || v->launched[i] < 0)
         return false;
-    const char *copy = v->trace->names[view_event(v, v->launched[i])->name], *name = view_name(v, i);
-    return (strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async"));
+    const struct event *work = view_event(v, v->launched[i]);
+    const char *copy = v->trace->names[work->name], *name = view_name(v, i);
+    if ((strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async")))
+        return true;
+    return work->duration_ns >= LEAST_SEEN_NS && !strstr(copy, "Pinned") && !strstr(copy, "DtoD") &&
+           event_end(e) - work->start_ns >= work->duration_ns / 2;
 }
 
 static struct cut *make_cuts(struct replay *r, int64_t *n)

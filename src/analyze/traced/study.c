@@ -133,6 +133,12 @@ int32_t study_find(const struct study *s, int32_t host, enum task task)
     return -1;
 }
 
+bool study_works(const struct study *s, int32_t host)
+{
+    return study_find(s, host, TASK_LINEAR) >= 0 || study_find(s, host, TASK_ATTENTION) >= 0 || study_find(s, host, TASK_NORM) >= 0 ||
+           study_find(s, host, TASK_CONVOLUTION) >= 0 || study_task(s, host) == TASK_BACKWARD;
+}
+
 double per_step(const struct study *s, double total) { return total / s->replay->n_steps; }
 
 /* ---- backward twins ---- */

@@ -101,6 +101,7 @@ static inline bool study_calls(const struct study *s, int32_t host, enum call_ki
 int32_t study_index(const struct study *s, int32_t host);       /* of an outermost op in `top`; -1 */
 bool study_same(const struct study *s, int32_t a, int32_t b);   /* top[a] and top[b]: one op on equal shapes, by one thread */
 bool study_is_backward(const struct study *s, int32_t a);       /* top[a] */
+bool study_works(const struct study *s, int32_t host);          /* the model's own work is in it: what ends a loop over tensors */
 /* An op of this kind in the call, itself included; -1. */
 int32_t study_find(const struct study *s, int32_t host, enum task task);
 
