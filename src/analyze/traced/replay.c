@@ -397,7 +397,7 @@ enum status replay_init(struct replay *r, const struct view *v, struct error *er
 {
     if (v->n_steps < 1)
         return error_set(err, BAD_INPUT, "the trace has no step to replay");
-    *r = (struct replay){.v = v, .cost = {1, 1}};
+    *r = (struct replay){.v = v, .cost = {1, 1, 1}};
     replay_find_cold(r);
     pick_steps(r);
     pick_threads(r);

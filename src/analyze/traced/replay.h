@@ -35,6 +35,7 @@ struct replay_item {        /* a call of the host begins or ends */
 struct replay_cost {
     double left;            /* of a short stretch is the program's own; the rest is the profiler's */
     double scale;           /* on all of the host's time, when it was known to be slower or faster than while recorded; usually 1 */
+    double loader;          /* on the time spent waiting for data; usually 1 */
 };
 
 struct replay_cold {        /* an op or call that took long because the process did something for the first time */

@@ -31,7 +31,7 @@ static double host_time(const struct run *x, const struct replay_item *item)
 {
     const struct replay *r = x->r;
     const double recorded = (double)item->ns;
-    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * r->cost.scale;
+    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
     if (!x->e)
         return ns;
     if (item->owner >= 0)
