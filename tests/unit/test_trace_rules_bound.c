@@ -41,6 +41,53 @@ static void a_step_that_the_device_fills_is_not_bound_by_the_host(void **state)
     judged_release(&j);
 }
 
+/* Host work, then device work that the host waits for: neither fills the step. */
+static struct trace *serial_steps(void (*work)(struct traced *m))
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        work(&m);
+        for (int k = 0; k < 10; k++)
+            traced_run(&m, "aten::mm", 20, "gemm", 5000);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_step_end(&m);
+    }
+    return m.trace;
+}
+
+static void prepare_in_a_range(struct traced *m)
+{
+    traced_begin(m, EVENT_ANNOTATION, "preprocess");
+    traced_idle(m, 25000);
+    traced_op(m, "aten::upsample_bilinear2d", 5000);        /* on the host, inside the range */
+    traced_idle(m, 10000);
+    traced_end(m);
+}
+
+static void prepare_in_a_frame(struct traced *m)
+{
+    const double from = m->now_us;
+    traced_idle(m, 40000);
+    traced_at(m, EVENT_PYTHON, "train.py(12): augment", from, 40000);
+    traced_at(m, EVENT_PYTHON, "numpy/random.py(3): shuffle", from + 100, 30000);
+}
+
+static void host_work_in_series_with_the_device_is_named(void **state)
+{
+    (void)state;
+    const struct { void (*work)(struct traced *m); const char *name; } cases[] = {
+        {prepare_in_a_range, "preprocess"}, {prepare_in_a_frame, "train.py(12): augment"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct judged j = trace_judge(serial_steps(cases[i].work), 0);
+        const struct finding *f = assert_gain(&j, "host-bound", 90.1 / 50.1, 0.05);
+        assert_string_equal(f->where, cases[i].name);
+        assert_non_null(strstr(f->evidence, i ? "augment 39.9 ms" : "preprocess 39.9 ms"));
+        assert_not_found(&j, "launch-bound");
+        judged_release(&j);
+    }
+}
+
 static void few_long_launches_are_not_launch_bound(void **state)
 {
     (void)state;
@@ -240,6 +287,7 @@ int main(void)
         cmocka_unit_test(pythons_own_time_is_told_from_launching),
         cmocka_unit_test(many_short_launches_bind_the_step_to_the_host),
         cmocka_unit_test(a_step_that_the_device_fills_is_not_bound_by_the_host),
+        cmocka_unit_test(host_work_in_series_with_the_device_is_named),
         cmocka_unit_test(few_long_launches_are_not_launch_bound),
         cmocka_unit_test(short_products_gain_by_a_larger_batch),
         cmocka_unit_test(collectives_that_nothing_hides_cost_their_time),

@@ -115,6 +115,23 @@ struct loop {
 bool study_loop(const struct study *s, int32_t at, int least, int longest, struct loop *out);
 void study_loop_extend(const struct study *s, struct loop *l);         /* to all its turns */
 
+/* ---- what holds the device up; holders.c ---- */
+
+enum { MOST_HOLDERS = 16 };
+struct holder {
+    const char *name;                       /* a Python frame, the user's range, or an op; NULL: the trace does not say */
+    double ns;                              /* of the replayed steps, as recorded, beyond what is usual */
+};
+struct holders {
+    struct holder at[MOST_HOLDERS];         /* (n) the longest first */
+    int n, stretches;
+    double all_ns, longest_ns;
+    int32_t longest;                        /* what ends the longest stretch outside of ops; -1: none, or the step's end */
+};
+/* Stretches outside of ops that are longer than the limit, and ops that work on the host alone. */
+struct holders study_holders(const struct study *s, double limit_ns);
+bool stretch_is_op(const struct study *s, int32_t host);
+
 /* ---- charges ---- */
 
 struct charge {
