@@ -46,8 +46,20 @@ struct twin {                               /* a backward node and the op whose 
     int32_t step, node, op;                 /* op -1: not in the trace */
 };
 
+/* ---- what the device can do; device.c ---- */
+
+enum maker { MAKER_UNKNOWN, MAKER_NVIDIA, MAKER_AMD, MAKER_OTHER };      /* OTHER: neither CUDA nor HIP, such as MTIA */
+struct device_facts {
+    enum maker maker;
+    int major, minor;                       /* capability; 0: not said */
+    bool half_units;                        /* for products of 16 bits: tensor cores, matrix cores */
+    bool bf16, tf32;
+};
+struct device_facts device_facts(const struct view *v);
+
 struct study {
     const struct view *v;
+    struct device_facts device;
     struct replay *replay;
     struct diagnosis *d;
     uint8_t *tasks;                      /* by name */
