@@ -271,6 +271,43 @@ static void copies_for_another_order_cost_their_time(void **state)
     judged_release(&j);
 }
 
+/* A convolution as cuDNN runs it on planes: input and weights are turned round, the result is turned back. */
+static void convolve_planes(struct model *m)
+{
+    model_begin(m, "conv2d", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    model_begin(m, "cudnn_convolution", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    traced_idle(&m->t, 10);
+    traced_launch(&m->t, "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16>", 150);
+    traced_launch(&m->t, "sm90_xmma_fprop_implicit_gemm_bf16bf16_nhwckrsc_nhwc", 200);
+    traced_launch(&m->t, "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16>", 150);
+    model_end(m);
+    model_end(m);
+}
+
+static void convolve_channels(struct model *m)
+{
+    model_begin(m, "conv2d", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    traced_idle(&m->t, 10);
+    traced_launch(&m->t, "sm90_xmma_fprop_implicit_gemm_bf16bf16_nhwckrsc_nhwc", 200);
+    model_end(m);
+}
+
+static void images_turned_round_for_convolutions_cost_their_time(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND), well = model_new(DEVICE_BOUND);
+    m.mlp = convolve_planes;
+    well.mlp = convolve_channels;
+    struct judged j = model_judge(&m, 0), k = model_judge(&well, 0);
+    const double step = j.d.corrected.step_us;
+    const struct finding *f = assert_gain(&j, "layout-copies", step / (step - 3 * 300), 0.05);
+    assert_non_null(strstr(f->fix, "channels_last"));
+    assert_non_null(strstr(f->where, "cudnn_convolution"));
+    assert_not_found(&k, "layout-copies");
+    judged_release(&j);
+    judged_release(&k);
+}
+
 static void views_are_no_copies(void **state)
 {
     (void)state;
@@ -295,6 +332,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_nearly_full_is_said),
         cmocka_unit_test(kernels_of_few_warps_could_be_faster),
         cmocka_unit_test(copies_for_another_order_cost_their_time),
+        cmocka_unit_test(images_turned_round_for_convolutions_cost_their_time),
         cmocka_unit_test(views_are_no_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
