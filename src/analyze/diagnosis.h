@@ -101,6 +101,7 @@ struct diagnosis {
                                                the device's first event to its last where there is a device */
     struct trace_step mean;                 /* of the steps */
     int cold_steps;                         /* steps at the start that set the process up; left out of what is judged */
+    bool device_lost;                       /* work was launched, but none of it was recorded */
     bool all_cold;                          /* there are no others: what a process does once is taken out, and nothing is sure */
     struct trace_gpu gpu;
     struct trace_kernel *kernels;           /* by total time, largest first */

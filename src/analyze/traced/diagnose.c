@@ -6,6 +6,8 @@
 #include "analyze/traced/judge.h"
 #include "analyze/traced/numbers.h"
 
+enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
+
 static void fill_numbers(struct diagnosis *d, const struct view *v)
 {
     numbers_steps(d, v);
@@ -159,6 +161,26 @@ static void take_warnings(struct diagnosis *d, const struct trace *t, bool named
                       : arena_printf(&d->arena, "%s", t->origin.warnings[i]));
 }
 
+/* Launches that have no work behind them: the driver told the profiler nothing. Of a capture none is expected, but then graphs run. */
+static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
+{
+    int64_t launches = 0, alone = 0, graphs = 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        const int kind = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
+        launches += kind == CALL_LAUNCH || kind == CALL_GRAPH;
+        alone += (kind == CALL_LAUNCH || kind == CALL_GRAPH) && v->launched[i] < 0;
+        graphs += kind == CALL_GRAPH;
+    }
+    d->device_lost = launches && !v->n_device;
+    if (d->device_lost)
+        warn(d, arena_printf(&d->arena, "%lld launches, but no work of the device: recording of the device failed (another profiler, or no "
+                             "right to counters); record with ProfilerActivity.CUDA, and look for CUPTI's message at its start", (long long)launches));
+    else if (!graphs && v->n_device && 2 * alone > launches && launches >= LEAST_LAUNCHES)
+        warn(d, arena_printf(&d->arena, "%lld of %lld launches have no work of the device behind them: recording of the device failed in part; "
+                             "numbers of the device are too low", (long long)alone, (long long)launches));
+}
+
 static void warn_of_marks(struct diagnosis *d, const struct view *v)
 {
     if (d->steps_by)
@@ -209,6 +231,7 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
     fill_numbers(&d, &v);
     if (d.no_step_marks)
         warn_of_marks(&d, &v);
+    warn_of_lost_device(&d, &v);
     d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
     st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
     view_release(&v);

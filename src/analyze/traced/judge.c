@@ -7,7 +7,6 @@
 
 #include "analyze/traced/rules.h"
 
-enum { MOST_FINDINGS = 64 };
 static const double NOISE = 0.06;           /* two runs of the same step differ by so much */
 static const double PAYS = 1.03;            /* a speed-up that is worth the work */
 static const double PAYS_LATER = 1.06;      /* what a finding must give once its bound is gone to be named */
@@ -131,30 +130,6 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
 /* What would only cost time is no finding. */
 static bool is_finding(const struct finding *f) { return f->speedup >= 1 || f->after; }
 
-/* The roadmap names findings by their place. */
-static void make_room(struct diagnosis *d, int at)
-{
-    for (int p = 0; p < d->n_phases; p++) {
-        int *list = arena_copy(&d->arena, d->phases[p].findings, (size_t)d->phases[p].n * sizeof *list);
-        for (int i = 0; i < d->phases[p].n; i++)
-            list[i] += list[i] >= at;
-        d->phases[p].findings = list;
-    }
-}
-
-void finding_insert(struct diagnosis *d, struct finding f)
-{
-    if (!d->findings)
-        d->findings = arena_alloc(&d->arena, MOST_FINDINGS * sizeof *d->findings);
-    if (d->n_findings == MOST_FINDINGS)
-        return;
-    int at = d->n_findings++;
-    for (; at > 0 && d->findings[at - 1].speedup < f.speedup; at--)
-        d->findings[at] = d->findings[at - 1];
-    d->findings[at] = f;
-    make_room(d, at);
-}
-
 /* "device" stands for the finding that wins most on the device, where there is one. */
 static void name_bounds(struct diagnosis *d)
 {
@@ -169,8 +144,24 @@ static void name_bounds(struct diagnosis *d)
     for (int i = 0; i < d->n_findings; i++) {
         struct finding *f = &d->findings[i];
         if (f->after)
-            f->after = !strcmp(f->after, "device") ? device : launch;
+            f->after = !strcmp(f->after, "device") ? device : finding_blocks_graphs(f) ? NULL : launch;
     }
+}
+
+/* A graph cannot be captured around waits and reads: they are named at its head. */
+static void name_what_comes_first(struct diagnosis *d)
+{
+    const char *names = "";
+    struct finding *launch = NULL;
+    for (int i = 0; i < d->n_findings; i++) {
+        if (finding_blocks_graphs(&d->findings[i]))
+            names = arena_printf(&d->arena, "%s%s%s", names, *names ? ", " : "", d->findings[i].rule);
+        if (!strcmp(d->findings[i].rule, "launch-bound"))
+            launch = &d->findings[i];
+    }
+    if (launch && *names)
+        launch->fix = arena_printf(&d->arena, "# first: %s; a graph cannot hold what waits for the device or reads the host's memory\n%s", names,
+                                   launch->fix);
 }
 
 void judge_findings(struct study *s, const struct costs *costs)
@@ -186,4 +177,5 @@ void judge_findings(struct study *s, const struct costs *costs)
         edit_release(&c.edit);
     }
     name_bounds(s->d);
+    name_what_comes_first(s->d);
 }

@@ -414,7 +414,7 @@ static void collect_top(struct study *s)
 
 void study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d)
 {
-    *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena, .device = device_facts(v)};
+    *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena, .device = device_facts(v), .uses = study_uses(v)};
     s->tasks = xcalloc((size_t)v->trace->n_names + 1, 1);
     for (int32_t i = 0; i < v->trace->n_names; i++)
         s->tasks[i] = (uint8_t)task_of(v->trace->names[i]);

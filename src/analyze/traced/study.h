@@ -57,9 +57,16 @@ struct device_facts {
 };
 struct device_facts device_facts(const struct view *v);
 
+struct uses {
+    bool compiled;                          /* code of torch.compile runs */
+    double graphs;                          /* of the device's time, what launches of whole graphs started */
+};
+struct uses study_uses(const struct view *v);   /* uses.c */
+
 struct study {
     const struct view *v;
     struct device_facts device;
+    struct uses uses;
     struct replay *replay;
     struct diagnosis *d;
     uint8_t *tasks;                      /* by name */

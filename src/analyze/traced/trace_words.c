@@ -15,6 +15,8 @@ static const char *largest_kind(const struct study *s)
 static const char *bound(const struct study *s)
 {
     const struct diagnosis *d = s->d;
+    if (s->d->device_lost)
+        return "unknown";
     if (!s->v->n_device)
         return "cpu";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
@@ -31,6 +33,8 @@ static const char *headline(const struct study *s)
     const double step_ns = s->d->corrected.step_us * 1e3;       /* the one given, where it is */
     const double idle = 100 * fmax(1 - s->device_ns / step_ns, 0);
     const char *by = s->d->bound_by;
+    if (!strcmp(by, "unknown"))
+        return study_text(s, "A step takes %s on the host; what the device did was not recorded.", study_us(s, step_ns));
     if (!strcmp(by, "cpu"))
         return study_text(s, "A step takes %s on the CPU; the trace has no work of a device.", study_us(s, step_ns));
     if (!strcmp(by, "device"))
