@@ -103,6 +103,17 @@ static void charge_turn(const struct study *s, struct charge *c, const struct re
         charge_call(s, c, s->top[k], 0);
 }
 
+/* In the synchronisation, and in the call of a copy to ordinary memory, which waits itself. */
+static double waited_ns(const struct study *s, const struct read *r)
+{
+    double ns = 0;
+    const int32_t from = r->top >= 0 ? r->top : r->call;
+    for (int32_t i = from; i < s->v->end[from]; i++)
+        if (is_sync(s, i) || (study_calls(s, i, CALL_COPY) && copy_in(s, i, "DtoH")))
+            ns += (double)view_event(s->v, i)->duration_ns;
+    return ns;
+}
+
 static bool is_larger(const struct study *s, int32_t a, int32_t b)
 {
     const struct event *x = copy_in(s, a, "DtoH"), *y = copy_in(s, b, "DtoH");
@@ -122,7 +133,7 @@ static struct reads charge_reads(const struct study *s, struct charge *c, bool l
         const int32_t call = x->top >= 0 ? x->top : x->call;
         if (x->large != large)
             continue;
-        r.wait_ns += (double)view_event(s->v, x->call)->duration_ns;
+        r.wait_ns += waited_ns(s, x);
         charge_call(s, c, call, 0);
         if (loop && !large)
             charge_producer(s, c, x);
