@@ -163,9 +163,14 @@ struct diff_row {                           /* per step */
 
 struct trace_diff {
     const char *a, *b;
-    double a_step_us, b_step_us;
-    struct diff_row *split, *ops, *kernels; /* split: the parts of a step; the others by size of the difference */
-    int n_split, n_ops, n_kernels;
+    double a_step_us, b_step_us;            /* without the profiler, which may have cost the two differently */
+    double a_recorded_us, b_recorded_us;
+    double host_factor;                     /* equal ops took so many times as long on b's host; taken out of b_step_us. 1: as long */
+    struct diff_row *split, *ops, *kernels; /* split: the parts of a step as recorded; the others by size of the difference. Ops by the
+                                               time of what they launched on a device; where there is none, by their own on the host */
+    struct diff_row *host_ops;              /* by their own time on the host, as recorded; empty where ops are that already */
+    int n_split, n_ops, n_kernels, n_host_ops;
+    bool kernels_by_op;                     /* the devices differ, and so do their kernels: those of one op and kind are a row */
     int64_t ops_equal, ops_added, ops_removed;      /* names on the host in the last step (ops, ranges, calls, the step itself):
                                                        in both with equal counts, only in b, only in a */
     struct arena arena;
