@@ -6,7 +6,8 @@
 /* The model's steps without their marks. */
 static struct judged judge_unmarked(struct model *m)
 {
-    model_train(m);
+    if (!m->trained)
+        model_train(m);
     struct trace *t = m->t.trace;
     int64_t n = 0;
     for (int64_t i = 0; i < t->n; i++)
@@ -27,6 +28,28 @@ static void the_optimizer_ends_a_step(void **state)
     assert_near(j.d.corrected.step_us, k.d.corrected.step_us, 0.02 * k.d.corrected.step_us, "the step");
     judged_release(&j);
     judged_release(&k);
+}
+
+static void read_loss(struct model *m)
+{
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 4, 2);
+    traced_wait(&m->t, "cudaStreamSynchronize");
+}
+
+/* Backward runs, and launches most, on a thread of its own; the loop turns on the other. */
+static void what_comes_once_in_a_turn_begins_a_step(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = read_loss;
+    model_train(&m);
+    for (int64_t i = 0; i < m.t.trace->n; i++)
+        if (m.t.trace->events[i].kind == EVENT_ANNOTATION)
+            m.t.trace->events[i].kind = EVENT_OVERHEAD;     /* no range names the optimizer */
+    struct judged j = judge_unmarked(&m);
+    assert_int_equal(j.d.n_steps, m.steps - 1);
+    assert_string_equal(j.d.steps_by, "aten::embedding");
+    judged_release(&j);
 }
 
 static void next_batch(struct traced *m)
@@ -156,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_optimizer_ends_a_step),
+        cmocka_unit_test(what_comes_once_in_a_turn_begins_a_step),
         cmocka_unit_test(a_batch_begins_a_step),
         cmocka_unit_test(tokens_that_come_back_are_steps),
         cmocka_unit_test(layers_are_no_steps),

@@ -6,43 +6,30 @@
 #include <string.h>
 
 #include "analyze/traced/view_int.h"
+#include "analyze/traced/view_sort.h"
 #include "core/stats.h"
 
-enum { LEAST_TURNS = 3, MOST_CANDIDATES = 12 };
+enum { LEAST_TURNS = 3, MOST_CANDIDATES = 12, MOST_THREADS = 4 };
 static const double ALIKE = 0.3;            /* launches of a turn differ from the median by no more */
 static const double MOST_OF = 0.8;          /* of the turns are alike */
 static const double COVERED = 0.6;          /* of the device's time is launched in them */
 
-/* ---- the thread whose turns are looked at ---- */
+/* ---- what all threads together launch and move ---- */
 
-/* The one that launches most; of equal ones the one with most ops. */
-static int main_track(const struct view *v)
-{
-    const int n = v->trace->n_tracks;
-    int64_t *launches = xcalloc((size_t)n + 1, sizeof *launches), *ops = xcalloc((size_t)n + 1, sizeof *ops);
-    for (int32_t i = 0; i < v->n_host; i++) {
-        const struct event *e = view_event(v, i);
-        launches[e->track] += v->launched[i] >= 0;
-        ops[e->track] += e->kind != EVENT_RUNTIME;
-    }
-    int best = 0;
-    for (int t = 1; t < n; t++)
-        if (launches[t] > launches[best] || (launches[t] == launches[best] && ops[t] > ops[best]))
-            best = t;
-    free(launches);
-    free(ops);
-    return best;
-}
+struct call {                               /* one that launches or moves; after sorting with all before it */
+    int64_t at_ns;
+    double device_ns;
+    int32_t launches, moves;                /* moves: copies to and from the host, and waits */
+};
 
-/* ---- what is counted along that thread ---- */
+static inline bool call_before(const struct call *a, const struct call *b) { return a->at_ns < b->at_ns; }
 
-struct along {                              /* its runtime calls by start, with sums of all before and including each */
-    int64_t *at_ns;
-    int32_t *launches, *moves;              /* moves: copies to and from the host, and waits */
-    double *device_ns;
+SORT_DEFINE(sort_calls, struct call, call_before)
+
+struct along {
+    struct call *calls;                     /* (n) by start */
     int32_t n;
-    int32_t from, to;                       /* the thread's host events */
-    double all_ns;                          /* of the device, by any thread */
+    double all_ns;                          /* of the device */
 };
 
 static bool is_move(const struct view *v, int32_t call)
@@ -53,52 +40,80 @@ static bool is_move(const struct view *v, int32_t call)
     return view_call_waits(v, call);
 }
 
-static struct along along_make(const struct view *v, int track)
+static bool counts(const struct view *v, int32_t i)
+{
+    const struct event *e = view_event(v, i);
+    return e->kind == EVENT_RUNTIME && !v->watches[e->track] && (v->launched[i] >= 0 || view_call_waits(v, i));
+}
+
+static struct along along_make(const struct view *v)
 {
     struct along a = {0};
-    while (a.from < v->n_host && view_event(v, a.from)->track != track)
-        a.from++;
-    for (a.to = a.from; a.to < v->n_host && view_event(v, a.to)->track == track; a.to++)
-        a.n += view_event(v, a.to)->kind == EVENT_RUNTIME;
-    a.at_ns = xcalloc((size_t)a.n + 1, sizeof *a.at_ns);
-    a.launches = xcalloc(2 * ((size_t)a.n + 1), sizeof *a.launches);
-    a.moves = a.launches + a.n + 1;
-    a.device_ns = xcalloc((size_t)a.n + 1, sizeof *a.device_ns);
+    for (int32_t i = 0; i < v->n_host; i++)
+        a.n += counts(v, i);
+    a.calls = xcalloc((size_t)a.n + 1, sizeof *a.calls);
     int32_t k = 0;
-    for (int32_t i = a.from; i < a.to; i++) {
-        if (view_event(v, i)->kind != EVENT_RUNTIME)
+    for (int32_t i = 0; i < v->n_host; i++) {
+        if (!counts(v, i))
             continue;
-        a.at_ns[k] = view_event(v, i)->start_ns;
-        a.launches[k + 1] = a.launches[k] + (v->launched[i] >= 0);
-        a.moves[k + 1] = a.moves[k] + is_move(v, i);
-        a.device_ns[k + 1] = a.device_ns[k];
+        struct call *c = &a.calls[k++];
+        *c = (struct call){.at_ns = view_event(v, i)->start_ns, .launches = v->launched[i] >= 0, .moves = is_move(v, i)};
         for (int32_t d = v->launched[i]; d >= 0; d = v->next_launched[d - v->device])
-            a.device_ns[k + 1] += (double)view_event(v, d)->duration_ns;
-        k++;
+            c->device_ns += (double)view_event(v, d)->duration_ns;
+    }
+    sort_calls(a.calls, a.n);
+    for (k = 1; k < a.n; k++) {
+        a.calls[k].launches += a.calls[k - 1].launches;
+        a.calls[k].moves += a.calls[k - 1].moves;
+        a.calls[k].device_ns += a.calls[k - 1].device_ns;
     }
     for (int32_t d = 0; d < v->n_device; d++)
         a.all_ns += (double)view_event(v, v->device + d)->duration_ns;
     return a;
 }
 
-static void along_release(struct along *a)
-{
-    free(a->at_ns);
-    free(a->launches);
-    free(a->device_ns);
-}
-
-static int32_t calls_before(const struct along *a, int64_t at_ns)
+/* Of all calls before a moment. */
+static struct call before(const struct along *a, int64_t at_ns)
 {
     int32_t low = 0, high = a->n;
     while (low < high) {
         const int32_t mid = low + (high - low) / 2;
-        if (a->at_ns[mid] < at_ns)
+        if (a->calls[mid].at_ns < at_ns)
             low = mid + 1;
         else
             high = mid;
     }
-    return low;
+    return low ? a->calls[low - 1] : (struct call){0};
+}
+
+/* ---- threads ---- */
+
+struct thread {                             /* host events [from, to) */
+    int32_t from, to;
+    int64_t own;                            /* ops and ranges outside of backward nodes: the user's code runs here */
+};
+
+static int by_own(const void *a, const void *b)
+{
+    const struct thread *x = a, *y = b;
+    return x->own != y->own ? (x->own < y->own) - (x->own > y->own) : (x->from > y->from) - (x->from < y->from);
+}
+
+/* Those with most of the user's own ops first; returns how many. The caller frees. */
+static int list_threads(const struct view *v, struct thread **out)
+{
+    struct thread *t = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *t);
+    int n = 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        if (!i || view_event(v, i - 1)->track != e->track)
+            t[n++] = (struct thread){.from = i};
+        t[n - 1].to = i + 1;
+        t[n - 1].own += e->kind != EVENT_RUNTIME && v->parent[i] < 0 && !strstr(view_name(v, i), "evaluate_function");
+    }
+    qsort(t, (size_t)n, sizeof *t, by_own);
+    *out = t;
+    return n;
 }
 
 /* ---- turns ---- */
@@ -111,10 +126,10 @@ static bool are_alike(const struct along *a, const struct turns *t)
     double *launches = xcalloc((size_t)n, sizeof *launches), device_ns = 0;
     bool moves = true;
     for (int i = 0; i < n && moves; i++) {
-        const int32_t from = calls_before(a, t->at_ns[i]), to = calls_before(a, t->at_ns[i + 1]);
-        launches[i] = a->launches[to] - a->launches[from];
-        moves = a->moves[to] > a->moves[from];
-        device_ns += a->device_ns[to] - a->device_ns[from];
+        const struct call from = before(a, t->at_ns[i]), to = before(a, t->at_ns[i + 1]);
+        launches[i] = to.launches - from.launches;
+        moves = to.moves > from.moves;
+        device_ns += to.device_ns - from.device_ns;
     }
     stats_sort(launches, n);
     const double usual = stats_percentile(launches, n, 0.5);
@@ -126,12 +141,12 @@ static bool are_alike(const struct along *a, const struct turns *t)
 }
 
 /* Where calls with the name begin, or end. */
-static struct turns turns_of(const struct view *v, const struct along *a, int32_t name, bool ends)
+static struct turns turns_of(const struct view *v, const struct thread *on, int32_t name, bool ends)
 {
     struct turns t = {0};
     for (int pass = 0; pass < 2; pass++) {
         t.n = 0;
-        for (int32_t i = a->from; i < a->to; i++) {
+        for (int32_t i = on->from; i < on->to; i++) {
             const struct event *e = view_event(v, i);
             if (e->name != name || (t.n && pass && e->start_ns < t.at_ns[t.n - 1]))
                 continue;
@@ -158,13 +173,13 @@ static bool take(struct view *v, const struct turns *t, const char *by)
 }
 
 /* By a call that is known to happen once in a step. */
-static bool by_known(struct view *v, const struct along *a, const char *start, const char *part, bool ends, const char *by)
+static bool by_known(struct view *v, const struct thread *on, const char *start, const char *part, bool ends, const char *by)
 {
-    for (int32_t i = a->from; i < a->to; i++) {
+    for (int32_t i = on->from; i < on->to; i++) {
         const char *name = view_name(v, i);
         if (view_event(v, i)->kind == EVENT_RUNTIME || strncmp(name, start, strlen(start)) || !strstr(name, part))
             continue;
-        struct turns t = turns_of(v, a, view_event(v, i)->name, ends);
+        struct turns t = turns_of(v, on, view_event(v, i)->name, ends);
         const bool taken = t.n >= 2 && take(v, &t, by);
         free(t.at_ns);
         return taken;
@@ -190,12 +205,12 @@ static int by_count(const void *a, const void *b)
 }
 
 /* Names that begin something often enough and over most of what the thread launched; the rarest first. The caller frees. */
-static struct candidate *find_candidates(const struct view *v, const struct along *a, int *n)
+static struct candidate *find_candidates(const struct view *v, const struct along *a, const struct thread *on, int *n)
 {
     const int32_t names = v->trace->n_names;
     struct candidate *c = xcalloc((size_t)names + 1, sizeof *c);
     *n = 0;
-    for (int32_t i = a->from; i < a->to; i++) {
+    for (int32_t i = on->from; i < on->to; i++) {
         struct candidate *k = &c[view_event(v, i)->name];
         if (!may_begin(v, i))
             continue;
@@ -206,8 +221,7 @@ static struct candidate *find_candidates(const struct view *v, const struct alon
         const struct candidate k = {name, c[name].count, c[name].first, c[name].last};
         if (k.count < LEAST_TURNS)
             continue;
-        const double ns = a->device_ns[calls_before(a, view_event(v, k.last)->start_ns)] -
-                          a->device_ns[calls_before(a, view_event(v, k.first)->start_ns)];
+        const double ns = before(a, view_event(v, k.last)->start_ns).device_ns - before(a, view_event(v, k.first)->start_ns).device_ns;
         if (ns >= COVERED * a->all_ns)
             c[(*n)++] = k;
     }
@@ -215,13 +229,13 @@ static struct candidate *find_candidates(const struct view *v, const struct alon
     return c;
 }
 
-static bool by_turns(struct view *v, const struct along *a)
+static bool by_turns(struct view *v, const struct along *a, const struct thread *on)
 {
     int n;
-    struct candidate *c = find_candidates(v, a, &n);
+    struct candidate *c = find_candidates(v, a, on, &n);
     bool taken = false;
     for (int i = 0; i < n && i < MOST_CANDIDATES && !taken; i++) {
-        struct turns t = turns_of(v, a, c[i].name, false);
+        struct turns t = turns_of(v, on, c[i].name, false);
         taken = are_alike(a, &t) && take(v, &t, v->trace->names[c[i].name]);
         free(t.at_ns);
     }
@@ -259,14 +273,20 @@ static void take_whole(struct view *v)
 
 void view_infer_steps(struct view *v)
 {
+    struct thread *threads = NULL;
+    const int n = list_threads(v, &threads), some = n < MOST_THREADS ? n : MOST_THREADS;
     bool taken = false;
-    if (v->n_host) {
-        struct along a = along_make(v, main_track(v));
-        taken = by_known(v, &a, "Optimizer.step#", "", true, "Optimizer.step") ||
-                by_known(v, &a, "enumerate(DataLoader)", "__next__", false, "the loader's batches") ||
-                (v->n_device && by_turns(v, &a));
-        along_release(&a);
+    for (int i = 0; i < some && !taken; i++)
+        taken = by_known(v, &threads[i], "Optimizer.step#", "", true, "Optimizer.step");
+    for (int i = 0; i < some && !taken; i++)
+        taken = by_known(v, &threads[i], "enumerate(DataLoader)", "__next__", false, "the loader's batches");
+    if (!taken && n && v->n_device) {
+        struct along a = along_make(v);
+        for (int i = 0; i < some && !taken; i++)
+            taken = by_turns(v, &a, &threads[i]);
+        free(a.calls);
     }
     if (!taken)
         take_whole(v);
+    free(threads);
 }
