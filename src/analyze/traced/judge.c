@@ -87,8 +87,10 @@ static bool pays_when(struct study *s, const struct costs *costs, const struct c
     edit_init(&without, s->v);
     *(host_is_free ? &with.host_factor : &with.device_factor) = 0.05;
     *(host_is_free ? &without.host_factor : &without.device_factor) = 0.05;
-    const double before = judge_gain(s, costs->usual, &without).after_ns;
-    const double after = judge_gain(s, costs->usual, &with).after_ns;
+    struct replay_cost cost = costs->usual;
+    cost.loader *= host_is_free ? 0.05 : 1;         /* nor does it wait for data */
+    const double before = judge_gain(s, cost, &without).after_ns;
+    const double after = judge_gain(s, cost, &with).after_ns;
     edit_release(&without);
     return before > PAYS_LATER * after;
 }
@@ -119,12 +121,14 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     const bool host_bound = s->device_ns < 0.9 * s->base_ns;
     if (pays_when(s, costs, c, host_bound))
         f->after = host_bound ? "launch-bound" : "device";
+    else if (f->speedup < 1 && pays_when(s, costs, c, !host_bound))
+        f->after = host_bound ? "device" : "launch-bound";      /* what it adds on the one side hides what it wins on the other */
     if (f->speedup >= 1 || !f->after)
         return;
     /* not now, but later: until then nothing is won or lost */
     f->evidence = study_text(s, "%s; in the step as it is now it would cost %.0f %%", f->evidence, 100 * (1 / f->speedup - 1));
     f->speedup = 1;
-    f->speedup_high = fmax(f->speedup_high, 1);
+    f->speedup_high = fmax(f->speedup_high, 1 + NOISE);
 }
 
 /* What would only cost time is no finding. */

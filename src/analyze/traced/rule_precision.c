@@ -74,8 +74,8 @@ bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
         return false;
     int weights = 0;
     for (int32_t k = 0; k < s->n_top; k++)
-        weights += !study_is_backward(s, k) && study_task(s, s->top[k]) == TASK_LINEAR &&
-                   study_find(s, s->top[k], TASK_BATCHED) < 0;
+        weights += !study_is_backward(s, k) && (study_task(s, s->top[k]) == TASK_CONVOLUTION ||
+                   (study_task(s, s->top[k]) == TASK_LINEAR && study_find(s, s->top[k], TASK_BATCHED) < 0));
     c->edit.added_ns = per_step(s, weights) * (s->trains ? CAST_OPS : CAST_OPS / 2) * s->unit_ns;
     c->doubt = 0.4;
     const int32_t op = view_op_around(v, example);
