@@ -420,6 +420,7 @@ static void a_wait_that_nothing_explains_stays_in_the_step(void **state)
     struct judged j = judge_second("hta_negqueue");
     const struct corrected_view *c = &j.d.corrected;
     assert_near(c->recorded_us, 215e3, 1e3, "as recorded");
+    assert_string_equal(j.d.bound_by, "wait");
     assert_non_null(strstr(assert_found(&j, "no-mixed-precision")->evidence, "in TF32"));
     assert_true(c->step_us > 147e3 && c->step_us >= c->recorded_us - c->cost_per_event_us * c->events_per_step - 1e3);
     judged_release(&j);

@@ -121,7 +121,9 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         s->recorded_ns = recorded;
         s->span_ns = marked ? (double)(r->end_ns - r->start_ns) / r->n_steps : 0;
     }
-    s->base_ns = judge_gain(s, costs->usual, NULL).before_ns;
+    const struct gain base = judge_gain(s, costs->usual, NULL);
+    s->base_ns = base.before_ns;
+    s->unexplained_ns = base.floor_ns - fmin(base.floor_ns, s->device_ns);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
     const double step = given_ns > 0 ? given_ns : s->base_ns;
     s->d->corrected = (struct corrected_view){

@@ -80,6 +80,7 @@ struct study {
     double device_ns, host_ns;              /* of a step: device busy, host work */
     double recorded_ns, span_ns;            /* a step as recorded; the host's side of it, with its waits. 0: no bound */
     double all_host_ns;                     /* of it the host's work with the profiler's */
+    double unexplained_ns;                  /* of base_ns, waits that no work in the trace explains */
     struct study_base { struct replay_cost cost; struct replay_result result; } bases[4];  /* (n_bases) steps without an edit */
     int n_bases;
     bool trains;                            /* has backward nodes */

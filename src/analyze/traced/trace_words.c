@@ -4,6 +4,7 @@
 
 #include "analyze/traced/judge.h"
 
+static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
 static const char *largest_kind(const struct study *s)
@@ -19,6 +20,8 @@ static const char *bound(const struct study *s)
         return "unknown";
     if (!s->v->n_device)
         return "cpu";
+    if (s->unexplained_ns > WAITS * s->base_ns)
+        return "wait";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
         return "communication";
     if (s->device_ns >= FULL * s->base_ns)
@@ -37,6 +40,9 @@ static const char *headline(const struct study *s)
         return study_text(s, "A step takes %s on the host; what the device did was not recorded.", study_us(s, step_ns));
     if (!strcmp(by, "cpu"))
         return study_text(s, "A step takes %s on the CPU; the trace has no work of a device.", study_us(s, step_ns));
+    if (!strcmp(by, "wait"))
+        return study_text(s, "The step waits: for %s of its %s the host waits while no work in the trace explains it; the device has work for %s.",
+                          study_us(s, s->unexplained_ns), study_us(s, step_ns), study_us(s, s->device_ns));
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
