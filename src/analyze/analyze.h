@@ -26,6 +26,7 @@ struct finding {
     double speedup, speedup_low, speedup_high;      /* expected: step time before / after, with its interval */
     const char *where, *cause, *fix, *evidence;     /* a sentence each; owned by the profile's arena. The fix for an imported
                                                        trace is PyTorch code and may have several lines */
+    bool symptom;                           /* of a trace: what several faults together look like; those stand before it */
     const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
 };

@@ -96,8 +96,13 @@ struct diagnosis {
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */
     int steps_left_out;                     /* of the list; all other numbers are of all steps */
-    bool no_step_marks;                     /* no ProfilerStep: the whole trace is taken as one step */
+    bool no_step_marks;                     /* no ProfilerStep */
+    const char *steps_by;                   /* then: what steps were told by, such as "Optimizer.step"; NULL: it is taken as one, from
+                                               the device's first event to its last where there is a device */
     struct trace_step mean;                 /* of the steps */
+    int cold_steps;                         /* steps at the start that set the process up; left out of what is judged */
+    bool device_lost;                       /* work was launched, but none of it was recorded */
+    bool all_cold;                          /* there are no others: what a process does once is taken out, and nothing is sure */
     struct trace_gpu gpu;
     struct trace_kernel *kernels;           /* by total time, largest first */
     int n_kernels;
@@ -158,9 +163,14 @@ struct diff_row {                           /* per step */
 
 struct trace_diff {
     const char *a, *b;
-    double a_step_us, b_step_us;
-    struct diff_row *split, *ops, *kernels; /* split: the parts of a step; the others by size of the difference */
-    int n_split, n_ops, n_kernels;
+    double a_step_us, b_step_us;            /* without the profiler, which may have cost the two differently */
+    double a_recorded_us, b_recorded_us;
+    double host_factor;                     /* equal ops took so many times as long on b's host; taken out of b_step_us. 1: as long */
+    struct diff_row *split, *ops, *kernels; /* split: the parts of a step as recorded; the others by size of the difference. Ops by the
+                                               time of what they launched on a device; where there is none, by their own on the host */
+    struct diff_row *host_ops;              /* by their own time on the host, as recorded; empty where ops are that already */
+    int n_split, n_ops, n_kernels, n_host_ops;
+    bool kernels_by_op;                     /* the devices differ, and so do their kernels: those of one op and kind are a row */
     int64_t ops_equal, ops_added, ops_removed;      /* names on the host in the last step (ops, ranges, calls, the step itself):
                                                        in both with equal counts, only in b, only in a */
     struct arena arena;

@@ -320,7 +320,8 @@ const struct rule_text rule_texts[] = {
      .summary = "Ops that only move data: transposes, contiguous copies, concatenations, casts back and forth.",
      .recognised = "In a program: ops without arithmetic whose output holds the elements of their input, and "
                    "arithmetic that changes nothing (a sum over no dimension, dropout with probability 0). In a "
-                   "trace: contiguous, clone and reshape ops of the forward pass that launch a copy.",
+                   "trace: contiguous, clone and reshape ops of the forward pass that launch a copy, and kernels by which a library "
+                   "turns images round for its convolutions (nchwToNhwc, nhwcToNchw).",
      .costs = "A read and a write of the tensor at memory bandwidth, a dispatch, and often a second copy in backward. "
               "The pessimistic end wins half of their own time, as the consumer may run slower on the other layout.",
      .fix_hone = "Programs built by hone have none: heads are addressed inside (B, T, H x D) and transposes are "

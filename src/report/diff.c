@@ -19,11 +19,13 @@ static json_t *rows(const struct diff_row *row, int n)
 
 enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err)
 {
-    json_t *sides = json_pack("{s:{s:o,s:o},s:{s:o,s:o},s:o,s:o}", "a", "name", W(d->a), "step_us", N(d->a_step_us), "b",
-                              "name", W(d->b), "step_us", N(d->b_step_us), "difference_us", N(d->b_step_us - d->a_step_us),
+    json_t *sides = json_pack("{s:{s:o,s:o,s:o},s:{s:o,s:o,s:o},s:o,s:o}", "a", "name", W(d->a), "step_us", N(d->a_step_us),
+                              "recorded_us", N(d->a_recorded_us), "b", "name", W(d->b), "step_us", N(d->b_step_us), "recorded_us",
+                              N(d->b_recorded_us), "difference_us", N(d->b_step_us - d->a_step_us),
                               "ratio", N(report_ratio(d->b_step_us, d->a_step_us)));
-    json_t *lists = json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
-                              "kernels", rows(d->kernels, d->n_kernels), "ops_equal", (json_int_t)d->ops_equal, "ops_added",
+    json_t *lists = json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:I,s:I,s:I}", "host_factor", N(d->host_factor), "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
+                              "host_ops", rows(d->host_ops, d->n_host_ops), "kernels", rows(d->kernels, d->n_kernels), "kernels_by_op",
+                              d->kernels_by_op, "ops_equal", (json_int_t)d->ops_equal, "ops_added",
                               (json_int_t)d->ops_added, "ops_removed", (json_int_t)d->ops_removed);
     json_t *document = report_merge(report_merge(report_head("diff", TRACE_SCHEMA, HONE_VERSION, NULL), sides), lists);
     const enum status st = report_put_json(document, JSON_INDENT(1), to, err);
@@ -59,28 +61,31 @@ static void put_rows(FILE *to, const char *heading, const char *what, const stru
         fprintf(to, "\n%d more change less.\n", n - top);
 }
 
-static void put_side(FILE *to, const char *label, const char *name, double step_us)
+static void put_side(FILE *to, const char *label, const char *name, double step_us, double recorded_us)
 {
-    number_text n;
+    number_text a, b;
     fprintf(to, "| %s | ", label);
     report_put_markdown_cut(to, name && *name ? name : "–", NAME_COLUMNS);
-    fprintf(to, " | %s |\n", report_show_us(step_us, n));
+    fprintf(to, " | %s | %s |\n", report_show_us(step_us, a), report_show_us(recorded_us, b));
 }
 
 enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, struct error *err)
 {
     (void)err;
     number_text n;
-    fputs("# Two traces\n\n| | trace | step as recorded |\n|---|---|---:|\n", to);
-    put_side(to, "A", d->a, d->a_step_us);
-    put_side(to, "B", d->b, d->b_step_us);
+    fputs("# Two traces\n\n| | trace | step without the profiler | as recorded |\n|---|---|---:|---:|\n", to);
+    put_side(to, "A", d->a, d->a_step_us, d->a_recorded_us);
+    put_side(to, "B", d->b, d->b_step_us, d->b_recorded_us);
     fputs("\nFrom A to B the step changes by ", to);
     put_change(to, d->b_step_us - d->a_step_us);
     fprintf(to, " (B / A %s).\n", report_show_speedup(report_ratio(d->b_step_us, d->a_step_us), n));
-    put_rows(to, "Step split", "part", d->split, d->n_split, d->n_split, false);
-    put_rows(to, "Ops", "op", d->ops, d->n_ops, TOP_ROWS, true);
+    if (d->host_factor > 0 && d->host_factor != 1)
+        fprintf(to, "\nEqual ops took %s as long on B's host; that is taken out of its step.\n", report_show_speedup(d->host_factor, n));
+    put_rows(to, "Step split, as recorded", "part", d->split, d->n_split, d->n_split, false);
+    put_rows(to, d->n_host_ops ? "Ops, on the device" : "Ops", "op", d->ops, d->n_ops, TOP_ROWS, true);
+    put_rows(to, "Ops, on the host", "op", d->host_ops, d->n_host_ops, TOP_ROWS, true);
     fprintf(to, "\nNames on the host in the last step: %lld with equal counts, %lld only in B, %lld only in A.\n", (long long)d->ops_equal,
             (long long)d->ops_added, (long long)d->ops_removed);
-    put_rows(to, "Kernels", "kernel", d->kernels, d->n_kernels, TOP_ROWS, true);
+    put_rows(to, d->kernels_by_op ? "Kernels by op and kind" : "Kernels", d->kernels_by_op ? "op, kind" : "kernel", d->kernels, d->n_kernels, TOP_ROWS, true);
     return OK;
 }

@@ -65,6 +65,12 @@ static void put_title(const struct screen *s, const struct trace_diff *d)
     if (isfinite(times))
         fprintf(s->to, ": B is %s %s", report_show_speedup(times, ratio), slower ? "slower" : "faster");
     fprintf(s->to, ".%s\n", screen_style(s, OFF));
+    if (d->a_recorded_us > 0 && d->b_recorded_us > 0)
+        fprintf(s->to, "%sWithout the profiler; as recorded %s and %s.%s\n", screen_style(s, DIM), report_show_us(d->a_recorded_us, a),
+                report_show_us(d->b_recorded_us, b), screen_style(s, OFF));
+    if (d->host_factor > 0 && d->host_factor != 1)
+        fprintf(s->to, "%sEqual ops took %s as long on B's host; that is taken out of its step.%s\n", screen_style(s, DIM),
+                report_show_speedup(d->host_factor, ratio), screen_style(s, OFF));
 }
 
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color)
@@ -75,8 +81,9 @@ void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color
     for (int i = 0; i < d->n_split; i++)
         if (d->split[i].a_us > 0 || d->split[i].b_us > 0)
             put_row(&s, d, &d->split[i], false);
-    put_table(&s, d, "Ops", d->ops, d->n_ops);
+    put_table(&s, d, d->n_host_ops ? "Ops, on the device" : "Ops", d->ops, d->n_ops);
+    put_table(&s, d, "Ops, on the host", d->host_ops, d->n_host_ops);
     fprintf(to, "  names on the host in the last step: %lld with equal counts, %lld only in B, %lld only in A\n",
             (long long)d->ops_equal, (long long)d->ops_added, (long long)d->ops_removed);
-    put_table(&s, d, "Kernels", d->kernels, d->n_kernels);
+    put_table(&s, d, d->kernels_by_op ? "Kernels by op and kind" : "Kernels", d->kernels, d->n_kernels);
 }

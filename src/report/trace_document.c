@@ -20,10 +20,10 @@ static json_t *origin(const struct diagnosis *d)
     const struct trace *t = d->trace ? d->trace : &none;
     const struct trace_origin *o = &t->origin;
     const char *backend = o->backend >= 0 && o->backend < t->n_names ? t->names[o->backend] : NULL;
-    json_t *where = json_pack("{s:o,s:o,s:o,s:o,s:b}", "path", W(o->path), "rank",
+    json_t *where = json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "path", W(o->path), "rank",
                               o->rank >= 0 ? json_integer(o->rank) : json_null(), "world_size",
                               o->world_size > 0 ? json_integer(o->world_size) : json_null(), "backend", W(backend),
-                              "step_marks", !d->no_step_marks);
+                              "step_marks", !d->no_step_marks, "steps_by", d->steps_by ? W(d->steps_by) : json_null());
     return report_merge(where, json_pack("{s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b}", "events", I(o->events_read),
                                          "events_skipped", I(o->events_skipped), "other_events", I(o->other_events), "bytes",
                                          I(o->json_bytes), "file_bytes", I(o->file_bytes), "truncated", o->truncated,

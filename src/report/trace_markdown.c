@@ -19,7 +19,7 @@ static void put_numbers(FILE *to, const struct diagnosis *d)
     fputs("\n| | |\n|---|---|\n", to);
     report_markdown_fact(to, "device", d->device);
     fprintf(to, "| step as recorded | %s (%d step%s%s) |\n", report_show_us(d->mean.total_us, a), d->n_steps,
-            d->n_steps == 1 ? "" : "s", d->no_step_marks ? ": the whole trace, which has no step marks" : "");
+            d->n_steps == 1 ? "" : "s", !d->no_step_marks ? "" : d->steps_by ? ", told without step marks" : ": the whole trace, which has no step marks");
     fprintf(to, "| step without the profiler | %s", report_show_us(c->step_us, a));
     if (c->given)
         fputs(", as given", to);

@@ -1,4 +1,4 @@
-/* What to do about an imported trace, in a terminal: the findings, largest gain first, and the roadmap. */
+/* What to do about an imported trace, in a terminal: the findings in their order, and the roadmap. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +36,12 @@ static void put_finding(const struct screen *s, const struct finding *f)
     fprintf(s->to, "  %s%-*s%s", screen_severity_style(s, f->severity), SCREEN_INDENT - 2, severity_name(f->severity),
             screen_style(s, OFF));
     screen_put_padded(s, f->rule, SCREEN_NAME + 2);
-    put_gain(s, f->speedup, f->speedup_low, f->speedup_high);
-    fprintf(s->to, ", %s of the step, %s effort\n", report_show_percent(f->share, n), effort_name(f->effort));
+    if (f->speedup == 1 && f->speedup_low == 1 && f->speedup_high == 1) {
+        fprintf(s->to, "costs no time, %s effort\n", effort_name(f->effort));
+    } else {
+        put_gain(s, f->speedup, f->speedup_low, f->speedup_high);
+        fprintf(s->to, ", %s of the step, %s effort\n", report_show_percent(f->share, n), effort_name(f->effort));
+    }
     put_sentence(s, "at   ", f->where);
     put_sentence(s, "     ", f->cause);
     put_first_line(s, "fix  ", f->fix);
@@ -68,7 +72,7 @@ void screen_put_findings(const struct screen *s, const struct diagnosis *d)
     int low = 0, shown = 0;
     for (int i = 0; i < d->n_findings; i++)
         low += d->findings[i].severity == SEVERITY_LOW;
-    screen_put_heading(s, "Findings", ", by expected speed-up (with its interval); `hone explain RULE` says more");
+    screen_put_heading(s, "Findings", ", causes first, by expected speed-up (with its interval); `hone explain RULE` says more");
     if (!d->n_findings)
         fputs("  no rule found time to win\n", s->to);
     for (int i = 0; i < d->n_findings && shown < TOP_FINDINGS; i++) {

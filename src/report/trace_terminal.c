@@ -24,10 +24,10 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
     screen_put_cut(s, strcmp(name, "-") ? name : "standard input", 40);
     fputs(" · ", s->to);
     screen_put_cut(s, d->device && *d->device ? d->device : "unknown device", 24);
-    if (d->no_step_marks)
+    if (d->no_step_marks && !d->steps_by)
         fputs(" · one step (no step marks)", s->to);
     else
-        fprintf(s->to, " · %d step%s", d->n_steps, d->n_steps == 1 ? "" : "s");
+        fprintf(s->to, " · %d step%s%s", d->n_steps, d->n_steps == 1 ? "" : "s", d->no_step_marks ? " (no step marks)" : "");
     fprintf(s->to, ", %s kernel%s%s%s\n%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s",
             d->n_steps > 1 ? " each" : "", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);

@@ -91,6 +91,7 @@ static void idle_time_is_told_by_what_ends_it(void **state)
     traced_work_at(&m, "cudaLaunchKernel", 15, 2, EVENT_KERNEL, "c", 50, 10);       /* 20 µs after, launched before: other */
     traced_work_at(&m, "cudaLaunchKernel", 90, 5, EVENT_KERNEL, "d", 100, 10);      /* 40 µs after, launched in it: the host */
     traced_at(&m, EVENT_KERNEL, "from before", 1, 2);
+    traced_step_at(&m, 1, 0, 120);
     struct counted c = count(m.trace);
     const struct trace_gpu *g = &c.d.gpu;
     assert_near(g->total_us, 100, near_us, "total");                /* what was launched before the trace does not count */
@@ -396,16 +397,20 @@ static void two_traces_side_by_side(void **state)
     assert_int_equal(d.n_kernels, 1);
     assert_near(d.kernels[0].b_us, 80, near_us, "gemm of b");
     assert_near(d.kernels[0].a_count, 2, near_us, "gemms of a");
-    assert_string_equal(d.ops[0].name, "aten::add");            /* the largest difference: 30 µs */
-    assert_near(d.ops[0].a_us, 30, near_us, "adds of a");
-    assert_near(d.ops[0].b_us, 0, near_us, "adds of b");
-    assert_int_equal(d.n_ops, 4);
+    assert_int_equal(d.n_ops, 1);                               /* on the device */
+    assert_string_equal(d.ops[0].name, "aten::mm");
+    assert_near(d.ops[0].a_us, 200, near_us, "products of a");
+    assert_near(d.ops[0].b_us, 80, near_us, "products of b");
+    assert_string_equal(d.host_ops[0].name, "aten::add");       /* the largest difference: 30 µs */
+    assert_near(d.host_ops[0].a_us, 30, near_us, "adds of a");
+    assert_near(d.host_ops[0].b_us, 0, near_us, "adds of b");
+    assert_int_equal(d.n_host_ops, 4);
     assert_int_equal(d.ops_equal, 4);                           /* the step, mm, its launch, the wait */
     assert_int_equal(d.ops_added, 1);
     assert_int_equal(d.ops_removed, 2);
     release(&a);                                                /* the difference stands alone */
     release(&b);
-    assert_string_equal(d.ops[0].name, "aten::add");
+    assert_string_equal(d.host_ops[0].name, "aten::add");
     trace_diff_release(&d);
 }
 

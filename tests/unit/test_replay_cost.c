@@ -59,7 +59,7 @@ static void of_one_long_step_the_middle_is_taken(void **state)
     release(&p);
 }
 
-static void without_marks_the_whole_trace_is_the_step(void **state)
+static void without_marks_the_step_begins_with_the_first_launch(void **state)
 {
     (void)state;
     struct traced m = traced_new();
@@ -68,7 +68,7 @@ static void without_marks_the_whole_trace_is_the_step(void **state)
     struct played p = play(m.trace);
     start(&p);
     assert_near(p.replay.n_steps, 1, 0, "steps");
-    assert_near(step_us(&p, NULL), 512, 0.01, "step");      /* until the last kernel's end */
+    assert_near(step_us(&p, NULL), 404, 0.01, "step");      /* the first launch, at the end of its op, and four ops */
     release(&p);
 }
 
@@ -143,6 +143,43 @@ static void a_step_that_the_device_fills_says_nothing_of_the_host(void **state)
     release(&p);
 }
 
+/* Half of each step is spent waiting for data. */
+static struct played stalled(const char *loader)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_ANNOTATION, loader);
+        traced_idle(&m, 500);
+        traced_end(&m);
+        for (int k = 0; k < 50; k++)
+            traced_run(&m, "aten::mm", 10, "gemm", 2);
+        traced_step_end(&m);
+    }
+    return play(m.trace);
+}
+
+/* The profiler slows the step, not the workers of a loader. */
+static void a_step_that_waits_for_workers_waits_longer_without_the_profiler(void **state)
+{
+    (void)state;
+    struct played p = stalled("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    struct replay_cost low, high;
+    start(&p);
+    replay_calibrate(&p.replay, 0, &low, &high);
+    assert_near(replay_run(&p.replay, NULL).step_ns, 1000e3, 1e3, "step");
+    assert_true(p.replay.cost.loader > 1.2 && low.loader < p.replay.cost.loader && p.replay.cost.loader < high.loader);
+    replay_calibrate(&p.replay, 900e3, &low, &high);        /* known, and shorter than recorded */
+    assert_near(replay_run(&p.replay, NULL).step_ns, 900e3, 1e3, "step");
+    assert_true(p.replay.cost.loader > 1.1);
+    release(&p);
+    struct played q = stalled("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    start(&q);
+    replay_calibrate(&q.replay, 0, &low, &high);
+    assert_near(q.replay.cost.loader, 1, 0, "the wait");
+    release(&q);
+}
+
 /* The profiler takes a part of short stretches and no more than some µs of a long one. */
 static void long_stretches_of_the_host_lose_little(void **state)
 {
@@ -195,11 +232,12 @@ int main(void)
         cmocka_unit_test(a_loader_beside_the_step_is_left_out),
         cmocka_unit_test(of_a_long_trace_some_steps_from_the_middle_are_taken),
         cmocka_unit_test(of_one_long_step_the_middle_is_taken),
-        cmocka_unit_test(without_marks_the_whole_trace_is_the_step),
+        cmocka_unit_test(without_marks_the_step_begins_with_the_first_launch),
         cmocka_unit_test(a_trace_of_the_host_alone),
         cmocka_unit_test(a_trace_of_the_device_alone),
         cmocka_unit_test(a_known_step_is_met_when_the_host_is_the_bound),
         cmocka_unit_test(a_step_that_the_device_fills_says_nothing_of_the_host),
+        cmocka_unit_test(a_step_that_waits_for_workers_waits_longer_without_the_profiler),
         cmocka_unit_test(long_stretches_of_the_host_lose_little),
         cmocka_unit_test(python_frames_have_a_cost_too),
     };

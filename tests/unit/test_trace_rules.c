@@ -108,6 +108,31 @@ static void copy_activation(struct model *m)
     model_end(m);
 }
 
+/* Parameters one by one: matrices, and biases that are smaller than what is read for a number. */
+static void copy_parameters(struct model *m)
+{
+    for (int i = 0; i < 24; i++) {
+        model_view(m, "detach", i % 2 ? "[[512]]" : "[[512, 512]]");
+        model_begin(m, "to", i % 2 ? "[[512]]" : "[[512, 512]]");
+        traced_idle(&m->t, 10);
+        traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", i % 2 ? 2048 : 1 << 20, i % 2 ? 2 : 100);
+        traced_wait(&m->t, "cudaStreamSynchronize");
+        model_end(m);
+    }
+}
+
+static void a_loop_over_parameters_is_one_fault(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = copy_parameters;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_gain(&j, "device-to-host-copy", model_gain(&m), 0.05);
+    assert_non_null(strstr(f->evidence, "copies per step: 24"));
+    assert_not_found(&j, "host-sync");
+    judged_release(&j);
+}
+
 static void copy_without_waiting(struct model *m)
 {
     model_begin(m, "copy_", MODEL_X);
@@ -269,6 +294,43 @@ static void rows_copied_one_by_one_could_go_together(void **state)
     struct judged j = model_judge(&m, model_step_us(&m));
     const double step = model_step_us(&m);
     assert_gain(&j, "pageable-copies", step / (step - m.planted_us * 15 / 16), 0.15);
+    judged_release(&j);
+}
+
+/* The call takes as long as the copy: the host waits in it, although it is named asynchronous. Nothing else is in the step. */
+static struct trace *only_copies(void)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 10; i++) {
+        const double at = 67000.0 * i;
+        traced_step_at(&m, i, at, 67000);
+        traced_at(&m, EVENT_HOST_OP, "aten::copy_", at + 10, 33000);
+        const int64_t up = traced_work_at(&m, "cudaMemcpyAsync", at + 20, 32900, EVENT_MEMCPY, "Memcpy HtoD (Pageable -> Device)", at + 100, 32800);
+        traced_args(&m, up)->bytes = 1 << 28;
+        traced_at(&m, EVENT_RUNTIME, "cudaDeviceSynchronize", at + 33100, 20);
+        traced_at(&m, EVENT_HOST_OP, "aten::copy_", at + 33200, 33500);
+        const int64_t down = traced_work_at(&m, "cudaMemcpyAsync", at + 33210, 33400, EVENT_MEMCPY, "Memcpy DtoH (Device -> Pageable)",
+                                            at + 33300, 33300);
+        traced_args(&m, down)->bytes = 1 << 28;
+        traced_at(&m, EVENT_RUNTIME, "cudaStreamSynchronize", at + 66610, 5);
+    }
+    return m.trace;
+}
+
+static void a_call_that_waits_for_its_copy_takes_its_time_once(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(only_copies(), 0);
+    assert_near(j.d.corrected.step_us, 66500, 600, "the step without the profiler");
+    judged_release(&j);
+}
+
+static void a_loop_of_uploads_ends_with_its_step(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(only_copies(), 0);
+    const struct finding *f = assert_found(&j, "pageable-copies");
+    assert_true(f->speedup > 1.2 && f->speedup < 1.9);      /* half of the time goes the other way */
     judged_release(&j);
 }
 
@@ -509,6 +571,9 @@ int main(void)
         cmocka_unit_test(reads_in_a_loop_cost_what_they_and_their_reductions_take),
         cmocka_unit_test(reads_outside_of_steps_and_in_the_loader_are_not_the_steps),
         cmocka_unit_test(a_large_copy_to_the_host_costs_its_wait),
+        cmocka_unit_test(a_loop_over_parameters_is_one_fault),
+        cmocka_unit_test(a_call_that_waits_for_its_copy_takes_its_time_once),
+        cmocka_unit_test(a_loop_of_uploads_ends_with_its_step),
         cmocka_unit_test(a_copy_to_pinned_memory_does_not_wait),
         cmocka_unit_test(a_mask_built_in_every_step_costs_its_ops),
         cmocka_unit_test(buffers_noise_and_single_masks_are_not_constants_rebuilt),

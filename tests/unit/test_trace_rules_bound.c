@@ -41,6 +41,53 @@ static void a_step_that_the_device_fills_is_not_bound_by_the_host(void **state)
     judged_release(&j);
 }
 
+/* Host work, then device work that the host waits for: neither fills the step. */
+static struct trace *serial_steps(void (*work)(struct traced *m))
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        work(&m);
+        for (int k = 0; k < 10; k++)
+            traced_run(&m, "aten::mm", 20, "gemm", 5000);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_step_end(&m);
+    }
+    return m.trace;
+}
+
+static void prepare_in_a_range(struct traced *m)
+{
+    traced_begin(m, EVENT_ANNOTATION, "preprocess");
+    traced_idle(m, 25000);
+    traced_op(m, "aten::upsample_bilinear2d", 5000);        /* on the host, inside the range */
+    traced_idle(m, 10000);
+    traced_end(m);
+}
+
+static void prepare_in_a_frame(struct traced *m)
+{
+    const double from = m->now_us;
+    traced_idle(m, 40000);
+    traced_at(m, EVENT_PYTHON, "train.py(12): augment", from, 40000);
+    traced_at(m, EVENT_PYTHON, "numpy/random.py(3): shuffle", from + 100, 30000);
+}
+
+static void host_work_in_series_with_the_device_is_named(void **state)
+{
+    (void)state;
+    const struct { void (*work)(struct traced *m); const char *name; } cases[] = {
+        {prepare_in_a_range, "preprocess"}, {prepare_in_a_frame, "train.py(12): augment"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct judged j = trace_judge(serial_steps(cases[i].work), 0);
+        const struct finding *f = assert_gain(&j, "host-bound", 90.1 / 50.1, 0.05);
+        assert_string_equal(f->where, cases[i].name);
+        assert_non_null(strstr(f->evidence, i ? "augment 39.9 ms" : "preprocess 39.9 ms"));
+        assert_not_found(&j, "launch-bound");
+        judged_release(&j);
+    }
+}
+
 static void few_long_launches_are_not_launch_bound(void **state)
 {
     (void)state;
@@ -224,6 +271,43 @@ static void copies_for_another_order_cost_their_time(void **state)
     judged_release(&j);
 }
 
+/* A convolution as cuDNN runs it on planes: input and weights are turned round, the result is turned back. */
+static void convolve_planes(struct model *m)
+{
+    model_begin(m, "conv2d", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    model_begin(m, "cudnn_convolution", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    traced_idle(&m->t, 10);
+    traced_launch(&m->t, "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16>", 150);
+    traced_launch(&m->t, "sm90_xmma_fprop_implicit_gemm_bf16bf16_nhwckrsc_nhwc", 200);
+    traced_launch(&m->t, "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16>", 150);
+    model_end(m);
+    model_end(m);
+}
+
+static void convolve_channels(struct model *m)
+{
+    model_begin(m, "conv2d", "[[512, 64, 64, 64], [64, 64, 3, 3]]");
+    traced_idle(&m->t, 10);
+    traced_launch(&m->t, "sm90_xmma_fprop_implicit_gemm_bf16bf16_nhwckrsc_nhwc", 200);
+    model_end(m);
+}
+
+static void images_turned_round_for_convolutions_cost_their_time(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND), well = model_new(DEVICE_BOUND);
+    m.mlp = convolve_planes;
+    well.mlp = convolve_channels;
+    struct judged j = model_judge(&m, 0), k = model_judge(&well, 0);
+    const double step = j.d.corrected.step_us;
+    const struct finding *f = assert_gain(&j, "layout-copies", step / (step - 3 * 300), 0.05);
+    assert_non_null(strstr(f->fix, "channels_last"));
+    assert_non_null(strstr(f->where, "cudnn_convolution"));
+    assert_not_found(&k, "layout-copies");
+    judged_release(&j);
+    judged_release(&k);
+}
+
 static void views_are_no_copies(void **state)
 {
     (void)state;
@@ -240,6 +324,7 @@ int main(void)
         cmocka_unit_test(pythons_own_time_is_told_from_launching),
         cmocka_unit_test(many_short_launches_bind_the_step_to_the_host),
         cmocka_unit_test(a_step_that_the_device_fills_is_not_bound_by_the_host),
+        cmocka_unit_test(host_work_in_series_with_the_device_is_named),
         cmocka_unit_test(few_long_launches_are_not_launch_bound),
         cmocka_unit_test(short_products_gain_by_a_larger_batch),
         cmocka_unit_test(collectives_that_nothing_hides_cost_their_time),
@@ -247,6 +332,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_nearly_full_is_said),
         cmocka_unit_test(kernels_of_few_warps_could_be_faster),
         cmocka_unit_test(copies_for_another_order_cost_their_time),
+        cmocka_unit_test(images_turned_round_for_convolutions_cost_their_time),
         cmocka_unit_test(views_are_no_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

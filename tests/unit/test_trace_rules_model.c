@@ -220,11 +220,70 @@ static void f32_in_a_step_bound_by_the_host_wins_nothing(void **state)
     judged_release(&j);
 }
 
-static void use_an_old_card(struct trace *t)
+static void use_card(struct trace *t, const char *name, int major)
 {
     t->devices = xrealloc(NULL, sizeof *t->devices);
     t->n_devices = 1;
-    t->devices[0] = (struct trace_device){.name = trace_name(t, "Tesla P100"), .major = 6, .multiprocessors = 56};
+    t->devices[0] = (struct trace_device){.name = trace_name(t, name), .major = major, .multiprocessors = 56};
+}
+
+static void use_an_old_card(struct trace *t) { use_card(t, "Tesla P100", 6); }
+
+/* Products whose ops say nothing of their types, by kernels of this name. */
+static struct judged judge_kernel(const char *kernel, const char *card, int major)
+{
+    struct model m = model_new(DEVICE_BOUND);
+    m.types = NULL;
+    model_train(&m);
+    struct trace *t = m.t.trace;
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_KERNEL && strstr(t->names[t->events[i].name], "gemm"))
+            t->events[i].name = trace_name(t, kernel);
+    use_card(t, card, major);
+    return model_judge(&m, 0);
+}
+
+static void a_kernels_name_says_its_precision(void **state)
+{
+    (void)state;
+    static const struct { const char *kernel, *said; } cases[] = {
+        {"cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>", "in TF32"},
+        {"sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32", "in TF32"},
+        {"ampere_sgemm_128x64_tn", "in f32"},
+        {"cudnn_ampere_scudnn_128x64_relu_xregs_large_nn_v1", "in f32"},
+        {"void cudnn::cnn::dgrad_engine<float, 512, 6, 5, 3, 3, 3, true>", "in f32"},
+        {"void gemv2T_kernel_val<int, int, float, float, float>(gemm)<float>", "in f32"},
+        {"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn", NULL},
+        {"cutlass::Kernel<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_nn_align8>", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct judged j = judge_kernel(cases[i].kernel, "NVIDIA A100", 8);
+        const struct finding *f = judged_find(&j, "no-mixed-precision");
+        if (!f != !cases[i].said || (f && !strstr(f->evidence, cases[i].said)) ||
+            (f && !strcmp(cases[i].said, "in f32") != !strstr(f->evidence, "TF32")))
+            fail_msg("%s: %s", cases[i].kernel, f ? f->evidence : "not found");
+        judged_release(&j);
+    }
+}
+
+static void the_precision_that_is_advised_is_one_that_the_device_has(void **state)
+{
+    (void)state;
+    static const struct { const char *card; int major; const char *with, *without; } cases[] = {
+        {"NVIDIA A100", 8, "bfloat16", "GradScaler"},
+        {"Tesla V100", 7, "GradScaler", "dtype=torch.bfloat16"},
+        {"AMD Instinct MI300X", 9, "bfloat16", "TF32"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct judged j = judge_kernel("some_sgemm_nn", cases[i].card, cases[i].major);
+        const struct finding *f = assert_found(&j, "no-mixed-precision");
+        assert_non_null(strstr(f->fix, cases[i].with));
+        assert_null(strstr(f->fix, cases[i].without));
+        judged_release(&j);
+    }
+    struct judged tf32 = judge_kernel("xmma_gemm_tf32f32", "NVIDIA A100", 8);
+    assert_null(strstr(assert_found(&tf32, "no-mixed-precision")->fix, "set_float32_matmul_precision"));
+    judged_release(&tf32);
 }
 
 static void sixteen_bits_and_cards_without_them_are_well(void **state)
@@ -395,11 +454,16 @@ static void products_of_one_input_could_be_one(void **state)
     assert_true(f->speedup > 1 && f->speedup < 1.2);
     assert_non_null(strstr(f->evidence, "3 groups per step, 9 products"));
     judged_release(&j);
-    struct model gated = model_new(HOST_BOUND);
+    struct model gated = model_new(DEVICE_BOUND);
     gated.mlp = gate_and_up;
     struct judged g = model_judge(&gated, 0);
     assert_non_null(strstr(assert_found(&g, "unfused-projections")->evidence, "3 groups per step, 6 products"));
     judged_release(&g);
+    struct model small = model_new(HOST_BOUND);             /* taking two results apart costs this host more than one product */
+    small.mlp = gate_and_up;
+    struct judged s = model_judge(&small, 0);
+    assert_not_found(&s, "unfused-projections");
+    judged_release(&s);
 }
 
 /* Products behind each other, of the same width: each takes what the one before gave. */
@@ -484,6 +548,8 @@ int main(void)
         cmocka_unit_test(clipping_is_seen),
         cmocka_unit_test(products_in_f32_could_be_faster),
         cmocka_unit_test(f32_in_a_step_bound_by_the_host_wins_nothing),
+        cmocka_unit_test(a_kernels_name_says_its_precision),
+        cmocka_unit_test(the_precision_that_is_advised_is_one_that_the_device_has),
         cmocka_unit_test(sixteen_bits_and_cards_without_them_are_well),
         cmocka_unit_test(an_odd_vocabulary_costs_the_time_beyond_the_others_speed),
         cmocka_unit_test(multiples_of_eight_and_f32_are_aligned),

@@ -260,7 +260,7 @@ static void a_step_marked_twice_is_one(void **state)
     trace_free(m.trace);
 }
 
-static void without_marks_the_whole_trace_is_a_step(void **state)
+static void without_marks_the_devices_time_is_a_step(void **state)
 {
     (void)state;
     struct traced m = traced_new();
@@ -273,7 +273,9 @@ static void without_marks_the_whole_trace_is_a_step(void **state)
     assert_int_equal(v.steps[0].number, 0);
     assert_int_equal(v.first_ns, 1000000);
     assert_int_equal(v.last_ns, 1140000);
-    assert_int_equal(view_event(&v, traced_find(&v, "op"))->step, 0);
+    assert_int_equal(v.steps[0].start_ns, 1100000);
+    assert_int_equal(view_event(&v, traced_find(&v, "op"))->step, -1);              /* it began before the launch */
+    assert_int_equal(view_event(&v, traced_find(&v, "cudaLaunchKernel"))->step, 0);
     assert_int_equal(view_event(&v, traced_find(&v, "k"))->step, 0);
     view_release(&v);
     trace_free(m.trace);
@@ -304,6 +306,9 @@ static void kernels_are_told_by_words(void **state)
         {"void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16>", KERNEL_GEMM},
         {"Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64", KERNEL_GEMM},
         {"ampere_sgemm_32x128_nt", KERNEL_GEMM},
+        {"void fbgemm_gpu::permute_2D_lengths_kernel<int>", KERNEL_COPY},
+        {"void fbgemm_gpu::split_embedding_codegen_forward_unweighted_kernel<float>", KERNEL_INDEX},
+        {"void fbgemm_gpu::some_kernel<float>", KERNEL_OTHER},
         {"void cublasLt::splitKreduce_kernel<32, 16, int>", KERNEL_GEMM},
         {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, cutlass::bfloat16_t>>", KERNEL_ATTENTION},
         {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16", KERNEL_ATTENTION},
@@ -506,7 +511,7 @@ int main(void)
         cmocka_unit_test(of_calls_with_one_number_the_launch_before_the_work_is_taken),
         cmocka_unit_test(host_events_go_by_time_and_device_events_by_launch),
         cmocka_unit_test(a_step_marked_twice_is_one),
-        cmocka_unit_test(without_marks_the_whole_trace_is_a_step),
+        cmocka_unit_test(without_marks_the_devices_time_is_a_step),
         cmocka_unit_test(without_launches_device_events_go_by_time),
         cmocka_unit_test(kernels_are_told_by_words),
         cmocka_unit_test(calls_are_told_whatever_their_maker),

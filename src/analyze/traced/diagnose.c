@@ -2,8 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/judge.h"
 #include "analyze/traced/numbers.h"
+
+enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
 
 static void fill_numbers(struct diagnosis *d, const struct view *v)
 {
@@ -42,16 +45,52 @@ static double all_host_ns(const struct replay *r)
     return ns / r->n_steps;
 }
 
+/* A step, from the end of the first replayed one to that of the last; of a single one all of it. */
+static double warm_ns(const struct replay *r)
+{
+    const struct step_window *first = &r->v->steps[r->first_step], *last = &r->v->steps[r->end_step - 1];
+    const int64_t end = last->device_end_ns > last->end_ns ? last->device_end_ns : last->end_ns;
+    const int64_t from = first == last ? first->start_ns : first->device_end_ns > first->end_ns ? first->device_end_ns : first->end_ns;
+    return (double)(end - from) / (first == last ? 1 : r->end_step - r->first_step - 1);
+}
+
 /* A host that runs ahead of the device shortens the marks, not the steps: from the end of the first step to the end of the last,
  * as the first may hold what the device still had to do of steps before. */
 static double recorded_ns(const struct diagnosis *d, const struct replay *r)
 {
     const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    if (d->no_step_marks && !d->steps_by)
+        return d->mean.total_us * 1e3;
     if (d->n_steps < 2)
         return fmax(marks, d->mean.total_us * 1e3);
+    if (r->cold_steps && !r->all_cold)
+        return fmax(marks, warm_ns(r));
     const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
     const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
     return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
+}
+
+static void warn_of_cold(struct diagnosis *d, const struct replay *r)
+{
+    int32_t longest = -1;
+    double ns = 0;
+    for (int32_t k = 0; k < r->n_cold; k++) {
+        ns += (double)r->cold[k].ns;
+        longest = longest < 0 || r->cold[k].ns > r->cold[longest].ns ? k : longest;
+    }
+    d->cold_steps = r->cold_steps;
+    d->all_cold = r->all_cold;
+    if (!r->cold_steps)
+        return;
+    const char *name = view_name(r->v, r->cold[longest].event);
+    const char *one = text_us(&d->arena, (double)r->cold[longest].ns / 1e3);
+    if (r->all_cold)
+        warn(d, arena_printf(&d->arena, "only cold steps were recorded: %s in them are work that a process does once (%s in one %.80s) and are "
+                             "taken out; what is left is not sure: record after warm-up", text_us(&d->arena, ns / 1e3), one, name));
+    else
+        warn(d, arena_printf(&d->arena, "the first %s cold (work that a process does once, such as %s in one %.80s) and left out of what is "
+                             "judged: record after warm-up", r->cold_steps == 1 ? "step is" : arena_printf(&d->arena, "%d steps are", r->cold_steps),
+                             one, name));
 }
 
 /* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. */
@@ -76,6 +115,15 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
 {
     const struct replay *r = s->replay;
     const double recorded = recorded_ns(s->d, r);
+    s->all_host_ns = all_host_ns(r);
+    if (!(given_ns > 0) && !r->all_cold) {  /* of a cold step much is taken out besides the profiler */
+        const bool marked = !s->d->no_step_marks || s->d->steps_by;
+        s->recorded_ns = recorded;
+        s->span_ns = marked ? (double)(r->end_ns - r->start_ns) / r->n_steps : 0;
+    }
+    const struct gain base = judge_gain(s, costs->usual, NULL);
+    s->base_ns = base.before_ns;
+    s->unexplained_ns = base.floor_ns - fmin(base.floor_ns, s->device_ns);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
     const double step = given_ns > 0 ? given_ns : s->base_ns;
     s->d->corrected = (struct corrected_view){
@@ -94,6 +142,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     if (st != OK)
         return st;
     struct costs costs;
+    warn_of_cold(d, &r);
     given_ns = check_given(d, &r, given_ns);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
@@ -112,6 +161,36 @@ static void take_warnings(struct diagnosis *d, const struct trace *t, bool named
     for (int i = 0; i < t->origin.n_warnings; i++)
         warn(d, named ? arena_printf(&d->arena, "%s: %s", t->origin.path, t->origin.warnings[i])
                       : arena_printf(&d->arena, "%s", t->origin.warnings[i]));
+}
+
+/* Launches that have no work behind them: the driver told the profiler nothing. Of a capture none is expected, but then graphs run. */
+static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
+{
+    int64_t launches = 0, alone = 0, graphs = 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        const int kind = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
+        launches += kind == CALL_LAUNCH || kind == CALL_GRAPH;
+        alone += (kind == CALL_LAUNCH || kind == CALL_GRAPH) && v->launched[i] < 0;
+        graphs += kind == CALL_GRAPH;
+    }
+    d->device_lost = launches && !v->n_device;
+    if (d->device_lost)
+        warn(d, arena_printf(&d->arena, "%lld launches, but no work of the device: recording of the device failed (another profiler, or no "
+                             "right to counters); record with ProfilerActivity.CUDA, and look for CUPTI's message at its start", (long long)launches));
+    else if (!graphs && v->n_device && 2 * alone > launches && launches >= LEAST_LAUNCHES)
+        warn(d, arena_printf(&d->arena, "%lld of %lld launches have no work of the device behind them: recording of the device failed in part; "
+                             "numbers of the device are too low", (long long)alone, (long long)launches));
+}
+
+static void warn_of_marks(struct diagnosis *d, const struct view *v)
+{
+    if (d->steps_by)
+        warn(d, arena_printf(&d->arena, "no ProfilerStep marks: %d step%s told by %.80s (call prof.step() after each to be sure)",
+                             d->n_steps, d->n_steps == 1 ? " is" : "s are", d->steps_by));
+    else
+        warn(d, arena_printf(&d->arena, "no ProfilerStep marks: the whole trace%s is taken as one step (call prof.step() after each)",
+                             v->n_device ? ", from the device's first event to its last," : ""));
 }
 
 /* The numbers of another rank, of which only the row in the comparison stays. */
@@ -153,7 +232,8 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
     d.device = arena_printf(&d.arena, "%s", device_name(&v));
     fill_numbers(&d, &v);
     if (d.no_step_marks)
-        warn(&d, arena_printf(&d.arena, "no ProfilerStep marks: the whole trace is taken as one step (call prof.step() after each)"));
+        warn_of_marks(&d, &v);
+    warn_of_lost_device(&d, &v);
     d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
     st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
     view_release(&v);

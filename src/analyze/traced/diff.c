@@ -1,4 +1,5 @@
-/* Two diagnoses side by side: the parts of a step, host ops by their own time on the host, kernels by name. */
+/* Two diagnoses side by side: the step without the profiler, its parts as recorded, ops by their time on the device and on the host,
+ * kernels by name, or by op where the devices differ. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 struct rows {
     struct diff_row *at;
     int n, cap;
+    struct arena *arena;                    /* for names that are made */
 };
 
 static struct diff_row *add_row(struct rows *r, const char *name)
@@ -78,11 +80,44 @@ static void add_side(struct rows *r, const char *name, double us, double count, 
     *(is_b ? &row->b_count : &row->a_count) = count;
 }
 
-static void add_ops(struct rows *r, const struct diagnosis *d, bool is_b)
+static void add_host_ops(struct rows *r, const struct diagnosis *d, bool is_b)
 {
     const double steps = d->n_steps > 0 ? d->n_steps : 1;
     for (int i = 0; i < d->n_ops; i++)
         add_side(r, d->ops[i].name, d->ops[i].self_us / steps, (double)d->ops[i].count / steps, is_b);
+}
+
+/* What they launched themselves. */
+static void add_device_ops(struct rows *r, const struct diagnosis *d, bool is_b)
+{
+    const double steps = d->n_steps > 0 ? d->n_steps : 1;
+    for (int i = 0; i < d->n_ops; i++)
+        if (d->ops[i].launches)
+            add_side(r, d->ops[i].name, d->ops[i].device_self_us / steps, (double)d->ops[i].count / steps, is_b);
+}
+
+static bool has_device(const struct diagnosis *d)
+{
+    for (int i = 0; i < d->n_ops; i++)
+        if (d->ops[i].device_self_us > 0)
+            return true;
+    return false;
+}
+
+/* Kernels of one op and kind, whatever their names on this device. */
+static void add_kernels_of_ops(struct rows *r, const struct diagnosis *d, bool is_b)
+{
+    const double steps = d->n_steps > 0 ? d->n_steps : 1;
+    for (int i = 0; i < d->n_kernels; i++) {
+        const struct trace_kernel *k = &d->kernels[i];
+        if (*k->op)
+            add_side(r, arena_printf(r->arena, "%s, %s", k->op, k->kind), k->total_us / steps, (double)k->count / steps, is_b);
+    }
+}
+
+static bool same_device(const struct diagnosis *a, const struct diagnosis *b)
+{
+    return !a->device || !b->device || !strcmp(a->device, b->device);
 }
 
 /* Those of recorded steps only: the list of the diagnosis has what earlier steps left behind, too. */
@@ -109,7 +144,7 @@ typedef void add_fn(struct rows *r, const struct diagnosis *d, bool is_b);
 
 static struct diff_row *compare(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, add_fn *add, int *n)
 {
-    struct rows r = {0};
+    struct rows r = {.arena = &out->arena};
     add(&r, a, false);
     add(&r, b, true);
     join_rows(&r);
@@ -163,17 +198,67 @@ static void count_names(struct trace_diff *out, const struct diagnosis *a, const
     free(r.at);
 }
 
+/* A diagnosis of numbers alone has no other step than the recorded one. */
+static double recorded_us(const struct diagnosis *d) { return d->corrected.recorded_us > 0 ? d->corrected.recorded_us : d->mean.total_us; }
+static double step_us(const struct diagnosis *d) { return d->corrected.step_us > 0 ? d->corrected.step_us : recorded_us(d); }
+
+/* ---- the host's speed ---- */
+
+static const double LEAST_COMMON = 0.3;     /* of the host's time is in ops that both do equally often */
+static const double EQUAL_SPEED = 0.05;     /* what two recordings differ by anyway */
+static const double MOST_FACTOR = 1.4;      /* beyond it is another machine, or what the change itself does to the host */
+
+/* On one machine an op that both steps call equally often takes equally long, but for what else the machine did. */
+static double host_factor(const struct trace_diff *d)
+{
+    const struct diff_row *rows = d->host_ops;
+    double a = 0, b = 0, all_a = 0, all_b = 0;
+    for (int i = 0; i < d->n_host_ops; i++) {
+        all_a += rows[i].a_us;
+        all_b += rows[i].b_us;
+        if (rows[i].a_count > 0 && rows[i].a_count == rows[i].b_count) {
+            a += rows[i].a_us;
+            b += rows[i].b_us;
+        }
+    }
+    if (!(a > LEAST_COMMON * all_a) || !(b > LEAST_COMMON * all_b) || fabs(b / a - 1) < EQUAL_SPEED)
+        return 1;
+    return b / a < MOST_FACTOR && a / b < MOST_FACTOR ? b / a : 1;
+}
+
+/* On the same device, with the same things recorded, which cost differently. */
+static bool recorded_alike(const struct diagnosis *a, const struct diagnosis *b)
+{
+    const struct trace_origin *x = a->trace ? &a->trace->origin : NULL, *y = b->trace ? &b->trace->origin : NULL;
+    return same_device(a, b) && x && y && x->has_stacks == y->has_stacks && x->has_shapes == y->has_shapes && x->has_memory == y->has_memory;
+}
+
+/* The step if the host were so much faster; only a step that the host bounds changes. */
+static double at_equal_speed(const struct diagnosis *d, double factor)
+{
+    const struct corrected_view *c = &d->corrected;
+    if (!(c->step_us > 0) || c->host_us < 0.8 * c->step_us)
+        return step_us(d);
+    return fmax(c->device_us, c->step_us - c->host_us * (1 - 1 / factor));
+}
+
 enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, struct error *err)
 {
     if (!a->n_steps || !b->n_steps)
         return error_set(err, BAD_INPUT, "'%s' has no steps to compare", a->n_steps ? b->name : a->name);
-    struct trace_diff d = {.a_step_us = a->mean.total_us, .b_step_us = b->mean.total_us};
+    struct trace_diff d = {.a_step_us = step_us(a), .b_step_us = step_us(b), .a_recorded_us = recorded_us(a), .b_recorded_us = recorded_us(b),
+                           .kernels_by_op = !same_device(a, b)};
+    const bool device = has_device(a) || has_device(b);
     d.a = arena_printf(&d.arena, "%s", a->name ? a->name : "");
     d.b = arena_printf(&d.arena, "%s", b->name ? b->name : "");
     d.split = compare_split(&d, &a->mean, &b->mean, &d.n_split);
-    d.ops = compare(&d, a, b, add_ops, &d.n_ops);
-    d.kernels = compare(&d, a, b, add_kernels, &d.n_kernels);
+    d.ops = compare(&d, a, b, device ? add_device_ops : add_host_ops, &d.n_ops);
+    if (device)
+        d.host_ops = compare(&d, a, b, add_host_ops, &d.n_host_ops);
+    d.kernels = compare(&d, a, b, d.kernels_by_op ? add_kernels_of_ops : add_kernels, &d.n_kernels);
     count_names(&d, a, b);
+    d.host_factor = recorded_alike(a, b) ? host_factor(&d) : 1;
+    d.b_step_us = d.host_factor != 1 ? at_equal_speed(b, d.host_factor) : d.b_step_us;
     *out = d;
     return OK;
 }

@@ -7,29 +7,35 @@
 
 #include "analyze/traced/rules.h"
 
-enum { MOST_FINDINGS = 64 };
 static const double NOISE = 0.06;           /* two runs of the same step differ by so much */
 static const double PAYS = 1.03;            /* a speed-up that is worth the work */
 static const double PAYS_LATER = 1.06;      /* what a finding must give once its bound is gone to be named */
-static const double MOST_SPEEDUP = 1000;
+
+/* The recorded step as it is at one cost; there are three of them. */
+static struct replay_result base_at(struct study *s, struct replay_cost cost)
+{
+    const int most = sizeof s->bases / sizeof *s->bases;
+    for (int i = 0; i < s->n_bases; i++)
+        if (!memcmp(&s->bases[i].cost, &cost, sizeof cost))
+            return s->bases[i].result;
+    const struct replay_result result = replay_run(s->replay, NULL);
+    if (s->n_bases < most)
+        s->bases[s->n_bases++] = (struct study_base){cost, result};
+    return result;
+}
 
 struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e)
 {
     struct replay *r = s->replay;
     const struct replay_cost kept = r->cost;
     r->cost = cost;
-    const struct gain g = {replay_run(r, NULL).step_ns, replay_run(r, e).step_ns};
+    const struct replay_result base = base_at(s, cost), after = e ? replay_run(r, e) : base;
     r->cost = kept;
-    return g;
-}
-
-/* Before over after when the time won is `sure` times as much; what is left is not thought away by more than so much either. */
-static double ratio(struct gain g, double sure)
-{
-    const double left = g.before_ns - (g.before_ns - g.after_ns) * sure;
-    if (!(g.before_ns > 0))
-        return 1;
-    return fmin(g.before_ns / fmax(fmax(left, g.after_ns / fmax(sure, 1)), g.before_ns / MOST_SPEEDUP), MOST_SPEEDUP);
+    const double cost_ns = fmax(s->all_host_ns - base.host_ns, 0);
+    const double before_ns = bounds_step(base.step_ns, base.device_ns, s->span_ns - cost_ns, s->recorded_ns);
+    /* a wait that the replay does not know stays as it is */
+    const double unexplained = fmax(before_ns - fmax(base.step_ns, base.device_ns), 0);
+    return (struct gain){before_ns, fmax(after.step_ns, after.device_ns) + unexplained, after.untouched_ns + unexplained};
 }
 
 struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt)
@@ -38,14 +44,15 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
     const bool given = !memcmp(&costs->low, &costs->high, sizeof costs->low);
     const struct gain ends[] = {usual, given ? usual : judge_gain(s, costs->low, e),
                                 given ? usual : judge_gain(s, costs->high, e)};
-    struct interval i = {ratio(usual, 1), INFINITY, 0};
+    struct interval i = {bounds_speedup(usual, 1), INFINITY, 0};
     for (int k = 0; k < 3; k++) {
-        i.low = fmin(i.low, fmin(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
-        i.high = fmax(i.high, fmax(ratio(ends[k], 1 - doubt), ratio(ends[k], 1 + doubt)));
+        const double less = bounds_speedup(ends[k], 1 - doubt), more = bounds_speedup(ends[k], 1 + doubt);
+        i.low = fmin(i.low, fmin(less, more));
+        i.high = fmax(i.high, fmax(less, more));
     }
     i.low *= 1 - NOISE;
     i.high *= 1 + NOISE;
-    return i;
+    return bounds_interval(i, bounds_most(usual));
 }
 
 /* The larger of the host's and the device's time that the fix takes part in, over the step. */
@@ -80,8 +87,10 @@ static bool pays_when(struct study *s, const struct costs *costs, const struct c
     edit_init(&without, s->v);
     *(host_is_free ? &with.host_factor : &with.device_factor) = 0.05;
     *(host_is_free ? &without.host_factor : &without.device_factor) = 0.05;
-    const double before = judge_gain(s, costs->usual, &without).after_ns;
-    const double after = judge_gain(s, costs->usual, &with).after_ns;
+    struct replay_cost cost = costs->usual;
+    cost.loader *= host_is_free ? 0.05 : 1;         /* nor does it wait for data */
+    const double before = judge_gain(s, cost, &without).after_ns;
+    const double after = judge_gain(s, cost, &with).after_ns;
     edit_release(&without);
     return before > PAYS_LATER * after;
 }
@@ -95,44 +104,35 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     f->fix = f->fix ? f->fix : text->fix_pytorch;
     struct interval i = {1, 1, 1};
     if (c->speedup > 0)
-        i = (struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)};
+        i = bounds_interval((struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)}, 0);
     else if (!c->memory_only)
         i = judge_interval(s, costs, &c->edit, c->doubt);
     f->speedup = i.usual;
     f->speedup_low = i.low;
     f->speedup_high = i.high;
     f->severity = severity_of(f->speedup);
+    if (s->replay->all_cold) {              /* what is left of a cold step is no proof of much */
+        f->speedup_low = fmin(f->speedup_low, 1);
+        f->severity = f->severity > SEVERITY_MEDIUM ? SEVERITY_MEDIUM : f->severity;
+    }
     f->share = c->memory_only ? 0 : share(s, c);
     if (c->memory_only || c->speedup > 0 || f->speedup >= PAYS)
         return;
     const bool host_bound = s->device_ns < 0.9 * s->base_ns;
     if (pays_when(s, costs, c, host_bound))
         f->after = host_bound ? "launch-bound" : "device";
-}
-
-/* The roadmap names findings by their place. */
-static void make_room(struct diagnosis *d, int at)
-{
-    for (int p = 0; p < d->n_phases; p++) {
-        int *list = arena_copy(&d->arena, d->phases[p].findings, (size_t)d->phases[p].n * sizeof *list);
-        for (int i = 0; i < d->phases[p].n; i++)
-            list[i] += list[i] >= at;
-        d->phases[p].findings = list;
-    }
-}
-
-void finding_insert(struct diagnosis *d, struct finding f)
-{
-    if (!d->findings)
-        d->findings = arena_alloc(&d->arena, MOST_FINDINGS * sizeof *d->findings);
-    if (d->n_findings == MOST_FINDINGS)
+    else if (f->speedup < 1 && pays_when(s, costs, c, !host_bound))
+        f->after = host_bound ? "device" : "launch-bound";      /* what it adds on the one side hides what it wins on the other */
+    if (f->speedup >= 1 || !f->after)
         return;
-    int at = d->n_findings++;
-    for (; at > 0 && d->findings[at - 1].speedup < f.speedup; at--)
-        d->findings[at] = d->findings[at - 1];
-    d->findings[at] = f;
-    make_room(d, at);
+    /* not now, but later: until then nothing is won or lost */
+    f->evidence = study_text(s, "%s; in the step as it is now it would cost %.0f %%", f->evidence, 100 * (1 / f->speedup - 1));
+    f->speedup = 1;
+    f->speedup_high = fmax(f->speedup_high, 1 + NOISE);
 }
+
+/* What would only cost time is no finding. */
+static bool is_finding(const struct finding *f) { return f->speedup >= 1 || f->after; }
 
 /* "device" stands for the finding that wins most on the device, where there is one. */
 static void name_bounds(struct diagnosis *d)
@@ -148,8 +148,24 @@ static void name_bounds(struct diagnosis *d)
     for (int i = 0; i < d->n_findings; i++) {
         struct finding *f = &d->findings[i];
         if (f->after)
-            f->after = !strcmp(f->after, "device") ? device : launch;
+            f->after = !strcmp(f->after, "device") ? device : finding_blocks_graphs(f) ? NULL : launch;
     }
+}
+
+/* A graph cannot be captured around waits and reads: they are named at its head. */
+static void name_what_comes_first(struct diagnosis *d)
+{
+    const char *names = "";
+    struct finding *launch = NULL;
+    for (int i = 0; i < d->n_findings; i++) {
+        if (finding_blocks_graphs(&d->findings[i]))
+            names = arena_printf(&d->arena, "%s%s%s", names, *names ? ", " : "", d->findings[i].rule);
+        if (!strcmp(d->findings[i].rule, "launch-bound"))
+            launch = &d->findings[i];
+    }
+    if (launch && *names)
+        launch->fix = arena_printf(&d->arena, "# first: %s; a graph cannot hold what waits for the device or reads the host's memory\n%s", names,
+                                   launch->fix);
 }
 
 void judge_findings(struct study *s, const struct costs *costs)
@@ -159,9 +175,11 @@ void judge_findings(struct study *s, const struct costs *costs)
         edit_init(&c.edit, s->v);
         if (r->detect(s, &c)) {
             settle(s, costs, &c, r->id);
-            finding_insert(s->d, c.finding);
+            if (is_finding(&c.finding))
+                finding_insert(s->d, c.finding);
         }
         edit_release(&c.edit);
     }
     name_bounds(s->d);
+    name_what_comes_first(s->d);
 }

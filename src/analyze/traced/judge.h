@@ -2,6 +2,7 @@
 #ifndef HONE_ANALYZE_TRACED_JUDGE_H
 #define HONE_ANALYZE_TRACED_JUDGE_H
 
+#include "analyze/traced/bounds.h"
 #include "analyze/traced/study.h"
 
 /* The profiler's cost: the estimate and the ends of what it may be. */
@@ -13,12 +14,12 @@ void judge_words(struct study *s);                                      /* headl
 void judge_answers(struct diagnosis *d);                                /* of these: what to do first, what gain is realistic */
 /* Compares ranks: fills wait_us, adds a finding for a straggler. */
 void judge_ranks(struct diagnosis *d);
-void finding_insert(struct diagnosis *d, struct finding f);             /* by expected gain */
+enum { MOST_FINDINGS = 64 };
+void finding_insert(struct diagnosis *d, struct finding f);             /* where it belongs; rank.c */
+bool finding_blocks_graphs(const struct finding *f);                    /* its fault must go before a step can be one graph */
 
-/* Replays the edit at one cost: the step before and after. */
-struct gain { double before_ns, after_ns; };
+/* Replays the edit (NULL: none) at one cost: the step before and after, within bounds. */
 struct gain judge_gain(struct study *s, struct replay_cost cost, const struct edit *e);
-struct interval { double usual, low, high; };
 struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt);
 
 #endif

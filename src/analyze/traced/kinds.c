@@ -1,6 +1,7 @@
 /* What kernels, host ops and runtime calls do, told by words in their names. The first line that fits decides, so narrow
  * words stand before wide ones: flash before cutlass, masked_fill before fill. Case does not matter. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/traced/view_int.h"
@@ -75,9 +76,9 @@ static const struct kind_words call_words[] = {
     {CALL_LAUNCH, "launch+kernel launch+cooperative launchfunction enqueuekernel runmodel"},
     {CALL_COPY, "memcpy memorycopy copybuffer"},
     {CALL_FILL, "memset memoryfill"},
-    {CALL_SYNC_DEVICE, "devicesync ctxsync contextsync"},
-    {CALL_SYNC_STREAM, "streamsync queuesync queuefinish"},
-    {CALL_SYNC_EVENT, "eventsync eventhostsync eventwait"},
+    {CALL_SYNC_DEVICE, "devicesync ctxsync contextsync synchronizedevice"},
+    {CALL_SYNC_STREAM, "streamsync queuesync queuefinish synchronizestream"},
+    {CALL_SYNC_EVENT, "eventsync eventhostsync eventwait synchronizeevent"},
     {CALL_STREAM_WAIT, "streamwait waitonevents"},
     {CALL_EVENT_RECORD, "eventrecord"},
     {CALL_HOST_ALLOC, "hostalloc mallochost hostmalloc allochost hostregister"},
@@ -127,8 +128,21 @@ static int find_kind(const struct kind_words *table, size_t n, const char *name,
     return 0;
 }
 
+/* Kernels of the library fbgemm are no products by its name: what follows it says what they do. */
+static bool is_fbgemm(const char *name, char *rest, size_t room)
+{
+    const char *at = strcasestr(name, "fbgemm");
+    if (!at)
+        return false;
+    const int n = snprintf(rest, room, "%.*s%s", (int)(at - name), name, at + 6);
+    return n > 0 && (size_t)n < room;
+}
+
 enum kernel_kind kind_of_kernel(const char *name)
 {
+    char rest[1024];
+    if (is_fbgemm(name, rest, sizeof rest))
+        return kind_of_kernel(rest);
     return (enum kernel_kind)find_kind(kernel_words, LINES(kernel_words), name, has_all);
 }
 

@@ -1,5 +1,6 @@
 /* The device's time, busy and idle, from its first event to its last. Counted are device events whose launch is in the
- * trace; where none is (a trace of the device only), all of them. Fills count as computation.
+ * trace; all of them where none is (a trace of the device only) and where the device's time is the step. Fills count as
+ * computation.
  *
  * Idle time between two busy spans is told by the event that ends it. Launched after the device fell idle: the device
  * waited for the host. Launched before, and a gap of at most kernel_wait_us: the usual way from one kernel to the next.
@@ -86,7 +87,7 @@ void numbers_gpu(struct diagnosis *d, const struct view *v)
 {
     struct trace_gpu *g = &d->gpu;
     struct device_time t = {0};
-    const bool all = !any_launch(v);
+    const bool all = !any_launch(v) || (v->no_step_marks && !v->steps_by);
     const int64_t zero_ns = v->first_ns > -exact_ns && v->last_ns < exact_ns ? 0 : v->first_ns;
     int64_t idle_from_ns = 0;
     double first = 0;

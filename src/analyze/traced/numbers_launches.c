@@ -58,7 +58,7 @@ static void count_calls(struct trace_launches *l, const struct view *v)
 {
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
-        if (e->kind != EVENT_RUNTIME || e->step < 0)
+        if (e->kind != EVENT_RUNTIME || e->step < 0 || v->watches[e->track])
             continue;
         l->graphs += v->call_kinds[e->name] == CALL_GRAPH;
         if (view_call_waits(v, i)) {

@@ -7,7 +7,7 @@ static double host_ns(const struct view *v)
     double ns = 0;
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
-        if (e->step < 0 || e->kind == EVENT_ANNOTATION)
+        if (e->step < 0 || e->kind == EVENT_ANNOTATION || v->watches[e->track])
             continue;
         int32_t around = v->parent[i];
         while (around >= 0 && view_event(v, around)->kind == EVENT_ANNOTATION)

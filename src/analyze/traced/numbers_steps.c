@@ -33,7 +33,7 @@ static enum role host_role(const struct view *v, int32_t event)
 {
     const int kind = view_event(v, event)->kind;
     if (kind == EVENT_RUNTIME)
-        return ROLE_RUNTIME;
+        return v->watches[view_event(v, event)->track] ? ROLE_OTHER : ROLE_RUNTIME;
     if (is_loader(view_name(v, event)))
         return ROLE_DATALOADER;
     return kind == EVENT_HOST_OP ? ROLE_CPU : ROLE_OTHER;
@@ -125,20 +125,22 @@ static void fill_step(struct trace_step *s, const struct window *w, int64_t numb
         *parts[role] = us_of((double)w->part_ns[role]);
 }
 
-static void count_events(struct trace_step *steps, const struct view *v)
+/* Work that was launched in a step counts where it ran in its window. */
+static void count_events(struct trace_step *steps, const struct window *windows, const struct view *v)
 {
     int64_t *ended = xcalloc((size_t)v->n_steps, sizeof *ended);    /* of the step's device events so far */
     for (int i = 0; i < v->n_steps; i++)
-        ended[i] = INT64_MIN;
+        ended[i] = windows[i].start_ns;
     for (int32_t i = v->device; i < v->device + v->n_device; i++) {
         const struct event *e = view_event(v, i);
         if (e->step < 0)
             continue;
         const int64_t start = e->start_ns > ended[e->step] ? e->start_ns : ended[e->step];
         steps[e->step].kernels += e->kind == EVENT_KERNEL;
-        if (event_end(e) > start) {
-            steps[e->step].busy_us += us_of((double)(event_end(e) - start));
-            ended[e->step] = event_end(e);
+        const int64_t end = event_end(e) < windows[e->step].end_ns ? event_end(e) : windows[e->step].end_ns;
+        if (end > start) {
+            steps[e->step].busy_us += us_of((double)(end - start));
+            ended[e->step] = end;
         }
     }
     free(ended);
@@ -198,9 +200,10 @@ void numbers_steps(struct diagnosis *d, const struct view *v)
     split_windows(windows, v);
     for (int i = 0; i < v->n_steps; i++)
         fill_step(&steps[i], &windows[i], v->steps[i].number, v->first_ns);
+    count_events(steps, windows, v);
     free(windows);
-    count_events(steps, v);
     d->no_step_marks = v->no_step_marks;
+    d->steps_by = v->steps_by;
     d->mean = mean_of(steps, v->n_steps);
     numbers_show_steps(d, steps, v->n_steps, median_step(steps, v->n_steps));
     free(steps);

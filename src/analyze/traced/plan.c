@@ -25,19 +25,25 @@ static const struct trace_rule *rule_find(const char *id)
     return NULL;
 }
 
-/* Adds what a finding's rule takes away. Returns the gain of rules that are not replayed. */
-static double add_rule(struct study *s, struct edit *sum, const struct finding *f)
+/* Adds what a finding's rule takes away; rules that are not replayed take nothing. */
+static void add_rule(struct study *s, struct edit *sum, const struct finding *f)
 {
     const struct trace_rule *r = rule_find(f->rule);
     if (!r)
-        return 1;
+        return;
     struct charge c = {0};
     edit_init(&c.edit, s->v);
     r->detect(s, &c);
     if (!c.memory_only && !(c.speedup > 0))
         edit_add(sum, s->v, &c.edit);
     edit_release(&c.edit);
-    return c.speedup > 0 ? c.speedup : 1;
+}
+
+/* Together no less than the best alone: of fixes that would hurt each other one is left out. What is won per sample by a larger
+ * batch is the same idle time that the others win: the larger of both counts. */
+static struct interval at_least(struct interval i, struct interval best)
+{
+    return bounds_interval((struct interval){fmax(i.usual, best.usual), fmax(i.low, best.low), fmax(i.high, best.high)}, 0);
 }
 
 void judge_plan(struct study *s, const struct costs *costs)
@@ -45,7 +51,7 @@ void judge_plan(struct study *s, const struct costs *costs)
     struct diagnosis *d = s->d;
     struct edit sum;
     edit_init(&sum, s->v);
-    double per_sample = 1;
+    struct interval total = {1, 0, 1};
     d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
     for (int p = 0; p < MOST_PHASES; p++) {
         int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list), n = 0;
@@ -54,11 +60,13 @@ void judge_plan(struct study *s, const struct costs *costs)
                 list[n++] = i;
         if (!n)
             continue;
-        for (int i = 0; i < n; i++)
-            per_sample = fmax(per_sample, add_rule(s, &sum, &d->findings[list[i]]));
-        /* what is won per sample by a larger batch is the same idle time that the others win: the larger of both counts */
-        const struct interval g = judge_interval(s, costs, &sum, 0.3);
-        d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, fmax(g.usual, per_sample), g.low, fmax(g.high, per_sample)};
+        for (int i = 0; i < n; i++) {
+            const struct finding *f = &d->findings[list[i]];
+            add_rule(s, &sum, f);
+            total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
+        }
+        total = at_least(total, judge_interval(s, costs, &sum, 0.3));
+        d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
     }
     edit_release(&sum);
 }

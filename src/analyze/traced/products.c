@@ -80,27 +80,26 @@ static bool has_any(const char *name, const char *const *words)
     return false;
 }
 
-enum precision product_precision(const struct study *s, int32_t device_event)
+/* What a kernel's name says. The instruction of tensor cores is in it: s1688 takes f32 as TF32 unless it is one of 16 bits. */
+static enum precision of_name(const char *name)
 {
-    static const char *const tf32[] = {"tf32", NULL};
-    static const char *const half[] = {"bf16", "bfloat16", "f16", "fp16", "half", "hmma", "h16816", "h884", "_hss_", "_bss_",
-                                       "_HB_", "_BBS_", "_HHS_", NULL};
-    static const char *const single[] = {"sgemm", "f32f32", "fp32", "_SB_", "s_nn", "s_nt", "s_tn", NULL};
-    const char *name = view_name(s->v, device_event);
-    const int32_t op = view_op_around(s->v, s->v->launch[device_event - s->v->device]);
-    const enum precision typed = op >= 0 ? of_types(study_types(s, op)) : PRECISION_UNKNOWN;
-    if (has_any(name, tf32))
+    static const char *const tf32[] = {"tf32", "s1688", NULL};
+    static const char *const half[] = {"bf16", "bfloat16", "f16", "fp16", "half", "hmma", "h16816", "h1688", "h884", "s16816", "s884", "_hss_",
+                                       "_bss_", "_HB_", "_BBS_", "_HHS_", NULL};
+    static const char *const single[] = {"sgemm", "scudnn", "f32f32", "fp32", "_SB_", "s_nn", "s_nt", "s_tn", "engine<float", "<float", NULL};
+    if (strcasestr(name, "tf32"))
         return PRECISION_TF32;
-    if (typed != PRECISION_UNKNOWN)
-        return typed;
     if (has_any(name, half))
         return PRECISION_16;
-    return has_any(name, single) ? PRECISION_F32 : PRECISION_UNKNOWN;
+    return has_any(name, tf32) ? PRECISION_TF32 : has_any(name, single) ? PRECISION_F32 : PRECISION_UNKNOWN;
 }
 
-/* NVIDIA from Volta (7.0) on; AMD's Instinct cards say 9.0 and up; without a word on the device, most have them. */
-bool product_units_exist(const struct study *s)
+enum precision product_precision(const struct study *s, int32_t device_event)
 {
-    const struct trace *t = s->v->trace;
-    return !t->n_devices || t->devices[0].major == 0 || t->devices[0].major >= 7;
+    const int32_t launch = s->v->launch[device_event - s->v->device], op = launch < 0 ? -1 : view_op_around(s->v, launch);
+    const enum precision named = of_name(view_name(s->v, device_event));
+    const enum precision typed = op >= 0 ? of_types(study_types(s, op)) : PRECISION_UNKNOWN;
+    if (named == PRECISION_TF32 && typed != PRECISION_16)
+        return PRECISION_TF32;
+    return typed != PRECISION_UNKNOWN ? typed : named;
 }

@@ -19,8 +19,6 @@ int64_t product_odd_width(const struct product *p);
 bool product_has(const struct product *p, int64_t size);        /* as m, n or k */
 /* Of a kernel, by its name, then by the types of the op that launched it. */
 enum precision product_precision(const struct study *s, int32_t device_event);
-/* The device has units for 16-bit products (tensor cores, matrix cores), as far as the trace tells. */
-bool product_units_exist(const struct study *s);
 /* Factor on the device time of the op's multiplying kernels. */
 void charge_product(const struct study *s, struct charge *c, int32_t host, double factor);
 

@@ -27,11 +27,11 @@ void judge_ranks(struct diagnosis *d)
     if (!(step > 0) || lost < BEHIND * step)
         return;
     const struct rule_text *text = rule_text_find("straggler");
-    const double won = fmin(mean, 0.9 * step);
+    const struct gain g = {step, step - mean, 0};
+    const struct interval i = bounds_interval((struct interval){bounds_speedup(g, 1), bounds_speedup(g, 0.5), bounds_speedup(g, lost / mean)}, 0);
     finding_insert(d, (struct finding){
         .rule = "straggler", .effort = text->effort, .fix = text->fix_pytorch, .share = lost / step,
-        .speedup = step / (step - won), .speedup_low = step / (step - 0.5 * won), .speedup_high = step / (step - fmin(lost, 0.9 * step)),
-        .severity = severity_of(step / (step - won)),
+        .speedup = i.usual, .speedup_low = i.low, .speedup_high = i.high, .severity = severity_of(i.usual),
         .where = arena_printf(&d->arena, "rank %d", d->ranks[last].rank),
         .cause = arena_printf(&d->arena, "rank %d arrives last at collectives, and %d other%s wait%s for it", d->ranks[last].rank,
                               d->n_ranks - 1, d->n_ranks > 2 ? "s" : "", d->n_ranks > 2 ? "" : "s"),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/traced/replay_int.h"
 #include "core/stats.h"
 
 enum { MOST_HOST_EVENTS = 100000, MOST_STREAMS = 512 };
@@ -16,6 +17,8 @@ static const int64_t NEAR_NS = 15000;       /* a kernel that starts so soon afte
 static const double BLOCKED = 5;            /* usual launch calls, from which on one waited for room in the queue */
 static const int64_t LEAST_BLOCKED_NS = 30000;
 static const int64_t LATE_NS = 20000;       /* launched so long ago, it did not wait for its launch */
+
+static const int64_t LEAST_SEEN_NS = 20000; /* of a copy, from which on its call is seen to wait for it */
 
 struct cut {                                /* a begin or an end */
     int64_t at_ns;
@@ -52,25 +55,26 @@ static void take_middle(struct replay *r, double part)
     r->n_steps = part;
 }
 
-/* All steps, or as many consecutive ones around the middle as the bound allows; at least one. */
+/* All steps that are not cold, or as many consecutive ones around the middle as the bound allows; at least one. */
 static void pick_steps(struct replay *r)
 {
     const struct view *v = r->v;
+    const int least = r->all_cold ? 0 : r->cold_steps;
     int64_t *count = count_events(v), sum = 0;
-    int first = v->n_steps / 2, end = first;
+    int first = least + (v->n_steps - least) / 2, end = first;
     for (bool grew = true; grew;) {
         grew = false;
         if (end < v->n_steps && (end == first || sum + count[end] <= MOST_HOST_EVENTS))
             sum += count[end++], grew = true;
-        if (first > 0 && sum + count[first - 1] <= MOST_HOST_EVENTS)
+        if (first > least && sum + count[first - 1] <= MOST_HOST_EVENTS)
             sum += count[--first], grew = true;
     }
     free(count);
     r->first_step = first;
     r->end_step = end;
     r->n_steps = end - first;
-    r->start_ns = v->steps[first].start_ns;
-    r->end_ns = v->steps[end - 1].end_ns;
+    r->start_ns = v->steps[first].host_start_ns;
+    r->end_ns = v->steps[end - 1].host_end_ns;
     if (sum > 2 * MOST_HOST_EVENTS)
         take_middle(r, (double)MOST_HOST_EVENTS / (double)sum);
 }
@@ -89,7 +93,7 @@ static void pick_threads(struct replay *r)
         const struct event *e = view_event(v, i);
         if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
             continue;
-        events[e->track]++;
+        events[e->track] += !v->watches[e->track];
         if (v->launched[i] >= 0)
             launches[e->track]++, all++;
         if (e->kind == EVENT_HOST_OP && is_backward(view_name(v, i)))
@@ -141,11 +145,15 @@ static bool is_wait(const struct view *v, int32_t i)
     const int call = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
     if (call == CALL_SYNC_DEVICE || call == CALL_SYNC_STREAM || call == CALL_SYNC_EVENT || call == CALL_FREE)
         return true;                        /* the driver gives memory back only when the device is done */
-    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name */
+    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name, and one that was seen to */
     if (call != CALL_COPY || v->launched[i] < 0)
         return false;
-    const char *copy = v->trace->names[view_event(v, v->launched[i])->name], *name = view_name(v, i);
-    return (strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async"));
+    const struct event *work = view_event(v, v->launched[i]);
+    const char *copy = v->trace->names[work->name], *name = view_name(v, i);
+    if ((strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async")))
+        return true;
+    return work->duration_ns >= LEAST_SEEN_NS && !strstr(copy, "Pinned") && !strstr(copy, "DtoD") &&
+           event_end(e) - work->start_ns >= work->duration_ns / 2;
 }
 
 static struct cut *make_cuts(struct replay *r, int64_t *n)
@@ -225,8 +233,9 @@ static void make_items(struct replay *r)
         *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
         item->loader = item->owner >= 0 && loads[item->owner];
         item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
-        if (!begins)
-            item->effect = is_wait(v, i) ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
+        const bool beside = k && cuts[k - 1].event != i && view_event(v, cuts[k - 1].event)->track != e->track;
+        if (!begins)                        /* where another thread goes on meanwhile, the host as a whole does not wait */
+            item->effect = is_wait(v, i) && !beside ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;
         r->events += begins;
         r->n_ops += begins && e->kind == EVENT_HOST_OP;
         at = cuts[k].at_ns > at ? cuts[k].at_ns : at;
@@ -240,7 +249,9 @@ static void make_items(struct replay *r)
     r->n_items = (int32_t)n;
     if (n)
         count_frames(r, cuts);
-    r->items[r->n_items++] = (struct replay_item){.ns = r->end_ns > at ? r->end_ns - at : 0, .event = -1, .owner = -1};
+    const bool ends_with_device = v->no_step_marks && !v->steps_by;     /* the host is done before: what it did then is no work */
+    r->items[r->n_items++] =
+        (struct replay_item){.ns = r->end_ns > at && !ends_with_device ? r->end_ns - at : 0, .event = -1, .owner = -1};
     r->events /= r->n_steps;
     free(loads);
     free(cuts);
@@ -332,6 +343,42 @@ static void find_stream_waits(struct replay *r)
     free(stream_last);
 }
 
+/* Whether the replay has the device event: what launched it, or itself where no launch is known, lies in the replayed steps. */
+bool replay_has(const struct replay *r, int32_t d)
+{
+    const struct event *e = view_event(r->v, r->v->device + d);
+    const int32_t launch = r->v->launch[d];
+    if (e->step < r->first_step || e->step >= r->end_step)
+        return false;
+    const int64_t at = launch >= 0 ? view_event(r->v, launch)->start_ns : e->start_ns;
+    return r->n_steps >= 1 || (at >= r->start_ns && at < r->end_ns);
+}
+
+/* How long each device was busy as recorded, work of several streams at one time once. */
+static void find_busy(struct replay *r)
+{
+    const struct view *v = r->v;
+    const size_t n = (size_t)v->trace->n_tracks + 1;
+    int64_t *until_ns = xcalloc(n, sizeof *until_ns);
+    r->busy_ns = xcalloc(2 * n, sizeof *r->busy_ns);
+    r->work_ns = r->busy_ns + n;
+    for (size_t i = 0; i < n; i++)
+        until_ns[i] = INT64_MIN;
+    for (int32_t d = 0; d < v->n_device; d++) {                 /* by start */
+        const struct event *e = view_event(v, v->device + d);
+        if (!replay_has(r, d))
+            continue;
+        const int device = r->device_of[e->track];
+        const int64_t from = e->start_ns > until_ns[device] ? e->start_ns : until_ns[device];
+        r->work_ns[device] += (double)e->duration_ns;
+        if (event_end(e) > from) {
+            r->busy_ns[device] += (double)(event_end(e) - from);
+            until_ns[device] = event_end(e);
+        }
+    }
+    free(until_ns);
+}
+
 static void find_devices(struct replay *r)
 {
     const struct trace *t = r->v->trace;
@@ -350,14 +397,17 @@ enum status replay_init(struct replay *r, const struct view *v, struct error *er
 {
     if (v->n_steps < 1)
         return error_set(err, BAD_INPUT, "the trace has no step to replay");
-    *r = (struct replay){.v = v, .cost = {1, 1}};
+    *r = (struct replay){.v = v, .cost = {1, 1, 1}};
+    replay_find_cold(r);
     pick_steps(r);
     pick_threads(r);
     make_items(r);
     find_usual(r);
     take_out_blocked(r);
+    replay_take_out_cold(r);
     find_stream_waits(r);
     find_devices(r);
+    find_busy(r);
     return OK;
 }
 
@@ -366,6 +416,8 @@ void replay_release(struct replay *r)
     free(r->items);
     free(r->waits_for);
     free(r->device_of);
+    free(r->busy_ns);
     free(r->training);
+    free(r->cold);
     *r = (struct replay){0};
 }

@@ -35,6 +35,12 @@ struct replay_item {        /* a call of the host begins or ends */
 struct replay_cost {
     double left;            /* of a short stretch is the program's own; the rest is the profiler's */
     double scale;           /* on all of the host's time, when it was known to be slower or faster than while recorded; usually 1 */
+    double loader;          /* on the time spent waiting for data; usually 1 */
+};
+
+struct replay_cold {        /* an op or call that took long because the process did something for the first time */
+    int32_t event;
+    int64_t ns;             /* without what is inside */
 };
 
 struct replay {
@@ -43,6 +49,8 @@ struct replay {
     int32_t n_items;
     int32_t *waits_for;     /* (n_device) a device event of another stream that this one waited for; -1 */
     int16_t *device_of;     /* (n_tracks) streams: the first stream of the same device */
+    double *busy_ns, *work_ns;      /* (n_tracks) by device, of all replayed steps as recorded: time with work on some stream; work of
+                                       all streams */
     bool linked;            /* some device event's launch is in the trace */
     int first_step, end_step;       /* of the view, that are replayed */
     double n_steps;                 /* how many those are; below 1 where one is so long that only its middle is replayed */
@@ -52,16 +60,24 @@ struct replay {
     double events;          /* recorded host events per step */
     double typical_gap_ns;  /* usual time between two ops, outside of both */
     double launch_ns;       /* usual length of a launch call */
+    struct replay_cold *cold;       /* (n_cold) of the whole trace, by event */
+    int32_t n_cold;
+    int cold_steps;         /* of the view, from its first on */
+    bool all_cold;          /* there are no others; else those are not replayed */
     struct replay_cost cost;        /* what of the host's recorded time is its own; see replay_calibrate */
 };
 
 struct replay_result {      /* per step, in ns */
-    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device */
+    double untouched_ns;    /* of device_ns, what an edit leaves alone */
+    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device, as
+                                                      much of the recorded time as is left of its work */
 };
 
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */
 enum status replay_init(struct replay *r, const struct view *v, struct error *err);
 void replay_release(struct replay *r);
+bool replay_is_cold(const struct replay *r, int32_t host);
+bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);
 

@@ -16,7 +16,7 @@ struct run {
     double host_ns;                         /* the host's clock */
     double work_ns, wait_ns;                /* of this pass */
     double *stream_ns, latest_ns;           /* (n_tracks) when each stream is free; when all are */
-    double *busy_ns, *until_ns;             /* (n_tracks) of the device: time of this pass with work on a stream; its end */
+    double *work_ns_of, *same_ns_of;        /* (n_tracks) of the device: work of this pass on all its streams; what the edit leaves alone */
     double *end_ns;                         /* (n_device) of this pass, where something waits for it */
     int last_stream;                        /* of the latest launch */
 };
@@ -31,7 +31,7 @@ static double host_time(const struct run *x, const struct replay_item *item)
 {
     const struct replay *r = x->r;
     const double recorded = (double)item->ns;
-    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * r->cost.scale;
+    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
     if (!x->e)
         return ns;
     if (item->owner >= 0)
@@ -44,22 +44,14 @@ static double host_time(const struct run *x, const struct replay_item *item)
     return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor);
 }
 
-/* Work of several streams at one time keeps the device busy once. Streams are met in the order of launches. */
-static void add_busy(struct run *x, int stream, double start_ns, double end_ns)
+/* Of the busiest device, the part of its work that this is. Streams overlap as they were recorded to. */
+static double busiest(const struct run *x, const double *work_ns_of)
 {
-    const int device = x->r->device_of[stream];
-    const double from = fmax(start_ns, x->until_ns[device]);
-    if (end_ns > from) {
-        x->busy_ns[device] += end_ns - from;
-        x->until_ns[device] = end_ns;
-    }
-}
-
-static double busiest(const struct run *x)
-{
+    const struct replay *r = x->r;
     double ns = 0;
-    for (int i = 0; i < x->r->v->trace->n_tracks; i++)
-        ns = fmax(ns, x->busy_ns[i]);
+    for (int i = 0; i < r->v->trace->n_tracks; i++)
+        if (r->work_ns[i] > 0)
+            ns = fmax(ns, r->busy_ns[i] * (x->e ? fmin(work_ns_of[i] / r->work_ns[i], 1) : 1));
     return ns;
 }
 
@@ -79,7 +71,8 @@ static void launch(struct run *x, int32_t call)
         x->stream_ns[e->track] = x->end_ns[d] = end;
         x->latest_ns = fmax(x->latest_ns, end);
         x->last_stream = e->track;
-        add_busy(x, e->track, start, end);
+        x->work_ns_of[x->r->device_of[e->track]] += end - start;
+        x->same_ns_of[x->r->device_of[e->track]] += factor < 1 ? 0 : end - start;
     }
 }
 
@@ -98,7 +91,8 @@ static void pass(struct run *x)
 {
     const struct replay *r = x->r;
     x->work_ns = x->wait_ns = 0;
-    memset(x->busy_ns, 0, (size_t)r->v->trace->n_tracks * sizeof *x->busy_ns);
+    memset(x->work_ns_of, 0, (size_t)r->v->trace->n_tracks * sizeof *x->work_ns_of);
+    memset(x->same_ns_of, 0, (size_t)r->v->trace->n_tracks * sizeof *x->same_ns_of);
     for (int32_t k = 0; k < r->n_items; k++) {
         const struct replay_item *item = &r->items[k];
         const double ns = host_time(x, item);
@@ -122,25 +116,24 @@ static struct replay_result run_unlinked(struct run *x)
 {
     const struct replay *r = x->r;
     const struct view *v = r->v;
-    double before = 0;
-    for (int kept_part = 0; kept_part < 2; kept_part++) {
-        before = busiest(x);
-        memset(x->busy_ns, 0, (size_t)v->trace->n_tracks * sizeof *x->busy_ns);
-        memset(x->until_ns, 0, (size_t)v->trace->n_tracks * sizeof *x->until_ns);
-        for (int32_t d = 0; d < v->n_device; d++) {
-            const struct event *e = view_event(v, v->device + d);
-            const double factor = x->e && kept_part ? (double)x->e->device[d] * x->e->device_factor : 1;
-            const double start = (double)(e->start_ns - r->start_ns);
-            const bool in_part = r->n_steps >= 1 || (e->start_ns >= r->start_ns && e->start_ns < r->end_ns);
-            if (e->step >= r->first_step && e->step < r->end_step && in_part)
-                add_busy(x, e->track, start, start + (double)e->duration_ns * factor);
+    const struct edit *e = x->e;
+    x->e = NULL;
+    const double before = busiest(x, x->work_ns_of), n = r->n_steps;
+    x->e = e;
+    for (int32_t d = 0; d < v->n_device; d++)
+        if (replay_has(r, d)) {
+            const struct event *work = view_event(v, v->device + d);
+            const double factor = e ? (double)e->device[d] * e->device_factor : 1;
+            x->work_ns_of[r->device_of[work->track]] += (double)work->duration_ns * factor;
+            x->same_ns_of[r->device_of[work->track]] += factor < 1 ? 0 : (double)work->duration_ns;
         }
-    }
-    const double after = busiest(x), n = r->n_steps;
+    const double after = busiest(x, x->work_ns_of), same = busiest(x, x->same_ns_of);
     if (!v->n_host)
-        return (struct replay_result){.step_ns = ((double)(r->end_ns - r->start_ns) - (before - after)) / n, .device_ns = after / n};
+        return (struct replay_result){.step_ns = ((double)(r->end_ns - r->start_ns) - (before - after)) / n, .device_ns = after / n,
+                                      .untouched_ns = same / n};
     pass(x);
-    return (struct replay_result){.step_ns = fmax(x->work_ns, after) / n, .host_ns = x->work_ns / n, .device_ns = after / n};
+    return (struct replay_result){.step_ns = fmax(x->work_ns, after) / n, .host_ns = x->work_ns / n, .device_ns = after / n,
+                                  .untouched_ns = same / n};
 }
 
 static struct replay_result run_linked(struct run *x)
@@ -152,8 +145,8 @@ static struct replay_result run_linked(struct run *x)
         after = fmax(x->host_ns, x->latest_ns);
     }
     const double n = x->r->n_steps;
-    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busiest(x) / n,
-                                  .wait_ns = x->wait_ns / n};
+    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busiest(x, x->work_ns_of) / n,
+                                  .wait_ns = x->wait_ns / n, .untouched_ns = busiest(x, x->same_ns_of) / n};
 }
 
 struct replay_result replay_run(const struct replay *r, const struct edit *e)
@@ -161,8 +154,8 @@ struct replay_result replay_run(const struct replay *r, const struct edit *e)
     const size_t n = (size_t)r->v->trace->n_tracks + 1;
     struct run x = {.r = r, .e = e};
     x.stream_ns = xcalloc(3 * n, sizeof *x.stream_ns);
-    x.busy_ns = x.stream_ns + n;
-    x.until_ns = x.busy_ns + n;
+    x.work_ns_of = x.stream_ns + n;
+    x.same_ns_of = x.work_ns_of + n;
     x.end_ns = xcalloc((size_t)r->v->n_device + 1, sizeof *x.end_ns);
     const struct replay_result result = r->linked || !r->v->n_device ? run_linked(&x) : run_unlinked(&x);
     free(x.stream_ns);

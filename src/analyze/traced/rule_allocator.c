@@ -7,7 +7,7 @@ bool trace_rule_allocator_churn(struct study *s, struct charge *c)
     double ns = 0;
     int32_t example = -1;
     for (int32_t i = 0; i < s->v->n_host; i++) {
-        if (!study_has(s, i) || !(study_calls(s, i, CALL_MALLOC) || study_calls(s, i, CALL_FREE)))
+        if (!study_has(s, i) || replay_is_cold(s->replay, i) || !(study_calls(s, i, CALL_MALLOC) || study_calls(s, i, CALL_FREE)))
             continue;
         n++;
         ns += (double)view_event(s->v, i)->duration_ns;
@@ -15,7 +15,7 @@ bool trace_rule_allocator_churn(struct study *s, struct charge *c)
         if (example < 0 || view_event(s->v, i)->duration_ns > view_event(s->v, example)->duration_ns)
             example = i;
     }
-    if (per_step(s, n) < 1)
+    if (per_step(s, n) < 1 || s->replay->all_cold)      /* while a process starts its allocator grows */
         return false;
     c->doubt = 0.3;
     c->finding.where = study_where(s, example);

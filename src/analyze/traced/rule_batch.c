@@ -33,8 +33,8 @@ static bool grows_with_batch(enum kernel_kind k)
 bool trace_rule_small_batch(struct study *s, struct charge *c)
 {
     const struct view *v = s->v;
-    if (study_found(s, "per-head-attention"))
-        return false;                       /* kernels of single heads are short at any batch */
+    if (study_found(s, "per-head-attention") || s->replay->all_cold)
+        return false;                       /* kernels of single heads are short at any batch; so is what starts a process */
     double all = 0, small = 0, grows = 0, n = 0;
     for (int32_t d = 0; d < v->n_device; d++) {
         const struct event *e = view_event(v, v->device + d);
@@ -92,6 +92,7 @@ bool trace_rule_low_occupancy(struct study *s, struct charge *c)
     if (worst < 0 || low < 0.05 * all)
         return false;
     c->doubt = 0.6;
+    c->finding.fix = s->uses.compiled ? "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel" : NULL;
     c->finding.where = study_text(s, "kernel %s", study_kernel(s, view_name(v, worst)));
     c->finding.cause = "kernels bound by memory keep too few warps in flight to hide its latency";
     c->finding.evidence = study_text(s, "%s per step in kernels with an occupancy below %.0f %%", study_us(s, per_step(s, low)),

@@ -1,47 +1,107 @@
 /* host-bound, launch-bound: the device waits for the host. */
 #include <math.h>
+#include <string.h>
 
 #include "analyze/traced/rules.h"
 
 static const double IDLE = 0.15;            /* of the step, from which on the device waits too much */
 static const double GAP = 12;               /* usual gaps: a longer one is the user's own Python */
 static const double LEAST_GAP_NS = 60e3;
+static const double MOST_GAP_NS = 200e3;    /* in a step of few calls, as of graphs, the usual gap is long itself */
+static const double IN_GRAPHS = 0.5;        /* of the device's time: the step is launched as graphs already */
+static const double SOME_GRAPHS = 0.05;
+static const double SERIAL = 0.05;          /* of the step, from which on such stretches matter in a step that also waits */
+static const double ONE_PLACE = 0.1;        /* of the step: one stretch so long is a cause, many short ones are what slow hosts look like */
+static const double NOTICED = 0.05;         /* of them, that one name takes to be told */
 static const double REPLAYED = 0.15;        /* of the host's time stays when the step is one graph or compiled */
 enum { LEAST_LAUNCHES = 50 };               /* per step, below which launching is not the matter */
 
-static bool waits_for_host(const struct study *s)
+static bool is_idle(const struct study *s)
 {
-    return s->v->n_device > 0 && s->device_ns < (1 - IDLE) * s->base_ns && s->host_ns > 0.8 * s->base_ns;
+    if (s->replay->all_cold)
+        return false;                       /* a host that does things for the first time is no bound of later steps */
+    return s->v->n_device > 0 && s->device_ns < (1 - IDLE) * s->base_ns;
+}
+
+static bool works_all_the_time(const struct study *s) { return s->host_ns > 0.8 * s->base_ns; }
+
+/* Up to three holders with their time per step. */
+static const char *list_holders(const struct study *s, const struct holders *h)
+{
+    const char *text = "";
+    for (int i = 0, n = 0; i < h->n && n < 3; i++)
+        if (h->at[i].name && h->at[i].ns >= NOTICED * h->all_ns)
+            text = study_text(s, "%s%s%.120s %s", text, n++ ? ", " : "", h->at[i].name, study_us(s, per_step(s, h->at[i].ns)));
+    return text;
+}
+
+/* Ops that work on the host alone and hold the device up go with the rest. */
+static void charge_ops(const struct study *s, struct charge *c)
+{
+    for (int32_t k = 0; k < s->n_top; k++)
+        if (study_annotation(s, s->top[k], "enumerate(DataLoader)") < 0 && stretch_is_op(s, s->top[k]))
+            charge_host(s, c, s->top[k], 0);
+}
+
+/* One frame or range of the user's takes a noticeable part of the step. */
+static bool is_named(const struct study *s, const struct holders *h)
+{
+    return h->n && h->at[0].name && per_step(s, h->at[0].ns) >= SERIAL * s->base_ns && strncmp(h->at[0].name, "Optimizer.", 10);
+}
+
+/* What holds the device up is moved; what is compiled or a graph is not advised to become one. */
+static const char *host_fix(const struct study *s, const struct holders *h)
+{
+    const bool named = is_named(s, h);
+    const bool made = s->uses.compiled || s->uses.graphs >= SOME_GRAPHS;
+    if (!named && !made)
+        return NULL;                        /* the rule's text */
+    const char *move = named ? study_text(s, "# %.120s holds the device up: do it in the loader's workers, in a thread beside the step, or less often", h->at[0].name)
+                             : "# the step is compiled or a graph already: move the Python around it out of the loop, or do it less often";
+    return study_text(s, "%s\nloader = DataLoader(dataset, batch_size=B, num_workers=8, pin_memory=True)      # what is done per batch, in its collate_fn", move);
 }
 
 bool trace_rule_host_bound(struct study *s, struct charge *c)
 {
-    if (!waits_for_host(s))
-        return false;
     const struct replay *r = s->replay;
-    c->edit.gap_limit_ns = fmax(GAP * r->typical_gap_ns, LEAST_GAP_NS);
-    int n = 0;
-    int32_t longest = -1;
-    int64_t most = 0;
-    double ns = 0;
-    for (int32_t k = 0; k < r->n_items; k++)
-        if (r->items[k].owner < 0 && (double)r->items[k].ns > c->edit.gap_limit_ns) {
-            n++;
-            ns += (double)r->items[k].ns - c->edit.gap_limit_ns;
-            if (r->items[k].ns > most)
-                most = r->items[k].ns, longest = r->items[k].event;
-        }
+    if (!is_idle(s))
+        return false;
+    c->edit.gap_limit_ns = fmin(fmax(GAP * r->typical_gap_ns, LEAST_GAP_NS), MOST_GAP_NS);
+    const struct holders h = study_holders(s, c->edit.gap_limit_ns);
+    if (!works_all_the_time(s) && per_step(s, h.all_ns) < SERIAL * s->base_ns)
+        return false;                       /* the host waits, and what it does else is little */
+    charge_ops(s, c);
     c->doubt = 0.25;
-    c->finding.where = longest >= 0 ? study_text(s, "before %s", study_where(s, longest))
-                       : most       ? "behind the last op"
-                                    : "between ops";
-    c->finding.cause = "the device waits for the host, which spends time outside of PyTorch's ops";
+    c->finding.fix = host_fix(s, &h);
+    c->finding.symptom = !is_named(s, &h) && h.longest_ns < ONE_PLACE * s->base_ns;
+    const char *names = list_holders(s, &h);
+    c->finding.where = h.n && h.at[0].name  ? study_text(s, "%.200s", h.at[0].name)
+                       : h.longest >= 0     ? study_text(s, "before %s", study_where(s, h.longest))
+                       : h.longest_ns > 0   ? "behind the last op"
+                                            : "between ops";
+    c->finding.cause = *names ? "the device waits for the host, which does work of its own in between"
+                              : "the device waits for the host, which spends time outside of PyTorch's ops";
     c->finding.evidence = study_text(s, "the device is idle %.0f %% of the step", 100 * (1 - s->device_ns / s->base_ns));
-    if (n)
-        c->finding.evidence = study_text(s, "%s; long stretches without any op per step: %s, the longest %s, which take %s per "
-                                         "step beyond what is usual, as recorded", c->finding.evidence,
-                                         study_number(s, per_step(s, n)), study_us(s, (double)most), study_us(s, per_step(s, ns)));
+    if (h.stretches)
+        c->finding.evidence = study_text(s, "%s; long stretches that launch nothing per step: %s, which take %s per step beyond what is "
+                                         "usual, as recorded%s%s", c->finding.evidence, study_number(s, per_step(s, h.stretches)),
+                                         study_us(s, per_step(s, h.all_ns)), *names ? ", in " : "", names);
     return true;
+}
+
+/* By what there is already. CUDA graphs are of CUDA and HIP. */
+static const char *launch_fix(const struct study *s)
+{
+    if (s->device.maker == MAKER_OTHER)
+        return s->uses.compiled ? "# the code is compiled: give each call more work, with a larger batch or fewer, larger ops"
+                                : "model = torch.compile(model)            # fewer, larger ops";
+    if (s->uses.graphs >= SOME_GRAPHS)
+        return "# a part of the step runs as graphs; find what keeps the rest out:\n"
+               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs python train.py";
+    if (s->uses.compiled)
+        return "model = torch.compile(model, mode='reduce-overhead')   # the compiled code, launched as one graph\n"
+               "# what breaks it: TORCH_LOGS=graph_breaks,cudagraphs";
+    return NULL;                            /* the rule's text */
 }
 
 bool trace_rule_launch_bound(struct study *s, struct charge *c)
@@ -49,8 +109,10 @@ bool trace_rule_launch_bound(struct study *s, struct charge *c)
     int64_t launches = 0;
     for (int32_t k = 0; k < s->replay->n_items; k++)
         launches += s->replay->items[k].effect == EFFECT_LAUNCH;
-    if (!waits_for_host(s) || per_step(s, (double)launches) < LEAST_LAUNCHES)
+    if (!is_idle(s) || !works_all_the_time(s) || per_step(s, (double)launches) < LEAST_LAUNCHES || s->uses.graphs >= IN_GRAPHS)
         return false;
+    c->finding.fix = launch_fix(s);
+    c->finding.symptom = true;
     c->edit.host_factor = REPLAYED;
     c->doubt = 0.35;
     c->finding.where = "the whole step";

@@ -4,6 +4,7 @@
 #include "analyze/traced/rules.h"
 
 static const double LEAST = 0.005;          /* of the step */
+static const double LONG = 0.3;             /* of the step: it is bound by its data */
 static const double LEFT = 0.03;            /* of the wait stays: handing a finished batch over takes time too */
 
 static bool is_next(const struct study *s, int32_t i)
@@ -23,7 +24,8 @@ bool trace_rule_data_stall(struct study *s, struct charge *c)
         }
     if (example < 0 || per_step(s, ns) < LEAST * s->base_ns)
         return false;
-    c->doubt = 0.25;
+    /* a long stall leaves the rest of the step with cold caches: how fast it would be alone is less sure */
+    c->doubt = per_step(s, ns) > LONG * s->base_ns ? 0.45 : 0.25;
     c->finding.where = study_text(s, "%s", view_name(s->v, example));
     c->finding.cause = strstr(view_name(s->v, example), "SingleProcess")
                            ? "batches are made by the training process itself, between steps"

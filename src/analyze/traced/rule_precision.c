@@ -7,6 +7,7 @@
 
 static const double LEAST_SHARE = 0.5;      /* of the products' time is in f32 */
 static const double TF32_LEFT = 0.55;       /* of a product's time in bf16 */
+static const double AMD_LEFT = 0.25;        /* matrix cores of Instinct cards take f32 too, at a quarter to an eighth of the rate */
 static const double MOVES_LEFT = 0.65;      /* of element-wise work: half the bytes for some, casts for others */
 static const double CAST_OPS = 16;          /* host ops that autocast adds per product with a weight, forward and backward */
 
@@ -14,11 +15,12 @@ static const double CAST_OPS = 16;          /* host ops that autocast adds per p
  * arithmetic falling short of it. Large dies (7.0, 8.0, 9.0 and up) have the full units, others fewer. */
 static double f32_left(const struct study *s)
 {
-    const struct trace *t = s->v->trace;
-    const int major = t->n_devices ? t->devices[0].major : 8, minor = t->n_devices ? t->devices[0].minor : 0;
-    if (major == 7)
+    const struct device_facts *f = &s->device;
+    if (f->maker == MAKER_AMD)
+        return AMD_LEFT;
+    if (f->major == 7)
         return 0.22;
-    return major == 8 && minor ? 0.4 : 0.11;
+    return f->major == 8 && f->minor ? 0.4 : 0.11;
 }
 
 static bool is_moves(enum kernel_kind k)
@@ -26,10 +28,29 @@ static bool is_moves(enum kernel_kind k)
     return k == KERNEL_ELEMENTWISE || k == KERNEL_DROPOUT || k == KERNEL_COPY || k == KERNEL_SOFTMAX;
 }
 
+static const char *fix_for(const struct device_facts *f, bool is_tf32)
+{
+    if (f->maker == MAKER_AMD)
+        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # ROCm goes by this name; matrix cores take bf16 on Instinct\n"
+               "    loss = model(x, y)\n"
+               "loss.backward()";
+    if (!f->bf16)
+        return "scaler = torch.amp.GradScaler('cuda')                 # this device has no units for bf16 and TF32: fp16, with scaled losses\n"
+               "with torch.autocast('cuda', dtype=torch.float16):\n"
+               "    loss = model(x, y)\n"
+               "scaler.scale(loss).backward()\n"
+               "scaler.step(optimizer); scaler.update()";
+    if (is_tf32)
+        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
+               "    loss = model(x, y)\n"
+               "loss.backward()";
+    return NULL;                            /* the rule's text, which begins with TF32 */
+}
+
 bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
 {
     const struct view *v = s->v;
-    double f32_ns = 0, all_ns = 0;
+    double f32_ns = 0, tf32_ns = 0, all_ns = 0;
     int32_t example = -1;
     for (int32_t d = 0; d < v->n_device; d++) {
         const struct event *e = view_event(v, v->device + d);
@@ -45,22 +66,28 @@ bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
         if (p != PRECISION_F32 && p != PRECISION_TF32)
             continue;
         f32_ns += (double)e->duration_ns;
+        tf32_ns += p == PRECISION_TF32 ? (double)e->duration_ns : 0;
         c->edit.device[d] = (float)(p == PRECISION_F32 ? f32_left(s) : TF32_LEFT);
         example = example < 0 ? v->launch[d] : example;
     }
-    if (!product_units_exist(s) || f32_ns < LEAST_SHARE * all_ns || f32_ns <= 0)
+    if (!s->device.half_units || f32_ns < LEAST_SHARE * all_ns || f32_ns <= 0)
         return false;
     int weights = 0;
     for (int32_t k = 0; k < s->n_top; k++)
-        weights += !study_is_backward(s, k) && study_task(s, s->top[k]) == TASK_LINEAR &&
-                   study_find(s, s->top[k], TASK_BATCHED) < 0;
+        weights += !study_is_backward(s, k) && (study_task(s, s->top[k]) == TASK_CONVOLUTION ||
+                   (study_task(s, s->top[k]) == TASK_LINEAR && study_find(s, s->top[k], TASK_BATCHED) < 0));
     c->edit.added_ns = per_step(s, weights) * (s->trains ? CAST_OPS : CAST_OPS / 2) * s->unit_ns;
     c->doubt = 0.4;
     const int32_t op = view_op_around(v, example);
     c->finding.where = study_where(s, op >= 0 ? op : example);
-    c->finding.cause = "products run in f32 on a device whose 16-bit units are several times faster";
-    c->finding.evidence = study_text(s, "%s of %s of products per step run in f32", study_us(s, per_step(s, f32_ns)),
+    const bool is_tf32 = tf32_ns >= 0.5 * f32_ns;
+    c->finding.fix = fix_for(&s->device, is_tf32);
+    c->finding.cause = !is_tf32 ? "products run in f32 on a device whose 16-bit units are several times faster"
+                                : "products run in TF32, which takes about twice as long as 16 bits";
+    c->finding.evidence = study_text(s, "%s of %s of products per step run in f32", study_us(s, per_step(s, f32_ns - tf32_ns)),
                                      study_us(s, per_step(s, all_ns)));
+    if (tf32_ns > 0)
+        c->finding.evidence = study_text(s, "%s, %s in TF32", c->finding.evidence, study_us(s, per_step(s, tf32_ns)));
     return true;
 }
 

@@ -22,14 +22,6 @@ static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
     return true;
 }
 
-/* The model's own work ends a loop of uploads. */
-static bool is_work(const struct study *s, int32_t top)
-{
-    return study_find(s, top, TASK_LINEAR) >= 0 || study_find(s, top, TASK_ATTENTION) >= 0 ||
-           study_find(s, top, TASK_NORM) >= 0 || study_find(s, top, TASK_CONVOLUTION) >= 0 ||
-           study_task(s, top) == TASK_BACKWARD;
-}
-
 static bool makes_tensor(const struct study *s, int32_t top)
 {
     const enum task t = study_task(s, top);
@@ -42,14 +34,25 @@ struct uploads {
     double bytes, wait_ns;
 };
 
+/* The first kernel of a trace that has no warm step; before it a model is moved to its device. INT64_MIN: there are warm ones. */
+static int64_t set_up_until(const struct study *s)
+{
+    const struct view *v = s->v;
+    for (int32_t d = v->device; s->replay->all_cold && d < v->device + v->n_device; d++)
+        if (view_event(v, d)->kind == EVENT_KERNEL)
+            return view_event(v, d)->start_ns;
+    return INT64_MIN;
+}
+
 /* Uploads of `least` to `most` bytes; of unknown size where most is not bounded. */
 static struct uploads find_uploads(const struct study *s, int64_t least, int64_t most)
 {
     struct uploads u = {.at = xcalloc((size_t)s->n_top + 1, sizeof *u.at)};
+    const int64_t from_ns = set_up_until(s);
     for (int32_t k = 0; k < s->n_top; k++)
         for (int32_t i = s->top[k]; i < s->v->end[s->top[k]]; i++) {
             int64_t bytes;
-            if (!is_upload(s, i, &bytes) || (bytes < 0 ? most < INT64_MAX : bytes < least || bytes > most))
+            if (!is_upload(s, i, &bytes) || view_event(s->v, i)->start_ns < from_ns || (bytes < 0 ? most < INT64_MAX : bytes < least || bytes > most))
                 continue;
             u.at[u.n++] = k;
             u.bytes += bytes > 0 ? (double)bytes : 0;
@@ -81,10 +84,10 @@ static void charge_loop(const struct study *s, struct charge *c, const int32_t *
 {
     int32_t first = at[0], last = at[n - 1];
     const int32_t period = at[1] - at[0], tail = at[n - 1] - at[n - 2];
-    while (first > 0 && at[0] - first < period && !is_work(s, s->top[first - 1]) &&
+    while (first > 0 && at[0] - first < period && !study_works(s, s->top[first - 1]) &&
            study_same(s, first - 1, first - 1 + period))
         first--;
-    while (last + 1 < s->n_top && last - at[n - 1] < tail && !is_work(s, s->top[last + 1]) &&
+    while (last + 1 < s->n_top && last - at[n - 1] < tail && !study_works(s, s->top[last + 1]) &&
            study_same(s, last + 1, last + 1 - tail))
         last++;
     while (last + 1 < s->n_top && study_task(s, s->top[last + 1]) == TASK_JOIN)
@@ -97,9 +100,9 @@ static void charge_uploads(const struct study *s, struct charge *c, const struct
 {
     for (int32_t i = 0, end; i < u->n; i = end) {
         for (end = i + 1; end < u->n && u->at[end] - u->at[end - 1] <= REACH; end++) {
-            bool work = false;
+            bool work = view_event(s->v, s->top[u->at[end]])->step != view_event(s->v, s->top[u->at[end - 1]])->step;
             for (int32_t k = u->at[end - 1]; k < u->at[end]; k++)
-                work |= is_work(s, s->top[k]);
+                work |= study_works(s, s->top[k]);
             if (work)
                 break;
         }

@@ -1,11 +1,12 @@
 /* host-sync, device-to-host-copy: the host asks the device for a result in the middle of a step. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/rules.h"
 #include "analyze/traced/rules.h"
 
 static const int64_t SMALL_BYTES = 4096;    /* what is larger is moved for its content, not for a number */
-static const double MANY = 4;               /* reads per step that look like a loop over tensors */
+enum { MANY = 4, REACH = 8 };               /* reads per step that look like a loop over tensors; ops from one to the next at most */
 
 static bool is_sync(const struct study *s, int32_t i)
 {
@@ -28,57 +29,120 @@ static bool is_large(const struct study *s, const struct event *copy)
     return copy && copy->args >= 0 && s->v->trace->args[copy->args].bytes > SMALL_BYTES;
 }
 
+struct read {                               /* a wait that is this file's business */
+    int32_t call, top;                      /* top: the outermost op around it; -1: none */
+    int32_t at;                             /* of the op, in the study's list; -1 */
+    bool large;                             /* a tensor is moved for its content; of a loop over tensors, of some turn */
+};
+
+struct all_reads { struct read *at; int32_t n; };
+
+/* Not inside the loader, not behind a copy to the device. Waits of one op follow each other and are one read. */
+static struct all_reads collect_reads(const struct study *s)
+{
+    struct all_reads r = {0};
+    int32_t cap = 0, uploads = -1;          /* the latest op that is none of ours */
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        if (!study_has(s, i) || !is_sync(s, i) || study_annotation(s, i, "enumerate(DataLoader)") >= 0)
+            continue;
+        const int32_t top = study_top(s, i);
+        if (top >= 0 && (top == uploads || (r.n && r.at[r.n - 1].top == top)))
+            continue;
+        if (top >= 0 && copy_in(s, top, "HtoD")) {
+            uploads = top;
+            continue;
+        }
+        if (r.n == cap) {
+            cap = cap ? 2 * cap : 64;
+            r.at = xrealloc(r.at, (size_t)cap * sizeof *r.at);
+        }
+        r.at[r.n++] = (struct read){i, top, top >= 0 ? study_index(s, top) : -1, is_large(s, copy_in(s, top, "DtoH"))};
+    }
+    return r;
+}
+
+/* One turn of a loop over tensors follows another: few ops between them, and none of the model's own work. */
+static bool follows(const struct study *s, const struct read *a, const struct read *b)
+{
+    if (a->at < 0 || b->at <= a->at || b->at - a->at > REACH || view_event(s->v, a->call)->step != view_event(s->v, b->call)->step)
+        return false;
+    for (int32_t k = a->at + 1; k < b->at; k++)
+        if (study_works(s, s->top[k]))
+            return false;
+    return true;
+}
+
+/* In a loop over tensors small ones are read like large ones: all turns are one fault. */
+static void join_loops(const struct study *s, struct all_reads *r)
+{
+    for (int32_t i = 0, end; i < r->n; i = end) {
+        bool large = r->at[i].large;
+        for (end = i + 1; end < r->n && follows(s, &r->at[end - 1], &r->at[end]); end++)
+            large |= r->at[end].large;
+        for (int32_t k = i; end - i >= MANY && k < end; k++)
+            r->at[k].large = large;
+    }
+}
+
 struct reads {
     int32_t n, example;                     /* an outermost op, or the call itself */
     double wait_ns;
 };
 
-struct outermost {                          /* the op around the latest wait, and what it copies */
-    int32_t top;
-    bool uploads, large;
-};
-
-/* A wait that is this rule's business: not inside the loader, not behind a copy to the device. Sets *o; waits of one op
- * follow each other. */
-static bool takes(const struct study *s, int32_t i, bool large, struct outermost *o)
+/* Numbers read in a loop over tensors were computed one by one for it: that goes too. */
+static void charge_producer(const struct study *s, struct charge *c, const struct read *r)
 {
-    if (!study_has(s, i) || !is_sync(s, i) || study_annotation(s, i, "enumerate(DataLoader)") >= 0)
-        return false;
-    const int32_t top = study_top(s, i);
-    if (top < 0 || top != o->top)
-        *o = (struct outermost){top, copy_in(s, top, "HtoD"), is_large(s, copy_in(s, top, "DtoH"))};
-    return !o->uploads && o->large == large;
+    if (r->at > 0 && study_task(s, s->top[r->at - 1]) == TASK_REDUCE)
+        charge_call(s, c, s->top[r->at - 1], 0);
 }
 
-/* Numbers read in a loop over tensors were computed one by one for it: that goes too. */
-static void charge_producer(const struct study *s, struct charge *c, int32_t top)
+/* Of a loop that moves tensors all turns go, with what lies between. */
+static void charge_turn(const struct study *s, struct charge *c, const struct read *before, const struct read *r)
 {
-    const int32_t at = study_index(s, top);
-    if (at > 0 && study_task(s, s->top[at - 1]) == TASK_REDUCE)
-        charge_call(s, c, s->top[at - 1], 0);
+    for (int32_t k = before->at + 1; follows(s, before, r) && k < r->at; k++)
+        charge_call(s, c, s->top[k], 0);
+}
+
+/* In the synchronisation, and in the call of a copy to ordinary memory, which waits itself. */
+static double waited_ns(const struct study *s, const struct read *r)
+{
+    double ns = 0;
+    const int32_t from = r->top >= 0 ? r->top : r->call;
+    for (int32_t i = from; i < s->v->end[from]; i++)
+        if (is_sync(s, i) || (study_calls(s, i, CALL_COPY) && copy_in(s, i, "DtoH")))
+            ns += (double)view_event(s->v, i)->duration_ns;
+    return ns;
+}
+
+static bool is_larger(const struct study *s, int32_t a, int32_t b)
+{
+    const struct event *x = copy_in(s, a, "DtoH"), *y = copy_in(s, b, "DtoH");
+    return x && (!y || x->duration_ns > y->duration_ns);
 }
 
 static struct reads charge_reads(const struct study *s, struct charge *c, bool large)
 {
     struct reads r = {.example = -1};
-    struct outermost o = {.top = -1};
-    for (int32_t i = 0; i < s->v->n_host; i++)
-        if (takes(s, i, large, &o)) {
-            r.n++;
-            r.wait_ns += (double)view_event(s->v, i)->duration_ns;
-        }
+    struct all_reads all = collect_reads(s);
+    join_loops(s, &all);
+    for (int32_t i = 0; i < all.n; i++)
+        r.n += all.at[i].large == large;
     const bool loop = per_step(s, r.n) >= MANY;
-    int32_t charged = -1;
-    for (int32_t i = 0; i < s->v->n_host; i++) {
-        if (!takes(s, i, large, &o) || (o.top >= 0 && o.top == charged))
+    for (int32_t i = 0; i < all.n; i++) {
+        const struct read *x = &all.at[i];
+        const int32_t call = x->top >= 0 ? x->top : x->call;
+        if (x->large != large)
             continue;
-        const int32_t top = charged = o.top;
-        charge_call(s, c, top >= 0 ? top : i, 0);
-        if (loop && top >= 0)
-            charge_producer(s, c, top);
-        if (r.example < 0)
-            r.example = top >= 0 ? top : i;
+        r.wait_ns += waited_ns(s, x);
+        charge_call(s, c, call, 0);
+        if (loop && !large)
+            charge_producer(s, c, x);
+        if (loop && large && i && all.at[i - 1].large)
+            charge_turn(s, c, &all.at[i - 1], x);
+        if (r.example < 0 || (large && is_larger(s, call, r.example)))
+            r.example = call;
     }
+    free(all.at);
     return r;
 }
 

@@ -133,6 +133,12 @@ int32_t study_find(const struct study *s, int32_t host, enum task task)
     return -1;
 }
 
+bool study_works(const struct study *s, int32_t host)
+{
+    return study_find(s, host, TASK_LINEAR) >= 0 || study_find(s, host, TASK_ATTENTION) >= 0 || study_find(s, host, TASK_NORM) >= 0 ||
+           study_find(s, host, TASK_CONVOLUTION) >= 0 || study_task(s, host) == TASK_BACKWARD;
+}
+
 double per_step(const struct study *s, double total) { return total / s->replay->n_steps; }
 
 /* ---- backward twins ---- */
@@ -408,7 +414,7 @@ static void collect_top(struct study *s)
 
 void study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d)
 {
-    *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena};
+    *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena, .device = device_facts(v), .uses = study_uses(v)};
     s->tasks = xcalloc((size_t)v->trace->n_names + 1, 1);
     for (int32_t i = 0; i < v->trace->n_names; i++)
         s->tasks[i] = (uint8_t)task_of(v->trace->names[i]);

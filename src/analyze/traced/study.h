@@ -46,8 +46,27 @@ struct twin {                               /* a backward node and the op whose 
     int32_t step, node, op;                 /* op -1: not in the trace */
 };
 
+/* ---- what the device can do; device.c ---- */
+
+enum maker { MAKER_UNKNOWN, MAKER_NVIDIA, MAKER_AMD, MAKER_OTHER };      /* OTHER: neither CUDA nor HIP, such as MTIA */
+struct device_facts {
+    enum maker maker;
+    int major, minor;                       /* capability; 0: not said */
+    bool half_units;                        /* for products of 16 bits: tensor cores, matrix cores */
+    bool bf16, tf32;
+};
+struct device_facts device_facts(const struct view *v);
+
+struct uses {
+    bool compiled;                          /* code of torch.compile runs */
+    double graphs;                          /* of the device's time, what launches of whole graphs started */
+};
+struct uses study_uses(const struct view *v);   /* uses.c */
+
 struct study {
     const struct view *v;
+    struct device_facts device;
+    struct uses uses;
     struct replay *replay;
     struct diagnosis *d;
     uint8_t *tasks;                      /* by name */
@@ -59,6 +78,11 @@ struct study {
     double unit_ns;                         /* usual host time of one recorded op, without the profiler */
     double base_ns;                         /* a step, replayed as it is */
     double device_ns, host_ns;              /* of a step: device busy, host work */
+    double recorded_ns, span_ns;            /* a step as recorded; the host's side of it, with its waits. 0: no bound */
+    double all_host_ns;                     /* of it the host's work with the profiler's */
+    double unexplained_ns;                  /* of base_ns, waits that no work in the trace explains */
+    struct study_base { struct replay_cost cost; struct replay_result result; } bases[4];  /* (n_bases) steps without an edit */
+    int n_bases;
     bool trains;                            /* has backward nodes */
     struct arena *arena;                    /* for texts */
 };
@@ -97,6 +121,7 @@ static inline bool study_calls(const struct study *s, int32_t host, enum call_ki
 int32_t study_index(const struct study *s, int32_t host);       /* of an outermost op in `top`; -1 */
 bool study_same(const struct study *s, int32_t a, int32_t b);   /* top[a] and top[b]: one op on equal shapes, by one thread */
 bool study_is_backward(const struct study *s, int32_t a);       /* top[a] */
+bool study_works(const struct study *s, int32_t host);          /* the model's own work is in it: what ends a loop over tensors */
 /* An op of this kind in the call, itself included; -1. */
 int32_t study_find(const struct study *s, int32_t host, enum task task);
 
@@ -109,6 +134,23 @@ struct loop {
 /* The shortest body that starts at top[at] and has at least `least` turns; *out gets so many. false: none. */
 bool study_loop(const struct study *s, int32_t at, int least, int longest, struct loop *out);
 void study_loop_extend(const struct study *s, struct loop *l);         /* to all its turns */
+
+/* ---- what holds the device up; holders.c ---- */
+
+enum { MOST_HOLDERS = 16 };
+struct holder {
+    const char *name;                       /* a Python frame, the user's range, or an op; NULL: the trace does not say */
+    double ns;                              /* of the replayed steps, as recorded, beyond what is usual */
+};
+struct holders {
+    struct holder at[MOST_HOLDERS];         /* (n) the longest first */
+    int n, stretches;
+    double all_ns, longest_ns;
+    int32_t longest;                        /* what ends the longest stretch outside of ops; -1: none, or the step's end */
+};
+/* Stretches outside of ops that are longer than the limit, and ops that work on the host alone. */
+struct holders study_holders(const struct study *s, double limit_ns);
+bool stretch_is_op(const struct study *s, int32_t host);
 
 /* ---- charges ---- */
 

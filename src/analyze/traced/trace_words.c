@@ -4,6 +4,7 @@
 
 #include "analyze/traced/judge.h"
 
+static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
 static const char *largest_kind(const struct study *s)
@@ -15,8 +16,12 @@ static const char *largest_kind(const struct study *s)
 static const char *bound(const struct study *s)
 {
     const struct diagnosis *d = s->d;
+    if (s->d->device_lost)
+        return "unknown";
     if (!s->v->n_device)
         return "cpu";
+    if (s->unexplained_ns > WAITS * s->base_ns)
+        return "wait";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
         return "communication";
     if (s->device_ns >= FULL * s->base_ns)
@@ -31,8 +36,13 @@ static const char *headline(const struct study *s)
     const double step_ns = s->d->corrected.step_us * 1e3;       /* the one given, where it is */
     const double idle = 100 * fmax(1 - s->device_ns / step_ns, 0);
     const char *by = s->d->bound_by;
+    if (!strcmp(by, "unknown"))
+        return study_text(s, "A step takes %s on the host; what the device did was not recorded.", study_us(s, step_ns));
     if (!strcmp(by, "cpu"))
         return study_text(s, "A step takes %s on the CPU; the trace has no work of a device.", study_us(s, step_ns));
+    if (!strcmp(by, "wait"))
+        return study_text(s, "The step waits: for %s of its %s the host waits while no work in the trace explains it; the device has work for %s.",
+                          study_us(s, s->unexplained_ns), study_us(s, step_ns), study_us(s, s->device_ns));
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
@@ -54,7 +64,9 @@ void judge_answers(struct diagnosis *d)
             first = &d->findings[i];
     d->first_action = "Nothing that is worth changing was found in this trace.";
     d->realistic_gain = "None that this trace shows.";
-    if (first) {
+    if (d->all_cold)
+        d->first_action = "Record again after warm-up: this trace has only steps in which the process did things for the first time.";
+    if (first && !d->all_cold) {
         const struct rule_text *text = rule_text_find(first->rule);
         d->first_action = arena_printf(&d->arena, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
                                        first->speedup_low, first->speedup_high);

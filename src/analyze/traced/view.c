@@ -48,6 +48,25 @@ void view_name_kinds(struct view *v)
     }
 }
 
+void view_find_watchers(struct view *v)
+{
+    const int n = v->trace->n_tracks;
+    bool *works = xcalloc((size_t)n + 1, sizeof *works);
+    v->watches = arena_alloc(&v->arena, (size_t)n + 1);
+    memset(v->watches, 0, (size_t)n + 1);
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        works[e->track] |= e->kind != EVENT_RUNTIME || v->launched[i] >= 0 || kind_is_work(v->call_kinds[e->name]);
+        v->watches[e->track] = true;
+    }
+    bool any = false;
+    for (int t = 0; t < n; t++)
+        any |= works[t];
+    for (int t = 0; t < n; t++)
+        v->watches[t] &= any && !works[t];
+    free(works);
+}
+
 /* One int32 per event and array, in one block. */
 static enum status make_arrays(struct view *v, struct error *err)
 {
@@ -82,6 +101,7 @@ enum status view_init(struct view *v, struct trace *t, struct error *err)
     view_nest_python(v);
     view_name_kinds(v);
     view_link(v);
+    view_find_watchers(v);
     view_mark_steps(v);
     return OK;
 }

@@ -27,6 +27,8 @@ enum call_kind {
 struct step_window {
     int64_t number;
     int64_t start_ns, end_ns;               /* of the mark on the host */
+    int64_t host_start_ns, host_end_ns;     /* host events that begin here belong to it: as the mark, but for a step that is told by
+                                               the device's work, which the host launched before */
     int64_t device_end_ns;                  /* end of the last device event launched in it; start_ns when there is none */
 };
 
@@ -50,6 +52,9 @@ struct view {
     struct step_window *steps;
     int n_steps;
     bool no_step_marks;
+    const char *steps_by;                   /* without marks: what they were told by, such as "Optimizer.step"; NULL: it is one step */
+    bool *watches;                          /* (n_tracks) a thread that only asks how far the device is, such as a watchdog: its
+                                               calls are no part of a step */
     /* by name (index into trace->names), meaningful for names that occur so */
     uint8_t *kernel_kinds, *call_kinds;
     int64_t first_ns, last_ns;              /* of the whole trace */

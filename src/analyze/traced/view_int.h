@@ -4,13 +4,20 @@
 
 #include "analyze/traced/view.h"
 
+static inline struct step_window step_window_new(int64_t number, int64_t start_ns, int64_t end_ns)
+{
+    return (struct step_window){number, start_ns, end_ns, start_ns, end_ns, start_ns};
+}
+
 /* Makes times possible, then sorts: fills n_host, python, n_python, device, n_device. */
 void view_order(struct view *v);
 void view_nest(struct view *v);             /* parent, end */
 void view_nest_python(struct view *v);      /* the frame around each Python frame, in its event.step */
 void view_name_kinds(struct view *v);       /* kernel_kinds, call_kinds */
 void view_link(struct view *v);             /* launched, launch, next_launched; needs the kinds */
+void view_find_watchers(struct view *v);    /* watches; needs the links */
 void view_mark_steps(struct view *v);       /* steps, event.step; needs the links */
+void view_infer_steps(struct view *v);      /* steps where there are no marks; steps_by */
 int64_t view_first_other(const struct view *v);     /* where the events begin that are neither host, Python nor device */
 
 enum kernel_kind kind_of_kernel(const char *name);      /* KERNEL_OTHER: the name does not say */

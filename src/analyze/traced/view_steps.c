@@ -1,4 +1,4 @@
-/* Steps: the marks on host threads (ProfilerStep#N) as windows, and which of them an event belongs to. A host event
+/* Steps: the marks on host threads (ProfilerStep#N) as windows (without marks: view_infer.c), and which of them an event belongs to. A host event
  * belongs to the window in which it starts, a device event to that of its launch. Where no launch is in the trace
  * device events go by their own time. */
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void collect(struct view *v)
     for (int64_t i = from; i < t->n; i++) {
         const struct event *e = &t->events[i];
         if (is_mark(t, e))
-            v->steps[v->n_steps++] = (struct step_window){e->step, e->start_ns, event_end(e), e->start_ns};
+            v->steps[v->n_steps++] = step_window_new(e->step, e->start_ns, event_end(e));
     }
     sort_windows(v->steps, v->n_steps);
 }
@@ -43,7 +43,7 @@ static void merge_alike(struct view *v)
         const struct step_window w = v->steps[i];
         struct step_window *last = n ? &v->steps[n - 1] : NULL;
         if (last && last->number == w.number && w.start_ns < last->end_ns)
-            last->end_ns = w.end_ns > last->end_ns ? w.end_ns : last->end_ns;
+            last->end_ns = last->host_end_ns = w.end_ns > last->end_ns ? w.end_ns : last->end_ns;
         else
             v->steps[n++] = w;
     }
@@ -56,12 +56,12 @@ static int32_t step_at(const struct view *v, int64_t at_ns)
     int from = 0;
     for (int to = v->n_steps; from < to;) {
         const int middle = from + (to - from) / 2;
-        if (v->steps[middle].start_ns <= at_ns)
+        if (v->steps[middle].host_start_ns <= at_ns)
             from = middle + 1;
         else
             to = middle;
     }
-    return from && at_ns < v->steps[from - 1].end_ns ? from - 1 : -1;
+    return from && at_ns < v->steps[from - 1].host_end_ns ? from - 1 : -1;
 }
 
 static bool any_launch(const struct view *v)
@@ -79,14 +79,16 @@ void view_mark_steps(struct view *v)
     merge_alike(v);
     v->no_step_marks = !v->n_steps;
     if (v->no_step_marks)
-        v->steps[v->n_steps++] = (struct step_window){0, v->first_ns, v->last_ns + 1, v->first_ns};
+        view_infer_steps(v);
 
     for (int32_t i = 0; i < v->n_host; i++)
         events[i].step = step_at(v, events[i].start_ns);
     const bool by_launch = any_launch(v);
     for (int32_t i = 0; i < v->n_device; i++) {
         struct event *e = &events[v->device + i];
-        if (by_launch)
+        if (by_launch && v->no_step_marks && !v->steps_by)
+            e->step = 0;                    /* the step is the device's time, whoever launched */
+        else if (by_launch)
             e->step = v->launch[i] < 0 ? -1 : events[v->launch[i]].step;
         else
             e->step = step_at(v, e->start_ns);

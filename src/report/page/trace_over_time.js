@@ -3,7 +3,7 @@
 /* Where each step begins, as a thin line with the step's number. */
 function stepMarks(svg, x, top, bottom) {
   let free = -1;
-  for (const s of data.trace.step_marks ? data.steps : []) {
+  for (const s of data.trace.step_marks || data.trace.steps_by ? data.steps : []) {
     const px = x(s.start_us);
     if (!(px >= x.range()[0] && px <= x.range()[1])) continue;
     svgLine(svg, "step-line", px, top, px, bottom);

@@ -41,7 +41,8 @@ function split() {
   }
   note(to, "As recorded. Parts do not overlap: each moment goes to the first one that is active, in this order, so that host " +
     "work counts only while the GPU does nothing." +
-    (data.trace.step_marks ? "" : " The trace has no step marks and is taken as one step; prof.step() after each step sets them."));
+    (data.trace.step_marks ? "" : " The trace has no step marks; " + (data.trace.steps_by ? `steps are told by ${data.trace.steps_by}`
+      : "it is taken as one step") + "; prof.step() after each step sets them."));
   stackedBar(to, data.steps.length > 1 ? "The mean step" : "The step",
              stepParts.filter(p => m[p.key] > 0).map(p => ({name: p.name, us: m[p.key], color: p.color, hatched: p.hatched})));
   if (data.steps.length > 1) {

@@ -30,7 +30,7 @@ function timeline() {
                                      work: e[3] === "kernel" ? kindOfKernel.get(t.names[e[4]]) : null}));
   drawTimelinePart(part("timeline"), {
     events, tracks: t.tracks, us: t.us, modes: [["category", "By category"], ["kind", "By kind of kernel"]],
-    words: (data.trace.step_marks ? `Step ${t.step}, the one of median length, as recorded: ` : "The whole trace, as recorded: ") +
+    words: (data.trace.step_marks || data.trace.steps_by ? `Step ${t.step}, the one of median length, as recorded: ` : "The whole trace, as recorded: ") +
       time(t.us) + (data.gpu.total_us > 0 ? " until its last work on the GPU." : ".") +
       (t.left_out ? ` ${count(t.left_out)} events are left out, the shortest of each row.` : ""),
     color: eventColor, strong: (e, mode) => eventColor(e, mode) !== "--gap", legend: eventLegend,
