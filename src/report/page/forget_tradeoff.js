@@ -41,11 +41,11 @@ function tradeoffSpread(svg, d, {x, y}) {
 }
 
 /* Names beside the means, moved down where two would overlap. */
-function tradeoffNames(svg, scales, width, margin) {
+function tradeoffNames(svg, scales, width) {
   const placed = [];
   const order = tradeoffConfigs.map(d => ({d, at: meanAt(d, scales)})).sort((p, q) => p.at[1] - q.at[1]);
   for (const {d, at} of order) {
-    const left = at[0] > width - margin.right - 150;
+    const left = at[0] + 12 + 6.8 * nameOf(d.c.name).length > width;
     let y = at[1] - 10;
     while (placed.some(p => Math.abs(p.y - y) < 13 && Math.abs(p.x - at[0]) < 170)) y += 4;
     placed.push({x: at[0], y});
@@ -91,14 +91,14 @@ function tradeoffMarks(svg, scales) {
 }
 
 function drawTradeoff(box, width) {
-  const height = Math.round(Math.max(320, Math.min(520, width * 0.52))), margin = {top: 26, right: 16, bottom: 40, left: 52};
+  const height = Math.round(Math.max(320, Math.min(520, width * 0.52))), margin = {top: 26, right: width > 600 ? 120 : 16, bottom: 40, left: 52};
   const svg = chart(box, width, height, `Learned against forgotten, ${many(tradeoffRuns.length, "run")}; arrow keys step through them`);
   const scales = tradeoffScales(width, height, margin);
   tradeoffAxes(svg, scales, width, height, margin);
   tradeoffLine(svg, scales);
   tradeoffConfigs.forEach(d => tradeoffSpread(svg, d, scales));
   const marks = tradeoffMarks(svg, scales);
-  tradeoffNames(svg, scales, width, margin);
+  tradeoffNames(svg, scales, width);
   tradeoffHover(svg, marks, scales);
 }
 
