@@ -130,15 +130,24 @@ static enum status write_list(const struct publishing *p, bool old_too, struct e
     return st;
 }
 
+/* All before the first file is moved: what fails then leaves the old report. */
+static enum status make_folders(const struct publishing *p, struct error *err)
+{
+    char path[PATH_MAX];
+    for (int i = 0; i < p->files.n; i++) {
+        const char *name = p->files.files[i].name, *slash = strchr(name, '/');
+        if (!slash)
+            continue;
+        snprintf(path, sizeof path, "%s/%.*s", p->folder, (int)(slash - name), name);
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+            return error_errno(err, "cannot make the folder '%s'", path);
+    }
+    return OK;
+}
+
 static enum status move(const struct publishing *p, const char *name, struct error *err)
 {
     char from[PATH_MAX], to[PATH_MAX];
-    const char *slash = strchr(name, '/');
-    if (slash) {
-        snprintf(to, sizeof to, "%s/%.*s", p->folder, (int)(slash - name), name);
-        if (mkdir(to, 0777) < 0 && errno != EEXIST)
-            return error_errno(err, "cannot make the folder '%s'", to);
-    }
     snprintf(from, sizeof from, "%s/%s", p->fresh, name);
     snprintf(to, sizeof to, "%s/%s", p->folder, name);
     return rename(from, to) == 0 ? OK : error_errno(err, "cannot write '%s'", to);
@@ -178,7 +187,9 @@ static void remove_all_old(struct publishing *p)
 /* The list names old and new files before the first is moved, so that after a kill both are known as the report's own. */
 static enum status place(struct publishing *p, struct error *err)
 {
-    enum status st = write_list(p, true, err);
+    enum status st = make_folders(p, err);
+    if (st == OK)
+        st = write_list(p, true, err);
     for (int i = 0; st == OK && i < p->files.n; i++)
         st = move(p, p->files.files[i].name, err);
     if (st != OK)

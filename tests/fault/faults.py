@@ -114,12 +114,12 @@ def prepare(t, s, base):
     s.prepare(t, base)
     if s.name != "cache":           # what a first run remembers, kernels above all, is there: bits depend on it
         warm = base + ".warm"
+        raise_peaks(os.path.join(base, "cache"))
         shutil.copytree(base, warm)
         t.run(warm, *s.command)
         shutil.rmtree(os.path.join(base, "cache"), ignore_errors=True)
         if os.path.isdir(os.path.join(warm, "cache")):
             shutil.copytree(os.path.join(warm, "cache"), os.path.join(base, "cache"))
-            raise_peaks(os.path.join(base, "cache"))
         shutil.rmtree(os.path.join(base, "run"), ignore_errors=True)
         s.prepare(t, base)
         shutil.rmtree(warm)
