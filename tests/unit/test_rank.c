@@ -117,6 +117,37 @@ static void graphs_are_not_advised_to_be_graphs(void **state)
     judged_release(&j);
 }
 
+/* What was captured before the steps says what the kernels of a replay are for. */
+static void replays_are_linked_to_their_capture(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    static const char *const ops[] = {"aten::mm", "aten::gelu", "aten::mm"};
+    traced_at(&m, EVENT_RUNTIME, "cudaStreamBeginCapture", 0, 2);
+    for (int i = 0; i < 3; i++) {
+        traced_at(&m, EVENT_HOST_OP, ops[i], 10 + 20 * i, 15);
+        traced_at(&m, EVENT_RUNTIME, "cudaLaunchKernel", 15 + 20 * i, 4);
+    }
+    traced_at(&m, EVENT_RUNTIME, "cudaStreamEndCapture", 100, 5);
+    for (int step = 0; step < 2; step++) {
+        const double at = 1000 + 500 * step;
+        traced_step_at(&m, step, at, 500);
+        const int64_t first = traced_work_at(&m, "cudaGraphLaunch", at + 10, 10, EVENT_KERNEL, "kernel_a", at + 30, 50);
+        const int64_t link = traced_get(&m, first)->link;
+        traced_get(&m, traced_at(&m, EVENT_KERNEL, "kernel_b", at + 80, 20))->link = link;
+        traced_get(&m, traced_at(&m, EVENT_KERNEL, "kernel_a", at + 100, 50))->link = link;
+    }
+    struct view v = traced_view(m.trace);
+    struct diagnosis d = traced_numbers(&v);
+    assert_int_equal(d.n_kernels, 2);
+    assert_string_equal(d.kernels[0].op, "aten::mm");
+    assert_string_equal(d.kernels[0].kind, "gemm");
+    assert_string_equal(d.kernels[1].op, "aten::gelu");
+    arena_release(&d.arena);
+    view_release(&v);
+    trace_free(m.trace);
+}
+
 /* ---- a device that was not recorded ---- */
 
 static void launches_without_work_say_that_recording_failed(void **state)
@@ -147,6 +178,7 @@ int main(void)
         cmocka_unit_test(what_a_graph_cannot_hold_is_named_before_it),
         cmocka_unit_test(compiled_code_is_not_advised_to_be_compiled),
         cmocka_unit_test(graphs_are_not_advised_to_be_graphs),
+        cmocka_unit_test(replays_are_linked_to_their_capture),
         cmocka_unit_test(launches_without_work_say_that_recording_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static double occupancy_of(const struct view *v, const struct event *e)
 static void add_kernel(struct groups *t, const struct view *v, int32_t i, enum kernel_kind kind)
 {
     const struct event *e = view_event(v, i);
-    const int32_t launch = v->launch[i - v->device], op = launch < 0 ? -1 : view_op_around(v, launch);
+    const int32_t op = view_op_of(v, i);
     const struct group key = {.name = e->name, .op = op < 0 ? -1 : view_event(v, op)->name, .track = e->track, .kind = kind};
     struct group *g = find_group(t, &key);
     const double ns = (double)e->duration_ns, occupancy = occupancy_of(v, e);

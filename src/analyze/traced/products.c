@@ -96,7 +96,7 @@ static enum precision of_name(const char *name)
 
 enum precision product_precision(const struct study *s, int32_t device_event)
 {
-    const int32_t launch = s->v->launch[device_event - s->v->device], op = launch < 0 ? -1 : view_op_around(s->v, launch);
+    const int32_t op = view_op_of(s->v, device_event);
     const enum precision named = of_name(view_name(s->v, device_event));
     const enum precision typed = op >= 0 ? of_types(study_types(s, op)) : PRECISION_UNKNOWN;
     if (named == PRECISION_TF32 && typed != PRECISION_16)

@@ -101,6 +101,7 @@ enum status view_init(struct view *v, struct trace *t, struct error *err)
     view_nest_python(v);
     view_name_kinds(v);
     view_link(v);
+    view_link_captures(v);
     view_find_watchers(v);
     view_mark_steps(v);
     return OK;
@@ -118,6 +119,14 @@ int32_t view_op_around(const struct view *v, int32_t host)
     while (host >= 0 && view_event(v, host)->kind != EVENT_HOST_OP)
         host = v->parent[host];
     return host;
+}
+
+int32_t view_op_of(const struct view *v, int32_t device_event)
+{
+    const int32_t d = device_event - v->device;
+    if (v->captured && v->captured[d] >= 0)
+        return view_op_around(v, v->captured[d]);
+    return v->launch[d] < 0 ? -1 : view_op_around(v, v->launch[d]);
 }
 
 bool view_call_waits(const struct view *v, int32_t host)
@@ -158,7 +167,7 @@ enum kernel_kind view_kernel_kind(const struct view *v, int32_t device_event)
     if (e->kind != EVENT_KERNEL)
         return e->kind == EVENT_MEMSET ? KERNEL_FILL : KERNEL_COPY;
     const enum kernel_kind kind = v->kernel_kinds[e->name];
-    const int32_t launch = v->launch[device_event - v->device], op = launch < 0 ? -1 : view_op_around(v, launch);
+    const int32_t op = view_op_of(v, device_event);
     if (op < 0)
         return kind;
     if (kind == KERNEL_COPY || kind == KERNEL_CAST)

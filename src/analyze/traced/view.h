@@ -45,6 +45,7 @@ struct view {
     /* [device, device + n_device): kernels, copies and fills, by start */
     int32_t device, n_device;
     int32_t *launch;                        /* (n_device) the host event that launched it; -1: not in the trace */
+    int32_t *captured;                      /* (n_device) of a graph's replay: the call that captured it; -1. NULL: there is no capture */
     int32_t *next_launched;                 /* (n_device) the next device event of the same launch, by start; -1 */
     /* the others follow by kind, then start */
     /* steps, by start; event.step of all but Python frames and marks is an index into them (a device event's is its launch's);
@@ -74,6 +75,8 @@ static inline int64_t event_end(const struct event *e) { return e->start_ns + e-
 int32_t view_python_at(const struct view *v, int track, int64_t at_ns, bool any);
 /* The host op around an event (itself if it is one); -1: none. */
 int32_t view_op_around(const struct view *v, int32_t host);
+/* The host op that a device event is for: the one around its launch, or of a graph's replay around its capture; -1: not known. */
+int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
 bool view_call_waits(const struct view *v, int32_t host);
 /* Kind of a device event: of kernels by name and launching op, copies KERNEL_COPY, fills KERNEL_FILL. */

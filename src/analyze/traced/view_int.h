@@ -15,6 +15,7 @@ void view_nest(struct view *v);             /* parent, end */
 void view_nest_python(struct view *v);      /* the frame around each Python frame, in its event.step */
 void view_name_kinds(struct view *v);       /* kernel_kinds, call_kinds */
 void view_link(struct view *v);             /* launched, launch, next_launched; needs the kinds */
+void view_link_captures(struct view *v);    /* captured; needs the links */
 void view_find_watchers(struct view *v);    /* watches; needs the links */
 void view_mark_steps(struct view *v);       /* steps, event.step; needs the links */
 void view_infer_steps(struct view *v);      /* steps where there are no marks; steps_by */
