@@ -2,8 +2,10 @@
 """Makes tests/fixtures/{model,train,weights}_*: what PyTorch computes for small models (needs torch and safetensors).
 
 The models are written in the plain style, with the parameter names of src/model. Everything is computed in double
-precision from parameters that single precision can hold. tests/unit/test_models.c has the same settings at its top.
+precision from parameters that single precision can hold, but for curve_*: those are the losses of the runs of train_*
+with autocast to bf16. tests/unit/test_models.c has the same settings at its top.
 usage: make-fixtures.py [DIR]
+       make-fixtures.py --curves [DIR]      only curve_*, from the train_* that are there
 """
 import math
 import pathlib
@@ -12,7 +14,7 @@ import sys
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 # name: vocab, dim, layers, heads, kv_heads, ffn, seq, batch, segments
 MODELS = {
@@ -195,27 +197,43 @@ def make_optimizer(named):
     return torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS, foreach=False)
 
 
-def train_fixture(arch):
-    model = make_model(arch)
-    named = list(model.named_parameters())
-    out = {"param." + name: p.detach().clone() for name, p in named}
-    tokens, targets, _ = make_batch(arch, (BATCHES,))
-    optimizer = make_optimizer(named)
+def train(model, tokens, targets, autocast=False):
+    optimizer = make_optimizer(list(model.named_parameters()))
     losses = []
     for step in range(1, STEPS + 1):
         for group in optimizer.param_groups:
             group["lr"] = lr_at(step)
         optimizer.zero_grad()
         i = (step - 1) % BATCHES
-        loss = loss_of(model(tokens[i]), targets[i])
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = loss_of(model(tokens[i]), targets[i])
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+
+def train_fixture(arch):
+    model = make_model(arch)
+    named = list(model.named_parameters())
+    out = {"param." + name: p.detach().clone() for name, p in named}
+    tokens, targets, _ = make_batch(arch, (BATCHES,))
+    losses = train(model, tokens, targets)
     out |= {"tokens": tokens, "targets": targets, "losses": torch.tensor(losses, dtype=torch.float64)}
     out |= {"final." + name: p for name, p in named}
     print(f"train {arch}: loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     return single(out)
+
+
+def curve_fixture(arch, run):
+    """The run of a train_* again, from the same parameters and batches: the model in single precision, autocast to bf16."""
+    model = Model(arch, *MODELS[arch])
+    model.load_state_dict({k.removeprefix("param."): v for k, v in run.items() if k.startswith("param.")})
+    losses = train(model, run["tokens"].long(), run["targets"].long(), autocast=True)
+    apart = (torch.tensor(losses) - run["losses"]).abs().max().item()
+    print(f"curve {arch} in bf16: loss {losses[0]:.4f} -> {losses[-1]:.4f}, {apart / losses[0]:.1e} of the first from the exact one")
+    return {"losses": torch.tensor(losses)}
 
 
 def score_of(block, kind):
@@ -286,13 +304,18 @@ def weights_fixture(arch, folder, windows=6):
 
 def main():
     default = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
-    for arch in MODELS:
+    curves = sys.argv[1:2] == ["--curves"]
+    rest = sys.argv[1 + curves :]
+    folder = pathlib.Path(rest[0]) if rest else default
+    for arch in MODELS if not curves else ():
         save_file(model_fixture(arch), folder / f"model_{arch}.safetensors")
-    for arch in ("gpt", "llama"):
+    for arch in ("gpt", "llama") if not curves else ():
         save_file(train_fixture(arch), folder / f"train_{arch}.safetensors")
         weights_fixture(arch, folder)
-    save_file(select_fixture(), folder / "train_k1.safetensors")
+    for arch in ("gpt", "llama"):
+        save_file(curve_fixture(arch, load_file(folder / f"train_{arch}.safetensors")), folder / f"curve_{arch}.safetensors")
+    if not curves:
+        save_file(select_fixture(), folder / "train_k1.safetensors")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 #ifndef HONE_TESTS_GPU_H
 #define HONE_TESTS_GPU_H
 
+#include <string.h>
+
 #include "ops/cuda/cuda.h"
 #include "support/models.h"
 
@@ -27,6 +29,9 @@ static inline int close_gpu(void **state)
         gpu_plain->free(gpu_plain);
     return 0;
 }
+
+/* It has the kernel for products of Hopper's. */
+static inline bool is_hopper(void) { return strstr(gpu->device, "H100") || strstr(gpu->device, "H200"); }
 
 /* First line of every test that needs one. */
 #define NEEDS_GPU                                                                                                     \

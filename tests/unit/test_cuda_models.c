@@ -169,6 +169,19 @@ static void test_narrow_curves(void **state)
         }
 }
 
+/* Beside PyTorch under autocast to bf16. */
+static void test_autocast_curves(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    for (int m = SMALL_GPT; m <= SMALL_LLAMA; m++) {
+        struct safetensors s = read_fixture("train", small_models[m].name), curve = read_fixture("curve", small_models[m].name);
+        exec_free(check_curve_of(narrow(small_models[m], BF16, false), &s, &curve, gpu, AUTOCAST_CURVE));
+        safetensors_release(&s);
+        safetensors_release(&curve);
+    }
+}
+
 static void test_narrow_beside_the_reference(void **state)
 {
     (void)state;
@@ -282,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_batches_ahead_change_no_bit),
         cmocka_unit_test(test_measuring_changes_no_bit),
         cmocka_unit_test(test_narrow_curves),
+        cmocka_unit_test(test_autocast_curves),
         cmocka_unit_test(test_narrow_beside_the_reference),
         cmocka_unit_test(test_narrow_runs_are_equal),
         cmocka_unit_test(test_times_are_of_the_step),

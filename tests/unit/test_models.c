@@ -1,5 +1,6 @@
 /* The models against PyTorch: logits, loss, every gradient, and 50 steps of training. scripts/make-fixtures.py made the
  * numbers, in double precision. */
+#include "support/optimized.h"
 #include "support/torch.h"
 
 enum { KERNELS = 3 };
@@ -47,6 +48,21 @@ static void test_training_llama(void **state)
     (void)state;
     for (int i = 0; i < KERNELS; i++)
         check_training(&small_models[SMALL_LLAMA], kernels[i]);
+}
+
+/* Values of bf16, on the reference, beside PyTorch under autocast to bf16, which rounds in other places. */
+static void test_training_in_bf16(void **state)
+{
+    (void)state;
+    const struct optimizer_settings settings = small_settings();
+    for (int m = SMALL_GPT; m <= SMALL_LLAMA; m++) {
+        struct safetensors s = read_fixture("train", small_models[m].name), curve = read_fixture("curve", small_models[m].name);
+        struct program *p = training_towards(small_models[m], &settings, one_pass("mixed-precision"), NULL, NULL,
+                                             (struct precision_goal){BF16, ROUND_NO});
+        exec_free(check_curve_of(p, &s, &curve, kernels[0], AUTOCAST_CURVE));
+        safetensors_release(&s);
+        safetensors_release(&curve);
+    }
 }
 
 /* --- building ---------------------------------------------------------------------------------------------------- */
@@ -144,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_k1),
         cmocka_unit_test(test_training_gpt),
         cmocka_unit_test(test_training_llama),
+        cmocka_unit_test(test_training_in_bf16),
         cmocka_unit_test(test_parameters_and_inputs),
         cmocka_unit_test(test_shared_evaluation),
         cmocka_unit_test(test_step_flops),

@@ -1,0 +1,308 @@
+/* Ops on a GPU that do the work of others: GELU and its gradient at the end of products, sums over rows on the way, biases, gradients of
+ * weights and ropes together. Prepared together and each by itself they give the same numbers. Needs a GPU. */
+#include "support/on_gpu.h"
+
+struct size { int64_t rows, width, inner; };
+
+static value_id number_matrix(struct program *p, const char *name, enum dtype t, int64_t rows, int64_t columns)
+{
+    return program_add_value(p, name, VALUE_INPUT, t, shape_of(2, rows, columns));
+}
+
+static value_id numbers(struct program *p, const char *name, int64_t n) { return program_add_value(p, name, VALUE_INPUT, F32, shape_of(1, n)); }
+
+static value_id result(struct program *p, enum dtype t, value_id v)
+{
+    p->values[v].dtype = t;
+    return v;
+}
+
+/* gelu(x w^T + bias) and its slope; dy = dz back; du = dy * slope; where they are asked for, the sums over rows of du. */
+static struct program *feed_forward(struct size s, bool summed)
+{
+    struct program *p = program_new("feed-forward");
+    const value_id x = number_matrix(p, "x", BF16, s.rows, s.width), w = number_matrix(p, "w", BF16, s.inner, s.width);
+    const value_id bias = numbers(p, "bias", s.inner);
+    const value_id dz = number_matrix(p, "dz", BF16, s.rows, s.width), back = number_matrix(p, "back", BF16, s.width, s.inner);
+    p->phase = PHASE_FORWARD;
+    result(p, BF16, program_emit(p, OP_LINEAR_GELU, (struct op_attrs){.parts = 2}, "y", 3, x, w, bias));
+    const value_id slope = result(p, BF16, p->ops[0].out[1]);
+    const value_id dy = result(p, BF16, program_emit(p, OP_MATMUL, (struct op_attrs){0}, "dy", 2, dz, back));
+    const value_id du = result(p, BF16, program_emit(p, OP_MUL, (struct op_attrs){0}, "du", 2, dy, slope));
+    if (summed)
+        program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "sums", 2, du, bias);
+    return p;
+}
+
+/* du = dy * slope and its sums. */
+static struct program *product_of_two(enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("product");
+    const value_id dy = number_matrix(p, "dy", t, rows, width), slope = number_matrix(p, "slope", t, rows, width), like = numbers(p, "like", width);
+    p->phase = PHASE_FORWARD;
+    const value_id du = result(p, t, program_emit(p, OP_MUL, (struct op_attrs){0}, "du", 2, dy, slope));
+    program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "sums", 2, du, like);
+    return p;
+}
+
+/* The gradient of a layer norm, added to another one, and the sums over its rows. */
+static struct program *norm(enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("norm");
+    const value_id dy = number_matrix(p, "dy", t, rows, width), x = number_matrix(p, "x", t, rows, width), gain = numbers(p, "gain", width);
+    const value_id mean = numbers(p, "mean", rows), rstd = numbers(p, "rstd", rows), more = number_matrix(p, "more", t, rows, width);
+    p->phase = PHASE_FORWARD;
+    const value_id dx = result(p, t, program_emit(p, OP_LAYERNORM_GRAD, (struct op_attrs){0}, "dx", 6, dy, x, gain, mean, rstd, more));
+    program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "sums", 2, dx, gain);
+    return p;
+}
+
+/* Sums over the rows of three matrices. */
+static struct program *three_sums(enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("sums");
+    const value_id like = numbers(p, "like", width);
+    value_id x[3];
+    for (int i = 0; i < 3; i++)
+        x[i] = number_matrix(p, (const char *const[]){"q", "k", "v"}[i], t, rows, width);
+    p->phase = PHASE_FORWARD;
+    for (int i = 0; i < 3; i++)
+        program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, (const char *const[]){"dq", "dk", "dv"}[i], 2, x[i], like);
+    return p;
+}
+
+/* Two products with biases. */
+static struct program *biased(enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("biases");
+    const value_id x = number_matrix(p, "x", t, rows, width), w = number_matrix(p, "w", t, width, width), v = number_matrix(p, "v", t, width, width);
+    const value_id first = numbers(p, "first", width), second = numbers(p, "second", width);
+    p->phase = PHASE_FORWARD;
+    const value_id y = result(p, t, program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "y", 3, x, w, first));
+    result(p, t, program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "z", 3, y, v, second));
+    return p;
+}
+
+static void write_numbers(const struct bound *b, value_id v, uint32_t seed)
+{
+    const struct value *value = &b->program->values[v];
+    const int64_t n = shape_count(value->shape);
+    float *wide = plain_alloc((size_t)n * sizeof *wide);
+    void *host = plain_alloc(value_bytes(value));
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        wide[i] = ((float)(seed >> 8) * 0x1p-23f - 1) * 0.25f;
+    }
+    if (dtype_is_narrow(value->dtype))
+        narrow_floats(host, wide, n, value->dtype);
+    else
+        memcpy(host, wide, (size_t)n * sizeof *wide);
+    gpu_write(b->backend, b->memory[v], host, value_bytes(value));
+    free(host);
+    free(wide);
+}
+
+static float *read_numbers(const struct bound *b, value_id v)
+{
+    const struct value *value = &b->program->values[v];
+    void *host = plain_alloc(value_bytes(value));
+    gpu_read(b->backend, host, b->memory[v], value_bytes(value));
+    float *wide = widened(host, shape_count(value->shape), value->dtype);
+    free(host);
+    return wide;
+}
+
+static void assert_close(const char *name, const float *is, const float *should, int64_t n, double tolerance)
+{
+    double most = 0, off = 0;
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(should[i]));
+        off = fmax(off, fabs((double)is[i] - should[i]));
+        if (!isfinite(is[i]))
+            fail_msg("number %lld of %s is %g", (long long)i, name, is[i]);
+    }
+    if (!(most > 0 && off <= tolerance * most))
+        fail_msg("%s is off by %g, and the largest is %g", name, off, most);
+}
+
+/* Which outputs are compared: those of all ops that are not written over. */
+static bool is_compared(const struct bound *b, value_id v)
+{
+    bool last = b->program->values[v].kind != VALUE_INPUT;
+    for (value_id w = v + 1; w < b->program->n_values; w++)
+        last &= b->memory[w] != b->memory[v];
+    return last;
+}
+
+struct merged {
+    const char *kernel;             /* of the last op, when all are prepared together */
+    int in_place;                   /* the op that writes where its first input is; -1: none */
+    value_id kept_otherwise;        /* a value that is something else then; NO_VALUE: none */
+    double tolerance;
+};
+
+/* Prepared together, ops do each other's work, which the name of the last one's kernel tells; each by itself they do not. A second run
+ * of all is a graph, and must give the same bits. */
+static void check_merged(struct program *p, struct merged m)
+{
+    const int last = p->n_ops - 1;
+    struct prepared *each[BOUND_OPS];
+    struct bound b;
+    float *should[BOUND_VALUES] = {0};
+    bind(&b, gpu, p);
+    if (m.in_place >= 0)
+        b.memory[p->ops[m.in_place].out[0]] = b.memory[p->ops[m.in_place].in[0]];
+    for (int i = 0; i <= last; i++)
+        each[i] = prepare(&b, i, i + 1);
+    struct prepared *all = prepare(&b, 0, last + 1);
+    assert_string_equal(gpu->about(all, last).kernel, m.kernel);
+    for (int run = 0; run < 3; run++) {
+        for (value_id v = 0; v < p->n_values; v++)
+            write_numbers(&b, v, (uint32_t)v + 1);
+        for (int i = 0; i <= last && run == 0; i++)
+            gpu_run(gpu, each[i], 1);
+        if (run > 0)
+            gpu_run(gpu, all, last + 1);
+        for (value_id v = 0; v < p->n_values; v++) {
+            if (!is_compared(&b, v) || v == m.kept_otherwise)
+                continue;
+            float *is = read_numbers(&b, v);
+            if (run > 0)
+                assert_close(p->values[v].name, is, should[v], shape_count(p->values[v].shape), run == 1 ? m.tolerance : 0);
+            free(should[v]);
+            should[v] = is;
+        }
+    }
+    for (value_id v = 0; v < p->n_values; v++)
+        free(should[v]);
+    for (int i = 0; i <= last; i++)
+        gpu->release(gpu, each[i]);
+    gpu->release(gpu, all);
+    unbind(&b);
+    program_free(p);
+}
+
+static void check_feed_forward(struct size s, bool summed, const char *kernel)
+{
+    struct program *p = feed_forward(s, summed);
+    check_merged(p, (struct merged){kernel, 2, p->ops[0].out[1], 0x1p-6});
+}
+
+/* Both round to bf16, the merged ones once less. */
+static void test_gelu_at_the_end(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_feed_forward((struct size){4096, 512, 2048}, false, "merged");
+    check_feed_forward((struct size){8192, 256, 2048}, false, "gelu_slope");
+    check_feed_forward((struct size){300, 72, 136}, false, "merged");
+}
+
+/* Sums of the same numbers, in another order; of GELU's slope, of numbers that are rounded once less. */
+static void test_sums_on_the_way(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct { enum dtype type; int64_t width; } matrices[] = {{F32, 384}, {F32, 2048}, {BF16, 128}, {BF16, 384},
+                                                                          {BF16, 392}, {BF16, 1024}, {BF16, 2048}, {F16, 384}};
+    check_feed_forward((struct size){8192, 256, 2048}, true, "merged");
+    check_feed_forward((struct size){8195, 256, 1800}, true, "merged");
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        const enum dtype t = matrices[i].type;
+        const int64_t width = matrices[i].width, rows = (1 << 20) / width + 37;
+        check_merged(product_of_two(t, rows, width), (struct merged){"merged", 0, NO_VALUE, 1e-5});
+        check_merged(norm(t, rows, width), (struct merged){"merged", 0, NO_VALUE, 1e-5});
+        check_merged(three_sums(t, rows, width), (struct merged){"merged", -1, NO_VALUE, 1e-5});
+    }
+}
+
+/* The first of them makes the biases of both narrow. */
+static void test_biases_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(biased(BF16, 8192, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+    check_merged(biased(F16, 8192, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+    check_merged(biased(F32, 2048, 1024), (struct merged){"cublaslt", -1, NO_VALUE, 0});
+}
+
+/* Where it does not pay, or rows are not of whole packs, everybody does his own work. */
+static void test_small_sums_stay(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(norm(BF16, 1000, 384), (struct merged){"sum_leading", 0, NO_VALUE, 0});
+    check_merged(three_sums(BF16, 3000, 389), (struct merged){"sum_leading", -1, NO_VALUE, 0});
+}
+
+/* Gradients of weights of several shapes, dw = dy^T x in f32 of bf16. */
+static struct program *weight_gradients(int n, const struct size *sizes)
+{
+    struct program *p = program_new("weight gradients");
+    value_id dy[4], x[4];
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dy%d", i);
+        dy[i] = number_matrix(p, name, BF16, sizes[i].rows, sizes[i].width);
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = number_matrix(p, name, BF16, sizes[i].rows, sizes[i].inner);
+    }
+    p->phase = PHASE_BACKWARD;
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "dw%d", i);
+        program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, name, 2, dy[i], x[i]);
+    }
+    return p;
+}
+
+static void test_weight_gradients_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct size few[] = {{1024, 512, 512}, {1024, 512, 512}, {1024, 512, 520}};
+    static const struct size many[] = {{1000, 512, 712}, {1000, 1408, 512}, {1000, 72, 8}, {1000, 136, 200}};
+    static const struct size back[] = {{1000, 136, 200}, {1000, 72, 8}, {1000, 512, 712}, {1000, 1408, 512}};
+    static const struct size deep[] = {{9000, 128, 136}, {9000, 256, 128}};
+    if (!is_hopper())
+        skip();
+    check_merged(weight_gradients(3, few), (struct merged){"hopper", -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(4, many), (struct merged){"hopper", -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(4, back), (struct merged){"hopper", -1, NO_VALUE, 2e-5});
+    check_merged(weight_gradients(2, deep), (struct merged){"hopper", -1, NO_VALUE, 2e-5});
+}
+
+/* Queries and keys, of fewer heads, turned one after the other. */
+static struct program *two_ropes(int64_t heads)
+{
+    struct program *p = program_new("ropes");
+    value_id x[2];
+    const value_id cosine = program_add_value(p, "cos", VALUE_INPUT, F32, shape_of(2, 100, 16));
+    const value_id sine = program_add_value(p, "sin", VALUE_INPUT, F32, shape_of(2, 100, 16));
+    x[0] = program_add_value(p, "q", VALUE_INPUT, BF16, shape_of(3, 3, 100, 4 * 32));
+    x[1] = program_add_value(p, "k", VALUE_INPUT, BF16, shape_of(3, 3, 100, heads * 32));
+    p->phase = PHASE_FORWARD;
+    result(p, BF16, program_emit(p, OP_ROPE, (struct op_attrs){.heads = 4}, "q.rope", 3, x[0], cosine, sine));
+    result(p, BF16, program_emit(p, OP_ROPE, (struct op_attrs){.heads = (int)heads}, "k.rope", 3, x[1], cosine, sine));
+    return p;
+}
+
+static void test_ropes_together(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_merged(two_ropes(4), (struct merged){"rope", -1, NO_VALUE, 1e-9});
+    check_merged(two_ropes(1), (struct merged){"rope", -1, NO_VALUE, 1e-9});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gelu_at_the_end),
+        cmocka_unit_test(test_sums_on_the_way),
+        cmocka_unit_test(test_biases_together),
+        cmocka_unit_test(test_small_sums_stay),
+        cmocka_unit_test(test_weight_gradients_together),
+        cmocka_unit_test(test_ropes_together),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
