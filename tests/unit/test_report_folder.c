@@ -39,7 +39,18 @@ static bool fails_here(void)
 }
 
 int fsync(int fd) { return fails_here() ? -1 : fcntl(fd, F_GETFD) < 0 ? -1 : 0; }
-int mkdir(const char *path, mode_t mode) { return fails_here() ? -1 : mkdirat(AT_FDCWD, path, mode); }
+
+static char no_folder[PATH_MAX];    /* the disk has no room for it */
+
+int mkdir(const char *path, mode_t mode)
+{
+    if (!strcmp(path, no_folder)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return fails_here() ? -1 : mkdirat(AT_FDCWD, path, mode);
+}
+
 int unlink(const char *path) { return fails_here() ? -1 : unlinkat(AT_FDCWD, path, 0); }
 int rmdir(const char *path) { return fails_here() ? -1 : unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 
@@ -189,6 +200,19 @@ static void test_again_and_again(void **state)
         must_publish(REPORT_TRACE, v);
         assert_is_version(v);
     }
+}
+
+/* Nothing is moved before all folders are there. */
+static void test_no_folder(void **state)
+{
+    (void)state;
+    struct error err;
+    must_publish(REPORT_TRACE, 1);
+    snprintf(no_folder, sizeof no_folder, "%s", at("tensorboard"));
+    const enum status st = publish(REPORT_TRACE, 2, &err);
+    *no_folder = 0;
+    assert_int_equal(st, CANNOT);
+    assert_is_version(1);
 }
 
 static void test_files_of_others(void **state)
@@ -483,7 +507,7 @@ int main(void)
         TEST(test_again_and_again), TEST(test_files_of_others), TEST(test_a_report_of_nobody), TEST(test_edited_by_its_user),
         TEST(test_links), TEST(test_other_kinds), TEST(test_names), TEST(test_a_link_to_a_folder), TEST(test_locked),
         TEST(test_hostile_lists), TEST(test_a_report_that_fails), TEST(test_a_kill_anywhere), TEST(test_errors_anywhere),
-        TEST(test_kills),
+        TEST(test_kills), TEST(test_no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
