@@ -66,10 +66,11 @@ template <typename T> void flash_tensor_forward(const struct cuda_call *c, const
 {
     with_size(a.size, [&](auto size) {
         using many = many_rows<T, size.SIZE>;
+        using few = few_rows<T, size.SIZE, false>;
         if (a.dropout.tick)
             launch_forward<few_rows<T, size.SIZE, true>>(c, a);
-        else if (blocks_in(order_of(a, a.heads, many::ROWS, 2)) < FULL)
-            launch_forward<few_rows<T, size.SIZE, false>>(c, a);
+        else if (a.seq <= few::ROWS || blocks_in(order_of(a, a.heads, many::ROWS, 2)) < FULL)
+            launch_forward<few>(c, a);
         else
             launch_forward<many>(c, a);
     });
