@@ -12,6 +12,7 @@ enum {
     FULL = 256,                     /* blocks that fill a GPU: with fewer, blocks have fewer rows */
     SHORT = 128,                    /* sequences up to it: all gradients by one kernel */
     WHOLE = 128,                    /* sequences up to it, 64 or 128: gradients of a head by one block; 0: never */
+    WAITS_ONCE = 128,               /* sequences up to it, 64 or 128: all keys are fetched at once; 0: never */
     CACHED_BYTES = 16 << 20,        /* what the heads of a section have together */
 };
 
@@ -64,11 +65,33 @@ template <class S> static void launch_forward(const struct cuda_call *c, const s
            out_floats(c, 2), a, o);
 }
 
+template <class S, int N, int BLOCKS> static bool launch_short(const struct cuda_call *c, const struct attention &a)
+{
+    const struct flash_order o = order_of(a, a.heads, S::ROWS, 2);
+    launch(c, flash_short_forward<S, N, BLOCKS>, blocks_in(o), S::COUNT, flash_short_bytes<S, N>(), (typename S::T *)c->out[0],
+           out_floats(c, 1), out_floats(c, 2), a, o);
+    return true;
+}
+
+/* Few heads: as much at once as registers hold. Many short ones: as many blocks beside each other as registers allow, by looking at fewer
+ * keys at a time. */
+template <typename T, int SIZE> static bool short_heads(const struct cuda_call *c, const struct attention &a)
+{
+    if (a.dropout.tick || a.seq > WAITS_ONCE)
+        return false;
+    if (a.batch * a.heads <= FULL)
+        return launch_short<flash_shape<T, SIZE, 1, 4, 64, false>, 128, 1>(c, a);
+    return a.seq <= 64 && launch_short<flash_shape<T, SIZE, 1, 4, 32, false>, 64, SIZE <= 32 ? 8 : 1>(c, a);
+}
+
 template <typename T> void flash_tensor_forward(const struct cuda_call *c, const struct attention &a)
 {
     with_size(a.size, [&](auto size) {
         using many = many_rows<T, size.SIZE>;
         using few = few_rows<T, size.SIZE, false>;
+        if constexpr (size.SIZE <= 64)
+            if (short_heads<T, size.SIZE>(c, a))
+                return;
         if (a.dropout.tick)
             launch_forward<few_rows<T, size.SIZE, true>>(c, a);
         else if (a.seq <= few::ROWS || blocks_in(order_of(a, a.heads, many::ROWS, 2)) < FULL)
