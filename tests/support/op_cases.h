@@ -406,6 +406,17 @@ static const struct op_case op_cases[] = {
     {OP_ADAMW_ALL, MASKED_OF(5, 0), {SETS_5((64), (65), (97, 101), (3, 130), (63)), OF(SOME, 3), OF(COUNTER, 3)}},
     {OP_ADAMW_ALL, MASKED_OF(2, 1), {ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(POSITIVE, (97, 101), (3)),
                                      OF(FIXED, 97, 101), ROLE_2(NORMAL, (97, 101), (3)), SCALARS, OF(SOME, 3), OF(COUNTER, 3)}},
+
+    /* attention, whole heads in one block: one strip of rows, all of them, a part of the last one, more heads than fill a GPU */
+    {OP_ATTENTION, CAUSAL(4, 4, 0.2f), {QKV(66, 18, 4, 4, 32)}},
+    {OP_ATTENTION, CAUSAL(4, 4, 0.18f), {QKV(2, 64, 4, 4, 32)}},
+    {OP_ATTENTION, CAUSAL(2, 2, 0.125f), {QKV(1, 128, 2, 2, 64)}},
+    {OP_ATTENTION_GRAD, CAUSAL(3, 3, 0.3f), {QKV_GRAD(2, 16, 3, 3, 16)}},
+    {OP_ATTENTION_GRAD, HEADS(2, 2, 0.2f), {QKV_GRAD(2, 37, 2, 2, 24)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 4, 0.18f), {QKV_GRAD(2, 64, 4, 4, 32)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 4, 0.2f), {QKV_GRAD(66, 18, 4, 4, 32)}},
+    {OP_ATTENTION_GRAD, CAUSAL(2, 2, 0.125f), {QKV_GRAD(1, 128, 2, 2, 64)}},
+    {OP_ATTENTION_GRAD, HEADS(2, 2, 0.125f), {QKV_GRAD(1, 101, 2, 2, 40)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -114,6 +114,47 @@ static __global__ void __launch_bounds__(S::COUNT) flash_forward(typename S::T *
     put_rows<S>((T *)out + queries, acc, by, q + mine * S::PITCH, i, a, width);
 }
 
+/* The same for short sequences: all N keys and values that there can be are on their way at once, and waited for once. BLOCKS: of a
+ * multiprocessor at a time. */
+template <class S, int N, int BLOCKS>
+static __global__ void __launch_bounds__(S::COUNT, BLOCKS) flash_short_forward(typename S::T *out, float *largest, float *sums,
+                                                                               struct attention a, struct flash_order o)
+{
+    using T = typename S::T;
+    constexpr int ROWS = S::ROWS, OTHERS = S::OTHERS;
+    extern __shared__ uint4 flash_memory[];
+    T *q = (T *)flash_memory, *k = q + ROWS * S::PITCH, *v = k + N * S::PITCH;
+    const int heads = (int)a.heads, all = (int)blockIdx.x % o.heads, b = all / heads, h = all % heads;
+    const int seq = (int)a.seq, i0 = (o.tiles - 1 - (int)blockIdx.x / o.heads) * ROWS, mine = threadIdx.x / WARP * 16, i = i0 + mine;
+    const int end = a.causal && i0 + ROWS < seq ? i0 + ROWS : seq;
+    const int64_t queries = query_at(a, b, 0, h), keys = key_at(a, b, 0, h / (heads / (int)a.kv_heads));
+    const int width = heads * (int)a.size, kv_width = (int)(a.kv_heads * a.size);
+    struct shared_rows<S> left;
+    struct quad_state<1> rows = {{{-INFINITY, -INFINITY}}, {{0, 0}}};
+    float acc[1][S::SIZE / 8][4] = {}, s[1][OTHERS / 8][4], by[1][2];
+    fetch_rows<S, ROWS>(q, (const T *)a.q + queries, i0, a, width);
+    ONE_BY_ONE for (int j = 0; j < end; j += OTHERS) {
+        fetch_rows<S, OTHERS>(k + j * S::PITCH, (const T *)a.k + keys, j, a, kv_width);
+        fetch_rows<S, OTHERS>(v + j * S::PITCH, (const T *)a.v + keys, j, a, kv_width);
+    }
+    wait_for_copies();
+    __syncthreads();
+    left.load(q + mine * S::PITCH);
+    if (i >= seq)
+        return;
+    ONE_BY_ONE for (int j = 0; j < end && !(a.causal && j > i + 15); j += OTHERS) {
+        dot_rows<S, OTHERS>(s, left, k + j * S::PITCH);
+        if (j + OTHERS > seq || (a.causal && j + OTHERS - 1 > i))
+            hide_keys<S, OTHERS>(s, a, i, j);
+        weigh_rows<S>(s, acc, &rows, a.scale * LOG2_E);
+        add_rows<S, OTHERS>(acc, s, v + j * S::PITCH);
+    }
+    finish_rows<S>(by, rows, largest + (int64_t)all * seq, sums + (int64_t)all * seq, a, i);
+    put_rows<S>(out + queries, acc, by, q + mine * S::PITCH, i, a, width);
+}
+
+template <class S, int N> static size_t flash_short_bytes(void) { return (size_t)(S::ROWS + 2 * N) * S::PITCH * sizeof(typename S::T); }
+
 template <class S> static size_t flash_forward_bytes(void)
 {
     return (size_t)(S::ROWS + 4 * S::OTHERS) * S::PITCH * sizeof(typename S::T);
