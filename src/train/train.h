@@ -57,6 +57,10 @@ struct train_log {
     int n_nodes;
     bool has_gpu;                       /* what the GPU tells of itself at this moment */
     struct gpu_state gpu;
+    int ranks;                          /* below: where there are several */
+    double rank_wait_share;             /* of the time since the last log: what rank 0 waited for others */
+    double compute_least_s, compute_most_s;     /* seconds per step that ranks needed without waiting for others */
+    int slowest_rank;
 };
 
 struct train_epoch {
