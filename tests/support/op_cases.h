@@ -406,6 +406,13 @@ static const struct op_case op_cases[] = {
     {OP_ADAMW_ALL, MASKED_OF(5, 0), {SETS_5((64), (65), (97, 101), (3, 130), (63)), OF(SOME, 3), OF(COUNTER, 3)}},
     {OP_ADAMW_ALL, MASKED_OF(2, 1), {ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(NORMAL, (97, 101), (3)), ROLE_2(POSITIVE, (97, 101), (3)),
                                      OF(FIXED, 97, 101), ROLE_2(NORMAL, (97, 101), (3)), SCALARS, OF(SOME, 3), OF(COUNTER, 3)}},
+    {OP_SUM_SHARDS, {.parts = 1, .total = 1}, {X(5, 33), ONE(FIRST), X(5, 33), ONE(POSITIVE)}},
+    {OP_SUM_SHARDS, {.parts = 1, .total = 3}, {X(97, 101), ONE(FIRST), X(97, 101)}},
+    {OP_SUM_SHARDS, {.parts = 3, .total = 1}, {X(65), X(65), X(65), ONE(COUNTER), X(65), ONE(POSITIVE)}},
+    {OP_REDUCE_START, {.parts = 1}, {X(1)}},
+    {OP_REDUCE_START, {.parts = 3}, {X(5, 33), X(64), X(97, 101), ONE(POSITIVE)}},
+    {OP_REDUCE_WAIT, {.parts = 1}, {X(65), X(65)}},
+    {OP_REDUCE_WAIT, {.parts = 2}, {X(9866), ONE(POSITIVE), X(97, 101), X(69)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
