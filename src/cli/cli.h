@@ -21,6 +21,7 @@ struct command {
 extern const struct command commands[];     /* ends with a NULL name */
 
 int cmd_train(int argc, char **argv);
+int cmd_launch(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
@@ -126,6 +127,7 @@ void plot_curve(FILE *to, const double *x, const double *y, int n, double floor,
 
 /* ---- ranks.c ---- */
 
+#define LAUNCH_RETRIES "HONE_LAUNCH_RETRIES" /* in the environment: the run is started again where it fails */
 #define LAUNCH_FOLDER "HONE_LAUNCH"          /* in the environment: where ranks leave what they end with */
 
 struct config;

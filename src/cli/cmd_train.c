@@ -299,6 +299,7 @@ int cmd_train(int argc, char **argv)
     int code = ranks_open(&ranks, &c, positional.item[0], &sets);
     if (code != OK)
         return code;
+    run.save_first = getenv(LAUNCH_RETRIES) != NULL;
     snprintf(folder, sizeof folder, "runs/%s", c.name);
     if (!run.out)
         run.out = folder;

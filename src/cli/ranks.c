@@ -7,27 +7,26 @@
 #include "config/config.h"
 #include "dist/dist.h"
 
-/* `hone launch` hears from every rank what it ended with: mpirun tells only of the first that failed, if that. */
-static void leave_code(int rank, int code)
+/* `hone launch` hears from every rank what it ended with: mpirun tells only of the first that failed, if that. And which process it is. */
+static void leave(int rank, const char *what, long number)
 {
     const char *folder = getenv(LAUNCH_FOLDER);
     char path[CONFIG_PATH_MAX];
     if (!folder || !*folder)
         return;
-    snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
+    snprintf(path, sizeof path, "%s/rank-%d%s", folder, rank, what);
     FILE *f = fopen(path, "we");
     if (f) {
-        fprintf(f, "%d\n", code);
+        fprintf(f, "%ld\n", number);
         fclose(f);
     }
 }
 
 int ranks_report(struct dist *d, const struct error *err)
 {
-    const bool own = dist_rank(d) != 0 && dist_tells(d) && dist_status(d, NULL) != OK;
     if (!dist_tells(d))
         return err->status;
-    if (!own)
+    if (dist_rank(d) == 0 || !dist_gave_up(d))
         return report_error(err);
     struct error named;
     error_set(&named, err->status, "%s: %.900s", dist_name(d, dist_rank(d)), err->text);
@@ -36,7 +35,7 @@ int ranks_report(struct dist *d, const struct error *err)
 
 void ranks_close(struct dist *d, int code)
 {
-    leave_code(dist_rank(d), code);
+    leave(dist_rank(d), "", code);
     dist_close(d);
 }
 
@@ -44,7 +43,7 @@ void ranks_close(struct dist *d, int code)
 static int refuse_alone(const struct error *err)
 {
     const int rank = dist_start_read().rank;
-    leave_code(rank, err->status);
+    leave(rank, "", err->status);
     return rank == 0 ? report_error(err) : (int)err->status;
 }
 
@@ -52,6 +51,9 @@ int ranks_open(struct dist **out, struct config *c, const char *path, const stru
 {
     struct dist *d = NULL;
     struct error err, no_group = {.status = OK};
+    if (dist_start_read().ranks > 1)
+        install_stop_handler();                     /* a rank that is killed while it starts would leave the others waiting */
+    leave(dist_start_read().rank, ".process", getpid());
     const enum status found = dist_open(&d, false, &no_group);
     enum status st = dist_agree(d, config_load(c, path, sets->item, sets->n, &err), &err);
     if (st == OK && c->dist.transport == TRANSPORT_NONE) {

@@ -278,6 +278,16 @@ bool dist_tells(struct dist *d)
     return tells;
 }
 
+bool dist_gave_up(struct dist *d)
+{
+    if (!d)
+        return false;
+    pthread_mutex_lock(&d->lock);
+    const bool own = d->own;
+    pthread_mutex_unlock(&d->lock);
+    return own;
+}
+
 /* ---- jobs ---- */
 
 /* Returns the number of the job. */

@@ -47,6 +47,7 @@ enum status dist_status(struct dist *d, struct error *err);
 void dist_give_up(struct dist *d, const struct error *why);     /* tells the others; nothing is waited for afterwards */
 /* Is it this rank that tells people what went wrong? Rank 0 does, unless it is the one that was lost; and who failed by itself. */
 bool dist_tells(struct dist *d);
+bool dist_gave_up(struct dist *d);                  /* this rank has: what went wrong is its own */
 int64_t dist_wait_ns(const struct dist *d);         /* that the caller has waited for sums so far */
 
 #endif

@@ -490,6 +490,8 @@ static void close_loop(struct loop *l)
 /* Runs, then saves what there is: also after Ctrl-C, and after an error in mid-run. */
 static enum status run_and_save(struct loop *l, struct error *err)
 {
+    if (l->options->save_first && l->step == 0)
+        save_or_warn(l);
     enum status st = run_steps(l, err);
     if (st == OK)
         st = report(l, err);

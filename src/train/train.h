@@ -88,6 +88,7 @@ struct train_options {
     bool resume;
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
+    bool save_first;                    /* also before the first step, so that there is always something to go on from */
     const volatile sig_atomic_t *stop;  /* set from a signal handler: save and return; may be NULL */
 };
 
