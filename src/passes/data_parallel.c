@@ -53,11 +53,12 @@ static int first_backward(const struct rewriter *r)
     return i;
 }
 
-/* Behind an op, and in backward at the earliest. */
+/* Behind an op, and in backward at the earliest: there behind the counter and the sums of scalars. */
 static int place_behind(const struct building *b, int op)
 {
-    const int next = op == NO_OP ? NO_OP : rewriter_next(&b->r, op);
-    return next == NO_OP || b->p->ops[next].phase >= PHASE_BACKWARD ? next : b->first;
+    if (op == NO_OP || b->p->ops[op].phase < PHASE_BACKWARD)
+        return b->first;
+    return rewriter_next(&b->r, op);
 }
 
 static int insert(struct building *b, int before, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in, const value_id *in)
