@@ -17,7 +17,7 @@
 #ifdef HONE_MPIRUN
 
 enum { MOST_RANKS = 4096, STILL_RUNS = -1, SAID_NOTHING = -2 };
-static const double GRACE_S = 5;        /* for those that are left, when some have ended with an error */
+static const double GRACE_S = 3;        /* for those that are left, when some have ended with an error */
 
 struct launch {
     int ranks;
