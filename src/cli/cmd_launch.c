@@ -180,7 +180,7 @@ static bool resumes(const struct launch *l)
 static int run_all(struct launch *l)
 {
     struct error err;
-    int lost, code = run_once(l, false, &lost, &err);
+    int lost = -1, code = run_once(l, false, &lost, &err);
     for (int64_t i = 1; i <= l->retries && code == CANNOT && !stop_requested; i++) {
         fprintf(stderr, "hone: ");
         if (lost >= 0)
