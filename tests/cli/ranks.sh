@@ -17,7 +17,7 @@ if grep -q 'has no MPI module' err; then
 fi
 [ "$code" = 0 ] || fail "one rank: exit code $code: $(cat err)"
 MPIRUN=$(command -v mpirun) || skip "there is no mpirun"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HONE_RANKS_PATIENCE=2 HONE_RANKS_TEST=$WORK
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HONE_RANKS_TEST=$WORK
 ranks() { code=0; "$MPIRUN" -q --oversubscribe --bind-to none "$@" >out 2>err </dev/null || code=$?; }
 
 # The same bits: padding, dropout, accumulation, evaluation.
@@ -66,6 +66,7 @@ wait $pid || fail "SIGINT on one rank: exit code $?: $(cat err)"
 at=$(sed -n 's/^stopped after \([0-9]*\) steps, .*; continue with --resume$/\1/p' out)
 [ -d "stopped/checkpoints/$(printf 'step-%08d' "$at")" ] || fail "SIGINT on one rank: $(tail -3 out)"
 
+export HONE_RANKS_PATIENCE=3
 # A rank that is killed is named, with what it did, and the run goes on from the newest checkpoint with the bits of one that was not.
 "$HONE" launch -n 2 --retry 1 train tiny.yaml $LONG --steps $((at + 200)) --out killed >out 2>err </dev/null &
 pid=$!
@@ -86,6 +87,8 @@ code=0; wait $pid || code=$?
 [ "$code" = 3 ] || fail "SIGSTOP: exit code $code: $(cat err)"
 grep -q '^hone: rank 0 (.*) was not heard of' err || fail "SIGSTOP: $(cat err)"
 ! rank_process 0 || fail "SIGSTOP: the process is still there"
+
+unset HONE_RANKS_PATIENCE
 
 # What cannot be is refused once, by rank 0, and before anything is written.
 refused_ranks() {
