@@ -203,6 +203,10 @@ void notes_open(struct dist *d)
     d->hearing = d->t->receive(d->t, ANY_RANK, CHANNEL_NOTES, &d->heard, sizeof d->heard);
 }
 
+/* Who does not take a note has gone; its memory may still be read by the transport, and stays. */
+static struct sent_note *left_behind;
+static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
+
 void notes_close(struct dist *d)
 {
     const int64_t until = clock_ns() + LAST_WORDS_NS;
@@ -210,9 +214,13 @@ void notes_close(struct dist *d)
     d->hearing = NULL;
     for (sweep(d, -1); d->sent && clock_ns() < until; sweep(d, -1))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    while (d->sent) {                       /* who does not take it now has gone; the memory stays with the transport */
+    while (d->sent) {
         struct sent_note *s = d->sent;
         d->sent = s->next;
         d->t->drop(d->t, s->request);
+        pthread_mutex_lock(&left_lock);
+        s->next = left_behind;
+        left_behind = s;
+        pthread_mutex_unlock(&left_lock);
     }
 }
