@@ -22,6 +22,9 @@ if(CMAKE_C_COMPILER_ID STREQUAL GNU)
 endif()
 set_property(SOURCE ${TUNED_SOURCES} APPEND PROPERTY COMPILE_OPTIONS ${UNGUARDED})
 
+# Sums over ranks are the same wherever they are made: a product is rounded before it is added.
+set_property(SOURCE src/ops/cpu/ranks.c APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
+
 if(TUNED_SOURCES)
   tuned_variant(baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -8,7 +8,7 @@ build_packages() {
     esac
 }
 
-test_packages() { echo libcmocka-dev python3 chromium clang-tidy; }
+test_packages() { echo libcmocka-dev python3 chromium clang-tidy libopenmpi-dev openmpi-bin; }
 
 install_packages() {
     missing=""

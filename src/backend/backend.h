@@ -31,10 +31,12 @@ struct prepared_op {
     double occupancy;               /* of a GPU, as it was measured: warps that its kernels can have there at once, of those that fit; 0: not known */
 };
 
+struct comm;
 struct backend;
 struct prepared;                    /* a list of ops, ready to run; a backend's own */
 
 struct backend {
+    struct comm *comm;              /* to the other ranks (comm.h), set by who opens it; NULL: there are none */
     const char *name;
     const char *device;             /* which one, for people: "NVIDIA H200"; NULL: the machine's own CPU */
     const char *address;            /* of a GPU on the PCI bus, for those who watch it (core/gpu.h); NULL: not known */

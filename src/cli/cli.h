@@ -21,6 +21,7 @@ struct command {
 extern const struct command commands[];     /* ends with a NULL name */
 
 int cmd_train(int argc, char **argv);
+int cmd_launch(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
@@ -123,5 +124,18 @@ void print_forgetting(FILE *to, const struct forgetting *f, const struct config_
 
 /* Draws y over x as text, with a dashed line at `floor` (NAN: none). */
 void plot_curve(FILE *to, const double *x, const double *y, int n, double floor, const char *floor_label);
+
+/* ---- ranks.c ---- */
+
+#define LAUNCH_RETRIES "HONE_LAUNCH_RETRIES" /* in the environment: the run is started again where it fails */
+#define LAUNCH_FOLDER "HONE_LAUNCH"          /* in the environment: where ranks leave what they end with */
+
+struct config;
+struct dist;
+/* The group of ranks that this process was started in (NULL: alone), with the config that it has. Otherwise the code that it ends with:
+ * what was wrong was told. */
+int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets);
+int ranks_report(struct dist *d, const struct error *err);         /* as report_error, on the rank that tells people */
+void ranks_close(struct dist *d, int code);                        /* code: what this process ends with */
 
 #endif

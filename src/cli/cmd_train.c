@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "core/arena.h"
+#include "dist/dist.h"
 #include "ops/cpu/cpu.h"
 #include "train/train.h"
 
@@ -105,6 +106,9 @@ static void on_log(void *context, const struct train_log *l)
         fprintf(v->to, " | %lld skipped", (long long)l->skipped);
     for (int i = 0; i < l->n_nodes; i++)
         fprintf(v->to, "%s%d", i ? " " : " | nodes ", (int)l->nodes[i]);
+    if (l->ranks > 1)
+        fprintf(v->to, " | %.4g s/it on %d ranks (compute %.4g to %.4g, rank %d slowest; waited %.0f %%)", 1 / l->steps_per_s, l->ranks,
+                l->compute_least_s, l->compute_most_s, l->slowest_rank, l->rank_wait_share * 100);
     fputc('\n', v->to);
     fflush(v->to);
     if (isfinite(l->loss))
@@ -211,23 +215,25 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, "try: hone generate %s\n", shown(out));
 }
 
-static int train(const struct config *c, const struct train_options *options, bool json)
+static int train(const struct config *c, const struct train_options *options, bool json, struct dist *ranks)
 {
+    const bool leads = dist_rank(ranks) == 0;
     struct view v = {.to = json ? stderr : stdout, .config = c};
-    const struct train_observer observer = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning,
-                                            on_stage, on_domains};
+    const struct train_observer told = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning, on_stage, on_domains},
+                                none = {0};
+    const struct train_observer observer = leads ? told : none;
     struct train_result result;
     struct error err;
     install_stop_handler();
     enum status st = train_run(c, options, &observer, &result, &err);
     progress_clear(&v.bar);
-    if (st == OK && json)
+    if (st == OK && json && leads)
         st = print_json(&result, &err);
-    else if (st == OK)
+    else if (st == OK && leads)
         print_end(&v, &result, options->out);
     free(v.x);
     free(v.y);
-    return st == OK ? OK : report_error(&err);
+    return st == OK ? OK : ranks_report(ranks, &err);
 }
 
 /* --steps N, whatever the config says about steps and epochs. */
@@ -289,12 +295,18 @@ int cmd_train(int argc, char **argv)
         return report_error(&err);
     if (window && set_window(&run, window, &err) != OK)
         return report_error(&err);
-    if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
-        return report_error(&err);
-    if (print)
-        return train_print_program(&c, stdout, &err) == OK ? OK : report_error(&err);
+    struct dist *ranks;
+    int code = ranks_open(&ranks, &c, positional.item[0], &sets);
+    if (code != OK)
+        return code;
+    run.save_first = getenv(LAUNCH_RETRIES) != NULL;
     snprintf(folder, sizeof folder, "runs/%s", c.name);
     if (!run.out)
         run.out = folder;
-    return train(&c, &run, json);
+    if (!print)
+        code = train(&c, &run, json, ranks);
+    else if (dist_rank(ranks) == 0 && train_print_program(&c, stdout, &err) != OK)
+        code = report_error(&err);
+    ranks_close(ranks, code);
+    return code;
 }

@@ -13,6 +13,7 @@
 
 const struct command commands[] = {
     {"train", "CONFIG", "train a model from one config file", cmd_train},
+    {"launch", "-n N ...", "the same on several ranks of this machine, which train one model together", cmd_launch},
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
     {"eval", "CHECKPOINT", "the loss of a trained model on its data, or on other data", cmd_eval},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},

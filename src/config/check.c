@@ -238,6 +238,19 @@ static enum status check_precision(struct config_reader *r)
                          config_word("optimize.precision", (int)c->optimize.precision), config_word("device", (int)c->device));
 }
 
+/* Parts of a batch are alike, and pairs of them are added up, then pairs of pairs. */
+static enum status check_shards(struct config_reader *r)
+{
+    const long long shards = r->c->dist.shards, batch = r->c->train.batch_size;
+    const struct config_place at = BLAME(r, "dist.shards", "train.batch_size");
+    if (shards & (shards - 1))
+        return config_refuse(r, at, "dist.shards is %lld, and a batch is divided into a power of two; try 1, 2, 4, 8...", shards);
+    if (shards && batch % shards)
+        return config_refuse(r, at, "dist.shards is %lld, and %lld does not divide train.batch_size %lld; make that %lld or %lld", shards, shards,
+                             batch, batch < shards ? shards : batch / shards * shards, (batch < shards ? 2 : batch / shards + 1) * shards);
+    return OK;
+}
+
 /* Weights of the projections, the feed-forward layer and the embeddings; norms and biases are small beside them. */
 static double count_parameters(const struct config_model *m)
 {
@@ -319,7 +332,7 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_parameters,
+        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_shards, check_parameters,
         check_tensors,
     };
     enum status st = check_required(r);

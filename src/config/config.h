@@ -24,6 +24,7 @@ enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
 enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
 enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
+enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
 /* "every: 200" is 200 steps, "every: 2 epochs" is 2 epochs, 0 is never. */
@@ -100,6 +101,13 @@ struct config_k1 {
     int64_t every;                          /* steps that a selection is kept for */
 };
 
+struct comm;
+struct config_dist {
+    enum transport_choice transport;
+    int64_t bucket_mb, shards;              /* shards 0: as many as ranks */
+    struct comm *comm;                      /* no key: to the other ranks of this run, set by who starts it; NULL: there are none */
+};
+
 struct config {
     char file[CONFIG_PATH_MAX];             /* where it was read, for messages */
     char name[128];                         /* the file's name without .yaml */
@@ -116,6 +124,7 @@ struct config {
         double seconds, gradients, gradients_bf16, loss, validation, memory, min_gain, regression;
     } verify;
     struct { enum kernel_choice kernels; } backend;
+    struct config_dist dist;
     enum device_choice device;
     int64_t threads;                        /* 0: all cores */
 };

@@ -24,6 +24,7 @@ static const struct config_choice switches[] = {{"auto", PASS_AUTO}, {"on", PASS
 static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"tf32", PRECISION_TF32}, {"bf16", PRECISION_BF16},
                                                    {"f16", PRECISION_F16}, {0}};
 static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
+static const struct config_choice transports[] = {{"auto", TRANSPORT_AUTO}, {"none", TRANSPORT_NONE}, {"mpi", TRANSPORT_MPI}, {0}};
 static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
 
 #define ROW(field, kind, init) .name = #field, .type = kind, .offset = offsetof(struct config, field), .initial = init
@@ -116,6 +117,10 @@ static const struct config_key rows[] = {
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
 
+    WORD(dist.transport,         "auto",     transports,   "how ranks talk; auto: MPI where mpirun or srun has started several"),
+    INT(dist.bucket_mb,          "25",       1, 1e5,       "MB of gradients that travel together; the first are 1 MB"),
+    INT(dist.shards,             "0",        0, 1 << 20,   "parts of a batch, a power of two: as many ranks as divide it give equal bits; 0: as many as ranks"),
+
     WORD(device,                 "auto",     devices,      "where to run; auto is the CPU, also where there is a GPU"),
     INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores"),
 };
@@ -180,6 +185,7 @@ const struct config_section config_sections[] = {
                  "`passes`."},
     {"verify", "What `hone verify` asks for before the second config may take the place of the first, whose limits count."},
     {"backend", "Which kernels run it."},
+    {"dist", "Several ranks: processes that train one model together (docs/ranks.md)."},
     {"", "These two stand outside of any section."},
 };
 

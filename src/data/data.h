@@ -65,6 +65,14 @@ struct loader;
  * worker. workers 0 prepares each batch when it is asked for. The dataset must outlive the loader. */
 enum status loader_new(struct loader **out, const struct dataset *d, enum split split, int64_t size, int64_t first,
                        int workers, int prefetch, struct error *err);
+/* The same where batches of `size` are parts of larger ones, as a step over several ranks has them (docs/ranks.md): a step is `accumulate`
+ * batches, each cut into `shards` parts, and the caller has the parts from `first` on, `here` of them; all batches of one part come
+ * before those of the next. `first_batch` counts the caller's own. */
+struct batch_division {
+    int64_t shards, first, here, accumulate;
+};
+enum status loader_new_divided(struct loader **out, const struct dataset *d, enum split split, int64_t size, struct batch_division division,
+                               int64_t first_batch, int workers, int prefetch, struct error *err);
 /* The next batch in order; valid until the next call. NULL on failure, with err filled. */
 const struct batch *loader_next(struct loader *l, struct error *err);
 int64_t loader_wait_ns(const struct loader *l);         /* time spent in loader_next so far */

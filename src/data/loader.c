@@ -25,6 +25,7 @@ struct slot {
 struct loader {
     const struct dataset *data;
     enum split split;
+    struct batch_division division;
     struct slot *slots;
     int64_t n_slots, prefetch;
     int32_t *memory;            /* of all batches: (n_slots, 3, size, seq) */
@@ -43,8 +44,16 @@ struct loader {
 
 /* ---- filling ---- */
 
-static void slot_fill(const struct loader *l, struct slot *s, int64_t index, int worker)
+/* The number of a batch among all of its size, from its number among the loader's own. */
+static int64_t global_index(const struct batch_division *v, int64_t index)
 {
+    const int64_t mine = v->here * v->accumulate, step = index / mine, i = index % mine;
+    return (step * v->accumulate + i % v->accumulate) * v->shards + v->first + i / v->accumulate;
+}
+
+static void slot_fill(const struct loader *l, struct slot *s, int64_t number, int worker)
+{
+    const int64_t index = global_index(&l->division, number);
     struct batch *b = &s->batch;
     enum status st = OK;
     b->index = index;
@@ -132,9 +141,16 @@ static enum status workers_start(struct loader *l, int workers, struct error *er
 enum status loader_new(struct loader **out, const struct dataset *d, enum split split, int64_t size, int64_t first,
                        int workers, int prefetch, struct error *err)
 {
+    return loader_new_divided(out, d, split, size, (struct batch_division){1, 0, 1, 1}, first, workers, prefetch, err);
+}
+
+enum status loader_new_divided(struct loader **out, const struct dataset *d, enum split split, int64_t size, struct batch_division division,
+                               int64_t first, int workers, int prefetch, struct error *err)
+{
     struct loader *l = xcalloc(1, sizeof *l);
     l->data = d;
     l->split = split;
+    l->division = division;
     l->prefetch = prefetch > 0 ? prefetch : 1;
     l->n_slots = workers * l->prefetch + 1;
     l->next_fill = l->next_read = l->released = first;

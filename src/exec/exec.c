@@ -17,6 +17,9 @@ struct exec {
     void **memory;                  /* per value */
     struct bound_op *ops;           /* in order of phases */
     struct prepared *prepared;      /* the same, ready to run */
+    struct bound_op *early_ops;     /* those of data, forward and backward without what runs in the last micro-batch alone */
+    struct prepared *early;         /* NULL: there is nothing like that */
+    int n_early, *early_place;      /* their places in `ops` */
     int phase_start[PHASES + 1];    /* ops of phase i: [phase_start[i], phase_start[i + 1]) */
     void *persistent, *workspace, *scratch;
     bool borrows_workspace;         /* of the executor that values are shared with */
@@ -128,6 +131,22 @@ static enum status prepare(struct exec *e, struct error *err)
     return st == OK ? setup_check("kernels", err) : st;
 }
 
+/* What runs in the last micro-batch alone is not in the list of the others. */
+static enum status prepare_early(struct exec *e, struct error *err)
+{
+    const int from = e->phase_start[PHASE_DATA], to = e->phase_start[PHASE_BACKWARD + 1];
+    e->early_ops = xcalloc((size_t)(to - from) + 1, sizeof *e->early_ops);
+    e->early_place = xcalloc((size_t)(to - from) + 1, sizeof *e->early_place);
+    for (int i = from; i < to; i++)
+        if (!e->ops[i].op->last) {
+            e->early_place[e->n_early] = i;
+            e->early_ops[e->n_early++] = e->ops[i];
+        }
+    if (e->n_early == to - from || e->program->micro_batches <= 1)
+        return OK;
+    return e->backend->prepare(e->backend, &e->early, e->early_ops, e->n_early, e->scratch, e->sizes.scratch, err);
+}
+
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err)
 {
     struct exec *e = xcalloc(1, sizeof *e);
@@ -150,6 +169,8 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
         st = bind_ops(e, err);
     if (st == OK)
         st = prepare(e, err);
+    if (st == OK)
+        st = prepare_early(e, err);
     setup_done();
     if (st == OK) {
         exec_run(e, PHASE_SETUP, PHASE_SETUP);
@@ -169,6 +190,7 @@ void exec_free(struct exec *e)
     if (!e)
         return;
     e->backend->release(e->backend, e->prepared);
+    e->backend->release(e->backend, e->early);
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
     if (!e->borrows_workspace)
         e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
@@ -176,6 +198,8 @@ void exec_free(struct exec *e)
     program_free(e->program);
     free(e->memory);
     free(e->ops);
+    free(e->early_ops);
+    free(e->early_place);
     free(e->place_of);
     free(e->times);
     free(e);
@@ -264,6 +288,41 @@ void exec_run(struct exec *e, enum phase first, enum phase last)
                                            e->times ? e->times + from * e->backend->lanes : NULL, &e->failed);
     if (st == OK && e->times)
         count_times(e, from, to);
+}
+
+/* Times of what did not run are those of nothing: an op that takes no time. */
+static void scatter_times(struct exec *e, const struct lane_time *times)
+{
+    const int lanes = e->backend->lanes, from = e->phase_start[PHASE_DATA], to = e->phase_start[PHASE_BACKWARD + 1];
+    for (int i = from, k = 0; i < to; i++) {
+        struct lane_time *t = e->times + i * lanes;
+        const bool ran = k < e->n_early && e->early_place[k] == i;
+        const struct lane_time *before = i > from ? t - lanes : times;
+        for (int lane = 0; lane < lanes; lane++)
+            t[lane] = ran ? times[k * lanes + lane] : (struct lane_time){before[lane].end_ns, before[lane].end_ns};
+        k += ran;
+    }
+}
+
+void exec_run_early(struct exec *e)
+{
+    if (!e->early || e->stale) {
+        if (!e->early) {
+            exec_run(e, PHASE_DATA, PHASE_BACKWARD);
+            return;
+        }
+        e->stale = false;
+        exec_run(e, PHASE_SETUP, PHASE_SETUP);
+    }
+    if (!works(e))
+        return;
+    struct lane_time *times = e->times ? xcalloc((size_t)(e->n_early * e->backend->lanes), sizeof *times) : NULL;
+    e->touched = true;
+    if (e->backend->run(e->backend, e->early, 0, e->n_early, times, &e->failed) == OK && times) {
+        scatter_times(e, times);
+        count_times(e, e->phase_start[PHASE_DATA], e->phase_start[PHASE_BACKWARD + 1]);
+    }
+    free(times);
 }
 
 void exec_finish(struct exec *e)

@@ -8,6 +8,12 @@
 #include "core/error.h"
 #include "program/program.h"
 
+/* How a step is divided. Shards are as many as ranks, or that times a power of two; one: it is not divided. */
+struct ranks_settings {
+    int ranks, shards, accumulate;  /* accumulate: micro-batches of every shard */
+    double bucket_bytes;            /* gradients that travel together, about */
+};
+
 struct optimizer_settings {
     float lr, min_lr, weight_decay, beta1, beta2, eps;
     int schedule;                   /* as op_attrs.schedule */
@@ -22,6 +28,7 @@ struct optimizer_settings {
         int every;                  /* steps that a selection is kept for */
         uint64_t seed;
     } select;
+    struct ranks_settings ranks;
 };
 
 /* Appends the backward of p->loss and gives every parameter its gradient. */
@@ -30,6 +37,12 @@ enum status pass_autodiff(struct program *p, struct error *err);
 /* Adds gradients up over `micro_batches` runs of forward and backward, weighted by their count of targets, so that the
  * result is the mean over all targets. Nothing is done for 1. */
 enum status pass_accumulate(struct program *p, int micro_batches, struct error *err);
+
+/* Divides a step over shards and ranks instead: sums over micro-batches, and between ranks. Two values of it are the host's: the input
+ * RANKS_STOP, which is not 0 where this rank wants to stop, and HOST_STOP, the sum of them after the step. Nothing is done for 1 shard. */
+#define RANKS_STOP "ranks.stop"
+#define HOST_STOP "ranks.host.stop"
+enum status pass_data_parallel(struct program *p, const struct ranks_settings *s, struct error *err);
 
 /* Appends the global gradient norm and the factor that limits it; the factor is NaN when loss or norm is not finite. */
 enum status pass_clip(struct program *p, float max_norm, value_id *factor, struct error *err);

@@ -31,7 +31,7 @@ double op_runs_per_step(const struct program *p, const struct op *op)
 {
     if (op->phase == PHASE_SETUP)
         return 0;
-    return op->phase <= PHASE_BACKWARD ? p->micro_batches : 1;
+    return op->phase <= PHASE_BACKWARD && !op->last ? p->micro_batches : 1;
 }
 
 double program_runs_per_step(const struct program *p)

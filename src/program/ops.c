@@ -422,6 +422,44 @@ static enum status keep(const struct program *p, const struct op *op, struct sha
     return OK;
 }
 
+static enum status sum_shards(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op);
+    (void)out;
+    if (n < 1 || op->n_in < n + 2 || op->n_in > n + 3 || input(p, op, n)->dtype != I32 || in_count(p, op, n) != 1 || op->attrs.total < 1 ||
+        (op->n_in > n + 2 && in_count(p, op, n + 2) != 1))
+        return misfit(p, op, "wants sums, the number of the micro-batch, x, and its weight or none", err);
+    for (int i = 0; i < n; i++)
+        if (!shape_equal(in_shape(p, op, i), in_shape(p, op, n + 1)))
+            return misfit(p, op, "sums must have the shape of what is summed", err);
+    return OK;
+}
+
+static enum status reduce_start(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op);
+    int64_t sum = 0;
+    if (n < 1 || op->n_in < n || op->n_in > n + 1 || (op->n_in > n && in_count(p, op, n) != 1))
+        return misfit(p, op, "wants gradients, and their weight or none", err);
+    for (int i = 0; i < n; i++)
+        sum += in_count(p, op, i);
+    out[0] = shape_of(1, sum);
+    return OK;
+}
+
+static enum status reduce_wait(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const int n = parts(op), first = op->n_in - n;
+    int64_t sum = 0;
+    if (n < 1 || first < 1 || first > 2 || (first > 1 && in_count(p, op, 1) != 1))
+        return misfit(p, op, "wants a bucket, the total or none, and as many values as parts", err);
+    for (int i = 0; i < n; i++) {
+        out[i] = in_shape(p, op, first + i);
+        sum += shape_count(out[i]);
+    }
+    return sum == in_count(p, op, 0) ? OK : misfit(p, op, "the values must fill the bucket", err);
+}
+
 int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_out;
@@ -431,6 +469,8 @@ int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
 int op_updated(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_updated;
+    if (n == OP_PARTS && kind == OP_SUM_SHARDS)
+        return attrs->parts;
     return n != OP_PARTS ? n : 3 * (kind == OP_ADAMW ? 1 : attrs->parts) + attrs->copies;
 }
 
@@ -510,6 +550,11 @@ static double updated_share(const struct program *p, const struct op *op, int i)
     return (double)op->attrs.k / (double)in_count(p, op, op_update_scalars(op) + 3);
 }
 
+static double shard_flops(const struct program *p, const struct op *op)     /* one product and one sum, most of the time */
+{
+    return 2 * per_element(p, op);
+}
+
 static double adamw_flops(const struct program *p, const struct op *op)
 {
     double sum = 0;
@@ -566,6 +611,16 @@ static double adamw_bytes(const struct program *p, const struct op *op)
 static double keep_bytes(const struct program *p, const struct op *op)      /* one row */
 {
     return 2 * (double)shape_last(in_shape(p, op, 0)) * 4 + value_traffic(p, op->in[1]);
+}
+
+static double shard_bytes(const struct program *p, const struct op *op)     /* x and the first sum, most of the time */
+{
+    return value_traffic(p, op->in[parts(op) + 1]) + 2 * value_traffic(p, op->out[0]);
+}
+
+static double reduce_wait_bytes(const struct program *p, const struct op *op)   /* the last inputs give their shapes alone */
+{
+    return 2 * value_traffic(p, op->in[0]);
 }
 
 enum { FIRST = 1, SECOND = 2 };             /* bits of `reuse` */
@@ -628,6 +683,9 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_HELD]             = {"held",             2, 2, 1, held,        none,             NULL,              0, 0},
     [OP_GROUP_SCORES]     = {"group_scores",     2, INT_MAX, 1, group_scores, none,      NULL,              0, 0},
     [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, none,             NULL,              0, 2},
+    [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, sum_shards, shard_flops, shard_bytes, 0, OP_PARTS},
+    [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, reduce_start, per_output, NULL,             0, 0},
+    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, per_element, reduce_wait_bytes, 0, 0},
 };
 
 double op_gradient_share(const struct program *p, const struct op *op)

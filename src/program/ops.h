@@ -84,6 +84,12 @@ enum op_kind {
                            1 for the attrs.k groups with the highest scores, the lower index where two are equal, else 0; n + 1 and
                            last = step where it is 1. attrs.random: by numbers drawn from attrs.seed, stream and the step instead of scores.
                            attrs.every: a selection is kept for so many steps. Factor NaN: the mask is 0, nothing is counted */
+    /* ranks: what the pass data-parallel adds */
+    OP_SUM_SHARDS,      /* n sums in place, batch i32, x[, weight]: micro-batch `batch`, from 1, of a step. attrs.total of them are a shard; the
+                           first sum is that of x * weight over the shard, and once the last shard is done over all, in pairs, then pairs of
+                           pairs; the other n - 1 hold what waits for the other of its pair */
+    OP_REDUCE_START,    /* n gradients[, weight] -> bucket (N): all of them times weight; its sum over all ranks begins. attrs.parts is n */
+    OP_REDUCE_WAIT,     /* bucket[, total], n values alone for their shapes -> n gradients: that sum, over total. attrs.parts is n */
     OP_KINDS
 };
 

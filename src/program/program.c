@@ -78,7 +78,7 @@ static enum value_kind output_kind(const struct program *p, const struct op *op)
         return VALUE_HOST;
     if (op->n_in == 0)
         return VALUE_CONSTANT;
-    return p->phase == PHASE_BACKWARD ? VALUE_GRADIENT : VALUE_ACTIVATION;
+    return p->phase == PHASE_BACKWARD || p->phase == PHASE_COMMUNICATE ? VALUE_GRADIENT : VALUE_ACTIVATION;
 }
 
 static bool inputs_exist(struct program *p, const struct op *op)
@@ -127,7 +127,7 @@ int program_add_op(struct program *p, enum op_kind kind, struct op_attrs attrs, 
     const int updated = op_updated(kind, &attrs);
     op.in = arena_copy(&p->arena, in, (size_t)n_in * sizeof *in);
     op.out = arena_alloc(&p->arena, (size_t)op.n_out * sizeof *op.out);
-    struct shape shapes[OP_MAX_OUT] = {{0}};
+    struct shape *shapes = arena_alloc(&p->arena, (size_t)(op.n_out > OP_MAX_OUT ? op.n_out : OP_MAX_OUT) * sizeof *shapes);
     if (!inputs_exist(p, &op) || info->shapes(p, &op, shapes, &p->error))
         return -1;
     for (int i = 0; i < op.n_out; i++)

@@ -74,6 +74,7 @@ struct op {
     int n_in, n_out;
     value_id *in, *out;
     struct op_attrs attrs;
+    bool last;                      /* runs in the last micro-batch of a step alone */
     bool timed;                     /* the kernel's variant is chosen by timing: pass autotune */
     const struct op_leave *leave;   /* NULL: it always runs */
     struct op_profile profile;

@@ -70,6 +70,9 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_HELD] = {"i", "f"},
     [OP_GROUP_SCORES] = {"f", "f"},
     [OP_TOP_K] = {"iiif", "iif"},
+    [OP_SUM_SHARDS] = {"*fif", "*f"},
+    [OP_REDUCE_START] = {"f", "f"},
+    [OP_REDUCE_WAIT] = {"f", "f"},
 };
 
 static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }

@@ -84,10 +84,9 @@ static enum status check_leave(const struct program *p, int at, const bool *writ
     return OK;
 }
 
-static enum status check_outputs(const struct program *p, int at, bool *written, struct error *err)
+static enum status check_outputs(const struct program *p, int at, bool *written, struct shape *shapes, struct error *err)
 {
     const struct op *op = &p->ops[at];
-    struct shape shapes[OP_MAX_OUT] = {{0}};
     struct error why;
     if (op_info(op->kind)->shapes(p, op, shapes, &why))
         return error_set(err, BAD_INPUT, "op %d (layer %d, made by %s): %s", at, op->layer, op->made_by, why.text);
@@ -151,11 +150,21 @@ static enum status check_names(const struct program *p, struct error *err)
     return st;
 }
 
+/* Room for the shapes of any op. */
+static size_t most_outputs(const struct program *p)
+{
+    int most = OP_MAX_OUT;
+    for (int i = 0; i < p->n_ops; i++)
+        most = p->ops[i].n_out > most ? p->ops[i].n_out : most;
+    return (size_t)most;
+}
+
 enum status program_validate(const struct program *p, struct error *err)
 {
     if (p->error.status)
         return error_set(err, p->error.status, "program %s: %s", p->name, p->error.text);
     bool *written = xcalloc((size_t)p->n_values, sizeof *written);
+    struct shape *shapes = xcalloc(most_outputs(p), sizeof *shapes);
     enum status st = check_values(p, written, err);
     for (int i = 0; i < p->n_ops && st == OK; i++) {
         st = check_phase(p, i, err);
@@ -164,10 +173,11 @@ enum status program_validate(const struct program *p, struct error *err)
         if (st == OK)
             st = check_leave(p, i, written, err);
         if (st == OK)
-            st = check_outputs(p, i, written, err);
+            st = check_outputs(p, i, written, shapes, err);
     }
     if (st == OK)
         st = check_names(p, err);
+    free(shapes);
     free(written);
     return st;
 }

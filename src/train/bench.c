@@ -96,7 +96,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     if (st == OK)
         st = model_run_open(&r, &known, d, err);
     if (st == OK)
-        st = loader_new(&l, d, SPLIT_TRAIN, known.train.batch_size, 0, 0, 1, err);
+        st = model_run_loader(&l, &r, 0, 0, 1, err);
     if (st == OK) {
         gpu_watch_begin(&gpu, r.backend->address);
         st = time_steps(&r, l, seconds, times, &n, &steps, &gpu, err);

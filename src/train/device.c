@@ -17,7 +17,7 @@ static enum status refuse_cuda(struct error *err)
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err)
 {
     if (c->device != DEVICE_CUDA)
-        return cpu_backend_new(out, (int)c->threads, c->backend.kernels == KERNELS_REFERENCE, err);
+        return cpu_backend_new(out, division_threads(c), c->backend.kernels == KERNELS_REFERENCE, err);
     return cuda_backend_new(out, wants_graphs(c), err) == OK ? OK : refuse_cuda(err);
 }
 

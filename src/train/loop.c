@@ -41,9 +41,19 @@ struct loop {
     int64_t skipped, skipped_in_a_row, wait_ns;
     int runaway;                        /* steps in a row whose loss was far above guessing; RUNAWAY_STEPS: it was said */
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
+    struct dist *dist;                  /* the ranks of this run; NULL: one */
+    bool alike;                         /* what ends the run ends it on every rank */
+    double rank_wait_s;                 /* waited for other ranks until the last log */
 };
 
-static bool stopped(const struct loop *l) { return l->options->stop && *l->options->stop; }
+/* Ranks stop after the same step. */
+static bool stopped(const struct loop *l)
+{
+    return dist_size(l->dist) > 1 ? l->run.stopping : l->options->stop && *l->options->stop;
+}
+
+/* Rank 0 tells, writes and saves; with one rank, that one. */
+static bool leads(const struct loop *l) { return dist_rank(l->dist) == 0; }
 
 /* ---- telling ---- */
 
@@ -83,6 +93,24 @@ static bool ends_stage(const struct loop *l) { return l->run.stage_steps && l->s
 /* What is logged is of one stage. */
 static bool is_log_step(const struct loop *l) { return l->step % l->run.config.log.every == 0 || ends_stage(l); }
 
+/* What the ranks needed, each by itself, since the last log. */
+static enum status add_ranks(struct loop *l, struct train_log *log, int64_t steps, double seconds)
+{
+    const double waited = (double)dist_wait_ns(l->dist) * 1e-9 - l->rank_wait_s;
+    struct ranks_times t;
+    struct error unsaid;
+    log->ranks = dist_size(l->dist);
+    if (log->ranks == 1)
+        return OK;
+    l->rank_wait_s += waited;
+    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, &t, &unsaid);
+    log->rank_wait_share = waited / seconds;
+    log->compute_least_s = t.compute_least_s;
+    log->compute_most_s = t.compute_most_s;
+    log->slowest_rank = t.slowest;
+    return st;
+}
+
 /* A log between two regular ones, because the run ends here, does not begin a new window: a resume goes on in it. */
 static void log_step(struct loop *l)
 {
@@ -102,8 +130,12 @@ static void log_step(struct loop *l)
         .n_nodes = l->nodes.n_newest};
     log.has_gpu = gpu_watch_look(&l->gpu, &log.gpu);
     l->last_loss = log.loss;
+    if (add_ranks(l, &log, w->steps, w->seconds) != OK)
+        return;                             /* whoever is lost is named at the next step */
     if (is_log_step(l))
         l->since_log = (struct window){0};
+    if (!leads(l))
+        return;
     metrics_log(l->metrics, &log);
     node_log_write(l->node_log, &l->run, &l->nodes, &log, metrics_board(l->metrics));
     if (is_log_step(l))
@@ -141,6 +173,8 @@ static enum status evaluate(struct loop *l, struct error *err)
         return st;
     l->val_loss = l->losses[stage];
     l->evaluated = l->step;
+    if (!leads(l))
+        return OK;
     metrics_eval(l->metrics, l->step, l->run.dataset, stage, l->losses);
     if (l->run.stage_steps && l->watch->on_domains)
         l->watch->on_domains(l->watch->context, l->step, l->losses);
@@ -153,6 +187,8 @@ static enum status evaluate(struct loop *l, struct error *err)
 static void write_forgetting(struct loop *l)
 {
     struct error why;
+    if (!leads(l))
+        return;
     l->unwritten = forgetting_write(&l->forgetting, &l->run.config, l->options->out, &why) != OK;
     if (l->unwritten)
         warn(l, why.text);
@@ -183,6 +219,9 @@ static void tell_stage(const struct loop *l)
 static enum status save(struct loop *l, struct error *err)
 {
     if (l->saved == l->step)
+        return OK;
+    l->saved = leads(l) ? l->saved : l->step;
+    if (!leads(l))
         return OK;
     const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting, &l->nodes};
     const enum status st = state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err);
@@ -227,6 +266,7 @@ static enum status check_finite(struct loop *l, int64_t step, struct step_metric
     const bool scaled = exec_program(l->run.train)->loss_scale != NO_VALUE && isfinite(m.loss);     /* too large for f16: halved by now */
     if ((l->run.config.train.on_nan == ON_NAN_SKIP || scaled) && ++l->skipped_in_a_row < MOST_SKIPS_IN_A_ROW)
         return OK;
+    l->alike = true;                        /* every rank has these numbers */
     return refuse_step(l, step, m, err);
 }
 
@@ -299,6 +339,7 @@ static enum status one_step(struct loop *l, struct error *err)
     const double start = clock_s();
     bool whole;
     recording_before(&l->recording, &l->run, l->step + 1);
+    dist_at_step(l->dist, l->step + 1);
     enum status st = model_run_step(&l->run, l->loader, l->options->stop, &whole, err);
     if (st != OK || !whole)
         return st;
@@ -347,28 +388,43 @@ static enum status run_steps(struct loop *l, struct error *err)
 
 /* ---- a whole run ---- */
 
+/* What rank 0 has read of a checkpoint, or begun with, is what all have. */
+static enum status share_start(struct loop *l, enum status st, struct carried *carried, struct error *err)
+{
+    struct node_sums *own = carried->nodes;
+    st = dist_agree(l->dist, st, err);
+    if (st == OK)
+        st = dist_broadcast(l->dist, &l->first_step, sizeof l->first_step, err);
+    if (st == OK)
+        st = dist_broadcast(l->dist, carried, sizeof *carried, err);
+    carried->nodes = own;                       /* only rank 0 logs them */
+    return st == OK ? ranks_share_state(&l->run, err) : st;
+}
+
 /* The folder last, and in it the files of a new run last: what fails before leaves nothing behind. */
-static enum status open_folder(struct loop *l, struct error *err)
+static enum status open_folder(struct loop *l, enum status st, struct error *err)
 {
     const struct config *c = &l->run.config;
     const char *out = l->options->out;
     struct carried carried = {.nodes = &l->nodes};
-    enum status st = folder_lock(&l->lock, out, l->options->resume, err);
-    if (st == OK && l->options->resume)
+    if (st == OK && leads(l))
+        st = folder_lock(&l->lock, out, l->options->resume, err);
+    if (st == OK && l->options->resume && leads(l))
         st = state_resume(&l->run, out, &l->first_step, &carried, l->checkpoint, err);
+    st = share_start(l, st, &carried, err);
     if (st == OK)
-        st = loader_new(&l->loader, l->run.dataset, SPLIT_TRAIN, c->train.batch_size, l->first_step * c->train.accumulate,
-                        (int)c->data.workers, (int)c->data.prefetch, err);
-    if (st == OK)
+        st = model_run_loader(&l->loader, &l->run, l->first_step, (int)c->data.workers, (int)c->data.prefetch, err);
+    if (st == OK && leads(l))
         checkpoint_sweep(out);              /* a run that is done saves no more */
-    if (st == OK)
+    if (st == OK && leads(l))
         st = folder_write_config(out, c, err);
     const int64_t resumed = l->options->resume ? l->first_step : -1;
     const bool early = carried.since_log.steps && l->first_step < l->run.total_steps;
-    if (st == OK)
+    if (st == OK && leads(l))
         st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
-    if (st == OK)
+    if (st == OK && leads(l))
         st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
+    st = dist_agree(l->dist, st, err);
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
@@ -383,21 +439,43 @@ static enum status open_folder(struct loop *l, struct error *err)
     return st;
 }
 
+/* Rank 0 goes first: where kernels are chosen by timing, the others find its choices. */
+static enum status open_in_turn(struct loop *l, const struct config *c, struct dataset *dataset, struct error *err)
+{
+    enum status st = OK;
+    l->run.dataset = dataset;
+    for (int turn = 0; turn < 2 && turn < dist_size(l->dist) && st == OK; turn++) {
+        if ((turn == 0) == leads(l))
+            st = model_run_open(&l->run, c, dataset, err);
+        st = dist_agree(l->dist, st, err);
+    }
+    return st;
+}
+
 static enum status open_loop(struct loop *l, const struct config *c, struct error *err)
 {
     struct dataset *dataset;
-    enum status st = folder_check(l->options->out, l->options->resume, err);
-    if (st == OK && l->options->record_first)
+    enum status st = ranks_compare_configs(c, err);
+    if (st == OK)
+        st = division_check(c, err);
+    if (st == OK && leads(l))
+        st = folder_check(l->options->out, l->options->resume, err);
+    if (st == OK && l->options->record_first && leads(l))
         st = folder_check_trace(l->options->out, err);
+    st = dist_agree(l->dist, st, err);
     if (st == OK)
-        st = dataset_open(&dataset, c, err);
+        st = dist_agree(l->dist, dataset_open(&dataset, c, err), err);
     if (st == OK)
-        st = model_run_open(&l->run, c, dataset, err);
-    if (st == OK && !l->options->resume)
+        st = ranks_compare(c, dataset, err);
+    if (st == OK)
+        st = open_in_turn(l, c, dataset, err);
+    if (st != OK)
+        return st;
+    if (!l->options->resume && leads(l))
         st = model_run_load_init(&l->run, err);
     if (st == OK)
         node_sums_init(&l->nodes, &l->run);
-    return st == OK ? open_folder(l, err) : st;
+    return open_folder(l, st, err);
 }
 
 static void close_loop(struct loop *l)
@@ -412,6 +490,8 @@ static void close_loop(struct loop *l)
 /* Runs, then saves what there is: also after Ctrl-C, and after an error in mid-run. */
 static enum status run_and_save(struct loop *l, struct error *err)
 {
+    if (l->options->save_first && l->step == 0)
+        save_or_warn(l);
     enum status st = run_steps(l, err);
     if (st == OK)
         st = report(l, err);
@@ -423,7 +503,9 @@ static enum status run_and_save(struct loop *l, struct error *err)
         st = forgetting_write(&l->forgetting, &l->run.config, l->options->out, err);
     if (st == OK)
         return save(l, err);
-    if (l->step > l->first_step)
+    if (dist_status(l->dist, NULL) == OK && !l->alike && dist_size(l->dist) > 1)
+        dist_give_up(l->dist, err);
+    if (l->step > l->first_step && dist_status(l->dist, NULL) == OK)
         save_or_warn(l);
     return st;
 }
@@ -443,8 +525,10 @@ static void fill_result(const struct loop *l, struct train_result *r)
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
-    struct loop l = {.options = options, .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
+    struct loop l = {.options = options, .dist = ranks_of(c), .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
                      .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
+    if (!leads(&l))
+        l.recording = (struct recording){0};
     enum status st = open_loop(&l, c, err);
     if (st == OK) {
         gpu_watch_begin(&l.gpu, l.run.backend->address);

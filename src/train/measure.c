@@ -179,7 +179,7 @@ static enum status measure(struct measured *out, const struct config *c, struct 
     if (st == OK)
         st = model_run_open(m.run, c, d, err);
     if (st == OK)
-        st = loader_new(&l, d, SPLIT_TRAIN, c->train.batch_size, 0, (int)c->data.workers, (int)c->data.prefetch, err);
+        st = model_run_loader(&l, m.run, 0, (int)c->data.workers, (int)c->data.prefetch, err);
     if (st == OK) {
         s.m = &m;
         s.loader = l;

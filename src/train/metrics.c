@@ -74,6 +74,10 @@ void metrics_log(struct metrics *m, const struct train_log *l)
         json_object_set_new(line, "domain", json_text(l->domain));
     if (line && l->has_gpu)
         json_object_update_new(line, gpu_object(&l->gpu));
+    if (line && l->ranks > 1)
+        json_object_update_new(line, json_pack("{s:i, s:o, s:o, s:o, s:i}", "ranks", l->ranks, "rank_wait_share", json_number(l->rank_wait_share),
+                                               "compute_least_s", json_number(l->compute_least_s), "compute_most_s",
+                                               json_number(l->compute_most_s), "slowest_rank", l->slowest_rank));
     lines_write(&m->lines, line);
     if (!m->board)
         return;

@@ -45,12 +45,14 @@ static struct selection selection_of(const struct config *c)
 static struct optimizer_settings settings_of(const struct config *c, int64_t total_steps)
 {
     const struct config_train *t = &c->train;
+    const struct division v = division_of(c);
     return (struct optimizer_settings){
         .lr = (float)t->lr, .min_lr = (float)t->min_lr, .weight_decay = (float)t->weight_decay,
         .beta1 = (float)t->beta1, .beta2 = (float)t->beta2, .eps = (float)t->eps, .schedule = (int)t->schedule,
         .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
         .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate,
-        .select = selection_of(c)};
+        .select = selection_of(c),
+        .ranks = {v.ranks, (int)v.shards, (int)t->accumulate, (double)c->dist.bucket_mb * 1e6}};
 }
 
 /* Kernels need scratch memory and the host buffers, too: not all that is free is for the program. */
@@ -92,7 +94,7 @@ static void let_memory_linger(struct program *p, const struct config *c)
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err)
 {
-    const struct model_options options = {.batch = c->train.batch_size, .loss = true, .dropout = true,
+    const struct model_options options = {.batch = division_of(c).batch, .loss = true, .dropout = true,
                                           .seed = (uint64_t)c->train.seed};
     const struct optimizer_settings settings = settings_of(c, total_steps);
     struct program *p = NULL;

@@ -98,7 +98,11 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
         r->config.model.vocab = dataset_vocab(dataset);
     enum status st = count_steps(r, err);
     if (st == OK)
+        st = division_check(c, err);
+    if (st == OK)
         st = train_open_backend(&r->backend, c, err);
+    if (st == OK)
+        r->backend->comm = c->dist.comm;
     if (st == OK)
         st = open_train(r, change, context, err);
     if (st == OK)
@@ -125,6 +129,7 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
 
 void model_run_close(struct model_run *r)
 {
+    dist_forget_op(ranks_of(&r->config));
     exec_free(r->eval);
     exec_free(r->train);
     if (r->backend)
@@ -162,34 +167,93 @@ static void undo_batches(struct exec *e, int32_t batches)
     }
 }
 
+enum status model_run_loader(struct loader **out, const struct model_run *r, int64_t first, int workers, int prefetch, struct error *err)
+{
+    const struct division v = division_of(&r->config);
+    return loader_new_divided(out, r->dataset, SPLIT_TRAIN, v.batch, division_batches(&r->config), first * v.micro_batches, workers, prefetch,
+                              err);
+}
+
+/* Dropout counts micro-batches. Where these are parts of batches, every part has a number of its own, whichever rank it is on; between two
+ * steps the tick is the number of whole batches, as if nothing was divided. */
+static void set_tick(struct model_run *r, const struct division *v, int64_t step, int64_t micro)
+{
+    const value_id tick = program_find(exec_program(r->train), "tick");
+    const int64_t a = r->config.train.accumulate;
+    if (v->shards == 1 || tick == NO_VALUE)
+        return;
+    const int64_t part = (step * a + micro % a) * v->shards + v->first + micro / a;
+    const uint32_t value = (uint32_t)(micro < 0 ? step * a : part);
+    exec_write(r->train, tick, &value);
+}
+
+static int64_t step_of(struct model_run *r)
+{
+    uint32_t step;
+    exec_read(r->train, exec_program(r->train)->step, &step);
+    return step;
+}
+
+/* Whether this rank wants to stop goes with the sums of the step, so that all ranks know it after the same one. */
+static void tell_stop(struct model_run *r, const volatile sig_atomic_t *stop)
+{
+    const value_id v = program_find(exec_program(r->train), RANKS_STOP);
+    const float wanted = stop && *stop;
+    if (v != NO_VALUE)
+        exec_write(r->train, v, &wanted);
+}
+
+static void hear_stop(struct model_run *r)
+{
+    const value_id v = program_find(exec_program(r->train), HOST_STOP);
+    r->stopping |= v != NO_VALUE && exec_scalar(r->train, v) > 0;
+}
+
+static void run_micro_batch(struct model_run *r, bool last)
+{
+    if (last)
+        exec_run(r->train, PHASE_DATA, PHASE_OPTIMIZE);
+    else
+        exec_run_early(r->train);
+    recorder_ran(r->recorder, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
+}
+
 enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
                            struct error *err)
 {
-    const int64_t n = r->config.train.accumulate;
+    const struct division v = division_of(&r->config);
+    const int64_t n = v.micro_batches, step = v.shards > 1 ? step_of(r) : 0;
     *whole = false;
     recorder_begin_step(r->recorder);
     for (int64_t i = 0; i < n; i++) {
-        const bool stopped = i > 0 && stop && *stop;
+        const bool stopped = i > 0 && stop && *stop && v.ranks == 1;
         const struct batch *b = stopped ? NULL : loader_next(loader, err);
         if (!b) {
             undo_batches(r->train, (int32_t)i);
+            set_tick(r, &v, step, -1);
             return stopped ? OK : err->status;
         }
-        const enum phase last = i + 1 == n ? PHASE_OPTIMIZE : PHASE_BACKWARD;
         recorder_loaded(r->recorder, b);
         batch_upload(r->train, b);
+        set_tick(r, &v, step, i);
+        if (i + 1 == n)
+            tell_stop(r, stop);
         recorder_uploaded(r->recorder);
-        exec_run(r->train, PHASE_DATA, last);
-        recorder_ran(r->recorder, PHASE_DATA, last);
+        run_micro_batch(r, i + 1 == n);
     }
     recorder_end_step(r->recorder);
+    set_tick(r, &v, step + 1, -1);
     *whole = true;
+    hear_stop(r);
+    if (v.ranks > 1 && r->config.dist.comm->status(r->config.dist.comm, err) != OK)
+        return err->status;
     return exec_status(r->train, err);
 }
 
 enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err)
 {
-    for (int64_t i = 0; i < r->config.train.accumulate; i++) {
+    const struct division v = division_of(&r->config);
+    for (int64_t i = 0; i < v.micro_batches; i++) {
         const struct batch *b = loader_next(loader, err);
         if (!b)
             return err->status;

@@ -57,6 +57,10 @@ struct train_log {
     int n_nodes;
     bool has_gpu;                       /* what the GPU tells of itself at this moment */
     struct gpu_state gpu;
+    int ranks;                          /* below: where there are several */
+    double rank_wait_share;             /* of the time since the last log: what rank 0 waited for others */
+    double compute_least_s, compute_most_s;     /* seconds per step that ranks needed without waiting for others */
+    int slowest_rank;
 };
 
 struct train_epoch {
@@ -84,6 +88,7 @@ struct train_options {
     bool resume;
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
+    bool save_first;                    /* also before the first step, so that there is always something to go on from */
     const volatile sig_atomic_t *stop;  /* set from a signal handler: save and return; may be NULL */
 };
 

@@ -4,6 +4,7 @@
 
 #include "data/data.h"
 #include "model/model.h"
+#include "train/ranks.h"
 #include "train/record.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
@@ -17,6 +18,7 @@ struct model_run {
     int64_t total_steps, steps_per_epoch;
     int64_t stage_steps;            /* of each of data.domains; 0: there are no stages */
     struct recorder *recorder;      /* NULL: steps are not recorded */
+    bool stopping;                  /* several ranks: one of them was asked to stop, as all have heard after a step or an evaluation */
     int places[PASSES_MAX];         /* what the passes changed in the training program */
 };
 
@@ -40,6 +42,8 @@ void batch_upload(struct exec *e, const struct batch *b);
  * begun; *whole says whether the step was made. */
 enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
                            struct error *err);
+/* The batches of a run from step `first` (counted from 0) on, as they are divided. */
+enum status model_run_loader(struct loader **out, const struct model_run *r, int64_t first, int workers, int prefetch, struct error *err);
 /* The same up to the gradients: no update. */
 enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err);
 
@@ -53,7 +57,7 @@ void model_run_metrics(struct model_run *r, struct step_metrics *out, int n);
 float model_run_host(struct model_run *r, const char *name);       /* of the last step: "host.loss", "host.norm", "host.lr" */
 
 /* Mean loss over config.eval.batches batches of the validation data of every domain, (dataset_domains) of them; not all are known
- * when *stop is set on the way. */
+ * when *stop is set on the way. Ranks divide the batches. */
 enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t *stop, double *losses, struct error *err);
 
 /* The same of any forward program with a loss, and any data: `batches` batches from the first one on. */
@@ -64,11 +68,13 @@ struct evaluation {
     const struct tokenizer *bytes;  /* counts the bytes of the targets; NULL: does not */
     int workers;
     const volatile sig_atomic_t *stop;
+    struct dist *ranks;             /* that divide the batches; NULL: one */
     void (*progress)(void *context, int64_t batches);
     void *context;
 };
 struct evaluated {
     double loss, tokens;            /* mean over so many; none: 0 */
+    bool stopped;                   /* one of the ranks was asked to */
     double bytes;                   /* of text that the tokens are; 0: not counted */
 };
 enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,

@@ -25,8 +25,7 @@ static enum status open_loader(struct trial *t, struct error *err)
     const struct config *c = &t->run.config;
     loader_free(t->loader);
     t->loader = NULL;
-    return loader_new(&t->loader, t->run.dataset, SPLIT_TRAIN, c->train.batch_size, 0, (int)c->data.workers,
-                      (int)c->data.prefetch, err);
+    return model_run_loader(&t->loader, &t->run, 0, (int)c->data.workers, (int)c->data.prefetch, err);
 }
 
 enum status trial_open(struct trial **out, const struct config *c, trial_change_fn *change, void *context, struct error *err)

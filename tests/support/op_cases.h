@@ -417,6 +417,13 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, CAUSAL(4, 4, 0.2f), {QKV_GRAD(66, 18, 4, 4, 32)}},
     {OP_ATTENTION_GRAD, CAUSAL(2, 2, 0.125f), {QKV_GRAD(1, 128, 2, 2, 64)}},
     {OP_ATTENTION_GRAD, HEADS(2, 2, 0.125f), {QKV_GRAD(1, 101, 2, 2, 40)}},
+    {OP_SUM_SHARDS, {.parts = 1, .total = 1}, {X(5, 33), ONE(FIRST), X(5, 33), ONE(POSITIVE)}},
+    {OP_SUM_SHARDS, {.parts = 1, .total = 3}, {X(97, 101), ONE(FIRST), X(97, 101)}},
+    {OP_SUM_SHARDS, {.parts = 3, .total = 1}, {X(65), X(65), X(65), ONE(COUNTER), X(65), ONE(POSITIVE)}},
+    {OP_REDUCE_START, {.parts = 1}, {X(1)}},
+    {OP_REDUCE_START, {.parts = 3}, {X(5, 33), X(64), X(97, 101), ONE(POSITIVE)}},
+    {OP_REDUCE_WAIT, {.parts = 1}, {X(65), X(65)}},
+    {OP_REDUCE_WAIT, {.parts = 2}, {X(9866), ONE(POSITIVE), X(97, 101), X(69)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

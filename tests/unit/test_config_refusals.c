@@ -161,11 +161,11 @@ static void test_refuses_keys(void **state)
          "'t.yaml' line 2: there is no key 'eval.foo'; section eval has every, batches and batch_size"},
         {GPT "foo: 3", NULL,
          "'t.yaml' line 2: there is no key 'foo'; a file has model, data, train, k1, eval, checkpoint, log, optimize, "
-         "verify, backend, "
+         "verify, backend, dist, "
          "device and threads"},
         {GPT "'': 3", NULL,
          "'t.yaml' line 2: there is no key ''; a file has model, data, train, k1, eval, checkpoint, log, optimize, "
-         "verify, backend, "
+         "verify, backend, dist, "
          "device and threads"},
         {GPT "log:\n  an-extremely-long-key-that-nobody-would-ever-think-of-writing-in-a-file: 3", NULL,
          "'t.yaml' line 3: there is no key 'log.an-extremely-long-key-that-nobody-would-ever-think-of-wr...'; section "

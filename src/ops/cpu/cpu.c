@@ -140,7 +140,8 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
     p->n = n;
     for (int i = 0; i < n; i++)
         p->calls[i] = (struct kernel_call){.kernel = cpu_choose(b, ops[i].program, ops[i].op), .program = ops[i].program,
-                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .leave = ops[i].leave, .scratch = scratch};
+                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .leave = ops[i].leave, .comm = b->comm,
+                                           .scratch = scratch};
     cpu_find_waits(p->calls, n, bytes);
     cpu_tune(b, p->calls, n);
     name_kernels(p);
@@ -182,6 +183,10 @@ static void run_calls(void *argument, int member)
         struct lane_time *time = r->times ? &r->times[i * t.count + member] : NULL;
         if (!c->early && i > 0)
             team_barrier(t.team);
+        if (c->comm && member == 0) {
+            atomic_store_explicit(&c->comm->of, c->program, memory_order_relaxed);
+            atomic_store_explicit(&c->comm->at, c->op, memory_order_release);
+        }
         if (time)
             time->start_ns = clock_ns();
         if ((!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0))

@@ -3,6 +3,7 @@
 #define HONE_OPS_CPU_KERNEL_H
 
 #include "backend/backend.h"
+#include "backend/comm.h"
 #include "core/team.h"
 
 struct kernel;
@@ -14,6 +15,7 @@ struct kernel_call {
     struct op *op;
     void **in, **out;               /* in the order of op->in and op->out */
     const float *leave;             /* where it is 0 the call is left out; NULL: never */
+    struct comm *comm;              /* to the other ranks; NULL: there are none */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
     int variant;                    /* of kernel->variants */
     bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */

@@ -1,4 +1,5 @@
 /* One plain kernel per op. */
+#include "ops/cpu/ranks.h"
 #include "ops/cpu/reference/reference.h"
 
 const struct kernel cpu_reference_kernels[] = {
@@ -61,5 +62,8 @@ const struct kernel cpu_reference_kernels[] = {
     {.op = OP_ATTENTION, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
     {.op = OP_ATTENTION_GRAD, .name = "reference", .run = ref_attention_grad, .serial = true,
      .scratch = ref_attention_scratch},
+    {.op = OP_SUM_SHARDS, .name = "ranks", .run = ranks_sum_shards},
+    {.op = OP_REDUCE_START, .name = "ranks", .run = ranks_reduce_start},
+    {.op = OP_REDUCE_WAIT, .name = "ranks", .run = ranks_reduce_wait},
     {.run = NULL},
 };

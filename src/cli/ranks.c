@@ -1,0 +1,77 @@
+/* Ranks of one command: who they are, and which of them speaks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "config/config.h"
+#include "dist/dist.h"
+
+/* `hone launch` hears from every rank what it ended with: mpirun tells only of the first that failed, if that. And which process it is. */
+static void leave(int rank, const char *what, long number)
+{
+    const char *folder = getenv(LAUNCH_FOLDER);
+    char path[CONFIG_PATH_MAX];
+    if (!folder || !*folder)
+        return;
+    snprintf(path, sizeof path, "%s/rank-%d%s", folder, rank, what);
+    FILE *f = fopen(path, "we");
+    if (f) {
+        fprintf(f, "%ld\n", number);
+        fclose(f);
+    }
+}
+
+int ranks_report(struct dist *d, const struct error *err)
+{
+    if (!dist_tells(d))
+        return err->status;
+    if (dist_rank(d) == 0 || !dist_gave_up(d))
+        return report_error(err);
+    struct error named;
+    error_set(&named, err->status, "%s: %.900s", dist_name(d, dist_rank(d)), err->text);
+    return report_error(&named);
+}
+
+void ranks_close(struct dist *d, int code)
+{
+    leave(dist_rank(d), "", code);
+    dist_close(d);
+}
+
+/* Before there is a group, or without one: the first of those that were started speaks for all. */
+static int refuse_alone(const struct error *err)
+{
+    const int rank = dist_start_read().rank;
+    leave(rank, "", err->status);
+    return rank == 0 ? report_error(err) : (int)err->status;
+}
+
+int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets)
+{
+    struct dist *d = NULL;
+    struct error err, no_group = {.status = OK};
+    if (dist_start_read().ranks > 1)
+        install_stop_handler();                     /* a rank that is killed while it starts would leave the others waiting */
+    leave(dist_start_read().rank, ".process", getpid());
+    const enum status found = dist_open(&d, false, &no_group);
+    enum status st = dist_agree(d, config_load(c, path, sets->item, sets->n, &err), &err);
+    if (st == OK && c->dist.transport == TRANSPORT_NONE) {
+        dist_close(d);
+        d = NULL;
+    } else if (st == OK && found != OK) {
+        err = no_group;
+        st = found;
+    } else if (st == OK && !d && c->dist.transport == TRANSPORT_MPI) {
+        st = dist_open(&d, true, &err);
+    }
+    if (st != OK) {
+        const int code = d ? ranks_report(d, &err) : refuse_alone(&err);
+        if (d)
+            ranks_close(d, code);
+        return code;
+    }
+    c->dist.comm = dist_comm(d);
+    *out = d;
+    return OK;
+}

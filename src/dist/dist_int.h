@@ -1,0 +1,88 @@
+/* Inside the room: the group's thread, what it is asked to do, and how it hears of the others. */
+#ifndef HONE_DIST_DIST_INT_H
+#define HONE_DIST_DIST_INT_H
+
+#include <pthread.h>
+
+#include "dist/dist.h"
+
+struct mpi_module;
+enum status dist_load_mpi(const struct mpi_module **out, struct error *err);
+
+enum job_kind { JOB_SUM, JOB_GATHER, JOB_BROADCAST };
+struct job {
+    enum job_kind kind;
+    void *data;                     /* sum: floats; gather: (size, bytes); broadcast: bytes */
+    const void *mine;               /* gather */
+    int64_t n;                      /* floats or bytes */
+    bool ok;
+};
+enum { JOBS = 256 };                /* started and not waited for, at most */
+
+/* What ranks tell each other beside the data: rank 0 hears all, and all hear rank 0. */
+enum note_kind { NOTE_ALIVE, NOTE_GIVES_UP, NOTE_FAILED };
+enum { WHERE_MAX = 96 };
+struct note {
+    int32_t kind, rank, status, lost;
+    int64_t step;
+    char where[WHERE_MAX];
+    char text[1024];
+};
+struct sent_note {                  /* one that may still be on its way */
+    struct sent_note *next;
+    void *request;
+    int to;
+    struct note note;
+};
+
+struct peer {
+    char host[64], name[128];
+    int32_t process;
+    int64_t heard_ns, step;
+    char where[WHERE_MAX];
+};
+
+struct dist {
+    struct comm comm;               /* first: a comm is the group */
+    struct transport *t;
+    transport_open_fn *open;
+    void *context;
+    struct peer *peers;             /* (size) */
+    int64_t patience_ns, beat_ns;
+    pthread_t thread;
+    pthread_mutex_t lock;           /* guards all up to the thread's own */
+    pthread_cond_t work, changed;
+    struct job jobs[JOBS];
+    int64_t pushed, done;           /* jobs so far */
+    bool opened, closing;
+    struct error failure;           /* .status OK: it works */
+    int lost;                       /* the rank that is; -1: none */
+    bool own, leaving;              /* the failure is this rank's; and the others are still to be told */
+    pthread_mutex_t looking;        /* held while comm.at is looked at */
+    _Atomic int64_t step;
+    int64_t wait_ns;                /* of the caller */
+    /* the thread's own */
+    float *scratch;
+    int64_t scratch_n;
+    struct note heard;              /* is received into */
+    void *hearing;
+    struct sent_note *sent;
+    int64_t beat_at_ns;
+    bool told;                      /* rank 0: everybody knows of the failure */
+};
+
+/* ---- notes.c: on the thread ---- */
+
+void notes_open(struct dist *d);
+void notes_close(struct dist *d);
+/* Sends and hears what is due; call it often. False: the group has failed. */
+bool notes_beat(struct dist *d);
+/* The group fails, if it has not yet: the first reason counts. */
+void group_fail(struct dist *d, int lost, const struct error *why);
+bool group_works(struct dist *d);
+
+/* ---- sums.c: on the thread ---- */
+
+bool job_run(struct dist *d, struct job *j);
+
+#endif

@@ -1,0 +1,292 @@
+/* data-parallel: a step's samples are divided over shards, and shards over ranks. Every shard has its gradient and its count of targets; the
+ * step's gradient is the sum of count x gradient over the sum of counts. Sums are a tree of pairs in the order of shards: the lower levels
+ * of it, those of one rank, are made by OP_SUM_SHARDS from micro-batch to micro-batch, the upper ones between ranks.
+ *
+ * Between ranks gradients travel in buckets, in the order in which backward makes them. A bucket starts behind the op that writes its last
+ * gradient, so that it is on its way while backward goes on, and is waited for before the norm is taken. Counts, losses and whether
+ * somebody wants to stop are a bucket of their own, and the first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/passes.h"
+#include "program/rewriter.h"
+
+enum { FIRST_BUCKET_BYTES = 1 << 20 };      /* small, so that the first is soon on its way */
+
+struct pending {                    /* a parameter whose gradient is known from op `ready` on */
+    value_id param, grad;
+    int ready;
+};
+
+struct building {
+    struct program *p;
+    struct rewriter r;
+    const struct ranks_settings *s;
+    int levels;                     /* of the tree that this rank sums, and one more; 0: it has one micro-batch, and nothing to sum */
+    value_id batch;                 /* counts micro-batches */
+    value_id count, loss;           /* of this rank: as they are, or their sums */
+    value_id stops;                 /* how many ranks want to stop */
+    value_id weight;                /* of gradients; NO_VALUE: they have it already */
+    struct pending *list;           /* (n) in the order in which they are ready */
+    value_id *bucket;               /* (n): the bucket that the gradient is in */
+    int n;
+    int first;                      /* op of backward, as autodiff left it */
+};
+
+static int levels_of(int shards)
+{
+    int levels = 1;
+    while (shards > 1) {
+        shards /= 2;
+        levels++;
+    }
+    return levels;
+}
+
+/* ---- where ops go ---- */
+
+static int first_backward(const struct rewriter *r)
+{
+    int i = r->first;
+    while (i != NO_OP && r->p->ops[i].phase < PHASE_BACKWARD)
+        i = rewriter_next(r, i);
+    return i;
+}
+
+/* Behind an op, and in backward at the earliest: there behind the counter and the sums of scalars. */
+static int place_behind(const struct building *b, int op)
+{
+    if (op == NO_OP || b->p->ops[op].phase < PHASE_BACKWARD)
+        return b->first;
+    return rewriter_next(&b->r, op);
+}
+
+static int insert(struct building *b, int before, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in, const value_id *in)
+{
+    b->p->phase = PHASE_BACKWARD;
+    const int op = rewriter_insert(&b->r, before, kind, attrs, name, n_in, in);
+    if (op != NO_OP) {
+        b->p->ops[op].layer = NO_LAYER;
+        b->p->ops[op].phase = PHASE_BACKWARD;
+    }
+    return op;
+}
+
+/* ---- this rank's own sums ---- */
+
+/* Sums `x` over the micro-batches of a step, behind op `after`; returns the value that holds the sum at the end. *op is who sums. */
+static value_id add_sum(struct building *b, int after, const char *name, value_id x, value_id weight, int *op)
+{
+    struct program *p = b->p;
+    value_id in[40];
+    int n = 0;
+    for (; n < b->levels; n++)
+        in[n] = program_add_value(p, arena_printf(&p->arena, "%s.%d", name, n), VALUE_TABLE, F32, p->values[x].shape);
+    in[n++] = b->batch;
+    in[n++] = x;
+    if (weight != NO_VALUE)
+        in[n++] = weight;
+    *op = insert(b, place_behind(b, after), OP_SUM_SHARDS, (struct op_attrs){.parts = b->levels, .total = b->s->accumulate}, name, n, in);
+    return in[0];
+}
+
+/* The sums of counts and losses come first in backward, the counter before them. */
+static void sum_scalars(struct building *b)
+{
+    struct program *p = b->p;
+    b->batch = program_add_value(p, "batch", VALUE_TABLE, I32, shape_of(0));
+    int at = insert(b, b->first, OP_ADVANCE, (struct op_attrs){0}, "batch", 1, &b->batch);
+    const value_id count = p->count, loss = p->loss;
+    b->count = add_sum(b, at, "count", count, NO_VALUE, &at);
+    b->loss = add_sum(b, at, "loss", loss, count, &at);
+}
+
+static void sum_gradients(struct building *b)
+{
+    const value_id count = b->p->count;
+    for (int i = 0; i < b->n; i++) {
+        struct pending *g = &b->list[i];
+        g->grad = add_sum(b, g->ready, b->p->values[g->param].name, g->grad, count, &g->ready);
+    }
+}
+
+/* ---- between ranks ---- */
+
+static void start_scalars(struct building *b)
+{
+    struct program *p = b->p;
+    const value_id stop = program_add_value(p, "stop", VALUE_INPUT, F32, shape_of(0));
+    int at = b->first;
+    if (!b->levels) {
+        const int op = insert(b, at, OP_MUL, (struct op_attrs){0}, "loss", 2, (value_id[]){p->loss, p->count});
+        b->count = p->count;
+        b->loss = op == NO_OP ? NO_VALUE : p->ops[op].out[0];
+    } else {
+        at = place_behind(b, rewriter_writer(&b->r, b->loss));
+    }
+    if (b->loss == NO_VALUE)
+        return;
+    const int op = insert(b, at, OP_REDUCE_START, (struct op_attrs){.parts = 3}, "scalars", 3, (value_id[]){b->count, b->loss, stop});
+    if (op != NO_OP)
+        p->ops[op].last = true;
+}
+
+/* Gradients [from, to) in one bucket, behind the last of them. */
+static void start_bucket(struct building *b, int number, int from, int to)
+{
+    struct program *p = b->p;
+    const int n = to - from;
+    value_id *in = xcalloc((size_t)n + 1, sizeof *in);
+    for (int i = 0; i < n; i++)
+        in[i] = b->list[from + i].grad;
+    in[n] = b->weight;
+    const int op = insert(b, place_behind(b, b->list[to - 1].ready), OP_REDUCE_START, (struct op_attrs){.parts = n},
+                          arena_printf(&p->arena, "bucket.%d", number), n + (b->weight != NO_VALUE), in);
+    free(in);
+    if (op == NO_OP)
+        return;
+    p->ops[op].last = true;
+    for (int i = from; i < to; i++)
+        b->bucket[i] = p->ops[op].out[0];
+}
+
+static void start_buckets(struct building *b)
+{
+    double bytes = 0, most = FIRST_BUCKET_BYTES;
+    int number = 0, from = 0;
+    most = b->s->bucket_bytes < most ? b->s->bucket_bytes : most;
+    for (int i = 0; i < b->n; i++) {
+        bytes += (double)value_bytes(&b->p->values[b->list[i].param]);
+        if (bytes < most && i + 1 < b->n)
+            continue;
+        start_bucket(b, number++, from, i + 1);
+        from = i + 1;
+        bytes = 0;
+        most = b->s->bucket_bytes;
+    }
+}
+
+/* ---- what the step reads of it: appended in the order of phases ---- */
+
+/* Total, sum of losses, and how many want to stop. */
+static value_id wait_scalars(struct building *b)
+{
+    struct program *p = b->p;
+    const value_id bucket = program_find(p, "ranks.scalars"), stop = program_find(p, RANKS_STOP);
+    p->phase = PHASE_COMMUNICATE;
+    const int op = program_add_op(p, OP_REDUCE_WAIT, (struct op_attrs){.parts = 3}, "sum", 4, (value_id[]){bucket, stop, stop, stop});
+    if (op < 0)
+        return NO_VALUE;
+    b->loss = p->ops[op].out[1];
+    b->stops = p->ops[op].out[2];
+    return p->ops[op].out[0];
+}
+
+static void wait_bucket(struct building *b, int from, int to, value_id total)
+{
+    struct program *p = b->p;
+    const int n = to - from;
+    value_id *in = xcalloc((size_t)n + 2, sizeof *in);
+    in[0] = b->bucket[from];
+    in[1] = total;
+    for (int i = 0; i < n; i++)
+        in[2 + i] = b->list[from + i].param;
+    p->phase = PHASE_COMMUNICATE;
+    const int op = program_add_op(p, OP_REDUCE_WAIT, (struct op_attrs){.parts = n}, p->values[in[2]].name, n + 2, in);
+    for (int i = 0; i < n && op >= 0; i++)
+        p->values[in[2 + i]].grad = p->ops[op].out[i];
+    free(in);
+}
+
+static void wait_buckets(struct building *b, value_id total)
+{
+    for (int from = 0, to; from < b->n; from = to) {
+        for (to = from + 1; to < b->n && b->bucket[to] == b->bucket[from]; to++)
+            ;
+        wait_bucket(b, from, to, total);
+    }
+}
+
+/* One rank: its sums are the step's. */
+static void take_means(struct building *b)
+{
+    struct program *p = b->p;
+    p->phase = PHASE_COMMUNICATE;
+    for (int i = 0; i < b->n; i++) {
+        const struct pending *g = &b->list[i];
+        p->layer = p->values[g->param].layer;
+        const value_id mean = program_emit(p, OP_DIVIDE, (struct op_attrs){0}, p->values[g->param].name, 2, g->grad, b->count);
+        p->values[g->param].grad = mean;
+    }
+    p->layer = NO_LAYER;
+}
+
+/* ---- the pass ---- */
+
+static int by_readiness(const void *a, const void *b)
+{
+    const struct pending *x = a, *y = b;
+    return x->ready != y->ready ? x->ready < y->ready ? -1 : 1 : x->param - y->param;
+}
+
+/* At first the number of an op is its place. */
+static void list_gradients(struct building *b)
+{
+    const struct program *p = b->p;
+    b->list = xcalloc((size_t)p->n_values, sizeof *b->list);
+    b->bucket = xcalloc((size_t)p->n_values, sizeof *b->bucket);
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER)
+            b->list[b->n++] = (struct pending){i, p->values[i].grad, rewriter_writer(&b->r, p->values[i].grad)};
+    qsort(b->list, (size_t)b->n, sizeof *b->list, by_readiness);
+}
+
+static void append_rest(struct building *b)
+{
+    struct program *p = b->p;
+    value_id total = b->count;
+    if (b->s->ranks > 1) {
+        total = wait_scalars(b);
+        wait_buckets(b, total);
+    } else {
+        take_means(b);
+    }
+    p->phase = PHASE_OPTIMIZE;
+    const value_id loss = program_emit(p, OP_DIVIDE, (struct op_attrs){0}, "mean", 2, b->loss, total);
+    if (b->s->ranks > 1)
+        program_emit(p, OP_HOST_READ, (struct op_attrs){0}, "host.stop", 1, b->stops);
+    if (b->levels)
+        program_emit(p, OP_ZERO, (struct op_attrs){0}, "batch", 1, b->batch);
+    p->loss = loss;
+    p->count = NO_VALUE;
+}
+
+enum status pass_data_parallel(struct program *p, const struct ranks_settings *s, struct error *err)
+{
+    struct building b = {.p = p, .s = s, .batch = NO_VALUE, .stops = NO_VALUE, .weight = p->count};
+    const int mine = s->shards / s->ranks * s->accumulate;
+    if (s->shards <= 1)
+        return OK;
+    p->made_by = "data-parallel";
+    p->micro_batches = mine;
+    program_scope(p, NO_LAYER, "ranks");
+    b.levels = mine > 1 ? levels_of(s->shards / s->ranks) : 0;
+    rewriter_open(&b.r, p);
+    b.first = first_backward(&b.r);
+    list_gradients(&b);
+    if (b.levels) {
+        sum_scalars(&b);
+        sum_gradients(&b);
+        b.weight = NO_VALUE;
+    }
+    if (s->ranks > 1) {
+        start_scalars(&b);
+        start_buckets(&b);
+    }
+    rewriter_close(&b.r);
+    append_rest(&b);
+    free(b.list);
+    free(b.bucket);
+    program_scope(p, NO_LAYER, "%s", "");
+    return p->error.status ? error_set(err, p->error.status, "data-parallel: %s", p->error.text) : OK;
+}

@@ -1,0 +1,166 @@
+/* What the ranks of a run do together before the first step, and at logs. */
+#include "train/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/arena.h"
+#include "train/train_int.h"
+
+/* ---- comparing ---- */
+
+/* Of the program that runs, byte for byte: ranks of two builds would differ in their last bits, or in more. */
+static uint64_t program_hash(void)
+{
+    char part[4096];
+    FILE *f = fopen("/proc/self/exe", "rb");
+    XXH3_state_t *h = xneed(XXH3_createState());
+    XXH3_64bits_reset(h);
+    for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
+        XXH3_64bits_update(h, part, n);
+    const uint64_t hash = XXH3_64bits_digest(h);
+    XXH3_freeState(h);
+    if (f)
+        fclose(f);
+    return hash;
+}
+
+enum { SAMPLES_LOOKED_AT = 32 };
+
+/* Samples from all over the data; files may differ in a place that is not looked at. */
+static enum status hash_split(XXH3_state_t *h, const struct dataset *d, enum split split, int64_t seq, struct error *err)
+{
+    const int64_t n = dataset_samples(d, split);
+    int32_t *tokens = xcalloc((size_t)seq * 2, sizeof *tokens);
+    enum status st = OK;
+    XXH3_64bits_update(h, &n, sizeof n);
+    for (int64_t i = 0; i < SAMPLES_LOOKED_AT && i < n && st == OK; i++) {
+        st = dataset_sample(d, split, n <= SAMPLES_LOOKED_AT ? i : n / SAMPLES_LOOKED_AT * i, tokens, tokens + seq, NULL, err);
+        XXH3_64bits_update(h, tokens, (size_t)seq * 2 * sizeof *tokens);
+    }
+    free(tokens);
+    return st;
+}
+
+static enum status data_hash(uint64_t *out, const struct config *c, const struct dataset *d, struct error *err)
+{
+    XXH3_state_t *h = xneed(XXH3_createState());
+    XXH3_64bits_reset(h);
+    enum status st = hash_split(h, d, SPLIT_TRAIN, c->model.seq, err);
+    if (st == OK && dataset_samples(d, SPLIT_VAL))
+        st = hash_split(h, d, SPLIT_VAL, c->model.seq, err);
+    *out = XXH3_64bits_digest(h);
+    XXH3_freeState(h);
+    return st;
+}
+
+/* The first key that differs from rank 0's config, whose text is `theirs`. */
+static enum status same_config(const struct config *c, const char *theirs, struct error *err)
+{
+    struct config *first = xcalloc(1, sizeof *first);
+    struct config_difference *differs = xcalloc(1, sizeof *differs);
+    int at = 0;
+    enum status st = config_parse(first, "the config of rank 0", theirs, strlen(theirs), NULL, 0, err);
+    if (st == OK && config_differ(differs, first, c, &at))
+        st = error_set(err, BAD_INPUT, "%s is %.200s here, and %.200s on rank 0; all ranks have one config", differs->key, differs->b, differs->a);
+    free(first);
+    free(differs);
+    return st;
+}
+
+static enum status compare_configs(const struct config *c, struct dist *d, struct error *err)
+{
+    char *mine = xneed(config_text(c));
+    int64_t size = (int64_t)strlen(mine) + 1;
+    enum status st = dist_broadcast(d, &size, sizeof size, err);
+    char *theirs = xcalloc((size_t)size, 1);
+    if (st == OK && dist_rank(d) == 0)
+        memcpy(theirs, mine, (size_t)size);
+    if (st == OK)
+        st = dist_broadcast(d, theirs, (size_t)size, err);
+    if (st == OK)
+        st = dist_agree(d, dist_rank(d) == 0 ? OK : same_config(c, theirs, err), err);
+    free(mine);
+    free(theirs);
+    return st;
+}
+
+struct identity { uint64_t program, data; };
+
+static enum status compare_identities(struct dist *d, struct identity mine, struct error *err)
+{
+    struct identity first = mine;
+    enum status st = dist_broadcast(d, &first, sizeof first, err);
+    if (st == OK && first.program != mine.program)
+        st = error_set(err, BAD_INPUT, "this is another build of hone (%s, %016llx) than rank 0 runs (%016llx); start the same one everywhere",
+                       HONE_VERSION, (unsigned long long)mine.program, (unsigned long long)first.program);
+    else if (st == OK && first.data != mine.data)
+        st = error_set(err, BAD_INPUT, "the data is not that of rank 0 (%016llx, and %016llx there); bring the same files everywhere",
+                       (unsigned long long)mine.data, (unsigned long long)first.data);
+    return dist_agree(d, st, err);
+}
+
+enum status ranks_compare(const struct config *c, const struct dataset *data, struct error *err)
+{
+    struct dist *d = ranks_of(c);
+    struct identity mine = {.program = program_hash()};
+    if (dist_size(d) == 1)
+        return OK;
+    enum status st = dist_agree(d, data_hash(&mine.data, c, data, err), err);
+    return st == OK ? compare_identities(d, mine, err) : st;
+}
+
+enum status ranks_compare_configs(const struct config *c, struct error *err)
+{
+    struct dist *d = ranks_of(c);
+    return dist_size(d) == 1 ? OK : compare_configs(c, d, err);
+}
+
+/* ---- sharing ---- */
+
+static enum status share_value(struct exec *e, struct dist *d, value_id v, struct error *err)
+{
+    const size_t bytes = value_bytes(&exec_program(e)->values[v]);
+    void *host = malloc(bytes);
+    if (!host)
+        return error_no_memory(err, "a copy of a weight for the other ranks", bytes);
+    if (dist_rank(d) == 0)
+        exec_read(e, v, host);
+    const enum status st = dist_broadcast(d, host, bytes, err);
+    if (st == OK && dist_rank(d) != 0)
+        exec_write(e, v, host);
+    free(host);
+    return st;
+}
+
+enum status ranks_share_state(struct model_run *r, struct error *err)
+{
+    struct dist *d = ranks_of(&r->config);
+    const struct program *p = exec_program(r->train);
+    enum status st = OK;
+    for (int i = 0; dist_size(d) > 1 && i < p->n_values && st == OK; i++)
+        if (p->values[i].kind == VALUE_PARAMETER || p->values[i].kind == VALUE_STATE)
+            st = share_value(r->train, d, i, err);
+    return st == OK ? exec_status(r->train, err) : st;
+}
+
+/* ---- logs ---- */
+
+enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, struct ranks_times *out, struct error *err)
+{
+    const double mine = steps > 0 ? (seconds - wait_s) / steps : 0;
+    double *all = xcalloc((size_t)dist_size(d), sizeof *all);
+    const enum status st = dist_gather(d, &mine, all, sizeof mine, err);
+    *out = (struct ranks_times){.compute_least_s = all[0], .compute_most_s = all[0]};
+    for (int r = 1; st == OK && r < dist_size(d); r++) {
+        out->compute_least_s = all[r] < out->compute_least_s ? all[r] : out->compute_least_s;
+        if (all[r] > out->compute_most_s) {
+            out->compute_most_s = all[r];
+            out->slowest = r;
+        }
+    }
+    free(all);
+    return st;
+}

@@ -1,0 +1,40 @@
+/* How a run is divided over ranks, and what its ranks do together. With one rank, alone, nothing of it does anything. */
+#ifndef HONE_TRAIN_RANKS_H
+#define HONE_TRAIN_RANKS_H
+
+#include "config/config.h"
+#include "data/data.h"
+#include "dist/dist.h"
+
+struct model_run;
+
+/* A step is accumulate batches; each is cut into shards, and every rank has as many of these. */
+struct division {
+    int rank, ranks;
+    int64_t shards, first, here;    /* of this rank: the first, and how many */
+    int64_t batch;                  /* samples of a shard of a batch: what one forward and backward works on */
+    int64_t micro_batches;          /* that this rank runs per step */
+};
+struct division division_of(const struct config *c);
+/* Refuses sizes that cannot be divided so, with those that can. */
+enum status division_check(const struct config *c, struct error *err);
+struct batch_division division_batches(const struct config *c);
+int division_threads(const struct config *c);           /* of a CPU, for this rank */
+
+/* The group of a run; NULL: one rank, alone. */
+static inline struct dist *ranks_of(const struct config *c) { return dist_of(c->dist.comm); }
+
+/* Refuse ranks with another config, or another program or data, than rank 0 has: the first that differs is named. */
+enum status ranks_compare_configs(const struct config *c, struct error *err);
+enum status ranks_compare(const struct config *c, const struct dataset *d, struct error *err);
+/* Everybody has the weights and states that rank 0 has. */
+enum status ranks_share_state(struct model_run *r, struct error *err);
+
+/* What the ranks did since the last log. */
+struct ranks_times {
+    double compute_least_s, compute_most_s;     /* per step, without waiting for other ranks */
+    int slowest;
+};
+enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, struct ranks_times *out, struct error *err);
+
+#endif

@@ -1,0 +1,127 @@
+# Several ranks train one model: the same bits on 1, 2 and 4; checkpoints of any number; stops, losses and refusals. Needs MPI.
+. "$(dirname "$0")/lib"
+tiny
+cat >>tiny.yaml <<'YAML'
+dist: {shards: 4}
+YAML
+sed -i -e 's/threads: 2/threads: 1/' -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 50, accumulate: 2/' \
+    -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
+
+# Without MPI there are words for it. The variables are what mpirun sets.
+run launch -n 1 train tiny.yaml --out none
+if grep -q 'has no MPI module' err; then
+    [ "$code" = 3 ] || fail "no MPI: exit code $code"
+    OMPI_COMM_WORLD_SIZE=2 run train tiny.yaml --out none
+    [ "$code" = 3 ] && grep -q '^hone: mpirun started 2 ranks, and this build of hone has no MPI module: install' err || fail "no MPI: $(cat err)"
+    skip "this build has no MPI module"
+fi
+[ "$code" = 0 ] || fail "one rank: exit code $code: $(cat err)"
+MPIRUN=$(command -v mpirun) || skip "there is no mpirun"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HONE_RANKS_TEST=$WORK
+ranks() { code=0; "$MPIRUN" -q --oversubscribe --bind-to none "$@" >out 2>err </dev/null || code=$?; }
+
+# The same bits: padding, dropout, accumulation, evaluation.
+ok train tiny.yaml --out w1
+for n in 2 4; do
+    ok launch -n $n train tiny.yaml --out w$n
+    same_checkpoint w1 w$n 50
+    [ "$(grep -c "^\[50\] loss .* s/it on $n ranks (compute .* slowest; waited .*)$" out)" = 1 ] || fail "$n ranks: $(cat out)"
+done
+for n in 1 2 4; do lines w$n/metrics.jsonl 'True'; sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' w$n/metrics.jsonl >val$n; done
+[ -s val1 ] || fail "no evaluation"
+same "the validation loss on 2 ranks" val2 val1
+same "the validation loss on 4 ranks" val4 val1
+ok train tiny.yaml --set dist.shards=4 --print-program
+grep -q 'sum_shards .*ranks.count' out || fail "no sums in the program"
+ranks -n 2 "$HONE" train tiny.yaml --print-program
+grep -q 'reduce_start .*ranks.bucket.0 .* last micro-batch$' out || fail "no communication in the program: $(cat err)"
+
+# Saved on 4 ranks, continued on 1 and on 2.
+ok launch -n 4 train tiny.yaml --out four --steps 20
+cp -r four four2
+ok train tiny.yaml --out four --resume
+ok launch -n 2 train tiny.yaml --out four2 --resume
+for f in weights state; do        # the schedule of the learning rate is that of 20 steps before, so not the bits of w1
+    cmp four/checkpoints/step-00000050/$f.safetensors four2/checkpoints/step-00000050/$f.safetensors || fail "1 and 2 ranks went on differently"
+done
+
+# rank_process N: the process of rank N of the run that was started here.
+rank_process() {
+    local p
+    for p in /proc/[0-9]*; do
+        [ "$(readlink "$p/exe" 2>/dev/null)" = "$HONE" ] && tr '\0' '\n' 2>/dev/null <"$p/environ" >environ || continue
+        grep -qx "HONE_RANKS_TEST=$WORK" environ && grep -qx "OMPI_COMM_WORLD_RANK=$1" environ && echo "${p#/proc/}" && return 0
+    done
+    return 1
+}
+until_saved() { local i; for i in $(seq 300); do [ -d "$1/checkpoints/step-00000010" ] && return 0; sleep 0.1; done; fail "$1 did not get to step 10: $(cat err)"; }
+
+# A rank that is asked to stop: all do, after the same step, and the run goes on as if nothing had been.
+LONG="--steps 100000 --set train.schedule=constant --set eval.every=0 --set log.every=1000"
+"$HONE" launch -n 2 train tiny.yaml $LONG --out stopped >out 2>err </dev/null &
+pid=$!
+until_saved stopped
+kill -INT "$(rank_process 1)"
+wait $pid || fail "SIGINT on one rank: exit code $?: $(cat err)"
+at=$(sed -n 's/^stopped after \([0-9]*\) steps, .*; continue with --resume$/\1/p' out)
+[ -d "stopped/checkpoints/$(printf 'step-%08d' "$at")" ] || fail "SIGINT on one rank: $(tail -3 out)"
+
+export HONE_RANKS_PATIENCE=3
+# A rank that is killed is named, with what it did, and the run goes on from the newest checkpoint with the bits of one that was not.
+"$HONE" launch -n 2 --retry 1 train tiny.yaml $LONG --steps $((at + 200)) --out killed >out 2>err </dev/null &
+pid=$!
+until_saved killed
+kill -KILL "$(rank_process 1)"
+wait $pid || fail "kill -9: exit code $?: $(cat err)"
+grep -q '^hone: rank 1 (.*, process [0-9]*) was not heard of for [0-9]* s; when it was, it was in step [0-9]*' err || fail "kill -9: $(cat err)"
+grep -q '^hone: rank 1 ended without a word; retry 1 of 1, from the newest checkpoint$' err || fail "kill -9: $(cat err)"
+ok launch -n 2 train tiny.yaml $LONG --steps $((at + 200)) --out stopped --resume
+same_checkpoint stopped killed $((at + 200))
+
+# A rank that is stopped is named, too, and does not stay behind.
+"$HONE" launch -n 2 train tiny.yaml $LONG --out still >out 2>err </dev/null &
+pid=$!
+until_saved still
+kill -STOP "$(rank_process 0)"
+code=0; wait $pid || code=$?
+[ "$code" = 3 ] || fail "SIGSTOP: exit code $code: $(cat err)"
+grep -q '^hone: rank 0 (.*) was not heard of' err || fail "SIGSTOP: $(cat err)"
+! rank_process 0 || fail "SIGSTOP: the process is still there"
+
+unset HONE_RANKS_PATIENCE
+
+# What cannot be is refused once, by rank 0, and before anything is written.
+refused_ranks() {
+    local want_code=$1 want=$2
+    shift 2
+    ranks "$@"
+    grep '^hone: ' err | sed -e 's/rank \([0-9]\) ([^)]*)/rank \1 (WHO)/' -e 's/[0-9a-f]\{16\}/HASH/g' >said || true
+    echo "hone: $want" >wanted
+    same "the message of: mpirun $*" said wanted
+    [ "$code" = "$want_code" ] || fail "mpirun $*: exit code $code, expected $want_code"
+    [ ! -e no ] || fail "mpirun $*: a folder was made"
+}
+refused_ranks 2 "train.batch_size is 9, and 2 ranks cannot have equal parts of that; make it 8 or 10" \
+    -n 2 "$HONE" train tiny.yaml --set dist.shards=0 --set train.batch_size=9 --out no
+refused_ranks 2 "train.batch_size is 2, and there are 4 ranks, which get a sample each at least; make it 4, or start 2 ranks" \
+    -n 4 "$HONE" train tiny.yaml --set dist.shards=0 --set train.batch_size=2 --out no
+refused_ranks 2 "dist.shards is 2, and 4 ranks cannot have equal parts of that; start 1, 2, 4... up to 2 ranks, or leave dist.shards out" \
+    -n 4 "$HONE" train tiny.yaml --set dist.shards=2 --out no
+refused_ranks 2 "rank 1 (WHO): train.lr is 0.002 here, and 0.001 on rank 0; all ranks have one config" \
+    -n 1 "$HONE" train tiny.yaml --out no : -n 1 "$HONE" train tiny.yaml --set train.lr=2e-3 --out no
+cp "$HONE" other && echo >>other
+refused_ranks 2 "rank 1 (WHO): this is another build of hone (0.1.0, HASH) than rank 0 runs (HASH); start the same one everywhere" \
+    -n 1 "$HONE" train tiny.yaml --out no : -n 1 ./other train tiny.yaml --out no
+mkdir a b
+for i in $(seq 400); do echo "line $i"; done >a/text; sed 's/7/8/' a/text >b/text
+TEXT="--set data.source=text --set data.path=text --set data.chars=2000000"
+refused_ranks 2 "rank 1 (WHO): the data is not that of rank 0 (HASH, and HASH there); bring the same files everywhere" \
+    -n 1 -wdir "$WORK/a" "$HONE" train ../tiny.yaml $TEXT --out ../no : -n 1 -wdir "$WORK/b" "$HONE" train ../tiny.yaml $TEXT --out ../no
+
+# mpirun's word is checked against what MPI sees.
+OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
+[ "$code" = 3 ] && grep -q '^hone: mpirun started 3 ranks, and MPI sees 1; ' err || fail "a wrong number of ranks: $code $(cat err)"
+
+refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train tiny.yaml
+refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2
+refused 2 "hone: 'profile' is not a command that ranks share; train is the one" launch -n 2 profile tiny.yaml

@@ -1,0 +1,250 @@
+/* Steps that are divided over shards and ranks: the program, and that 1, 2 and 4 ranks give the bits of one. Ranks are threads here. */
+#include "config/config.h"
+#include "support/models.h"
+#include "support/rank_threads.h"
+#include "train/trial.h"
+
+/* ---- the program ---- */
+
+static struct program *divided(struct ranks_settings ranks)
+{
+    struct optimizer_settings s = small_settings();
+    s.ranks = ranks;
+    return small_training(small_models[SMALL_GPT], &s);
+}
+
+static int count(const struct program *p, enum op_kind kind)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        n += p->ops[i].kind == kind;
+    return n;
+}
+
+static int writer_of(const struct program *p, value_id v)
+{
+    int i = 0;
+    while (i < p->n_ops && p->ops[i].out[0] != v && (p->ops[i].n_out < 2 || p->ops[i].out[1] != v) &&
+           (p->ops[i].n_out < 3 || p->ops[i].out[2] != v))
+        i++;
+    return i;
+}
+
+/* A bucket starts behind the last of its gradients and before backward ends, in the last micro-batch; the norm comes after the waits. */
+static void test_communication_is_in_the_program(void **state)
+{
+    struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000});
+    int starts = 0, parameters = 0, waited = 0;
+    (void)state;
+    for (int i = 0; i < p->n_values; i++)
+        parameters += p->values[i].kind == VALUE_PARAMETER;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->kind == OP_REDUCE_START) {
+            assert_int_equal(op->phase, PHASE_BACKWARD);
+            assert_true(op->last);
+            for (int k = 0; starts > 0 && k < op->attrs.parts; k++)
+                assert_true(writer_of(p, op->in[k]) < i);
+            starts++;
+        }
+        if (op->kind == OP_REDUCE_WAIT) {
+            assert_int_equal(op->phase, PHASE_COMMUNICATE);
+            waited += op->attrs.parts;
+        }
+    }
+    assert_true(starts > 4);
+    assert_int_equal(count(p, OP_REDUCE_WAIT), starts);
+    assert_int_equal(waited, parameters + 3);                   /* count, loss, stop */
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER) {
+            const int at = writer_of(p, p->values[i].grad);
+            assert_true(at == p->n_ops || p->ops[at].kind == OP_REDUCE_WAIT);
+        }
+    int first = 0;
+    while (p->ops[first].phase < PHASE_BACKWARD)
+        first++;
+    const int scalars = writer_of(p, program_find(p, "ranks.scalars")), early = writer_of(p, program_find(p, "ranks.bucket.0"));
+    assert_true(scalars - first <= 1);                          /* behind the product of loss and count */
+    assert_true(early < p->n_ops / 2);                          /* and the first bucket does not wait for the end */
+    program_free(p);
+}
+
+static void test_one_shard_is_no_other_program(void **state)
+{
+    const struct optimizer_settings s = small_settings();
+    struct program *p = divided((struct ranks_settings){.ranks = 1, .shards = 1, .accumulate = 1, .bucket_bytes = 1}),
+                   *q = small_training(small_models[SMALL_GPT], &s);
+    (void)state;
+    assert_int_equal(p->n_ops, q->n_ops);
+    assert_int_equal(count(p, OP_REDUCE_START) + count(p, OP_SUM_SHARDS), 0);
+    program_free(p);
+    program_free(q);
+}
+
+/* ---- who is called when ---- */
+
+struct counting { struct comm comm; int starts, waits, bad; const float *data[64]; };
+
+static void count_start(struct comm *c, float *data, int64_t n)
+{
+    struct counting *k = (struct counting *)c;
+    (void)n;
+    k->data[k->starts++ % 64] = data;
+}
+
+static bool count_wait(struct comm *c, const float *data)
+{
+    struct counting *k = (struct counting *)c;
+    k->bad += k->data[k->waits++ % 64] != data;                 /* in the order in which they were started */
+    return true;
+}
+
+static void test_only_the_last_micro_batch_communicates(void **state)
+{
+    struct counting k = {.comm = {.rank = 0, .size = 2, .start = count_start, .wait = count_wait}};
+    struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 4, .accumulate = 3, .bucket_bytes = 4000});
+    const int buckets = count(p, OP_REDUCE_START);
+    struct backend *b = new_backend(2, false);
+    (void)state;
+    b->comm = &k.comm;
+    assert_int_equal(p->micro_batches, 6);
+    struct exec *e = new_exec(p, b);
+    const struct small_batch batch = random_batch(&small_models[SMALL_GPT], 1);
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < 5; i++) {
+            write_batch(e, &batch);
+            exec_run_early(e);
+            assert_int_equal(k.starts, step * buckets);
+        }
+        exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+        assert_int_equal(k.starts, (step + 1) * buckets);
+        assert_int_equal(k.waits, (step + 1) * buckets);
+    }
+    assert_int_equal(k.bad, 0);
+    exec_free(e);
+    b->free(b);
+}
+
+/* A group that fails leaves the weights as they were. */
+static bool fail_wait(struct comm *c, const float *data)
+{
+    (void)c, (void)data;
+    return false;
+}
+
+static void test_a_failed_sum_changes_nothing(void **state)
+{
+    struct counting k = {.comm = {.rank = 0, .size = 2, .start = count_start, .wait = fail_wait}};
+    struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000});
+    struct backend *b = new_backend(1, false);
+    (void)state;
+    b->comm = &k.comm;
+    struct exec *e = new_exec(p, b);
+    const value_id weight = program_find(p, "blocks.0.u.weight");
+    void *before = read_value(e, weight);
+    const struct small_batch batch = random_batch(&small_models[SMALL_GPT], 1);
+    write_batch(e, &batch);
+    exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+    void *after = read_value(e, weight);
+    assert_memory_equal(before, after, value_bytes(&p->values[weight]));
+    free(before);
+    free(after);
+    exec_free(e);
+    b->free(b);
+}
+
+/* ---- bits ---- */
+
+enum { STEPS = 12 };
+
+struct trained { const struct config *config; uint64_t bits[MOST_RANKS]; double loss[MOST_RANKS], val[MOST_RANKS]; struct error err; };
+
+static void train(struct dist *d, void *argument)
+{
+    struct trained *t = argument;
+    struct config c = *t->config;
+    struct trial *trial = NULL;
+    struct trial_step step = {0};
+    struct error err;
+    bool has_data;
+    c.dist.comm = dist_comm(d);
+    enum status st = trial_open(&trial, &c, NULL, NULL, &err);
+    for (int i = 0; i < STEPS && st == OK; i++)
+        st = trial_step(trial, &step, &err);
+    t->loss[dist_rank(d)] = step.loss;
+    if (st == OK)
+        st = trial_validate(trial, &has_data, &t->val[dist_rank(d)], &err);
+    t->bits[dist_rank(d)] = st == OK ? trial_fingerprint(trial) : 0;
+    if (st != OK)
+        t->err = err;
+    trial_free(trial);
+}
+
+static struct trained train_on(int ranks, const char *sets[], int n)
+{
+    static const char text[] =
+        "model: {arch: gpt, dim: 24, layers: 2, heads: 3, seq: 12, dropout: 0.2}\n"
+        "data: {chars: 6000, workers: 1, samples: lines}\n"                    /* lines of many lengths: padding, and uneven counts */
+        "train: {batch_size: 8, steps: 50, lr: 3.0e-3, warmup: 3}\n"
+        "eval: {batches: 5, batch_size: 3}\n"
+        "optimize: {autotune: off}\n"
+        "threads: 1\n";
+    struct world w = {.size = ranks, .patience_s = 60};
+    struct trained t = {0};
+    struct config c;
+    struct error err;
+    assert_ok(config_parse(&c, "ranks.yaml", text, strlen(text), sets, n, &err), err);
+    t.config = &c;
+    on_ranks(&w, train, &t);
+    if (t.err.status != OK)
+        fail_msg("%s", t.err.text);
+    for (int r = 1; r < ranks; r++) {
+        assert_true(t.bits[r] == t.bits[0]);
+        assert_true(t.loss[r] == t.loss[0] && t.val[r] == t.val[0]);
+    }
+    return t;
+}
+
+static void check_equal(const char *sets[], int n)
+{
+    const struct trained one = train_on(1, sets, n);
+    assert_true(one.bits[0] != 0 && one.loss[0] < 4);
+    for (int ranks = 2; ranks <= 4; ranks *= 2) {
+        const struct trained several = train_on(ranks, sets, n);
+        if (several.bits[0] != one.bits[0] || several.loss[0] != one.loss[0] || several.val[0] != one.val[0])
+            fail_msg("%d ranks: loss %.9g and %.9g, validation %.9g and %.9g", ranks, several.loss[0], one.loss[0], several.val[0], one.val[0]);
+    }
+}
+
+static void test_ranks_give_equal_bits(void **state)
+{
+    (void)state;
+    check_equal((const char *[]){"dist.shards=4"}, 1);
+    check_equal((const char *[]){"dist.shards=8", "train.accumulate=3", "dist.bucket_mb=1"}, 3);
+    check_equal((const char *[]){"dist.shards=4", "optimize.passes=none", "train.accumulate=2", "threads=2"}, 4);
+    check_equal((const char *[]){"dist.shards=4", "model.arch=llama", "model.heads=2"}, 3);
+    check_equal((const char *[]){"dist.shards=4", "model.arch=postln", "model.segments=2"}, 3);
+}
+
+/* Three ranks have no power of two among them; the sum is the same as of one batch but for rounding. */
+static void test_shards_are_the_whole_batch(void **state)
+{
+    static const char *sets[][3] = {{"model.dropout=0", "train.batch_size=12", "dist.shards=1"},
+                                    {"model.dropout=0", "train.batch_size=12", "dist.shards=4"},
+                                    {"model.dropout=0", "train.batch_size=12", "dist.shards=0"}};
+    (void)state;
+    const struct trained one = train_on(1, sets[0], 3), parts = train_on(1, sets[1], 3), three = train_on(3, sets[2], 3);
+    assert_near(parts.loss[0], one.loss[0], 1e-4 * one.loss[0], "4 shards");
+    assert_near(three.loss[0], one.loss[0], 1e-4 * one.loss[0], "3 ranks");
+    assert_true(three.bits[0] == three.bits[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_one_shard_is_no_other_program),
+        cmocka_unit_test(test_only_the_last_micro_batch_communicates), cmocka_unit_test(test_a_failed_sum_changes_nothing),
+        cmocka_unit_test(test_ranks_give_equal_bits), cmocka_unit_test(test_shards_are_the_whole_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

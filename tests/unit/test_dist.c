@@ -1,0 +1,216 @@
+/* Groups of ranks: sums as a fixed tree, gathering, agreeing, and what happens when a rank is lost or gives up. */
+#include <math.h>
+
+#include "core/rng.h"
+#include "core/subnormal.h"
+#include "support/rank_threads.h"
+
+/* ---- sums ---- */
+
+enum { LONGEST = 10007 };
+
+struct summed {
+    int64_t n, cut;                             /* numbers, and how many are summed at a time */
+    float (*x)[LONGEST];                        /* per rank */
+};
+
+static void sum_in_pieces(struct dist *d, void *argument)
+{
+    const struct summed *s = argument;
+    struct comm *c = dist_comm(d);
+    float *mine = s->x[dist_rank(d)];
+    for (int64_t at = 0; at < s->n; at += s->cut)
+        c->start(c, mine + at, s->n - at < s->cut ? s->n - at : s->cut);
+    for (int64_t at = 0; at < s->n; at += s->cut)
+        if (!c->wait(c, mine + at))
+            mine[at] = NAN;
+}
+
+/* The same tree by recursion: the left part is the largest power of two below. */
+static float tree(float (*x)[LONGEST], int64_t i, int from, int to)
+{
+    int left = 1;
+    if (to - from == 1)
+        return x[from][i];
+    while (2 * left < to - from)
+        left *= 2;
+    return tree(x, i, from, from + left) + tree(x, i, from + left, to);
+}
+
+static void test_sums_are_a_tree_of_ranks(void **state)
+{
+    static float x[MOST_RANKS][LONGEST], should[LONGEST];
+    static const int64_t sizes[][2] = {{1, 1}, {3, 3}, {4096, 4096}, {LONGEST, LONGEST}, {LONGEST, 5000}, {LONGEST, 977}, {9, 1}};
+    (void)state;
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            struct world w = {.size = ranks, .patience_s = 60};
+            struct summed s = {sizes[k][0], sizes[k][1], x};
+            for (int r = 0; r < ranks; r++)
+                rng_fill_normal_part(x[r], 0, s.n, 1, 7, (uint64_t)r);
+            x[ranks - 1][0] = 1e-42f;           /* too small for its full precision: zero, as in kernels */
+            const subnormals_mode mode = subnormals_flush();
+            for (int64_t i = 0; i < s.n; i++)
+                should[i] = tree(x, i, 0, ranks);
+            subnormals_restore(mode);
+            on_ranks(&w, sum_in_pieces, &s);
+            for (int r = 0; r < ranks && ranks > 1; r++)
+                assert_memory_equal(x[r], should, (size_t)s.n * sizeof *should);
+        }
+}
+
+/* ---- the rest ---- */
+
+struct together { int all[MOST_RANKS][MOST_RANKS]; char *text[MOST_RANKS]; bool ok[MOST_RANKS]; };
+
+static void gather_and_broadcast(struct dist *d, void *argument)
+{
+    struct together *t = argument;
+    const int rank = dist_rank(d), mine = 10 * rank;
+    struct error err;
+    char *text = t->text[rank] = xcalloc(40000000, 1);          /* more than one message */
+    if (rank == 0)
+        for (int i = 0; i < 40000000; i++)
+            text[i] = (char)(i % 251);
+    t->ok[rank] = dist_gather(d, &mine, t->all[rank], sizeof mine, &err) == OK && dist_broadcast(d, text, 40000000, &err) == OK;
+}
+
+static void test_gather_and_broadcast(void **state)
+{
+    static struct together t;
+    struct world w = {.size = 3, .patience_s = 60};
+    (void)state;
+    on_ranks(&w, gather_and_broadcast, &t);
+    for (int r = 0; r < 3; r++) {
+        assert_true(t.ok[r]);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(t.all[r][k], 10 * k);
+        assert_memory_equal(t.text[r], t.text[0], 40000000);
+        assert_int_equal(t.text[r][39999999], (char)(39999999 % 251));
+    }
+    for (int r = 0; r < 3; r++)
+        free(t.text[r]);
+}
+
+struct outcome { enum status st[MOST_RANKS]; struct error err[MOST_RANKS]; bool tells[MOST_RANKS]; struct world *world; };
+
+static void disagree(struct dist *d, void *argument)
+{
+    struct outcome *o = argument;
+    const int r = dist_rank(d);
+    struct error *err = &o->err[r];
+    const enum status mine = r == 2 ? error_set(err, BAD_INPUT, "no such file") : OK;
+    o->st[r] = dist_agree(d, mine, err);
+}
+
+static void test_one_error_is_everybodys(void **state)
+{
+    struct world w = {.size = 4, .patience_s = 60};
+    struct outcome o = {.world = &w};
+    (void)state;
+    on_ranks(&w, disagree, &o);
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(o.st[r], BAD_INPUT);
+        assert_non_null(strstr(o.err[r].text, "rank 2 ("));
+        assert_non_null(strstr(o.err[r].text, ": no such file"));
+    }
+}
+
+/* Rank `lost` does nothing any more; the others wait for a sum with it. */
+static void lose(struct dist *d, struct outcome *o, int lost)
+{
+    struct comm *c = dist_comm(d);
+    const int r = dist_rank(d);
+    float x = 1;
+    dist_at_step(d, 12);
+    c->start(c, &x, 1);
+    const bool first = c->wait(c, &x);
+    struct timespec some = {.tv_nsec = 300000000};
+    nanosleep(&some, NULL);                     /* a beat tells where everybody is */
+    if (r == lost) {
+        pthread_mutex_lock(&o->world->lock);
+        o->world->frozen[r] = true;
+        pthread_mutex_unlock(&o->world->lock);
+    }
+    c->start(c, &x, 1);
+    const bool second = c->wait(c, &x);
+    o->st[r] = first && !second ? dist_status(d, &o->err[r]) : OK;
+    o->tells[r] = dist_tells(d);
+}
+
+static void lose_2(struct dist *d, void *o) { lose(d, o, 2); }
+static void lose_0(struct dist *d, void *o) { lose(d, o, 0); }
+
+static void test_a_lost_rank_is_named(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost <= 2; lost += 2) {
+        struct world w = {.size = 4, .patience_s = 1};
+        struct outcome o = {.world = &w};
+        char name[16];
+        snprintf(name, sizeof name, "rank %d (", lost);
+        on_ranks(&w, lost ? lose_2 : lose_0, &o);
+        for (int r = 0; r < 4; r++)
+            if (r != lost) {
+                assert_int_equal(o.st[r], CANNOT);
+                assert_ptr_equal(strstr(o.err[r].text, name), o.err[r].text);
+                assert_non_null(strstr(o.err[r].text, "in step 12"));
+                assert_int_equal(o.tells[r], r == (lost == 0));
+            }
+    }
+}
+
+static void give_up(struct dist *d, void *argument)
+{
+    struct outcome *o = argument;
+    struct comm *c = dist_comm(d);
+    const int r = dist_rank(d);
+    struct error why;
+    float x = 1;
+    dist_at_step(d, 5);
+    if (r == 1) {
+        error_set(&why, BAD_INPUT, "shard 3 is cut off");
+        dist_give_up(d, &why);
+    }
+    c->start(c, &x, 1);
+    o->st[r] = c->wait(c, &x) ? OK : dist_status(d, &o->err[r]);
+    o->tells[r] = dist_tells(d);
+}
+
+static void test_who_gives_up_says_why(void **state)
+{
+    struct world w = {.size = 3, .patience_s = 4};
+    struct outcome o = {.world = &w};
+    (void)state;
+    on_ranks(&w, give_up, &o);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(o.st[r], BAD_INPUT);
+        assert_non_null(strstr(o.err[r].text, "shard 3 is cut off"));
+        assert_int_equal(o.tells[r], r < 2);
+        if (r != 1)
+            assert_ptr_equal(strstr(o.err[r].text, "rank 1 ("), o.err[r].text);
+    }
+}
+
+static void test_alone(void **state)
+{
+    struct error err = {.status = BAD_INPUT};
+    int all = 0;
+    (void)state;
+    assert_int_equal(dist_size(NULL), 1);
+    assert_int_equal(dist_agree(NULL, BAD_INPUT, &err), BAD_INPUT);
+    assert_int_equal(dist_gather(NULL, &(int){3}, &all, sizeof all, &err), OK);
+    assert_int_equal(all, 3);
+    assert_true(dist_tells(NULL));
+    dist_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_are_a_tree_of_ranks), cmocka_unit_test(test_gather_and_broadcast),
+        cmocka_unit_test(test_one_error_is_everybodys), cmocka_unit_test(test_a_lost_rank_is_named),
+        cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
