@@ -76,6 +76,7 @@ struct forget_config {
     int64_t layers;
     enum forget_choice choice;
     int k, nodes;                           /* of the tree; 0: none */
+    int64_t every;                          /* steps that a choice is kept for */
     int levels, tree[FORGET_LEVELS];        /* children per node, level by level */
     struct forget_run *runs;                /* (n_runs), one per seed */
     int n_runs;

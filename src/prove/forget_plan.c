@@ -23,6 +23,7 @@ static void describe(struct forget_config *f, const struct config *c)
         return;
     f->nodes = (int)c->model.layers;
     f->k = f->choice == CHOICE_ALL ? f->nodes : (int)c->k1.k;
+    f->every = c->k1.every;
     f->levels = (int)c->model.tree.n;
     for (int i = 0; i < f->levels && i < FORGET_LEVELS; i++)
         f->tree[i] = (int)c->model.tree.at[i];

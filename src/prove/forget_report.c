@@ -117,8 +117,8 @@ static json_t *runs_json(const struct forget_config *c)
 static json_t *config_json(const struct forget_config *c)
 {
     const struct forget_run *first = forget_first_done(c);
-    json_t *j = json_pack("{s:o,s:o,s:I,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "name", forget_text(c->name), "arch",
-                          forget_text(c->arch), "layers", (json_int_t)c->layers, "choice", forget_choice_word(c->choice), "k", c->k,
+    json_t *j = json_pack("{s:o,s:o,s:I,s:s,s:i,s:I,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "name", forget_text(c->name), "arch",
+                          forget_text(c->arch), "layers", (json_int_t)c->layers, "choice", forget_choice_word(c->choice), "k", c->k, "every", (json_int_t)c->every,
                           "nodes", c->nodes, "chance", forget_number(c->nodes ? (double)c->k / c->nodes : NAN), "tree", tree_json(c),
                           "runs", runs_json(c), "matrix", first ? mean_matrix(c, first) : json_null(), "forgetting",
                           first ? forgetting(c, first) : json_array(), "node_use", forget_nodes_json(c));

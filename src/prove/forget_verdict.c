@@ -179,11 +179,11 @@ static bool same_tree(const struct forget_config *a, const struct forget_config 
     return a->levels == b->levels && !memcmp(a->tree, b->tree, (size_t)a->levels * sizeof *a->tree);
 }
 
-/* The first config that chooses so from the same tree; with `k`, as many nodes. */
+/* The first config that chooses so from the same tree; `as_many`: as many nodes, and as often. */
 static int find_rival(const struct forget *f, const struct forget_config *c, enum forget_choice choice, bool as_many)
 {
     for (int i = 0; i < f->n_configs; i++)
-        if (f->configs[i].choice == choice && same_tree(&f->configs[i], c) && (!as_many || f->configs[i].k == c->k))
+        if (f->configs[i].choice == choice && same_tree(&f->configs[i], c) && (!as_many || (f->configs[i].k == c->k && f->configs[i].every == c->every)))
             return i;
     return -1;
 }

@@ -33,7 +33,7 @@ static inline const char *show_choice(const json_t *config, char out[64])
         snprintf(out, 64, "all %.0f nodes", num(config, "nodes"));
     else
         snprintf(out, 64, "%.0f of %.0f%s", num(config, "k"), num(config, "nodes"),
-                 !strcmp(choice, "gradient") ? " by gradient" : !strcmp(choice, "random") ? " at random" : "");
+                 !strcmp(choice, "gradient") ? " by gradient" : !strcmp(choice, "random") ? (num(config, "every") > 1 ? " at random, kept" : " at random") : "");
     return out;
 }
 

@@ -560,7 +560,7 @@ static void test_lookup_fails(void **state)
     assert_non_null(strstr(err.text, "; did you mean 'tinyllama-ex3', 'tinyllama-medium' or 'tinyllama-small'?"));
     assert_int_equal(config_load(&c, "zzzz", NULL, 0, &err), BAD_INPUT);
     assert_non_null(
-        strstr(err.text, "; shipped configs are char-gpt-b128, forget-baseline13, forget-baseline4, forget-random5, "));
+        strstr(err.text, "; shipped configs are char-gpt-b128, forget-baseline13, forget-baseline4, forget-fixed5, "));
     snprintf(expected, sizeof expected, "there is no file 'x/quickstart.yaml' in '%s'; did you mean 'quickstart'?",
              cwd);
     expect_load_error("x/quickstart.yaml", expected);

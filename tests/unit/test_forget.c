@@ -176,6 +176,10 @@ static void rivals_are_of_the_same_tree(void **state)
     forget_headline(f, words);
     assert_string_equal(words, "At equal learning, choosing nodes by gradient cannot be compared with choosing as many at random or choosing all");
     f->configs[1].k = 5;
+    f->configs[1].every = 2;                                                /* not as often */
+    assert_int_equal(forget_judge(f, &v, 1), 1);
+    assert_int_equal(v.random, -1);
+    f->configs[1].every = f->configs[0].every;
     f->configs[2].tree[1] = 3;
     forget_headline(f, words);
     assert_string_equal(words, "At equal learning, choosing nodes by gradient beats choosing as many at random, and choosing all");

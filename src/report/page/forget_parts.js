@@ -14,7 +14,7 @@ const configSymbol = (i, size) => d3.symbol().type(configShapes[i % configShapes
 
 const howChosen = {gradient: ", by gradient", random: ", at random"};
 const choiceWords = c => c.choice === "none" ? `${c.layers} blocks in a row` : c.choice === "all" ? `all ${c.nodes} nodes` :
-  `${c.k} of ${c.nodes} nodes${howChosen[c.choice] || ""}`;
+  `${c.k} of ${c.nodes} nodes${howChosen[c.choice] || ""}${c.every > 1 ? `, kept for ${count(c.every)} steps` : ""}`;
 
 /* Configs of which the nodes are known; the first that chooses by gradient is shown first. */
 const treeConfigs = data.configs.filter(c => c.node_use && c.node_use.steps > 0);
