@@ -36,7 +36,8 @@ static void put(const char *name, const void *data, size_t size)
 {
     char path[128];
     path_of(path, name);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlink(path);                       /* a file that is cut to nothing and filled again goes to the disk at once */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     require(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0);
 }
 
