@@ -31,7 +31,7 @@ set(HONE_MPI_BUILD "${PROJECT_VERSION}-${seen}")
 
 add_library(hone_mpi MODULE src/dist/mpi.c src/core/error.c src/core/clean.c)
 set_target_properties(hone_mpi PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
-target_include_directories(hone_mpi PRIVATE src)
+target_include_directories(hone_mpi PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(hone_mpi PRIVATE _GNU_SOURCE HONE_MPI_BUILD="${HONE_MPI_BUILD}")
 target_compile_options(hone_mpi PRIVATE -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wpointer-arith -Werror
                        -ffunction-sections -fdata-sections)
