@@ -73,7 +73,7 @@ pid=$!
 until_saved killed
 kill -KILL "$(rank_process 1)"
 wait $pid || fail "kill -9: exit code $?: $(cat err)"
-grep -q '^hone: rank 1 (.*, process [0-9]*) was not heard of for [0-9]* s; when it was, it was in step [0-9]*' err || fail "kill -9: $(cat err)"
+grep -q '^hone: rank 1 (.*, process [0-9]*) was not heard of for [0-9]* s; it was in step [0-9]*' err || fail "kill -9: $(cat err)"
 grep -q '^hone: rank 1 ended without a word; retry 1 of 1, from the newest checkpoint$' err || fail "kill -9: $(cat err)"
 ok launch -n 2 train tiny.yaml $LONG --steps $((at + 200)) --out stopped --resume
 same_checkpoint stopped killed $((at + 200))
