@@ -54,7 +54,17 @@ rank_process() {
     done
     return 1
 }
-until_saved() { local i; for i in $(seq 300); do [ -d "$1/checkpoints/step-00000010" ] && return 0; sleep 0.1; done; fail "$1 did not get to step 10: $(cat err)"; }
+# until_saved FOLDER: waits for a checkpoint behind the first step; the oldest go again.
+until_saved() {
+    local i
+    for i in $(seq 600); do
+        ls -d "$1"/checkpoints/step-*[1-9]* >/dev/null 2>&1 && return 0
+        sleep 0.1
+    done
+    kill "$pid"
+    wait "$pid" || true
+    fail "$1 has saved nothing: $(cat err)"
+}
 
 # A rank that is asked to stop: all do, after the same step, and the run goes on as if nothing had been.
 LONG="--steps 100000 --set train.schedule=constant --set eval.every=0 --set log.every=1000"
