@@ -115,10 +115,14 @@ static void tell_failure(struct dist *d)
 
 /* ---- hearing ---- */
 
-static void describe(const struct peer *p, char out[WHERE_MAX + 64])
+/* Ranks go in step: one that was last heard of in an earlier step than this rank is in has done that one since. */
+static void describe(struct dist *d, const struct peer *p, char out[WHERE_MAX + 64])
 {
-    if (p->step < 0)
+    const int64_t own = atomic_load(&d->step);
+    if (p->step < 0 && own < 0)
         snprintf(out, WHERE_MAX + 64, "before the first step");
+    else if (p->step < own)
+        snprintf(out, WHERE_MAX + 64, "in step %lld", (long long)own);
     else
         snprintf(out, WHERE_MAX + 64, "in step %lld%s%s", (long long)p->step, *p->where ? ", in " : "", p->where);
 }
@@ -127,7 +131,7 @@ static void gave_up(struct dist *d, const struct note *n)
 {
     char at[WHERE_MAX + 64];
     struct error why;
-    describe(&d->peers[n->rank], at);
+    describe(d, &d->peers[n->rank], at);
     error_set(&why, n->status > OK && n->status <= CANNOT ? (enum status)n->status : CANNOT, "%s gave up %s: %.800s",
               d->peers[n->rank].name, at, n->text);
     group_fail(d, -1, &why);
@@ -172,8 +176,8 @@ static void look_for_lost(struct dist *d, int64_t now)
         struct error why;
         if (now - p->heard_ns < d->patience_ns)
             continue;
-        describe(p, at);
-        error_set(&why, CANNOT, "%s was not heard of for %.0f s; when it was, it was %s. It was killed or stopped, or its machine cannot be "
+        describe(d, p, at);
+        error_set(&why, CANNOT, "%s was not heard of for %.0f s; it was %s. It was killed or stopped, or its machine cannot be "
                   "reached; `--resume` goes on from the newest checkpoint", p->name, (double)(now - p->heard_ns) * 1e-9, at);
         group_fail(d, r, &why);
         return;

@@ -224,6 +224,8 @@ static void test_ranks_give_equal_bits(void **state)
     check_equal((const char *[]){"dist.shards=4", "optimize.passes=none", "train.accumulate=2", "threads=2"}, 4);
     check_equal((const char *[]){"dist.shards=4", "model.arch=llama", "model.heads=2"}, 3);
     check_equal((const char *[]){"dist.shards=4", "model.arch=postln", "model.segments=2"}, 3);
+    check_equal((const char *[]){"dist.shards=4", "model.arch=k1", "model.layers=7", "model.tree=[2, 2]", "k1.k=2"}, 5);       /* the same nodes learn */
+    check_equal((const char *[]){"dist.shards=4", "model.arch=k1", "model.layers=4", "model.tree=[3]", "k1.k=1", "k1.every=3", "train.accumulate=2"}, 7);
 }
 
 /* Three ranks have no power of two among them; the sum is the same as of one batch but for rounding. */
