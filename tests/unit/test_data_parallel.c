@@ -159,6 +159,8 @@ enum { STEPS = 12 };
 
 struct trained { const struct config *config; uint64_t bits[MOST_RANKS]; double loss[MOST_RANKS], val[MOST_RANKS]; struct error err; };
 
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;         /* a process sets up one run at a time */
+
 static void train(struct dist *d, void *argument)
 {
     struct trained *t = argument;
@@ -168,7 +170,9 @@ static void train(struct dist *d, void *argument)
     struct error err;
     bool has_data;
     c.dist.comm = dist_comm(d);
+    pthread_mutex_lock(&opening);
     enum status st = trial_open(&trial, &c, NULL, NULL, &err);
+    pthread_mutex_unlock(&opening);
     for (int i = 0; i < STEPS && st == OK; i++)
         st = trial_step(trial, &step, &err);
     t->loss[dist_rank(d)] = step.loss;
