@@ -46,11 +46,11 @@ enum status division_check(const struct config *c, struct error *err)
 int division_threads(const struct config *c)
 {
     struct dist *d = ranks_of(c);
-    int here = 0;
+    int here = 0;                   /* ranks on this machine */
     if (c->threads || dist_size(d) == 1)
         return (int)c->threads;
     for (int r = 0; r < dist_size(d); r++)
         here += !strcmp(dist_host(d, r), dist_host(d, dist_rank(d)));
-    const int usable = system_cores(sched_getaffinity), all = (int)sysconf(_SC_NPROCESSORS_ONLN), mine = all / here > 0 ? all / here : 1;
+    const int usable = system_cores(sched_getaffinity), all = (int)sysconf(_SC_NPROCESSORS_ONLN), mine = here && all > here ? all / here : 1;
     return mine < usable ? mine : usable;
 }

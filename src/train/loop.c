@@ -388,11 +388,18 @@ static enum status run_steps(struct loop *l, struct error *err)
 
 /* ---- a whole run ---- */
 
+/* Where one rank has failed, all have. */
+static enum status agree(struct loop *l, enum status st, struct error *err)
+{
+    const enum status all = dist_agree(l->dist, st, err);
+    return all == OK ? st : all;            /* never OK where this one has failed */
+}
+
 /* What rank 0 has read of a checkpoint, or begun with, is what all have. */
 static enum status share_start(struct loop *l, enum status st, struct carried *carried, struct error *err)
 {
     struct node_sums *own = carried->nodes;
-    st = dist_agree(l->dist, st, err);
+    st = agree(l, st, err);
     if (st == OK)
         st = dist_broadcast(l->dist, &l->first_step, sizeof l->first_step, err);
     if (st == OK)
@@ -424,7 +431,7 @@ static enum status open_folder(struct loop *l, enum status st, struct error *err
         st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
     if (st == OK && leads(l))
         st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
-    st = dist_agree(l->dist, st, err);
+    st = agree(l, st, err);
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
@@ -442,14 +449,13 @@ static enum status open_folder(struct loop *l, enum status st, struct error *err
 /* Rank 0 goes first: where kernels are chosen by timing, the others find its choices. */
 static enum status open_in_turn(struct loop *l, const struct config *c, struct dataset *dataset, struct error *err)
 {
-    enum status st = OK;
+    const bool first = leads(l);
     l->run.dataset = dataset;
-    for (int turn = 0; turn < 2 && turn < dist_size(l->dist) && st == OK; turn++) {
-        if ((turn == 0) == leads(l))
-            st = model_run_open(&l->run, c, dataset, err);
-        st = dist_agree(l->dist, st, err);
-    }
-    return st;
+    enum status st = first ? model_run_open(&l->run, c, dataset, err) : OK;
+    st = agree(l, st, err);
+    if (st == OK && !first)
+        st = model_run_open(&l->run, c, dataset, err);
+    return agree(l, st, err);
 }
 
 static enum status open_loop(struct loop *l, const struct config *c, struct error *err)
@@ -462,9 +468,9 @@ static enum status open_loop(struct loop *l, const struct config *c, struct erro
         st = folder_check(l->options->out, l->options->resume, err);
     if (st == OK && l->options->record_first && leads(l))
         st = folder_check_trace(l->options->out, err);
-    st = dist_agree(l->dist, st, err);
+    st = agree(l, st, err);
     if (st == OK)
-        st = dist_agree(l->dist, dataset_open(&dataset, c, err), err);
+        st = agree(l, dataset_open(&dataset, c, err), err);
     if (st == OK)
         st = ranks_compare(c, dataset, err);
     if (st == OK)
