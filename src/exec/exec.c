@@ -306,11 +306,11 @@ static void scatter_times(struct exec *e, const struct lane_time *times)
 
 void exec_run_early(struct exec *e)
 {
-    if (!e->early || e->stale) {
-        if (!e->early) {
-            exec_run(e, PHASE_DATA, PHASE_BACKWARD);
-            return;
-        }
+    if (!e->early) {
+        exec_run(e, PHASE_DATA, PHASE_BACKWARD);
+        return;
+    }
+    if (e->stale) {
         e->stale = false;
         exec_run(e, PHASE_SETUP, PHASE_SETUP);
     }
@@ -320,7 +320,8 @@ void exec_run_early(struct exec *e)
     e->touched = true;
     if (e->backend->run(e->backend, e->early, 0, e->n_early, times, &e->failed) == OK && times) {
         scatter_times(e, times);
-        count_times(e, e->phase_start[PHASE_DATA], e->phase_start[PHASE_BACKWARD + 1]);
+        for (int i = 0; i < e->n_early; i++)
+            count_times(e, e->early_place[i], e->early_place[i] + 1);
     }
     free(times);
 }

@@ -118,7 +118,7 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
     int current = -1;
     for (int i = 0; i < p->n_ops; i++) {
         const enum phase ph = p->ops[i].phase;
-        if (ph < first || ph > last)
+        if (ph < first || ph > last || (p->ops[i].last && last <= PHASE_BACKWARD))
             continue;
         if ((int)ph != current) {
             int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns - r->hidden_ns;

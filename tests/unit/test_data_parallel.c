@@ -110,6 +110,7 @@ static void test_only_the_last_micro_batch_communicates(void **state)
     assert_int_equal(p->micro_batches, 6);
     struct exec *e = new_exec(p, b);
     const struct small_batch batch = random_batch(&small_models[SMALL_GPT], 1);
+    exec_measure(e, true);
     for (int step = 0; step < 2; step++) {
         for (int i = 0; i < 5; i++) {
             write_batch(e, &batch);
@@ -121,6 +122,8 @@ static void test_only_the_last_micro_batch_communicates(void **state)
         assert_int_equal(k.waits, (step + 1) * buckets);
     }
     assert_int_equal(k.bad, 0);
+    for (int i = 0; i < p->n_ops; i++)
+        assert_int_equal(p->ops[i].profile.calls, p->ops[i].phase == PHASE_SETUP ? 0 : 2 * (int)op_runs_per_step(p, &p->ops[i]));
     exec_free(e);
     b->free(b);
 }
