@@ -537,7 +537,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         l.recording = (struct recording){0};
     enum status st = open_loop(&l, c, err);
     if (st == OK) {
-        gpu_watch_begin(&l.gpu, l.run.backend->address);
+        gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
         tell_start(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);
