@@ -373,12 +373,12 @@ static const struct op_case op_cases[] = {
     {OP_KEEP, {0}, {X(3, 75), ONE(COUNTER), SCALAR, OF(FIXED, 70), SCALAR, OF(FIXED, 3)}},
     {OP_HOST_READ, {0}, {OF(FIXED, 13)}},
 
-    {OP_MEAN, {0}, {X(1), X(1)}},
+    {OP_MEAN, {0}, {X(1, 1), X(1, 1)}},
     {OP_MEAN, {0}, {X(17, 33), X(17, 33)}},
     {OP_MEAN, {0}, {X(3, 5, 13), X(3, 5, 13), X(3, 5, 13)}},
     {OP_MEAN, {0}, {X(130), X(130), X(130), X(130)}},
     {OP_MEAN, {0}, {X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65), X(2, 65)}},
-    {OP_SCALE, {.scale = 0.3f}, {X(1)}},
+    {OP_SCALE, {.scale = 0.3f}, {X(1, 1)}},
     {OP_SCALE, {.scale = -2}, {X(3, 5, 130)}},
 
     {OP_HELD, {.every = 2}, {OF(IDS, 13), ONE(COUNTER)}},       /* the step to come is the 5th: it selects */
