@@ -137,5 +137,6 @@ struct dist;
 int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets);
 int ranks_report(struct dist *d, const struct error *err);         /* as report_error, on the rank that tells people */
 void ranks_close(struct dist *d, int code);                        /* code: what this process ends with */
+void ranks_ended(int code);                                        /* tells `hone launch`, where that started it */
 
 #endif

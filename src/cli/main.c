@@ -113,6 +113,7 @@ int main(int argc, char **argv)
     handle_aborts();
     signal(SIGXFSZ, SIG_IGN);           /* a file at its limit is an error like a full disk, and not the end */
     const int code = run(argc, argv);
+    ranks_ended(code);                  /* also where it did not get as far as ranks: a wrong option */
     if (fflush(stdout) || ferror(stdout)) {             /* a full disk behind a redirection */
         fputs("hone: cannot write to the standard output\n", stderr);
         return code ? code : CANNOT;
