@@ -30,24 +30,14 @@ if(NOT HONE_CUDA_FOUND)
 endif()
 message(STATUS "CUDA: ${CUDAToolkit_VERSION} for ${HONE_CUDA_ARCHS}")
 
-# A module of another build of hone must not be loaded: what both sides see of each other is in these headers.
-set(HONE_CUDA_SEEN src/backend/backend.h src/core/choices.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
-set(seen "")
-foreach(header IN LISTS HONE_CUDA_SEEN)
-  file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)
-  string(APPEND seen ${hash})
-endforeach()
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HONE_CUDA_SEEN})
-string(SHA256 seen "${seen}")
-string(SUBSTRING ${seen} 0 16 seen)
-set(HONE_CUDA_BUILD "${PROJECT_VERSION}-${seen}")
+module_build(HONE_CUDA_BUILD src/backend/backend.h src/core/choices.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
 
 # The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it. What else
 # is in their files, and what that would need, is left out (sections).
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/hopper\\.cu$")
-add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/shape.c)
+add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/op_costs.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(hone_cuda PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -17,17 +17,7 @@ if(NOT HONE_MPI_FOUND)
   return()
 endif()
 
-# A module of another build of hone must not be loaded: what both sides see of each other is in these headers.
-set(HONE_MPI_SEEN src/core/error.h src/dist/transport.h src/dist/module.h)
-set(seen "")
-foreach(header IN LISTS HONE_MPI_SEEN)
-  file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)
-  string(APPEND seen ${hash})
-endforeach()
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HONE_MPI_SEEN})
-string(SHA256 seen "${seen}")
-string(SUBSTRING ${seen} 0 16 seen)
-set(HONE_MPI_BUILD "${PROJECT_VERSION}-${seen}")
+module_build(HONE_MPI_BUILD src/core/error.h src/dist/transport.h src/dist/module.h)
 
 add_library(hone_mpi MODULE src/dist/mpi.c src/core/error.c src/core/clean.c)
 set_target_properties(hone_mpi PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)

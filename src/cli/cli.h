@@ -84,6 +84,8 @@ void handle_aborts(void);               /* aborts.c: of libraries without memory
 
 /* A document in lines, with an end of line; the caller frees it. Releases the document. NULL: no memory. */
 char *json_lines(json_t *document);
+typedef enum status document_writer(const json_t *document, FILE *to, struct error *err);
+char *document_written(document_writer *write, const json_t *document);        /* NULL: there was no memory. The caller frees it */
 /* The same to the standard output; main sees what the stream says. */
 enum status print_document(json_t *document, int digits, struct error *err);
 

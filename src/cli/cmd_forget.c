@@ -26,27 +26,10 @@ static void on_progress(void *context, const struct forget_progress *p)
 
 /* ---- files ---- */
 
-typedef enum status writer(const json_t *forget, FILE *to, struct error *err);
-
-static char *written(writer *write, const json_t *document)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct error ignored;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    const enum status st = write(document, f, &ignored);
-    if (fclose(f) == 0 && st == OK)
-        return text;
-    free(text);
-    return NULL;
-}
-
 static enum status write_files(const void *what, const char *folder, struct error *err)
 {
     const struct compared *c = what;
-    char *texts[] = {written(report_forget_write_html, c->document), written(report_forget_write_markdown, c->document),
+    char *texts[] = {document_written(report_forget_write_html, c->document), document_written(report_forget_write_markdown, c->document),
                      json_lines(json_incref(c->document))};
     static const char *const names[] = {"report.html", "report.md", "report.json"};
     enum status st = OK;

@@ -170,28 +170,11 @@ static json_t *make_document(const struct tuned *t, const char *folder)
     return j;
 }
 
-typedef enum status writer(const json_t *tune, FILE *to, struct error *err);
-
-static char *written(writer *write, const json_t *document)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct error ignored;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    const enum status st = write(document, f, &ignored);
-    if (fclose(f) == 0 && st == OK)
-        return text;
-    free(text);
-    return NULL;
-}
-
 static enum status write_files(const void *what, const char *folder, struct error *err)
 {
     const struct tuned *t = what;
-    char *texts[] = {config_text(&t->r.base), config_text(&t->r.tuned), written(report_tune_write_html, t->document),
-                     written(report_tune_write_markdown, t->document), json_lines(json_incref(t->document))};
+    char *texts[] = {config_text(&t->r.base), config_text(&t->r.tuned), document_written(report_tune_write_html, t->document),
+                     document_written(report_tune_write_markdown, t->document), json_lines(json_incref(t->document))};
     static const char *const names[] = {"base.yaml", "tuned.yaml", "report.html", "report.md", "report.json"};
     enum status st = OK;
     for (int i = 0; i < 5; i++) {

@@ -29,6 +29,21 @@ static char *document_text(json_t *document, size_t digits)
     return NULL;
 }
 
+char *document_written(document_writer *write, const json_t *document)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct error ignored;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    const enum status st = write(document, f, &ignored);
+    if (fclose(f) == 0 && st == OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
 char *json_lines(json_t *document) { return document_text(document, 12); }
 
 enum status print_document(json_t *document, int digits, struct error *err)

@@ -2,9 +2,21 @@
 #include "core/process.h"
 
 #include <dirent.h>
-#include <stdbool.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+bool process_installed(char out[PATH_MAX], const char *file)
+{
+    char program[PATH_MAX - 64];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0)
+        return false;
+    program[n] = 0;
+    snprintf(out, PATH_MAX, "%s/../lib/hone/%.40s", dirname(program), file);
+    return access(out, R_OK) == 0;
+}
 
 double process_peak_bytes(void)
 {

@@ -2,6 +2,12 @@
 #ifndef HONE_CORE_PROCESS_H
 #define HONE_CORE_PROCESS_H
 
+#include <limits.h>
+#include <stdbool.h>
+
+/* ../lib/hone/FILE, as seen from the folder of this program; false: it is not there. */
+bool process_installed(char out[PATH_MAX], const char *file);
+
 double process_peak_bytes(void);        /* the most memory that was resident; 0: unknown */
 void process_reset_peak(void);          /* count the peak from now on, where the system can */
 

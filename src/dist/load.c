@@ -1,13 +1,12 @@
 /* Finds and loads the MPI module, by absolute path only: beside the program where it is installed, or in the folder where it was
  * built. And tells from the environment whether something has started several ranks. */
 #include <dlfcn.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/process.h"
 #include "dist/dist_int.h"
 #include "dist/module.h"
 
@@ -32,23 +31,11 @@ struct dist_start dist_start_read(void)
 
 #ifdef HONE_MPI_MODULE
 
-/* ../lib/hone/libhone_mpi.so, as seen from the folder of this program. */
-static bool installed_path(char out[PATH_MAX])
-{
-    char program[PATH_MAX - 64];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0)
-        return false;
-    program[n] = 0;
-    snprintf(out, PATH_MAX, "%s/../lib/hone/libhone_mpi.so", dirname(program));
-    return access(out, R_OK) == 0;
-}
-
 /* Parts of MPI that it loads itself look for its symbols in the whole process. */
 enum status dist_load_mpi(const struct mpi_module **out, struct error *err)
 {
     char path[PATH_MAX];
-    if (!installed_path(path))
+    if (!process_installed(path, "libhone_mpi.so"))
         snprintf(path, sizeof path, "%s", HONE_MPI_MODULE);
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!handle) {

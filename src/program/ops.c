@@ -1,13 +1,7 @@
-/* The op table: shape rules and costs. Transcendental functions count as one FLOP, as is usual. */
-#include "program/ops.h"
-
+/* The op table, and its shape rules. */
 #include <limits.h>
 
-#include "program/program.h"
-
-static const struct value *input(const struct program *p, const struct op *op, int i) { return &p->values[op->in[i]]; }
-static struct shape in_shape(const struct program *p, const struct op *op, int i) { return input(p, op, i)->shape; }
-static int64_t in_count(const struct program *p, const struct op *op, int i) { return shape_count(in_shape(p, op, i)); }
+#include "program/ops_int.h"
 
 static enum status misfit(const struct program *p, const struct op *op, const char *what, struct error *err)
 {
@@ -296,8 +290,6 @@ static enum status accumulate(const struct program *p, const struct op *op, stru
 
 /* ---- ops over several values ---- */
 
-static int parts(const struct op *op) { return op->attrs.parts; }
-
 /* x, weights, biases: each pair is a product of its own. */
 static enum status project(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
@@ -474,242 +466,67 @@ int op_updated(enum op_kind kind, const struct op_attrs *attrs)
     return n != OP_PARTS ? n : 3 * (kind == OP_ADAMW ? 1 : attrs->parts) + attrs->copies;
 }
 
-/* ---- FLOPs ---- */
-
-static double none(const struct program *p, const struct op *op) { (void)p, (void)op; return 0; }
-static double per_element(const struct program *p, const struct op *op) { return (double)in_count(p, op, 0); }
-static double few_per_element(const struct program *p, const struct op *op) { return 4.0 * per_element(p, op); }
-static double many_per_element(const struct program *p, const struct op *op) { return 8.0 * per_element(p, op); }
-static double per_input(const struct program *p, const struct op *op) { return (double)op->n_in * per_element(p, op); }
-static double per_third(const struct program *p, const struct op *op) { return (double)in_count(p, op, 2); }
-static double per_output(const struct program *p, const struct op *op)
-{
-    return (double)shape_count(p->values[op->out[0]].shape);
-}
-
-static double matmul_flops(const struct program *p, const struct op *op)
-{
-    const struct shape a = in_shape(p, op, 0);
-    const double k = (double)(op->attrs.trans_a ? shape_rows(a) : shape_last(a));
-    return per_output(p, op) * (2 * k + (op->n_in > 2));
-}
-
-/* Every score takes one dot product of head size; the same for the two mixes. */
-static double attn_flops(const struct program *p, const struct op *op)
-{
-    const bool scores = op->kind == OP_ATTN_SCORES;
-    const struct shape w = scores ? p->values[op->out[0]].shape : in_shape(p, op, 0);
-    const struct shape x = in_shape(p, op, scores ? 0 : 1);
-    const double head = (double)x.dim[2] / (op->kind == OP_ATTN_MIX ? op->attrs.kv_heads : op->attrs.heads);
-    return 2.0 * (double)shape_count(w) * head;
-}
-
-/* Two FLOPs per element of a weight and row of the input or gradient. */
-static double project_flops(const struct program *p, const struct op *op)
-{
-    const int n = parts(op), first = op->kind == OP_PROJECT ? 1 : n;
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += 2 * (double)in_count(p, op, first + i);
-    return sum * (double)shape_rows(in_shape(p, op, 0));
-}
-
-/* The two products forward, five backward (scores again); half of them under a causal mask. */
-static double attention_flops(const struct program *p, const struct op *op)
-{
-    const bool back = op->kind == OP_ATTENTION_GRAD;
-    const struct shape q = in_shape(p, op, back);
-    return (back ? 10.0 : 4.0) * (double)shape_count(q) * (double)q.dim[1] * (op->attrs.causal ? 0.5 : 1);
-}
-
-static double linear_gelu_flops(const struct program *p, const struct op *op)
-{
-    return per_output(p, op) * (2.0 * (double)shape_last(in_shape(p, op, 0)) + (parts(op) == 2 ? 16 : 9));
-}
-
-static double linear_loss_flops(const struct program *p, const struct op *op)
-{
-    const double rows = (double)shape_rows(in_shape(p, op, 0)), weights = (double)in_count(p, op, 1);
-    const double logits = rows * (double)in_shape(p, op, 1).dim[0];
-    return 2 * rows * weights * (parts(op) == 4 ? 3 : 1) + 8 * logits;
-}
-
-static double all_squares(const struct program *p, const struct op *op)
-{
-    double sum = 0;
-    for (int i = 0; i < op->n_in; i++)
-        sum += (double)in_count(p, op, i);
-    return sum;
-}
-
-/* Of tensor i of an update: what is updated, on the average over steps, where attrs.k groups are selected. */
-static double updated_share(const struct program *p, const struct op *op, int i)
-{
-    if (!op->attrs.masked || input(p, op, i)->group < 0)
-        return 1;
-    return (double)op->attrs.k / (double)in_count(p, op, op_update_scalars(op) + 3);
-}
-
-static double shard_flops(const struct program *p, const struct op *op)     /* one product and one sum, most of the time */
-{
-    return 2 * per_element(p, op);
-}
-
-static double adamw_flops(const struct program *p, const struct op *op)
-{
-    double sum = 0;
-    for (int i = 0; i < op_update_tensors(op); i++)
-        sum += 8 * (double)in_count(p, op, i) * updated_share(p, op, i);
-    return sum;
-}
-
-/* ---- bytes where "every value once" is wrong ---- */
-
-static double value_traffic(const struct program *p, value_id id) { return (double)value_bytes(&p->values[id]); }
-
-static double embed_bytes(const struct program *p, const struct op *op)     /* reads only the rows it needs */
-{
-    return value_traffic(p, op->in[1]) + 2 * value_traffic(p, op->out[0]);
-}
-
-static double embed_grad_bytes(const struct program *p, const struct op *op)    /* the table gives its shape alone */
-{
-    return value_traffic(p, op->in[1]) + value_traffic(p, op->in[2]) + value_traffic(p, op->out[0]);
-}
-
-static double nll_bytes(const struct program *p, const struct op *op)       /* one number per row */
-{
-    return 2 * value_traffic(p, op->in[1]);
-}
-
-static double nll_grad_bytes(const struct program *p, const struct op *op)  /* writes all, reads targets */
-{
-    return value_traffic(p, op->in[1]) + value_traffic(p, op->out[0]);
-}
-
-static double output_bytes(const struct program *p, const struct op *op) { return value_traffic(p, op->out[0]); }
-
-static double sum_leading_bytes(const struct program *p, const struct op *op)
-{
-    return value_traffic(p, op->in[0]) + value_traffic(p, op->out[0]);
-}
-
-/* A tensor's inputs and outputs stand one number of tensors apart; copies, of the first tensors alone, in between. */
-static double adamw_bytes(const struct program *p, const struct op *op)
-{
-    const int n = op_update_tensors(op), copies = op->attrs.copies;
-    double sum = 0;
-    for (int i = 0; i < n; i++) {
-        const double one = value_traffic(p, op->in[i]), copy = i < copies ? value_traffic(p, op->in[3 * n + i]) : 0;
-        sum += (7 * one + 2 * copy) * updated_share(p, op, i);
-    }
-    for (int i = op_update_scalars(op); i < op->n_in; i++)
-        sum += value_traffic(p, op->in[i]);
-    return sum;
-}
-
-static double keep_bytes(const struct program *p, const struct op *op)      /* one row */
-{
-    return 2 * (double)shape_last(in_shape(p, op, 0)) * 4 + value_traffic(p, op->in[1]);
-}
-
-static double shard_bytes(const struct program *p, const struct op *op)     /* x and the first sum, most of the time */
-{
-    return value_traffic(p, op->in[parts(op) + 1]) + 2 * value_traffic(p, op->out[0]);
-}
-
-static double reduce_wait_bytes(const struct program *p, const struct op *op)   /* the last inputs give their shapes alone */
-{
-    return 2 * value_traffic(p, op->in[0]);
-}
-
 enum { FIRST = 1, SECOND = 2 };             /* bits of `reuse` */
 
 const struct op_info op_table[OP_KINDS] = {
     /*                       name                in (min max) out  shapes       flops             bytes              reuse updated */
-    [OP_EMBED]            = {"embed",            2, 2, 1, embed,       none,             embed_bytes,       0, 0},
-    [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  per_third,        embed_grad_bytes,  0, 0},
-    [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      matmul_flops,     NULL,              0, 0, true},
-    [OP_SUM_LEADING]      = {"sum_leading",      2, 2, 1, sum_leading, per_element,      sum_leading_bytes, 0, 0},
-    [OP_ADD]              = {"add",              2, 2, 1, add,         per_element,      NULL,              FIRST, 0},
-    [OP_MUL]              = {"mul",              2, 2, 1, all_alike,   per_element,      NULL,              FIRST | SECOND, 0},
-    [OP_GELU]             = {"gelu",             1, 1, 1, like_first,  many_per_element, NULL,              FIRST, 0},
-    [OP_GELU_GRAD]        = {"gelu_grad",        2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
-    [OP_SILU]             = {"silu",             1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
-    [OP_SILU_GRAD]        = {"silu_grad",        2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
-    [OP_LAYERNORM]        = {"layernorm",        3, 3, 3, layernorm,   many_per_element, NULL,              0, 0},
-    [OP_LAYERNORM_GRAD]   = {"layernorm_grad",   5, 6, 3, norm_grad,   many_per_element, NULL,              FIRST, 0},
-    [OP_RMSNORM]          = {"rmsnorm",          2, 2, 2, layernorm,   few_per_element,  NULL,              0, 0},
-    [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 5, 2, norm_grad,   many_per_element, NULL,              FIRST, 0},
-    [OP_ROPE_TABLE]       = {"rope_table",       0, 0, 2, rope_table,  per_output,       NULL,              0, 0},
-    [OP_ROPE]             = {"rope",             3, 3, 1, rope,        few_per_element,  NULL,              FIRST, 0},
-    [OP_CAUSAL_MASK]      = {"causal_mask",      0, 0, 1, causal_mask, none,             NULL,              0, 0},
-    [OP_ATTN_SCORES]      = {"attn_scores",      2, 2, 1, attn_scores, attn_flops,       NULL,              0, 0},
-    [OP_ATTN_MIX]         = {"attn_mix",         2, 2, 1, attn_mix,    attn_flops,       NULL,              0, 0},
-    [OP_ATTN_MIX_T]       = {"attn_mix_t",       2, 2, 1, attn_mix,    attn_flops,       NULL,              0, 0},
-    [OP_SOFTMAX]          = {"softmax",          1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
-    [OP_SOFTMAX_GRAD]     = {"softmax_grad",     2, 2, 1, all_alike,   few_per_element,  NULL,              FIRST | SECOND, 0},
-    [OP_LOG_SOFTMAX]      = {"log_softmax",      1, 1, 1, like_first,  few_per_element,  NULL,              FIRST, 0},
-    [OP_LOG_SOFTMAX_GRAD] = {"log_softmax_grad", 2, 2, 1, all_alike,   few_per_element,  NULL,              FIRST | SECOND, 0},
-    [OP_DROPOUT]          = {"dropout",          2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
-    [OP_NLL]              = {"nll",              2, 2, 2, nll,         none,             nll_bytes,         0, 0},
-    [OP_NLL_GRAD]         = {"nll_grad",         4, 4, 1, nll,         none,             nll_grad_bytes,    FIRST, 0},
-    [OP_FILL]             = {"fill",             1, 1, 1, like_first,  none,             output_bytes,      FIRST, 0},
-    [OP_ADVANCE]          = {"advance",          1, 1, 1, nothing,     none,             NULL,              0, 1},
-    [OP_LR]               = {"lr",               1, 1, 1, scalar_from_scalar, none,      NULL,              0, 0},
-    [OP_ACCUMULATE]       = {"accumulate",       2, 4, 1, accumulate,  per_element,      NULL,              0, 1},
-    [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  per_element,      NULL,              FIRST, 0},
-    [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     none,             output_bytes,      0, 1},
-    [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, squares, all_squares,    NULL,              0, 0},
-    [OP_CLIP]             = {"clip",             2, INT_MAX, 2, clip, none,              NULL,              0, 0},
-    [OP_ADAMW]            = {"adamw",            7, 10, OP_PARTS, adamw, adamw_flops, adamw_bytes,           0, OP_PARTS},
-    [OP_HOST_READ]        = {"host_read",        1, 1, 1, like_first,  none,             NULL,              0, 0},
-    [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, project_flops, NULL,              0, 0, true},
-    [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, project_flops,   NULL,              0, 0, true},
-    [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   many_per_element, NULL,              FIRST | SECOND, 0},
-    [OP_SWIGLU_GRAD]      = {"swiglu_grad",      3, 3, 2, swiglu_grad, many_per_element, NULL,              FIRST, 0},
-    [OP_ATTENTION]        = {"attention",        3, 4, 3, attention,   attention_flops,  NULL,              0, 0},
-    [OP_ATTENTION_GRAD]   = {"attention_grad",   7, 8, 3, attention_grad, attention_flops, NULL,            0, 0},
-    [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    many_per_element, NULL,              FIRST | SECOND, 0},
-    [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    few_per_element,  NULL,              FIRST | SECOND, 0},
-    [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, linear_gelu_flops, NULL,      0, 0, true},
-    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 4, OP_PARTS, linear_loss, linear_loss_flops, NULL,      0, 0, true},
-    [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, adamw_flops, adamw_bytes, 0, OP_PARTS},
-    [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  none,             keep_bytes,        0, 1},
-    [OP_CAST]             = {"cast",             1, 1, 1, like_first,  none,             NULL,              0, 0},
-    [OP_RESCALE]          = {"rescale",          3, 3, 2, nothing,     none,             NULL,              0, 2},
-    [OP_MEAN]             = {"mean",             2, INT_MAX, 1, all_alike, per_input,    NULL,              FIRST | SECOND, 0},
-    [OP_SCALE]            = {"scale",            1, 1, 1, like_first,  per_element,      NULL,              FIRST, 0},
-    [OP_HELD]             = {"held",             2, 2, 1, held,        none,             NULL,              0, 0},
-    [OP_GROUP_SCORES]     = {"group_scores",     2, INT_MAX, 1, group_scores, none,      NULL,              0, 0},
-    [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, none,             NULL,              0, 2},
-    [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, sum_shards, shard_flops, shard_bytes, 0, OP_PARTS},
-    [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, reduce_start, per_output, NULL,             0, 0},
-    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, per_element, reduce_wait_bytes, 0, 0},
+    [OP_EMBED]            = {"embed",            2, 2, 1, embed,       flops_none,             bytes_embed,       0, 0},
+    [OP_EMBED_GRAD]       = {"embed_grad",       3, 3, 1, embed_grad,  flops_per_third,        bytes_embed_grad,  0, 0},
+    [OP_MATMUL]           = {"matmul",           2, 3, 1, matmul,      flops_matmul,     NULL,              0, 0, true},
+    [OP_SUM_LEADING]      = {"sum_leading",      2, 2, 1, sum_leading, flops_per_element,      bytes_sum_leading, 0, 0},
+    [OP_ADD]              = {"add",              2, 2, 1, add,         flops_per_element,      NULL,              FIRST, 0},
+    [OP_MUL]              = {"mul",              2, 2, 1, all_alike,   flops_per_element,      NULL,              FIRST | SECOND, 0},
+    [OP_GELU]             = {"gelu",             1, 1, 1, like_first,  flops_many, NULL,              FIRST, 0},
+    [OP_GELU_GRAD]        = {"gelu_grad",        2, 2, 1, all_alike,   flops_many, NULL,              FIRST | SECOND, 0},
+    [OP_SILU]             = {"silu",             1, 1, 1, like_first,  flops_few,  NULL,              FIRST, 0},
+    [OP_SILU_GRAD]        = {"silu_grad",        2, 2, 1, all_alike,   flops_many, NULL,              FIRST | SECOND, 0},
+    [OP_LAYERNORM]        = {"layernorm",        3, 3, 3, layernorm,   flops_many, NULL,              0, 0},
+    [OP_LAYERNORM_GRAD]   = {"layernorm_grad",   5, 6, 3, norm_grad,   flops_many, NULL,              FIRST, 0},
+    [OP_RMSNORM]          = {"rmsnorm",          2, 2, 2, layernorm,   flops_few,  NULL,              0, 0},
+    [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 5, 2, norm_grad,   flops_many, NULL,              FIRST, 0},
+    [OP_ROPE_TABLE]       = {"rope_table",       0, 0, 2, rope_table,  flops_per_output,       NULL,              0, 0},
+    [OP_ROPE]             = {"rope",             3, 3, 1, rope,        flops_few,  NULL,              FIRST, 0},
+    [OP_CAUSAL_MASK]      = {"causal_mask",      0, 0, 1, causal_mask, flops_none,             NULL,              0, 0},
+    [OP_ATTN_SCORES]      = {"attn_scores",      2, 2, 1, attn_scores, flops_attn,       NULL,              0, 0},
+    [OP_ATTN_MIX]         = {"attn_mix",         2, 2, 1, attn_mix,    flops_attn,       NULL,              0, 0},
+    [OP_ATTN_MIX_T]       = {"attn_mix_t",       2, 2, 1, attn_mix,    flops_attn,       NULL,              0, 0},
+    [OP_SOFTMAX]          = {"softmax",          1, 1, 1, like_first,  flops_few,  NULL,              FIRST, 0},
+    [OP_SOFTMAX_GRAD]     = {"softmax_grad",     2, 2, 1, all_alike,   flops_few,  NULL,              FIRST | SECOND, 0},
+    [OP_LOG_SOFTMAX]      = {"log_softmax",      1, 1, 1, like_first,  flops_few,  NULL,              FIRST, 0},
+    [OP_LOG_SOFTMAX_GRAD] = {"log_softmax_grad", 2, 2, 1, all_alike,   flops_few,  NULL,              FIRST | SECOND, 0},
+    [OP_DROPOUT]          = {"dropout",          2, 2, 1, like_first,  flops_per_element,      NULL,              FIRST, 0},
+    [OP_NLL]              = {"nll",              2, 2, 2, nll,         flops_none,             bytes_nll,         0, 0},
+    [OP_NLL_GRAD]         = {"nll_grad",         4, 4, 1, nll,         flops_none,             bytes_nll_grad,    FIRST, 0},
+    [OP_FILL]             = {"fill",             1, 1, 1, like_first,  flops_none,             bytes_output,      FIRST, 0},
+    [OP_ADVANCE]          = {"advance",          1, 1, 1, nothing,     flops_none,             NULL,              0, 1},
+    [OP_LR]               = {"lr",               1, 1, 1, scalar_from_scalar, flops_none,      NULL,              0, 0},
+    [OP_ACCUMULATE]       = {"accumulate",       2, 4, 1, accumulate,  flops_per_element,      NULL,              0, 1},
+    [OP_DIVIDE]           = {"divide",           2, 2, 1, like_first,  flops_per_element,      NULL,              FIRST, 0},
+    [OP_ZERO]             = {"zero",             1, 1, 1, nothing,     flops_none,             bytes_output,      0, 1},
+    [OP_SUM_SQUARES]      = {"sum_squares",      1, INT_MAX, 1, squares, flops_squares,    NULL,              0, 0},
+    [OP_CLIP]             = {"clip",             2, INT_MAX, 2, clip, flops_none,              NULL,              0, 0},
+    [OP_ADAMW]            = {"adamw",            7, 10, OP_PARTS, adamw, flops_adamw, bytes_adamw,           0, OP_PARTS},
+    [OP_HOST_READ]        = {"host_read",        1, 1, 1, like_first,  flops_none,             NULL,              0, 0},
+    [OP_PROJECT]          = {"project",          3, 9, OP_PARTS, project, flops_project, NULL,              0, 0, true},
+    [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, flops_project,   NULL,              0, 0, true},
+    [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   flops_many, NULL,              FIRST | SECOND, 0},
+    [OP_SWIGLU_GRAD]      = {"swiglu_grad",      3, 3, 2, swiglu_grad, flops_many, NULL,              FIRST, 0},
+    [OP_ATTENTION]        = {"attention",        3, 4, 3, attention,   flops_attention,  NULL,              0, 0},
+    [OP_ATTENTION_GRAD]   = {"attention_grad",   7, 8, 3, attention_grad, flops_attention, NULL,            0, 0},
+    [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    flops_many, NULL,              FIRST | SECOND, 0},
+    [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    flops_few,  NULL,              FIRST | SECOND, 0},
+    [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, flops_linear_gelu, NULL,      0, 0, true},
+    [OP_LINEAR_LOSS]      = {"linear_loss",      3, 4, OP_PARTS, linear_loss, flops_linear_loss, NULL,      0, 0, true},
+    [OP_ADAMW_ALL]        = {"adamw_all",        7, INT_MAX, OP_PARTS, adamw_all, flops_adamw, bytes_adamw, 0, OP_PARTS},
+    [OP_KEEP]             = {"keep",             3, INT_MAX, 1, keep,  flops_none,             bytes_keep,        0, 1},
+    [OP_CAST]             = {"cast",             1, 1, 1, like_first,  flops_none,             NULL,              0, 0},
+    [OP_RESCALE]          = {"rescale",          3, 3, 2, nothing,     flops_none,             NULL,              0, 2},
+    [OP_MEAN]             = {"mean",             2, INT_MAX, 1, all_alike, flops_per_input,    NULL,              FIRST | SECOND, 0},
+    [OP_SCALE]            = {"scale",            1, 1, 1, like_first,  flops_per_element,      NULL,              FIRST, 0},
+    [OP_HELD]             = {"held",             2, 2, 1, held,        flops_none,             NULL,              0, 0},
+    [OP_GROUP_SCORES]     = {"group_scores",     2, INT_MAX, 1, group_scores, flops_none,      NULL,              0, 0},
+    [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, flops_none,             NULL,              0, 2},
+    [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, sum_shards, flops_shards, bytes_shards, 0, OP_PARTS},
+    [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, reduce_start, flops_per_output, NULL,             0, 0},
+    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, flops_per_element, bytes_reduce_wait, 0, 0},
 };
-
-double op_gradient_share(const struct program *p, const struct op *op)
-{
-    if (op->kind != OP_LINEAR_LOSS || parts(op) != 4)
-        return op->phase == PHASE_BACKWARD ? 1 : 0;
-    struct op forward = *op;
-    forward.attrs.parts = 2;
-    return 1 - linear_loss_flops(p, &forward) / linear_loss_flops(p, op);
-}
-
-static double needed_share(const struct op *op) { return op->leave ? op->leave->share : 1; }
-
-double op_flops(const struct program *p, const struct op *op) { return op_info(op->kind)->flops(p, op) * needed_share(op); }
-
-double op_bytes(const struct program *p, const struct op *op)
-{
-    const struct op_info *info = op_info(op->kind);
-    if (info->bytes)
-        return info->bytes(p, op) * needed_share(op);
-    double sum = 0;
-    for (int i = 0; i < op->n_in; i++)
-        sum += value_traffic(p, op->in[i]);
-    for (int i = 0; i < op->n_out; i++)
-        sum += value_traffic(p, op->out[i]);
-    return sum * needed_share(op);
-}

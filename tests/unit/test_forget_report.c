@@ -5,6 +5,7 @@
 
 #include "forget_samples.h"
 #include "report_check.h"
+#include "written.h"
 
 /* ---- folders ---- */
 
@@ -136,20 +137,6 @@ static void damaged_folders_are_left_out_by_name(void **state)
 }
 
 /* ---- Markdown, terminal, page ---- */
-
-typedef enum status forget_writer(const json_t *forget, FILE *to, struct error *err);
-
-static __attribute__((noinline)) char *text_of(forget_writer *write, const json_t *document)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct error err;
-    FILE *to = open_memstream(&text, &size);
-    assert_non_null(to);
-    assert_ok(write(document, to, &err), err);
-    assert_int_equal(fclose(to), 0);
-    return text;
-}
 
 static enum status write_terminal(const json_t *j, FILE *to, struct error *err)
 {

@@ -1,27 +1,8 @@
 /* The models against PyTorch: logits, loss, every gradient, and 50 steps of training. scripts/make-fixtures.py made the
  * numbers, in double precision. */
+#include "support/kernels.h"
 #include "support/optimized.h"
 #include "support/torch.h"
-
-enum { KERNELS = 3 };
-static struct backend *kernels[KERNELS];        /* reference, tuned on one thread, tuned on two */
-
-static int make_backends(void **state)
-{
-    (void)state;
-    kernels[0] = new_backend(1, true);
-    kernels[1] = new_backend(1, false);
-    kernels[2] = new_backend(2, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < KERNELS; i++)
-        kernels[i]->free(kernels[i]);
-    return 0;
-}
 
 static void check_all_kernels(int model)
 {

@@ -1,25 +1,8 @@
 /* Selection: who is chosen, what is left as it was, and that passes change neither. */
+#include "support/kernels.h"
 #include "support/select.h"
 
-enum { STEPS = 12, KERNELS = 3 };
-static struct backend *kernels[KERNELS];        /* reference, tuned on one thread, tuned on two */
-
-static int make_backends(void **state)
-{
-    (void)state;
-    kernels[0] = new_backend(1, true);
-    kernels[1] = new_backend(1, false);
-    kernels[2] = new_backend(2, false);
-    return 0;
-}
-
-static int free_backends(void **state)
-{
-    (void)state;
-    for (int i = 0; i < KERNELS; i++)
-        kernels[i]->free(kernels[i]);
-    return 0;
-}
+enum { STEPS = 12 };
 
 /* ---- what is not selected keeps every bit ---- */
 

@@ -7,22 +7,7 @@
 #include "report_check.h"
 #include "tune_consistent.h"
 #include "tune_results.h"
-
-typedef enum status tune_writer(const json_t *tune, FILE *to, struct error *err);
-
-/* What a writer makes of a document; the caller frees it. */
-static __attribute__((noinline)) char *text_of(tune_writer *write, const json_t *document)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct error err;
-    FILE *to = open_memstream(&text, &size);
-    assert_non_null(to);
-    assert_ok(write(document, to, &err), err);
-    assert_int_equal(fclose(to), 0);
-    assert_int_equal(strlen(text), size);
-    return text;
-}
+#include "written.h"
 
 /* The document as it is after a round through a file. Releases the result. */
 static json_t *document_of(struct tune_result *r)

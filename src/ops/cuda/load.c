@@ -1,14 +1,13 @@
 /* Finds and loads the CUDA module, by absolute path only: beside the program where it is installed, or in the folder where it was
  * built. The first part of hone that knows there is such a thing as CUDA, and the only one that is linked into the program. */
 #include <dlfcn.h>
-#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/process.h"
 #include "ops/cuda/cuda.h"
 
 #ifdef HONE_CUDA_MODULE
@@ -16,18 +15,6 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const struct cuda_module *module;
 static struct error refusal;
-
-/* ../lib/hone/libhone_cuda.so, as seen from the folder of this program. */
-static bool installed_path(char out[PATH_MAX])
-{
-    char program[PATH_MAX - 64];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0)
-        return false;
-    program[n] = 0;
-    snprintf(out, PATH_MAX, "%s/../lib/hone/libhone_cuda.so", dirname(program));
-    return access(out, R_OK) == 0;
-}
 
 static void load_module(const char *path)
 {
@@ -49,7 +36,7 @@ static void load_module(const char *path)
 static void find_module(void)
 {
     char path[PATH_MAX];
-    load_module(installed_path(path) ? path : HONE_CUDA_MODULE);
+    load_module(process_installed(path, "libhone_cuda.so") ? path : HONE_CUDA_MODULE);
 }
 
 static const struct cuda_module *loaded(struct error *err)

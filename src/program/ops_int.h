@@ -1,0 +1,20 @@
+/* What the files behind the op table share: shapes and the table itself in ops.c, costs in op_costs.c. */
+#ifndef HONE_PROGRAM_OPS_INT_H
+#define HONE_PROGRAM_OPS_INT_H
+
+#include "program/program.h"
+
+static inline const struct value *input(const struct program *p, const struct op *op, int i) { return &p->values[op->in[i]]; }
+static inline struct shape in_shape(const struct program *p, const struct op *op, int i) { return input(p, op, i)->shape; }
+static inline int64_t in_count(const struct program *p, const struct op *op, int i) { return shape_count(in_shape(p, op, i)); }
+static inline int parts(const struct op *op) { return op->attrs.parts; }
+
+/* FLOPs of an op, and bytes where "every value once" is wrong. */
+typedef double op_cost(const struct program *p, const struct op *op);
+op_cost flops_none, flops_per_element, flops_few, flops_many, flops_per_input, flops_per_third,
+    flops_per_output, flops_matmul, flops_attn, flops_project, flops_attention, flops_linear_gelu,
+    flops_linear_loss, flops_squares, flops_shards, flops_adamw;
+op_cost bytes_embed, bytes_embed_grad, bytes_nll, bytes_nll_grad, bytes_output, bytes_sum_leading, bytes_adamw,
+    bytes_keep, bytes_shards, bytes_reduce_wait;
+
+#endif
