@@ -14,7 +14,7 @@ enum { LOSSES_MOST = 1 << 20, LINES_MOST = 1 << 28 };      /* bytes */
 
 static enum status refuse(const struct forget_run *r, struct error *err, const char *what)
 {
-    return error_set(err, BAD_INPUT, "'%s/forgetting.json' is damaged: %s; remove '%s', and the run is made again", r->folder, what,
+    return error_set(err, BAD_INPUT, "'%s/forgetting.json' is damaged: %s; move '%s' away, and the run is made again", r->folder, what,
                      r->folder);
 }
 

@@ -35,6 +35,34 @@ static enum status check_same(const char *out, const struct config *c, struct er
     return st;
 }
 
+/* A run that has saved nothing yet has left what it began with: its config, as it prints it. Nothing else there is a run's. */
+static enum status check_left(const char *out, const struct config *c, struct error *err)
+{
+    static const char *const names[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json"};
+    char path[CONFIG_PATH_MAX + 32], *is = NULL, *should = NULL;
+    struct config *was = xcalloc(1, sizeof *was);
+    struct error ignored;
+    bool any = false, there = false;
+    size_t size = 0;
+    enum status st = OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && st == OK; i++) {
+        snprintf(path, sizeof path, "%s/%s", out, names[i]);
+        st = fs_there(path, &there, err);
+        any |= there;
+    }
+    snprintf(path, sizeof path, "%s/config.yaml", out);
+    if (st == OK && any && config_load(was, path, NULL, 0, &ignored) == OK && fs_read(path, &is, &size, 1 << 20, &ignored) == OK)
+        should = config_text(was);
+    if (st == OK && any && (!should || strcmp(is, should) != 0))
+        st = error_set(err, BAD_INPUT, "'%s' holds files that are not of a run; give another --out", out);
+    else if (st == OK && any)
+        st = check_same(out, c, err);
+    free(is);
+    free(should);
+    free(was);
+    return st;
+}
+
 enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err)
 {
     struct config *seeded = xcalloc(1, sizeof *seeded);
@@ -45,6 +73,8 @@ enum status train_look(const struct config *c, int64_t seed, const char *out, bo
     enum status st = fs_there(path, begun, err);
     if (st == OK && *begun)
         st = check_same(out, seeded, err);
+    else if (st == OK)
+        st = check_left(out, seeded, err);
     free(seeded);
     return st;
 }

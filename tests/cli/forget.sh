@@ -112,3 +112,18 @@ mkdir taken
 touch taken/report.md
 refused 2 "hone: 'taken/report.md' is there, and no report that is known here wrote it; move it away, or give another --out" \
     forget norm.yaml --out taken
+# what is not a run's is not removed: a config.yaml of somebody's own, also of the same words, and files without one
+for mine in config.yaml metrics.jsonl nodes.jsonl forgetting.json; do
+    rm -rf foreign
+    mkdir -p foreign/runs/norm-seed1
+    cp norm.yaml "foreign/runs/norm-seed1/$mine"
+    refused 2 "hone: 'foreign/runs/norm-seed1' holds files that are not of a run; give another --out" forget norm.yaml --seeds 1 --out foreign
+    cmp norm.yaml "foreign/runs/norm-seed1/$mine" || fail "$mine was written over"
+done
+# and what a killed run has left before its first checkpoint is
+rm -rf foreign
+mkdir -p foreign/runs/norm-seed1
+cp made/runs/norm-seed1/config.yaml foreign/runs/norm-seed1
+echo '{"step": 5}' >foreign/runs/norm-seed1/metrics.jsonl
+ok forget norm.yaml --seeds 1 --out foreign
+cmp foreign/runs/norm-seed1/forgetting.json made/runs/norm-seed1/forgetting.json || fail "a killed run was not made again"
