@@ -39,8 +39,14 @@ static enum status refuse_used(const char *out, struct error *err)
         return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
     if (u.metrics)
         return error_set(err, BAD_INPUT, "'%s' already holds a run that has saved nothing yet; give another --out", out);
-    if (u.config)
-        return error_set(err, BAD_INPUT, "'%s' already holds a config.yaml, and a run writes its own there; give another --out", out);
+    static const char *const written[] = {"config.yaml", "nodes.jsonl", "forgetting.json"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        bool there;
+        if (holds(out, written[i], &there, err) != OK)
+            return err->status;
+        if (there)
+            return error_set(err, BAD_INPUT, "'%s' already holds a %s, and a run writes its own there; give another --out", out, written[i]);
+    }
     return OK;
 }
 

@@ -49,12 +49,15 @@ refused 2 "hone: 'run/trace.json' is of a report of hone profile, and --profile 
 ok train tiny.yaml --out recorded --profile 1:2
 refused 2 "hone: 'recorded/trace.json' is there, and no report that is known here wrote it; $away" profile tiny.yaml --steps 1 --out recorded
 
-# ---- a config that is in the way is the user's
-mkdir own
-cp tiny.yaml own/config.yaml
-refused 2 "hone: 'own' already holds a config.yaml, and a run writes its own there; give another --out" train own/config.yaml --out own
-same "own/config.yaml" own/config.yaml tiny.yaml
-[ "$(ls -A own)" = config.yaml ] || fail "a refused run left something: $(ls -A own)"
+# ---- a config that is in the way is the user's, and so are files of other names that a run writes
+for name in config.yaml nodes.jsonl forgetting.json; do
+    rm -rf own
+    mkdir own
+    cp tiny.yaml own/$name
+    refused 2 "hone: 'own' already holds a $name, and a run writes its own there; give another --out" train own/$name --out own
+    same "own/$name" own/$name tiny.yaml
+    [ "$(ls -A own)" = $name ] || fail "a refused run left something: $(ls -A own)"
+done
 
 # ---- what is written goes through no link
 mkdir linked
