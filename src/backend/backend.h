@@ -24,6 +24,16 @@ struct lane_time {
     int64_t start_ns, end_ns;
 };
 
+/* What the queues of a device did in a measured run, beside what ops are timed by: the host's calls that start work, copies and fills, and
+ * each kernel in the queue in which it ran. */
+enum device_event_kind { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_FILL, DEVICE_KERNEL };
+struct device_event {
+    enum device_event_kind kind;
+    int queue;                      /* of a kernel, numbered as they come */
+    const struct op *op;            /* whose it is; NULL: nobody's, or of a whole list of ops */
+    int64_t start_ns, end_ns;
+};
+
 /* What an op became. */
 struct prepared_op {
     const char *kernel;             /* its name, with its variant where one was chosen: "blocks/own" */
@@ -45,6 +55,8 @@ struct backend {
     const char *timed_by;           /* how ops are timed, for people, once some were; NULL: by the lanes themselves */
     bool times_kernels;             /* times are those of kernels alone: what measuring adds lies between them */
     int64_t ran_from_ns, ran_to_ns; /* of the last measured run, without what measuring took before and behind it; 0: all of the call */
+    const struct device_event *events;      /* (n_events) of the last measured run and since the one before; none: not told */
+    int n_events;
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
     void *(*alloc)(struct backend *b, size_t bytes);

@@ -246,6 +246,14 @@ bool exec_ran(const struct exec *e, int64_t *from_ns, int64_t *to_ns)
     return e->times && *to_ns > *from_ns;
 }
 
+const struct device_event *exec_device_events(const struct exec *e, int *n)
+{
+    *n = e->times ? e->backend->n_events : 0;
+    return e->backend->events;
+}
+
+bool exec_on_device(const struct exec *e) { return e->backend->device != NULL; }
+
 const struct lane_time *exec_times(const struct exec *e, int op)
 {
     return e->times ? e->times + e->place_of[op] * e->backend->lanes : NULL;

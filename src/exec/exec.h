@@ -47,6 +47,9 @@ enum status exec_status(const struct exec *e, struct error *err);
 void exec_measure(struct exec *e, bool on);
 /* From when to when the last measured run ran, where the backend tells what measuring took before and behind it. */
 bool exec_ran(const struct exec *e, int64_t *from_ns, int64_t *to_ns);
+/* What the device's queues did in the run that was measured last (backend.h); *n is 0 where that is not told. */
+const struct device_event *exec_device_events(const struct exec *e, int *n);
+bool exec_on_device(const struct exec *e);      /* on another device than the CPU */
 /* Of the last measured run: (lanes) times of the op with this index in the program. NULL when nothing was measured. */
 const struct lane_time *exec_times(const struct exec *e, int op);
 const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */

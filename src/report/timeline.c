@@ -61,19 +61,13 @@ static int64_t shortest_shown(const struct trace *t, struct window w, int64_t *l
     return limit;
 }
 
-static json_t *track(int id, bool gpu)
+static json_t *track(const struct trace *t, int id)
 {
-    char name[32] = "host";
-    if (id >= TRACK_LOADER)
-        snprintf(name, sizeof name, "loader %d", id - TRACK_LOADER);
-    else if (id >= TRACK_THREADS)
-        snprintf(name, sizeof name, "thread %d", id - TRACK_THREADS);
-    if (gpu && id == TRACK_THREADS)
-        snprintf(name, sizeof name, "GPU");
-    return json_pack("{s:i,s:s}", "track", id, "name", name);
+    char name[TRACK_NAME];
+    return json_pack("{s:i,s:s}", "track", id, "name", trace_track_name(t, id, name));
 }
 
-static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_ns, bool gpu)
+static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_ns)
 {
     bool *used = xcalloc(INT16_MAX + 1, sizeof *used);
     for (int64_t i = 0; i < t->n; i++)
@@ -82,19 +76,19 @@ static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_n
     json_t *list = json_array();
     for (int id = 0; id <= INT16_MAX; id++)
         if (used[id])
-            list = report_array(list, track(id, gpu));
+            list = report_array(list, track(t, id));
     free(used);
     return list;
 }
 
 static json_t *event(const struct event *e, struct window w, const struct profile *p)
 {
-    static const char *const kinds[] = {"step", "phase", "op", "wait", "loader"};
+    static const char *const kinds[] = {"step", "phase", "op", "wait", "loader", "counter", "launch", "copy", "kernel"};
     const int64_t start = e->start_ns > w.start_ns ? e->start_ns : w.start_ns;
     const int64_t end = end_of(e) < w.end_ns ? end_of(e) : w.end_ns;
     const int op = e->op >= 0 && e->op < p->n_ops ? e->op : -1;
     return json_pack("[i,f,f,s,i,i]", e->track, (double)(start - w.start_ns) * w.us_per_ns, (double)(end - start) * w.us_per_ns,
-                     e->kind >= EVENT_STEP && e->kind <= EVENT_LOADER ? kinds[e->kind] : "other", op, e->name);
+                     e->kind >= EVENT_STEP && e->kind <= EVENT_QUEUED ? kinds[e->kind] : "other", op, e->name);
 }
 
 static json_t *names(const struct trace *t)
@@ -120,6 +114,6 @@ json_t *report_timeline(const struct profile *p)
             list = report_array(list, event(&t->events[i], w, p));
     return json_pack("{s:i,s:f,s:I,s:[s,s,s,s,s,s],s:o,s:o,s:o}", "step", p->timeline_step, "us",
                      (double)(w.end_ns - w.start_ns) * w.us_per_ns, "left_out", (json_int_t)left_out, "fields", "track",
-                     "start_us", "us", "kind", "op", "name", "tracks", tracks(t, w, shortest_ns, p->gpu), "names", names(t),
+                     "start_us", "us", "kind", "op", "name", "tracks", tracks(t, w, shortest_ns), "names", names(t),
                      "events", list);
 }

@@ -26,6 +26,7 @@ struct writer {
 
 static const char *const categories[] = {
     [EVENT_STEP] = "step", [EVENT_PHASE] = "phase", [EVENT_OP] = "op", [EVENT_WAIT] = "wait", [EVENT_LOADER] = "loader",
+    [EVENT_LAUNCH] = "launch", [EVENT_DEVICE_COPY] = "copy", [EVENT_QUEUED] = "kernel",
 };
 
 /* By time; of those that start together the outer one first: the longer, then the coarser kind, then the one
@@ -101,12 +102,8 @@ static void put_us(struct writer *w, const char *key, uint64_t ns)
 
 static void put_track(struct writer *w, int track)
 {
-    const bool loader = track >= TRACK_LOADER;
-    put(w, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"", track);
-    if (track == TRACK_HOST)
-        put(w, "host");
-    else
-        put(w, "%s %d", loader ? "loader worker" : "thread", track - (loader ? TRACK_LOADER : TRACK_THREADS));
+    char name[TRACK_NAME];
+    put(w, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s", track, trace_track_name(w->trace, track, name));
     put(w, "\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
         track, track);
 }

@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -105,4 +106,21 @@ void trace_add(struct trace *t, enum event_kind kind, int track, int32_t name, i
 void trace_counter(struct trace *t, int32_t name, int32_t step, int64_t at_ns, double value)
 {
     add(t, EVENT_COUNTER, TRACK_HOST, name, step, at_ns)->value = value;
+}
+
+const char *trace_track_name(const struct trace *t, int track, char out[TRACK_NAME])
+{
+    static const struct { int first; const char *one, *several; } rows[] = {
+        {TRACK_LOADER, NULL, "loader worker"}, {TRACK_QUEUES, NULL, "GPU queue"}, {TRACK_COPIES, "GPU copies", NULL},
+        {TRACK_LAUNCHES, "GPU launches", NULL}, {TRACK_THREADS, NULL, "thread"}, {TRACK_HOST, "host", NULL}};
+    int i = 0;
+    while (track < rows[i].first)
+        i++;
+    if (rows[i].one)
+        snprintf(out, TRACK_NAME, "%s", rows[i].one);
+    else if (t->on_device && rows[i].first == TRACK_THREADS)
+        snprintf(out, TRACK_NAME, "GPU");
+    else
+        snprintf(out, TRACK_NAME, "%s %d", rows[i].several, track - rows[i].first);
+    return out;
 }

@@ -19,6 +19,9 @@ enum event_kind {
     EVENT_WAIT,         /* the host waits: for the loader, for other threads */
     EVENT_LOADER,       /* a worker prepares a batch */
     EVENT_COUNTER,      /* a value over time: memory */
+    EVENT_LAUNCH,       /* the host's call that starts work on a device */
+    EVENT_DEVICE_COPY,  /* a copy or a fill on the device */
+    EVENT_QUEUED,       /* a kernel of an op, in the queue in which it ran */
     /* imported traces only; EVENT_STEP, EVENT_COUNTER (bytes allocated on a device) and these */
     EVENT_ANNOTATION,   /* a range that the user named: record_function, Optimizer.step#..., nccl:all_reduce */
     EVENT_HOST_OP,      /* an operator on a host thread: aten::mm */
@@ -31,9 +34,10 @@ enum event_kind {
     EVENT_STREAM_WAIT,  /* a stream waits for an event or the host for a stream (category cuda_sync); never busy time */
 };
 
-/* Tracks are the rows of a timeline: thread i is TRACK_THREADS + i, worker i TRACK_LOADER + i. An event has 16 bits for it: half of
- * the numbers for each, more than a machine has of either. */
-enum { TRACK_HOST = 0, TRACK_THREADS = 1, TRACK_LOADER = 1 << 14 };
+/* Tracks are the rows of a timeline: thread i is TRACK_THREADS + i, queue i of a device TRACK_QUEUES + i, worker i TRACK_LOADER + i. An
+ * event has 16 bits for it, and each of them more numbers than a machine has. */
+enum { TRACK_HOST = 0, TRACK_THREADS = 1, TRACK_LAUNCHES = 1 << 13, TRACK_COPIES, TRACK_QUEUES, TRACK_LOADER = 1 << 14 };
+enum { TRACK_NAME = 32 };
 
 /* Names of the host's events in runs of our own; phases have their own names. Inside a step they follow each other. */
 #define TRACE_STEP "step"
@@ -105,6 +109,7 @@ struct trace {
     int32_t n_names, cap_names;
     int32_t *slots;                     /* (2 cap_names) hash table over the names: index + 1; 0: free */
     int64_t origin_ns;                  /* clock_ns() that is time 0; 0 when imported */
+    bool on_device;                     /* ops run on a GPU, and TRACK_THREADS is its row */
     struct arena arena;
 
     /* imported traces; empty in runs of our own, whose tracks are numbered above */
@@ -126,6 +131,9 @@ int32_t trace_name_n(struct trace *t, const char *text, size_t bytes);  /* the s
 void trace_add(struct trace *t, enum event_kind kind, int track, int32_t name, int32_t step, int32_t op, int64_t start_ns,
                int64_t end_ns);
 void trace_counter(struct trace *t, int32_t name, int32_t step, int64_t at_ns, double value);
+
+/* The name of a row of a run of our own. Returns `out`. */
+const char *trace_track_name(const struct trace *t, int track, char out[TRACK_NAME]);
 
 /* Writes the trace in Chrome's JSON format, which Perfetto opens: one process, a named thread per track, complete events
  * in order of time with args (step, op), counters. `process` names the process. */

@@ -1,5 +1,6 @@
 /* Events of steps; see record.h. The host's track holds the step and, inside it and in turns, waiting for the loader,
- * copying the batch, the phases, and the recording itself. The threads' tracks hold the ops. */
+ * copying the batch, the phases, and the recording itself. The threads' tracks hold the ops; of a device, tracks of its own hold what its
+ * queues did. */
 #include "train/record.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct recorder {
     int32_t *op_names;              /* per op */
     struct memory_point *memory;    /* per op: bytes alive */
     int32_t step_name, loader_name, upload_name, recording_name, prepare_name, memory_name, phase_names[PHASES];
+    int32_t launch_name, copy_name, fill_name;
 };
 
 static int64_t now_ns(const struct recorder *r) { return clock_ns() - r->hidden_ns; }
@@ -30,6 +32,9 @@ static void intern_names(struct recorder *r)
     r->recording_name = trace_name(r->trace, TRACE_RECORDING);
     r->prepare_name = trace_name(r->trace, "prepare batch");
     r->memory_name = trace_name(r->trace, "workspace bytes alive");
+    r->launch_name = trace_name(r->trace, "launch of a graph");
+    r->copy_name = trace_name(r->trace, "copy");
+    r->fill_name = trace_name(r->trace, "fill");
     for (enum phase ph = 0; ph < PHASES; ph++)
         r->phase_names[ph] = trace_name(r->trace, phase_name(ph));
     for (int i = 0; i < p->n_ops; i++) {
@@ -46,6 +51,7 @@ struct recorder *recorder_new(struct exec *e, struct trace *trace)
     struct recorder *r = xcalloc(1, sizeof *r);
     r->exec = e;
     r->trace = trace;
+    r->trace->on_device = exec_on_device(e);
     r->op_names = xcalloc((size_t)p->n_ops, sizeof *r->op_names);
     r->memory = xcalloc((size_t)p->n_ops, sizeof *r->memory);
     pass_memory_timeline(p, r->memory);
@@ -104,6 +110,33 @@ static void add_op(struct recorder *r, int op)
     trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns - r->hidden_ns, r->memory[op].activations + r->memory[op].gradients);
 }
 
+/* What happened before the run that began at `from`, on the host's clock, is shown on the clock that was good until then, and ends at
+ * the run's beginning at the latest. */
+static int64_t shown_ns(const struct recorder *r, int64_t at, int64_t from, int64_t hidden_before)
+{
+    const int64_t begins = from - r->hidden_ns;
+    return at >= from ? at - r->hidden_ns : at - hidden_before < begins ? at - hidden_before : begins;
+}
+
+static void add_device_event(struct recorder *r, const struct device_event *d, int64_t from, int64_t hidden_before)
+{
+    static const struct { enum event_kind kind; int track; } rows[] = {
+        [DEVICE_LAUNCH] = {EVENT_LAUNCH, TRACK_LAUNCHES}, [DEVICE_COPY] = {EVENT_DEVICE_COPY, TRACK_COPIES},
+        [DEVICE_FILL] = {EVENT_DEVICE_COPY, TRACK_COPIES}, [DEVICE_KERNEL] = {EVENT_QUEUED, TRACK_QUEUES}};
+    const int op = d->op ? (int)(d->op - exec_program(r->exec)->ops) : -1;
+    const int32_t name = d->kind == DEVICE_COPY ? r->copy_name : d->kind == DEVICE_FILL ? r->fill_name : op < 0 ? r->launch_name : r->op_names[op];
+    trace_add(r->trace, rows[d->kind].kind, rows[d->kind].track + (d->kind == DEVICE_KERNEL ? d->queue : 0), name, r->step, op,
+              shown_ns(r, d->start_ns, from, hidden_before), shown_ns(r, d->end_ns, from, hidden_before));
+}
+
+static void add_device_events(struct recorder *r, int64_t from, int64_t hidden_before)
+{
+    int n;
+    const struct device_event *list = exec_device_events(r->exec, &n);
+    for (int i = 0; i < n; i++)
+        add_device_event(r, &list[i], from, hidden_before);
+}
+
 /* A phase lasts until the next one starts; the last until the host had control again. */
 void recorder_ran(struct recorder *r, enum phase first, enum phase last)
 {
@@ -112,6 +145,7 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
     const struct program *p = exec_program(r->exec);
     int64_t from, to;
     const bool told = exec_ran(r->exec, &from, &to);
+    const int64_t hidden_before = r->hidden_ns;
     if (told)
         r->hidden_ns = from - r->mark_ns;           /* the run begins where the upload ended */
     const int64_t end = told ? to - r->hidden_ns : now_ns(r);
@@ -133,6 +167,7 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
     if (current >= 0)
         trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, end);
     r->mark_ns = end;
+    add_device_events(r, from, hidden_before);
     if (told)
         r->hidden_ns = clock_ns() - end;
     else

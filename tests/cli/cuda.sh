@@ -56,6 +56,14 @@ for events in 0 1; do
     json "seen$events/report.json" 'abs(sum(g["us"] for g in j["recorded"]["gaps"]) + j["recorded"]["op_self_us"] - j["step"]["median_us"]) < 0.001 * j["step"]["median_us"]'
     ! grep -v '^    ' "seen$events/report.md" | sed 's/tensor cores//g' | grep -i 'thread\|avx\|bfmmla\| cores' || fail "words of a CPU in a report of the GPU"
 done
+# The device's own rows: what the host started, what was copied, and kernels in their queues, none before its launch.
+rows='{n: [e for e in j["traceEvents"] if e["ph"] == "X" and e["cat"] == n] for n in ("launch", "copy", "kernel")}'
+if ! grep -q "events behind ops" seen0/report.md; then
+    json seen0/trace.json "all($rows.values())"
+    json seen0/trace.json "sorted(e['ts'] for e in $rows['kernel'])[0] >= sorted(e['ts'] for e in $rows['launch'])[0] - 20"
+    json seen0/trace.json "len($rows['launch']) == 6 and all(e['name'] == 'launch of a graph' for e in $rows['launch'])"
+    json seen0/trace.json "{'GPU', 'GPU launches', 'GPU copies', 'GPU queue 0'} <= {e['args']['name'] for e in j['traceEvents'] if e['name'] == 'thread_name'}"
+fi
 grep -q "events behind ops" seen1/report.md || fail "not timed by events: $(cat seen1/report.md)"
 
 ok train tiny.yaml --out whole --set device=cuda

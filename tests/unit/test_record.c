@@ -22,6 +22,7 @@ static void test_measuring_takes_no_time(void **state)
     struct exec *e = new_exec(p, b);
     struct trace *t = trace_new();
     struct recorder *r = recorder_new(e, t);
+    struct device_event queued[3];
     exec_measure(e, true);
     for (int told = 0; told < 2; told++) {
         recorder_begin_step(r);
@@ -31,6 +32,11 @@ static void test_measuring_takes_no_time(void **state)
         if (told) {
             b->ran_from_ns = exec_times(e, 0)[0].start_ns - 1000;
             b->ran_to_ns = exec_times(e, 0)[0].end_ns + 2000;
+            queued[0] = (struct device_event){DEVICE_COPY, 0, NULL, b->ran_from_ns - 300, b->ran_from_ns - 100};
+            queued[1] = (struct device_event){DEVICE_LAUNCH, 0, NULL, b->ran_from_ns + 10, b->ran_from_ns + 20};
+            queued[2] = (struct device_event){DEVICE_KERNEL, 1, &p->ops[0], b->ran_from_ns + 1500, b->ran_from_ns + 1600};
+            b->events = queued;
+            b->n_events = 3;
         }
         recorder_ran(r, PHASE_DATA, PHASE_OPTIMIZE);
         recorder_end_step(r);
@@ -41,6 +47,11 @@ static void test_measuring_takes_no_time(void **state)
         if (told) {
             assert_int_equal(op->start_ns - forward->start_ns, 1000);
             assert_int_equal(end_of(forward) - end_of(op), 2000);
+            const struct event *copy = named(t, "copy"), *launch = named(t, "launch of a graph"), *kernel = &t->events[t->n - 2];
+            assert_true(copy && copy->track == TRACK_COPIES && copy->start_ns < end_of(copy) && end_of(copy) <= forward->start_ns);
+            assert_true(launch && launch->track == TRACK_LAUNCHES && launch->start_ns == forward->start_ns + 10 && launch->duration_ns == 10);
+            assert_true(kernel->kind == EVENT_QUEUED && kernel->track == TRACK_QUEUES + 1 && kernel->op == 0 && kernel->duration_ns == 100);
+            assert_int_equal(kernel->start_ns, forward->start_ns + 1500);
         }
         assert_true(end_of(step) >= end_of(forward) && step->start_ns <= upload->start_ns);
         t->n = 0;                   /* the next step is looked at alone */

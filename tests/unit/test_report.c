@@ -173,7 +173,7 @@ static void the_timeline_is_the_median_step(void **state)
     assert_near(number(j, "timeline.us"), p->step_us, 1e-2, "length");
     assert_int_equal(json_array_size(at(j, "timeline.tracks")), 4);             /* host, two threads, a loader */
     assert_string_equal(words(j, "timeline.tracks.2.name"), "thread 1");
-    assert_string_equal(words(j, "timeline.tracks.3.name"), "loader 0");
+    assert_string_equal(words(j, "timeline.tracks.3.name"), "loader worker 0");
     assert_int_equal(json_array_size(events), 2 * p->n_ops + 1 + 3 + 1 + 2);    /* ops, wait, phases, step, loader */
     for (size_t i = 0; i < json_array_size(events); i++) {
         json_t *e = json_array_get(events, i);

@@ -93,6 +93,8 @@ static void cuda_free(struct backend *base)
     if (b->stream)
         cudaStreamDestroy(b->stream);
     cudaGetLastError();
+    free(b->events);
+    free(b->launches);
     free(b);
 }
 

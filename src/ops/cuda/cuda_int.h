@@ -54,6 +54,9 @@ struct cuda_backend {
     int lanes;                      /* rows of ops in a graph, at most */
     bool names;                     /* HONE_NVTX=1: ranges with the names of ops and phases */
     bool merges;                    /* ops may do the work of others on the way; not with HONE_CUDA_MERGE=0 */
+    struct device_event *events, *launches;     /* of the last measured run, and room for the host's calls in one */
+    int n_launches, room;
+    bool noting;                    /* launches are noted */
     bool checks;                    /* HONE_CUDA_SYNC=1: every op is waited for, and a failure named by its op */
 };
 
@@ -132,6 +135,7 @@ size_t cuda_beside(struct backend *b, const struct program *p);
 /* times.c: when ops [first, end) ran, measured. As they run otherwise, by CUPTI's records of kernels; where that cannot be, one by one
  * with an event behind each. */
 enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
+void cuda_note_launch(struct cuda_backend *b, const struct op *op, int64_t start);      /* the host's call ends now; op NULL: of a graph */
 void cuda_release_times(struct prepared *p);
 int cuda_kernels(struct backend *b, struct prepared *p, int first, int end);
 

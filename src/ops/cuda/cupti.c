@@ -39,7 +39,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char refusal[160];
-static bool open, tracing, by_calls, lost;  /* lost: there was no memory for a record */
+static bool open, recording, tracing, by_calls, lost;   /* recording: since the first stretch; lost: there was no memory for a record */
 static struct owners nodes, calls;
 static struct record *records;
 static size_t n_records, room;
@@ -116,14 +116,14 @@ static void read_record(const CUpti_Activity *a)
 {
     if (a->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || a->kind == CUPTI_ACTIVITY_KIND_KERNEL) {
         const CUpti_ActivityKernel9 *k = (const CUpti_ActivityKernel9 *)a;
-        keep((struct record){{-1, (int64_t)k->start, (int64_t)k->end, true, k->gridX * k->gridY * k->gridZ, k->blockX * k->blockY * k->blockZ,
+        keep((struct record){{-1, (int64_t)k->start, (int64_t)k->end, true, false, k->streamId, k->gridX * k->gridY * k->gridZ, k->blockX * k->blockY * k->blockZ,
                               k->registersPerThread, k->staticSharedMemory + k->dynamicSharedMemory}, k->graphNodeId, k->correlationId});
     } else if (a->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
         const CUpti_ActivityMemcpy5 *m = (const CUpti_ActivityMemcpy5 *)a;
-        keep((struct record){{-1, (int64_t)m->start, (int64_t)m->end, false, 0, 0, 0, 0}, m->graphNodeId, m->correlationId});
+        keep((struct record){{-1, (int64_t)m->start, (int64_t)m->end, false, false, m->streamId, 0, 0, 0, 0}, m->graphNodeId, m->correlationId});
     } else if (a->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
         const CUpti_ActivityMemset4 *m = (const CUpti_ActivityMemset4 *)a;
-        keep((struct record){{-1, (int64_t)m->start, (int64_t)m->end, false, 0, 0, 0, 0}, m->graphNodeId, m->correlationId});
+        keep((struct record){{-1, (int64_t)m->start, (int64_t)m->end, false, true, m->streamId, 0, 0, 0, 0}, m->graphNodeId, m->correlationId});
     } else if (a->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
         const CUpti_ActivityExternalCorrelation *e = (const CUpti_ActivityExternalCorrelation *)a;
         own(&calls, e->correlationId, (int)e->externalId);
@@ -215,18 +215,29 @@ static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
 enum { KINDS_OF_DEVICE = 3, KINDS = sizeof kinds / sizeof *kinds };
 
+/* What happens on the device is recorded from the first time on, also between two stretches: uploads are there. */
 bool cupti_begin(bool one_by_one)
 {
     bool all = open;
     by_calls = one_by_one;
-    n_records = calls.n = 0;
+    calls.n = 0;
     lost = false;
     for (int i = 0; i < (one_by_one ? KINDS : KINDS_OF_DEVICE) && all; i++)
         all = cupti.enable(kinds[i]) == CUPTI_SUCCESS;
-    tracing = true;
+    recording = tracing = true;
     if (!all)
-        cupti_end(&(int){0});
+        cupti_stop();
     return all;
+}
+
+void cupti_stop(void)
+{
+    if (!recording)
+        return;
+    cupti_end(&(int){0});
+    for (int i = 0; i < KINDS_OF_DEVICE; i++)
+        cupti.disable(kinds[i]);
+    recording = false;
 }
 
 static int earlier(const void *a, const void *b)
@@ -237,7 +248,7 @@ static int earlier(const void *a, const void *b)
 
 const struct kernel_span *cupti_end(int *n)
 {
-    for (int i = 0; i < (by_calls ? KINDS : KINDS_OF_DEVICE); i++)
+    for (int i = KINDS_OF_DEVICE; i < KINDS && by_calls; i++)
         cupti.disable(kinds[i]);
     cupti.flush(1);
     tracing = false;
@@ -250,6 +261,7 @@ const struct kernel_span *cupti_end(int *n)
         spans[i].op = records[i].node ? owner(&nodes, records[i].node) : owner(&calls, records[i].call);
     }
     *n = spans && !lost ? (int)n_records : 0;
+    n_records = 0;
     pthread_mutex_unlock(&lock);
     return spans;
 }
@@ -266,5 +278,7 @@ const struct kernel_span *cupti_end(int *n)
     *n = 0;
     return NULL;
 }
+
+void cupti_stop(void) {}
 
 #endif

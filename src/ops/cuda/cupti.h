@@ -9,7 +9,8 @@
 struct kernel_span {
     int op;                         /* -1: nobody's */
     int64_t start_ns, end_ns;       /* on the host's clock (core/clock.h) */
-    bool is_kernel;                 /* else a copy or a fill */
+    bool is_kernel, is_fill;        /* neither: a copy */
+    uint32_t stream;                /* CUDA's number of it */
     int blocks, threads;            /* of the kernel; threads per block */
     int registers, shared_bytes;    /* per thread; per block */
 };
@@ -20,7 +21,9 @@ const char *cupti_refusal(void);    /* why */
 void cupti_mark(int op);
 /* one_by_one: kernels are started by the host, not by a graph. False: nothing is recorded. */
 bool cupti_begin(bool one_by_one);
-/* Ends it, after all is done on the device. *n spans by their start, good until the next begin. */
+/* Ends it, after all is done on the device. *n spans by their start, good until the next end; copies since the end before it are among them. */
 const struct kernel_span *cupti_end(int *n);
+/* Nothing is recorded any more, until the next begin. */
+void cupti_stop(void);
 
 #endif

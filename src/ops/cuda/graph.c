@@ -4,6 +4,7 @@
  * these cannot be had, it has one. Either way the bits are the same: an op does the same wherever it runs. */
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
 
 static struct replay *find_replay(struct prepared *p, int first, int end)
@@ -188,7 +189,8 @@ static enum status capture(struct cuda_backend *b, struct prepared *p, struct re
     struct capture c = {.b = b, .p = p, .r = r};
     cudaGraph_t graph = NULL;
     struct error unended;
-    const bool lanes = plan_lanes(&c);
+    const bool lanes = plan_lanes(&c), noting = b->noting;
+    b->noting = false;              /* nothing is started */
     enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
     if (st == OK) {
         st = lanes ? start_in_lanes(&c, err) : cuda_start_ops(b, p, r->first, r->end, err);
@@ -202,13 +204,16 @@ static enum status capture(struct cuda_backend *b, struct prepared *p, struct re
     if (graph)
         cudaGraphDestroy(graph);
     capture_release(&c);
+    b->noting = noting;
     return st;
 }
 
 static enum status launch(struct cuda_backend *b, const struct prepared *p, const struct replay *r, struct error *err)
 {
     cuda_name_graph(b, &p->ops[r->first], &p->ops[r->end - 1]);
+    const int64_t start = b->noting ? clock_ns() : 0;
     const cudaError_t e = cudaGraphLaunch(r->graph, b->stream);
+    cuda_note_launch(b, NULL, start);
     cuda_name_end(b);
     return cuda_said(e, err, "a step, or what was before it");
 }

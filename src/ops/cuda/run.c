@@ -1,6 +1,7 @@
 /* Prepares lists of ops, and runs them: one by one here, as a graph in graph.c. */
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "ops/cuda/cuda_int.h"
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/cupti.h"
@@ -115,10 +116,12 @@ enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int 
 {
     cuda_name_op(b, call);
     cupti_mark(i);
+    const int64_t start = b->noting ? clock_ns() : 0;
     if (piece >= 0)
         cuda_pieces_of(call->op->kind)->launch(call, piece);
     else if (!call->merged)
         p->kernels[i]->launch(call);
+    cuda_note_launch(b, call->op, start);
     cupti_mark(-1);
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
@@ -165,5 +168,6 @@ enum status cuda_run(struct backend *base, struct prepared *p, int first, int en
         return st;
     if (times)
         return cuda_run_measured(b, p, first, end, times, err);
+    cupti_stop();
     return b->graphs && !b->checks ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
 }

@@ -55,16 +55,88 @@ static void note_occupancy(struct prepared *p, const struct kernel_span *s, int 
     free(sum);
 }
 
-/* All kernels were recorded whole, and are of ops of this range. */
-static bool all_told(const struct kernel_span *s, int n, int first, int end)
+static bool is_of(const struct kernel_span *s, int first, int end) { return s->op >= first && s->op < end; }
+
+/* All kernels since `start` were recorded whole, and are of ops of this range. */
+static bool all_told(const struct kernel_span *s, int n, int first, int end, int64_t start)
 {
     int strange = 0;
     for (int i = 0; i < n; i++)
-        strange += s[i].start_ns <= 0 || s[i].end_ns < s[i].start_ns || (s[i].is_kernel && (s[i].op < first || s[i].op >= end));
+        strange += s[i].start_ns <= 0 || s[i].end_ns < s[i].start_ns || (s[i].is_kernel && s[i].start_ns >= start && !is_of(&s[i], first, end));
     if (n && !strange)
         return true;
     snprintf(by_events, sizeof by_events, "events behind ops (of %d kernels CUPTI told of %d whose they were)", n, n - strange);
     return false;
+}
+
+/* Of those that are of ops alone: an upload on the way takes nobody's time. */
+static bool lay_out(const struct kernel_span *s, int n, int first, int end, struct lane_time *times, int64_t start)
+{
+    const size_t most = n > 0 ? (size_t)n : 1;
+    struct kernel_span *of_ops = calloc(most, sizeof *of_ops);
+    double *part = calloc(most, sizeof *part);
+    const bool room = of_ops && part;
+    int k = 0;
+    for (int i = 0; i < n && room; i++)
+        if (is_of(&s[i], first, end))
+            of_ops[k++] = s[i];
+    if (room)
+        spans_lay_out(of_ops, k, first, end, times, start, part);
+    free(of_ops);
+    free(part);
+    return room;
+}
+
+/* Queues are numbered in the order in which their first kernels come. */
+static int queue_of(uint32_t stream, uint32_t *streams, int *n)
+{
+    int q = 0;
+    while (q < *n && streams[q] != stream)
+        q++;
+    if (q == *n && q < LANES_MOST)
+        streams[(*n)++] = stream;
+    return q < LANES_MOST ? q : LANES_MOST - 1;
+}
+
+/* Where there is no room for them, they are not told. */
+static void tell_events(struct cuda_backend *b, const struct prepared *p, const struct kernel_span *s, int n, int first, int end)
+{
+    const int launches = b->n_launches;
+    uint32_t streams[LANES_MOST];
+    int queues = 0;
+    b->base.n_events = 0;
+    struct device_event *list = realloc(b->events, ((size_t)n + (size_t)launches + 1) * sizeof *list);
+    if (!list)
+        return;
+    b->base.events = b->events = list;
+    for (int i = 0; i < launches; i++)
+        list[b->base.n_events++] = b->launches[i];
+    for (int i = 0; i < n; i++) {
+        const bool own = is_of(&s[i], first, end);
+        if (own || !s[i].is_kernel)
+            list[b->base.n_events++] = (struct device_event){
+                s[i].is_kernel ? DEVICE_KERNEL : s[i].is_fill ? DEVICE_FILL : DEVICE_COPY,
+                s[i].is_kernel ? queue_of(s[i].stream, streams, &queues) : 0, own ? p->ops[s[i].op].op : NULL, s[i].start_ns, s[i].end_ns};
+    }
+}
+
+void cuda_note_launch(struct cuda_backend *b, const struct op *op, int64_t start)
+{
+    if (!b->noting || b->n_launches == b->room)
+        return;
+    b->launches[b->n_launches++] = (struct device_event){DEVICE_LAUNCH, 0, op, start, clock_ns()};
+}
+
+/* Launches are told from now on: one for each op, or one of a graph. */
+static void note_launches(struct cuda_backend *b, int ops)
+{
+    if (ops + 1 > b->room) {
+        struct device_event *list = realloc(b->launches, ((size_t)ops + 1) * sizeof *list);
+        b->launches = list ? list : b->launches;
+        b->room = list ? ops + 1 : b->room;
+    }
+    b->n_launches = 0;
+    b->noting = true;
 }
 
 static enum status run_traced(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
@@ -76,26 +148,28 @@ static enum status run_traced(struct cuda_backend *b, struct prepared *p, int fi
         cuda_name_nodes(b, p, first, end);
     if (st == OK && !cupti_begin(!graph || !cuda_has_graph(p, first, end)))
         return error_set(err, CANNOT, "CUPTI records no kernels");
+    note_launches(b, end - first);
     const int64_t start = clock_ns();
     if (st == OK)
         st = graph ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
+    b->noting = false;
     if (st == OK)
         st = cuda_finish(&b->base, err);
     const int64_t stop = clock_ns();
     b->base.ran_from_ns = start;
     b->base.ran_to_ns = stop;
     const struct kernel_span *s = cupti_end(&n);
-    double *part = st == OK ? calloc((size_t)n + 1, sizeof *part) : NULL;
-    if (part && all_told(s, n, first, end)) {
-        spans_lay_out(s, n, first, end, times, start, part);
+    if (st == OK && all_told(s, n, first, end, start) && lay_out(s, n, first, end, times, start)) {
         note_occupancy(p, s, n);
+        tell_events(b, p, s, n, first, end);
         b->base.timed_by = BY_KERNELS;
         b->base.times_kernels = true;
     } else if (st == OK) {
         given_up = true;            /* this run is over: its time is spread, and those to come have events */
+        b->base.n_events = 0;
+        cupti_stop();
         spans_spread(times, end - first, start, stop);
     }
-    free(part);
     return st;
 }
 
@@ -178,6 +252,7 @@ enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int fi
     b->base.timed_by = by_events;
     b->base.times_kernels = false;
     b->base.ran_from_ns = b->base.ran_to_ns = 0;
+    b->base.n_events = 0;
     return run_with_events(b, p, first, end, times, err);
 }
 
