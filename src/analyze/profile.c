@@ -192,8 +192,8 @@ static double scaled_step_us(const struct profile *p, double scale, double other
     return us;
 }
 
-/* Kernels take as long in a recorded step as in others; what lies between them does not. Upload and the host's work are as recorded,
- * as far as there is room for them, and the device was idle for the rest. False: the kernels alone are longer than the step. */
+/* Kernels take as long in a recorded step as in others; what lies between them does not. Upload is as it was measured without recording,
+ * the host's work as recorded, as far as there is room for them, and the device was idle for the rest. False: the kernels alone are longer than the step. */
 static bool keep_exact(struct builder *b, double wanted_us)
 {
     const double us = 1e3 * b->n_used;
@@ -208,7 +208,7 @@ static bool keep_exact(struct builder *b, double wanted_us)
     const double host = fmax((b->sum.total - b->sum.recording - b->sum.loader - b->sum.upload - phases) / us, 0);
     b->exact = true;
     b->scale = b->out->scale = 1;
-    b->upload_us = fmin(b->sum.upload / us, rest);
+    b->upload_us = fmin(b->in->upload_us > 0 ? b->in->upload_us : b->sum.upload / us, rest);
     b->idle_us = fmax(rest - b->upload_us - host, 0);
     return true;
 }

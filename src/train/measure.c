@@ -23,8 +23,10 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
 {
     const struct counter_values before = m->has_counters ? counters_read(c) : (struct counter_values){0};
     const int64_t waited = loader_wait_ns(l), start = clock_ns();
+    const int64_t uploaded = m->run->upload_ns;
     bool whole;
     const enum status st = model_run_step(m->run, l, NULL, &whole, err);
+    m->upload_us += (double)(m->run->upload_ns - uploaded) / 1e3;
     exec_finish(m->run->train);
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
@@ -150,6 +152,7 @@ static void fill_facts(struct measured *m)
     m->rss_peak_bytes = process_peak_bytes();
     m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate);
     m->data_wait_us /= m->n;            /* sums so far; fewer steps than asked for when it was stopped */
+    m->upload_us /= m->n;
     m->instructions /= m->n;
     m->cycles /= m->n;
     m->cache_misses /= m->n;

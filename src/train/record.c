@@ -137,6 +137,18 @@ static void add_device_events(struct recorder *r, int64_t from, int64_t hidden_b
         add_device_event(r, &list[i], from, hidden_before);
 }
 
+/* When the phase of op i begins: with its first op, or where ops run beside each other, as a device's do, when all of the phases before
+ * it have ended. */
+static int64_t phase_begins(const struct recorder *r, int i, bool on_device)
+{
+    const struct program *p = exec_program(r->exec);
+    int64_t at = exec_times(r->exec, i)[0].start_ns;
+    for (int k = 0; k < i && on_device; k++)
+        if (p->ops[k].phase < p->ops[i].phase && exec_times(r->exec, k)[0].end_ns > at)
+            at = exec_times(r->exec, k)[0].end_ns;
+    return at;
+}
+
 /* A phase lasts until the next one starts; the last until the host had control again. */
 void recorder_ran(struct recorder *r, enum phase first, enum phase last)
 {
@@ -155,7 +167,8 @@ void recorder_ran(struct recorder *r, enum phase first, enum phase last)
         if (ph < first || ph > last || (p->ops[i].last && last <= PHASE_BACKWARD))
             continue;
         if ((int)ph != current) {
-            int64_t start = current < 0 ? r->mark_ns : exec_times(r->exec, i)[0].start_ns - r->hidden_ns;
+            int64_t start = current < 0 ? r->mark_ns : phase_begins(r, i, told) - r->hidden_ns;
+            start = start > end ? end : start;
             start = start < r->mark_ns ? r->mark_ns : start;        /* ops may run beside each other */
             if (current >= 0)
                 trace_add(r->trace, EVENT_PHASE, TRACK_HOST, r->phase_names[current], r->step, -1, r->mark_ns, start);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/clock.h"
 #include "core/setup.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
@@ -234,7 +235,9 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
             return stopped ? OK : err->status;
         }
         recorder_loaded(r->recorder, b);
+        const int64_t start = clock_ns();
         batch_upload(r->train, b);
+        r->upload_ns += clock_ns() - start;
         set_tick(r, &v, step, i);
         if (i + 1 == n)
             tell_stop(r, stop);

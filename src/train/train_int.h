@@ -18,6 +18,7 @@ struct model_run {
     int64_t total_steps, steps_per_epoch;
     int64_t stage_steps;            /* of each of data.domains; 0: there are no stages */
     struct recorder *recorder;      /* NULL: steps are not recorded */
+    int64_t upload_ns;              /* of the host, for batches of all steps so far */
     bool stopping;                  /* several ranks: one of them was asked to stop, as all have heard after a step or an evaluation */
     int places[PASSES_MAX];         /* what the passes changed in the training program */
 };

@@ -78,7 +78,7 @@ static void test_every_allocation(void **state)
     char *text;
     size_t size;
     struct error err;
-    assert_ok(fs_read(HONE_CONFIG_DIR "/../tests/fuzz/seeds/diagnose/short.json", &text, &size, 0, &err), err);
+    assert_ok(fs_read(HONE_CONFIGS "/../tests/fuzz/seeds/diagnose/short.json", &text, &size, 0, &err), err);
     calls = 0;
     assert_ok(read_and_diagnose(text, size, &err), err);
     const int all = calls;

@@ -15,7 +15,7 @@ static const char *shared(const char *name)
     if (folder)
         snprintf(path, sizeof path, "%s", folder);
     else
-        snprintf(path, sizeof path, "%s/../../shared/traces", HONE_CONFIG_DIR);
+        snprintf(path, sizeof path, "%s/../../shared/traces", HONE_CONFIGS);
     if (stat(path, &s) != 0) {
         print_message("skipped: the shared traces are not at %s\n", path);
         skip();

@@ -13,7 +13,7 @@ static const char *folder(void)
 {
     static char path[4096];
     const char *given = getenv("HONE_TRACES");
-    snprintf(path, sizeof path, "%s", given ? given : HONE_CONFIG_DIR "/../../shared/traces");
+    snprintf(path, sizeof path, "%s", given ? given : HONE_CONFIGS "/../../shared/traces");
     return path;
 }
 

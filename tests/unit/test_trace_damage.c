@@ -84,7 +84,7 @@ static void small_step(void **state)
     (void)state;
     char *whole;
     size_t size;
-    assert_int_equal(fs_read(HONE_CONFIG_DIR "/../tests/fuzz/seeds/diagnose/step.json", &whole, &size, 0, NULL), OK);
+    assert_int_equal(fs_read(HONE_CONFIGS "/../tests/fuzz/seeds/diagnose/step.json", &whole, &size, 0, NULL), OK);
     damage(whole, size);
     free(whole);
 }
@@ -98,7 +98,7 @@ static void real_trace(void **state)
     char path[4200], *packed;
     size_t size;
     snprintf(path, sizeof path, "%s/public/hta_amd_mi250_minitoy_train.json.gz",
-             given ? given : HONE_CONFIG_DIR "/../../shared/traces");
+             given ? given : HONE_CONFIGS "/../../shared/traces");
     if (!fs_exists(path)) {
         print_message("skipped: there is no '%s'; set HONE_TRACES to the folder of traces\n", path);
         skip();
