@@ -83,6 +83,12 @@ def choose(found, cases, first):
     return [found[i] for i in sorted({(first + i * len(found) // cases) % len(found) for i in range(cases)})]
 
 
+def part_of(cases, part):
+    """Every Nth of them from the Kth on, for K/N: a long run in several."""
+    k, n = part
+    return cases[k - 1::n]
+
+
 def how_many(s, kind, options):
     if not options.cases:
         return None
@@ -147,6 +153,7 @@ def scenario(t, s, work, options, pool):
     kinds = [kind for kind in options.kinds if not s.kinds or kind in s.kinds]
     cases = [(kind, which) for kind in kinds
              for which in choose(places(kind, counts, options.every), how_many(s, kind, options), options.first)]
+    cases = part_of(cases, options.part)
     started = time.monotonic()
     done, broken = [], 0
     for d in pool.map(lambda c: one_case(t, s, base, work, c[0], c[1], whole), cases):
@@ -170,6 +177,7 @@ def main():
     parser.add_argument("--cases", type=int, default=0, help="a sample: so many of each kind, spread evenly; 0: all")
     parser.add_argument("--every", action="store_true", help="the Nth call for every N, not calls by their paths")
     parser.add_argument("--first", type=int, default=0, help="shifts which ones")
+    parser.add_argument("--part", type=lambda text: [int(x) for x in text.split("/")], default=[1, 1], help="K/N: every Nth place from the Kth on")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="how many of the broken cases are told")

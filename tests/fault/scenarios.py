@@ -210,7 +210,7 @@ class Profile(Report):
 class Tune(Report):
     name = "tune"
     command = ["tune", "tiny.yaml", "--budget", "0.3", "--out", "report"]
-    longer = ["tune", "tiny.yaml", "--budget", "2", "--out", "report"]      # moves are tried, also on a busy machine
+    longer = ["tune", "tiny.yaml", "--budget", "0.5", "--out", "report"]    # moves are tried, unless the machine is very busy
     other = ["--set", "train.steps=5"]
     dear = True
 
