@@ -27,7 +27,7 @@ struct builder {
     double loader_us;               /* waiting for the batch, in a step without events */
     double scale;                   /* from a recorded step to one without events */
     bool exact;                     /* ops are not scaled: their times are those of kernels, and fit into the step */
-    double upload_us, idle_us;      /* then: before the first op, and between ops, in a step without events */
+    double upload_us, idle_us;      /* before the first op, and between ops, in a step without events; for exact times */
     double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
     struct step_sum sum;
 };
@@ -208,7 +208,7 @@ static bool keep_exact(struct builder *b, double wanted_us)
     const double host = fmax((b->sum.total - b->sum.recording - b->sum.loader - b->sum.upload - phases) / us, 0);
     b->exact = true;
     b->scale = b->out->scale = 1;
-    b->upload_us = fmin(b->in->upload_us > 0 ? b->in->upload_us : b->sum.upload / us, rest);
+    b->upload_us = fmin(b->upload_us, rest);
     b->idle_us = fmax(rest - b->upload_us - host, 0);
     return true;
 }
@@ -364,9 +364,9 @@ static void fill_memory(struct builder *b)
     free(points);
 }
 
-/* What a step without events waits for its batch: the mean of those in the middle half by time. Recorded steps wait less, as the
- * loader goes on while events are kept. */
-static double waiting_us(const struct builder *b, const double *sorted)
+/* What a step without events waits for its batch, or takes to upload it: the mean of those in the middle half by time. Recorded steps
+ * wait less, as the loader goes on while events are kept. */
+static double usual_us(const struct builder *b, const double *sorted, const double *of_steps)
 {
     const struct profile_input *in = b->in;
     const double low = stats_percentile(sorted, in->n_steps, 0.25), high = stats_percentile(sorted, in->n_steps, 0.75);
@@ -374,7 +374,7 @@ static double waiting_us(const struct builder *b, const double *sorted)
     int n = 0;
     for (int i = 0; i < in->n_steps; i++)
         if (in->step_us[i] >= low && in->step_us[i] <= high) {
-            sum += in->wait_us[i];
+            sum += of_steps[i];
             n++;
         }
     return n ? sum / n : 0;
@@ -394,8 +394,9 @@ static void fill_whole_steps(struct builder *b)
     out->tokens_per_s = out->samples_per_s * (double)in->seq;
     out->recording_percent = 100 * (b->recorded_us / out->step_us - 1);
     const double us = 1e3 * b->n_used, all = (b->sum.total - b->sum.recording) / us, loader = b->sum.loader / us;
-    b->loader_us = in->wait_us ? waiting_us(b, sorted) : all > 0 ? loader * out->step_us / all : 0;
+    b->loader_us = in->wait_us ? usual_us(b, sorted, in->wait_us) : all > 0 ? loader * out->step_us / all : 0;
     b->loader_us = fmin(b->loader_us, all > loader ? WAIT_MOST * out->step_us : out->step_us);
+    b->upload_us = in->upload_us ? usual_us(b, sorted, in->upload_us) : b->sum.upload / us;
     free(sorted);
 }
 

@@ -13,7 +13,7 @@ struct profile_input {
     int threads;
     const double *step_us;                  /* (n_steps), measured without events */
     const double *wait_us;                  /* (n_steps): what each waited for its batch; NULL: as the recorded ones did */
-    double upload_us;                       /* what a step needs for it, without events; 0: as the recorded ones do */
+    const double *upload_us;                /* (n_steps): what each took to upload it; NULL: as the recorded ones did */
     int n_steps;
     int64_t batch, seq, accumulate, layers;
     double model_flops;                     /* of one step by the usual count; MFU divides this */

@@ -26,10 +26,10 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     const int64_t uploaded = m->run->upload_ns;
     bool whole;
     const enum status st = model_run_step(m->run, l, NULL, &whole, err);
-    m->upload_us += (double)(m->run->upload_ns - uploaded) / 1e3;
     exec_finish(m->run->train);
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
+    m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) / 1e3;
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before);
@@ -152,7 +152,6 @@ static void fill_facts(struct measured *m)
     m->rss_peak_bytes = process_peak_bytes();
     m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate);
     m->data_wait_us /= m->n;            /* sums so far; fewer steps than asked for when it was stopped */
-    m->upload_us /= m->n;
     m->instructions /= m->n;
     m->cycles /= m->n;
     m->cache_misses /= m->n;
@@ -172,7 +171,7 @@ static enum status measure(struct measured *out, const struct config *c, struct 
 {
     const int steps = s.steps;
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
-                         .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .trace = trace_new()};
+                         .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us), .trace = trace_new()};
     struct counters counters;
     struct dataset *d;
     struct loader *l = NULL;
@@ -222,6 +221,7 @@ void measured_release(struct measured *m)
     free(m->run);
     free(m->step_us);
     free(m->wait_us);
+    free(m->upload_us);
     free(m->kernels);
     free(m->occupancy);
     trace_free(m->trace);

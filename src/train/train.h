@@ -225,12 +225,12 @@ json_t *json_text(const char *text);
 /* Steps of a configuration, measured without and with events in turns. */
 struct measured {
     double *step_us;                    /* (n): whole steps without events */
-    double *wait_us;                    /* (n): what each of them waited for its batch */
+    double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it */
     int n;
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
     int64_t evaluation_every;           /* steps; 0: never */
-    double data_wait_us, upload_us;     /* per step, without events */
+    double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
     double preemptions_per_s;           /* how often other work took a core away */
     double delayed_share;               /* of the time of the threads: ready to run and without a core; below 0: not known */
