@@ -15,8 +15,13 @@ struct comm {
     _Atomic(const struct program *) of;
     /* The sum of `data` (n) over all ranks takes its place; nobody touches it until it was waited for. */
     void (*start)(struct comm *c, float *data, int64_t n);
+    /* The same, but this rank gets the sum of its slice alone: [cuts[k], cuts[k + 1]), k by slice_place; the rest is no number that counts. */
+    void (*scatter)(struct comm *c, float *data, const int64_t *cuts);
     /* False: the group has failed, and `data` is no sum. */
     bool (*wait)(struct comm *c, const float *data);
+    /* Everybody's slice of the op's values, which lie at `memory`, comes to all; waited for by the address of the first. */
+    void (*gather)(struct comm *c, const struct program *p, const struct op *op, void *const *memory);
+    bool (*gathered)(struct comm *c, const float *first);      /* waits for that, if it was started; false: the group has failed */
     enum status (*status)(struct comm *c, struct error *err);       /* of the group */
 };
 

@@ -24,6 +24,7 @@ enum pass_choice { PASSES_ALL, PASSES_NONE, PASSES_LISTED };
 enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.passes says */
 enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
+enum shard_choice { SHARD_NONE, SHARD_OPTIMIZER };
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
@@ -105,6 +106,7 @@ struct comm;
 struct config_dist {
     enum transport_choice transport;
     int64_t bucket_mb, shards;              /* shards 0: as many as ranks */
+    enum shard_choice shard;
     struct comm *comm;                      /* no key: to the other ranks of this run, set by who starts it; NULL: there are none */
 };
 

@@ -120,6 +120,7 @@ static void group_free(struct dist *d)
     pthread_cond_destroy(&d->changed);
     free(d->peers);
     free(d->scratch);
+    free(d->under_way);
     free(d);
 }
 
@@ -136,12 +137,16 @@ static int start_thread(struct dist *d)
 
 static void comm_start(struct comm *c, float *data, int64_t n);
 static bool comm_wait(struct comm *c, const float *data);
+static void comm_scatter(struct comm *c, float *data, const int64_t *cuts);
+static void comm_gather(struct comm *c, const struct program *p, const struct op *op, void *const *memory);
+static bool comm_gathered(struct comm *c, const float *first);
 static enum status comm_status(struct comm *c, struct error *err) { return dist_status((struct dist *)c, err); }
 
 enum status dist_open_over(struct dist **out, transport_open_fn *open, void *context, double patience_s, struct error *err)
 {
     struct dist *d = xcalloc(1, sizeof *d);
-    d->comm = (struct comm){.size = 1, .start = comm_start, .wait = comm_wait, .status = comm_status};
+    d->comm = (struct comm){.size = 1, .start = comm_start, .scatter = comm_scatter, .wait = comm_wait, .gather = comm_gather,
+                            .gathered = comm_gathered, .status = comm_status};
     d->open = open;
     d->context = context;
     d->lost = -1;
@@ -338,6 +343,26 @@ static bool comm_wait(struct comm *c, const float *data)
     return ok;
 }
 
+static void comm_scatter(struct comm *c, float *data, const int64_t *cuts)
+{
+    push((struct dist *)c, (struct job){.kind = JOB_SCATTER, .data = data, .n = cuts[c->size], .cuts = cuts});
+}
+
+static void comm_gather(struct comm *c, const struct program *p, const struct op *op, void *const *memory)
+{
+    push((struct dist *)c, (struct job){.kind = JOB_SLICES, .data = memory[0], .cuts = op->attrs.cuts, .program = p, .op = op, .memory = memory});
+}
+
+/* Jobs run in their order: one that is not in the list any more is done. */
+static bool comm_gathered(struct comm *c, const float *first)
+{
+    struct dist *d = (struct dist *)c;
+    const int64_t start = clock_ns(), number = newest_with(d, first);
+    const bool ok = number >= 0 ? wait_for(d, number) : group_works(d);
+    d->wait_ns += clock_ns() - start;
+    return ok;
+}
+
 static enum status ask(struct dist *d, struct job j, struct error *err)
 {
     return wait_for(d, push(d, j)) ? OK : dist_status(d, err);
@@ -355,6 +380,16 @@ enum status dist_gather(struct dist *d, const void *mine, void *all, size_t byte
 enum status dist_broadcast(struct dist *d, void *data, size_t bytes, struct error *err)
 {
     return d ? ask(d, (struct job){.kind = JOB_BROADCAST, .data = data, .n = (int64_t)bytes}, err) : OK;
+}
+
+enum status dist_collect(struct dist *d, const void *mine, void *all, const struct dist_part *parts, struct error *err)
+{
+    return ask(d, (struct job){.kind = JOB_COLLECT, .mine = mine, .data = all, .parts = parts}, err);
+}
+
+enum status dist_deal(struct dist *d, const void *all, void *mine, const struct dist_part *parts, struct error *err)
+{
+    return ask(d, (struct job){.kind = JOB_DEAL, .mine = all, .own = mine, .parts = parts}, err);
 }
 
 enum status dist_agree(struct dist *d, enum status st, struct error *err)

@@ -38,6 +38,11 @@ struct dist *dist_of(struct comm *c);                           /* whose it is *
 /* all (size, bytes) gets what every rank has. */
 enum status dist_gather(struct dist *d, const void *mine, void *all, size_t bytes, struct error *err);
 enum status dist_broadcast(struct dist *d, void *data, size_t bytes, struct error *err);     /* what rank 0 has */
+/* Bytes of something that rank 0 has whole, and every rank a part of. */
+struct dist_part { int64_t from, bytes; };
+/* Rank 0 gets all parts (of every rank, `parts` has size entries) into `all`; and the way back. `all` is NULL on other ranks. */
+enum status dist_collect(struct dist *d, const void *mine, void *all, const struct dist_part *parts, struct error *err);
+enum status dist_deal(struct dist *d, const void *all, void *mine, const struct dist_part *parts, struct error *err);
 /* OK where all ranks come with that; else all get the error of the first that does not, which is named unless it is rank 0. */
 enum status dist_agree(struct dist *d, enum status st, struct error *err);
 

@@ -9,12 +9,18 @@
 struct mpi_module;
 enum status dist_load_mpi(const struct mpi_module **out, struct error *err);
 
-enum job_kind { JOB_SUM, JOB_GATHER, JOB_BROADCAST };
+enum job_kind { JOB_SUM, JOB_SCATTER, JOB_SLICES, JOB_GATHER, JOB_BROADCAST, JOB_COLLECT, JOB_DEAL };
 struct job {
     enum job_kind kind;
-    void *data;                     /* sum: floats; gather: (size, bytes); broadcast: bytes */
-    const void *mine;               /* gather */
+    void *data;                     /* sum, scatter: floats; slices: the first value; gather: (size, bytes); else bytes */
+    const void *mine;               /* gather, collect */
+    void *own;                      /* deal */
     int64_t n;                      /* floats or bytes */
+    const int64_t *cuts;            /* scatter, slices: size + 1, in floats */
+    const struct dist_part *parts;  /* collect, deal: of every rank */
+    const struct program *program;  /* slices: the values of an op, and where they are */
+    const struct op *op;
+    void *const *memory;
     bool ok;
 };
 enum { JOBS = 256 };                /* started and not waited for, at most */
@@ -64,6 +70,8 @@ struct dist {
     /* the thread's own */
     float *scratch;
     int64_t scratch_n;
+    void **under_way;               /* messages of one exchange */
+    int under_way_n;
     struct note heard;              /* is received into */
     void *hearing;
     struct sent_note *sent;
@@ -84,5 +92,11 @@ bool group_works(struct dist *d);
 /* ---- sums.c: on the thread ---- */
 
 bool job_run(struct dist *d, struct job *j);
+bool carried_all(struct dist *d, void **messages, int n);           /* waits for them; false: one failed, or the group has */
+bool broadcast_bytes(struct dist *d, char *data, int64_t n);        /* from rank 0 */
+
+/* ---- slices.c: on the thread ---- */
+
+bool slices_gather(struct dist *d, const struct job *j);
 
 #endif

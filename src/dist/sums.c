@@ -16,42 +16,49 @@ enum { SHORT = 4096 };                              /* floats: not worth cutting
 enum { CHUNK = 16 << 20 };                          /* bytes of one message of a broadcast */
 enum { LOOKS = 200, SLEEP_NS = 50000 };             /* before it sleeps, and how long */
 
-/* Waits for up to two messages; false: the group has failed, or a message has. */
-static bool carried(struct dist *d, void *a, void *b)
+/* Waits for messages; false: the group has failed, or a message has (NULL: at once). What is left then is dropped. */
+bool carried_all(struct dist *d, void **left, int n)
 {
-    void *left[2] = {a, b};
-    bool ok = a || b;
-    for (int looks = 0; ok && (left[0] || left[1]); looks++) {
-        for (int i = 0; i < 2 && ok; i++) {
+    bool ok = true;
+    int open = n;
+    for (int i = 0; i < n; i++)
+        ok &= left[i] != NULL;
+    for (int looks = 0; ok && open; looks++) {
+        for (int i = 0; i < n && ok; i++) {
             const enum carried_state s = left[i] ? d->t->look(d->t, left[i]) : CARRY_PENDING;
             ok = s != CARRY_FAILED;
-            if (s != CARRY_PENDING)
+            if (s != CARRY_PENDING) {
                 left[i] = NULL;
+                open--;
+            }
         }
         if (ok && !notes_beat(d))
             ok = false;
-        if (looks > LOOKS && ok && (left[0] || left[1]))
+        if (looks > LOOKS && ok && open)
             nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     }
-    d->t->drop(d->t, left[0]);
-    d->t->drop(d->t, left[1]);
+    for (int i = 0; i < n; i++)
+        d->t->drop(d->t, left[i]);
     return ok;
 }
 
+static bool carried(struct dist *d, void *a) { return carried_all(d, &a, 1); }
+
 static bool put(struct dist *d, int to, const void *data, size_t bytes)
 {
-    return carried(d, d->t->send(d->t, to, CHANNEL_DATA, data, bytes), NULL);
+    return carried(d, d->t->send(d->t, to, CHANNEL_DATA, data, bytes));
 }
 
 static bool get(struct dist *d, int from, void *data, size_t bytes)
 {
-    return carried(d, d->t->receive(d->t, from, CHANNEL_DATA, data, bytes), NULL);
+    return carried(d, d->t->receive(d->t, from, CHANNEL_DATA, data, bytes));
 }
 
 static bool swap(struct dist *d, int with, const float *mine, int64_t n, float *theirs, int64_t m)
 {
-    void *in = d->t->receive(d->t, with, CHANNEL_DATA, theirs, (size_t)m * sizeof *theirs);
-    return carried(d, in, d->t->send(d->t, with, CHANNEL_DATA, mine, (size_t)n * sizeof *mine));
+    void *both[] = {d->t->receive(d->t, with, CHANNEL_DATA, theirs, (size_t)m * sizeof *theirs),
+                    d->t->send(d->t, with, CHANNEL_DATA, mine, (size_t)n * sizeof *mine)};
+    return carried_all(d, both, 2);
 }
 
 static float *scratch(struct dist *d, int64_t n)
@@ -81,35 +88,54 @@ static bool sum_whole(struct dist *d, float *x, int64_t n)
     return true;
 }
 
-struct part { int64_t lo, mid, hi; };               /* of a level: what both of a pair have; the upper half is the odd one's */
+/* What is divided over all ranks: slice k is [cut_at(k), cut_at(k + 1)). Without cuts they are alike. */
+struct cutting { const int64_t *cuts; int64_t n; int size; };
 
-static bool sum_halves(struct dist *d, float *x, int64_t n)
+static int64_t cut_at(const struct cutting *c, int k) { return c->cuts ? c->cuts[k] : c->n / c->size * k + c->n % c->size * k / c->size; }
+
+/* Of a level: the slices that both of a pair have; the upper half is the odd one's. */
+struct part { int lo, mid, hi; };
+enum { LEVELS_MOST = 31 };
+
+/* Every level of the tree halves what a rank has; at the end it has the sum of its slice. Returns the levels; -1: it failed. */
+static int halve(struct dist *d, float *x, const struct cutting *c, struct part parts[LEVELS_MOST])
 {
-    struct part parts[31];
-    int levels = 0;
-    int64_t lo = 0, hi = n;
+    int levels = 0, lo = 0, hi = d->comm.size;
     for (int bit = 1; bit < d->comm.size; bit *= 2, levels++) {
         const bool upper = d->comm.rank & bit;
-        const struct part p = parts[levels] = (struct part){lo, lo + (hi - lo) / 2, hi};
+        const struct part p = parts[levels] = (struct part){lo, (lo + hi) / 2, hi};
         lo = upper ? p.mid : p.lo;
         hi = upper ? p.hi : p.mid;
-        float *theirs = scratch(d, hi - lo);
-        if (!swap(d, d->comm.rank ^ bit, x + (upper ? p.lo : p.mid), upper ? p.mid - p.lo : p.hi - p.mid, theirs, hi - lo))
-            return false;
-        add(x + lo, theirs, hi - lo);
+        const int64_t from = cut_at(c, lo), n = cut_at(c, hi) - from;
+        const int64_t other = cut_at(c, upper ? p.lo : p.mid), m = cut_at(c, upper ? p.mid : p.hi) - other;
+        float *theirs = scratch(d, n);
+        if (!swap(d, d->comm.rank ^ bit, x + other, m, theirs, n))
+            return -1;
+        add(x + from, theirs, n);
     }
+    return levels;
+}
+
+/* The way back brings all slices to all. */
+static bool sum_halves(struct dist *d, float *x, int64_t n)
+{
+    struct part parts[LEVELS_MOST];
+    const struct cutting c = {NULL, n, d->comm.size};
+    int levels = halve(d, x, &c, parts);
+    if (levels < 0)
+        return false;
     while (levels-- > 0) {
         const bool upper = d->comm.rank >> levels & 1;
         const struct part p = parts[levels];
-        const int64_t low = p.mid - p.lo, high = p.hi - p.mid;
-        if (!swap(d, d->comm.rank ^ 1 << levels, x + (upper ? p.mid : p.lo), upper ? high : low, x + (upper ? p.lo : p.mid),
-                  upper ? low : high))
+        const int64_t lo = cut_at(&c, p.lo), mid = cut_at(&c, p.mid), hi = cut_at(&c, p.hi);
+        if (!swap(d, d->comm.rank ^ 1 << levels, x + (upper ? mid : lo), upper ? hi - mid : mid - lo, x + (upper ? lo : mid),
+                  upper ? mid - lo : hi - mid))
             return false;
     }
     return true;
 }
 
-static bool broadcast(struct dist *d, char *data, int64_t n)
+bool broadcast_bytes(struct dist *d, char *data, int64_t n)
 {
     int top = 1;
     while (top < d->comm.size)
@@ -127,15 +153,13 @@ static bool broadcast(struct dist *d, char *data, int64_t n)
     return true;
 }
 
-/* The tree for any number of ranks: sums go to rank 0, and from there to all. */
-static bool sum_any(struct dist *d, float *x, int64_t n)
+/* The tree for any number of ranks: sums go to rank 0. */
+static bool sum_to_first(struct dist *d, float *x, int64_t n)
 {
     const int rank = d->comm.rank;
     for (int bit = 1; bit < d->comm.size; bit *= 2) {
         if (rank & bit) {
-            if (!put(d, rank - bit, x, (size_t)n * sizeof *x))
-                return false;
-            break;
+            return put(d, rank - bit, x, (size_t)n * sizeof *x);
         }
         if (rank + bit < d->comm.size) {
             float *theirs = scratch(d, n);
@@ -144,7 +168,35 @@ static bool sum_any(struct dist *d, float *x, int64_t n)
             add(x, theirs, n);
         }
     }
-    return broadcast(d, (char *)x, n * (int64_t)sizeof *x);
+    return true;
+}
+
+static bool sum_any(struct dist *d, float *x, int64_t n)
+{
+    return sum_to_first(d, x, n) && broadcast_bytes(d, (char *)x, n * (int64_t)sizeof *x);
+}
+
+/* Numbers of ranks that are no power of two take their slices from rank 0. */
+static bool scatter_any(struct dist *d, float *x, const int64_t *cuts)
+{
+    const int rank = d->comm.rank, size = d->comm.size;
+    if (!sum_to_first(d, x, cuts[size]))
+        return false;
+    if (rank)
+        return get(d, 0, x + cuts[rank], (size_t)(cuts[rank + 1] - cuts[rank]) * sizeof *x);
+    for (int r = 1; r < size; r++)
+        if (!put(d, r, x + cuts[r], (size_t)(cuts[r + 1] - cuts[r]) * sizeof *x))
+            return false;
+    return true;
+}
+
+static bool scatter(struct dist *d, float *x, const int64_t *cuts)
+{
+    struct part unused[LEVELS_MOST];
+    const struct cutting c = {cuts, cuts[d->comm.size], d->comm.size};
+    if (d->comm.size & (d->comm.size - 1))
+        return scatter_any(d, x, cuts);
+    return c.n < SHORT ? sum_whole(d, x, c.n) : halve(d, x, &c, unused) >= 0;
 }
 
 static bool sum(struct dist *d, float *x, int64_t n)
@@ -158,11 +210,53 @@ static bool gather(struct dist *d, const void *mine, char *all, int64_t n)
 {
     memcpy(all + d->comm.rank * n, mine, (size_t)n);
     if (d->comm.rank != 0)
-        return put(d, 0, mine, (size_t)n) && broadcast(d, all, n * d->comm.size);
+        return put(d, 0, mine, (size_t)n) && broadcast_bytes(d, all, n * d->comm.size);
     for (int r = 1; r < d->comm.size; r++)
         if (!get(d, r, all + r * n, (size_t)n))
             return false;
-    return broadcast(d, all, n * d->comm.size);
+    return broadcast_bytes(d, all, n * d->comm.size);
+}
+
+/* ---- parts that rank 0 has whole ---- */
+
+static bool put_long(struct dist *d, int to, const char *data, int64_t n)
+{
+    for (int64_t at = 0; at < n; at += CHUNK)
+        if (!put(d, to, data + at, (size_t)(n - at < CHUNK ? n - at : CHUNK)))
+            return false;
+    return true;
+}
+
+static bool get_long(struct dist *d, int from, char *data, int64_t n)
+{
+    for (int64_t at = 0; at < n; at += CHUNK)
+        if (!get(d, from, data + at, (size_t)(n - at < CHUNK ? n - at : CHUNK)))
+            return false;
+    return true;
+}
+
+static bool collect(struct dist *d, const void *mine, char *all, const struct dist_part *parts)
+{
+    if (d->comm.rank)
+        return put_long(d, 0, mine, parts[d->comm.rank].bytes);
+    if (parts[0].bytes)
+        memcpy(all + parts[0].from, mine, (size_t)parts[0].bytes);
+    for (int r = 1; r < d->comm.size; r++)
+        if (!get_long(d, r, all + parts[r].from, parts[r].bytes))
+            return false;
+    return true;
+}
+
+static bool deal(struct dist *d, const char *all, void *own, const struct dist_part *parts)
+{
+    if (d->comm.rank)
+        return get_long(d, 0, own, parts[d->comm.rank].bytes);
+    if (parts[0].bytes)
+        memcpy(own, all + parts[0].from, (size_t)parts[0].bytes);
+    for (int r = 1; r < d->comm.size; r++)
+        if (!put_long(d, r, all + parts[r].from, parts[r].bytes))
+            return false;
+    return true;
 }
 
 bool job_run(struct dist *d, struct job *j)
@@ -171,8 +265,12 @@ bool job_run(struct dist *d, struct job *j)
         return false;
     switch (j->kind) {
     case JOB_SUM: return sum(d, j->data, j->n);
+    case JOB_SCATTER: return scatter(d, j->data, j->cuts);
+    case JOB_SLICES: return slices_gather(d, j);
+    case JOB_COLLECT: return collect(d, j->mine, j->data, j->parts);
+    case JOB_DEAL: return deal(d, j->mine, j->own, j->parts);
     case JOB_GATHER: return gather(d, j->mine, j->data, j->n);
-    case JOB_BROADCAST: return broadcast(d, j->data, j->n);
+    case JOB_BROADCAST: return broadcast_bytes(d, j->data, j->n);
     }
     return false;
 }

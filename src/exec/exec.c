@@ -28,6 +28,8 @@ struct exec {
     int *place_of;                  /* per op of the program: its place in `ops` */
     struct lane_time *times;        /* (ops, lanes); NULL: not measured */
     bool stale;                     /* a parameter was written since the setup ran, and what the setup made of it is old */
+    struct exec *from;              /* that values are shared with; NULL: none */
+    bool gathers, gathering;        /* weights come from other ranks; and they may still be on their way */
     bool touched;                   /* a step was run or something written, here or in the executor that values are shared with */
     struct error failed;            /* the first failure of the device; nothing is run or copied after it */
 };
@@ -97,6 +99,7 @@ static void **addresses(struct exec *e, const value_id *ids, int n)
 
 static enum status bind_op(struct exec *e, struct op *op, struct bound_op *bound, struct error *err)
 {
+    e->gathers |= op->kind == OP_GATHER_START;
     *bound = (struct bound_op){e->program, op, addresses(e, op->in, op->n_in), addresses(e, op->out, op->n_out), NULL};
     if (op->leave)
         bound->leave = (const float *)e->memory[op->leave->held] + op->leave->group;
@@ -153,6 +156,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     e->program = p;
     e->backend = b;
     e->touched = shared != NULL;
+    e->from = shared;
     e->memory = xcalloc((size_t)p->n_values, sizeof *e->memory);
     e->ops = xcalloc((size_t)p->n_ops, sizeof *e->ops);
     e->place_of = xcalloc((size_t)p->n_ops, sizeof *e->place_of);
@@ -189,6 +193,8 @@ void exec_free(struct exec *e)
 {
     if (!e)
         return;
+    if (e->gathering)
+        exec_settle(e);
     e->backend->release(e->backend, e->prepared);
     e->backend->release(e->backend, e->early);
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
@@ -282,8 +288,22 @@ enum status exec_status(const struct exec *e, struct error *err)
     return e->failed.status;
 }
 
+/* A step ends while other ranks still send what they updated. Its forward waits for that; who else wants weights does it here. */
+void exec_settle(struct exec *e)
+{
+    struct exec *owner = e && e->from ? e->from : e;
+    if (!owner || !owner->gathering)
+        return;
+    owner->gathering = false;
+    for (int i = 0; i < owner->phase_start[PHASES] && works(owner); i++)
+        if (owner->ops[i].op->kind == OP_GATHER_WAIT)
+            owner->backend->run(owner->backend, owner->prepared, i, i + 1, NULL, &owner->failed);
+}
+
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
+    if (e->from)
+        exec_settle(e);
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
     if (e->stale && first > PHASE_SETUP) {
         e->stale = false;
@@ -292,6 +312,8 @@ void exec_run(struct exec *e, enum phase first, enum phase last)
     if (to == from || !works(e))
         return;
     e->touched |= last > PHASE_SETUP;
+    if (last == PHASE_OPTIMIZE)
+        e->gathering = e->gathers;
     const enum status st = e->backend->run(e->backend, e->prepared, from, to,
                                            e->times ? e->times + from * e->backend->lanes : NULL, &e->failed);
     if (st == OK && e->times)
@@ -342,6 +364,8 @@ void exec_finish(struct exec *e)
 
 void exec_write(struct exec *e, value_id v, const void *host)
 {
+    if (e->program->values[v].kind == VALUE_PARAMETER)
+        exec_settle(e);
     e->stale |= e->program->values[v].kind == VALUE_PARAMETER;
     e->touched = true;
     if (works(e))
@@ -351,6 +375,8 @@ void exec_write(struct exec *e, value_id v, const void *host)
 void exec_read(struct exec *e, value_id v, void *host)
 {
     const size_t bytes = value_bytes(&e->program->values[v]);
+    if (e->program->values[v].kind == VALUE_PARAMETER)
+        exec_settle(e);
     if (!works(e) || e->backend->download(e->backend, host, e->memory[v], bytes, &e->failed) != OK)
         memset(host, 0xff, bytes);              /* no number that could be believed */
 }

@@ -30,7 +30,7 @@ void exec_count_workspace(struct exec_memory *m, const struct program *p, const 
             m->sums += value_bytes(&p->values[p->ops[i].out[0]]);
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
-            m->gradients += value_bytes(&p->values[i]);
+            m->gradients += value_bytes(&p->values[p->values[i].grad]);
 }
 
 enum status exec_plan(struct exec_memory *out, const struct program *p, struct backend *b, struct error *err)

@@ -31,6 +31,7 @@ struct building {
     value_id *bucket;               /* (n): the bucket that the gradient is in */
     int n;
     int first;                      /* op of backward, as autodiff left it */
+    struct error err;               /* of what cannot be divided */
 };
 
 static int levels_of(int shards)
@@ -131,6 +132,36 @@ static void start_scalars(struct building *b)
         p->ops[op].last = true;
 }
 
+/* Every rank has a block of a bucket at least, where they are divided. */
+static int64_t blocks_from(const struct building *b, int from)
+{
+    int64_t n = 0;
+    for (int i = from; i < b->n; i++)
+        n += shard_blocks(b->p, b->list[i].param);
+    return n;
+}
+
+static bool can_end(const struct building *b, int from, int i)
+{
+    const int64_t behind = blocks_from(b, i + 1);
+    return !b->s->shard_optimizer || i + 1 == b->n || (blocks_from(b, from) - behind >= b->s->ranks && behind >= b->s->ranks);
+}
+
+static bool cut_bucket(struct building *b, int from, int n, struct op_attrs *attrs)
+{
+    struct program *p = b->p;
+    value_id *parameters = xcalloc((size_t)n, sizeof *parameters);
+    for (int i = 0; i < n; i++)
+        parameters[i] = b->list[from + i].param;
+    const enum status st = shard_bucket(p, parameters, n, b->s, &b->err);
+    free(parameters);
+    if (st != OK)
+        return false;
+    attrs->n_cuts = b->s->ranks + 1;
+    attrs->cuts = p->buckets[p->n_buckets - 1].cuts;
+    return true;
+}
+
 /* Gradients [from, to) in one bucket, behind the last of them. */
 static void start_bucket(struct building *b, int number, int from, int to)
 {
@@ -140,7 +171,12 @@ static void start_bucket(struct building *b, int number, int from, int to)
     for (int i = 0; i < n; i++)
         in[i] = b->list[from + i].grad;
     in[n] = b->weight;
-    const int op = insert(b, place_behind(b, b->list[to - 1].ready), OP_REDUCE_START, (struct op_attrs){.parts = n},
+    struct op_attrs attrs = {.parts = n};
+    if (b->s->shard_optimizer && !cut_bucket(b, from, n, &attrs)) {
+        free(in);
+        return;
+    }
+    const int op = insert(b, place_behind(b, b->list[to - 1].ready), OP_REDUCE_START, attrs,
                           arena_printf(&p->arena, "bucket.%d", number), n + (b->weight != NO_VALUE), in);
     free(in);
     if (op == NO_OP)
@@ -157,7 +193,7 @@ static void start_buckets(struct building *b)
     most = b->s->bucket_bytes < most ? b->s->bucket_bytes : most;
     for (int i = 0; i < b->n; i++) {
         bytes += (double)value_bytes(&b->p->values[b->list[i].param]);
-        if (bytes < most && i + 1 < b->n)
+        if ((bytes < most && i + 1 < b->n) || !can_end(b, from, i))
             continue;
         start_bucket(b, number++, from, i + 1);
         from = i + 1;
@@ -200,11 +236,17 @@ static void wait_bucket(struct building *b, int from, int to, value_id total)
 
 static void wait_buckets(struct building *b, value_id total)
 {
-    for (int from = 0, to; from < b->n; from = to) {
+    int number = 0;
+    for (int from = 0, to; from < b->n; from = to, number++) {
         for (to = from + 1; to < b->n && b->bucket[to] == b->bucket[from]; to++)
             ;
-        wait_bucket(b, from, to, total);
+        if (b->s->shard_optimizer)
+            shard_wait(b->p, number, b->s, b->bucket[from], total);
+        else
+            wait_bucket(b, from, to, total);
     }
+    if (b->s->shard_optimizer)
+        shard_squares(b->p);
 }
 
 /* One rank: its sums are the step's. */
@@ -284,9 +326,14 @@ enum status pass_data_parallel(struct program *p, const struct ranks_settings *s
         start_buckets(&b);
     }
     rewriter_close(&b.r);
-    append_rest(&b);
+    if (b.err.status == OK)
+        append_rest(&b);
     free(b.list);
     free(b.bucket);
     program_scope(p, NO_LAYER, "%s", "");
+    if (b.err.status != OK) {
+        *err = b.err;
+        return err->status;
+    }
     return p->error.status ? error_set(err, p->error.status, "data-parallel: %s", p->error.text) : OK;
 }

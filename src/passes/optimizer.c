@@ -23,7 +23,9 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
     value_id *parts = xcalloc((size_t)n + 1, sizeof *parts);
     int n_parts = 0;
     parts[n_parts++] = p->loss;
-    for (int i = 0; i < n; i++) {
+    if (p->n_buckets)
+        n_parts += shard_norm(p, parts + 1);
+    for (int i = 0; i < n && !p->n_buckets; i++) {
         if (p->values[i].kind != VALUE_PARAMETER)
             continue;
         p->layer = p->values[i].layer;
@@ -40,6 +42,13 @@ enum status pass_clip(struct program *p, float max_norm, value_id *factor, struc
     return builder_status(p, "clip", err);
 }
 
+/* Slices of a rank are there already. */
+static value_id add_moment(struct program *p, char which, const char *name, struct shape shape)
+{
+    const char *text = arena_printf(&p->arena, "adam.%c.%s", which, name);
+    return p->n_buckets ? program_find(p, text) : program_add_value(p, text, VALUE_STATE, F32, shape);
+}
+
 static void add_adamw(struct program *p, value_id param, const struct optimizer_settings *s, value_id lr, value_id factor,
                       const struct selected *selected)
 {
@@ -49,8 +58,7 @@ static void add_adamw(struct program *p, value_id param, const struct optimizer_
     const bool masked = selected != NULL;
     const struct op_attrs attrs = {.beta1 = s->beta1, .beta2 = s->beta2, .eps = s->eps, .weight_decay = decays ? s->weight_decay : 0,
                                    .masked = masked, .k = masked ? selected->k : 0};
-    const value_id m = program_add_value(p, arena_printf(&p->arena, "adam.m.%s", name), VALUE_STATE, F32, shape);
-    const value_id v = program_add_value(p, arena_printf(&p->arena, "adam.v.%s", name), VALUE_STATE, F32, shape);
+    const value_id m = add_moment(p, 'm', name, shape), v = add_moment(p, 'v', name, shape);
     const value_id in[] = {param, m, v, p->values[param].grad, lr, p->step, factor, masked ? selected->mask : NO_VALUE,
                            masked ? selected->n : NO_VALUE};
     p->layer = p->values[param].layer;
@@ -75,9 +83,11 @@ enum status pass_adamw(struct program *p, const struct optimizer_settings *s, va
     add_step_counter(p);
     const value_id lr = program_emit(p, OP_LR, schedule, "lr", 1, p->step);
     for (int i = 0; i < n; i++)
-        if (p->values[i].kind == VALUE_PARAMETER)
+        if (p->values[i].kind == VALUE_PARAMETER && p->values[i].grad != NO_VALUE)
             add_adamw(p, i, s, lr, factor, selected);
     p->layer = NO_LAYER;
+    if (p->n_buckets)
+        shard_gather(p);
     return builder_status(p, "adamw", err);
 }
 

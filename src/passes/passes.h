@@ -12,6 +12,8 @@
 struct ranks_settings {
     int ranks, shards, accumulate;  /* accumulate: micro-batches of every shard */
     double bucket_bytes;            /* gradients that travel together, about */
+    int rank;                       /* this one */
+    bool shard_optimizer;           /* every rank has a slice of the optimizer's state */
 };
 
 struct optimizer_settings {
@@ -43,6 +45,16 @@ enum status pass_accumulate(struct program *p, int micro_batches, struct error *
 #define RANKS_STOP "ranks.stop"
 #define HOST_STOP "ranks.host.stop"
 enum status pass_data_parallel(struct program *p, const struct ranks_settings *s, struct error *err);
+
+/* What of that, and of the optimizer, is other where ranks divide its state: shard_optimizer.c. A program that was divided so has
+ * p->n_buckets > 0, and moments "adam.m.NAME" and "adam.v.NAME" that are slices. */
+#define RANKS_BLOCKS "ranks.blocks"                     /* sums of squares of all blocks */
+enum status shard_bucket(struct program *p, const value_id *parameters, int n, const struct ranks_settings *s, struct error *err);
+int64_t shard_blocks(const struct program *p, value_id parameter);
+void shard_wait(struct program *p, int bucket, const struct ranks_settings *s, value_id reduced, value_id total);
+void shard_squares(struct program *p);
+int shard_norm(struct program *p, value_id *parts);     /* one for every parameter; returns how many */
+void shard_gather(struct program *p);
 
 /* Appends the global gradient norm and the factor that limits it; the factor is NaN when loss or norm is not finite. */
 enum status pass_clip(struct program *p, float max_norm, value_id *factor, struct error *err);

@@ -84,6 +84,26 @@ static value_id *find_squares(const struct program *p)
     return squares;
 }
 
+/* Where ranks divide the optimizer, one op has the squares of all. */
+static void leave_out_blocks(struct program *p, value_id held)
+{
+    int at = p->n_ops - 1;
+    while (at > 0 && p->ops[at].kind != OP_SQUARE_BLOCKS)
+        at--;
+    struct op *op = &p->ops[at];
+    value_id *in = arena_alloc(&p->arena, (size_t)(op->n_in + 1) * sizeof *in);
+    memcpy(in, op->in, (size_t)op->n_in * sizeof *in);
+    in[op->n_in] = held;
+    struct op_member *members = arena_copy(&p->arena, op->attrs.members, (size_t)op->n_in * sizeof *members);
+    for (int v = 0, i = 0; v < p->n_values && i < op->n_in; v++)
+        if (p->values[v].kind == VALUE_PARAMETER && p->values[v].grad == in[i])
+            members[i++].group = p->values[v].group;
+    op->in = in;
+    op->n_in++;
+    op->attrs.members = members;
+    op->attrs.masked = true;
+}
+
 /* Groups that a kept selection leaves out have no part in the norm: their gradients need not be there. */
 static value_id leave_out_of_norm(struct program *p, const struct selection *s, value_id last)
 {
@@ -92,6 +112,10 @@ static value_id leave_out_of_norm(struct program *p, const struct selection *s, 
     if (program_insert_op(p, 0, OP_HELD, (struct op_attrs){.every = s->every}, "k1.held", 2, in) < 0)
         return NO_VALUE;
     const value_id held = p->ops[0].out[0];
+    if (p->n_buckets) {
+        leave_out_blocks(p, held);
+        return held;
+    }
     int at = p->n_ops - 1 - parts;          /* the op of the first parameter */
     for (int i = 0; i < p->n_values; i++) {
         if (p->values[i].kind != VALUE_PARAMETER)
@@ -128,8 +152,8 @@ static void leave_out_gradients(struct program *p, const struct selection *s, co
     for (int i = 0; i < g->members; i++) {
         const struct value *v = &p->values[g->parameter[i]];
         const struct op_leave leave = {held, v->group, share};
-        struct op *op = &p->ops[writer[v->grad]];
-        for (int k = 0; k < 3; k++) {
+        struct op *op = v->grad == NO_VALUE ? NULL : &p->ops[writer[v->grad]];
+        for (int k = 0; k < 3 && op; k++) {
             const bool sums = op->kind == OP_DIVIDE || op->kind == OP_ACCUMULATE;
             if (!sums && !(op->kind == OP_MATMUL && op->attrs.trans_a) && op->kind != OP_SUM_LEADING)
                 break;

@@ -11,6 +11,14 @@ static bool members_equal(const struct op_attrs *a, const struct op_attrs *b)
     return equal;
 }
 
+static bool cuts_equal(const struct op_attrs *a, const struct op_attrs *b)
+{
+    bool equal = a->n_cuts == b->n_cuts;
+    for (int i = 0; i < a->n_cuts && equal; i++)
+        equal = a->cuts[i] == b->cuts[i];
+    return equal;
+}
+
 bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b)
 {
     return a->trans_a == b->trans_a && a->trans_b == b->trans_b && a->inverse == b->inverse && a->causal == b->causal &&
@@ -19,5 +27,6 @@ bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b)
            a->prob == b->prob && a->base == b->base && a->seed == b->seed && a->stream == b->stream && a->lr == b->lr &&
            a->min_lr == b->min_lr && a->weight_decay == b->weight_decay && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
            a->max_norm == b->max_norm && a->schedule == b->schedule && a->warmup == b->warmup && a->total == b->total && a->masked == b->masked &&
-           a->random == b->random && a->k == b->k && a->every == b->every && members_equal(a, b);
+           a->random == b->random && a->k == b->k && a->every == b->every && members_equal(a, b) && a->sliced == b->sliced &&
+           a->first == b->first && cuts_equal(a, b);
 }

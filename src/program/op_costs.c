@@ -86,9 +86,19 @@ double flops_adamw(const struct program *p, const struct op *op)
 {
     double sum = 0;
     for (int i = 0; i < op_update_tensors(op); i++)
-        sum += 8 * (double)in_count(p, op, i) * updated_share(p, op, i);
+        sum += 8 * (double)in_count(p, op, op_update_tensors(op) + i) * updated_share(p, op, i);
     return sum;
 }
+
+static double count_outputs(const struct program *p, const struct op *op)
+{
+    double sum = 0;
+    for (int i = 0; i < op->n_out; i++)
+        sum += (double)shape_count(p->values[op->out[i]].shape);
+    return sum;
+}
+
+double flops_reduce_wait(const struct program *p, const struct op *op) { return count_outputs(p, op); }
 
 /* ---- bytes where "every value once" is wrong ---- */
 
@@ -121,13 +131,13 @@ double bytes_sum_leading(const struct program *p, const struct op *op)
     return value_traffic(p, op->in[0]) + value_traffic(p, op->out[0]);
 }
 
-/* A tensor's inputs and outputs stand one number of tensors apart; copies, of the first tensors alone, in between. */
+/* A tensor's inputs and outputs stand one number of tensors apart, and its moments are as long as what is updated of it; copies, of the first tensors alone, in between. */
 double bytes_adamw(const struct program *p, const struct op *op)
 {
     const int n = op_update_tensors(op), copies = op->attrs.copies;
     double sum = 0;
     for (int i = 0; i < n; i++) {
-        const double one = value_traffic(p, op->in[i]), copy = i < copies ? value_traffic(p, op->in[3 * n + i]) : 0;
+        const double one = value_traffic(p, op->in[n + i]), copy = i < copies ? value_traffic(p, op->in[3 * n + i]) : 0;
         sum += (7 * one + 2 * copy) * updated_share(p, op, i);
     }
     for (int i = op_update_scalars(op); i < op->n_in; i++)
@@ -147,7 +157,18 @@ double bytes_shards(const struct program *p, const struct op *op)     /* x and t
 
 double bytes_reduce_wait(const struct program *p, const struct op *op)   /* the last inputs give their shapes alone */
 {
-    return 2 * value_traffic(p, op->in[0]);
+    return 2 * 4 * count_outputs(p, op);
+}
+
+/* Of what a rank has it sends its slice; what it waits for are the others'. */
+double bytes_gather_start(const struct program *p, const struct op *op)
+{
+    return 4 * count_outputs(p, op) / (op->attrs.n_cuts - 1);
+}
+
+double bytes_gather_wait(const struct program *p, const struct op *op)
+{
+    return 4 * count_outputs(p, op) - bytes_gather_start(p, op);
 }
 
 /* ---- of any op ---- */

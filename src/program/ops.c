@@ -259,6 +259,15 @@ static bool mask_fits(const struct program *p, const struct op *op)
     return fit;
 }
 
+/* A moment of a slice of parameter i, or of all of it. */
+static bool moment_fits(const struct program *p, const struct op *op, int i, int moment)
+{
+    const struct value_slice *s = input(p, op, moment)->slice;
+    if (!s)
+        return shape_equal(in_shape(p, op, i), in_shape(p, op, moment));
+    return s->of == op->in[i] && s->first >= 0 && s->first + in_count(p, op, moment) <= in_count(p, op, i) && !op->attrs.copies;
+}
+
 static enum status adamw(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)out;
@@ -266,9 +275,11 @@ static enum status adamw(const struct program *p, const struct op *op, struct sh
         return misfit(p, op, "wants parameter, moments, a copy or none, gradient and three scalars", err);
     if (!mask_fits(p, op))
         return misfit(p, op, "wants a mask and counts that have a place for the parameter's group", err);
-    for (int i = 1; i < 4 + op->attrs.copies; i++)
-        if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, i)))
+    for (int i = 1; i < 3 + op->attrs.copies; i++)
+        if (!(i < 3 ? moment_fits(p, op, 0, i) : shape_equal(in_shape(p, op, 0), in_shape(p, op, i))))
             return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
+    if (!shape_equal(in_shape(p, op, 1), in_shape(p, op, 3 + op->attrs.copies)) || !shape_equal(in_shape(p, op, 1), in_shape(p, op, 2)))
+        return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
     return OK;
 }
 
@@ -397,7 +408,7 @@ static enum status adamw_all(const struct program *p, const struct op *op, struc
         return misfit(p, op, "wants a mask and counts that have a place for every parameter's group", err);
     for (int i = 0; i < n; i++)
         for (int k = 1; k < 4; k++)
-            if (!shape_equal(in_shape(p, op, i), in_shape(p, op, k * n + i + (k == 3) * copies)))
+            if (!moment_fits(p, op, i, n + i) || !shape_equal(in_shape(p, op, n + i), in_shape(p, op, k * n + i + (k == 3) * copies)))
                 return misfit(p, op, "parameter, moments and gradient must have one shape", err);
     for (int i = 0; i < copies; i++)
         if (!shape_equal(in_shape(p, op, i), in_shape(p, op, 3 * n + i)))
@@ -427,6 +438,15 @@ static enum status sum_shards(const struct program *p, const struct op *op, stru
     return OK;
 }
 
+/* Slices fill all of n numbers; where there are no cuts, nothing is sliced. */
+static bool cuts_fit(const struct op_attrs *a, int64_t n)
+{
+    bool fit = a->n_cuts >= 2 && a->cuts[0] == 0 && a->cuts[a->n_cuts - 1] == n;
+    for (int i = 1; i < a->n_cuts && fit; i++)
+        fit = a->cuts[i] >= a->cuts[i - 1];
+    return fit;
+}
+
 static enum status reduce_start(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     const int n = parts(op);
@@ -436,7 +456,7 @@ static enum status reduce_start(const struct program *p, const struct op *op, st
     for (int i = 0; i < n; i++)
         sum += in_count(p, op, i);
     out[0] = shape_of(1, sum);
-    return OK;
+    return !op->attrs.n_cuts || cuts_fit(&op->attrs, sum) ? OK : misfit(p, op, "slices must fill the bucket", err);
 }
 
 static enum status reduce_wait(const struct program *p, const struct op *op, struct shape *out, struct error *err)
@@ -449,7 +469,48 @@ static enum status reduce_wait(const struct program *p, const struct op *op, str
         out[i] = in_shape(p, op, first + i);
         sum += shape_count(out[i]);
     }
+    if (op->attrs.sliced)
+        return op->attrs.first >= 0 && op->attrs.first + sum <= in_count(p, op, 0) ? OK : misfit(p, op, "the slice must lie in the bucket", err);
     return sum == in_count(p, op, 0) ? OK : misfit(p, op, "the values must fill the bucket", err);
+}
+
+static enum status square_blocks(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct op_attrs *a = &op->attrs;
+    const int n = op->n_in - a->masked;
+    bool fit = n == a->n_members && a->rows >= 1;
+    for (int i = 0; i < n && fit; i++)
+        fit = a->members[i].unit >= 0 && a->members[i].unit + (in_count(p, op, i) + SLICE_BLOCK - 1) / SLICE_BLOCK <= a->rows &&
+              (!a->masked || a->members[i].group < in_count(p, op, n));
+    out[0] = shape_of(1, a->rows);
+    return fit ? OK : misfit(p, op, "wants slices, and where the blocks of each go", err);
+}
+
+static enum status sum_blocks(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    const struct op_attrs *a = &op->attrs;
+    bool fit = a->parts >= 1 && a->n_members == a->parts;
+    for (int i = 0; i < a->n_members && fit; i++) {
+        fit = a->members[i].unit >= (i ? a->members[i - 1].unit : 0) && a->members[i].unit <= in_count(p, op, 0);
+        out[i] = shape_of(0);
+    }
+    return fit ? OK : misfit(p, op, "wants sums of blocks, and where those of each result begin", err);
+}
+
+static int64_t count_parts(const struct program *p, const struct op *op)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < parts(op); i++)
+        sum += in_count(p, op, i);
+    return sum;
+}
+
+static enum status gather(const struct program *p, const struct op *op, struct shape *out, struct error *err)
+{
+    (void)out;
+    if (parts(op) < 1 || op->n_in != parts(op) || !cuts_fit(&op->attrs, count_parts(p, op)))
+        return misfit(p, op, "wants parameters, and where each rank's slice of them begins", err);
+    return OK;
 }
 
 int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
@@ -461,7 +522,7 @@ int op_outputs(enum op_kind kind, const struct op_attrs *attrs)
 int op_updated(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_updated;
-    if (n == OP_PARTS && kind == OP_SUM_SHARDS)
+    if (n == OP_PARTS && (kind == OP_SUM_SHARDS || kind == OP_GATHER_START || kind == OP_GATHER_WAIT))
         return attrs->parts;
     return n != OP_PARTS ? n : 3 * (kind == OP_ADAMW ? 1 : attrs->parts) + attrs->copies;
 }
@@ -528,5 +589,9 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, flops_none,             NULL,              0, 2},
     [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, sum_shards, flops_shards, bytes_shards, 0, OP_PARTS},
     [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, reduce_start, flops_per_output, NULL,             0, 0},
-    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, flops_per_element, bytes_reduce_wait, 0, 0},
+    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, flops_reduce_wait, bytes_reduce_wait, 0, 0},
+    [OP_SQUARE_BLOCKS]    = {"square_blocks",    1, INT_MAX, 1, square_blocks, flops_squares,    NULL,             0, 0},
+    [OP_SUM_BLOCKS]       = {"sum_blocks",       1, 1, OP_PARTS, sum_blocks, flops_squares,      NULL,             0, 0},
+    [OP_GATHER_START]     = {"gather_start",     1, INT_MAX, OP_PARTS, gather, flops_none,       bytes_gather_start, 0, OP_PARTS},
+    [OP_GATHER_WAIT]      = {"gather_wait",      1, INT_MAX, OP_PARTS, gather, flops_none,       bytes_gather_wait, 0, OP_PARTS},
 };

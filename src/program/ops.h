@@ -88,10 +88,20 @@ enum op_kind {
     OP_SUM_SHARDS,      /* n sums in place, batch i32, x[, weight]: micro-batch `batch`, from 1, of a step. attrs.total of them are a shard; the
                            first sum is that of x * weight over the shard, and once the last shard is done over all, in pairs, then pairs of
                            pairs; the other n - 1 hold what waits for the other of its pair */
-    OP_REDUCE_START,    /* n gradients[, weight] -> bucket (N): all of them times weight; its sum over all ranks begins. attrs.parts is n */
-    OP_REDUCE_WAIT,     /* bucket[, total], n values alone for their shapes -> n gradients: that sum, over total. attrs.parts is n */
+    OP_REDUCE_START,    /* n gradients[, weight] -> bucket (N): all of them times weight; its sum over all ranks begins. attrs.parts is n.
+                           attrs.cuts: every rank gets the sum of its slice alone */
+    OP_REDUCE_WAIT,     /* bucket[, total], n values alone for their shapes -> n gradients: that sum, over total. attrs.parts is n; with
+                           attrs.sliced they are this rank's slice, one after the other from attrs.first on, else the whole bucket */
+    /* and where the optimizer's state is divided over ranks (src/passes/shard_optimizer.c) */
+    OP_SQUARE_BLOCKS,   /* n slices of gradients[, held (G)] -> (attrs.rows): sums of squares of SLICE_BLOCK numbers each, as OP_SUM_SQUARES has
+                           them on its way. Of slice i the first goes to place attrs.members[i].unit; 0 for what other ranks have */
+    OP_SUM_BLOCKS,      /* such sums of all ranks (N) -> n sums, attrs.parts is n: of those from attrs.members[i].unit up to the next one's */
+    OP_GATHER_START,    /* n parameters in place: every rank begins to send its slice of them, by attrs.cuts. attrs.parts is n */
+    OP_GATHER_WAIT,     /* n parameters in place: what that has begun is done, if it was */
     OP_KINDS
 };
+
+enum { SLICE_BLOCK = 1024 };        /* floats: squares are summed in such blocks, and what ranks divide is cut between them */
 
 enum rounding { ROUND_NO, ROUND_TF32, ROUND_BF16 };
 
@@ -118,6 +128,10 @@ struct op_attrs {
     int32_t k, every;                       /* OP_TOP_K, OP_HELD; k of OP_ADAMW with a mask: how many groups are selected, for its costs */
     int32_t n_members;
     const struct op_member *members;        /* of the program's arena, or static */
+    bool sliced;                            /* OP_REDUCE_WAIT */
+    int64_t first;                          /* where in a longer list this begins */
+    int32_t n_cuts;                         /* ranks + 1, or 0 */
+    const int64_t *cuts;                    /* of the values one after the other: slice k is [cuts[k], cuts[k + 1]); of the arena */
 };
 
 /* OP_ADAMW, OP_ADAMW_ALL: where the inputs lr, step, factor[, mask, n] begin. */

@@ -13,8 +13,8 @@ static inline int parts(const struct op *op) { return op->attrs.parts; }
 typedef double op_cost(const struct program *p, const struct op *op);
 op_cost flops_none, flops_per_element, flops_few, flops_many, flops_per_input, flops_per_third,
     flops_per_output, flops_matmul, flops_attn, flops_project, flops_attention, flops_linear_gelu,
-    flops_linear_loss, flops_squares, flops_shards, flops_adamw;
+    flops_linear_loss, flops_squares, flops_shards, flops_adamw, flops_reduce_wait;
 op_cost bytes_embed, bytes_embed_grad, bytes_nll, bytes_nll_grad, bytes_output, bytes_sum_leading, bytes_adamw,
-    bytes_keep, bytes_shards, bytes_reduce_wait;
+    bytes_keep, bytes_shards, bytes_reduce_wait, bytes_gather_start, bytes_gather_wait;
 
 #endif

@@ -42,7 +42,7 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
         {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base}, {"lr", a->lr},
         {"weight_decay", a->weight_decay}, {"beta1", a->beta1}, {"beta2", a->beta2}, {"max_norm", a->max_norm},
         {"warmup", (double)a->warmup}, {"total", (double)a->total}, {"copies", a->copies}, {"scaled", a->scaled},
-        {"k", a->k}, {"every", a->every},
+        {"k", a->k}, {"every", a->every}, {"first", (double)a->first},
     };
     if (a->trans_a || a->trans_b)
         fprintf(to, " %c%c", a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
@@ -52,6 +52,8 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
         fputs(" random", to);
     if (a->masked)
         fputs(" masked", to);
+    if (a->n_cuts)
+        fprintf(to, " slices=%d", a->n_cuts - 1);
     print_members(a, to);
     if (a->round != ROUND_NO)
         fputs(a->round == ROUND_BF16 ? " bf16" : " tf32", to);

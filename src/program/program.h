@@ -40,6 +40,12 @@ struct shape {
     int64_t dim[MAX_RANK];
 };
 
+/* A part of a parameter, from number `first` on: what one rank has of its moments. */
+struct value_slice {
+    value_id of;
+    int64_t first;
+};
+
 struct value {
     const char *name;
     enum value_kind kind;
@@ -52,7 +58,8 @@ struct value {
     float init_std;
     int group;                      /* parameters that are selected and updated together; -1: always updated */
     value_id unit;                  /* the first of those parameters of a group whose norm counts as one: q, k and v */
-    value_id grad;                  /* the gradient that the optimizer uses; NO_VALUE until autodiff */
+    value_id grad;                  /* the gradient that the optimizer uses; NO_VALUE until autodiff, and where other ranks have it */
+    const struct value_slice *slice;        /* states: of what; NULL: whole */
 };
 
 struct op_profile {                 /* filled by the executor when it measures */
@@ -92,6 +99,15 @@ struct precision_goal {
 };
 #define LOSS_SCALE "loss_scale"         /* names of the scale and its count begin so */
 
+/* How the optimizer's state is divided over ranks: bucket by bucket, as gradients travel. The numbers of its parameters, one after the other,
+ * are cut into a slice for every rank; slice_place says whose is which. */
+struct program_bucket {
+    int n;
+    const value_id *parameter;
+    const int64_t *cuts;                    /* ranks + 1 */
+};
+struct slice { int64_t first, n; };         /* of a parameter; n 0: nothing of it */
+
 struct program {
     const char *name;
     struct value *values;
@@ -108,6 +124,9 @@ struct program {
     struct precision_goal precision;        /* of the pass mixed-precision */
     int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
                                                the ops in between need not wait for each other where they run side by side */
+    int ranks;                              /* that `buckets` are divided over */
+    const struct program_bucket *buckets;   /* of the arena */
+    int n_buckets;                          /* 0: every rank has all of the optimizer's state */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */
@@ -172,6 +191,10 @@ value_id op_mistyped_value(const struct program *p, const struct op *op);
 double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
 double program_runs_per_step(const struct program *p);      /* of all its ops */
 int64_t program_parameters(const struct program *p);        /* trained numbers */
+
+/* slices.c: the slice that a rank has of a bucket, by its number, and of parameter i of it. */
+int slice_place(int rank, int ranks);
+struct slice slice_of_parameter(const struct program *p, const struct program_bucket *b, int i, int rank);
 
 struct shape shape_of(int rank, ...);                       /* dims as int64_t */
 int64_t shape_count(struct shape s);

@@ -73,6 +73,10 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_SUM_SHARDS] = {"*fif", "*f"},
     [OP_REDUCE_START] = {"f", "f"},
     [OP_REDUCE_WAIT] = {"f", "f"},
+    [OP_SQUARE_BLOCKS] = {"f", "f"},
+    [OP_SUM_BLOCKS] = {"f", "f"},
+    [OP_GATHER_START] = {"f", "f"},
+    [OP_GATHER_WAIT] = {"f", "f"},
 };
 
 static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }

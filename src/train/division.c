@@ -22,6 +22,18 @@ struct batch_division division_batches(const struct config *c)
     return (struct batch_division){v.shards, v.first, v.here, c->train.accumulate};
 }
 
+/* What slices of the optimizer do not go with. */
+static enum status shard_check(const struct config *c, struct error *err)
+{
+    if (c->device == DEVICE_CUDA)
+        return error_set(err, CANNOT, "dist.shard is optimizer, and device is cuda: slices are of CPUs so far; leave dist.shard out");
+    if (c->backend.kernels == KERNELS_REFERENCE && c->optimize.precision != PRECISION_F32)
+        return error_set(err, CANNOT, "dist.shard is optimizer, and backend.kernels: reference keeps %s copies of weights, which every rank writes whole; "
+                         "choose optimize.precision: f32, backend.kernels: tuned, or leave dist.shard out",
+                         config_word("optimize.precision", (int)c->optimize.precision));
+    return OK;
+}
+
 enum status division_check(const struct config *c, struct error *err)
 {
     const long long ranks = c->dist.comm ? c->dist.comm->size : 1, shards = shards_of(c, (int)ranks), batch = c->train.batch_size;
@@ -39,7 +51,7 @@ enum status division_check(const struct config *c, struct error *err)
         return error_set(err, CANNOT, "device is cuda, and several ranks train on CPUs so far; try device: cpu");
     if (c->device == DEVICE_CUDA && c->dist.shards > 1)
         return error_set(err, CANNOT, "dist.shards is %lld, and device is cuda: shards are of CPUs so far; leave dist.shards out", shards);
-    return OK;
+    return ranks > 1 && c->dist.shard == SHARD_OPTIMIZER ? shard_check(c, err) : OK;
 }
 
 /* Ranks of one machine share its cores, whatever they are bound to. */

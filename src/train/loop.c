@@ -55,6 +55,13 @@ static bool stopped(const struct loop *l)
 /* Rank 0 tells, writes and saves; with one rank, that one. */
 static bool leads(const struct loop *l) { return dist_rank(l->dist) == 0; }
 
+/* Where one rank has failed, all have. */
+static enum status agree(struct loop *l, enum status st, struct error *err)
+{
+    const enum status all = dist_agree(l->dist, st, err);
+    return all == OK ? st : all;            /* never OK where this one has failed */
+}
+
 /* ---- telling ---- */
 
 static void tell_start(struct loop *l)
@@ -216,19 +223,27 @@ static void tell_stage(const struct loop *l)
         l->watch->on_stage(l->watch->context, model_run_stage(&l->run, l->step + 1));
 }
 
+static enum status write_checkpoint(struct loop *l, struct error *err)
+{
+    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting, &l->nodes};
+    return leads(l) ? state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err) : OK;
+}
+
+/* Moments that ranks divide are collected by all, so all know whether it went well: they try again together, or not. */
 static enum status save(struct loop *l, struct error *err)
 {
+    const bool divided = moments_are_divided(&l->run);
     if (l->saved == l->step)
         return OK;
-    l->saved = leads(l) ? l->saved : l->step;
-    if (!leads(l))
-        return OK;
-    const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, l->forgetting, &l->nodes};
-    const enum status st = state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err);
+    enum status st = divided ? moments_collect(&l->run, err) : OK;
+    if (st == OK)
+        st = write_checkpoint(l, err);
+    if (divided)
+        st = agree(l, st, err);
     if (st != OK)
         return st;
     l->saved = l->step;
-    if (l->watch->on_checkpoint)
+    if (leads(l) && l->watch->on_checkpoint)
         l->watch->on_checkpoint(l->watch->context, l->step, l->checkpoint);
     return OK;
 }
@@ -387,13 +402,6 @@ static enum status run_steps(struct loop *l, struct error *err)
 }
 
 /* ---- a whole run ---- */
-
-/* Where one rank has failed, all have. */
-static enum status agree(struct loop *l, enum status st, struct error *err)
-{
-    const enum status all = dist_agree(l->dist, st, err);
-    return all == OK ? st : all;            /* never OK where this one has failed */
-}
 
 /* What rank 0 has read of a checkpoint, or begun with, is what all have. */
 static enum status share_start(struct loop *l, enum status st, struct carried *carried, struct error *err)

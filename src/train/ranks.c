@@ -141,8 +141,10 @@ enum status ranks_share_state(struct model_run *r, struct error *err)
     const struct program *p = exec_program(r->train);
     enum status st = OK;
     for (int i = 0; dist_size(d) > 1 && i < p->n_values && st == OK; i++)
-        if (p->values[i].kind == VALUE_PARAMETER || p->values[i].kind == VALUE_STATE)
+        if (p->values[i].kind == VALUE_PARAMETER || (p->values[i].kind == VALUE_STATE && !p->values[i].slice))
             st = share_value(r->train, d, i, err);
+    if (st == OK && moments_are_divided(r))
+        st = moments_deal(r, err);
     return st == OK ? exec_status(r->train, err) : st;
 }
 

@@ -130,6 +130,9 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
 
 void model_run_close(struct model_run *r)
 {
+    moments_release(&r->moments);
+    safetensors_release(&r->dealt);
+    exec_settle(r->train);
     dist_forget_op(ranks_of(&r->config));
     exec_free(r->eval);
     exec_free(r->train);

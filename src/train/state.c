@@ -62,10 +62,18 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
     enum status st = OK;
     l->tensors = xcalloc((size_t)p->n_values, sizeof *l->tensors);
     for (int i = 0; i < p->n_values && st == OK; i++)
-        if (p->values[i].kind == kind)
+        if (p->values[i].kind == kind && !p->values[i].slice)
             st = list_add(l, e, i, empty[i], err);
     free(empty);
     return st == OK ? exec_status(e, err) : st;
+}
+
+/* Moments that were collected stand behind the states that every rank has, as they do where nothing is divided. */
+static void list_take(struct tensor_list *l, const struct whole_moments *m)
+{
+    l->tensors = xrealloc(l->tensors, (size_t)(l->n + m->n + 1) * sizeof *l->tensors);
+    for (int i = 0; i < m->n; i++)
+        l->tensors[l->n++] = m->tensors[i];
 }
 
 json_t *tokenizer_json(const struct tokenizer *t)
@@ -157,6 +165,9 @@ enum status state_save(struct model_run *r, const char *out, int64_t step, const
     enum status st = list_fill(&weights, r->train, VALUE_PARAMETER, err);
     if (st == OK)
         st = list_fill(&state, r->train, VALUE_STATE, err);
+    const int own = state.n;
+    if (st == OK)
+        list_take(&state, &r->moments);
     json_t *extra = st == OK ? extra_json(r, carried) : NULL;
     if (st == OK && !extra)
         st = error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
@@ -165,7 +176,9 @@ enum status state_save(struct model_run *r, const char *out, int64_t step, const
                              (int)r->config.checkpoint.keep, err);
     json_decref(extra);
     list_release(&weights);
+    state.n = own;                              /* the others are the moments' */
     list_release(&state);
+    moments_release(&r->moments);
     return st;
 }
 
@@ -178,37 +191,66 @@ static bool same_shape(const struct tensor *t, const struct value *v)
     return shape_equal(s, v->shape) && t->type == tensor_of(v).type;
 }
 
+/* The tensor of that name, as `like` needs it; NULL: a loss scale that the run had no need of, which starts as in a new run. */
+static enum status find_tensor(const struct tensor **out, const struct safetensors *file, const char *name, const struct value *like,
+                               const char *where, struct error *err)
+{
+    static const enum dtype dtypes[] = {[TENSOR_F32] = F32, [TENSOR_BF16] = BF16, [TENSOR_I32] = I32};
+    const struct tensor *t = *out = safetensors_find(file, name);
+    char want[64], have[64];
+    if (!t && like->kind == VALUE_STATE && like->init == INIT_VALUE)
+        return OK;
+    if (!t)
+        return error_set(err, BAD_INPUT, "'%s' has no tensor '%s', which this model needs: it is of another "
+                         "architecture or size", where, name);
+    if (same_shape(t, like))
+        return OK;
+    struct shape s = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
+    memcpy(s.dim, t->dim, sizeof s.dim);
+    return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s %s, and this model needs %s %s", where, name, dtype_name(dtypes[t->type]),
+                     shape_text(s, have), dtype_name(like->dtype), shape_text(like->shape, want));
+}
+
+/* Moments that ranks divide are whole in the file. */
+static enum status check_moments(const struct program *p, const struct safetensors *file, const char *where, struct error *err)
+{
+    char name[MOMENT_NAME];
+    const struct tensor *t;
+    enum status st = OK;
+    for (int i = 0; i < p->n_values && st == OK; i++)
+        for (const char *which = "mv"; *which && st == OK && p->values[i].kind == VALUE_PARAMETER; which++)
+            st = find_tensor(&t, file, moment_name(*which, p->values[i].name, name), &p->values[i], where, err);
+    return st;
+}
+
+/* Is it a moment of a parameter of this program? */
+static bool is_moment(const struct program *p, const char *name)
+{
+    const value_id of = !strncmp(name, "adam.m.", 7) || !strncmp(name, "adam.v.", 7) ? program_find(p, name + 7) : NO_VALUE;
+    return p->n_buckets && of != NO_VALUE && p->values[of].kind == VALUE_PARAMETER;
+}
+
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err)
 {
     const struct program *p = exec_program(e);
-    char want[64], have[64];
     int found = 0;
     for (int i = 0; i < p->n_values; i++) {
         const struct value *v = &p->values[i];
-        if (v->kind != kind)
+        const struct tensor *t = NULL;
+        if (v->kind != kind || v->slice)
             continue;
-        const struct tensor *t = safetensors_find(file, v->name);
-        if (!t && v->init == INIT_VALUE)        /* a loss scale that the run had no need of: it starts as in a new run */
-            continue;
+        if (find_tensor(&t, file, v->name, v, where, err) != OK)
+            return BAD_INPUT;
         if (!t)
-            return error_set(err, BAD_INPUT, "'%s' has no tensor '%s', which this model needs: it is of another "
-                             "architecture or size", where, v->name);
-        if (!same_shape(t, v)) {
-            static const enum dtype dtypes[] = {[TENSOR_F32] = F32, [TENSOR_BF16] = BF16, [TENSOR_I32] = I32};
-            struct shape s = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
-            memcpy(s.dim, t->dim, sizeof s.dim);
-            return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s %s, and this model needs %s %s", where, v->name,
-                             dtype_name(dtypes[t->type]), shape_text(s, have), dtype_name(v->dtype),
-                             shape_text(v->shape, want));
-        }
+            continue;
         exec_write(e, i, t->data);
         found++;
     }
     for (int i = 0; found != file->n && i < file->n; i++) {
         const value_id id = program_find(p, file->tensors[i].name);
         const bool scale = !strncmp(file->tensors[i].name, LOSS_SCALE, strlen(LOSS_SCALE));     /* needed no longer */
-        if (!scale && (id == NO_VALUE || p->values[id].kind != kind))
+        if (!scale && !(kind == VALUE_STATE && is_moment(p, file->tensors[i].name)) && (id == NO_VALUE || p->values[id].kind != kind))
             return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
                              "architecture or size", where, file->tensors[i].name);
     }
@@ -251,6 +293,12 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
         st = state_load_tensors(r->train, &ck.weights, VALUE_PARAMETER, ck.path, err);
     if (st == OK)
         st = state_load_tensors(r->train, &ck.state, VALUE_STATE, ck.path, err);
+    if (st == OK && moments_are_divided(r))
+        st = check_moments(exec_program(r->train), &ck.state, ck.path, err);
+    if (st == OK && moments_are_divided(r)) {
+        r->dealt = ck.state;                    /* until every rank has its slices */
+        ck.state = (struct safetensors){0};
+    }
     if (st == OK)
         *step = ck.step;
     if (st == OK)

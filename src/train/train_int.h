@@ -10,6 +10,12 @@
 #include "train/train.h"
 
 /* Programs and memory of one run. */
+/* Moments that ranks divide, as rank 0 has collected them (slices.c). */
+struct whole_moments {
+    struct tensor *tensors;
+    int n;
+};
+
 struct model_run {
     struct config config;           /* with the vocabulary resolved */
     struct backend *backend;
@@ -21,7 +27,17 @@ struct model_run {
     int64_t upload_ns;              /* of the host, for batches of all steps so far */
     bool stopping;                  /* several ranks: one of them was asked to stop, as all have heard after a step or an evaluation */
     int places[PASSES_MAX];         /* what the passes changed in the training program */
+    struct whole_moments moments;   /* rank 0: for the checkpoint that is being written */
+    struct safetensors dealt;       /* rank 0: states that were read, until every rank has its slices */
 };
+
+/* Where ranks divide the moments, all call these together: rank 0 then has them whole in r->moments; all have what rank 0 has read. */
+enum { MOMENT_NAME = 320 };
+bool moments_are_divided(const struct model_run *r);
+enum status moments_collect(struct model_run *r, struct error *err);
+enum status moments_deal(struct model_run *r, struct error *err);
+void moments_release(struct whole_moments *m);
+const char *moment_name(char which, const char *parameter, char out[MOMENT_NAME]);
 
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err);
 /* The same with a training program that `change` (NULL: nothing) has changed after all passes. */

@@ -78,6 +78,9 @@ static const struct op_member none_and_two[] = {{-1, 0}, {0, 0}, {1, 0}}, of_fir
 #define SCORES(g, n, list) {.parts = g, .n_members = n, .members = list}
 #define MASKED_OF(n, c) {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .parts = n, .copies = c, .masked = true, .k = 2}
 
+static const struct op_member block_places[] = {{0, 1}, {1, 12}};
+static const int64_t two_slices[] = {0, 1024, 2213};
+
 static const struct op_case op_cases[] = {
     {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
     {OP_EMBED, {0}, {X(7, 17), OF(IDS, 3, 5)}},
@@ -424,6 +427,13 @@ static const struct op_case op_cases[] = {
     {OP_REDUCE_START, {.parts = 3}, {X(5, 33), X(64), X(97, 101), ONE(POSITIVE)}},
     {OP_REDUCE_WAIT, {.parts = 1}, {X(65), X(65)}},
     {OP_REDUCE_WAIT, {.parts = 2}, {X(9866), ONE(POSITIVE), X(97, 101), X(69)}},
+    {OP_REDUCE_START, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33), ONE(POSITIVE)}},
+    {OP_REDUCE_WAIT, {.parts = 2, .sliced = true, .first = 1024}, {X(2213), ONE(POSITIVE), X(1024), X(165)}},
+    {OP_SQUARE_BLOCKS, {.rows = 14, .n_members = 2, .members = block_places}, {X(97, 101), X(130)}},
+    {OP_SQUARE_BLOCKS, {.rows = 14, .n_members = 2, .members = block_places, .masked = true}, {X(97, 101), X(130), OF(SOME, 2)}},
+    {OP_SUM_BLOCKS, {.parts = 2, .n_members = 2, .members = block_places}, {X(65)}},
+    {OP_GATHER_START, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
+    {OP_GATHER_WAIT, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -31,9 +31,10 @@ struct world {
 struct post {
     struct transport base;
     struct world *world;
+    int asked[MOST_RANKS], given[MOST_RANKS];       /* data from every rank: who asked first gets the first message */
 };
 
-struct parcel { bool sent; int from; enum channel channel; void *data; size_t bytes; };
+struct parcel { bool sent; int from, turn; enum channel channel; void *data; size_t bytes; };
 
 static inline struct world *world_of(struct transport *t) { return ((struct post *)t)->world; }
 
@@ -59,8 +60,9 @@ static inline void *post_send(struct transport *t, int to, enum channel c, const
 static inline void *post_receive(struct transport *t, int from, enum channel c, void *data, size_t bytes)
 {
     struct parcel *p = xcalloc(1, sizeof *p);
-    (void)t;
     *p = (struct parcel){.from = from, .channel = c, .data = data, .bytes = bytes};
+    if (from != ANY_RANK)
+        p->turn = ((struct post *)t)->asked[from]++;
     return p;
 }
 
@@ -77,7 +79,11 @@ static inline enum carried_state post_look(struct transport *t, void *request)
     struct world *w = world_of(t);
     struct parcel *p = request;
     pthread_mutex_lock(&w->lock);
-    struct message **at = p->sent || w->frozen[t->rank] ? NULL : post_find(w, t->rank, p), *m = at ? *at : NULL;
+    int *given = p->sent || p->from == ANY_RANK ? NULL : &((struct post *)t)->given[p->from];
+    const bool waits = p->sent || w->frozen[t->rank] || (given && *given != p->turn);
+    struct message **at = waits ? NULL : post_find(w, t->rank, p), *m = at ? *at : NULL;
+    if (m && given)
+        ++*given;
     if (m) {
         *at = m->next;
         w->end = w->end == &m->next ? at : w->end;

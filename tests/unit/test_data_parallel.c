@@ -212,12 +212,19 @@ static struct trained train_on(int ranks, const char *sets[], int n)
     return t;
 }
 
+/* With and without the optimizer's state divided. */
 static void check_equal(const char *sets[], int n)
 {
+    const char *divided[16];
     const struct trained one = train_on(1, sets, n);
     assert_true(one.bits[0] != 0 && one.loss[0] < 4);
     for (int ranks = 2; ranks <= 4; ranks *= 2) {
         const struct trained several = train_on(ranks, sets, n);
+        memcpy(divided, sets, (size_t)n * sizeof *sets);
+        divided[n] = "dist.shard=optimizer";
+        const struct trained slices = train_on(ranks, divided, n + 1);
+        if (slices.bits[0] != one.bits[0] || slices.loss[0] != one.loss[0] || slices.val[0] != one.val[0])
+            fail_msg("%d ranks, slices: loss %.9g and %.9g, validation %.9g and %.9g", ranks, slices.loss[0], one.loss[0], slices.val[0], one.val[0]);
         if (several.bits[0] != one.bits[0] || several.loss[0] != one.loss[0] || several.val[0] != one.val[0])
             fail_msg("%d ranks: loss %.9g and %.9g, validation %.9g and %.9g", ranks, several.loss[0], one.loss[0], several.val[0], one.val[0]);
     }

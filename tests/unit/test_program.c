@@ -480,7 +480,7 @@ static void test_cost_of_a_phase_is_the_sum(void **state)
 }
 
 /* A new attribute changes the size: it belongs into op_attrs_equal, and into the list below. */
-_Static_assert(sizeof(struct op_attrs) == 160, "op_attrs_equal and test_attributes know every attribute");
+_Static_assert(sizeof(struct op_attrs) == 192, "op_attrs_equal and test_attributes know every attribute");
 
 #define DIFFERS(field) do { struct op_attrs a = {0}, b = {0}; b.field = 1; \
     assert_true(op_attrs_equal(&a, &a) && op_attrs_equal(&b, &b)); \
@@ -496,11 +496,16 @@ static void test_attributes(void **state)
     DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);
     DIFFERS(schedule); DIFFERS(warmup); DIFFERS(total);
     DIFFERS(masked); DIFFERS(random); DIFFERS(k); DIFFERS(every);
+    DIFFERS(sliced); DIFFERS(first);
     static const struct op_member one[] = {{0, 0}, {0, 1}}, other[] = {{0, 0}, {1, 1}}, third[] = {{0, 0}, {0, 0}};
     const struct op_attrs a = {.n_members = 2, .members = one}, b = {.n_members = 2, .members = other},
                           c = {.n_members = 2, .members = third}, fewer = {.n_members = 1, .members = one};
     assert_true(op_attrs_equal(&a, &a));
     assert_false(op_attrs_equal(&a, &b) || op_attrs_equal(&a, &c) || op_attrs_equal(&a, &fewer));
+    static const int64_t half[] = {0, 5, 10}, less[] = {0, 4, 10};
+    const struct op_attrs d = {.n_cuts = 3, .cuts = half}, e = {.n_cuts = 3, .cuts = less}, f = {.n_cuts = 2, .cuts = half};
+    assert_true(op_attrs_equal(&d, &d));
+    assert_false(op_attrs_equal(&d, &e) || op_attrs_equal(&d, &f));
 }
 
 int main(void)

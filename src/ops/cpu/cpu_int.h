@@ -59,6 +59,7 @@ struct update {
     bool made;
 };
 struct update update_of(const struct kernel_call *c, int i);
+int64_t update_first(const struct kernel_call *c, int i, int n);        /* of tensor i of n: where its slice begins; 0: it is whole */
 int units_most(const struct op_attrs *a);                       /* OP_GROUP_SCORES: above the unit of every member */
 bool squares_left_out(const struct kernel_call *c, int k);     /* OP_SUM_SQUARES: of input k */
 

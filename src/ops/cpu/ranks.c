@@ -74,7 +74,9 @@ void ranks_reduce_start(const struct kernel_call *c, const struct kernel_thread 
     if (!c->comm)
         return;
     meet(t);
-    if (t->index == 0)
+    if (t->index == 0 && c->op->attrs.n_cuts)
+        c->comm->scatter(c->comm, bucket, c->op->attrs.cuts);
+    else if (t->index == 0)
         c->comm->start(c->comm, bucket, at);
 }
 
@@ -96,7 +98,7 @@ void ranks_reduce_wait(const struct kernel_call *c, const struct kernel_thread *
     const int n = c->op->attrs.parts, first = c->op->n_in - n;
     const float by = first > 1 ? *(const float *)c->in[1] : 1;
     float *bucket = c->in[0];
-    int64_t at = 0;
+    int64_t at = c->op->attrs.first;
     if (c->comm && t->index == 0 && !c->comm->wait(c->comm, bucket))
         forget(bucket, in_count(c, 0));
     if (c->comm)
@@ -106,4 +108,37 @@ void ranks_reduce_wait(const struct kernel_call *c, const struct kernel_thread *
         divide_part((float *)c->out[i] + s.lo, bucket + at + s.lo, by, s.hi - s.lo);
         at += out_count(c, i);
     }
+}
+
+/* ---- the optimizer's state divided over ranks ---- */
+
+/* In the order of blocks, in double: what sum_squares does with its own. */
+void ranks_sum_blocks(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    const float *blocks = c->in[0];
+    (void)t;
+    for (int i = 0; i < a->parts; i++) {
+        const int64_t end = i + 1 < a->parts ? a->members[i + 1].unit : in_count(c, 0);
+        double sum = 0;
+        for (int64_t k = a->members[i].unit; k < end; k++)
+            sum += blocks[k];
+        *(float *)c->out[i] = (float)sum;
+    }
+}
+
+/* The calls before it have written the slices, and threads have met since: they share memory with this one. */
+void ranks_gather_start(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    if (c->comm)
+        c->comm->gather(c->comm, c->program, c->op, c->in);
+}
+
+/* Where the group has failed nothing is updated any more, and nothing saved. */
+void ranks_gather_wait(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    (void)t;
+    if (c->comm)
+        c->comm->gathered(c->comm, c->in[0]);
 }

@@ -1,4 +1,4 @@
-/* Kernels of sums over shards and ranks; all threads take part in each. */
+/* Kernels of sums over shards and ranks; all threads take part in most. */
 #ifndef HONE_OPS_CPU_RANKS_H
 #define HONE_OPS_CPU_RANKS_H
 
@@ -7,5 +7,8 @@
 kernel_fn ranks_sum_shards;
 kernel_fn ranks_reduce_start;
 kernel_fn ranks_reduce_wait;
+kernel_fn ranks_sum_blocks;         /* by one thread, and the two below */
+kernel_fn ranks_gather_start;
+kernel_fn ranks_gather_wait;
 
 #endif

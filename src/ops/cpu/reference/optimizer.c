@@ -35,16 +35,37 @@ bool squares_left_out(const struct kernel_call *c, int k)
     return group >= 0 && ((const float *)c->in[op->n_in - 1])[group] == 0;
 }
 
+/* Of the block that begins at i: a float, as ranks tell each other. */
+static float block_squares(const float *x, int64_t i, int64_t n)
+{
+    double sum = 0;
+    for (const int64_t end = i + SLICE_BLOCK < n ? i + SLICE_BLOCK : n; i < end; i++)
+        sum += (double)x[i] * x[i];
+    return (float)sum;
+}
+
 void ref_sum_squares(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
     for (int k = 0; k < c->op->n_in - c->op->attrs.masked; k++) {
         const float *x = c->in[k];
         double sum = 0;
-        for (int64_t i = 0; i < in_count(c, k) && !squares_left_out(c, k); i++)
-            sum += (double)x[i] * x[i];
+        for (int64_t i = 0; i < in_count(c, k) && !squares_left_out(c, k); i += SLICE_BLOCK)
+            sum += block_squares(x, i, in_count(c, k));
         ((float *)c->out[0])[k] = (float)sum;
     }
+}
+
+void ref_square_blocks(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    float *sums = c->out[0];
+    (void)t;
+    for (int64_t i = 0; i < a->rows; i++)
+        sums[i] = 0;
+    for (int k = 0; k < c->op->n_in - a->masked; k++)
+        for (int64_t i = 0; i < in_count(c, k) && !squares_left_out(c, k); i += SLICE_BLOCK)
+            sums[a->members[k].unit + i / SLICE_BLOCK] = block_squares(c->in[k], i, in_count(c, k));
 }
 
 void ref_clip(const struct kernel_call *c, const struct kernel_thread *t)
@@ -88,6 +109,12 @@ struct update update_of(const struct kernel_call *c, int i)
     return (struct update){lr * mask, factor, ((const int32_t *)c->in[at + 4])[group], !isnan(factor) && mask != 0};
 }
 
+int64_t update_first(const struct kernel_call *c, int i, int n)
+{
+    const struct value_slice *s = call_in(c, n + i)->slice;
+    return s ? s->first : 0;
+}
+
 /* Decoupled weight decay, as in PyTorch: p -= lr wd p; p -= lr m^ / (sqrt(v^) + eps). Tensor `at` of n; the scalars follow the
  * gradients. */
 static void adamw_tensor(const struct kernel_call *c, int at, int n)
@@ -96,11 +123,11 @@ static void adamw_tensor(const struct kernel_call *c, int at, int n)
     const int grads = 3 * n + a->copies;
     const struct update u = update_of(c, at);
     const float *grad = c->in[grads + at];
-    float *p = c->out[at], *m = c->out[n + at], *v = c->out[2 * n + at], *copy = at < a->copies ? c->out[3 * n + at] : NULL;
+    float *p = (float *)c->out[at] + update_first(c, at, n), *m = c->out[n + at], *v = c->out[2 * n + at], *copy = at < a->copies ? c->out[3 * n + at] : NULL;
     if (!u.made)
         return;                     /* not selected, or this step's gradient is not finite: change nothing */
     const double correct1 = 1 - pow(a->beta1, u.step), correct2 = 1 - pow(a->beta2, u.step);
-    for (int64_t i = 0; i < in_count(c, at); i++) {
+    for (int64_t i = 0; i < in_count(c, n + at); i++) {
         const double g = (double)grad[i] * u.factor;
         m[i] = (float)(a->beta1 * m[i] + (1 - (double)a->beta1) * g);
         v[i] = (float)(a->beta2 * v[i] + (1 - (double)a->beta2) * g * g);

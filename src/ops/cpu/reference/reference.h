@@ -41,6 +41,7 @@ kernel_fn ref_accumulate;
 kernel_fn ref_divide;
 kernel_fn ref_zero;
 kernel_fn ref_sum_squares;
+kernel_fn ref_square_blocks;
 kernel_fn ref_clip;
 kernel_fn ref_adamw;
 kernel_fn ref_adamw_all;

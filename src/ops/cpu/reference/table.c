@@ -65,5 +65,9 @@ const struct kernel cpu_reference_kernels[] = {
     {.op = OP_SUM_SHARDS, .name = "ranks", .run = ranks_sum_shards},
     {.op = OP_REDUCE_START, .name = "ranks", .run = ranks_reduce_start},
     {.op = OP_REDUCE_WAIT, .name = "ranks", .run = ranks_reduce_wait},
+    {.op = OP_SQUARE_BLOCKS, .name = "reference", .run = ref_square_blocks, .serial = true},
+    {.op = OP_SUM_BLOCKS, .name = "ranks", .run = ranks_sum_blocks, .serial = true},
+    {.op = OP_GATHER_START, .name = "ranks", .run = ranks_gather_start, .serial = true},
+    {.op = OP_GATHER_WAIT, .name = "ranks", .run = ranks_gather_wait, .serial = true},
     {.run = NULL},
 };

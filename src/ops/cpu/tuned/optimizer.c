@@ -10,7 +10,7 @@
 
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
 enum { UNIT = 64 };                 /* floats: as my_elements */
-enum { BLOCK = 1024 };              /* floats: short sums in single precision, added up in double */
+enum { BLOCK = SLICE_BLOCK };       /* floats: short sums in single precision, added up in double */
 
 static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
@@ -86,6 +86,24 @@ static void sum_squares(const struct kernel_call *c, const struct kernel_thread 
     }
 }
 
+/* The same blocks of this rank's slices, each where it stands among those of all ranks. */
+static void square_blocks(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    float *sums = c->out[0];
+    const int n = c->op->n_in - a->masked;
+    const struct span zeros = my_elements(t, a->rows), mine = my_units(c, t, n, blocks_of);
+    int64_t first = 0;
+    memset(sums + zeros.lo, 0, (size_t)(zeros.hi - zeros.lo) * sizeof *sums);
+    team_barrier(t->team);
+    for (int i = 0; i < n && first < mine.hi; i++) {
+        const int64_t blocks = blocks_of(c, i);
+        if (blocks)
+            squares_of_blocks(c->in[i], share_of(mine, first, in_count(c, i), BLOCK), sums + a->members[i].unit);
+        first += blocks;
+    }
+}
+
 static size_t sum_scratch(const struct program *p, const struct op *op, int threads)
 {
     (void)threads;
@@ -119,7 +137,10 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *restric
     }
 }
 
-static int64_t updated_units(const struct kernel_call *c, int i) { return update_of(c, i).made ? units_of(in_count(c, i), UNIT) : 0; }
+/* Of tensor i: how many numbers are updated, all of it or a rank's slice. */
+static int64_t moments(const struct kernel_call *c, int i) { return in_count(c, op_update_tensors(c->op) + i); }
+
+static int64_t updated_units(const struct kernel_call *c, int i) { return update_of(c, i).made ? units_of(moments(c, i), UNIT) : 0; }
 
 static bool same_step(const struct update *a, const struct update *b) { return a->lr == b->lr && a->step == b->step; }
 
@@ -139,7 +160,8 @@ static void sweep(const struct kernel_call *c, const struct kernel_thread *t, in
         if (!same_step(&u, &of))
             a = step_of(&c->op->attrs, u.lr, u.step, u.factor);
         of = u;
-        update(a, c->out[i], c->out[n + i], c->out[2 * n + i], c->in[3 * n + i], share_of(mine, first, in_count(c, i), UNIT));
+        update(a, (float *)c->out[i] + update_first(c, i, n), c->out[n + i], c->out[2 * n + i], c->in[3 * n + i],
+               share_of(mine, first, moments(c, i), UNIT));
         first += units;
     }
 }
@@ -175,6 +197,7 @@ static size_t group_scratch(const struct program *p, const struct op *op, int th
 
 const struct kernel TUNED(optimizer)[] = {
     {.op = OP_SUM_SQUARES, .name = "simd", .run = sum_squares, .scratch = sum_scratch},
+    {.op = OP_SQUARE_BLOCKS, .name = "simd", .run = square_blocks},
     {.op = OP_ADAMW, .name = "simd", .run = adamw},
     {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all},
     {.op = OP_GROUP_SCORES, .name = "sums", .run = group_scores, .serial = true, .scratch = group_scratch},
