@@ -292,9 +292,9 @@ int cmd_train(int argc, char **argv)
     struct config c;
     struct error err;
     if (steps != INT64_MIN && set_steps(&sets, steps, steps_set, &err) != OK)
-        return report_error(&err);
+        return ranks_refuse(&err);
     if (window && set_window(&run, window, &err) != OK)
-        return report_error(&err);
+        return ranks_refuse(&err);
     struct dist *ranks;
     int code = ranks_open(&ranks, &c, positional.item[0], &sets);
     if (code != OK)

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "core/suggest.h"
+#include "dist/dist.h"
 
 volatile sig_atomic_t stop_requested;
 
@@ -51,9 +53,20 @@ static void print_usage(const struct usage *u, FILE *to)
     fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
 }
 
+/* Ranks are started with the same words: the first of them says what is wrong with these. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+    va_list args;
+    if (dist_start_read().rank != 0)
+        return;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+}
+
 static enum parsed bad(const struct usage *u, const char *what, const char *subject)
 {
-    fprintf(stderr, "hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, shown(subject), u->command);
+    complain("hone %s: %s '%s'; `hone %s --help` shows the options\n", u->command, what, shown(subject), u->command);
     return PARSED_BAD;
 }
 
@@ -66,14 +79,13 @@ static enum parsed unknown_option(const struct usage *u, const char *name)
     const char *near = suggest_nearest(name, words, n);
     if (!near)
         return bad(u, "there is no option", name);
-    fprintf(stderr, "hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, shown(name), near);
+    complain("hone %s: there is no option '%s'; did you mean '%s'?\n", u->command, shown(name), near);
     return PARSED_BAD;
 }
 
 static enum parsed bad_value(const struct usage *u, const struct option_def *o, const char *wanted, const char *value)
 {
-    fprintf(stderr, "hone %s: %s takes %s, not '%s'; `hone %s --help` shows the options\n", u->command, o->name, wanted,
-            shown(value), u->command);
+    complain("hone %s: %s takes %s, not '%s'; `hone %s --help` shows the options\n", u->command, o->name, wanted, shown(value), u->command);
     return PARSED_BAD;
 }
 
@@ -153,7 +165,7 @@ enum parsed parse_options(const struct usage *u, int argc, char **argv, struct t
         }
     }
     if (positional->n < u->min_positional) {
-        fprintf(stderr, "hone %s: %s is missing; `hone %s --help` shows examples\n", u->command, u->arguments, u->command);
+        complain("hone %s: %s is missing; `hone %s --help` shows examples\n", u->command, u->arguments, u->command);
         return PARSED_BAD;
     }
     return PARSED_GO;

@@ -42,7 +42,7 @@ void ranks_close(struct dist *d, int code)
 }
 
 /* Before there is a group, or without one: the first of those that were started speaks for all. */
-static int refuse_alone(const struct error *err)
+int ranks_refuse(const struct error *err)
 {
     const int rank = dist_start_read().rank;
     leave(rank, "", err->status);
@@ -68,7 +68,7 @@ int ranks_open(struct dist **out, struct config *c, const char *path, const stru
         st = dist_open(&d, true, &err);
     }
     if (st != OK) {
-        const int code = d ? ranks_report(d, &err) : refuse_alone(&err);
+        const int code = d ? ranks_report(d, &err) : ranks_refuse(&err);
         if (d)
             ranks_close(d, code);
         return code;

@@ -136,4 +136,7 @@ refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train 
 refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2
 refused 2 "hone: 'profile' is not a command that ranks share; train is the one" launch -n 2 profile tiny.yaml
 run launch -n 2 train tiny.yaml --out none2 --nonsense
-[ "$code" = 2 ] && grep -q "no option '--nonsense'" err && ! grep -q 'it was killed' err || fail "a wrong option: exit code $code: $(cat err)"
+[ "$code" = 2 ] && ! grep -q 'it was killed' err || fail "a wrong option: exit code $code: $(cat err)"
+[ "$(grep -c "no option '--nonsense'" err)" = 1 ] || fail "a wrong option is not told once: $(cat err)"
+run launch -n 2 train tiny.yaml --out none2 --steps 0
+[ "$code" = 2 ] && [ "$(grep -c -- '--steps is 0; it must be at least 1' err)" = 1 ] || fail "--steps 0: exit code $code: $(cat err)"

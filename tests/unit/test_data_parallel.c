@@ -69,6 +69,71 @@ static void test_communication_is_in_the_program(void **state)
     program_free(p);
 }
 
+/* What the rank has of the optimizer, and where weights are sent and waited for. */
+static void check_slices(const struct program *p, int64_t *moments)
+{
+    int waits = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].slice) {
+            assert_int_equal(p->values[i].slice->first % SLICE_BLOCK, 0);
+            *moments += shape_count(p->values[i].shape);
+        }
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->kind == OP_GATHER_WAIT) {
+            waits++;
+            assert_int_equal(op->phase, PHASE_FORWARD);
+            for (int k = 0; k < op->n_in; k++)
+                for (int j = 0; j < i; j++)
+                    for (int in = 0; in < p->ops[j].n_in; in++)
+                        assert_true(p->ops[j].in[in] != op->in[k] || p->ops[j].kind == OP_GATHER_WAIT);
+        }
+        if (op->kind == OP_GATHER_START)
+            assert_true(op->phase == PHASE_OPTIMIZE && op_bytes(p, op) > 0 && op_flops(p, op) == 0);
+        if (op->kind == OP_REDUCE_START && op->phase == PHASE_BACKWARD)
+            assert_int_equal(op->attrs.n_cuts, program_find(p, "ranks.scalars") == op->out[0] ? 0 : p->ranks + 1);
+        if (op->kind == OP_ADAMW)
+            assert_true(op_flops(p, op) == 8.0 * (double)shape_count(p->values[op->in[1]].shape));
+    }
+    assert_int_equal(count(p, OP_GATHER_START), p->n_buckets);
+    assert_int_equal(waits, p->n_buckets);
+}
+
+static void test_ranks_have_slices_of_the_optimizer(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        int64_t moments = 0, parameters = 0, most = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            struct program *p = divided((struct ranks_settings){.ranks = ranks, .shards = ranks, .accumulate = 1, .bucket_bytes = 4000,
+                                                                .rank = rank, .shard_optimizer = true});
+            int64_t mine = 0;
+            check_slices(p, &mine);
+            parameters = program_parameters(p);
+            moments += mine;
+            most = mine > most ? mine : most;
+            assert_true(p->n_buckets > 1);
+            program_free(p);
+        }
+        assert_int_equal(moments, 2 * parameters);              /* every number has its two, on one rank */
+        assert_true(most < 2 * parameters);
+    }
+}
+
+static void test_too_few_blocks_are_refused(void **state)
+{
+    struct optimizer_settings s = small_settings();
+    struct program *p = NULL;
+    struct error err;
+    (void)state;
+    s.ranks = (struct ranks_settings){.ranks = 1024, .shards = 1024, .accumulate = 1, .bucket_bytes = 4000, .shard_optimizer = true};
+    p = small_forward(small_models[SMALL_GPT], 7);
+    assert_int_equal(pass_training_step(p, &s, &err), BAD_INPUT);
+    assert_non_null(strstr(err.text, "dist.shard is optimizer, and the model has "));
+    assert_non_null(strstr(err.text, " blocks of 1024 parameters for 1024 ranks; leave dist.shard out"));
+    program_free(p);
+}
+
 static void test_one_shard_is_no_other_program(void **state)
 {
     const struct optimizer_settings s = small_settings();
@@ -259,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_one_shard_is_no_other_program),
+        cmocka_unit_test(test_ranks_have_slices_of_the_optimizer), cmocka_unit_test(test_too_few_blocks_are_refused),
         cmocka_unit_test(test_only_the_last_micro_batch_communicates), cmocka_unit_test(test_a_failed_sum_changes_nothing),
         cmocka_unit_test(test_ranks_give_equal_bits), cmocka_unit_test(test_shards_are_the_whole_batch),
     };

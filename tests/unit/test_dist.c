@@ -59,6 +59,127 @@ static void test_sums_are_a_tree_of_ranks(void **state)
         }
 }
 
+/* ---- slices ---- */
+
+/* Cuts at odd places, and slices of nothing. */
+static const int64_t *cuts_of(int ranks, int64_t n, bool empty, int64_t cuts[MOST_RANKS + 1])
+{
+    for (int k = 0; k <= ranks; k++)
+        cuts[k] = n * k / ranks;
+    for (int k = 1; k < ranks && empty; k++)
+        cuts[k] = k == ranks - 1 ? n - 1 : 0;
+    return cuts;
+}
+
+struct sliced {
+    struct program *p;
+    const struct op *op;
+    void *memory[MOST_RANKS][3];                /* per rank: three values */
+    float (*x)[LONGEST];
+    bool ok[MOST_RANKS];
+};
+
+static void scatter_and_gather(struct dist *d, void *argument)
+{
+    struct sliced *s = argument;
+    struct comm *c = dist_comm(d);
+    const int rank = dist_rank(d);
+    s->ok[rank] = c->gathered(c, s->memory[rank][0]);           /* nothing was started, and so nothing is waited for */
+    c->scatter(c, s->x[rank], s->op->attrs.cuts);
+    s->ok[rank] &= c->wait(c, s->x[rank]);
+    c->gather(c, s->p, s->op, s->memory[rank]);
+    s->ok[rank] &= c->gathered(c, s->memory[rank][0]) && c->gathered(c, s->memory[rank][0]);
+}
+
+/* Three values of n numbers in all, of which every rank has its slice right and the rest wrong. */
+static void fill_slices(struct sliced *s, int ranks, int64_t n)
+{
+    const int64_t sizes[] = {n / 2, 1, n - n / 2 - 1};
+    for (int r = 0; r < ranks; r++) {
+        const int place = slice_place(r, ranks);
+        int64_t at = 0;
+        for (int v = 0; v < 3; v++) {
+            float *data = s->memory[r][v] = xcalloc((size_t)sizes[v], sizeof *data);
+            for (int64_t i = 0; i < sizes[v]; i++, at++)
+                data[i] = at >= s->op->attrs.cuts[place] && at < s->op->attrs.cuts[place + 1] ? (float)at : -1;
+        }
+    }
+}
+
+static void check_slices(struct sliced *s, int ranks, int64_t n, const float *should)
+{
+    const int64_t sizes[] = {n / 2, 1, n - n / 2 - 1};
+    for (int r = 0; r < ranks; r++) {
+        const int64_t *cuts = s->op->attrs.cuts, from = cuts[slice_place(r, ranks)], to = cuts[slice_place(r, ranks) + 1];
+        int64_t at = 0;
+        assert_true(s->ok[r]);
+        assert_memory_equal(s->x[r] + from, should + from, (size_t)(to - from) * sizeof *should);
+        for (int v = 0; v < 3; v++) {
+            for (int64_t i = 0; i < sizes[v]; i++, at++)
+                assert_true(((float *)s->memory[r][v])[i] == (float)at);
+            free(s->memory[r][v]);
+        }
+    }
+}
+
+static void test_slices_have_the_bits_of_the_sum(void **state)
+{
+    static float x[MOST_RANKS][LONGEST], should[LONGEST];
+    static const int64_t sizes[] = {100, LONGEST};
+    (void)state;
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks++)
+        for (int k = 0; k < 4; k++) {
+            const int64_t n = sizes[k / 2];
+            struct world w = {.size = ranks, .patience_s = 60};
+            struct program *p = program_new("slices");
+            int64_t cuts[MOST_RANKS + 1];
+            const struct op_attrs attrs = {.parts = 3, .n_cuts = ranks + 1, .cuts = cuts_of(ranks, n, k % 2, cuts)};
+            value_id in[3];
+            for (int v = 0; v < 3; v++)
+                in[v] = program_add_parameter(p, (const char *[]){"a", "b", "c"}[v], shape_of(1, (int64_t[]){n / 2, 1, n - n / 2 - 1}[v]),
+                                              ROLE_MATRIX, INIT_ZEROS, 0);
+            const int op = program_add_op(p, OP_GATHER_START, attrs, "gather", 3, in);
+            assert_int_equal(op, 0);
+            struct sliced s = {.p = p, .op = &p->ops[0], .x = x};
+            fill_slices(&s, ranks, n);
+            for (int r = 0; r < ranks; r++)
+                rng_fill_normal_part(x[r], 0, n, 1, 7, (uint64_t)r);
+            for (int64_t i = 0; i < n; i++)
+                should[i] = tree(x, i, 0, ranks);
+            on_ranks(&w, scatter_and_gather, &s);
+            check_slices(&s, ranks, n, should);
+            program_free(p);
+        }
+}
+
+struct dealt { float whole[64], back[64], own[MOST_RANKS][64]; struct dist_part parts[MOST_RANKS]; bool ok[MOST_RANKS]; };
+
+static void deal_and_collect(struct dist *d, void *argument)
+{
+    struct dealt *t = argument;
+    const int rank = dist_rank(d);
+    struct error err;
+    t->ok[rank] = dist_deal(d, rank ? NULL : t->whole, t->own[rank], t->parts, &err) == OK &&
+                  dist_collect(d, t->own[rank], rank ? NULL : t->back, t->parts, &err) == OK;
+}
+
+/* One rank has nothing of it. */
+static void test_parts_are_dealt_and_collected(void **state)
+{
+    struct world w = {.size = 4, .patience_s = 60};
+    struct dealt t = {.parts = {{64, 128}, {0, 64}, {0, 0}, {192, 64}}};
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        t.whole[i] = (float)i;
+    on_ranks(&w, deal_and_collect, &t);
+    for (int r = 0; r < 4; r++) {
+        assert_true(t.ok[r]);
+        for (int i = 0; i < 64; i++)
+            assert_true(t.own[r][i] == (i < t.parts[r].bytes / 4 ? (float)(t.parts[r].from / 4 + i) : 0));
+    }
+    assert_memory_equal(t.whole, t.back, sizeof t.whole);
+}
+
 /* ---- the rest ---- */
 
 struct together { int all[MOST_RANKS][MOST_RANKS]; char *text[MOST_RANKS]; bool ok[MOST_RANKS]; };
@@ -208,7 +329,8 @@ static void test_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums_are_a_tree_of_ranks), cmocka_unit_test(test_gather_and_broadcast),
+        cmocka_unit_test(test_sums_are_a_tree_of_ranks), cmocka_unit_test(test_slices_have_the_bits_of_the_sum),
+        cmocka_unit_test(test_parts_are_dealt_and_collected), cmocka_unit_test(test_gather_and_broadcast),
         cmocka_unit_test(test_one_error_is_everybodys), cmocka_unit_test(test_a_lost_rank_is_named),
         cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_alone),
     };
