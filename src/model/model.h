@@ -14,6 +14,7 @@ struct model_options {
     bool loss;              /* take targets and compute the loss; else logits are the result */
     bool dropout;           /* training: the config's dropout is on */
     uint64_t seed;          /* of dropout */
+    int64_t first_sample;   /* of a larger batch, which dropout counts by */
 };
 
 /* Builds the forward program for (batch, m->seq) tokens; m->vocab must be known. The caller owns *out. */

@@ -42,7 +42,9 @@ value_id build_dropout(struct builder *b, value_id x)
 {
     if (b->tick == NO_VALUE)
         return x;
-    const struct op_attrs attrs = {.prob = (float)b->m->dropout, .seed = b->o.seed, .stream = (uint64_t)++b->dropouts};
+    const struct shape s = b->p->values[x].shape;
+    const struct op_attrs attrs = {.prob = (float)b->m->dropout, .seed = b->o.seed, .stream = (uint64_t)++b->dropouts,
+                                   .first = b->o.first_sample * (shape_count(s) / s.dim[0])};
     return program_emit(b->p, OP_DROPOUT, attrs, "dropout", 2, x, b->tick);
 }
 

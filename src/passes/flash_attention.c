@@ -53,6 +53,7 @@ static struct op_attrs attributes(const struct program *p, const struct chain *c
         attrs.prob = d->prob;
         attrs.seed = d->seed;
         attrs.stream = d->stream;
+        attrs.first = d->first;
     }
     return attrs;
 }

@@ -35,7 +35,7 @@ enum op_kind {
     OP_ATTN_MIX_T,      /* p (B,H,T,T), x (B,T,H*D) -> scale * p^T x, heads of a group summed (B,T,K*D) */
     OP_SOFTMAX, OP_SOFTMAX_GRAD,        /* last dimension; y, dy -> dx */
     OP_LOG_SOFTMAX, OP_LOG_SOFTMAX_GRAD,
-    OP_DROPOUT,         /* x, tick -> x * mask / (1 - p); its own gradient */
+    OP_DROPOUT,         /* x, tick -> x * mask / (1 - p); its own gradient. Numbers are drawn by place, counted from attrs.first */
     OP_NLL,             /* logp (N,V), targets (N) i32 -> mean loss, count; targets below 0 are padding */
     OP_NLL_GRAD,        /* logp, targets, count, dloss -> dlogp */
     OP_FILL,            /* like -> value everywhere */
@@ -129,7 +129,7 @@ struct op_attrs {
     int32_t n_members;
     const struct op_member *members;        /* of the program's arena, or static */
     bool sliced;                            /* OP_REDUCE_WAIT */
-    int64_t first;                          /* where in a longer list this begins */
+    int64_t first;                          /* where in a longer list this begins: a slice of a bucket; dropout of a part of a batch */
     int32_t n_cuts;                         /* ranks + 1, or 0 */
     const int64_t *cuts;                    /* of the values one after the other: slice k is [cuts[k], cuts[k + 1]); of the arena */
 };

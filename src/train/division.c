@@ -13,7 +13,8 @@ struct division division_of(const struct config *c)
     const int rank = c->dist.comm ? c->dist.comm->rank : 0, ranks = c->dist.comm ? c->dist.comm->size : 1;
     const int64_t shards = shards_of(c, ranks), here = shards / ranks, batch = c->train.batch_size / shards;
     return (struct division){.rank = rank, .ranks = ranks, .shards = shards, .first = rank * here, .here = here,
-                             .batch = batch > 0 ? batch : 1, .micro_batches = here * c->train.accumulate};
+                             .batch = batch > 0 ? batch : 1, .micro_batches = here * c->train.accumulate,
+                             .by_sample = ranks > 1 && !c->dist.shards && c->device != DEVICE_CUDA};
 }
 
 struct batch_division division_batches(const struct config *c)

@@ -95,8 +95,9 @@ static void let_memory_linger(struct program *p, const struct config *c)
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err)
 {
-    const struct model_options options = {.batch = division_of(c).batch, .loss = true, .dropout = true,
-                                          .seed = (uint64_t)c->train.seed};
+    const struct division v = division_of(c);
+    const struct model_options options = {.batch = v.batch, .loss = true, .dropout = true, .seed = (uint64_t)c->train.seed,
+                                          .first_sample = v.by_sample ? v.rank * v.batch : 0};
     const struct optimizer_settings settings = settings_of(c, total_steps);
     struct program *p = NULL;
     enum status st = forward_program(&p, c, options, places, err);

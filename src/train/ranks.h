@@ -14,6 +14,7 @@ struct division {
     int64_t shards, first, here;    /* of this rank: the first, and how many */
     int64_t batch;                  /* samples of a shard of a batch: what one forward and backward works on */
     int64_t micro_batches;          /* that this rank runs per step */
+    bool by_sample;                 /* dropout counts samples of whole batches, as if nothing was divided; else shards */
 };
 struct division division_of(const struct config *c);
 /* Refuses sizes that cannot be divided so, with those that can. */

@@ -178,8 +178,8 @@ enum status model_run_loader(struct loader **out, const struct model_run *r, int
                               err);
 }
 
-/* Dropout counts micro-batches. Where these are parts of batches, every part has a number of its own, whichever rank it is on; between two
- * steps the tick is the number of whole batches, as if nothing was divided. */
+/* Dropout counts micro-batches, and within them samples. Where there are shards, every one has a number of its own, whichever rank it is on; where
+ * each rank has a part of the batch, and no more is said, they count as one rank would (attrs.first of the ops). Between two steps the tick is the number of whole batches, as if nothing was divided. */
 static void set_tick(struct model_run *r, const struct division *v, int64_t step, int64_t micro)
 {
     const value_id tick = program_find(exec_program(r->train), "tick");
@@ -187,7 +187,7 @@ static void set_tick(struct model_run *r, const struct division *v, int64_t step
     if (v->shards == 1 || tick == NO_VALUE)
         return;
     const int64_t part = (step * a + micro % a) * v->shards + v->first + micro / a;
-    const uint32_t value = (uint32_t)(micro < 0 ? step * a : part);
+    const uint32_t value = (uint32_t)(micro < 0 ? step * a : v->by_sample ? step * a + micro : part);
     exec_write(r->train, tick, &value);
 }
 

@@ -318,6 +318,13 @@ static void test_shards_are_the_whole_batch(void **state)
     assert_near(parts.loss[0], one.loss[0], 1e-4 * one.loss[0], "4 shards");
     assert_near(three.loss[0], one.loss[0], 1e-4 * one.loss[0], "3 ranks");
     assert_true(three.bits[0] == three.bits[2]);
+    static const char *drops[][4] = {{"train.batch_size=12", "train.accumulate=2", "dist.shards=0", "model.seq=9"},
+                                     {"train.batch_size=12", "train.accumulate=2", "dist.shards=0", "optimize.passes=none"}};
+    for (int k = 0; k < 2; k++) {               /* dropout counts samples, not ranks: places that are no multiples of 4 among them */
+        const struct trained alone = train_on(1, drops[k], 4), two = train_on(2, drops[k], 4), several = train_on(3, drops[k], 4);
+        assert_near(two.loss[0], alone.loss[0], 1e-4 * alone.loss[0], "2 ranks with dropout");
+        assert_near(several.loss[0], alone.loss[0], 1e-4 * alone.loss[0], "3 ranks with dropout");
+    }
 }
 
 int main(void)

@@ -56,7 +56,7 @@ static double kept(const struct attention *x, int64_t b, int64_t h, int64_t i, i
     if (!x->tick)
         return 1;
     const struct op_attrs *a = x->attrs;
-    const int64_t at = ((b * x->heads + h) * x->seq + i) * x->seq + j;
+    const int64_t at = a->first + ((b * x->heads + h) * x->seq + i) * x->seq + j;
     const struct rng_block block = rng_block(a->seed, a->stream << 32 | (uint32_t)*x->tick, (uint64_t)at / 4);
     return rng_unit(block.x[at % 4]) < a->prob ? 0 : (double)(1 / (1 - a->prob));
 }

@@ -104,7 +104,8 @@ void ref_silu_grad(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
-/* Element i is kept by word i % 4 of block i / 4 of the stream: the same in every kernel on every device. */
+/* Element i is kept by word i % 4 of block i / 4 of the stream: the same in every kernel on every device. attrs.first is the number of the first
+ * one: a rank has a part of a batch. */
 void ref_dropout(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
@@ -113,8 +114,9 @@ void ref_dropout(const struct kernel_call *c, const struct kernel_thread *t)
     const uint64_t stream = a->stream << 32 | (uint32_t)*(const int32_t *)c->in[1];
     float *y = c->out[0];
     for (int64_t i = 0; i < in_count(c, 0); i++) {
-        const struct rng_block b = rng_block(a->seed, stream, (uint64_t)i / 4);
-        y[i] = rng_unit(b.x[i % 4]) < a->prob ? 0 : x[i] * scale;
+        const uint64_t at = (uint64_t)(a->first + i);
+        const struct rng_block b = rng_block(a->seed, stream, at / 4);
+        y[i] = rng_unit(b.x[at % 4]) < a->prob ? 0 : x[i] * scale;
     }
 }
 

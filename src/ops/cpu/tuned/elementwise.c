@@ -111,7 +111,7 @@ static void silu_grad(const struct kernel_call *c, const struct kernel_thread *t
     }
 }
 
-/* Spans start at multiples of 64, so a thread owns whole blocks of 4 random numbers. */
+/* Spans start at multiples of 64: where `first` is a multiple of 4, a thread owns whole blocks of 4 random numbers. */
 static void dropout(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct op_attrs *a = &c->op->attrs;
@@ -119,11 +119,11 @@ static void dropout(const struct kernel_call *c, const struct kernel_thread *t)
     const uint64_t stream = a->stream << 32 | (uint32_t)*(const int32_t *)c->in[1];
     float *y = c->out[0];
     const struct span s = my_elements(t, in_count(c, 0));
-    for (int64_t i = s.lo; i < s.hi; i += 4) {
-        const struct rng_block b = rng_block(a->seed, stream, (uint64_t)i / 4);
-        const int64_t n = s.hi - i < 4 ? s.hi - i : 4;
-        for (int64_t j = 0; j < n; j++)
-            y[i + j] = rng_unit(b.x[j]) < prob ? 0 : x[i + j] * scale;
+    for (int64_t i = s.lo; i < s.hi;) {
+        const uint64_t at = (uint64_t)(a->first + i);
+        const struct rng_block b = rng_block(a->seed, stream, at / 4);
+        for (uint64_t j = at % 4; j < 4 && i < s.hi; j++, i++)
+            y[i] = rng_unit(b.x[j]) < prob ? 0 : x[i] * scale;
     }
 }
 

@@ -36,6 +36,7 @@ struct flash {
     float scale;
     const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
     float prob;                 /* 0: no dropout */
+    int64_t first;              /* number of the first weight, for it */
     uint64_t seed, stream;
 };
 

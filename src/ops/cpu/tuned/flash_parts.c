@@ -23,6 +23,7 @@ struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void 
     if (op->n_in > tick) {
         f.prob = a->prob;
         f.seed = a->seed;
+        f.first = a->first;
         f.stream = a->stream << 32 | (uint32_t)*(const int32_t *)in[tick];
     }
     return f;
@@ -136,7 +137,7 @@ static void random_blocks(uint32_t *words, uint64_t key, uint64_t stream, uint64
 /* One query's factors for keys [key, key + n): a row of the weights (B, H, T, T) begins at row * T. */
 static void keep_row(float *keep, const struct flash *f, int64_t row, int64_t key, int64_t n)
 {
-    const uint64_t at = (uint64_t)(row * f->seq + key), skip = at % 4;
+    const uint64_t at = (uint64_t)(f->first + row * f->seq + key), skip = at % 4;
     const float scale = 1 / (1 - f->prob);
     uint32_t words[KEYS + 4 + 4 * BATCH];
     for (int64_t k = 0; k < (int64_t)skip + n; k += 4 * BATCH)
