@@ -87,6 +87,17 @@ grep -q '^hone: rank 1 (.*, process [0-9]*) was not heard of for [0-9]* s; it wa
 grep -q '^hone: rank 1 ended without a word; retry 1 of 1, from the newest checkpoint$' err || fail "kill -9: $(cat err)"
 ok launch -n 2 train tiny.yaml $LONG --steps $((at + 200)) --out stopped --resume
 same_checkpoint stopped killed $((at + 200))
+# And rank 0, where ranks divide the optimizer. (scripts/soak kills every rank, many times.)
+"$HONE" launch -n 4 --retry 1 train tiny.yaml $LONG --steps $((at + 200)) --set dist.shard=optimizer --out killed0 >out 2>err </dev/null &
+pid=$!
+until_saved killed0
+kill -KILL "$(rank_process 0)"
+wait $pid || fail "kill -9 of rank 0: exit code $?: $(cat err)"
+grep -q '^hone: rank 0 ended without a word; retry 1 of 1, from the newest checkpoint$' err || fail "kill -9 of rank 0: $(cat err)"
+step=$(printf 'step-%08d' $((at + 200)))
+for f in weights state; do
+    cmp stopped/checkpoints/$step/$f.safetensors killed0/checkpoints/$step/$f.safetensors || fail "kill -9 of rank 0: other $f"
+done
 
 # A rank that is stopped is named, too, and does not stay behind.
 "$HONE" launch -n 2 train tiny.yaml $LONG --out still >out 2>err </dev/null &
@@ -119,6 +130,9 @@ refused_ranks 2 "dist.shards is 2, and 4 ranks cannot have equal parts of that; 
     -n 4 "$HONE" train tiny.yaml --set dist.shards=2 --out no
 refused_ranks 2 "rank 1 (WHO): train.lr is 0.002 here, and 0.001 on rank 0; all ranks have one config" \
     -n 1 "$HONE" train tiny.yaml --out no : -n 1 "$HONE" train tiny.yaml --set train.lr=2e-3 --out no
+refused_ranks 3 "dist.shard is optimizer, and backend.kernels: reference keeps bf16 copies of weights, which every rank writes whole; choose \
+optimize.precision: f32, backend.kernels: tuned, or leave dist.shard out" \
+    -n 2 "$HONE" train tiny.yaml --set dist.shard=optimizer --set backend.kernels=reference --set optimize.precision=bf16 --out no
 cp "$HONE" other && echo >>other
 refused_ranks 2 "rank 1 (WHO): this is another build of hone (0.1.0, HASH) than rank 0 runs (HASH); start the same one everywhere" \
     -n 1 "$HONE" train tiny.yaml --out no : -n 1 ./other train tiny.yaml --out no
@@ -127,6 +141,12 @@ for i in $(seq 400); do echo "line $i"; done >a/text; sed 's/7/8/' a/text >b/tex
 TEXT="--set data.source=text --set data.path=text --set data.chars=2000000"
 refused_ranks 2 "rank 1 (WHO): the data is not that of rank 0 (HASH, and HASH there); bring the same files everywhere" \
     -n 1 -wdir "$WORK/a" "$HONE" train ../tiny.yaml $TEXT --out ../no : -n 1 -wdir "$WORK/b" "$HONE" train ../tiny.yaml $TEXT --out ../no
+
+# A module that cannot be loaded.
+mkdir -p installed/bin installed/lib/hone
+cp "$HONE" installed/bin/hone && echo nothing >installed/lib/hone/libhone_mpi.so
+code=0; OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 installed/bin/hone train tiny.yaml --out no >out 2>err || code=$?
+[ "$code" = 3 ] && grep -q "^hone: mpirun started 2 ranks, and the MPI module '.*libhone_mpi.so' cannot be loaded: " err || fail "a broken module: $code $(cat err)"
 
 # mpirun's word is checked against what MPI sees.
 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
