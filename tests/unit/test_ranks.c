@@ -256,6 +256,39 @@ static void test_a_checkpoint_has_all_slices(void **state)
     }
 }
 
+/* ---- memory ---- */
+
+/* A rank of four needs three quarters of the moments less, in the plan that refuses what does not fit and that hone doctor shows. */
+static void test_slices_are_in_the_plan(void **state)
+{
+    static const char text[] = "model: {arch: gpt, dim: 128, layers: 2, heads: 4, seq: 12, vocab: 100}\ndata: {chars: 6000, workers: 0}\n"
+                               "train: {batch_size: 4, steps: 50}\nthreads: 1\n";
+    static const char *const words[] = {"dist.shard=none", "dist.shard=optimizer"};
+    struct comm four = {.rank = 1, .size = 4};
+    struct exec_memory m[2];
+    double parameters = 0, planned[2];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct config c;
+        struct error err;
+        struct step_plan plan;
+        struct program *p;
+        struct backend *b = new_backend(1, false);
+        assert_ok(config_parse(&c, "t.yaml", text, sizeof text - 1, (const char **)&words[k], 1, &err), err);
+        c.dist.comm = &four;
+        assert_ok(train_step_program(&p, &c, 50, NULL, &err), err);
+        assert_ok(exec_plan(&m[k], p, b, &err), err);
+        parameters = (double)program_parameters(p);
+        assert_ok(train_plan_step(&plan, &c, &err), err);
+        planned[k] = plan.bytes;
+        program_free(p);
+        b->free(b);
+    }
+    assert_near((double)m[0].state, 8 * parameters, 64, "the state of a rank that has all");
+    assert_near((double)m[1].state, 8 * parameters / 4, 0.01 * 8 * parameters, "the state of a rank that has a quarter");
+    assert_true(planned[0] - planned[1] >= 0.98 * 8 * parameters * 3 / 4);
+}
+
 /* ---- a rank that is late ---- */
 
 struct late { const struct config *config; int who; uint64_t bits[MOST_RANKS]; struct ranks_times times[MOST_RANKS]; int64_t waited[MOST_RANKS]; };
@@ -369,7 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_train_as_pytorch_does), cmocka_unit_test(test_a_checkpoint_has_all_slices),
-        cmocka_unit_test(test_a_late_rank_is_named), cmocka_unit_test(test_sums_travel_while_backward_goes_on),
+        cmocka_unit_test(test_slices_are_in_the_plan), cmocka_unit_test(test_a_late_rank_is_named), cmocka_unit_test(test_sums_travel_while_backward_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
