@@ -15,32 +15,37 @@ int64_t shard_blocks(const struct program *p, value_id parameter)
     return (shape_count(p->values[parameter].shape) + SLICE_BLOCK - 1) / SLICE_BLOCK;
 }
 
-/* Where block `block` of the parameters begins, in numbers. */
-static int64_t start_of_block(const struct program *p, const value_id *parameters, int n, int64_t block)
+/* Where every slice begins, in numbers: after as many blocks for each, one more or less. */
+static const int64_t *cut(struct program *p, const value_id *parameters, const int64_t *start, int n, int64_t blocks, int ranks)
 {
-    int64_t at = 0;
-    int i = 0;
-    for (; i < n && block >= shard_blocks(p, parameters[i]); i++) {
-        block -= shard_blocks(p, parameters[i]);
-        at += shape_count(p->values[parameters[i]].shape);
+    int64_t *cuts = arena_alloc(&p->arena, (size_t)(ranks + 1) * sizeof *cuts), before = 0;
+    int k = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t mine = shard_blocks(p, parameters[i]);
+        for (; k < ranks && blocks * k / ranks < before + mine; k++)
+            cuts[k] = start[i] + (blocks * k / ranks - before) * SLICE_BLOCK;
+        before += mine;
     }
-    return at + block * SLICE_BLOCK;
+    cuts[ranks] = start[n];
+    return cuts;
 }
 
 enum status shard_bucket(struct program *p, const value_id *parameters, int n, const struct ranks_settings *s, struct error *err)
 {
     struct program_bucket *list = arena_alloc(&p->arena, (size_t)(p->n_buckets + 1) * sizeof *list);
-    int64_t blocks = 0, *cuts = arena_alloc(&p->arena, (size_t)(s->ranks + 1) * sizeof *cuts);
-    for (int i = 0; i < n; i++)
+    int64_t blocks = 0, *start = arena_alloc(&p->arena, (size_t)(n + 1) * sizeof *start);
+    start[0] = 0;
+    for (int i = 0; i < n; i++) {
         blocks += shard_blocks(p, parameters[i]);
+        start[i + 1] = start[i] + shape_count(p->values[parameters[i]].shape);
+    }
     if (blocks < s->ranks)
         return error_set(err, BAD_INPUT, "dist.shard is optimizer, and the model has %lld blocks of %d parameters for %d ranks; leave dist.shard out",
                          (long long)blocks, SLICE_BLOCK, s->ranks);
-    for (int k = 0; k <= s->ranks; k++)
-        cuts[k] = start_of_block(p, parameters, n, blocks * k / s->ranks);
     if (p->n_buckets)
         memcpy(list, p->buckets, (size_t)p->n_buckets * sizeof *list);
-    list[p->n_buckets++] = (struct program_bucket){n, arena_copy(&p->arena, parameters, (size_t)n * sizeof *parameters), cuts};
+    list[p->n_buckets++] = (struct program_bucket){n, arena_copy(&p->arena, parameters, (size_t)n * sizeof *parameters), start,
+                                                   cut(p, parameters, start, n, blocks, s->ranks)};
     p->buckets = list;
     p->ranks = s->ranks;
     return OK;

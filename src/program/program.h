@@ -104,6 +104,7 @@ struct precision_goal {
 struct program_bucket {
     int n;
     const value_id *parameter;
+    const int64_t *start;                   /* n + 1: where every parameter begins among the numbers of all, and where they end */
     const int64_t *cuts;                    /* ranks + 1 */
 };
 struct slice { int64_t first, n; };         /* of a parameter; n 0: nothing of it */

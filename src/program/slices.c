@@ -16,10 +16,7 @@ int slice_place(int rank, int ranks)
 struct slice slice_of_parameter(const struct program *p, const struct program_bucket *b, int i, int rank)
 {
     const int place = slice_place(rank, p->ranks);
-    int64_t start = 0;
-    for (int k = 0; k < i; k++)
-        start += shape_count(p->values[b->parameter[k]].shape);
-    const int64_t end = start + shape_count(p->values[b->parameter[i]].shape);
+    const int64_t start = b->start[i], end = b->start[i + 1];
     const int64_t lo = b->cuts[place] > start ? b->cuts[place] : start, hi = b->cuts[place + 1] < end ? b->cuts[place + 1] : end;
     return hi > lo ? (struct slice){lo - start, hi - lo} : (struct slice){0, 0};
 }

@@ -200,12 +200,20 @@ static bool fail_wait(struct comm *c, const float *data)
     return false;
 }
 
-static void test_a_failed_sum_changes_nothing(void **state)
+static void count_scatter(struct comm *c, float *data, const int64_t *cuts) { count_start(c, data, cuts[c->size]); }
+
+static void count_gather(struct comm *c, const struct program *p, const struct op *op, void *const *memory)
 {
-    struct counting k = {.comm = {.rank = 0, .size = 2, .start = count_start, .wait = fail_wait}};
-    struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000});
+    (void)c, (void)p, (void)op, (void)memory;
+}
+
+static void check_failed_sum(bool divided_optimizer)
+{
+    struct counting k = {.comm = {.rank = 0, .size = 2, .start = count_start, .scatter = count_scatter, .wait = fail_wait, .gather = count_gather,
+                                  .gathered = fail_wait}};
+    struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000,
+                                                        .shard_optimizer = divided_optimizer});
     struct backend *b = new_backend(1, false);
-    (void)state;
     b->comm = &k.comm;
     struct exec *e = new_exec(p, b);
     const value_id weight = program_find(p, "blocks.0.u.weight");
@@ -219,6 +227,13 @@ static void test_a_failed_sum_changes_nothing(void **state)
     free(after);
     exec_free(e);
     b->free(b);
+}
+
+static void test_a_failed_sum_changes_nothing(void **state)
+{
+    (void)state;
+    check_failed_sum(false);
+    check_failed_sum(true);
 }
 
 /* ---- bits ---- */
@@ -302,6 +317,9 @@ static void test_ranks_give_equal_bits(void **state)
     check_equal((const char *[]){"dist.shards=8", "train.accumulate=3", "dist.bucket_mb=1"}, 3);
     check_equal((const char *[]){"dist.shards=4", "optimize.passes=none", "train.accumulate=2", "threads=2"}, 4);
     check_equal((const char *[]){"dist.shards=4", "model.arch=llama", "model.heads=2"}, 3);
+    check_equal((const char *[]){"dist.shards=4", "backend.kernels=reference"}, 2);
+    check_equal((const char *[]){"dist.shards=4", "optimize.precision=bf16", "optimize.fused-optimizer=off"}, 3);
+    check_equal((const char *[]){"dist.shards=4", "optimize.memory=1", "model.dim=48", "train.batch_size=32"}, 4);      /* with recompute */
     check_equal((const char *[]){"dist.shards=4", "model.arch=postln", "model.segments=2"}, 3);
     check_equal((const char *[]){"dist.shards=4", "model.arch=k1", "model.layers=7", "model.tree=[2, 2]", "k1.k=2"}, 5);       /* the same nodes learn */
     check_equal((const char *[]){"dist.shards=4", "model.arch=k1", "model.layers=4", "model.tree=[3]", "k1.k=1", "k1.every=3", "train.accumulate=2"}, 7);
