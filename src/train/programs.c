@@ -52,8 +52,8 @@ static struct optimizer_settings settings_of(const struct config *c, int64_t tot
         .warmup = t->warmup < total_steps ? t->warmup : total_steps, .total_steps = total_steps,
         .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate,
         .select = selection_of(c),
-        .ranks = {v.ranks, (int)v.shards, (int)t->accumulate, (double)c->dist.bucket_mb * 1e6, v.rank,
-                  v.ranks > 1 && c->dist.shard == SHARD_OPTIMIZER}};
+        .ranks = {.ranks = v.ranks, .shards = (int)v.shards, .accumulate = (int)t->accumulate, .bucket_bytes = (double)c->dist.bucket_mb * 1e6,
+                  .rank = v.rank, .shard_optimizer = v.ranks > 1 && c->dist.shard == SHARD_OPTIMIZER}};
 }
 
 /* Kernels need scratch memory and the host buffers, too: not all that is free is for the program. */
