@@ -135,7 +135,7 @@ static bool sum_halves(struct dist *d, float *x, int64_t n)
     return true;
 }
 
-bool broadcast_bytes(struct dist *d, char *data, int64_t n)
+static bool broadcast(struct dist *d, char *data, int64_t n)
 {
     int top = 1;
     while (top < d->comm.size)
@@ -173,7 +173,7 @@ static bool sum_to_first(struct dist *d, float *x, int64_t n)
 
 static bool sum_any(struct dist *d, float *x, int64_t n)
 {
-    return sum_to_first(d, x, n) && broadcast_bytes(d, (char *)x, n * (int64_t)sizeof *x);
+    return sum_to_first(d, x, n) && broadcast(d, (char *)x, n * (int64_t)sizeof *x);
 }
 
 /* Numbers of ranks that are no power of two take their slices from rank 0. */
@@ -210,11 +210,11 @@ static bool gather(struct dist *d, const void *mine, char *all, int64_t n)
 {
     memcpy(all + d->comm.rank * n, mine, (size_t)n);
     if (d->comm.rank != 0)
-        return put(d, 0, mine, (size_t)n) && broadcast_bytes(d, all, n * d->comm.size);
+        return put(d, 0, mine, (size_t)n) && broadcast(d, all, n * d->comm.size);
     for (int r = 1; r < d->comm.size; r++)
         if (!get(d, r, all + r * n, (size_t)n))
             return false;
-    return broadcast_bytes(d, all, n * d->comm.size);
+    return broadcast(d, all, n * d->comm.size);
 }
 
 /* ---- parts that rank 0 has whole ---- */
@@ -259,6 +259,8 @@ static bool deal(struct dist *d, const char *all, void *own, const struct dist_p
     return true;
 }
 
+bool broadcast_bytes(struct dist *d, char *data, int64_t n) { return broadcast(d, data, n); }
+
 bool job_run(struct dist *d, struct job *j)
 {
     if (!group_works(d))
@@ -270,7 +272,7 @@ bool job_run(struct dist *d, struct job *j)
     case JOB_COLLECT: return collect(d, j->mine, j->data, j->parts);
     case JOB_DEAL: return deal(d, j->mine, j->own, j->parts);
     case JOB_GATHER: return gather(d, j->mine, j->data, j->n);
-    case JOB_BROADCAST: return broadcast_bytes(d, j->data, j->n);
+    case JOB_BROADCAST: return broadcast(d, j->data, j->n);
     }
     return false;
 }
