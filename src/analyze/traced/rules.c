@@ -21,6 +21,8 @@ const struct trace_rule trace_rule_table[] = {
     {"zero-grad-fills", trace_rule_zero_grad_fills},
     {"layout-copies", trace_rule_layout_copies},
     {"low-occupancy", trace_rule_low_occupancy},
+    {"threads-unused", trace_rule_threads_unused},
+    {"cpu-oversubscribed", trace_rule_cpu_oversubscribed},
     {"small-batch", trace_rule_small_batch},
     {"launch-bound", trace_rule_launch_bound},
     {"host-bound", trace_rule_host_bound},

@@ -79,6 +79,13 @@ int32_t view_op_around(const struct view *v, int32_t host);
 int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
 bool view_call_waits(const struct view *v, int32_t host);
+/* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
+bool name_is_collective(const char *name);
+static inline bool view_is_collective(const struct view *v, int32_t host)
+{
+    const int kind = view_event(v, host)->kind;
+    return (kind == EVENT_ANNOTATION || kind == EVENT_HOST_OP) && name_is_collective(view_name(v, host));
+}
 /* Kind of a device event: of kernels by name and launching op, copies KERNEL_COPY, fills KERNEL_FILL. */
 enum kernel_kind view_kernel_kind(const struct view *v, int32_t device_event);
 
