@@ -79,6 +79,7 @@ struct study {
     double base_ns;                         /* a step, replayed as it is */
     double device_ns, host_ns;              /* of a step: device busy, host work */
     double recorded_ns, span_ns;            /* a step as recorded; the host's side of it, with its waits. 0: no bound */
+    double comm_ns;                         /* of a step: waiting for collectives of the host's own threads */
     double all_host_ns;                     /* of it the host's work with the profiler's */
     double unexplained_ns;                  /* of base_ns, waits that no work in the trace explains */
     struct study_base { struct replay_cost cost; struct replay_result result; } bases[4];  /* (n_bases) steps without an edit */

@@ -6,7 +6,7 @@ function ranks() {
     return;
   }
   const least = d3.min(data.ranks, r => r.wait_us), most = d3.max(data.ranks, r => r.wait_us);
-  const straggler = most > 0 && data.ranks.find(r => r.wait_us === least);
+  const straggler = most > 0 && data.findings.some(f => f.rule === "straggler") && data.ranks.find(r => r.wait_us === least);
   note(to, "Per step. In collectives the fast ranks wait for the slow ones: who waits least holds the others up." +
     (straggler ? ` Here that is rank ${straggler.rank}; the others wait up to ${time(most)} per step.` : ""));
   sortableTable(to, {views: {all: {rows: data.ranks, columns: [
