@@ -38,7 +38,10 @@ static const char *show_last(const struct trace_collective *c, number_text out)
 
 static const char *show_ranks(const struct trace_collective *c, number_text out)
 {
-    return c->ranks > 0 ? report_show_count(c->ranks, out) : "–";
+    if (c->ranks <= 0)
+        return "–";
+    snprintf(out, sizeof(number_text), "%d", c->ranks);
+    return out;
 }
 
 void screen_put_collectives(const struct screen *s, const struct diagnosis *d)
