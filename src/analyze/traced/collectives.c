@@ -61,15 +61,6 @@ static struct collective read_one(const struct view *v, int32_t i, bool on_host)
 
 /* ---- which there are ---- */
 
-static void add(struct rank_comm *out, int *cap, struct collective c)
-{
-    if (c.end_ns <= c.start_ns)
-        return;
-    if (out->n == *cap)
-        out->at = xrealloc(out->at, (size_t)(*cap += *cap / 2 + 64) * sizeof *out->at);
-    out->at[out->n++] = c;
-}
-
 static int by_start(const void *a, const void *b)
 {
     const struct collective *x = a, *y = b;
@@ -86,16 +77,39 @@ static int by_step(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+static bool is_on_device(const struct view *v, int32_t i)
+{
+    const struct event *e = view_event(v, i);
+    return e->kind == EVENT_KERNEL && e->duration_ns > 0 && view_kernel_kind(v, i) == KERNEL_COMM;
+}
+
+static bool is_on_host(const struct view *v, int32_t i) { return view_event(v, i)->duration_ns > 0 && view_is_collective(v, i); }
+
+/* Counts them, or puts them into out->at: first those of the device, of which there are *on_device. */
+static void go_through(struct rank_comm *out, const struct view *v, bool put, int *on_device)
+{
+    out->n = 0;
+    for (int32_t i = v->device; i < v->device + v->n_device; i++)
+        if (is_on_device(v, i)) {
+            if (put)
+                out->at[out->n] = read_one(v, i, false);
+            out->n++;
+        }
+    *on_device = out->n;
+    for (int32_t i = 0; i < v->n_host; i++)
+        if (is_on_host(v, i)) {
+            if (put)
+                out->at[out->n] = read_one(v, i, true);
+            out->n++;
+        }
+}
+
 static int collect(struct rank_comm *out, const struct view *v)
 {
-    int cap = 0;
-    for (int32_t i = v->device; i < v->device + v->n_device; i++)
-        if (view_event(v, i)->kind == EVENT_KERNEL && view_kernel_kind(v, i) == KERNEL_COMM)
-            add(out, &cap, read_one(v, i, false));
-    const int on_device = out->n;
-    for (int32_t i = 0; i < v->n_host; i++)
-        if (view_is_collective(v, i))
-            add(out, &cap, read_one(v, i, true));
+    int on_device;
+    go_through(out, v, false, &on_device);
+    out->at = xcalloc((size_t)out->n + 1, sizeof *out->at);
+    go_through(out, v, true, &on_device);
     if (out->n)
         qsort(out->at, (size_t)out->n, sizeof *out->at, by_start);
     return on_device;

@@ -135,7 +135,7 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
 }
 
-static enum status judge(struct diagnosis *d, const struct view *v, double given_ns, struct error *err)
+static enum status judge(struct diagnosis *d, const struct view *v, const struct rank_comm *comm, double given_ns, struct error *err)
 {
     struct replay r = {0};
     struct study s = {0};
@@ -148,6 +148,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);
+    s.comm = comm;
     fill_corrected(&s, &costs, given_ns);
     judge_findings(&s, &costs);
     judge_plan(&s, &costs);
@@ -215,7 +216,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
         d->ranks[0].comm_us = collectives_us(comm);
         d->ranks[0].exposed_comm_us = collectives_exposed_us(comm);
     }
-    st = judge(d, &v, options ? options->step_us * 1e3 : 0, err);
+    st = judge(d, &v, comm, options ? options->step_us * 1e3 : 0, err);
     view_release(&v);
     return st;
 }

@@ -97,11 +97,10 @@ static struct exchange sum(const struct rank_comm *r)
 /* In buckets each costs its latency once, and bytes take the time of the best one seen. */
 bool trace_rule_small_collectives(struct study *s, struct charge *c)
 {
-    struct rank_comm r;
-    collectives_find(&r, s->v);
-    const struct exchange x = sum(&r);
-    const double steps = r.n_steps > 0 ? r.n_steps : 1;
-    collectives_release(&r);
+    if (!s->comm)
+        return false;
+    const struct exchange x = sum(s->comm);
+    const double steps = s->comm->n_steps > 0 ? s->comm->n_steps : 1;
     if (x.n < MANY * steps || x.small < SMALL_SHARE * x.n || x.exposed_ns / steps < LEAST * s->base_ns)
         return false;
     const double after = steps * ceil(x.bytes / steps / BUCKET_BYTES) * x.latency_ns + x.bytes * x.ns_per_byte;

@@ -68,6 +68,7 @@ struct study {
     struct device_facts device;
     struct uses uses;
     struct replay *replay;
+    const struct rank_comm *comm;           /* the trace's collectives; NULL: not looked for */
     struct diagnosis *d;
     uint8_t *tasks;                      /* by name */
     int32_t *top;                           /* (n_top) host ops of the replayed steps with no op around them, by start: what the
