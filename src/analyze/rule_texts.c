@@ -320,7 +320,8 @@ const struct rule_text rule_texts[] = {
     {.id = "threads-unused", .effort = EFFORT_LOW,
      .summary = "Ops run on one thread while the machine's other cores are idle.",
      .recognised = "In a trace of a CPU: buffers that an op makes with a row for each thread (gradients of layer norm's weights, attention, batch "
-                   "norm) have one row, or a large cat copies without dividing its result. How many cores there are is not in a trace. In a "
+                   "norm) have one row, a large cat copies without dividing its result, or elementwise ops take four times as long for four times the "
+                   "elements, where threads that meet for it would hardly take longer. How many cores there are is not in a trace. In a "
                    "program: not looked for; hone takes all usable cores.",
      .costs = "Products, attention and elementwise ops divide well: eight threads took 3.8 to 6.2 times less for them. Dispatch, Python and small "
               "ops stay as they are. The expected gain is that of eight threads with a core each.",

@@ -134,6 +134,33 @@ static void one_thread_leaves_cores_idle(void **state)
     judged_release(&j);
 }
 
+/* Without a buffer that tells: four times the elements take four times as long, or hardly longer. */
+static struct trace *scaled(double small_us, double large_us)
+{
+    struct traced t = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&t, i);
+        for (int k = 0; k < 4; k++) {
+            op(&t, "aten::mm", "[[2048, 256], [256, 256]]", 5000);
+            op(&t, "aten::mul_", "[[256, 256], []]", small_us);
+            op(&t, "aten::mul_", "[[1024, 256], []]", large_us);
+        }
+        traced_step_end(&t);
+    }
+    return t.trace;
+}
+
+static void time_in_proportion_to_elements_is_one_threads(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(scaled(23, 90), 0);
+    assert_found(&j, "threads-unused");
+    judged_release(&j);
+    j = trace_judge(scaled(18, 21), 0);
+    assert_not_found(&j, "threads-unused");
+    judged_release(&j);
+}
+
 /* Every op waits until all threads have had a core. */
 static void threads_without_a_core_are_waited_for(void **state)
 {
@@ -230,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_wrong_raises_nothing),
         cmocka_unit_test(one_thread_leaves_cores_idle),
+        cmocka_unit_test(time_in_proportion_to_elements_is_one_threads),
         cmocka_unit_test(threads_without_a_core_are_waited_for),
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
         cmocka_unit_test(a_batch_of_one_is_small),

@@ -75,6 +75,69 @@ static bool is_serial_cat(const struct study *s, int32_t i)
     return elements_of_list(s->v->trace->names[s->v->trace->args[a].dims]) >= 2 * PARALLEL_ELEMENTS;
 }
 
+/* ---- without such buffers: time in proportion to the elements ---- */
+
+enum { MOST_NAMES = 16, LARGEST = 8 * PARALLEL_ELEMENTS, LEAST_CALLS = 3 };
+static const double IN_PROPORTION = 0.8;
+
+struct growth {                             /* of elementwise ops of one name: the smallest and the largest that are divided, each at its fastest */
+    int32_t name;
+    int64_t elements[2];
+    int64_t ns[2];
+    int calls[2];
+};
+
+static void add_call(struct growth *g, int end, int64_t elements, int64_t ns)
+{
+    const bool better = end ? elements > g->elements[1] : elements < g->elements[0];
+    if (!g->calls[end] || better) {
+        g->elements[end] = elements;
+        g->ns[end] = ns;
+        g->calls[end] = 1;
+    } else if (elements == g->elements[end]) {
+        g->ns[end] = ns < g->ns[end] ? ns : g->ns[end];
+        g->calls[end]++;
+    }
+}
+
+static int collect_growth(const struct study *s, struct growth *of)
+{
+    int n = 0;
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        const enum task t = study_task(s, i);
+        const struct event *e = view_event(s->v, i);
+        if ((t != TASK_ELEMENTWISE && t != TASK_UPDATE && t != TASK_FILL && t != TASK_COPY) || s->v->end[i] > i + 1 || !study_has(s, i))
+            continue;
+        const int64_t elements = dims_elements(study_dims(s, i, 0));
+        int k = 0;
+        while (k < n && of[k].name != e->name)
+            k++;
+        if (elements <= PARALLEL_ELEMENTS || elements > LARGEST || (k == n && n == MOST_NAMES))
+            continue;
+        if (k == n)
+            of[n++] = (struct growth){.name = e->name};
+        add_call(&of[k], 0, elements, e->duration_ns);
+        add_call(&of[k], 1, elements, e->duration_ns);
+    }
+    return n;
+}
+
+/* Several threads take four times the elements in hardly more time: what they meet for is most of it. One takes four times as long. */
+static bool grows_in_proportion(const struct study *s)
+{
+    struct growth of[MOST_NAMES] = {{0}};
+    const int n = collect_growth(s, of);
+    int in_proportion = 0, others = 0;
+    for (int k = 0; k < n; k++) {
+        const struct growth *g = &of[k];
+        if (g->calls[0] < LEAST_CALLS || g->calls[1] < LEAST_CALLS || g->elements[1] < 2 * g->elements[0] || g->ns[0] <= 0)
+            continue;
+        const double slower = (double)g->ns[1] / (double)g->ns[0], larger = (double)g->elements[1] / (double)g->elements[0];
+        *(slower >= IN_PROPORTION * larger ? &in_proportion : &others) += 1;
+    }
+    return in_proportion > others;
+}
+
 int study_threads(const struct study *s)
 {
     int found[sizeof clues / sizeof *clues] = {0}, cats = 0;
@@ -89,7 +152,7 @@ int study_threads(const struct study *s)
     for (size_t k = 0; k < sizeof clues / sizeof *clues; k++)
         if (found[k])
             return found[k];
-    return cats ? 1 : 0;
+    return cats || grows_in_proportion(s) ? 1 : 0;
 }
 
 double *study_own_ns(const struct study *s)
