@@ -71,6 +71,20 @@ struct trace_rank {
     double wait_us;                         /* in collectives, beyond the fastest rank's time in them */
 };
 
+struct trace_collective {                   /* collectives of one kind and size, over all ranks */
+    const char *name;                       /* "all_reduce" */
+    double bytes;                           /* that a rank puts in; -1: unknown */
+    int ranks;                              /* that take part; 0: unknown */
+    double per_step;
+    double total_us, exposed_us;            /* per step, mean of the ranks; exposed: nothing else runs beside it */
+    double mean_us;                         /* of a call, with the wait for others */
+    double best_us;                         /* of the rank that is shortest in it: it came last, and did not wait. Of one rank: the shortest call */
+    double gb_per_s;                        /* bytes over that; 0: unknown */
+    double spread_us;                       /* from the first rank's arrival to the last's; -1: one rank, or none matches */
+    int last_rank;                          /* the rank that comes last most often; -1: unknown */
+    double last_share;                      /* of the calls */
+};
+
 /* One step with the profiler's own cost taken out, and what it is bound by. */
 struct corrected_view {
     double step_us;                         /* estimated time of a step without the profiler, or the one that was given */
@@ -118,6 +132,8 @@ struct diagnosis {
     double memory_peak_bytes, memory_total_bytes;       /* 0: unknown */
     struct trace_rank *ranks;               /* by rank; one entry for a single trace */
     int n_ranks;
+    struct trace_collective *collectives;   /* by total time */
+    int n_collectives;
     int timeline_step;                      /* index of the step whose time is the median, among those of the trace */
     int timeline_shown;                     /* and in `steps`, where steps are left out */
     double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */
@@ -131,6 +147,8 @@ struct diagnosis {
     const char *headline, *bound_by, *largest, *first_action, *realistic_gain;
     char **warnings;                        /* (n_warnings) of the reader and of the analysis */
     int n_warnings;
+    struct diagnosis **others;              /* (n_others) other ranks, judged alone; texts of findings lie there */
+    int n_others;
     struct trace *trace;                    /* of the first rank, for the timeline; owned by the caller */
     struct arena arena;                     /* owns the strings and arrays above */
 };

@@ -308,7 +308,8 @@ const struct rule_text rule_texts[] = {
      .recognised = "More compute threads than usable cores (affinity and container limits count), or threads lose "
                    "more than 10 % of the step to each other: waiting behind ops for those that are slower, and what "
                    "starting ops takes above 20 microseconds each, which a thread without a core explains and "
-                   "dispatch does not.",
+                   "dispatch does not. In a trace of a CPU: small elementwise ops take 60 microseconds or more on all threads, longer than one "
+                   "thread would need.",
      .costs = "Threads meet where an op needs what another one wrote: a thread without a core makes all wait until the scheduler runs it, "
               "milliseconds for microseconds of work. Expected to go: all of it where threads are too many, half of "
               "it otherwise.",
@@ -316,6 +317,30 @@ const struct rule_text rule_texts[] = {
      .fix_pytorch = "torch.set_num_threads(len(os.sched_getaffinity(0)))\n"
                     "DataLoader(dataset, num_workers=2, worker_init_fn=lambda _: torch.set_num_threads(1))\n"
                     "# several processes per machine: OMP_NUM_THREADS = cores // processes"},
+    {.id = "threads-unused", .effort = EFFORT_LOW,
+     .summary = "Ops run on one thread while the machine's other cores are idle.",
+     .recognised = "In a trace of a CPU: buffers that an op makes with a row for each thread (gradients of layer norm's weights, attention, batch "
+                   "norm) have one row, a large cat copies without dividing its result, or elementwise ops take four times as long for four times the "
+                   "elements, where threads that meet for it would hardly take longer. How many cores there are is not in a trace. In a "
+                   "program: not looked for; hone takes all usable cores.",
+     .costs = "Products, attention and elementwise ops divide well: eight threads took 3.8 to 6.2 times less for them. Dispatch, Python and small "
+              "ops stay as they are. The expected gain is that of eight threads with a core each.",
+     .fix_hone = "threads: 0 takes the usable cores.",
+     .fix_pytorch = "torch.set_num_threads(len(os.sched_getaffinity(0)))   # before the first op\n"
+                    "# look for what sets it to 1: OMP_NUM_THREADS=1 (torchrun sets it), MKL_NUM_THREADS, a worker_init_fn\n"
+                    "# several processes per machine: OMP_NUM_THREADS = cores // processes"},
+    {.id = "small-collectives", .effort = EFFORT_LOW,
+     .summary = "Gradients are exchanged in many small collectives instead of a few large ones.",
+     .recognised = "In a trace: 16 or more collectives of one kind per step, by far most of them below a mebibyte, which no computation hides.",
+     .costs = "Every collective costs its latency, on all ranks: tens of microseconds on NVLink, hundreds over gloo and a network, whatever its size. "
+              "The expected gain puts them into buckets of 25 MB: what stays is the latency of those and the time that the bytes take.",
+     .fix_hone = "Does not occur: gradients of a step travel as one buffer (docs/ranks.md).",
+     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True)     # instead of all_reduce per parameter\n"
+                    "# by hand: one buffer for all gradients\n"
+                    "flat = torch._utils._flatten_dense_tensors([p.grad for p in params])\n"
+                    "dist.all_reduce(flat)\n"
+                    "for p, g in zip(params, torch._utils._unflatten_dense_tensors(flat, [p.grad for p in params])):\n"
+                    "    p.grad.copy_(g / dist.get_world_size())"},
     {.id = "layout-copies", .effort = EFFORT_MEDIUM,
      .summary = "Ops that only move data: transposes, contiguous copies, concatenations, casts back and forth.",
      .recognised = "In a program: ops without arithmetic whose output holds the elements of their input, and "

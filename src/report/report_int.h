@@ -105,6 +105,8 @@ json_t *report_trace_timeline(const struct diagnosis *d);
 /* ---- trace_markdown_tables.c: the parts of its report.md that are long tables or measured over time ---- */
 
 void report_trace_markdown_tables(FILE *to, const struct diagnosis *d);
+json_t *report_trace_collectives(const struct diagnosis *d);            /* trace_collectives.c */
+void report_markdown_collectives(FILE *to, const struct diagnosis *d);
 
 /* ---- made by the build from src/report/page and d3 ---- */
 

@@ -39,6 +39,8 @@ void screen_put_answer(const struct screen *s, const char *label, const char *te
 /* A name, its bar, its time and its share of the whole; does not end the line. */
 void screen_put_part(const struct screen *s, const char *name, double us, double whole, const char *code);
 
+void screen_put_collectives(const struct screen *s, const struct diagnosis *d);         /* trace_collectives.c */
+
 /* ---- trace_plan_terminal.c ---- */
 
 void screen_put_findings(const struct screen *s, const struct diagnosis *d);

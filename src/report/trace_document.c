@@ -189,7 +189,7 @@ json_t *report_trace_document(const struct diagnosis *d)
     report_trace_steps_note(d, note);
     json_t *listed = json_pack("{s:i,s:i,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
                                *note ? json_string(note) : json_null());
-    json_t *plan = json_pack("{s:o,s:o,s:o,s:o,s:o}", "phases", phases(d), "ranks", ranks(d), "launches",
+    json_t *plan = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "phases", phases(d), "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));
     json_t *tables = json_pack("{s:o,s:i,s:o,s:i,s:o,s:o,s:o,s:o}", "kernels", kernels(d), "kernels_left_out",
                                d->n_kernels - at_most(d->n_kernels), "ops", ops(d), "ops_left_out",

@@ -145,5 +145,6 @@ void report_trace_markdown_tables(FILE *to, const struct diagnosis *d)
     put_ops(to, d);
     put_launches(to, d);
     put_memory(to, d);
+    report_markdown_collectives(to, d);
     put_ranks(to, d);
 }

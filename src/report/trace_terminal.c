@@ -223,17 +223,20 @@ static void put_ops(const struct screen *s, const struct diagnosis *d)
     }
 }
 
-/* The rank that the others wait for waits least itself. -1: nobody waits for anybody. */
+/* The rank that the finding names. -1: nobody waits for anybody. */
 static int straggler(const struct diagnosis *d)
 {
-    int least = 0;
-    bool found = false;
+    const char *where = NULL;
+    char name[32];
     for (int i = 0; i < d->n_findings; i++)
-        found |= d->findings[i].rule && !strcmp(d->findings[i].rule, "straggler");
-    for (int i = 1; i < d->n_ranks; i++)
-        if (d->ranks[i].wait_us < d->ranks[least].wait_us)
-            least = i;
-    return found && d->n_ranks > 1 ? least : -1;
+        if (d->findings[i].rule && !strcmp(d->findings[i].rule, "straggler"))
+            where = d->findings[i].where;
+    for (int i = 0; where && i < d->n_ranks; i++) {
+        snprintf(name, sizeof name, "rank %d", d->ranks[i].rank);
+        if (!strcmp(where, name))
+            return i;
+    }
+    return -1;
 }
 
 static void put_rank(const struct screen *s, const struct trace_rank *r, bool slow)
@@ -272,6 +275,7 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     put_lines(&s, d);
     put_kernels(&s, d);
     put_ops(&s, d);
+    screen_put_collectives(&s, d);
     put_ranks(&s, d);
     screen_put_findings(&s, d);
     screen_put_roadmap(&s, d);

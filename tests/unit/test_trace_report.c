@@ -104,6 +104,11 @@ static void report_json_says_what_the_diagnosis_says(void **state)
     assert_number(j, "memory.peak_bytes", 3.16e9);
     assert_number(j, "ranks.1.rank", 1);
     assert_number(j, "ranks.0.wait_us", 640);
+    assert_number(j, "collectives.0.bytes", 52428800);
+    assert_number(j, "collectives.0.gb_per_s", 87.4);
+    assert_number(j, "collectives.0.exposed_us", 600);
+    assert_number(j, "collectives.0.last_rank", 1);
+    assert_number(j, "collectives.1.per_step", 2.5);
     assert_string_equal(words(j, "phases.0.title"), "Quick wins");
     assert_string_equal(words(j, "phases.0.rules.1"), "exposed-comm");
     assert_number(j, "phases.0.findings.1", 2);
@@ -383,7 +388,7 @@ static struct diagnosis *cpu_only(void)
     d->device = NULL;
     d->gpu = (struct trace_gpu){0};
     d->launches = (struct trace_launches){0};
-    d->n_kernels = d->n_kinds = d->n_queue = d->n_memory = d->n_ranks = d->n_phases = d->n_findings = 0;
+    d->n_kernels = d->n_kinds = d->n_queue = d->n_memory = d->n_ranks = d->n_collectives = d->n_phases = d->n_findings = 0;
     d->n_steps = 1;
     d->no_step_marks = true;
     d->timeline_step = 0;

@@ -241,10 +241,29 @@ static void a_straggler_is_shown_however_many_ranks_there_are(void **state)
     s.d.n_ranks = 12;
     s.ranks[1].wait_us = 100;
     s.ranks[11].wait_us = 0;
+    s.findings[2].where = "rank 11";
     char *t = screen(&s, false);
     assert_has(t, "\n      11 ");
     assert_has_not(t, "\n      10 ");
     assert_has(t, "12 ranks in all");
+    free(t);
+}
+
+static void collectives_have_a_table(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    struct trace_collective rows[8] = {{"all_reduce", 52428800, 4096, 1, 920, 600, 920, 600, 87.4, 640, 4095, 1}, {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0}};
+    for (int i = 2; i < 8; i++)
+        rows[i] = rows[1];
+    s.d.n_ranks = 12;
+    s.d.collectives = rows;
+    s.d.n_collectives = 8;
+    char *t = screen(&s, false);
+    assert_has(t, "  all_reduce      52.4 MB  4096   1.00   920 µs   920 µs   600 µs   87.4   640 µs  4095, in 100.0 %\n");
+    assert_has(t, "  broadcast             –     –   2.50    40 µs   100 µs     0 µs      –        –  –\n");
+    assert_has(t, "8 kinds and sizes in all");
+    assert_true(widest(t) <= 100);
     free(t);
 }
 
@@ -372,6 +391,7 @@ int main(void)
         cmocka_unit_test(findings_beyond_the_screen_are_counted),
         cmocka_unit_test(ranks_are_a_table_when_there_are_several),
         cmocka_unit_test(a_straggler_is_shown_however_many_ranks_there_are),
+        cmocka_unit_test(collectives_have_a_table),
         cmocka_unit_test(colours_and_bars_only_where_asked),
         cmocka_unit_test(hostile_names_stay_text),
         cmocka_unit_test(a_diagnosis_of_nothing_can_be_shown),

@@ -132,6 +132,15 @@ static inline void traced_ranks(struct diagnosis *d)
     d->n_ranks = 2;
 }
 
+static inline void traced_collectives(struct diagnosis *d)
+{
+    static const struct trace_collective rows[] = {
+        {"all_reduce", 52428800, 2, 1, 920, 600, 920, 600, 87.4, 640, 1, 0.75},
+        {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0}};
+    d->collectives = arena_copy(&d->arena, rows, sizeof rows);
+    d->n_collectives = 2;
+}
+
 static inline void traced_findings(struct diagnosis *d)
 {
     static const struct finding f[] = {
@@ -186,6 +195,7 @@ static inline struct diagnosis *traced_diagnosis(void)
     traced_tables(d);
     traced_over_time(d);
     traced_ranks(d);
+    traced_collectives(d);
     traced_findings(d);
     traced_trace(d);
     return d;
@@ -210,7 +220,7 @@ static inline struct diagnosis *traced_hostile(void)
     d->headline = d->largest = d->first_action = d->realistic_gain = d->bound_by = name;
     d->kernels[0].name = d->kernels[0].op = d->kernels[0].kind = name;
     d->kernels[1].name = d->kernels[1].op = d->kernels[1].kind = HOSTILE;
-    d->ops[0].name = d->kinds[0].name = name;
+    d->ops[0].name = d->kinds[0].name = d->collectives[0].name = name;
     d->ops[1].name = d->kinds[1].name = HOSTILE;
     for (int i = 0; i < d->n_ranks; i++)
         d->ranks[i].path = name;

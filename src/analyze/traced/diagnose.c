@@ -1,9 +1,10 @@
 /* The diagnosis, from traces to findings. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/rules.h"
-#include "analyze/traced/judge.h"
+#include "analyze/traced/job.h"
 #include "analyze/traced/numbers.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
@@ -134,7 +135,7 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
 }
 
-static enum status judge(struct diagnosis *d, const struct view *v, double given_ns, struct error *err)
+static enum status judge(struct diagnosis *d, const struct view *v, const struct rank_comm *comm, double given_ns, struct error *err)
 {
     struct replay r = {0};
     struct study s = {0};
@@ -147,6 +148,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);
+    s.comm = comm;
     fill_corrected(&s, &costs, given_ns);
     judge_findings(&s, &costs);
     judge_plan(&s, &costs);
@@ -193,19 +195,30 @@ static void warn_of_marks(struct diagnosis *d, const struct view *v)
                              v->n_device ? ", from the device's first event to its last," : ""));
 }
 
-/* The numbers of another rank, of which only the row in the comparison stays. */
-static enum status add_rank(struct diagnosis *d, struct trace *t, struct error *err)
+/* One rank alone. */
+static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struct trace *t, const struct diagnose_options *options, struct error *err)
 {
     struct view v;
-    struct diagnosis other = {0};
     enum status st = view_init(&v, t, err);
     if (st != OK)
         return st;
-    fill_numbers(&other, &v);
-    d->ranks[d->n_ranks++] = numbers_rank(&other, &v);
-    diagnosis_release(&other);
+    d->trace = t;
+    d->device = arena_printf(&d->arena, "%s", device_name(&v));
+    fill_numbers(d, &v);
+    if (d->no_step_marks)
+        warn_of_marks(d, &v);
+    warn_of_lost_device(d, &v);
+    collectives_find(comm, &v);
+    d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);
+    d->ranks[0] = numbers_rank(d, &v);
+    d->n_ranks = 1;
+    if (!d->ranks[0].comm_us) {             /* on threads of the host */
+        d->ranks[0].comm_us = collectives_us(comm);
+        d->ranks[0].exposed_comm_us = collectives_exposed_us(comm);
+    }
+    st = judge(d, &v, comm, options ? options->step_us * 1e3 : 0, err);
     view_release(&v);
-    return OK;
+    return st;
 }
 
 static void sort_ranks(struct diagnosis *d)
@@ -218,39 +231,85 @@ static void sort_ranks(struct diagnosis *d)
         }
 }
 
+/* Rows of all ranks, with how much longer each waits in collectives than the one that waits least. */
+static void list_ranks(struct diagnosis *d)
+{
+    struct trace_rank *rows = arena_alloc(&d->arena, (size_t)(d->n_others + 1) * sizeof *rows);
+    rows[0] = d->ranks[0];
+    for (int i = 0; i < d->n_others; i++)
+        rows[i + 1] = d->others[i]->ranks[0];
+    d->ranks = rows;
+    d->n_ranks = d->n_others + 1;
+    double least = INFINITY;
+    for (int i = 0; i < d->n_ranks; i++)
+        least = fmin(least, rows[i].exposed_comm_us);
+    for (int i = 0; i < d->n_ranks; i++)
+        rows[i].wait_us = rows[i].exposed_comm_us - least;
+    sort_ranks(d);
+}
+
+/* The first rank's diagnosis becomes that of the job. */
+static void judge_job(struct diagnosis *d, struct rank_comm *comm)
+{
+    struct diagnosis **ranks = xcalloc((size_t)d->n_others + 1, sizeof *ranks);
+    struct job j;
+    ranks[0] = d;
+    for (int i = 0; i < d->n_others; i++)
+        ranks[i + 1] = d->others[i];
+    list_ranks(d);
+    job_init(&j, ranks, comm, d->n_others + 1);
+    const struct plan_phase *phases = d->phases;
+    const int n_phases = d->n_phases;
+    job_findings(&j);
+    job_plan(&j, phases, n_phases);
+    judge_answers(d);
+    job_release(&j);
+    free(ranks);
+}
+
+static enum status judge_others(struct diagnosis *d, struct rank_comm *comm, struct trace **traces, int n, const struct diagnose_options *options,
+                                struct error *err)
+{
+    enum status st = OK;
+    d->others = xcalloc((size_t)n + 1, sizeof *d->others);
+    for (int i = 0; st == OK && i < n; i++) {
+        d->others[d->n_others++] = xcalloc(1, sizeof **d->others);
+        st = judge_rank(d->others[i], &comm[i], traces[i], options, err);
+    }
+    return st;
+}
+
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err)
 {
-    struct diagnosis d = {.trace = traces[0], .name = traces[0]->origin.path};
-    struct view v;
-    enum status st = view_init(&v, traces[0], err);
-    if (st != OK)
-        return st;
-    d.ranks = arena_alloc(&d.arena, (size_t)n * sizeof *d.ranks);
+    struct diagnosis d = {.name = traces[0]->origin.path};
+    struct rank_comm *comm = xcalloc((size_t)n, sizeof *comm);
     for (int i = 0; i < n; i++)
         take_warnings(&d, traces[i], n > 1);
-    d.device = arena_printf(&d.arena, "%s", device_name(&v));
-    fill_numbers(&d, &v);
-    if (d.no_step_marks)
-        warn_of_marks(&d, &v);
-    warn_of_lost_device(&d, &v);
-    d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
-    st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
-    view_release(&v);
-    for (int i = 1; st == OK && i < n; i++)
-        st = add_rank(&d, traces[i], err);
-    sort_ranks(&d);
-    judge_ranks(&d);
-    if (st != OK) {
+    enum status st = judge_rank(&d, &comm[0], traces[0], options, err);
+    if (st == OK && n > 1)
+        st = judge_others(&d, comm + 1, traces + 1, n - 1, options, err);
+    if (st == OK && n > 1)
+        judge_job(&d, comm);
+    if (st == OK)
+        collectives_table(&d, comm, n);
+    for (int i = 0; i < n; i++)
+        collectives_release(&comm[i]);
+    free(comm);
+    if (st == OK)
+        *out = d;
+    else
         diagnosis_release(&d);
-        return st;
-    }
-    *out = d;
-    return OK;
+    return st;
 }
 
 void diagnosis_release(struct diagnosis *d)
 {
+    for (int i = 0; i < d->n_others; i++) {
+        diagnosis_release(d->others[i]);
+        free(d->others[i]);
+    }
+    free(d->others);
     arena_release(&d->arena);
     *d = (struct diagnosis){0};
 }

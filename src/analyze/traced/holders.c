@@ -12,7 +12,7 @@ static const double LEAST_OP_NS = 300e3;    /* of an op on the host, that it mat
 bool stretch_is_op(const struct study *s, int32_t host)
 {
     const struct event *e = view_event(s->v, host);
-    if (e->kind != EVENT_HOST_OP || (double)e->duration_ns < LEAST_OP_NS || study_launches(s, host))
+    if (!s->v->n_device || e->kind != EVENT_HOST_OP || (double)e->duration_ns < LEAST_OP_NS || study_launches(s, host))
         return false;
     for (int32_t i = host; i < s->v->end[host]; i++)
         if (view_event(s->v, i)->kind == EVENT_RUNTIME && view_call_waits(s->v, i))
@@ -77,12 +77,12 @@ struct holders study_holders(const struct study *s, double limit_ns)
     for (int32_t k = 0; k < r->n_items; k++) {
         const struct replay_item *item = &r->items[k];
         const int32_t top = item->owner >= 0 ? study_top(s, item->owner) : -1;
-        const double ns = (double)item->ns;
+        const double ns = (double)(item->ns - item->comm_ns);      /* waiting for other ranks is no work of the host */
         if (item->owner < 0 && ns > limit_ns) {
             const int32_t next = item->event >= 0 ? item->event : last;
             const int64_t to = item->event >= 0 ? view_event(s->v, next)->start_ns : r->end_ns;
             if (next >= 0)
-                add(&h, holder_name(s, next, to - item->ns, to), ns - limit_ns);
+                add(&h, holder_name(s, next, to - (int64_t)ns, to), ns - limit_ns);
             if (ns > h.longest_ns)
                 h.longest_ns = ns, h.longest = item->event;
         } else if (top >= 0 && top != seen && !item->loader && stretch_is_op(s, top)) {

@@ -7,7 +7,7 @@
 
 #include "analyze/traced/rules.h"
 
-static const double NOISE = 0.06;           /* two runs of the same step differ by so much */
+static const double NOISE = 0.06, CPU_NOISE = 0.08;     /* two runs of the same step differ by so much */
 static const double PAYS = 1.03;            /* a speed-up that is worth the work */
 static const double PAYS_LATER = 1.06;      /* what a finding must give once its bound is gone to be named */
 
@@ -50,8 +50,9 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
         i.low = fmin(i.low, fmin(less, more));
         i.high = fmax(i.high, fmax(less, more));
     }
-    i.low *= 1 - NOISE;
-    i.high *= 1 + NOISE;
+    const double noise = study_on_cpu(s) ? CPU_NOISE : NOISE;
+    i.low *= 1 - noise;
+    i.high *= 1 + noise;
     return bounds_interval(i, bounds_most(usual));
 }
 
@@ -68,8 +69,8 @@ static double share(const struct study *s, const struct charge *c)
         all += (double)item->ns;
         if (of >= 0 && c->edit.host[of] < KEEP_ALL)
             host += (double)item->ns;
-        else if (item->owner < 0 && (double)item->ns > c->edit.gap_limit_ns)
-            host += (double)item->ns - c->edit.gap_limit_ns;
+        else if (item->owner < 0 && (double)(item->ns - item->comm_ns) > c->edit.gap_limit_ns)
+            host += (double)(item->ns - item->comm_ns) - c->edit.gap_limit_ns;
     }
     for (int32_t d = 0; d < v->n_device; d++)
         if (c->edit.device[d] < 1 && v->launch[d] >= 0 && study_has(s, v->launch[d]))

@@ -22,7 +22,7 @@ struct kind_words {
 static const struct kind_words kernel_words[] = {
     /* of libraries, and of custom kernels that do not name one */
     {KERNEL_COMM, "nccl rccl msccl oneccl nvshmem all_reduce allreduce all_gather allgather reduce_scatter reducescatter "
-                  "all_to_all alltoall cross_device_reduce multimem_"},
+                  "all_to_all alltoall cross_device_reduce multimem_ deep_ep deepep gloo"},
     /* code that Inductor made lists the ops it fused; pointwise code is nothing more */
     {KERNEL_ELEMENTWISE, "triton_poi rotary with_index"},
     {KERNEL_COPY, "and_cache"},
@@ -153,6 +153,16 @@ enum kernel_kind kind_of_op(const char *name)
         return kind_of_kernel(name);
     const int kind = find_kind(op_names, LINES(op_names), colons + 2, is_name);
     return (enum kernel_kind)(kind ? kind : find_kind(op_words, LINES(op_words), colons + 2, has_all));
+}
+
+/* "gloo:all_reduce": a thread of the backend moves the data. Those of NCCL are only the calls that launch it. */
+bool name_is_collective(const char *name)
+{
+    static const char *const backends[] = {"gloo:", "mpi:", "ucc:"};
+    for (size_t i = 0; i < LINES(backends); i++)
+        if (!strncmp(name, backends[i], strlen(backends[i])))
+            return true;
+    return false;
 }
 
 enum call_kind kind_of_call(const char *name)

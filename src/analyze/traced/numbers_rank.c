@@ -26,7 +26,7 @@ struct trace_rank numbers_rank(const struct diagnosis *d, const struct view *v)
     return (struct trace_rank){
         .rank = v->trace->origin.rank, .path = v->trace->origin.path, .steps = d->n_steps, .step_us = d->mean.total_us,
         .kernel_us = d->mean.kernel_us, .comm_us = d->gpu.comm_us / n, .exposed_comm_us = d->gpu.exposed_comm_us / n,
-        .idle_us = d->mean.total_us > d->mean.busy_us ? d->mean.total_us - d->mean.busy_us : 0,
+        .idle_us = v->n_device && d->mean.total_us > d->mean.busy_us ? d->mean.total_us - d->mean.busy_us : 0,
         .host_us = us_of(host_ns(v) / n),
     };
 }

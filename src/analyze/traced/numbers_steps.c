@@ -1,6 +1,6 @@
 /* The split of each step. A step starts with its mark, or with the end of the step before when that is later, and ends
  * with its mark or with the last device event that was launched in it. Each moment of it goes to the first of these that
- * is active: kernel, copy, fill, communication, runtime call, data loader, host op, other. Host events of all threads
+ * is active: kernel, copy, fill, communication, runtime call, data loader, host op, communication on the host, other. Host events of all threads
  * count; of device events those that were launched in a recorded step. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "analyze/traced/view_int.h"
 #include "core/stats.h"
 
-enum role { ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_OTHER, N_ROLES };
+enum role { ROLE_KERNEL, ROLE_MEMCPY, ROLE_MEMSET, ROLE_COMM, ROLE_RUNTIME, ROLE_DATALOADER, ROLE_CPU, ROLE_HOST_COMM, ROLE_OTHER, N_ROLES };
 
 static enum role device_role(const struct view *v, int32_t event)
 {
@@ -36,6 +36,8 @@ static enum role host_role(const struct view *v, int32_t event)
         return v->watches[view_event(v, event)->track] ? ROLE_OTHER : ROLE_RUNTIME;
     if (is_loader(view_name(v, event)))
         return ROLE_DATALOADER;
+    if (view_is_collective(v, event))
+        return ROLE_HOST_COMM;              /* ops beside it are the step's work, as kernels are on a device */
     return kind == EVENT_HOST_OP ? ROLE_CPU : ROLE_OTHER;
 }
 
@@ -117,12 +119,12 @@ static void split_windows(struct window *windows, const struct view *v)
 static void fill_step(struct trace_step *s, const struct window *w, int64_t number, int64_t first_ns)
 {
     double *const parts[N_ROLES] = {&s->kernel_us, &s->memcpy_us, &s->memset_us, &s->comm_us, &s->runtime_us,
-                                    &s->dataloader_us, &s->cpu_us, &s->other_us};
+                                    &s->dataloader_us, &s->cpu_us, &s->comm_us, &s->other_us};
     s->number = number;
     s->start_us = us_of((double)(w->start_ns - first_ns));
     s->total_us = us_of((double)(w->end_ns - w->start_ns));
     for (int role = 0; role < N_ROLES; role++)
-        *parts[role] = us_of((double)w->part_ns[role]);
+        *parts[role] += us_of((double)w->part_ns[role]);
 }
 
 /* Work that was launched in a step counts where it ran in its window. */

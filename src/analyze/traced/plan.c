@@ -1,8 +1,9 @@
 /* The roadmap: findings in phases by effort, and what each phase gives together with the ones before, replayed. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "analyze/traced/judge.h"
+#include "analyze/traced/job.h"
 #include "analyze/traced/rules.h"
 
 enum { MOST_PHASES = 4 };
@@ -46,6 +47,16 @@ static struct interval at_least(struct interval i, struct interval best)
     return bounds_interval((struct interval){fmax(i.usual, best.usual), fmax(i.low, best.low), fmax(i.high, best.high)}, 0);
 }
 
+/* The findings of a phase that are worth it; how many. */
+static int list_phase(const struct diagnosis *d, int phase, int *list)
+{
+    int n = 0;
+    for (int i = 0; i < d->n_findings; i++)
+        if (phase_of(&d->findings[i]) == phase && (d->findings[i].speedup >= WORTH || d->findings[i].after))
+            list[n++] = i;
+    return n;
+}
+
 void judge_plan(struct study *s, const struct costs *costs)
 {
     struct diagnosis *d = s->d;
@@ -54,10 +65,8 @@ void judge_plan(struct study *s, const struct costs *costs)
     struct interval total = {1, 0, 1};
     d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
     for (int p = 0; p < MOST_PHASES; p++) {
-        int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list), n = 0;
-        for (int i = 0; i < d->n_findings; i++)
-            if (phase_of(&d->findings[i]) == p && (d->findings[i].speedup >= WORTH || d->findings[i].after))
-                list[n++] = i;
+        int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list);
+        const int n = list_phase(d, p, list);
         if (!n)
             continue;
         for (int i = 0; i < n; i++) {
@@ -69,4 +78,54 @@ void judge_plan(struct study *s, const struct costs *costs)
         d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
     }
     edit_release(&sum);
+}
+
+/* ---- of a job ---- */
+
+/* What a rank's own roadmap gives up to a phase. */
+static struct interval up_to(const struct plan_phase *phases, int n, int phase)
+{
+    struct interval i = {1, 1, 1};
+    for (int p = 0; p < n; p++)
+        for (int t = 0; t <= phase; t++)
+            if (!strcmp(phases[p].title, titles[t]))
+                i = (struct interval){phases[p].speedup, phases[p].low, phases[p].high};
+    return i;
+}
+
+/* The roadmaps of ranks, of which the first one's findings are the job's already. */
+static struct interval of_ranks(const struct job *j, const struct plan_phase *first, int n_first, int phase)
+{
+    double *saved = xcalloc(3 * (size_t)j->n, sizeof *saved);
+    for (int r = 0; r < j->n; r++) {
+        const struct interval i = r ? up_to(j->ranks[r]->phases, j->ranks[r]->n_phases, phase) : up_to(first, n_first, phase);
+        saved[r] = 1 - 1 / i.usual;
+        saved[j->n + r] = 1 - 1 / i.low;
+        saved[2 * j->n + r] = 1 - 1 / i.high;
+    }
+    const struct interval i = {job_speedup(j, saved), job_speedup(j, saved + j->n), job_speedup(j, saved + 2 * j->n)};
+    free(saved);
+    return i;
+}
+
+void job_plan(struct job *j, const struct plan_phase *first, int n_first)
+{
+    struct diagnosis *d = j->ranks[0];
+    struct interval total = {1, 0, 1}, most = {1, 1, 1};      /* most: one fix after the other, each with all it gives */
+    d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
+    d->n_phases = 0;
+    for (int p = 0; p < MOST_PHASES; p++) {
+        int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list);
+        const int n = list_phase(d, p, list);
+        if (!n)
+            continue;
+        for (int i = 0; i < n; i++) {
+            const struct finding *f = &d->findings[list[i]];
+            total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
+            most = (struct interval){most.usual * f->speedup, most.low * f->speedup_low, most.high * f->speedup_high};
+        }
+        const struct interval all = of_ranks(j, first, n_first, p);
+        total = at_least(total, (struct interval){fmin(all.usual, most.usual), fmin(all.low, most.low), fmin(all.high, most.high)});
+        d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
+    }
 }

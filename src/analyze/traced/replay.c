@@ -220,6 +220,8 @@ static void make_items(struct replay *r)
     int64_t n;
     struct cut *cuts = make_cuts(r, &n);
     bool *loads = find_loading(v);
+    struct spans collectives = replay_find_collectives(r);
+    int span = 0;
     r->items = xcalloc((size_t)n + 1, sizeof *r->items);
     int64_t at = r->start_ns, launched_end = INT64_MIN / 2;
     for (int64_t k = 0; k < n; k++) {
@@ -229,6 +231,8 @@ static void make_items(struct replay *r)
         struct replay_item *item = &r->items[k];
         *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
         item->loader = item->owner >= 0 && loads[item->owner];
+        if (collectives.n && cuts[k].at_ns > at && (item->owner < 0 || view_is_collective(v, item->owner)))
+            item->comm_ns = spans_overlap(&collectives, &span, at, cuts[k].at_ns);
         item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
         const bool beside = k && cuts[k - 1].event != i && view_event(v, cuts[k - 1].event)->track != e->track;
         if (!begins)                        /* where another thread goes on meanwhile, the host as a whole does not wait */
@@ -250,6 +254,7 @@ static void make_items(struct replay *r)
     r->items[r->n_items++] =
         (struct replay_item){.ns = r->end_ns > at && !ends_with_device ? r->end_ns - at : 0, .event = -1, .owner = -1};
     r->events /= r->n_steps;
+    free(collectives.at);
     free(loads);
     free(cuts);
 }
@@ -267,7 +272,7 @@ static void find_usual(struct replay *r)
     for (int32_t k = 0; k < r->n_items; k++) {
         const struct replay_item *item = &r->items[k];
         if (item->owner < 0 && item->event >= 0)
-            gaps[n_gaps++] = (double)item->ns;
+            gaps[n_gaps++] = (double)(item->ns - item->comm_ns);
         if (item->effect == EFFECT_LAUNCH)
             calls[n_calls++] = (double)item->ns;
     }

@@ -15,6 +15,7 @@ struct edit {
     float *device;          /* (n_device) factor of a device event's length; at 0 it is not launched */
     double added_ns;        /* host work that the fix adds, per step */
     double gap_limit_ns;    /* the longest time between two calls outside of all ops; INFINITY: as recorded */
+    double comm_factor;     /* on the time that the host waits for collectives of its own threads; 1: as it is */
     double host_factor;     /* on the time of ops and calls and of usual gaps between them; 1: as it is */
     double device_factor;
 };
@@ -23,6 +24,7 @@ enum item_effect { EFFECT_NONE, EFFECT_LAUNCH, EFFECT_WAIT };
 
 struct replay_item {        /* a call of the host begins or ends */
     int64_t ns;             /* recorded time of the host since the item before */
+    int64_t comm_ns;        /* of it, waiting for a collective that another thread works on */
     int32_t event;          /* whose begin or end this is; -1: the end of the recorded steps */
     int32_t owner;          /* the op or call in which the time was spent; -1: in none, on the way to `event` */
     float overhead;         /* how many times the profiler's cost of an event lies in that time */

@@ -30,18 +30,19 @@ static double kept(const struct run *x, int32_t event)
 static double host_time(const struct run *x, const struct replay_item *item)
 {
     const struct replay *r = x->r;
-    const double recorded = (double)item->ns;
+    const double waits = (double)(item->comm_ns < item->ns ? item->comm_ns : item->ns), recorded = (double)item->ns - waits;
+    const double comm = waits * (x->e ? x->e->comm_factor : 1);
     double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
     if (!x->e)
-        return ns;
+        return ns + comm;
     if (item->owner >= 0)
-        return ns * kept(x, item->owner) * (item->loader ? 1 : x->e->host_factor);
+        return ns * kept(x, item->owner) * (item->loader ? 1 : x->e->host_factor) + comm;
     /* what leads to a call goes with it: no more than is usual, but all of it between two calls that go */
     const double before = item > r->items ? kept(x, item[-1].event) : 1, goes = 1 - kept(x, item->event);
     ns = fmin(ns, x->e->gap_limit_ns);
     const double led = before < 1 ? ns : fmin(ns, 4 * r->typical_gap_ns);
     ns -= led * goes;
-    return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor);
+    return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
 }
 
 /* Of the busiest device, the part of its work that this is. Streams overlap as they were recorded to. */
@@ -165,7 +166,7 @@ struct replay_result replay_run(const struct replay *r, const struct edit *e)
 
 void edit_init(struct edit *e, const struct view *v)
 {
-    *e = (struct edit){.gap_limit_ns = INFINITY, .host_factor = 1, .device_factor = 1};
+    *e = (struct edit){.gap_limit_ns = INFINITY, .comm_factor = 1, .host_factor = 1, .device_factor = 1};
     e->host = xcalloc((size_t)v->n_host + 1, 1);
     memset(e->host, KEEP_ALL, (size_t)v->n_host);
     e->device = xcalloc((size_t)v->n_device + 1, sizeof *e->device);
@@ -191,6 +192,7 @@ void edit_add(struct edit *to, const struct view *v, const struct edit *more)
             to->device[i] = more->device[i];
     to->added_ns += more->added_ns;
     to->gap_limit_ns = fmin(to->gap_limit_ns, more->gap_limit_ns);
+    to->comm_factor = fmin(to->comm_factor, more->comm_factor);
     to->host_factor = fmin(to->host_factor, more->host_factor);
     to->device_factor = fmin(to->device_factor, more->device_factor);
 }

@@ -35,6 +35,8 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
     const struct view *v = s->v;
     if (study_found(s, "per-head-attention") || s->replay->all_cold)
         return false;                       /* kernels of single heads are short at any batch; so is what starts a process */
+    if (study_on_cpu(s))
+        return cpu_small_batch(s, c);
     double all = 0, small = 0, grows = 0, n = 0;
     for (int32_t d = 0; d < v->n_device; d++) {
         const struct event *e = view_event(v, v->device + d);

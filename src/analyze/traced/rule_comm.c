@@ -1,14 +1,48 @@
-/* exposed-comm: collectives that no computation hides. */
+/* exposed-comm, small-collectives: collectives that no computation hides. Also memory-limit. */
 #include <math.h>
+#include <string.h>
 
+#include "analyze/traced/collectives.h"
 #include "analyze/traced/rules.h"
 
 static const double LEAST = 0.02;           /* of the step */
+/* On a CPU collectives need cores themselves, and the last bucket waits for the end of backward. Of what is exposed stays, where
+ * DistributedDataParallel overlaps already, and where nothing does. */
+static const double CPU_LEFT = 0.5, CPU_LEFT_BY_HAND = 0.35;
+
+/* A wrapper exchanges gradients while backward runs. */
+static bool overlaps(const struct study *s)
+{
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        const struct event *e = view_event(s->v, i);
+        if (e->kind == EVENT_ANNOTATION && (strstr(view_name(s->v, i), "DistributedDataParallel") || strstr(view_name(s->v, i), "FullyShardedDataParallel")))
+            return true;
+    }
+    return false;
+}
+
+static bool exposed_on_host(struct study *s, struct charge *c)
+{
+    if (s->comm_ns < LEAST * s->base_ns)
+        return false;
+    const bool by_hand = !overlaps(s);
+    c->edit.comm_factor = by_hand ? CPU_LEFT_BY_HAND : CPU_LEFT;
+    c->involved_ns = s->comm_ns;
+    c->doubt = 0.5;
+    c->finding.where = "collectives on the host";
+    c->finding.cause = by_hand ? "collectives run when backward is done, and the step waits for them"
+                               : "the step waits in collectives while no op runs beside them";
+    c->finding.evidence = study_text(s, "%s per step in which a collective is under way and no op runs; waiting for slower ranks is part of it",
+                                     study_us(s, s->comm_ns));
+    return true;
+}
 
 bool trace_rule_exposed_comm(struct study *s, struct charge *c)
 {
     const struct view *v = s->v;
     const struct trace_gpu *g = &s->d->gpu;
+    if (study_on_cpu(s))
+        return exposed_on_host(s, c);
     if (!(g->comm_us > 0) || g->exposed_comm_us < LEAST * g->total_us)
         return false;
     const double hidden = 1 - g->exposed_comm_us / g->comm_us;
@@ -24,6 +58,64 @@ bool trace_rule_exposed_comm(struct study *s, struct charge *c)
     c->finding.cause = "the device waits in collectives while no computation runs beside them";
     c->finding.evidence = study_text(s, "%s of collectives in the trace, %.0f %% of it exposed", study_us(s, g->comm_us * 1e3),
                                      100 * g->exposed_comm_us / g->comm_us);
+    return true;
+}
+
+/* ---- many small ones ---- */
+
+enum { MANY = 16 };                         /* per step */
+static const double SMALL_BYTES = 1 << 20, BUCKET_BYTES = 25e6;
+static const double SMALL_SHARE = 0.8;      /* of them */
+
+struct exchange {
+    double n, small, exposed_ns, bytes;     /* of the steps; bytes of all */
+    double latency_ns, ns_per_byte;         /* the shortest one; the best rate of one that takes twice as long or more */
+};
+
+static struct exchange sum(const struct rank_comm *r)
+{
+    struct exchange x = {.latency_ns = INFINITY, .ns_per_byte = INFINITY};
+    for (int i = 0; i < r->n; i++) {
+        const struct collective *c = &r->at[i];
+        if (c->step < 0 || c->bytes <= 0)
+            continue;
+        x.n++;
+        x.small += (double)c->bytes < SMALL_BYTES;
+        x.exposed_ns += (double)c->exposed_ns;
+        x.bytes += (double)c->bytes;
+        x.latency_ns = fmin(x.latency_ns, (double)(c->end_ns - c->start_ns));
+    }
+    for (int i = 0; i < r->n; i++) {
+        const struct collective *c = &r->at[i];
+        const double ns = (double)(c->end_ns - c->start_ns);
+        if (c->step >= 0 && c->bytes > 0)
+            x.ns_per_byte = fmin(x.ns_per_byte, fmax(ns - x.latency_ns, ns / 2) / (double)c->bytes);
+    }
+    return x;
+}
+
+/* In buckets each costs its latency once, and bytes take the time of the best one seen. */
+bool trace_rule_small_collectives(struct study *s, struct charge *c)
+{
+    if (!s->comm)
+        return false;
+    const struct exchange x = sum(s->comm);
+    const double steps = s->comm->n_steps > 0 ? s->comm->n_steps : 1;
+    if (x.n < MANY * steps || x.small < SMALL_SHARE * x.n || x.exposed_ns / steps < LEAST * s->base_ns)
+        return false;
+    const double after = steps * ceil(x.bytes / steps / BUCKET_BYTES) * x.latency_ns + x.bytes * x.ns_per_byte;
+    const double left = fmin(after / x.exposed_ns, 1);
+    c->edit.comm_factor = left;
+    for (int32_t d = 0; d < s->v->n_device; d++)
+        if (view_kernel_kind(s->v, s->v->device + d) == KERNEL_COMM)
+            c->edit.device[d] = (float)fmax(left, 0.01);
+    c->doubt = 0.4;
+    c->involved_ns = x.exposed_ns / steps;
+    c->finding.where = study_text(s, "%.0f collectives per step", x.n / steps);
+    c->finding.cause = "gradients are exchanged one by one: each collective costs its latency, whatever its size";
+    c->finding.evidence = study_text(s, "%.0f collectives per step, %.0f of them below 1 MiB, %.1f MB together; %s per step are hidden by nothing, the shortest takes %s",
+                                     x.n / steps, x.small / steps, x.bytes / steps / 1e6, study_us(s, x.exposed_ns / steps),
+                                     study_us(s, x.latency_ns));
     return true;
 }
 

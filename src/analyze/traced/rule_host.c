@@ -61,24 +61,46 @@ static const char *host_fix(const struct study *s, const struct holders *h)
     return study_text(s, "%s\nloader = DataLoader(dataset, batch_size=B, num_workers=8, pin_memory=True)      # what is done per batch, in its collate_fn", move);
 }
 
+/* Without a device nothing idles: what is done between ops is time that the ops do not have. */
+static bool trace_of_cpu(struct study *s, struct charge *c, const struct holders *h, const char *names)
+{
+    if (per_step(s, h->all_ns) < SERIAL * s->base_ns)
+        return false;
+    c->finding.cause = "Python and what it calls outside of PyTorch's ops take a part of the step, in which no op works";
+    c->finding.fix = study_text(s, "# %.120s: do it in the loader's workers, in a process beside the step, or less often\n"
+                                "loader = DataLoader(dataset, batch_size=B, num_workers=4)      # what is done per batch, in its collate_fn",
+                                h->n && h->at[0].name ? h->at[0].name : "what the loop does between ops");
+    c->finding.evidence = study_text(s, "long stretches outside of ops per step: %s, which take %s per step beyond what is usual, as recorded%s%s",
+                                     study_number(s, per_step(s, h->stretches)), study_us(s, per_step(s, h->all_ns)), *names ? ", in " : "", names);
+    return true;
+}
+
+static const char *held_where(const struct study *s, const struct holders *h)
+{
+    return h->n && h->at[0].name ? study_text(s, "%.200s", h->at[0].name)
+           : h->longest >= 0     ? study_text(s, "before %s", study_where(s, h->longest))
+           : h->longest_ns > 0   ? "behind the last op"
+                                 : "between ops";
+}
+
 bool trace_rule_host_bound(struct study *s, struct charge *c)
 {
     const struct replay *r = s->replay;
-    if (!is_idle(s))
+    const bool cpu = study_on_cpu(s) && !r->all_cold;
+    if (!cpu && !is_idle(s))
         return false;
     c->edit.gap_limit_ns = fmin(fmax(GAP * r->typical_gap_ns, LEAST_GAP_NS), MOST_GAP_NS);
     const struct holders h = study_holders(s, c->edit.gap_limit_ns);
-    if (!works_all_the_time(s) && per_step(s, h.all_ns) < SERIAL * s->base_ns)
+    if (!cpu && !works_all_the_time(s) && per_step(s, h.all_ns) < SERIAL * s->base_ns)
         return false;                       /* the host waits, and what it does else is little */
     charge_ops(s, c);
     c->doubt = 0.25;
     c->finding.fix = host_fix(s, &h);
     c->finding.symptom = !is_named(s, &h) && h.longest_ns < ONE_PLACE * s->base_ns;
     const char *names = list_holders(s, &h);
-    c->finding.where = h.n && h.at[0].name  ? study_text(s, "%.200s", h.at[0].name)
-                       : h.longest >= 0     ? study_text(s, "before %s", study_where(s, h.longest))
-                       : h.longest_ns > 0   ? "behind the last op"
-                                            : "between ops";
+    c->finding.where = held_where(s, &h);
+    if (cpu)
+        return trace_of_cpu(s, c, &h, names);
     c->finding.cause = *names ? "the device waits for the host, which does work of its own in between"
                               : "the device waits for the host, which spends time outside of PyTorch's ops";
     c->finding.evidence = study_text(s, "the device is idle %.0f %% of the step", 100 * (1 - s->device_ns / s->base_ns));

@@ -8,6 +8,7 @@ enum { LEAST_UPDATES = 8 };                 /* in-place updates per step that ar
 static const double PASSES_LEFT = 0.35;     /* of the device's time: one sweep reads and writes each tensor once */
 static const double FOREACH_LEFT = 0.6;
 static const double UNITS_PER_TENSOR = 1;   /* host time of a fused step, in usual ops */
+static const double CPU_LEFT = 0.3, CPU_FOREACH_LEFT = 0.5;     /* on a CPU, of the time of its ops, when one op does all */
 
 static bool in_optimizer(const struct study *s, int32_t i) { return study_annotation(s, i, "Optimizer.step") >= 0; }
 
@@ -41,21 +42,25 @@ bool trace_rule_unfused_optimizer(struct study *s, struct charge *c)
     const struct updates u = count_updates(s);
     const bool loop = per_step(s, u.ops - u.multi) >= LEAST_UPDATES && u.tensors > s->replay->n_steps;
     const bool foreach = !loop && per_step(s, u.multi) >= 6;
-    if ((!loop && !foreach) || !u.launches)
+    const bool cpu = study_on_cpu(s);
+    if ((!loop && !foreach) || (!u.launches && !cpu))
         return false;
     for (int32_t k = 0; k < s->n_top; k++)
         if (in_optimizer(s, s->top[k])) {
-            charge_host(s, c, s->top[k], loop ? 0 : 0.3);
+            charge_host(s, c, s->top[k], cpu ? (loop ? CPU_LEFT : CPU_FOREACH_LEFT) : loop ? 0 : 0.3);
             charge_device(s, c, s->top[k], loop ? PASSES_LEFT : FOREACH_LEFT);
         }
-    if (loop)
+    if (loop && !cpu)
         c->edit.added_ns = per_step(s, u.tensors) * UNITS_PER_TENSOR * s->unit_ns;
     c->doubt = 0.25;
     c->finding.where = u.example >= 0 ? study_where(s, u.example) : "Optimizer.step";
-    c->finding.cause = loop ? "the optimizer updates tensor by tensor, with several small kernels for each"
+    c->finding.cause = loop ? (cpu ? "the optimizer updates tensor by tensor, with several ops for each"
+                                   : "the optimizer updates tensor by tensor, with several small kernels for each")
                             : "the optimizer sweeps over all tensors once per arithmetic operation instead of once";
-    c->finding.evidence = study_text(s, "%.0f ops and %.0f launches per step inside Optimizer.step, about %.0f tensors",
-                                     per_step(s, u.ops), per_step(s, u.launches), per_step(s, u.tensors));
+    c->finding.evidence = cpu ? study_text(s, "%.0f ops per step inside Optimizer.step, about %.0f tensors", per_step(s, u.ops),
+                                           per_step(s, u.tensors))
+                              : study_text(s, "%.0f ops and %.0f launches per step inside Optimizer.step, about %.0f tensors",
+                                           per_step(s, u.ops), per_step(s, u.launches), per_step(s, u.tensors));
     return true;
 }
 
@@ -77,7 +82,7 @@ static int charge_additions(const struct study *s, struct charge *c, int32_t nod
 {
     int n = 0;
     for (int32_t i = node; i < s->v->end[node]; i++)
-        if (study_task(s, i) == TASK_ELEMENTWISE && study_launches(s, i)) {
+        if (study_task(s, i) == TASK_ELEMENTWISE && (study_on_cpu(s) || study_launches(s, i))) {
             charge_call(s, c, i, 0);
             n++;
         }
@@ -111,7 +116,7 @@ bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
     for (int32_t k = 0; k < s->n_top; k++) {
         nodes += is_accumulate(s, s->top[k]);
         if (is_zero(s, s->top[k]) && (study_annotation(s, s->top[k], "Optimizer.zero_grad") >= 0)) {
-            fills += study_launches(s, s->top[k]);
+            fills += study_on_cpu(s) ? 1 : study_launches(s, s->top[k]);
             example = example < 0 ? s->top[k] : example;
             charge_call(s, c, s->top[k], 0);
         }
@@ -122,7 +127,7 @@ bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
     c->doubt = 0.35;
     c->finding.where = study_where(s, example);
     c->finding.cause = "gradients are set to zero and then added to, where keeping the first gradient would do";
-    c->finding.evidence = study_text(s, "%.0f fill kernels and %.0f additions of gradients per step, %.0f gradients",
+    c->finding.evidence = study_text(s, "%.0f fills and %.0f additions of gradients per step, %.0f gradients",
                                      per_step(s, fills), per_step(s, additions), per_step(s, nodes));
     return true;
 }

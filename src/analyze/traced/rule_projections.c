@@ -5,6 +5,7 @@
 
 enum { NEAR = 10, MOST = 4 };
 static const double DEVICE_LEFT = 0.9;      /* one larger product fills the device better and reads the input once */
+static const double CPU_LEFT = 0.93;        /* on a CPU the products are the host's work: all of them, less a reading of the input */
 static const double SPLIT_UNITS = 8;        /* host ops that take the common result apart, forward and backward */
 
 /* An outermost product of an activation with a weight: input (.., C), weight of two dimensions. */
@@ -73,7 +74,9 @@ bool trace_rule_unfused_projections(struct study *s, struct charge *c)
             continue;
         for (int i = 0; i < n; i++) {
             charge_device(s, c, s->top[members[i]], DEVICE_LEFT);
-            if (i)
+            if (study_on_cpu(s))
+                charge_host(s, c, s->top[members[i]], CPU_LEFT);
+            else if (i)
                 charge_host_with_backward(s, c, s->top[members[i]], 0);
         }
         groups++;
@@ -83,7 +86,8 @@ bool trace_rule_unfused_projections(struct study *s, struct charge *c)
     }
     if (!groups)
         return false;
-    c->edit.added_ns = per_step(s, groups) * SPLIT_UNITS * s->unit_ns;
+    if (!study_on_cpu(s))
+        c->edit.added_ns = per_step(s, groups) * SPLIT_UNITS * s->unit_ns;
     c->doubt = 0.35;
     c->finding.where = study_where(s, example);
     c->finding.cause = "products with the same input run one after the other instead of as one wider product";

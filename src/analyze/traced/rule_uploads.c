@@ -12,6 +12,10 @@ enum { MANY = 4, REACH = 24 };              /* copies per step that are a loop; 
 static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
 {
     const struct view *v = s->v;
+    if (study_on_cpu(s)) {                  /* torch.tensor(...): nothing is copied far, but it is made of Python's numbers */
+        *bytes = 8 * dims_elements(study_dims(s, call, 0));
+        return study_has(s, call) && *bytes > 0 && !strcmp(view_name(v, call), "aten::lift_fresh");
+    }
     if (!study_has(s, call) || v->launched[call] < 0 || view_event(v, v->launched[call])->kind != EVENT_MEMCPY)
         return false;
     const char *name = view_name(v, v->launched[call]);
@@ -124,7 +128,8 @@ static bool find_and_charge(struct study *s, struct charge *c, bool tiny)
         charge_uploads(s, c, &u, tiny);
         c->doubt = 0.3;
         c->finding.where = study_where(s, s->top[u.at[0]]);
-        c->finding.evidence = study_text(s, "copies per step from ordinary memory: %s, of %s on average; %s per step in them",
+        c->finding.evidence = study_on_cpu(s) ? study_text(s, "tensors made from Python's numbers per step: %s", study_number(s, n))
+            : study_text(s, "copies per step from ordinary memory: %s, of %s on average; %s per step in them",
                                          study_number(s, n), text_bytes(s->arena, u.bytes / u.n), study_us(s, per_step(s, u.wait_ns)));
     }
     free(u.at);
@@ -133,7 +138,7 @@ static bool find_and_charge(struct study *s, struct charge *c, bool tiny)
 
 bool trace_rule_pageable_copies(struct study *s, struct charge *c)
 {
-    if (!find_and_charge(s, c, false))
+    if (study_on_cpu(s) || !find_and_charge(s, c, false))
         return false;
     c->finding.cause = "batches are copied from memory that is not pinned: the driver copies twice and the host waits";
     return true;
@@ -143,6 +148,7 @@ bool trace_rule_tiny_host_tensors(struct study *s, struct charge *c)
 {
     if (!find_and_charge(s, c, true))
         return false;
-    c->finding.cause = "small tensors are made on the host and copied one by one, each with calls and a wait of its own";
+    c->finding.cause = study_on_cpu(s) ? "small tensors are made from Python's numbers one by one, each with ops of its own"
+                                       : "small tensors are made on the host and copied one by one, each with calls and a wait of its own";
     return true;
 }

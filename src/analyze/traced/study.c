@@ -425,6 +425,8 @@ void study_init(struct study *s, const struct view *v, struct replay *r, struct 
     s->base_ns = base.step_ns;
     s->host_ns = base.host_ns;
     s->device_ns = base.device_ns;
+    for (int32_t k = 0; k < r->n_items; k++)
+        s->comm_ns += (double)r->items[k].comm_ns / r->n_steps;
     s->unit_ns = r->n_ops ? base.host_ns * r->n_steps / r->n_ops : 0;
 }
 

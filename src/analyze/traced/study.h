@@ -68,6 +68,7 @@ struct study {
     struct device_facts device;
     struct uses uses;
     struct replay *replay;
+    const struct rank_comm *comm;           /* the trace's collectives; NULL: not looked for */
     struct diagnosis *d;
     uint8_t *tasks;                      /* by name */
     int32_t *top;                           /* (n_top) host ops of the replayed steps with no op around them, by start: what the
@@ -79,6 +80,7 @@ struct study {
     double base_ns;                         /* a step, replayed as it is */
     double device_ns, host_ns;              /* of a step: device busy, host work */
     double recorded_ns, span_ns;            /* a step as recorded; the host's side of it, with its waits. 0: no bound */
+    double comm_ns;                         /* of a step: waiting for collectives of the host's own threads */
     double all_host_ns;                     /* of it the host's work with the profiler's */
     double unexplained_ns;                  /* of base_ns, waits that no work in the trace explains */
     struct study_base { struct replay_cost cost; struct replay_result result; } bases[4];  /* (n_bases) steps without an edit */
@@ -118,6 +120,8 @@ static inline bool study_calls(const struct study *s, int32_t host, enum call_ki
     const struct event *e = view_event(s->v, host);
     return e->kind == EVENT_RUNTIME && s->v->call_kinds[e->name] == kind;
 }
+/* The CPU does all the work: host threads are the lanes of the replay. */
+static inline bool study_on_cpu(const struct study *s) { return !s->v->n_device && !s->d->device_lost; }
 int32_t study_index(const struct study *s, int32_t host);       /* of an outermost op in `top`; -1 */
 bool study_same(const struct study *s, int32_t a, int32_t b);   /* top[a] and top[b]: one op on equal shapes, by one thread */
 bool study_is_backward(const struct study *s, int32_t a);       /* top[a] */
@@ -151,6 +155,12 @@ struct holders {
 /* Stretches outside of ops that are longer than the limit, and ops that work on the host alone. */
 struct holders study_holders(const struct study *s, double limit_ns);
 bool stretch_is_op(const struct study *s, int32_t host);
+
+/* ---- threads of ops on the CPU; cpu_threads.c ---- */
+
+enum { PARALLEL_ELEMENTS = 32768 };         /* of an elementwise op, above which PyTorch divides it among threads */
+int study_threads(const struct study *s);   /* as the ops' own buffers tell it; 0: nothing does */
+double *study_own_ns(const struct study *s);        /* (n_host) recorded, of the replayed steps, without what is inside; the caller frees */
 
 /* ---- charges ---- */
 

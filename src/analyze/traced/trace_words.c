@@ -19,7 +19,7 @@ static const char *bound(const struct study *s)
     if (s->d->device_lost)
         return "unknown";
     if (!s->v->n_device)
-        return "cpu";
+        return s->comm_ns > WAITS * s->base_ns ? "communication" : "cpu";
     if (s->unexplained_ns > WAITS * s->base_ns)
         return "wait";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
@@ -46,6 +46,9 @@ static const char *headline(const struct study *s)
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
+    if (!strcmp(by, "communication") && !s->v->n_device)
+        return study_text(s, "The step waits for other ranks: %s of its %s are in collectives that nothing hides.", study_us(s, s->comm_ns),
+                          study_us(s, step_ns));
     if (!strcmp(by, "communication"))
         return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
                           100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);

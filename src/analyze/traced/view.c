@@ -6,6 +6,18 @@
 
 #include "analyze/traced/view_int.h"
 
+static void find_collectives(struct view *v)
+{
+    const struct trace *t = v->trace;
+    for (int32_t i = 0; i < t->n_names; i++) {
+        if (!name_is_collective(t->names[i]))
+            continue;
+        if (!v->collectives)
+            v->collectives = memset(arena_alloc(&v->arena, (size_t)t->n_names * sizeof(bool)), 0, (size_t)t->n_names * sizeof(bool));
+        v->collectives[i] = true;
+    }
+}
+
 /* Some events have no time at all (0, for 0); they do not count unless all are like that. */
 static void find_bounds(struct view *v)
 {
@@ -29,6 +41,7 @@ void view_name_kinds(struct view *v)
     enum { UNSEEN = UINT8_MAX };
     v->kernel_kinds = arena_alloc(&v->arena, (size_t)t->n_names + 1);
     v->call_kinds = arena_alloc(&v->arena, (size_t)t->n_names + 1);
+    find_collectives(v);
     memset(v->kernel_kinds, UNSEEN, (size_t)t->n_names);
     memset(v->call_kinds, UNSEEN, (size_t)t->n_names);
     const int64_t n = view_first_other(v);

@@ -58,6 +58,7 @@ struct view {
                                                calls are no part of a step */
     /* by name (index into trace->names), meaningful for names that occur so */
     uint8_t *kernel_kinds, *call_kinds;
+    bool *collectives;                      /* by name: a collective on threads of the host, such as "gloo:all_reduce"; NULL: there is none */
     int64_t first_ns, last_ns;              /* of the whole trace */
     struct arena arena;
 };
@@ -79,6 +80,12 @@ int32_t view_op_around(const struct view *v, int32_t host);
 int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
 bool view_call_waits(const struct view *v, int32_t host);
+/* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
+static inline bool view_is_collective(const struct view *v, int32_t host)
+{
+    const struct event *e = view_event(v, host);
+    return v->collectives && (e->kind == EVENT_ANNOTATION || e->kind == EVENT_HOST_OP) && v->collectives[e->name];
+}
 /* Kind of a device event: of kernels by name and launching op, copies KERNEL_COPY, fills KERNEL_FILL. */
 enum kernel_kind view_kernel_kind(const struct view *v, int32_t device_event);
 

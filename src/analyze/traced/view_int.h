@@ -23,6 +23,7 @@ int64_t view_first_other(const struct view *v);     /* where the events begin th
 
 enum kernel_kind kind_of_kernel(const char *name);      /* KERNEL_OTHER: the name does not say */
 enum kernel_kind kind_of_op(const char *name);          /* what the kernels of a host op do; KERNEL_OTHER: unknown */
+bool name_is_collective(const char *name);
 enum call_kind kind_of_call(const char *name);
 bool kind_is_work(enum call_kind kind);     /* the call starts work on a device: launch, graph, copy or fill */
 

@@ -20,16 +20,34 @@ function gpu() {
              ["Mean occupancy", known(data.mean_occupancy_percent) ? percent(data.mean_occupancy_percent / 100) : "not recorded"]]);
 }
 
+/* A row per kind and size; over several ranks also when they arrive, and who comes last. */
+function collectives(to) {
+  const some = (key, label, show, more) => numberColumn(key, label, x => known(x) ? show(x) : "–", more);
+  const together = data.collectives.some(c => known(c.spread_us))
+    ? [some("spread_us", "first to last arrival", time), some("last_rank", "last rank", String), some("last_share", "in", percent)] : [];
+  note(to, "Per step, mean of the ranks. GB/s is that of the rank that came last, which waits for nobody.");
+  sortableTable(to, {views: {all: {rows: data.collectives, columns: [
+    textColumn("name", "kind"), some("bytes", "size", bytes), some("ranks", "ranks", String), numberColumn("per_step", "count", count),
+    numberColumn("mean_us", "each", time), numberColumn("total_us", "total", time, {bar: true}), numberColumn("exposed_us", "exposed", time, {bar: true}),
+    some("gb_per_s", "GB/s", count), ...together]}},
+    sort: "total_us", search: c => [c.name], placeholder: "filter: kind", label: "Filter the collectives", summary: () => ""});
+}
+
 function communication() {
   const to = part("communication"), g = data.gpu;
   if (!(g.comm_us > 0)) {
-    absent("communication");
+    if (data.collectives.length)
+      collectives(to);
+    else
+      absent("communication");
     return;
   }
   note(to, `Collectives take ${time(g.comm_us)} of the device's time. What is hidden runs beside computation and costs ` +
     "nothing; the exposed part makes the step longer.");
   stackedBar(to, "Overlap", [{name: "hidden", us: Math.max(0, g.comm_us - g.exposed_comm_us), color: "--c2"},
                              {name: "exposed", us: g.exposed_comm_us, color: "--c3"}]);
+  if (data.collectives.length)
+    collectives(to);
 }
 
 /* Bars for each quantity: as recorded where that is known, and without the profiler. rows: [{name, recorded, corrected, low, high}] */

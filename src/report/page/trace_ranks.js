@@ -6,9 +6,10 @@ function ranks() {
     return;
   }
   const least = d3.min(data.ranks, r => r.wait_us), most = d3.max(data.ranks, r => r.wait_us);
-  const straggler = most > 0 && data.ranks.find(r => r.wait_us === least);
+  const found = data.findings.find(f => f.rule === "straggler"), lowest = most > 0 && data.ranks.find(r => r.wait_us === least);
   note(to, "Per step. In collectives the fast ranks wait for the slow ones: who waits least holds the others up." +
-    (straggler ? ` Here that is rank ${straggler.rank}; the others wait up to ${time(most)} per step.` : ""));
+    (found ? ` Here that is ${found.where}; others wait up to ${time(most)} per step.`
+           : lowest ? ` Here rank ${lowest.rank} waits least, by no more than ranks differ from step to step.` : ""));
   sortableTable(to, {views: {all: {rows: data.ranks, columns: [
     textColumn("rank", "rank", r => String(r.rank)), numberColumn("step_us", "step", time, {bar: true}),
     numberColumn("kernel_us", "kernels", time), numberColumn("comm_us", "communication", time),
