@@ -137,6 +137,7 @@ struct dist;
 /* The group of ranks that this process was started in (NULL: alone), with the config that it has. Otherwise the code that it ends with:
  * what was wrong was told. */
 int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets);
+int ranks_join(struct dist **out);                                 /* the same for a command that needs no config */
 int ranks_report(struct dist *d, const struct error *err);         /* as report_error, on the rank that tells people */
 int ranks_refuse(const struct error *err);                         /* the same before there is a group: the first rank tells */
 void ranks_close(struct dist *d, int code);                        /* code: what this process ends with */

@@ -19,6 +19,7 @@ struct machine {
     struct peaks peaks, one;                /* all threads, and one */
     double free_memory_bytes, free_disk_bytes;
     struct doctor_gpu gpu;
+    struct doctor_ranks ranks;
 };
 
 /* ---- the machine ---- */
@@ -217,6 +218,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
     }
     puts("\n           (384x768x768 per thread, f32 and with operands in bf16; copies count bytes read and written;\n"
          "           MFU is relative to the peak of the numbers that a step multiplies)");
+    doctor_print_ranks(&m->ranks);
     if (!c)
         return;
     int problems = 0;
@@ -234,7 +236,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(),
                           "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
@@ -242,7 +244,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
                           "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
-                          doctor_gpu_json(&m->gpu), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
+                          doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
                           c ? json_text(c->name) : json_null(), "checks", checks);
     return print_document(j, 6, err);
 }
@@ -259,7 +261,7 @@ int cmd_doctor(int argc, char **argv)
     };
     const struct usage usage = {
         "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks (the best that were ever seen); with a config, what\n"
-        "it needs and what is wrong with it.", options, "  hone doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+        "it needs and what is wrong with it; on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
@@ -267,6 +269,9 @@ int cmd_doctor(int argc, char **argv)
     struct check k = {0};
     struct config c;
     struct error err;
+    const int code = doctor_read_ranks(&m.ranks);
+    if (code != OK || (m.ranks.there && !m.ranks.leads))
+        return code;
     enum status st = positional.n ? config_load(&c, positional.item[0], sets.item, sets.n, &err) : OK;
     if (st == OK && positional.n)
         st = check_data(&k, &c, &err);      /* before the seconds that measuring takes */

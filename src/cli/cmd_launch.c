@@ -226,6 +226,18 @@ static int launch(struct launch *l)
 
 #endif
 
+/* What ranks can do together. */
+static const char *const shared_commands[] = {"train", "profile", "doctor"};
+enum { SHARED = sizeof shared_commands / sizeof *shared_commands };
+
+static bool is_shared(const char *command)
+{
+    for (int i = 0; i < SHARED; i++)
+        if (!strcmp(command, shared_commands[i]))
+            return true;
+    return false;
+}
+
 /* Options of our own come before the command, whose own are left to it. */
 static int first_of_command(int argc, char **argv)
 {
@@ -246,7 +258,8 @@ int cmd_launch(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "launch", "-n N COMMAND...", "Starts a command on N ranks of this machine, which train one model together (docs/ranks.md).\n"
+        "launch", "-n N COMMAND...", "Starts a command on N ranks of this machine, which train one model together (docs/ranks.md): train,\n"
+        "profile, or doctor, which measures how fast they talk.\n"
         "On several machines: mpirun or srun, which it works under, too.", options,
         "  hone launch -n 2 train quickstart\n  hone launch -n 4 --retry 3 train my.yaml --out runs/four\n", 0, 0};
     const int first = first_of_command(argc, argv);
@@ -260,8 +273,10 @@ int cmd_launch(int argc, char **argv)
         error_set(&err, BAD_INPUT, "--retry is %lld; it must be 0 or more", (long long)retries);
     else if (!l.n_command)
         error_set(&err, BAD_INPUT, "a command is missing: hone launch -n %lld train CONFIG", (long long)ranks);
-    else if (strcmp(l.command[0], "train"))
-        error_set(&err, BAD_INPUT, "'%s' is not a command that ranks share; train is the one", l.command[0]);
+    else if (!is_shared(l.command[0]))
+        error_set(&err, BAD_INPUT, "'%s' is not a command that ranks share; train, profile and doctor are", l.command[0]);
+    else if (retries > 0 && strcmp(l.command[0], "train"))
+        error_set(&err, BAD_INPUT, "--retry is for train: '%s' has no checkpoint to go on from", l.command[0]);
     else
         return launch(&l);
     return report_error(&err);

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "core/links.h"
 #include "core/gpu.h"
 #include "ops/cuda/cuda.h"
 
@@ -26,5 +27,16 @@ struct doctor_fit { int64_t batch[4]; };
 enum status doctor_fit(struct doctor_fit *f, const struct config *c, struct error *err);
 void doctor_fit_words(const struct doctor_fit *f, const struct config *c, char out[256]);
 json_t *doctor_fit_json(const struct doctor_fit *f);
+
+/* ---- doctor_ranks.c: where several ranks were started ---- */
+
+struct doctor_ranks {
+    bool there, leads;                  /* several were started; and this is the one that goes on */
+    struct links links;
+};
+/* Measures how fast they talk, and remembers it; afterwards they are no group any more. Otherwise the code that this one ends with. */
+int doctor_read_ranks(struct doctor_ranks *r);
+void doctor_print_ranks(const struct doctor_ranks *r);
+json_t *doctor_ranks_json(const struct doctor_ranks *r);        /* null where there are none */
 
 #endif

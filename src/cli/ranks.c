@@ -49,13 +49,26 @@ int ranks_refuse(const struct error *err)
     return rank == 0 ? report_error(err) : (int)err->status;
 }
 
+/* A rank that is killed while it starts would leave the others waiting. */
+static void begin(void)
+{
+    if (dist_start_read().ranks > 1)
+        install_stop_handler();
+    leave(dist_start_read().rank, ".process", getpid());
+}
+
+int ranks_join(struct dist **out)
+{
+    struct error err;
+    begin();
+    return dist_open(out, false, &err) == OK ? OK : refuse_alone(&err);
+}
+
 int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets)
 {
     struct dist *d = NULL;
     struct error err, no_group = {.status = OK};
-    if (dist_start_read().ranks > 1)
-        install_stop_handler();                     /* a rank that is killed while it starts would leave the others waiting */
-    leave(dist_start_read().rank, ".process", getpid());
+    begin();
     const enum status found = dist_open(&d, false, &no_group);
     enum status st = dist_agree(d, config_load(c, path, sets->item, sets->n, &err), &err);
     if (st == OK && c->dist.transport == TRANSPORT_NONE) {

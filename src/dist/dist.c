@@ -363,7 +363,7 @@ static bool comm_gathered(struct comm *c, const float *first)
     return ok;
 }
 
-static enum status ask(struct dist *d, struct job j, struct error *err)
+enum status group_ask(struct dist *d, struct job j, struct error *err)
 {
     return wait_for(d, push(d, j)) ? OK : dist_status(d, err);
 }
@@ -374,22 +374,22 @@ enum status dist_gather(struct dist *d, const void *mine, void *all, size_t byte
         memcpy(all, mine, bytes);
         return OK;
     }
-    return ask(d, (struct job){.kind = JOB_GATHER, .mine = mine, .data = all, .n = (int64_t)bytes}, err);
+    return group_ask(d, (struct job){.kind = JOB_GATHER, .mine = mine, .data = all, .n = (int64_t)bytes}, err);
 }
 
 enum status dist_broadcast(struct dist *d, void *data, size_t bytes, struct error *err)
 {
-    return d ? ask(d, (struct job){.kind = JOB_BROADCAST, .data = data, .n = (int64_t)bytes}, err) : OK;
+    return d ? group_ask(d, (struct job){.kind = JOB_BROADCAST, .data = data, .n = (int64_t)bytes}, err) : OK;
 }
 
 enum status dist_collect(struct dist *d, const void *mine, void *all, const struct dist_part *parts, struct error *err)
 {
-    return ask(d, (struct job){.kind = JOB_COLLECT, .mine = mine, .data = all, .parts = parts}, err);
+    return group_ask(d, (struct job){.kind = JOB_COLLECT, .mine = mine, .data = all, .parts = parts}, err);
 }
 
 enum status dist_deal(struct dist *d, const void *all, void *mine, const struct dist_part *parts, struct error *err)
 {
-    return ask(d, (struct job){.kind = JOB_DEAL, .mine = all, .own = mine, .parts = parts}, err);
+    return group_ask(d, (struct job){.kind = JOB_DEAL, .mine = all, .own = mine, .parts = parts}, err);
 }
 
 enum status dist_agree(struct dist *d, enum status st, struct error *err)

@@ -13,6 +13,7 @@
 
 #include "backend/comm.h"
 #include "core/error.h"
+#include "core/links.h"
 #include "dist/transport.h"
 
 struct dist;
@@ -45,6 +46,10 @@ enum status dist_collect(struct dist *d, const void *mine, void *all, const stru
 enum status dist_deal(struct dist *d, const void *all, void *mine, const struct dist_part *parts, struct error *err);
 /* OK where all ranks come with that; else all get the error of the first that does not, which is named unless it is rank 0. */
 enum status dist_agree(struct dist *d, enum status st, struct error *err);
+
+/* Latency and bandwidth between ranks, as sums have them: pairs swap numbers all at once, level by level of the tree. Of several levels
+ * the slowest counts. `machine` is not filled. All ranks call it and get the same. */
+enum status dist_measure_links(struct dist *d, struct links *out, struct error *err);
 
 void dist_at_step(struct dist *d, int64_t step);    /* for those who hear of it later */
 void dist_forget_op(struct dist *d);                /* what the comm's `at` points to is going */

@@ -9,7 +9,7 @@
 struct mpi_module;
 enum status dist_load_mpi(const struct mpi_module **out, struct error *err);
 
-enum job_kind { JOB_SUM, JOB_SCATTER, JOB_SLICES, JOB_GATHER, JOB_BROADCAST, JOB_COLLECT, JOB_DEAL };
+enum job_kind { JOB_SUM, JOB_SCATTER, JOB_SLICES, JOB_GATHER, JOB_BROADCAST, JOB_COLLECT, JOB_DEAL, JOB_PROBE };
 struct job {
     enum job_kind kind;
     void *data;                     /* sum, scatter: floats; slices: the first value; gather: (size, bytes); else bytes */
@@ -21,8 +21,11 @@ struct job {
     const struct program *program;  /* slices: the values of an op, and where they are */
     const struct op *op;
     void *const *memory;
+    struct probe *probe;
     bool ok;
 };
+/* Some swaps of as many floats with the rank whose number differs in this bit; it adds what it gets, as sums do. */
+struct probe { int bit, rounds; double seconds; };      /* seconds: of the swap in the middle; 0: there is no such rank */
 enum { JOBS = 256 };                /* started and not waited for, at most */
 
 /* What ranks tell each other beside the data: rank 0 hears all, and all hear rank 0. */
@@ -78,6 +81,8 @@ struct dist {
     int64_t beat_at_ns;
     bool told;                      /* rank 0: everybody knows of the failure */
 };
+
+enum status group_ask(struct dist *d, struct job j, struct error *err);     /* has the thread do it, and waits */
 
 /* ---- notes.c: on the thread ---- */
 

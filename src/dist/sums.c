@@ -261,6 +261,31 @@ static bool deal(struct dist *d, const char *all, void *own, const struct dist_p
 
 bool broadcast_bytes(struct dist *d, char *data, int64_t n) { return broadcast(d, data, n); }
 
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The first swap is where both meet, and is not timed. */
+static bool probe(struct dist *d, struct probe *p, float *x, int64_t n)
+{
+    const int with = d->comm.rank ^ p->bit;
+    double *seconds = xcalloc((size_t)p->rounds + 1, sizeof *seconds);
+    bool ok = true;
+    for (int i = 0; i <= p->rounds && ok && with < d->comm.size; i++) {
+        float *theirs = scratch(d, n);
+        const int64_t start = clock_ns();
+        ok = swap(d, with, x, n, theirs, n);
+        add(x, theirs, n);
+        seconds[i] = (double)(clock_ns() - start) * 1e-9;
+    }
+    qsort(seconds + 1, (size_t)p->rounds, sizeof *seconds, by_time);
+    p->seconds = seconds[1 + p->rounds / 2];
+    free(seconds);
+    return ok;
+}
+
 bool job_run(struct dist *d, struct job *j)
 {
     if (!group_works(d))
@@ -273,6 +298,7 @@ bool job_run(struct dist *d, struct job *j)
     case JOB_DEAL: return deal(d, j->mine, j->own, j->parts);
     case JOB_GATHER: return gather(d, j->mine, j->data, j->n);
     case JOB_BROADCAST: return broadcast(d, j->data, j->n);
+    case JOB_PROBE: return probe(d, j->probe, j->data, j->n);
     }
     return false;
 }

@@ -9,7 +9,7 @@ json out 'all(k in j for k in ("version", "isa", "blas", "cpu", "cores", "usable
 json out 'all(j["peaks"][k] > 0 for k in ("f32_gflops", "f32_gflops_1_thread", "copy_gb_per_s"))'
 json out '0 < j["available_bytes"] <= j["memory_bytes"] and j["usable_cores"] >= 1 and j["config"] == "tiny"'
 json out 'len(j["checks"]) >= 4 and not any(c["problem"] for c in j["checks"] if not c["text"].startswith(("threads", "device is auto")))'
-json out '[b["gpu_gb"] for b in j["largest_batch"]] == [12, 16, 24, 80] and j["gpu_details"] is None'
+json out '[b["gpu_gb"] for b in j["largest_batch"]] == [12, 16, 24, 80] and j["gpu_details"] is None and j["links"] is None'
 json out '0 < j["largest_batch"][0]["batch"] < j["largest_batch"][3]["batch"] or j["largest_batch"][0]["batch"] == 65536'
 [ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
 

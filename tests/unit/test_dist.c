@@ -313,8 +313,37 @@ static void test_who_gives_up_says_why(void **state)
     }
 }
 
+/* ---- links ---- */
+
+struct seen_links { struct links of[MOST_RANKS]; enum status st[MOST_RANKS]; };
+
+static void see_links(struct dist *d, void *argument)
+{
+    struct seen_links *s = argument;
+    struct error err;
+    s->st[dist_rank(d)] = dist_measure_links(d, &s->of[dist_rank(d)], &err);
+}
+
+/* All ranks hear the same of it; threads of one process are on one machine. */
+static void test_links_are_measured(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        struct world w = {.size = ranks, .patience_s = 60};
+        struct seen_links s = {0};
+        on_ranks(&w, see_links, &s);
+        for (int r = 0; r < ranks; r++) {
+            assert_int_equal(s.st[r], OK);
+            assert_true(s.of[r].ranks == ranks && s.of[r].machines == 1);
+            assert_true(s.of[r].within.us > 0 && s.of[r].within.gb_per_s > 0 && s.of[r].between.gb_per_s == 0);
+            assert_memory_equal(&s.of[r].within, &s.of[0].within, sizeof s.of[r].within);
+        }
+    }
+}
+
 static void test_alone(void **state)
 {
+    struct links links;
     struct error err = {.status = BAD_INPUT};
     int all = 0;
     (void)state;
@@ -323,6 +352,8 @@ static void test_alone(void **state)
     assert_int_equal(dist_gather(NULL, &(int){3}, &all, sizeof all, &err), OK);
     assert_int_equal(all, 3);
     assert_true(dist_tells(NULL));
+    assert_int_equal(dist_measure_links(NULL, &links, &err), OK);
+    assert_true(links.ranks == 1 && links.within.gb_per_s == 0 && links.between.gb_per_s == 0);
     dist_close(NULL);
 }
 
@@ -332,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_sums_are_a_tree_of_ranks), cmocka_unit_test(test_slices_have_the_bits_of_the_sum),
         cmocka_unit_test(test_parts_are_dealt_and_collected), cmocka_unit_test(test_gather_and_broadcast),
         cmocka_unit_test(test_one_error_is_everybodys), cmocka_unit_test(test_a_lost_rank_is_named),
-        cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_links_are_measured), cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
