@@ -2,7 +2,7 @@
 # file is the script that writes the arrays (cmake -P with PAGE, D3 and OUTPUT), so that only a changed page is made again.
 
 # The scripts of each kind of page, in order.
-set(profile_scripts base kinds tiles bars table overview split operations roofline memory layers timeline profile_timeline
+set(profile_scripts base kinds tiles bars table overview split ranks operations roofline memory layers timeline profile_timeline
                     findings machine main profile_main)
 set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_tables trace_over_time
                   trace_ranks timeline trace_timeline findings trace_plan main trace_main)

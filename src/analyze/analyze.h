@@ -75,9 +75,20 @@ struct profile_memory_point {               /* bytes alive while each op runs, i
     double parameters, state, gradients, activations, inputs;
 };
 
+struct profile_rank {                       /* one of several ranks, per step: step = compute + loader + exposed + wait */
+    const char *host;
+    double step_us;
+    double compute_us;                      /* all that is not one of the following */
+    double loader_us;                       /* waited for its batch */
+    double exposed_us;                      /* waited for sums that every rank waits for: communication that nothing hides */
+    double wait_us;                         /* waited for ranks that were later than this one */
+    double sums_us;                         /* that sums took, hidden or not */
+    double memory_bytes, delayed_share;     /* delayed_share below 0: not known */
+};
+
 struct profile {
     const char *name, *arch, *device, *isa, *blas, *config_yaml, *version;
-    int threads, steps;                     /* steps measured */
+    int threads, usable_cores, steps;       /* cores that the process may use; steps measured */
     int64_t batch, seq, accumulate, layers, parameters;
     struct peaks peaks;
     bool gpu;                               /* it ran on one: */
@@ -87,6 +98,7 @@ struct profile {
 
     /* whole steps, measured without events: the one step time, which all other times are parts of */
     double step_us, step_p10_us, step_p90_us;
+    double *steps_us;                       /* (steps) each of them, in order */
     double recording_percent;               /* what recording events costs a step; times of recorded steps are scaled to step_us */
     double scale;                           /* by this factor, but for ops that ran at their roofline */
     double samples_per_s, tokens_per_s, model_flops, mfu_percent, loss;
@@ -95,7 +107,8 @@ struct profile {
 
     /* what a step is made of: the mean of the middle half of the recorded steps by time, scaled, so that work of the ops and gaps
      * sum to step_us exactly */
-    struct profile_part split[8];           /* data, forward, backward, optimizer, evaluation, other; per training step */
+    struct profile_part split[8];           /* data, forward, backward, optimizer, evaluation, other, and with several ranks
+                                               communication; per training step */
     int n_split;
     struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host; on a GPU instead of the
                                                two before the last: idle between kernels */
@@ -116,6 +129,9 @@ struct profile {
     bool has_counters;
     double instructions, cycles, cache_misses;
 
+    struct profile_rank *ranks;             /* (n_ranks); 0: there is one, alone. All else is of rank 0 */
+    int n_ranks;
+
     const struct trace *trace;              /* events of the recorded steps */
     int timeline_step;                      /* the step whose time is the median */
 
@@ -129,7 +145,7 @@ struct profile {
 
     /* answers in words */
     const char *headline;                   /* what bounds this step, one sentence */
-    const char *bound_by;                   /* "compute", "memory", "overhead", "data" or "threads" */
+    const char *bound_by;                   /* "compute", "memory", "overhead", "data", "threads" or "communication" */
     const char *largest, *first_action, *realistic_gain;
     const char *mfu_band;                   /* "< 20 %", "20-40 %", "40-60 %", "> 60 %" */
     struct arena arena;                     /* owns the strings and arrays above but for trace */

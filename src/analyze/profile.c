@@ -327,11 +327,11 @@ static void fill_split(struct builder *b)
             early += (out->ops[i].self_us + out->ops[i].imbalance_us) * out->ops[i].gradient_share;
     const double data = b->loader_us + upload_us(b) + phase_us(b, PHASE_DATA);
     const double forward = phase_us(b, PHASE_FORWARD) - early, backward = phase_us(b, PHASE_BACKWARD) + early;
-    const double optimizer = phase_us(b, PHASE_OPTIMIZE);
+    const double optimizer = phase_us(b, PHASE_OPTIMIZE), communication = b->in->n_ranks > 1 ? phase_us(b, PHASE_COMMUNICATE) : 0;
     const struct profile_part split[] = {
-        {"data", data}, {"forward", forward}, {"backward", backward}, {"optimizer", optimizer},
-        {"evaluation", b->in->evaluation_us}, {"other", out->step_us - data - forward - backward - optimizer}};
-    out->n_split = (int)(sizeof split / sizeof *split);
+        {"data", data}, {"forward", forward}, {"backward", backward}, {"optimizer", optimizer}, {"evaluation", b->in->evaluation_us},
+        {"other", out->step_us - data - forward - backward - optimizer - communication}, {"communication", communication}};
+    out->n_split = (int)(sizeof split / sizeof *split) - (b->in->n_ranks < 2);
     memcpy(out->split, split, sizeof split);
 }
 
@@ -386,6 +386,7 @@ static void fill_whole_steps(struct builder *b)
     struct profile *out = b->out;
     double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
     memcpy(sorted, in->step_us, (size_t)in->n_steps * sizeof *sorted);
+    out->steps_us = arena_copy(&out->arena, in->step_us, (size_t)in->n_steps * sizeof *in->step_us);
     stats_sort(sorted, in->n_steps);
     out->step_us = stats_percentile(sorted, in->n_steps, 0.5);
     out->step_p10_us = stats_percentile(sorted, in->n_steps, 0.1);
@@ -418,6 +419,7 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->watch = in->watch;
     out->watch.address = NULL;              /* not ours, and of no use any more */
     out->threads = in->threads;
+    out->usable_cores = in->usable_cores;
     out->steps = in->n_steps;
     out->batch = in->batch;
     out->seq = in->seq;
@@ -438,6 +440,10 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->cycles = in->cycles;
     out->cache_misses = in->cache_misses;
     out->trace = in->trace;
+    out->n_ranks = in->n_ranks;
+    out->ranks = arena_copy(&out->arena, in->ranks, (size_t)in->n_ranks * sizeof *in->ranks);
+    for (int r = 0; r < in->n_ranks; r++)
+        out->ranks[r].host = keep_text(out, in->ranks[r].host);
 }
 
 enum status profile_build(struct profile *out, const struct profile_input *in, struct error *err)

@@ -10,8 +10,10 @@ struct profile_input {
     const struct program *program;
     const struct trace *trace;              /* stays with the caller and must outlive the profile */
     struct peaks peaks;
-    int threads;
+    int threads, usable_cores;
     const double *step_us;                  /* (n_steps), measured without events */
+    const struct profile_rank *ranks;       /* (n_ranks): of several; hosts stay with the caller until the profile is built */
+    int n_ranks;
     const double *wait_us;                  /* (n_steps): what each waited for its batch; NULL: as the recorded ones did */
     const double *upload_us;                /* (n_steps): what each took to upload it; NULL: as the recorded ones did */
     int n_steps;

@@ -251,19 +251,23 @@ const struct rule_text rule_texts[] = {
                     "h = self.norm(x); a = self.attn(h); m = self.mlp(h)     # h once, not self.norm(x) in both calls"},
     {.id = "exposed-comm", .effort = EFFORT_MEDIUM,
      .summary = "Communication between ranks runs while the device computes nothing.",
-     .recognised = "In a trace: time of communication kernels that no computation kernel of the same rank overlaps.",
+     .recognised = "In a trace: time of communication kernels that no computation kernel of the same rank overlaps. In a program on several "
+                   "ranks: what even the rank that comes last to the sums of a step waits for them, from 2 % of the step.",
      .costs = "Exposed time adds to the step in full. Gradients can be reduced while backward goes on; what cannot be "
               "hidden is the last bucket.",
-     .fix_hone = "Does not occur: hone trains in one process and communicates nothing.",
+     .fix_hone = "dist.bucket_mb: smaller buckets start earlier, larger ones are fewer; `hone tune` under ranks tries others. train.accumulate and "
+                 "train.batch_size up: fewer sums per sample. `hone simulate` says what a faster link would win.",
      .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True, static_graph=True)\n"
                     "with model.no_sync() if not last_micro_batch else nullcontext():   # reduce once per update\n"
                     "    loss.backward()"},
     {.id = "straggler", .effort = EFFORT_HIGH,
      .summary = "One rank is slower than the others, and all wait for it.",
      .recognised = "In traces of several ranks: computation time per step of one rank well above the median, and "
-                   "collectives that are short on it and long on the others.",
+                   "collectives that are short on it and long on the others. In a program on several ranks: the others wait for one rank "
+                   "for at least 5 % of the step, on the mean of the steps.",
      .costs = "Every synchronous step takes as long as its slowest rank: the others lose the difference.",
-     .fix_hone = "Does not occur: there is one rank. Uneven threads show as imbalance; see cpu-oversubscribed.",
+     .fix_hone = "The finding says what that rank does longer: wait for its batches (data.workers, its disk), or compute (other load on its "
+                 "machine, slower cores, fewer threads). Uneven threads within a rank are cpu-oversubscribed.",
      .fix_pytorch = "# equal work: sort by length and deal batches of equal token counts to the ranks\n"
                     "sampler = DistributedSampler(dataset, drop_last=True)\n"
                     "# equal machines: nvidia-smi -q -d CLOCK,PERFORMANCE on each node for throttling"},

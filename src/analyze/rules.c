@@ -21,6 +21,8 @@ const struct rule rule_table[] = {
     {"misaligned-dims", rule_misaligned_dims},
     {"pageable-copies", rule_pageable_copies},
     {"device-to-host-copy", rule_device_to_host_copy},
+    {"exposed-comm", rule_exposed_comm},
+    {"straggler", rule_straggler},
     {"memory-limit", rule_memory_limit},
     {"no-clipping", rule_no_clipping},
     {NULL, NULL},

@@ -17,7 +17,7 @@ static const double WORTH_ADDING = 0.001;   /* share of the step from which a ga
 struct bounds {
     double compute_us, compute_floor_us;    /* self time of ops by the side of the roofline that they lie on */
     double memory_us, memory_floor_us;
-    double overhead_us, data_us;
+    double overhead_us, data_us, comm_us;
 };
 
 static struct bounds find_bounds(const struct scene *s)
@@ -25,7 +25,10 @@ static struct bounds find_bounds(const struct scene *s)
     struct bounds b = {.overhead_us = s->dispatch_us + s->stalled_us + s->imbalance_us + s->host_us + s->upload_us,
                        .data_us = s->data_wait_us};
     for (int i = 0; i < s->p->n_ops; i++) {
-        const bool memory = s->p->ops[i].memory_bound;
+        const bool memory = s->p->ops[i].memory_bound, waits = s->p->n_ranks > 1 && scene_op(s, i)->kind == OP_REDUCE_WAIT;
+        b.comm_us += waits ? scene_self_us(s, i) - scene_floor_us(s, i) : 0;
+        if (waits)
+            continue;
         *(memory ? &b.memory_us : &b.compute_us) += scene_self_us(s, i);
         *(memory ? &b.memory_floor_us : &b.compute_floor_us) += scene_floor_us(s, i);
     }
@@ -73,10 +76,14 @@ static void write_bound(struct scene *s)
 {
     struct profile *p = s->p;
     const struct bounds b = find_bounds(s);
-    const double most = fmax(fmax(b.compute_us, b.memory_us), fmax(b.overhead_us, b.data_us));
+    const double most = fmax(fmax(fmax(b.compute_us, b.memory_us), fmax(b.overhead_us, b.data_us)), b.comm_us);
     if (s->step_us <= 0 || most <= 0) {
         p->bound_by = "overhead";
         p->headline = "This step does nothing that takes time";
+    } else if (b.comm_us == most) {
+        p->bound_by = "communication";
+        p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other %d rank%s",
+                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us), p->n_ranks - 1, p->n_ranks == 2 ? "" : "s");
     } else if (b.data_us == most) {
         p->bound_by = "data";
         p->headline =

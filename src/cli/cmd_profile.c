@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "core/fs.h"
+#include "dist/dist.h"
 #include "ops/cpu/cpu.h"
 #include "prove/situation.h"
 #include "report/report.h"
@@ -70,23 +71,33 @@ static enum status write_all(const void *what, const char *folder, struct error 
     return st == OK ? write_tensorboard(p, folder, err) : st;
 }
 
-static int profile(const struct config *c, int steps, const char *out)
+/* Rank 0 measures them where they are not known, and the others wait. */
+static enum status peaks_of_ranks(const struct config *c, struct dist *d, struct peaks *peaks, bool *new_peaks, struct error *err)
 {
+    *new_peaks = false;
+    const enum status st = dist_agree(d, dist_rank(d) == 0 ? known_peaks(c, peaks, new_peaks, err) : OK, err);
+    return st == OK ? dist_broadcast(d, peaks, sizeof *peaks, err) : st;
+}
+
+static int profile(const struct config *c, int steps, const char *out, struct dist *ranks)
+{
+    const bool leads = dist_rank(ranks) == 0;
     struct situation s;
     struct peaks peaks;
     struct progress bar;
     struct error err;
     struct config measured_as = *c;         /* the hook takes no const */
     bool new_peaks;
-    enum status st = report_folder_check(out, REPORT_PROFILE, &err);
+    enum status st = dist_agree(ranks, leads ? report_folder_check(out, REPORT_PROFILE, &err) : OK, &err);
     if (st == OK)
-        st = known_peaks(c, &peaks, &new_peaks, &err);
+        st = peaks_of_ranks(c, ranks, &peaks, &new_peaks, &err);
     if (st != OK)
-        return report_error(&err);
+        return ranks_report(ranks, &err);
     const bool cuda = c->device == DEVICE_CUDA;
     const struct situation_options options = {
-        .steps = steps, .last = true, .peaks = &peaks, .peaks_are_new = new_peaks, .measure_peaks = measure_peaks_again, .peaks_context = &measured_as,
-        .ask_passes = true, .stop = &stop_requested, .progress = on_progress, .context = &bar,
+        .steps = steps, .last = true, .peaks = &peaks, .peaks_are_new = new_peaks,
+        .measure_peaks = leads ? measure_peaks_again : NULL, .peaks_context = &measured_as, .ask_passes = leads, .stop = &stop_requested,
+        .progress = leads ? on_progress : NULL, .context = &bar,
         .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
         .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
     install_stop_handler();
@@ -94,7 +105,11 @@ static int profile(const struct config *c, int steps, const char *out)
     st = situation_measure(&s, c, &options, &err);
     progress_clear(&bar);
     if (st != OK)
-        return report_error(&err);
+        return ranks_report(ranks, &err);
+    if (!leads) {
+        situation_release(&s);
+        return OK;
+    }
     peaks_remember(&s.peaks, NULL);         /* what steps proved; no harm if it cannot be written */
     st = report_folder_publish(out, REPORT_PROFILE, write_all, &s.p, &err);
     if (st == OK) {
@@ -145,11 +160,16 @@ int cmd_profile(int argc, char **argv)
         snprintf(seq_set, sizeof seq_set, "model.seq=%lld", (long long)seq);
         sets.item[sets.n++] = seq_set;
     }
-    if (config_load(&c, positional.item[0], sets.item, sets.n, &err) != OK)
-        return report_error(&err);
+    struct dist *ranks;
+    int code = ranks_open(&ranks, &c, positional.item[0], &sets);
+    if (code != OK)
+        return code;
     char named[CONFIG_PATH_MAX + 16];
     snprintf(named, sizeof named, "profiles/%s", c.name);
     if (report_folder_name(folder, out ? out : named, &err) != OK)
-        return report_error(&err);
-    return profile(&c, (int)steps, folder);
+        code = ranks_report(ranks, &err);
+    else
+        code = profile(&c, (int)steps, folder, ranks);
+    ranks_close(ranks, code);
+    return code;
 }

@@ -37,7 +37,10 @@ static void work(struct dist *d)
         }
         struct job *j = &d->jobs[d->done % JOBS];
         pthread_mutex_unlock(&d->lock);
+        const int64_t start = clock_ns();
         const bool ok = job_run(d, j);
+        if (j->kind == JOB_SUM)
+            atomic_fetch_add(&d->sum_ns, clock_ns() - start);
         if (!ok && group_works(d)) {
             struct error why;
             error_set(&why, CANNOT, "messages between ranks fail, and MPI does not say why");
@@ -232,6 +235,7 @@ const char *dist_name(const struct dist *d, int rank) { return d ? d->peers[rank
 const char *dist_host(const struct dist *d, int rank) { return d ? d->peers[rank].host : "this machine"; }
 struct comm *dist_comm(struct dist *d) { return d ? &d->comm : NULL; }
 int64_t dist_wait_ns(const struct dist *d) { return d ? d->wait_ns : 0; }
+int64_t dist_sum_ns(struct dist *d) { return d ? atomic_load(&d->sum_ns) : 0; }
 
 void dist_at_step(struct dist *d, int64_t step)
 {

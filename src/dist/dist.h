@@ -59,5 +59,6 @@ void dist_give_up(struct dist *d, const struct error *why);     /* tells the oth
 bool dist_tells(struct dist *d);
 bool dist_gave_up(struct dist *d);                  /* this rank has: what went wrong is its own */
 int64_t dist_wait_ns(const struct dist *d);         /* that the caller has waited for sums so far */
+int64_t dist_sum_ns(struct dist *d);                /* that sums have taken so far, hidden or not */
 
 #endif

@@ -13,7 +13,7 @@ static struct profile_input input_of(const struct measured *m, const struct situ
     const struct config *c = &m->config;
     const struct exec_memory *mem = &m->memory;
     return (struct profile_input){
-        .program = m->program, .trace = m->trace, .peaks = *o->peaks, .threads = m->threads, .step_us = m->step_us,
+        .program = m->program, .trace = m->trace, .peaks = *o->peaks, .threads = m->threads, .usable_cores = o->usable_cores, .step_us = m->step_us,
         .wait_us = m->wait_us, .upload_us = m->upload_us, .delayed_share = m->delayed_share, .preemptions_per_s = m->preemptions_per_s, .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
         .layers = c->model.layers, .model_flops = m->model_flops,
         .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
@@ -27,12 +27,29 @@ static struct profile_input input_of(const struct measured *m, const struct situ
         .cache_misses = m->cache_misses};
 }
 
+/* For free(). */
+static struct profile_rank *ranks_of_profile(const struct measured *m)
+{
+    struct profile_rank *list = xcalloc((size_t)m->n_ranks + 1, sizeof *list);
+    for (int r = 0; r < m->n_ranks; r++) {
+        const struct measured_rank *k = &m->ranks[r];
+        list[r] = (struct profile_rank){.host = k->host, .step_us = k->step_us, .compute_us = k->compute_us, .loader_us = k->loader_us,
+                                        .exposed_us = k->exposed_us, .wait_us = k->wait_us, .sums_us = k->sums_us,
+                                        .memory_bytes = k->memory_bytes, .delayed_share = k->delayed_share};
+    }
+    return list;
+}
+
 static enum status build_profile(struct situation *s, const struct situation_options *o, const struct peaks *peaks, struct error *err)
 {
     char *yaml = config_text(&s->m.config);
     struct profile_input in = input_of(&s->m, o, yaml);
+    struct profile_rank *ranks = ranks_of_profile(&s->m);
     in.peaks = *peaks;
+    in.ranks = ranks;
+    in.n_ranks = s->m.n_ranks;
     const enum status st = profile_build(&s->p, &in, err);
+    free(ranks);
     free(yaml);
     return st;
 }

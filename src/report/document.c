@@ -56,14 +56,22 @@ static json_t *gpu(const struct profile *p)
 
 static json_t *machine(const struct profile *p)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "gpu", gpu(p), "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "usable_cores", p->usable_cores, "gpu", gpu(p), "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
                      "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p), "preemptions_per_s",
                      N(p->preemptions_per_s), "delayed_share", p->delayed_share < 0 ? json_null() : N(p->delayed_share));
 }
 
+static json_t *step_times(const struct profile *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < p->steps && p->steps_us; i++)
+        list = report_array(list, N(p->steps_us[i]));
+    return list;
+}
+
 static json_t *step(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "median_us", N(p->step_us), "p10_us",
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "times_us", step_times(p), "median_us", N(p->step_us), "p10_us",
                      N(p->step_p10_us), "p90_us", N(p->step_p90_us), "recording_overhead_percent", N(p->step_us > 0 ? p->recording_percent : NAN),
                      "samples_per_s", N(p->samples_per_s), "tokens_per_s", N(p->tokens_per_s), "loss", N(p->loss));
 }
@@ -171,7 +179,7 @@ json_t *report_document(const struct profile *p)
     const struct answers answers = report_profile_answers(p);
     json_t *head = report_head("profile", PROFILE_SCHEMA, p->version, &answers);
     return report_merge(
-        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "model", model(p), "machine", machine(p), "step",
+        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", report_ranks(p), "model", model(p), "machine", machine(p), "step",
                         step(p), "efficiency", efficiency(p), "recorded", where(p), "findings",
                         report_findings(p->findings, p->n_findings), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
                         "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml)));

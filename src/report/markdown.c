@@ -258,6 +258,7 @@ enum status report_write_markdown(const struct profile *p, FILE *to, struct erro
     put_numbers(to, p);
     put_split(to, p);
     put_parts(to, p);
+    report_markdown_ranks(to, p);
     report_markdown_findings(to, p->findings, p->n_findings, false);
     put_kinds(to, p);
     put_ops(to, p);

@@ -97,6 +97,11 @@ json_t *report_timeline(const struct profile *p);
 json_t *report_peaks(const struct profile *p);
 json_t *report_op(const struct profile *p, int op);
 
+/* ---- ranks.c: several ranks beside each other; nothing of one ---- */
+
+json_t *report_ranks(const struct profile *p);             /* an empty list */
+void report_markdown_ranks(FILE *to, const struct profile *p);
+
 /* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */
 
 json_t *report_trace_document(const struct diagnosis *d);

@@ -180,6 +180,7 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color)
     put_numbers(&s, p);
     put_parts(&s, p);
     put_split(&s, p);
+    screen_put_ranks(&s, p);
     put_kinds(&s, p);
     put_findings(&s, p);
     fputc('\n', to);

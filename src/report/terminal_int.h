@@ -40,6 +40,7 @@ void screen_put_answer(const struct screen *s, const char *label, const char *te
 void screen_put_part(const struct screen *s, const char *name, double us, double whole, const char *code);
 
 void screen_put_collectives(const struct screen *s, const struct diagnosis *d);         /* trace_collectives.c */
+void screen_put_ranks(const struct screen *s, const struct profile *p);     /* ranks.c */
 
 /* ---- trace_plan_terminal.c ---- */
 

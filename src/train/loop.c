@@ -58,8 +58,7 @@ static bool leads(const struct loop *l) { return dist_rank(l->dist) == 0; }
 /* Where one rank has failed, all have. */
 static enum status agree(struct loop *l, enum status st, struct error *err)
 {
-    const enum status all = dist_agree(l->dist, st, err);
-    return all == OK ? st : all;            /* never OK where this one has failed */
+    return ranks_agree(l->dist, st, err);
 }
 
 /* ---- telling ---- */
@@ -454,18 +453,6 @@ static enum status open_folder(struct loop *l, enum status st, struct error *err
     return st;
 }
 
-/* Rank 0 goes first: where kernels are chosen by timing, the others find its choices. */
-static enum status open_in_turn(struct loop *l, const struct config *c, struct dataset *dataset, struct error *err)
-{
-    const bool first = leads(l);
-    l->run.dataset = dataset;
-    enum status st = first ? model_run_open(&l->run, c, dataset, err) : OK;
-    st = agree(l, st, err);
-    if (st == OK && !first)
-        st = model_run_open(&l->run, c, dataset, err);
-    return agree(l, st, err);
-}
-
 static enum status open_loop(struct loop *l, const struct config *c, struct error *err)
 {
     struct dataset *dataset;
@@ -482,7 +469,7 @@ static enum status open_loop(struct loop *l, const struct config *c, struct erro
     if (st == OK)
         st = ranks_compare(c, dataset, err);
     if (st == OK)
-        st = open_in_turn(l, c, dataset, err);
+        st = ranks_open_run(&l->run, c, dataset, err);
     if (st != OK)
         return st;
     if (!l->options->resume && leads(l))

@@ -19,17 +19,20 @@ static void count_after(struct measured *m, const struct counters *c, struct cou
     m->cache_misses += now.cache_misses - before.cache_misses;
 }
 
-static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, struct error *err)
+static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, const volatile sig_atomic_t *stop,
+                              struct error *err)
 {
     const struct counter_values before = m->has_counters ? counters_read(c) : (struct counter_values){0};
-    const int64_t waited = loader_wait_ns(l), start = clock_ns();
+    struct dist *d = ranks_of(&m->run->config);
+    const int64_t waited = loader_wait_ns(l), communicated = dist_wait_ns(d), start = clock_ns();
     const int64_t uploaded = m->run->upload_ns;
     bool whole;
-    const enum status st = model_run_step(m->run, l, NULL, &whole, err);
+    const enum status st = model_run_step(m->run, l, stop, &whole, err);
     exec_finish(m->run->train);
     m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) / 1e3;
+    m->comm_us[m->n - 1] = (double)(dist_wait_ns(d) - communicated) / 1e3;
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before);
@@ -60,14 +63,18 @@ struct session {
     void *context;
 };
 
-static bool stopped(const struct session *s) { return s->stop && *s->stop; }
+static bool has_ranks(const struct session *s) { return dist_size(ranks_of(&s->m->run->config)) > 1; }
+
+/* Of several ranks all hear it after the same step. */
+static bool stopped(const struct session *s) { return has_ranks(s) ? s->m->run->stopping : s->stop && *s->stop; }
+static const volatile sig_atomic_t *stop_of_ranks(const struct session *s) { return has_ranks(s) ? s->stop : NULL; }
 
 static enum status warm_up(const struct session *s, struct error *err)
 {
     enum status st = OK;
     bool whole;
     for (int i = 0; i < WARM_UP && st == OK && !stopped(s); i++)
-        st = model_run_step(s->m->run, s->loader, NULL, &whole, err);
+        st = model_run_step(s->m->run, s->loader, stop_of_ranks(s), &whole, err);
     exec_finish(s->m->run->train);
     gpu_watch_look(&s->m->gpu, NULL);
     return st;
@@ -76,7 +83,7 @@ static enum status warm_up(const struct session *s, struct error *err)
 /* Step i of each kind that is asked for. */
 static enum status measure_one(const struct session *s, int i, bool plain, bool recorded, struct error *err)
 {
-    enum status st = plain ? plain_step(s->m, s->loader, s->counters, err) : OK;
+    enum status st = plain ? plain_step(s->m, s->loader, s->counters, stop_of_ranks(s), err) : OK;
     if (st == OK && recorded)
         st = recorded_step(s->m, s->loader, s->recorder, err);
     if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == s->steps)
@@ -106,16 +113,22 @@ static enum status measure_all(const struct session *s, struct error *err)
 static enum status run_all(const struct session *s, struct error *err)
 {
     struct measured *m = s->m;
+    struct dist *d = ranks_of(&m->run->config);
     gpu_watch_begin(&m->gpu, m->run->backend->address);
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     enum status st = warm_up(s, err);
+    const int64_t sums = dist_sum_ns(d);
     if (st == OK)
         st = measure_all(s, err);
+    if (st != OK && dist_status(d, NULL) == OK)
+        dist_give_up(d, err);               /* the others wait for this one */
     const double seconds = clock_s() - start, later = process_delayed_s();
     m->preemptions_per_s = (process_preemptions() - switches) / seconds;
     m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_lanes(m->run->train);
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
+    else if (st == OK)
+        st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), err);      /* with events and without */
     return st;
 }
 
@@ -127,7 +140,8 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     int n = 0;
     if (!m->run->eval || !every.n)
         return OK;
-    for (double total = 0; n < 3 && total < 2e6; total += us[n++]) {
+    const int most = dist_size(ranks_of(&m->run->config)) > 1 ? 1 : 3;      /* clocks of ranks differ */
+    for (double total = 0; n < most && total < 2e6; total += us[n++]) {
         const int64_t start = clock_ns();
         const enum status st = model_run_evaluate(m->run, stop, losses, err);
         if (st != OK || (stop && *stop))
@@ -150,7 +164,7 @@ static void fill_facts(struct measured *m)
     m->memory = exec_memory(r->train);
     m->loss = model_run_host(r, "host.loss");
     m->rss_peak_bytes = process_peak_bytes();
-    m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate);
+    m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate / division_of(&r->config).ranks);
     m->data_wait_us /= m->n;            /* sums so far; fewer steps than asked for when it was stopped */
     m->instructions /= m->n;
     m->cycles /= m->n;
@@ -171,15 +185,19 @@ static enum status measure(struct measured *out, const struct config *c, struct 
 {
     const int steps = s.steps;
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
-                         .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us), .trace = trace_new()};
+                         .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us),
+                         .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .trace = trace_new()};
     struct counters counters;
-    struct dataset *d;
     struct loader *l = NULL;
     process_reset_peak();
     m.has_counters = counters_open(&counters);      /* before the team starts, so that its threads are counted */
-    enum status st = dataset_open(&d, c, err);
+    enum status st = ranks_compare_configs(c, err);
     if (st == OK)
-        st = model_run_open(m.run, c, d, err);
+        st = ranks_agree(ranks_of(c), dataset_open(&m.run->dataset, c, err), err);
+    if (st == OK)
+        st = ranks_compare(c, m.run->dataset, err);
+    if (st == OK)
+        st = ranks_open_run(m.run, c, m.run->dataset, err);
     if (st == OK)
         st = model_run_loader(&l, m.run, 0, (int)c->data.workers, (int)c->data.prefetch, err);
     if (st == OK) {
@@ -222,6 +240,8 @@ void measured_release(struct measured *m)
     free(m->step_us);
     free(m->wait_us);
     free(m->upload_us);
+    free(m->comm_us);
+    free(m->ranks);
     free(m->kernels);
     free(m->occupancy);
     trace_free(m->trace);

@@ -118,6 +118,25 @@ enum status ranks_compare_configs(const struct config *c, struct error *err)
     return dist_size(d) == 1 ? OK : compare_configs(c, d, err);
 }
 
+/* ---- opening ---- */
+
+enum status ranks_agree(struct dist *d, enum status st, struct error *err)
+{
+    const enum status all = dist_agree(d, st, err);
+    return all == OK ? st : all;            /* never OK where this one has failed */
+}
+
+enum status ranks_open_run(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
+{
+    struct dist *d = ranks_of(c);
+    const bool first = dist_rank(d) == 0;
+    r->dataset = dataset;
+    enum status st = ranks_agree(d, first ? model_run_open(r, c, dataset, err) : OK, err);
+    if (st == OK && !first)
+        st = model_run_open(r, c, dataset, err);
+    return ranks_agree(d, st, err);
+}
+
 /* ---- sharing ---- */
 
 static enum status share_value(struct exec *e, struct dist *d, value_id v, struct error *err)

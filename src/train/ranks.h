@@ -28,6 +28,9 @@ static inline struct dist *ranks_of(const struct config *c) { return dist_of(c->
 /* Refuse ranks with another config, or another program or data, than rank 0 has: the first that differs is named. */
 enum status ranks_compare_configs(const struct config *c, struct error *err);
 enum status ranks_compare(const struct config *c, const struct dataset *d, struct error *err);
+enum status ranks_agree(struct dist *d, enum status st, struct error *err);      /* where one rank has failed, all have */
+/* Opens the run: rank 0 first, as where kernels are chosen by timing the others find its choices. The dataset is the run's in any case. */
+enum status ranks_open_run(struct model_run *r, const struct config *c, struct dataset *d, struct error *err);
 /* Everybody has the weights and states that rank 0 has. */
 enum status ranks_share_state(struct model_run *r, struct error *err);
 

@@ -222,11 +222,27 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
 /* A JSON string of any bytes; what is not UTF-8 becomes question marks. */
 json_t *json_text(const char *text);
 
-/* Steps of a configuration, measured without and with events in turns. */
+/* A rank of several, per step without events; the mean of the middle half of the steps. Step = compute + loader + exposed + wait. */
+struct measured_rank {
+    char host[64];
+    double step_us;
+    double compute_us;                  /* all that is not one of the following */
+    double loader_us;                   /* waited for its batch */
+    double exposed_us;                  /* waited for sums that every rank waits for: communication that nothing hides */
+    double wait_us;                     /* waited for ranks that were later with the step than this one */
+    double sums_us;                     /* that sums took, hidden or not; also until the last rank had come */
+    double memory_bytes;                /* the process's peak */
+    double delayed_share;               /* as below */
+};
+
+/* Steps of a configuration, measured without and with events in turns. Where the config has ranks all of them do it together. */
 struct measured {
     double *step_us;                    /* (n): whole steps without events */
     double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it */
+    double *comm_us;                    /* (n): what each of them waited for sums with other ranks */
     int n;
+    struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */
+    int n_ranks;
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
     int64_t evaluation_every;           /* steps; 0: never */

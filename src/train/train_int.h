@@ -29,6 +29,7 @@ struct model_run {
     int places[PASSES_MAX];         /* what the passes changed in the training program */
     struct whole_moments moments;   /* rank 0: for the checkpoint that is being written */
     struct safetensors dealt;       /* rank 0: states that were read, until every rank has its slices */
+    int64_t delay_ns;               /* of tests: how much longer this rank takes for a step */
 };
 
 /* Where ranks divide the moments, all call these together: rank 0 then has them whole in r->moments; all have what rank 0 has read. */
@@ -220,6 +221,9 @@ enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is f
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);
+
+/* What the ranks took, from the steps that each of them measured; fills m->ranks. Of one rank nothing. */
+enum status measure_ranks(struct measured *m, double sums_us, struct error *err);
 
 /* The steps of a run that are recorded into a trace. */
 struct recording {

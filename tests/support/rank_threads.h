@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/clock.h"
 #include "dist/dist.h"
 #include "support/check.h"
 
@@ -16,6 +17,7 @@ struct message {
     struct message *next;
     int from, to;
     enum channel channel;
+    int64_t there_ns;
     size_t bytes;
     char data[];
 };
@@ -23,6 +25,7 @@ struct message {
 struct world {
     int size;
     double patience_s;
+    double delay_s;                 /* that a message takes */
     pthread_mutex_t lock;
     struct message *first, **end;
     bool frozen[MOST_RANKS];        /* sends nothing and hears nothing, as a process that was stopped */
@@ -43,7 +46,8 @@ static inline void *post_send(struct transport *t, int to, enum channel c, const
     struct world *w = world_of(t);
     struct parcel *p = xcalloc(1, sizeof *p);
     struct message *m = xcalloc(1, sizeof *m + bytes);
-    *m = (struct message){.from = t->rank, .to = to, .channel = c, .bytes = bytes};
+    *m = (struct message){.from = t->rank, .to = to, .channel = c, .bytes = bytes,
+                          .there_ns = w->delay_s > 0 ? clock_ns() + (int64_t)(w->delay_s * 1e9) : 0};
     memcpy(m->data, data, bytes);
     p->sent = true;
     pthread_mutex_lock(&w->lock);
@@ -70,7 +74,7 @@ static inline struct message **post_find(struct world *w, int to, const struct p
 {
     for (struct message **at = &w->first; *at; at = &(*at)->next)
         if ((*at)->to == to && (*at)->channel == p->channel && (p->from == ANY_RANK || p->from == (*at)->from))
-            return at;
+            return (*at)->there_ns && clock_ns() < (*at)->there_ns ? NULL : at;
     return NULL;
 }
 

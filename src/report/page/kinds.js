@@ -7,7 +7,7 @@ const families = d3.nest().key(k => familyOf(k.kind)).rollup(list => d3.sum(list
   .map(f => ({name: f.key, us: f.value})).sort((a, b) => d3.descending(a.us, b.us));
 const familyRank = new Map(families.map((f, i) => [f.name, i]));
 const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimize: "--c2", optimizer: "--c2",
-                     communicate: "--c3", evaluation: "--c7"};
+                     communicate: "--c3", communication: "--c3", evaluation: "--c7"};
 const hasColor = kind => familyRank.get(familyOf(kind)) < FAMILY_COLORS;
 const kindColor = kind => hasColor(kind) ? "--c" + familyRank.get(familyOf(kind)) : "--other";
 const kindGroup = kind => hasColor(kind) ? familyOf(kind) : "other ops";
