@@ -31,6 +31,7 @@ int cmd_tune(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_analyze(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
 
 /* ---- options ---- */

@@ -21,6 +21,7 @@ const struct command commands[] = {
     {"tune", "CONFIG", "make the changes that win, prove each, write the config that has them", cmd_tune},
     {"verify", "A B", "may config B take the place of A? gradients, losses, memory, speed", cmd_verify},
     {"forget", "CONFIG...", "train over several domains: what was learned against what was forgotten", cmd_forget},
+    {"simulate", "CONFIG", "the step on many ranks, from the measured step of one", cmd_simulate},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
     {"explain", "[RULE]", "what a finding means and how to mend it", cmd_explain},
@@ -40,6 +41,7 @@ static void print_help(FILE *to)
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
           "  hone tune quickstart                       make the step faster, with proof\n"
           "  hone forget forget-tree5 forget-random5    does choosing nodes by gradient help against forgetting?\n"
+          "  hone simulate quickstart --net 30,10       what up to 1024 ranks would make of it\n"
           "  hone bench lecture-gpt-b4 --threads 2      time a step\n"
           "  hone doctor quickstart                     is this machine and this config all right?\n\n"
           "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot\n", to);

@@ -51,6 +51,12 @@ enum status report_forget_write_markdown(const json_t *forget, FILE *to, struct 
 /* The table, the losses and the verdict. */
 void report_forget_print_terminal(const json_t *forget, FILE *to, bool color);
 
+/* ---- of hone simulate: as those of tune ---- */
+
+enum status report_simulate_write_html(const json_t *simulated, FILE *to, struct error *err);
+enum status report_simulate_write_markdown(const json_t *simulated, FILE *to, struct error *err);
+void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool color);
+
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);
 enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err);

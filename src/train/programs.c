@@ -119,6 +119,16 @@ enum status train_step_program(struct program **out, const struct config *c, int
     return st;
 }
 
+enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err)
+{
+    struct comm nobody = {.size = ranks};               /* only its size is looked at */
+    struct config one = *c;
+    one.dist.comm = ranks > 1 ? &nobody : NULL;
+    one.dist.shards = 0;
+    one.train.batch_size *= ranks;
+    return train_step_program(out, &one, c->train.steps, NULL, err);
+}
+
 enum status evaluation_program(struct program **out, const struct config *c, struct error *err)
 {
     const pass_set precision = config_pass_set(c) & (pass_set)1 << pass_find("mixed-precision");

@@ -123,6 +123,9 @@ enum status train_count_steps(struct step_counts *out, const struct config_train
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err);
 
+/* The same for one of so many ranks, each of which works on the config's batch, a shard of its own: the program that it would run. */
+enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err);
+
 /* What a step of such a configuration would take here: it is planned; no memory is taken for it, and nothing is run. */
 struct step_plan {
     double bytes;                       /* parameters, state, inputs, workspace and scratch */

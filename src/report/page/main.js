@@ -1,5 +1,5 @@
 /* Draws the page, part by part, and follows the theme: dark mode as the system says, light while printing. The lists of
- * parts are in profile_main.js, trace_main.js, tune_main.js and forget_main.js. */
+ * parts are in profile_main.js, trace_main.js, tune_main.js, forget_main.js and simulate_main.js. */
 const themeChanged = [];
 
 function followTheme() {

@@ -1,0 +1,40 @@
+/* What a sum over ranks takes; see simulate.h. */
+#include <math.h>
+
+#include "prove/simulate.h"
+
+enum { SHORT_BYTES = 4096 * 4 };            /* src/dist/sums.c does not cut up less */
+
+static double message_us(const struct rank_link *l, double bytes) { return l->us + (bytes > 0 ? bytes / l->gb_per_s / 1e3 : 0); }
+
+static double ring_us(const struct rank_link *l, int n, double bytes) { return 2.0 * (n - 1) * message_us(l, bytes / n); }
+
+/* In machines every rank ends with a part of the machine's sum, and those of equal parts go round between machines, all at once through
+ * the machine's link. */
+static double rings_us(const struct sim_net *net, int ranks, double bytes)
+{
+    const int here = ranks < net->per_machine ? ranks : net->per_machine, machines = (ranks + here - 1) / here;
+    return (here > 1 ? ring_us(&net->within, here, bytes) : 0) + (machines > 1 ? ring_us(&net->between, machines, bytes) : 0);
+}
+
+/* A level of the tree, one way: all pairs at a distance send so much. */
+static double level_us(const struct sim_net *net, int distance, double bytes)
+{
+    return distance < net->per_machine ? message_us(&net->within, bytes) : message_us(&net->between, bytes * net->per_machine);
+}
+
+static double tree_us(const struct sim_net *net, int ranks, double bytes)
+{
+    const bool cut = !(ranks & (ranks - 1)) && bytes >= SHORT_BYTES, whole = !(ranks & (ranks - 1)) && !cut;
+    double us = 0, part = bytes;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        part = cut ? part / 2 : part;
+        us += (whole ? 1 : 2) * level_us(net, distance, part);
+    }
+    return us;
+}
+
+double sim_sum_us(const struct sim_net *net, int ranks, double bytes)
+{
+    return ranks < 2 ? 0 : net->ring ? rings_us(net, ranks, bytes) : tree_us(net, ranks, bytes);
+}

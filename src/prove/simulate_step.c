@@ -1,0 +1,128 @@
+/* A step of one rank of many; see simulate.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "passes/passes.h"
+#include "prove/simulate.h"
+#include "train/train.h"
+
+struct walk {
+    const struct sim_source *s;
+    const struct sim_net *net;
+    const struct program *p;
+    int ranks;
+    bool beside;                            /* who communicates has a core, or is the GPU's own */
+    double scale;                           /* from ops as measured to the whole step: what lies between them goes with them */
+    bool *taken;                            /* (ops of the source) */
+    double *us;                             /* (ops of the program): one run */
+    double now_us, queue_us;                /* of the rank, and when the queue of sums is empty */
+    double *there_us;                       /* (values): when a bucket has its sum */
+    struct sim_step *out;
+};
+
+/* The measured time of an op; below 0: one rank alone does not have it. Ops come in the same order: the search goes on behind the last. */
+static double measured_us(struct walk *w, const char *name, const char *kind, int *from)
+{
+    const struct sim_source *s = w->s;
+    for (int k = 0; k < s->n_ops; k++) {
+        const int i = (*from + k) % s->n_ops;
+        if (w->taken[i] || strcmp(s->ops[i].name, name) || strcmp(s->ops[i].kind, kind))
+            continue;
+        w->taken[i] = true;
+        *from = i + 1;
+        return s->ops[i].us;
+    }
+    return -1;
+}
+
+/* Ops that ranks add move numbers: they go at the speed of memory. */
+static void time_ops(struct walk *w)
+{
+    int from = 0;
+    for (int i = 0; i < w->p->n_ops; i++) {
+        const struct op *op = &w->p->ops[i];
+        const double runs = op_runs_per_step(w->p, op);
+        const double us = measured_us(w, w->p->values[op->out[0]].name, op_info(op->kind)->name, &from);
+        w->us[i] = us >= 0 ? (runs > 0 ? us * w->scale / runs : 0) : w->s->gb_per_s > 0 ? op_bytes(w->p, op) / w->s->gb_per_s / 1e3 : 0;
+        w->out->packing_us += us >= 0 ? 0 : w->us[i] * runs;
+    }
+}
+
+static void start_sum(struct walk *w, const struct op *op)
+{
+    const double bytes = (double)value_bytes(&w->p->values[op->out[0]]), us = sim_sum_us(w->net, w->ranks, bytes);
+    w->queue_us = fmax(w->queue_us, w->now_us) + us;
+    w->there_us[op->out[0]] = w->queue_us;
+    w->out->sums_us += us;
+    w->out->bytes += bytes;
+    w->out->buckets++;
+    if (!w->beside) {                       /* it takes the rank's own core */
+        w->now_us += us;
+        w->out->exposed_us += us;
+    }
+}
+
+static void wait_for_sum(struct walk *w, const struct op *op)
+{
+    const double late = w->beside ? fmax(w->there_us[op->in[0]] - w->now_us, 0) : 0;
+    w->now_us += late;
+    w->out->exposed_us += late;
+}
+
+/* The micro-batches before the last communicate nothing. */
+static void walk_through(struct walk *w)
+{
+    const struct program *p = w->p;
+    const int early = p->micro_batches > 1 ? p->micro_batches - 1 : 0;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase > PHASE_SETUP && p->ops[i].phase <= PHASE_BACKWARD && !p->ops[i].last)
+            w->now_us += early * w->us[i];
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->phase == PHASE_SETUP)
+            continue;
+        if (op->kind == OP_REDUCE_WAIT)
+            wait_for_sum(w, op);
+        w->now_us += w->us[i];
+        if (op->kind == OP_REDUCE_START)
+            start_sum(w, op);
+    }
+    w->out->step_us = w->now_us;
+}
+
+static double mean_of(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i] / n;
+    return sum;
+}
+
+enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
+                         struct error *err)
+{
+    struct config c = s->config;
+    struct program *p;
+    double work_us = 0;
+    *out = (struct sim_step){0};
+    c.dist.bucket_mb = bucket_mb;
+    const enum status st = train_rank_program(&p, &c, ranks, err);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < s->n_ops; i++)
+        work_us += s->ops[i].us;
+    const int here = ranks < net->per_machine ? ranks : net->per_machine;
+    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= here * (s->threads + 1),
+                     .scale = work_us > 0 ? mean_of(s->steps_us, s->n_steps) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
+                     .us = xcalloc((size_t)p->n_ops + 1, sizeof *w.us), .there_us = xcalloc((size_t)p->n_values + 1, sizeof *w.there_us)};
+    time_ops(&w);
+    walk_through(&w);
+    out->memory_bytes = pass_planned_bytes(p);
+    free(w.taken);
+    free(w.us);
+    free(w.there_us);
+    program_free(p);
+    return OK;
+}

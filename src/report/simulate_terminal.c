@@ -1,0 +1,62 @@
+/* hone simulate on the terminal: a row for each number of ranks. */
+#include "report/fields_int.h"
+#include "report/terminal_int.h"
+
+static void put_link(const struct screen *s, const json_t *links, const char *key, const char *words)
+{
+    const json_t *l = json_object_get(links, key);
+    number_text a, b;
+    if (json_is_object(l))
+        fprintf(s->to, ", %s %s and %s Gbit/s", words, report_show_us(num(l, "us"), a), report_show_number(num(l, "gbit_per_s"), b));
+}
+
+static void put_facts(const struct screen *s, const json_t *j)
+{
+    const json_t *links = json_object_get(j, "links");
+    number_text a;
+    screen_put_label(s, "measured");
+    fprintf(s->to, "%s per step of %.0f samples on one rank, the mean of %.0f steps; ", report_show_us(num(j, "step_us"), a), num(j, "samples_per_rank"),
+            num(j, "steps"));
+    report_put_text(s->to, word(j, "device"));
+    fprintf(s->to, "\n");
+    screen_put_label(s, "links");
+    fprintf(s->to, "%s of %.0f rank%s a machine", word(links, "sum"), num(links, "ranks_per_machine"), num(links, "ranks_per_machine") == 1 ? "" : "s");
+    put_link(s, links, "within", "within it");
+    put_link(s, links, "between", "between them");
+    fprintf(s->to, "%s\n", yes(links, "measured") ? " (hone doctor)" : "");
+    if (yes(j, "shares_cores"))
+        screen_put_answer(s, "cores", "Ranks of a machine take all its cores, so sums take time from the step and nothing hides them.");
+}
+
+static void put_point(const struct screen *s, const json_t *p)
+{
+    number_text n;
+    fprintf(s->to, "  %6.0f", num(p, "ranks"));
+    screen_put_right(s, report_show_us(num(p, "step_us"), n), 10);
+    screen_put_right(s, report_show_percent(num(p, "efficiency"), n), 11);
+    screen_put_right(s, report_show_count(num(p, "tokens_per_s"), n), 10);
+    screen_put_right(s, report_show_us(num(p, "sums_us"), n), 10);
+    screen_put_right(s, report_show_us(num(p, "exposed_us"), n), 10);
+    screen_put_right(s, report_show_us(num(p, "slowest_us"), n), 10);
+    fprintf(s->to, "%9.0f MB", num(p, "best_bucket_mb"));
+    screen_put_right(s, report_show_bytes(num(p, "memory_bytes"), n), 10);
+    fputc('\n', s->to);
+}
+
+void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool color)
+{
+    const struct screen s = {to, color};
+    const json_t *p;
+    size_t i;
+    fputs(screen_style(&s, BOLD), to);
+    screen_put_wrapped(&s, word(simulated, "headline"), 0);
+    fprintf(to, "%s\n", screen_style(&s, OFF));
+    put_facts(&s, simulated);
+    fprintf(to, "\n  %s%6s%10s%11s%10s%10s%10s%10s%12s%10s%s\n", screen_style(&s, DIM), "ranks", "step", "efficiency", "tokens/s", "sums", "exposed",
+            "slowest", "best bucket", "memory", screen_style(&s, OFF));
+    json_array_foreach(json_object_get(simulated, "points"), i, p)
+        put_point(&s, p);
+    fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
+            "  the slowest of all ranks takes longer than the mean; buckets of %.0f MB but for the best one; memory of one rank, as planned%s\n",
+            screen_style(&s, DIM), num(simulated, "bucket_mb"), screen_style(&s, OFF));
+}

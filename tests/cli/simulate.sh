@@ -1,0 +1,66 @@
+# hone simulate: the step on many ranks, from a fixture of measured op times, with exact output; from a step measured here; refusals.
+. "$(dirname "$0")/lib"
+FROM=$(realpath "$HONE_SOURCE")/tests/fixtures/simulate/report.json
+LINKS="--net 10,10 --intra 2,80 --gpus-per-node 4"
+
+ok simulate --from "$FROM" --ranks 2,4,...,64,3 $LINKS
+same "the table" out "$EXPECTED/simulate.txt"
+[ ! -s err ] || fail "it wrote to stderr: $(cat err)"
+D=simulations/fixture
+for f in report.html report.md report.json; do [ -s $D/$f ] || fail "no $f"; done
+grep -q '^| 64 | 16 | 30.4 ms | 60.8 % | ' $D/report.md || fail "report.md: $(cat $D/report.md)"
+json $D/report.json 'all(abs(p["compute_us"] + p["packing_us"] + p["exposed_us"] + p["slowest_us"] - p["step_us"]) < 1e-6 for p in j["points"])'
+json $D/report.json 'all(p["best_step_us"] <= p["step_us"] and all(p["best_step_us"] <= 1.0011 * b["step_us"] for b in p["by_bucket"]) for p in j["points"])'
+
+# A sum of n bytes over two ranks takes 2 a + n / b, each bucket; two within a machine.
+ok simulate --from "$FROM" --ranks 2 $LINKS --json --out two
+json out 'j["points"][1]["ranks"] == 2 and abs(j["points"][1]["sums_us"] - (j["points"][1]["buckets"] - 1) * 4 - 2 - (j["points"][1]["bytes"] - 12) / 1e4 - 12 / 1e4) < 1e-6'
+
+# The ring of GPUs: 2 (W - 1) (a + n / (W b)); another bucket size is another number of sums.
+sed -e 's/"gpu":null/"gpu":{"name":"a GPU"}/' "$FROM" >gpu.json
+ok simulate --from gpu.json --ranks 8 --intra 2,80 --net 5,400 --json --out ring
+json out 'j["links"]["sum"] == "ring" and j["links"]["ranks_per_machine"] == 8 and j["device"] == "a GPU"'
+json out 'abs(j["points"][1]["sums_us"] - 14 * (2 * j["points"][1]["buckets"] + j["points"][1]["bytes"] / 8e4)) < 1e-6'
+ok simulate --from gpu.json --ranks 8 --intra 2,80 --net 5,400 --json --out ring --set dist.bucket_mb=1
+json out 'j["bucket_mb"] == 1 and j["points"][1]["buckets"] > 4 and abs(j["points"][1]["sums_us"] - 14 * (2 * j["points"][1]["buckets"] + j["points"][1]["bytes"] / 8e4)) < 1e-6'
+ok simulate --from gpu.json --ranks 64 --intra 0,80 --net 0,400 --json --out ring       # within 8, then between 8
+json out 'abs(j["points"][1]["sums_us"] - 14 / 8 * j["points"][1]["bytes"] * (1 / 1e4 + 1 / 5e4)) < 1e-6'
+
+# Ranks that take all cores: nothing is hidden.
+sed -e 's/"usable_cores":8/"usable_cores":2/' "$FROM" >full.json
+ok simulate --from full.json --ranks 2 --intra 2,80 --gpus-per-node 2 --json --out full
+json out 'j["shares_cores"] and j["points"][1]["exposed_us"] == j["points"][1]["sums_us"]'
+
+# From a step that is measured here.
+tiny
+ok simulate tiny.yaml --ranks 2,4 --net 30,10 --steps 3 --json --out here
+json out '[p["ranks"] for p in j["points"]] == [1, 2, 4] and j["points"][0]["efficiency"] == 1 and 0 < j["points"][2]["efficiency"] < 1 and j["steps"] == 3'
+
+# What cannot be is refused.
+refused 2 "hone: a CONFIG is missing, or --from report.json of a profile" simulate
+refused 2 "hone: a CONFIG and --from were given; one of them says what is simulated" simulate tiny.yaml --from "$FROM"
+for ranks in 0 2,x 2, ,2 ... 2,...  2,4,... 3000000 -4 ''; do
+    refused 2 "hone: --ranks is '$ranks'; it takes numbers of ranks from 1 to 1048576, as 2,4,8 or 2,4,...,1024" simulate --from "$FROM" --ranks "$ranks"
+done
+for link in 5 5,0 -1,400 5,400,1 x,y 5,inf nan,4; do
+    refused 2 "hone: --net is '$link'; it takes the latency in microseconds and the bandwidth in Gbit/s, as 5,400" simulate --from "$FROM" --net $link
+done
+refused 2 "hone: --gpus-per-node is 0; it takes the ranks of a machine, 1 or more" simulate --from "$FROM" --gpus-per-node 0
+refused 2 "hone: --ranks has 6, and machines of 4 ranks do not make that; try 4 or 8" simulate --from "$FROM" --ranks 2,6 $LINKS
+refused 2 "hone: how fast machines talk is not known, and 4 ranks are more than the 2 of one machine: give --net US,GBPS, fewer --ranks or another --gpus-per-node, or measure it with \`mpirun --host a,b hone doctor\`" \
+    simulate --from "$FROM" --ranks 2,4 --intra 2,80 --gpus-per-node 2
+refused 2 "hone: how fast ranks of one machine talk is not known: give --intra US,GBPS" simulate --from gpu.json --ranks 8 --net 5,400
+refused 2 "hone: --set train.batch_size=8: what was measured cannot be changed; with --from only keys of dist can" simulate --from "$FROM" --set train.batch_size=8
+echo '{"kind": "tune"}' >tune.json
+refused 2 "hone: 'tune.json' is no report.json of hone profile" simulate --from tune.json
+sed -e 's/"ranks":\[\]/"ranks":[{},{}]/' "$FROM" >ranks.json
+refused 2 "hone: 'ranks.json' is of 2 ranks, which wait for each other; profile one rank alone" simulate --from ranks.json
+sed -e 's/"times_us":\[[^]]*\]/"times_us":[]/' "$FROM" >old.json
+refused 2 "hone: 'old.json' has no step.times_us: an older hone wrote it; profile it again" simulate --from old.json
+sed -e 's/"times_us":\[[^]]*\]/"times_us":[5, -1]/' "$FROM" >bad.json
+refused 2 "hone: 'bad.json': step.times_us[1] is no time in microseconds" simulate --from bad.json
+head -c 500 "$FROM" >cut.json
+run simulate --from cut.json
+[ "$code" = 2 ] && grep -q "^hone: 'cut.json' line " err || fail "half a report: $code $(cat err)"
+OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 run simulate --from "$FROM"
+[ "$code" = 2 ] && grep -q '^hone: simulate runs on one rank, and mpirun started 2$' err || fail "under mpirun: $code $(cat err)"
