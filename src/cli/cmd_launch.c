@@ -227,7 +227,7 @@ static int launch(struct launch *l)
 #endif
 
 /* What ranks can do together. */
-static const char *const shared_commands[] = {"train", "profile", "doctor"};
+static const char *const shared_commands[] = {"train", "profile", "tune", "doctor"};
 enum { SHARED = sizeof shared_commands / sizeof *shared_commands };
 
 static bool is_shared(const char *command)
@@ -259,7 +259,7 @@ int cmd_launch(int argc, char **argv)
     };
     const struct usage usage = {
         "launch", "-n N COMMAND...", "Starts a command on N ranks of this machine, which train one model together (docs/ranks.md): train,\n"
-        "profile, or doctor, which measures how fast they talk.\n"
+        "profile, tune, or doctor, which measures how fast they talk.\n"
         "On several machines: mpirun or srun, which it works under, too.", options,
         "  hone launch -n 2 train quickstart\n  hone launch -n 4 --retry 3 train my.yaml --out runs/four\n", 0, 0};
     const int first = first_of_command(argc, argv);
@@ -274,7 +274,7 @@ int cmd_launch(int argc, char **argv)
     else if (!l.n_command)
         error_set(&err, BAD_INPUT, "a command is missing: hone launch -n %lld train CONFIG", (long long)ranks);
     else if (!is_shared(l.command[0]))
-        error_set(&err, BAD_INPUT, "'%s' is not a command that ranks share; train, profile and doctor are", l.command[0]);
+        error_set(&err, BAD_INPUT, "'%s' is not a command that ranks share; train, profile, tune and doctor are", l.command[0]);
     else if (retries > 0 && strcmp(l.command[0], "train"))
         error_set(&err, BAD_INPUT, "--retry is for train: '%s' has no checkpoint to go on from", l.command[0]);
     else

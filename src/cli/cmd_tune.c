@@ -5,8 +5,11 @@
 
 #include "cli/cli.h"
 #include "core/fs.h"
+#include "dist/dist.h"
+#include "ops/cpu/cpu.h"
 #include "prove/tune.h"
 #include "report/report.h"
+#include "train/follow.h"
 
 struct tuned {
     struct tune_result r;
@@ -187,13 +190,25 @@ static enum status write_files(const void *what, const char *folder, struct erro
 
 /* ---- the command ---- */
 
-static enum status tune(struct tuned *t, const char *path, const struct text_list *sets, double budget, struct error *err)
+/* How fast ranks talk, for what is expected of other buckets. */
+static enum status measure_links(struct dist *ranks, struct error *err)
 {
-    struct config c;
+    struct cpu_machine cpu;
+    struct links links;
+    if (dist_size(ranks) == 1)
+        return OK;
+    const enum status st = dist_measure_links(ranks, &links, err);
+    cpu_machine_read(&cpu);
+    snprintf(links.machine, sizeof links.machine, "%s", cpu.fingerprint);
+    if (st == OK && dist_rank(ranks) == 0)
+        links_remember(&links, NULL);       /* no harm if it cannot be written */
+    return st;
+}
+
+static enum status tune(struct tuned *t, struct config c, double budget, struct error *err)
+{
     struct progress bar;
-    enum status st = config_load(&c, path, sets->item, sets->n, err);
-    if (st == OK)
-        st = known_peaks(&c, &t->peaks, NULL, err);
+    enum status st = known_peaks(&c, &t->peaks, NULL, err);
     if (st != OK)
         return st;
     install_stop_handler();
@@ -204,6 +219,54 @@ static enum status tune(struct tuned *t, const char *path, const struct text_lis
     show_choosing(NULL);
     progress_clear(&bar);
     return st;
+}
+
+/* Rank 0, or the only one. */
+static int lead(const struct config *c, struct dist *ranks, const char *out, double budget, bool json)
+{
+    struct error err;
+    struct tuned *t = calloc(1, sizeof *t);
+    char folder[CONFIG_PATH_MAX], fallback[256];
+    enum status st = t ? OK : error_no_memory(&err, "the result", sizeof *t);
+    if (st == OK) {
+        snprintf(fallback, sizeof fallback, "runs/%s-tuned", c->name);
+        st = report_folder_name(folder, out ? out : fallback, &err);
+    }
+    if (st == OK)
+        st = report_folder_check(folder, REPORT_TUNE, &err);
+    st = dist_agree(ranks, st, &err);
+    if (st == OK)
+        st = measure_links(ranks, &err);
+    if (st == OK) {
+        follow_lead(ranks);
+        st = tune(t, *c, budget, &err);
+        follow_end(ranks);
+    }
+    if (st == OK && !(t->document = make_document(t, folder)))
+        st = error_no_memory(&err, "the report", 1 << 16);
+    if (st == OK)
+        st = report_folder_publish(folder, REPORT_TUNE, write_files, t, &err);
+    if (st == OK && json)
+        st = print_document(json_incref(t->document), 12, &err);
+    else if (st == OK)
+        print_result(t, folder);
+    if (t)
+        json_decref(t->document);
+    free(t);
+    return st == OK ? OK : ranks_report(ranks, &err);
+}
+
+/* Of several ranks the others: they do what rank 0 does. */
+static int follow_along(struct dist *ranks)
+{
+    struct error err;
+    install_stop_handler();
+    enum status st = dist_agree(ranks, OK, &err);
+    if (st == OK)
+        st = measure_links(ranks, &err);
+    if (st == OK)
+        st = follow(ranks, &stop_requested, &err);
+    return st == OK ? OK : ranks_report(ranks, &err);
 }
 
 int cmd_tune(int argc, char **argv)
@@ -238,32 +301,16 @@ int cmd_tune(int argc, char **argv)
     case PARSED_GO: break;
     }
     struct error err;
-    struct tuned *t = calloc(1, sizeof *t);
-    char folder[CONFIG_PATH_MAX], fallback[256];
-    struct config named;
-    enum status st = t ? OK : error_no_memory(&err, "the result", sizeof *t);
-    if (st == OK && !(budget >= 0 && budget < 1e7))
-        st = error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", budget);
-    if (st == OK)
-        st = config_load(&named, given.item[0], sets.item, sets.n, &err);
-    if (st == OK) {
-        snprintf(fallback, sizeof fallback, "runs/%s-tuned", named.name);
-        st = report_folder_name(folder, out ? out : fallback, &err);
+    struct config c;
+    struct dist *ranks = NULL;
+    if (!(budget >= 0 && budget < 1e7)) {
+        error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", budget);
+        return report_error(&err);
     }
-    if (st == OK)
-        st = report_folder_check(folder, REPORT_TUNE, &err);
-    if (st == OK)
-        st = tune(t, given.item[0], &sets, budget, &err);
-    if (st == OK && !(t->document = make_document(t, folder)))
-        st = error_no_memory(&err, "the report", 1 << 16);
-    if (st == OK)
-        st = report_folder_publish(folder, REPORT_TUNE, write_files, t, &err);
-    if (st == OK && json)
-        st = print_document(json_incref(t->document), 12, &err);
-    else if (st == OK)
-        print_result(t, folder);
-    if (t)
-        json_decref(t->document);
-    free(t);
-    return st == OK ? OK : report_error(&err);
+    int code = ranks_open(&ranks, &c, given.item[0], &sets);
+    if (code == OK) {
+        code = dist_rank(ranks) == 0 ? lead(&c, ranks, out, budget, json) : follow_along(ranks);
+        ranks_close(ranks, code);
+    }
+    return code;
 }

@@ -234,6 +234,8 @@ int dist_size(const struct dist *d) { return d ? d->comm.size : 1; }
 const char *dist_name(const struct dist *d, int rank) { return d ? d->peers[rank].name : "rank 0"; }
 const char *dist_host(const struct dist *d, int rank) { return d ? d->peers[rank].host : "this machine"; }
 struct comm *dist_comm(struct dist *d) { return d ? &d->comm : NULL; }
+void dist_set_leading(struct dist *d, bool leads) { d->leading = leads; }
+bool dist_is_leading(const struct dist *d) { return d && d->leading; }
 int64_t dist_wait_ns(const struct dist *d) { return d ? d->wait_ns : 0; }
 int64_t dist_sum_ns(struct dist *d) { return d ? atomic_load(&d->sum_ns) : 0; }
 

@@ -58,6 +58,9 @@ void dist_give_up(struct dist *d, const struct error *why);     /* tells the oth
 /* Is it this rank that tells people what went wrong? Rank 0 does, unless it is the one that was lost; and who failed by itself. */
 bool dist_tells(struct dist *d);
 bool dist_gave_up(struct dist *d);                  /* this rank has: what went wrong is its own */
+/* For who divides work so that one rank decides (train/follow.h). */
+void dist_set_leading(struct dist *d, bool leads);
+bool dist_is_leading(const struct dist *d);
 int64_t dist_wait_ns(const struct dist *d);         /* that the caller has waited for sums so far */
 int64_t dist_sum_ns(struct dist *d);                /* that sums have taken so far, hidden or not */
 

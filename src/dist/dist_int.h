@@ -70,6 +70,7 @@ struct dist {
     pthread_mutex_t looking;        /* held while comm.at is looked at */
     _Atomic int64_t step;
     int64_t wait_ns;                /* of the caller */
+    bool leading;                   /* the others do what this one does */
     _Atomic int64_t sum_ns;         /* that the thread has spent on sums */
     /* the thread's own */
     float *scratch;

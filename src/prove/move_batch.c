@@ -33,7 +33,7 @@ enum status propose_batch(struct proposal *out, const struct situation *now, int
     enum status st = OK;
     (void)pass;
     *out = (struct proposal){.next = *c, .predicted = 1};
-    if (c->model.dropout > 0)               /* it would fall on other samples, and the proof could not compare them */
+    if (c->model.dropout > 0 || now->m.n_ranks > 1)     /* it would fall on other samples, and the proof could not compare them; ranks divide a batch */
         return OK;
     for (int shift = -3; shift <= 3 && st == OK; shift++) {
         const int64_t size = shift < 0 ? c->train.batch_size >> -shift : c->train.batch_size << shift;

@@ -7,6 +7,8 @@ static const struct move settings[] = {
     {.name = "batch-size", .answers = "small-batch", .effort = PASS_LOW, .grows = true, .pass = -1,
      .propose = propose_batch,
      .what = "samples of an update in larger or smaller micro-batches, as many per update as before"},
+    {.name = "bucket-size", .answers = "exposed-comm", .effort = PASS_LOW, .grows = true, .pass = -1, .propose = propose_bucket,
+     .what = "gradients travel between ranks in larger or smaller buckets"},
     {.name = "loader", .answers = "data-stall", .effort = PASS_LOW, .pass = -1, .propose = propose_loader,
      .what = "more workers and batches in advance, so that the step finds its batch ready"},
     {.name = "eval-schedule", .answers = "eval-share", .effort = PASS_LOW, .gain = GAIN_AROUND_STEP, .trade = true, .pass = -1,

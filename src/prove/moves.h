@@ -32,7 +32,7 @@ struct move {
 bool move_get(int i, struct move *out);
 int move_phase(const struct move *m);
 
-propose_fn propose_pass, propose_without, propose_batch, propose_loader, propose_evaluation;
+propose_fn propose_pass, propose_without, propose_batch, propose_bucket, propose_loader, propose_evaluation;
 
 /* The config with more passes on. */
 struct config config_with_passes(const struct config *c, pass_set set);

@@ -7,6 +7,7 @@
 #include "core/process.h"
 #include "core/stats.h"
 #include "model/model.h"
+#include "train/follow_int.h"
 #include "train/train_int.h"
 
 enum { WARM_UP = 3, LOOK_EVERY = 4 };     /* steps; between two that are measured */
@@ -189,9 +190,11 @@ static enum status measure(struct measured *out, const struct config *c, struct 
                          .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .trace = trace_new()};
     struct counters counters;
     struct loader *l = NULL;
+    enum status st = follow_tell(ranks_of(c), ORDER_MEASURE, 0, steps, c, err);
     process_reset_peak();
     m.has_counters = counters_open(&counters);      /* before the team starts, so that its threads are counted */
-    enum status st = ranks_compare_configs(c, err);
+    if (st == OK)
+        st = ranks_compare_configs(c, err);
     if (st == OK)
         st = ranks_agree(ranks_of(c), dataset_open(&m.run->dataset, c, err), err);
     if (st == OK)

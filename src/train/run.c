@@ -277,7 +277,10 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         if (!b)
             return err->status;
         batch_upload(r->train, b);
-        exec_run(r->train, PHASE_DATA, PHASE_BACKWARD);
+        if (v.ranks > 1 && i + 1 < v.micro_batches)
+            exec_run_early(r->train);
+        else
+            exec_run(r->train, PHASE_DATA, v.ranks > 1 ? PHASE_COMMUNICATE : PHASE_BACKWARD);      /* sums that were started are waited for */
     }
     return exec_status(r->train, err);
 }

@@ -10,13 +10,32 @@
 #include "core/setup.h"
 #include "model/model.h"
 #include "program/rewrite.h"
+#include "train/follow_int.h"
 #include "train/train_int.h"
 
 struct trial {
     struct model_run run;
     struct loader *loader;
     int *writers;                   /* of the training program's values; NULL: nobody asked yet */
+    int number;                     /* that those who follow know it by; -1: nobody does */
 };
+
+/* Numbers of trials that are open, where others follow. */
+static uint64_t numbers;
+
+static int take_number(void)
+{
+    int i = 0;
+    while (numbers >> i & 1)
+        i++;
+    numbers |= (uint64_t)1 << i;
+    return i;
+}
+
+static enum status tell(const struct trial *t, enum order_kind kind, struct error *err)
+{
+    return t->number < 0 ? OK : follow_tell(ranks_of(&t->run.config), kind, t->number, 0, NULL, err);
+}
 
 /* ---- opening ---- */
 
@@ -28,20 +47,38 @@ static enum status open_loader(struct trial *t, struct error *err)
     return model_run_loader(&t->loader, &t->run, 0, (int)c->data.workers, (int)c->data.prefetch, err);
 }
 
-enum status trial_open(struct trial **out, const struct config *c, trial_change_fn *change, void *context, struct error *err)
+/* Rank 0 goes first, as ranks_open_run has it; where one fails, all do. */
+static enum status open_in_turn(struct trial *t, const struct config *c, struct dist *ranks, struct dataset *d, trial_change_fn *change, void *context,
+                                struct error *err)
 {
+    const bool leads = dist_rank(ranks) == 0;
+    enum status st = leads ? model_run_open_changed(&t->run, c, d, change, context, err) : OK;
+    st = ranks_agree(ranks, st, err);
+    if (st == OK && !leads)
+        st = model_run_open_changed(&t->run, c, d, change, context, err);
+    return ranks_agree(ranks, st, err);
+}
+
+enum status trial_open_here(struct trial **out, const struct config *c, bool together, trial_change_fn *change, void *context, struct error *err)
+{
+    struct dist *ranks = together ? ranks_of(c) : NULL;
     struct trial *t = xcalloc(1, sizeof *t);
+    t->number = -1;
     struct config known = *c;
     struct dataset *d;
     if (!known.eval.every.n)
         known.eval.every.n = 1;         /* validation is asked for here, not by the loop */
     enum status st = dataset_open(&d, c, err);
     if (st == OK)
-        st = model_run_open_changed(&t->run, &known, d, change, context, err);
+        t->run.dataset = d;
+    st = ranks_agree(ranks, st, err);
+    if (st == OK)
+        st = open_in_turn(t, &known, ranks, d, change, context, err);
     if (st == OK)
         st = model_run_load_init(&t->run, err);
     if (st == OK)
         st = open_loader(t, err);
+    st = ranks_agree(ranks, st, err);
     if (st == OK)
         *out = t;
     else
@@ -49,10 +86,27 @@ enum status trial_open(struct trial **out, const struct config *c, trial_change_
     return st;
 }
 
+enum status trial_open(struct trial **out, const struct config *c, trial_change_fn *change, void *context, struct error *err)
+{
+    const int number = follow_leads(c) ? take_number() : -1;
+    enum status st = number < 0 ? OK : follow_tell(ranks_of(c), ORDER_OPEN, number, 0, c, err);
+    if (st == OK)
+        st = trial_open_here(out, c, number >= 0, change, context, err);
+    if (st == OK)
+        (*out)->number = number;
+    else if (number >= 0)
+        numbers &= ~((uint64_t)1 << number);
+    return st;
+}
+
 void trial_free(struct trial *t)
 {
+    struct error none;
     if (!t)
         return;
+    tell(t, ORDER_FREE, &none);
+    if (t->number >= 0)
+        numbers &= ~((uint64_t)1 << t->number);
     loader_free(t->loader);
     model_run_close(&t->run);
     free(t->writers);
@@ -61,6 +115,8 @@ void trial_free(struct trial *t)
 
 enum status trial_restart(struct trial *t, struct error *err)
 {
+    if (tell(t, ORDER_RESTART, err) != OK)
+        return err->status;
     enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
     setup_done();
     if (st == OK)
@@ -92,7 +148,7 @@ int64_t trial_steps_between(const struct trial *t, struct interval every)
 double trial_model_flops(const struct trial *t)
 {
     const struct config *c = &t->run.config;
-    return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate);
+    return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate / division_of(c).ranks);
 }
 
 double trial_ops_per_step(const struct trial *t) { return program_runs_per_step(trial_program(t)); }
@@ -109,7 +165,10 @@ double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(
 
 /* ---- gradients ---- */
 
-enum status trial_backward(struct trial *t, struct error *err) { return model_run_backward(&t->run, t->loader, err); }
+enum status trial_backward(struct trial *t, struct error *err)
+{
+    return tell(t, ORDER_BACKWARD, err) == OK ? model_run_backward(&t->run, t->loader, err) : err->status;
+}
 
 /* acc / total: what the optimize phase would make of an accumulator. */
 static void read_mean(struct exec *e, const struct op *divide, float *out)
@@ -138,7 +197,7 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
     const int writer = grad == NO_VALUE ? -1 : t->writers[grad];
     if (writer < 0 || p->values[grad].dtype != F32)
         return error_set(err, CANNOT, "the program has no f32 gradient of '%s'", p->values[parameter].name);
-    if (p->ops[writer].phase <= PHASE_BACKWARD)
+    if (p->ops[writer].phase <= PHASE_BACKWARD || p->ops[writer].kind == OP_REDUCE_WAIT)
         exec_read(e, grad, out);
     else if (p->ops[writer].kind == OP_DIVIDE)
         read_mean(e, &p->ops[writer], out);
@@ -155,6 +214,9 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
 enum status trial_step(struct trial *t, struct trial_step *out, struct error *err)
 {
     bool whole;
+    *out = (struct trial_step){.loss = NAN, .norm = NAN, .us = NAN};
+    if (tell(t, ORDER_STEP, err) != OK)
+        return err->status;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
     exec_finish(t->run.train);
@@ -172,6 +234,9 @@ enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct
 {
     double losses[DOMAINS_MAX] = {NAN};
     *has_data = t->run.eval;
+    *loss = NAN;
+    if (tell(t, ORDER_VALIDATE, err) != OK)
+        return err->status;
     const enum status st = *has_data ? model_run_evaluate(&t->run, NULL, losses, err) : OK;
     *loss = losses[0];                  /* trials do not go beyond the first stage */
     return st;

@@ -25,3 +25,11 @@ grep -q '^| 1 (straggler) | ' two/report.md || fail "no ranks in report.md: $(ca
 run launch -n 2 profile tiny.yaml --set train.batch_size=3 --out no
 [ "$code" = 2 ] && grep -q '^hone: train.batch_size is 3, and 2 ranks cannot have equal parts of that; make it 2 or 4$' err || fail "a batch of 3: $code $(cat err)"
 [ "$(grep -c '^hone: ' err)" = 1 ] && [ ! -e no ] || fail "a batch of 3: $(cat err)"
+
+# Ranks are tuned together: rank 0 decides, the others follow. Here they only predict.
+ok launch -n 2 tune tiny.yaml --budget 0 --set optimize.passes=none --out tuned
+json tuned/report.json 'j["kind"] == "tune" and len(j["roadmap"]) > 5 and all(s["outcome"] == "not tried" for s in j["stages"])'
+json cache/hone/links.json 'j["entries"][0]["ranks"] == 2'
+echo mine >tuned/base.yaml
+run launch -n 2 tune tiny.yaml --budget 0 --out tuned
+[ "$code" = 2 ] && [ "$(grep -c '^hone: ' err)" = 1 ] || fail "a file of somebody's own: $code $(cat err)"

@@ -154,7 +154,7 @@ OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
 
 refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train tiny.yaml
 refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2
-refused 2 "hone: 'bench' is not a command that ranks share; train, profile and doctor are" launch -n 2 bench tiny.yaml
+refused 2 "hone: 'bench' is not a command that ranks share; train, profile, tune and doctor are" launch -n 2 bench tiny.yaml
 refused 2 "hone: --retry is for train: 'doctor' has no checkpoint to go on from" launch -n 2 --retry 1 doctor
 run launch -n 2 train tiny.yaml --out none2 --nonsense
 [ "$code" = 2 ] && ! grep -q 'it was killed' err || fail "a wrong option: exit code $code: $(cat err)"
