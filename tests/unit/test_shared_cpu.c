@@ -10,7 +10,7 @@ static const char *path_of(const char *name)
 {
     static char path[4200];
     const char *folder = getenv("HONE_TRACES");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : HONE_CONFIG_DIR "/../../shared/traces", name);
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : HONE_CONFIGS "/../../shared/traces", name);
     return path;
 }
 
