@@ -61,7 +61,7 @@ int ranks_join(struct dist **out)
 {
     struct error err;
     begin();
-    return dist_open(out, false, &err) == OK ? OK : refuse_alone(&err);
+    return dist_open(out, false, &err) == OK ? OK : ranks_refuse(&err);
 }
 
 int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets)
