@@ -50,9 +50,19 @@ static void time_ops(struct walk *w)
     }
 }
 
+/* What travels: a bucket, or the parameters that ranks have slices of. */
+static double bytes_of(const struct program *p, const struct op *op)
+{
+    double bytes = 0;
+    for (int i = 0; i < op->n_out; i++)
+        bytes += (double)value_bytes(&p->values[op->out[i]]);
+    return bytes;
+}
+
+/* Where every rank gets the sum of its slice alone, and where slices are brought to all, it is half of what a sum is. */
 static void start_sum(struct walk *w, const struct op *op)
 {
-    const double bytes = (double)value_bytes(&w->p->values[op->out[0]]), us = sim_sum_us(w->net, w->ranks, bytes);
+    const double bytes = bytes_of(w->p, op), us = sim_sum_us(w->net, w->ranks, bytes) / (op->attrs.n_cuts ? 2 : 1);
     w->queue_us = fmax(w->queue_us, w->now_us) + us;
     w->there_us[op->out[0]] = w->queue_us;
     w->out->sums_us += us;
@@ -71,10 +81,14 @@ static void wait_for_sum(struct walk *w, const struct op *op)
     w->out->exposed_us += late;
 }
 
-/* The micro-batches before the last communicate nothing. */
+/* The micro-batches before the last communicate nothing. What one step leaves on the queue, the next one waits for: of two steps the second
+ * counts. */
 static void walk_through(struct walk *w)
 {
     const struct program *p = w->p;
+    const double begun_us = w->now_us;
+    w->out->sums_us = w->out->exposed_us = w->out->bytes = 0;
+    w->out->buckets = 0;
     const int early = p->micro_batches > 1 ? p->micro_batches - 1 : 0;
     for (int i = 0; i < p->n_ops; i++)
         if (p->ops[i].phase > PHASE_SETUP && p->ops[i].phase <= PHASE_BACKWARD && !p->ops[i].last)
@@ -83,13 +97,13 @@ static void walk_through(struct walk *w)
         const struct op *op = &p->ops[i];
         if (op->phase == PHASE_SETUP)
             continue;
-        if (op->kind == OP_REDUCE_WAIT)
+        if (op->kind == OP_REDUCE_WAIT || op->kind == OP_GATHER_WAIT)
             wait_for_sum(w, op);
         w->now_us += w->us[i];
-        if (op->kind == OP_REDUCE_START)
+        if (op->kind == OP_REDUCE_START || op->kind == OP_GATHER_START)
             start_sum(w, op);
     }
-    w->out->step_us = w->now_us;
+    w->out->step_us = w->now_us - begun_us;
 }
 
 static double mean_of(const double *x, int n)
@@ -118,6 +132,7 @@ enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const
                      .scale = work_us > 0 ? mean_of(s->steps_us, s->n_steps) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
                      .us = xcalloc((size_t)p->n_ops + 1, sizeof *w.us), .there_us = xcalloc((size_t)p->n_values + 1, sizeof *w.there_us)};
     time_ops(&w);
+    walk_through(&w);
     walk_through(&w);
     out->memory_bytes = pass_planned_bytes(p);
     free(w.taken);

@@ -114,12 +114,26 @@ static void test_the_best_bucket(void **state)
     sim_source_release(&s);
 }
 
+/* Ranks that divide the optimizer's state send as much, half of it for the gradients and half for the weights, and need less memory. */
+static void test_slices(void **state)
+{
+    const struct sim_net net = {.per_machine = 1, .between = {0, 1}};
+    struct sim_source s = fixture();
+    (void)state;
+    const struct sim_step whole = step_of(&s, &net, 8, 25);
+    s.config.dist.shard = SHARD_OPTIMIZER;
+    const struct sim_step slices = step_of(&s, &net, 8, 25), more = step_of(&s, &net, 16, 25);
+    assert_near(slices.sums_us, whole.sums_us, 0.02 * whole.sums_us, "sums");
+    assert_true(slices.memory_bytes < whole.memory_bytes && more.memory_bytes < slices.memory_bytes);
+    sim_source_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_ring_of_one_machine), cmocka_unit_test(test_rings_of_several_machines), cmocka_unit_test(test_the_tree),
         cmocka_unit_test(test_the_slowest_of_many), cmocka_unit_test(test_one_rank_is_what_was_measured),
-        cmocka_unit_test(test_exposed_between_nothing_and_all), cmocka_unit_test(test_the_best_bucket),
+        cmocka_unit_test(test_exposed_between_nothing_and_all), cmocka_unit_test(test_the_best_bucket), cmocka_unit_test(test_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
