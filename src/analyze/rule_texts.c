@@ -393,6 +393,15 @@ const struct rule_text rule_texts[] = {
      .fix_hone = "optimize.autotune: on times the kernels of every shape once and remembers the choice for this machine.",
      .fix_pytorch = "torch.backends.cudnn.benchmark = True\n"
                     "model = torch.compile(model, mode='max-autotune')"},
+    {.id = "ungrouped-nodes", .effort = EFFORT_LOW,
+     .summary = "Blocks that wait for nothing of each other run one after the other, op by op.",
+     .recognised = "In a program: the pass group-levels is off and finds the same op in several nodes of one level of a tree; the expected gain is "
+                   "what the cost model predicts for fewer calls. In a trace: not looked for.",
+     .costs = "A call per node where one per level would do: threads meet, or a kernel starts and ends, for each, and small ones leave a part of the "
+              "device idle.",
+     .fix_hone = "optimize.group-levels: on puts the same op of all nodes of a level into one call.",
+     .fix_pytorch = "x = torch.stack([x] * 3)                # (nodes, B, T, D), weights stacked likewise\n"
+                    "y = torch.baddbmm(bias, x.flatten(1, 2), weight.mT)     # one batched product a level"},
     {.id = NULL},
 };
 

@@ -1,6 +1,6 @@
 /* The memory plan: values that are not alive at the same time share one workspace.
  *
- * 1. Lifetimes: from the op that writes a value to the last op that reads it.
+ * 1. Lifetimes: from the op that writes a value to the last op that reads it; of ops that are one call, from the first of them to the last.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
  * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime, and for as many ops more as
  *    the program wants memory to linger. Sums of squares have theirs from the beginning then, and what an op of several products makes of one
@@ -23,6 +23,7 @@ struct buffer {
 struct planner {
     const struct program *p;
     int *first, *last;          /* per value; first -1: never written, needs no memory */
+    struct op_call *call;       /* per op: those that run at the same time */
     value_id *owner;            /* per value: the buffer that it lives in */
     value_id *lead;             /* per owner: the one whose buffer has room for it, too; NO_VALUE: none */
     size_t *behind;             /* per owner: so far behind the lead's first byte */
@@ -66,13 +67,27 @@ static void find_lifetimes(struct planner *w)
             keep(w, p->values[i].grad);
 }
 
-/* A value that one op reads twice must stay intact. */
-static bool is_read_twice(const struct op *op, int j)
+static void find_calls(struct planner *w)
 {
-    bool twice = false;
-    for (int k = 0; k < op->n_in; k++)
-        twice |= k != j && op->in[k] == op->in[j];
-    return twice;
+    for (int i = 0; i < w->p->n_ops; i = w->call[i].end) {
+        w->call[i] = program_call(w->p, i);
+        for (int k = i + 1; k < w->call[i].end; k++)
+            w->call[k] = w->call[i];
+    }
+}
+
+/* When a value's memory is in use; last may be behind all ops. */
+static int begin_of(const struct planner *w, value_id v) { return w->call[w->first[v]].first; }
+static int end_of(const struct planner *w, int last) { return last < w->p->n_ops ? w->call[last].end - 1 : last; }
+
+/* A value that one op reads twice must stay intact, and so must one that another op of the same call reads. */
+static bool is_read_twice(const struct planner *w, int i, int j)
+{
+    int reads = 0;
+    for (int other = w->call[i].first; other < w->call[i].end; other++)
+        for (int k = 0; k < w->p->ops[other].n_in; k++)
+            reads += w->p->ops[other].in[k] == w->p->ops[i].in[j];
+    return reads > 1;
 }
 
 /* The input whose memory the first output of op i may take, or NO_VALUE. */
@@ -84,7 +99,7 @@ static value_id reusable_input(const struct planner *w, int i)
         const value_id v = op->in[j];
         if ((reuse >> j & 1) && planned(w, v) && w->last[v] == i &&
             value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]) &&
-            w->p->values[v].dtype == w->p->values[op->out[0]].dtype && !is_read_twice(op, j))
+            w->p->values[v].dtype == w->p->values[op->out[0]].dtype && !is_read_twice(w, i, j))
             return v;
     }
     return NO_VALUE;
@@ -153,9 +168,9 @@ static void form_buffers(struct planner *w)
             w->owner[v] = from == NO_VALUE ? v : w->owner[from];
             if (from == NO_VALUE) {
                 at[v] = w->n;
-                w->buffers[w->n++] = (struct buffer){i, w->last[v], aligned(value_bytes(&p->values[v])), 0, v};
-            } else if (w->buffers[at[w->owner[v]]].last < w->last[v]) {
-                w->buffers[at[w->owner[v]]].last = w->last[v];
+                w->buffers[w->n++] = (struct buffer){w->call[i].first, end_of(w, w->last[v]), aligned(value_bytes(&p->values[v])), 0, v};
+            } else if (w->buffers[at[w->owner[v]]].last < end_of(w, w->last[v])) {
+                w->buffers[at[w->owner[v]]].last = end_of(w, w->last[v]);
             }
         }
     join_all_parts(w, at);
@@ -221,8 +236,9 @@ static struct planner planner_make(const struct program *p)
     const size_t n = (size_t)p->n_values;
     struct planner w = {.p = p, .first = xcalloc(n, sizeof(int)), .last = xcalloc(n, sizeof(int)),
                         .owner = xcalloc(n, sizeof(value_id)), .lead = xcalloc(n, sizeof(value_id)), .behind = xcalloc(n, sizeof(size_t)),
-                        .buffers = xcalloc(n, sizeof(struct buffer))};
+                        .buffers = xcalloc(n, sizeof(struct buffer)), .call = xcalloc((size_t)p->n_ops + 1, sizeof(struct op_call))};
     memset(w.lead, 0xff, n * sizeof *w.lead);           /* all NO_VALUE */
+    find_calls(&w);
     find_lifetimes(&w);
     form_buffers(&w);
     return w;
@@ -236,6 +252,7 @@ static void planner_release(struct planner *w)
     free(w->lead);
     free(w->behind);
     free(w->buffers);
+    free(w->call);
 }
 
 void pass_memory_plan(const struct program *p, struct memory_plan *plan)
@@ -293,21 +310,22 @@ void pass_memory_timeline(const struct program *p, struct memory_point *points)
 {
     struct planner w = planner_make(p);
     struct memory_point now = {0};
-    bool *gradient = mark_gradients(p), *taken = xcalloc((size_t)p->n_values + 1, sizeof *taken);
+    bool *gradient = mark_gradients(p);
+    value_id *taker = xcalloc((size_t)p->n_values + 1, sizeof *taker);          /* per value: 1 + the one that takes its memory; 0: none */
     for (int i = 0; i < p->n_ops; i++) {
         const struct op *op = &p->ops[i];
         const bool makes = op->n_out > 0 && planned(&w, op->out[0]) && w.first[op->out[0]] == i;
         const value_id from = makes ? reusable_input(&w, i) : NO_VALUE;
         points[i] = (struct memory_point){0};
         if (from != NO_VALUE)
-            taken[from] = true;
+            taker[from] = 1 + op->out[0];
     }
     for (int v = 0; v < p->n_values; v++) {
-        const int end = w.last[v] - taken[v] + 1;
         const double bytes = (double)aligned(value_bytes(&p->values[v]));
         if (!planned(&w, v))
             continue;
-        *(gradient[v] ? &points[w.first[v]].gradients : &points[w.first[v]].activations) += bytes;
+        const int begin = begin_of(&w, v), end = taker[v] ? begin_of(&w, taker[v] - 1) : end_of(&w, w.last[v]) + 1;
+        *(gradient[v] ? &points[begin].gradients : &points[begin].activations) += bytes;
         if (end < p->n_ops)
             *(gradient[v] ? &points[end].gradients : &points[end].activations) -= bytes;
     }
@@ -318,7 +336,7 @@ void pass_memory_timeline(const struct program *p, struct memory_point *points)
         points[i] = now;
     }
     free(gradient);
-    free(taken);
+    free(taker);
     planner_release(&w);
 }
 

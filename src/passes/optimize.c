@@ -39,6 +39,8 @@ const struct pass pass_table[] = {
     {"mixed-precision", "optimize.precision", "no-mixed-precision", PASS_MEDIUM, STAGE_STEP, PASS_TRADES | PASS_IS_PRECISION,
      pass_mixed_precision,
      "products of fewer bits: operands in bf16, on a GPU activations and their gradients too; sums, weights and moments in f32; switched by optimize.precision"},
+    {NAMED("group-levels"),        "ungrouped-nodes",     PASS_LOW,    STAGE_STEP,    0, pass_group_levels,
+     "the same op of all nodes of one level of a tree is one call"},
     {0},
 };
 

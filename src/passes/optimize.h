@@ -53,6 +53,6 @@ enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set
 
 pass_fn pass_fuse_qkv, pass_fuse_gate_up, pass_flash_attention, pass_fuse_residual_norm, pass_fuse_loss, pass_fuse_bias_gelu,
     pass_hoist_constants, pass_fused_optimizer, pass_async_metrics, pass_no_zero_fill, pass_recompute, pass_autotune,
-    pass_fewer_meetings, pass_mixed_precision;
+    pass_fewer_meetings, pass_mixed_precision, pass_group_levels;
 
 #endif

@@ -83,9 +83,12 @@ static void print_op(const struct program *p, int at, FILE *to)
     for (int i = 0; i < op->n_out; i++)
         fprintf(to, " %%%d", op->out[i]);
     const struct value *v = &p->values[op->out[0]];
-    fprintf(to, "  %s %s%s%s  %.4g MFLOP %.4g MB  [%s]%s\n", v->name, dtype_is_narrow(v->dtype) ? dtype_name(v->dtype) : "",
+    fprintf(to, "  %s %s%s%s  %.4g MFLOP %.4g MB  [%s]%s", v->name, dtype_is_narrow(v->dtype) ? dtype_name(v->dtype) : "",
             dtype_is_narrow(v->dtype) ? " " : "", shape_text(v->shape, shape), op_flops(p, op) / 1e6, op_bytes(p, op) / 1e6, op->made_by,
             op->last ? " last micro-batch" : op->timed ? " timed" : "");
+    if (op->call)
+        fprintf(to, " call %d", op->call);
+    fputc('\n', to);
 }
 
 struct program_cost program_cost(const struct program *p, enum phase phase)

@@ -116,6 +116,17 @@ static value_id add_output(struct program *p, const struct op *op, const char *n
     return program_add_value(p, i ? text : name, output_kind(p, op), op_result_type(p, op, i), shape);
 }
 
+struct op_call program_call(const struct program *p, int i)
+{
+    struct op_call c = {i, i + 1};
+    const int call = p->ops[i].call;
+    while (call && c.first > 0 && p->ops[c.first - 1].call == call && p->ops[c.first - 1].phase == p->ops[i].phase)
+        c.first--;
+    while (call && c.end < p->n_ops && p->ops[c.end].call == call && p->ops[c.end].phase == p->ops[i].phase)
+        c.end++;
+    return c;
+}
+
 int program_add_op(struct program *p, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in,
                    const value_id *in)
 {

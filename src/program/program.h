@@ -84,6 +84,8 @@ struct op {
     bool last;                      /* runs in the last micro-batch of a step alone */
     bool timed;                     /* the kernel's variant is chosen by timing: pass autotune */
     const struct op_leave *leave;   /* NULL: it always runs */
+    int call;                       /* ops in a row that have the same number are one call, in which none reads or writes what another one
+                                       writes: pass group-levels; 0: it is one by itself */
     struct op_profile profile;
 };
 
@@ -167,6 +169,10 @@ enum status program_validate(const struct program *p, struct error *err);
 
 /* A readable listing: values by kind, then the ops with shapes, FLOPs and bytes. */
 void program_print(const struct program *p, FILE *to);
+
+/* Ops [first, end) that are one call with op i, which is alone in it for the most part. */
+struct op_call { int first, end; };
+struct op_call program_call(const struct program *p, int i);
 
 struct program_cost {
     double flops, bytes;

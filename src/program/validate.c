@@ -114,6 +114,30 @@ static enum status check_outputs(const struct program *p, int at, bool *written,
     return OK;
 }
 
+static bool has_value(const value_id *list, int n, value_id v)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == v)
+            return true;
+    return false;
+}
+
+/* Ops of one call run at the same time. */
+static enum status check_call(const struct program *p, int at, struct error *err)
+{
+    const struct op *op = &p->ops[at];
+    for (int i = program_call(p, at).first; i < at; i++) {
+        const struct op *other = &p->ops[i];
+        if (other->kind != op->kind)
+            return error_set(err, BAD_INPUT, "op %d %s (made by %s) is in one call with op %d, which is %s", at, op_info(op->kind)->name, op->made_by, i,
+                             op_info(other->kind)->name);
+        for (int k = 0; k < other->n_out; k++)
+            if (has_value(op->in, op->n_in, other->out[k]) || has_value(op->out, op->n_out, other->out[k]))
+                return op_error(p, at, other->out[k], "is written by another op of the same call", err);
+    }
+    return OK;
+}
+
 static enum status check_values(const struct program *p, bool *written, struct error *err)
 {
     for (int i = 0; i < p->n_values; i++) {
@@ -174,6 +198,8 @@ enum status program_validate(const struct program *p, struct error *err)
             st = check_leave(p, i, written, err);
         if (st == OK)
             st = check_outputs(p, i, written, shapes, err);
+        if (st == OK && p->ops[i].call)
+            st = check_call(p, i, err);
     }
     if (st == OK)
         st = check_names(p, err);

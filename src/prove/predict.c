@@ -36,10 +36,13 @@ static struct scale scale_of(const struct program *p, const struct peaks *peaks)
     return (struct scale){p, peaks, peaks_bandwidth(peaks, pass_planned_bytes(p))};
 }
 
+static bool goes_with_the_op_before(const struct program *p, int i) { return program_call(p, i).first < i; }
+
 static double cost_us(const struct scale *s, const struct op *op)
 {
     const double traffic_us = s->gb_per_s > 0 ? op_bytes(s->p, op) / s->gb_per_s / 1e3 : 0;
-    return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us + s->peaks->gpu.replayed_us) * op_runs_per_step(s->p, op);
+    const double start_us = goes_with_the_op_before(s->p, (int)(op - s->p->ops)) ? 0 : s->peaks->gpu.replayed_us;
+    return (op_roof(s->p, op, s->peaks).arithmetic_us + traffic_us + start_us) * op_runs_per_step(s->p, op);
 }
 
 /* Does op a write a value that op b has? */
@@ -57,15 +60,16 @@ static bool writes_for(const struct op *a, const struct op *b)
 }
 
 /* How often threads meet in a step: before every op, or, with the pass fewer-meetings, before those that share values with the ops since
- * they last met, and between phases, which may be runs of their own. (Values that share memory make them meet more often; that is not known
+ * they last met, and between phases, which may be runs of their own; never within a call. (Values that share memory make them meet more often; that is not known
  * before the program is bound.) One thread meets nobody: what lies between its ops is their number. */
 static double meetings(const struct program *p, int threads)
 {
     double n = 0;
     int first = 0;
     for (int i = 0; i < p->n_ops; i++) {
-        bool meets = !p->fewer_meetings || threads < 2 || p->ops[i].phase != p->ops[first].phase;
-        for (int k = first; k < i && !meets; k++)
+        const bool goes_with = goes_with_the_op_before(p, i);
+        bool meets = !goes_with && (!p->fewer_meetings || threads < 2 || p->ops[i].phase != p->ops[first].phase);
+        for (int k = first; k < i && !meets && !goes_with; k++)
             meets = writes_for(&p->ops[k], &p->ops[i]) || writes_for(&p->ops[i], &p->ops[k]);
         first = meets ? i : first;
         n += meets ? op_runs_per_step(p, &p->ops[i]) : 0;

@@ -201,7 +201,7 @@ static void test_differences(void **state)
 static void test_passes(void **state)
 {
     (void)state;
-    const uint32_t all = bit_of("mixed-precision") - 1, qkv = bit_of("fuse-qkv"), loss = bit_of("fuse-loss");
+    const uint32_t all = (2 * bit_of("group-levels") - 1) & ~bit_of("mixed-precision"), qkv = bit_of("fuse-qkv"), loss = bit_of("fuse-loss");
     const struct { const char *text, *set; uint32_t on; } cases[] = {
         {GPT, NULL, all},
         {GPT "optimize: {passes: all}", NULL, all},

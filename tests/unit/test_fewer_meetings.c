@@ -47,14 +47,15 @@ static void call(struct calls *c, const struct kernel *k, value_id a, value_id b
     in[0] = c->memory + c->at[a];
     in[1] = c->memory + c->at[b];
     out[0] = c->memory + c->at[to];
-    c->list[c->n++] = (struct kernel_call){.kernel = k, .program = c->p, .op = op, .in = in, .out = out, .scratch = c->scratch};
+    c->list[c->n++] = (struct kernel_call){.kernel = k, .program = c->p, .op = op, .in = in, .out = out, .scratch = c->scratch,
+                                               .scratch_bytes = k->scratch ? sizeof c->scratch : 0};
 }
 
 /* "..w." means that the third of four waits. */
 static void assert_waits(struct calls *c, const char *wanted)
 {
     char is[CALLS + 1] = "";
-    cpu_find_waits(c->list, c->n, sizeof c->scratch);
+    cpu_find_waits(c->list, c->n);
     for (int i = 0; i < c->n; i++)
         is[i] = c->list[i].early ? '.' : 'w';
     assert_string_equal(is, wanted);

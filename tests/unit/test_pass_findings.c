@@ -15,6 +15,11 @@ static const char LLAMA[] = "model: {arch: llama, dim: 32, layers: 2, heads: 4, 
                             "train: {batch_size: 4, steps: 50}\n"
                             "optimize: {passes: none}\nthreads: 2\n";
 
+static const char TREE[] = "model: {arch: k1, tree: [3], dim: 32, heads: 2, ffn: 48, seq: 32}\nk1: {k: 2}\n"
+                           "data: {chars: 20000, workers: 0}\n"
+                           "train: {batch_size: 4, steps: 50}\n"
+                           "optimize: {passes: none}\nthreads: 2\n";
+
 struct example {
     const char *pass;
     const char *fires, *fires_with;         /* a config, and what is set in it; NULL: nothing */
@@ -35,6 +40,7 @@ static const struct example examples[] = {
     {"recompute", GPT, "optimize.memory=1", GPT, "optimize.memory=100"},
     {"autotune", GPT, NULL, GPT, NULL},                                         /* see below: by what the file of choices says */
     {"fewer-meetings", GPT, NULL, GPT, "threads=1"},                                   /* who would meet nobody */
+    {"group-levels", TREE, NULL, GPT, NULL},                                    /* no two blocks of one level */
     {"mixed-precision", GPT, NULL, GPT, NULL},                                  /* see below: by what the machine has */
 };
 

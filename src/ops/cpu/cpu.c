@@ -103,13 +103,42 @@ const struct kernel *cpu_choose(struct backend *base, const struct program *p, c
     return find(cpu_reference_kernels, p, op);
 }
 
+static size_t own_scratch(struct backend *b, const struct kernel *k, const struct program *p, const struct op *op)
+{
+    enum { ALIGN = 64 };
+    return k->scratch ? (k->scratch(p, op, b->lanes) + ALIGN - 1) / ALIGN * ALIGN : 0;
+}
+
+/* Ops that are one call are alike, and each has scratch of its own; one behind the other they take no more than this. */
+static const size_t MOST_BESIDE = (size_t)32 << 20;
+
+/* How many of them have their own: where there is not room for all, they take turns. */
+static size_t places_of(struct op_call call, size_t each)
+{
+    const size_t n = (size_t)(call.end - call.first);
+    return n * each <= MOST_BESIDE || each == 0 ? n : MOST_BESIDE / each > 1 ? MOST_BESIDE / each : 1;
+}
+
+static struct op_call call_of(const struct program *p, const struct op *op)
+{
+    return op->call ? program_call(p, (int)(op - p->ops)) : (struct op_call){0, 1};
+}
+
 static enum status cpu_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
 {
     const struct kernel *k = cpu_choose(b, p, op);
     if (!k)
         return error_set(err, CANNOT, "the cpu backend has no kernel for op %s", op_info(op->kind)->name);
-    *bytes = k->scratch ? k->scratch(p, op, b->lanes) : 0;
+    const size_t own = own_scratch(b, k, p, op);
+    *bytes = own * places_of(call_of(p, op), own);
     return OK;
+}
+
+/* Where in the program's scratch that of an op begins. */
+static size_t scratch_place(const struct program *p, const struct op *op, size_t own)
+{
+    const struct op_call call = call_of(p, op);
+    return op->call ? ((size_t)(op - p->ops) - (size_t)call.first) % places_of(call, own) * own : 0;
 }
 
 /* ---- a list of calls ---- */
@@ -130,19 +159,26 @@ static void name_kernels(struct prepared *p)
     }
 }
 
+static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, char *scratch)
+{
+    const struct kernel *k = cpu_choose(b, o->program, o->op);
+    const size_t own = own_scratch(b, k, o->program, o->op);
+    return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
+                                .scratch = scratch + scratch_place(o->program, o->op, own), .scratch_bytes = own};
+}
+
 static enum status cpu_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch,
                                size_t bytes, struct error *err)
 {
     (void)err;
+    (void)bytes;
     struct prepared *p = xcalloc(1, sizeof *p);
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
     for (int i = 0; i < n; i++)
-        p->calls[i] = (struct kernel_call){.kernel = cpu_choose(b, ops[i].program, ops[i].op), .program = ops[i].program,
-                                           .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .leave = ops[i].leave, .comm = b->comm,
-                                           .scratch = scratch};
-    cpu_find_waits(p->calls, n, bytes);
+        p->calls[i] = bind_call(b, &ops[i], scratch);
+    cpu_find_waits(p->calls, n);
     cpu_tune(b, p->calls, n);
     name_kernels(p);
     *out = p;

@@ -16,7 +16,8 @@ struct kernel_call {
     void **in, **out;               /* in the order of op->in and op->out */
     const float *leave;             /* where it is 0 the call is left out; NULL: never */
     struct comm *comm;              /* to the other ranks; NULL: there are none */
-    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program */
+    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program, but for ops that are one call */
+    size_t scratch_bytes;
     int variant;                    /* of kernel->variants */
     bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */
     double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
@@ -46,8 +47,8 @@ struct kernel {
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
-/* Sets `early` of calls that are bound to memory and run in this order. scratch: bytes of what all that need scratch share. */
-void cpu_find_waits(struct kernel_call *calls, int n, size_t scratch);
+/* Sets `early` of calls that are bound to memory and run in this order. */
+void cpu_find_waits(struct kernel_call *calls, int n);
 /* Chooses the variants of calls whose op is timed. */
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
 
