@@ -16,7 +16,8 @@ struct bound_op {
     const struct program *program;
     struct op *op;
     void **in, **out;
-    const float *leave;             /* where it is 0 the op may be left out; NULL: it always runs. A backend need not look at it */
+    const float *leave;             /* where it is 0 the op may be left out; NULL: it always runs. A backend need not look at it, or
+                                       may for some ops alone */
 };
 
 /* When one lane worked on one op. What lies between its end and its next start is waiting, or another op's. */

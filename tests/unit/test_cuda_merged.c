@@ -1,5 +1,5 @@
 /* Ops on a GPU that do the work of others: GELU and its gradient at the end of products, sums over rows on the way, biases, gradients of
- * weights and ropes together. Prepared together and each by itself they give the same numbers. Needs a GPU. */
+ * weights, products of nodes of one level and ropes together. Prepared together and each by itself they give the same numbers. Needs a GPU. */
 #include "support/on_gpu.h"
 
 struct size { int64_t rows, width, inner; };
@@ -271,6 +271,74 @@ static void test_weight_gradients_together(void **state)
     check_merged(weight_gradients(2, deep), (struct merged){"hopper", -1, NO_VALUE, 2e-5});
 }
 
+/* ---- nodes of one level, that are one call ---- */
+
+enum { NODES = 3 };
+
+static value_id node_matrix(struct program *p, const char *name, int node, int part, int64_t rows, int64_t columns)
+{
+    return number_matrix(p, arena_printf(&p->arena, "%s.%d.%d", name, node, part), BF16, rows, columns);
+}
+
+static void add_node(struct program *p, enum op_kind kind, struct op_attrs attrs, int node, int n, const value_id *in)
+{
+    const int at = program_add_op(p, kind, attrs, arena_printf(&p->arena, "y.%d", node), n, in);
+    assert_true(at >= 0);
+    for (int i = 0; i < p->ops[at].n_out && !attrs.trans_a; i++)
+        p->values[p->ops[at].out[i]].dtype = BF16;
+    p->ops[at].call = 1;
+}
+
+/* Of one kind; children of one parent read the same, or each has an input of its own. */
+static struct program *row_of_nodes(enum op_kind kind, struct op_attrs attrs, bool siblings, int64_t rows, int64_t width, int64_t inner)
+{
+    struct program *p = program_new("a level");
+    const int parts = kind == OP_PROJECT || kind == OP_PROJECT_GRAD ? attrs.parts : 1;
+    const bool biased = kind == OP_PROJECT || kind == OP_LINEAR_GELU || (kind == OP_MATMUL && attrs.trans_b);
+    value_id in[NODES][9], shared = NO_VALUE;
+    int n = 0;
+    for (int i = 0; i < NODES; i++) {
+        n = 0;
+        for (int k = 0; k < (kind == OP_PROJECT_GRAD ? parts : 1); k++)
+            in[i][n++] = shared = siblings && i ? shared : node_matrix(p, "x", i, k, rows, kind == OP_PROJECT_GRAD || attrs.trans_a ? inner : width);
+        for (int k = 0; k < parts; k++)
+            in[i][n++] = attrs.trans_a                                          ? node_matrix(p, "w", i, k, rows, width)
+                         : kind == OP_PROJECT_GRAD || (kind == OP_MATMUL && !attrs.trans_b) ? node_matrix(p, "w", i, k, kind == OP_MATMUL ? width : inner, kind == OP_MATMUL ? inner : width)
+                                                                                : node_matrix(p, "w", i, k, inner, width);
+        for (int k = 0; k < parts && biased; k++)
+            in[i][n++] = numbers(p, arena_printf(&p->arena, "b.%d.%d", i, k), inner);
+    }
+    p->phase = PHASE_FORWARD;
+    for (int i = 0; i < NODES; i++)
+        add_node(p, kind, attrs, i, n, in[i]);
+    return p;
+}
+
+/* The last of them makes all; products of 16 bits are rounded once, either way. */
+static void test_nodes_of_a_level(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const struct { enum op_kind kind; struct op_attrs attrs; bool siblings; int64_t rows, width, inner; } cases[] = {
+        {OP_MATMUL, {.trans_b = true}, false, 5000, 256, 128},
+        {OP_MATMUL, {.trans_b = true}, true, 5000, 128, 264},
+        {OP_MATMUL, {0}, false, 5003, 256, 136},
+        {OP_MATMUL, {.trans_a = true}, false, 9000, 128, 256},
+        {OP_MATMUL, {.trans_a = true}, true, 9000, 128, 256},
+        {OP_PROJECT, {.parts = 3}, true, 4100, 128, 128},
+        {OP_PROJECT, {.parts = 3}, false, 4100, 72, 136},
+        {OP_PROJECT_GRAD, {.parts = 3}, false, 4100, 128, 128},
+        {OP_PROJECT_GRAD, {.parts = 2}, false, 4100, 136, 200},
+        {OP_LINEAR_GELU, {.parts = 2}, false, 5000, 128, 256},
+        {OP_LINEAR_GELU, {.parts = 1}, true, 5000, 128, 264},
+    };
+    if (!is_hopper())
+        skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_merged(row_of_nodes(cases[i].kind, cases[i].attrs, cases[i].siblings, cases[i].rows, cases[i].width, cases[i].inner),
+                     (struct merged){"hopper", -1, NO_VALUE, cases[i].attrs.trans_a ? 2e-5 : 0x1p-6});
+}
+
 /* Queries and keys, of fewer heads, turned one after the other. */
 static struct program *two_ropes(int64_t heads)
 {
@@ -302,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_biases_together),
         cmocka_unit_test(test_small_sums_stay),
         cmocka_unit_test(test_weight_gradients_together),
+        cmocka_unit_test(test_nodes_of_a_level),
         cmocka_unit_test(test_ropes_together),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

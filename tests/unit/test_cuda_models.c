@@ -153,6 +153,66 @@ static void test_batches_ahead_change_no_bit(void **state)
     exec_free(fast.exec);
 }
 
+/* ---- gradients that a kept selection leaves out ---- */
+
+/* A sum over rows and a gradient of a weight, of group 1: needed in the first step, and not in the second, which keeps what group 0 alone was
+ * selected in. */
+static void test_ops_are_left_out(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    enum { ROWS = 64, WIDTH = 16 };
+    struct program *p = program_new("left out");
+    struct error err;
+    const value_id last = program_add_value(p, "last", VALUE_STATE, I32, shape_of(1, (int64_t)2));
+    const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)ROWS, (int64_t)WIDTH));
+    const value_id like = program_add_value(p, "like", VALUE_INPUT, F32, shape_of(1, (int64_t)WIDTH));
+    p->step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
+    const value_id held = program_emit(p, OP_HELD, (struct op_attrs){.every = 2}, "held", 2, last, p->step);
+    const value_id narrow = program_emit(p, OP_CAST, (struct op_attrs){.to = BF16}, "narrow", 1, x);
+    const value_id sums = program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "sums", 2, x, like);
+    const value_id dw = program_emit(p, OP_MATMUL, (struct op_attrs){.trans_a = true}, "dw", 2, narrow, narrow);
+    const struct op_leave leave = {held, 1, 0.5};
+    p->ops[2].leave = p->ops[3].leave = arena_copy(&p->arena, &leave, sizeof leave);
+    p->loss = sums;                 /* what is read after a step keeps its memory */
+    p->count = dw;
+    struct exec *e = NULL;
+    assert_ok(exec_new(&e, p, gpu, NULL, &err), err);
+    for (int32_t run = 0; run < 6; run++) {             /* by kernels, then by the graph */
+        const int32_t step = run % 2, lasts[2] = {step, 0};
+        float numbers[ROWS * WIDTH];
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            numbers[i] = step ? 2 : 1;
+        exec_write(e, p->step, &step);
+        exec_write(e, last, lasts);
+        exec_write(e, x, numbers);
+        exec_run(e, PHASE_DATA, PHASE_FORWARD);
+        float *sum = read_value(e, sums), *product = read_value(e, dw);
+        assert_true(sum[0] == ROWS && sum[WIDTH - 1] == ROWS && product[0] == ROWS && product[WIDTH * WIDTH - 1] == ROWS);
+        free(sum);
+        free(product);
+    }
+    exec_free(e);
+}
+
+/* A tree whose selection is kept: what is left out is not missed. Products may be made by other kernels then. */
+static void test_left_out_gradients_change_nothing(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    struct optimizer_settings s = small_settings();
+    s.select = (struct selection){.k = 3, .sum = true, .every = 3, .seed = 42};
+    struct program *p = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){BF16, ROUND_NO});
+    struct program *q = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){BF16, ROUND_NO});
+    for (int i = 0; i < q->n_ops; i++)
+        q->ops[i].leave = NULL;
+    struct trained a = train_program(p, &small_models[SMALL_K1], gpu, false), b = train_program(q, &small_models[SMALL_K1], gpu, false);
+    for (int i = 0; i < BESIDE_STEPS; i++)
+        assert_near(a.metrics[i][METRIC_LOSS], b.metrics[i][METRIC_LOSS], NARROW_BESIDE[BF16] * b.metrics[0][METRIC_LOSS], "the loss with gradients left out");
+    exec_free(a.exec);
+    exec_free(b.exec);
+}
+
 static void test_two_runs_are_equal(void **state) { (void)state; NEEDS_GPU; check_same(gpu, false); }
 static void test_graphs_change_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu_plain, false); }
 static void test_measuring_changes_no_bit(void **state) { (void)state; NEEDS_GPU; check_same(gpu, true); }
@@ -288,6 +348,8 @@ int main(void)
         cmocka_unit_test(test_training_gpt),
         cmocka_unit_test(test_training_llama),
         cmocka_unit_test(test_beside_the_cpu),
+        cmocka_unit_test(test_ops_are_left_out),
+        cmocka_unit_test(test_left_out_gradients_change_nothing),
         cmocka_unit_test(test_two_runs_are_equal),
         cmocka_unit_test(test_graphs_change_no_bit),
         cmocka_unit_test(test_lanes_change_no_bit),

@@ -52,11 +52,18 @@ static void use_variant(struct cuda_call *c, int variant)
     c->pieces = way >= 0 ? 1 << way / 3 : variant ? 1 << (variant - 1) : 0;
 }
 
-static bool is_asked(const struct cuda_call *c)
+/* Gradients that may be left out are made by a kernel that can leave them out, if that pays. */
+static bool is_asked(const struct cuda_call *c, bool groups)
 {
     const struct op *op = c->op;
-    return c->n_also || op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU || (op->kind == OP_MATMUL && op->n_in > 2);
+    if (groups || c->merged)
+        return groups && c->n_also;
+    return op->kind == OP_PROJECT || op->kind == OP_PROJECT_GRAD || op->kind == OP_LINEAR_GELU ||
+           (op->kind == OP_MATMUL && !c->beside && (op->n_in > 2 || op->leave));
 }
+
+/* Nodes of one level, that do the same. */
+static bool is_row(const struct cuda_call *c) { return c->n_also && c->op->call && c->also[0]->op->call == c->op->call; }
 
 static double flops_of(const struct cuda_call *c)
 {
@@ -80,7 +87,7 @@ static bool has_option(const struct options *o, int variant)
 /* In k, of that with the fewest: every piece of it needs one. */
 static int64_t fewest_steps(const struct small_products *p)
 {
-    int64_t least = cuda_small_steps(p);
+    int64_t least = p->summed ? cuda_small_steps(p) * p->each / p->parts : cuda_small_steps(p);
     for (int i = 0; i < p->parts && !p->summed; i++)
         least = at_most(least, divide_up(p->part[i].k, 64));
     return least;
@@ -93,9 +100,9 @@ static struct options options_of(const struct cuda_backend *b, const struct cuda
     const int small = c->n_also ? 0 : cuda_small_ways(b, p, flops);
     for (int i = 0; i <= small; i++)
         o.variant[o.n++] = i;
-    if (cuda_may_together(c))
+    if (!c->n_also && cuda_may_together(c))
         o.variant[o.n++] = TOGETHER;
-    if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops <= TRIED_FLOPS && cuda_hopper_fits(p))
+    if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops / (1 + c->n_also) <= TRIED_FLOPS && cuda_hopper_fits(p))
         for (int way = 0; way < HOPPER_WAYS && fewest_steps(p) >= 1 << way / 3; way++)
             o.variant[o.n++] = HOPPER_FIRST + way;
     return o;
@@ -108,7 +115,7 @@ static int64_t hopper_cost(const struct small_products *p, int width, int pieces
     enum { FETCHED = 64, ENDS = 500, ADDING = 150 };
     int64_t steps = 0, most = 0;
     for (int i = 0; i < p->parts; i++) {
-        steps += divide_up(p->part[i].k, 64);
+        steps += i < p->each ? divide_up(p->part[i].k, 64) : 0;
         most = at_least(most, divide_up(p->part[i].k, 64));
     }
     const int64_t rounds = divide_up(cuda_hopper_blocks(p, width) * pieces, BLOCKS_WANTED);
@@ -153,19 +160,22 @@ static int add_inputs(const struct cuda_call *c, char *key, int n)
     return n;
 }
 
-/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16, evenly apart", of a group with the inputs of all. False: it would be too long. */
+/* "2 parts project NT bf16 (8, 128, 256) bf16 (512, 256) ... -> bf16, evenly apart", of a group with the inputs of all, or "3 nodes of 2 parts
+ * ...", which are alike. False: it would be too long. */
 static bool write_key(const struct cuda_backend *b, const struct cuda_call *c, char key[CHOICE_KEY_MOST])
 {
     const struct op_attrs *a = &c->op->attrs;
     int n = cuda_write_machine(b, key);
-    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d parts %s %c%c", c->n_also ? 1 + c->n_also : a->parts, op_info(c->op->kind)->name,
-                  a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
-    for (int i = 0; i < c->n_also; i++)
+    if (is_row(c))
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d nodes of ", 1 + c->n_also);
+    n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), "%d parts %s %c%c", c->n_also && !is_row(c) ? 1 + c->n_also : a->parts,
+                  op_info(c->op->kind)->name, a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
+    for (int i = 0; i < c->n_also && !is_row(c); i++)
         n = add_inputs(c->also[i], key, n);
     n = add_inputs(c, key, n);
     if (n < CHOICE_KEY_MOST)
-        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s%s", dtype_name(cuda_out(c, 0)->dtype),
-                      cuda_may_together(c) ? ", evenly apart" : "");
+        n += snprintf(key + n, (size_t)(CHOICE_KEY_MOST - n), " -> %s%s%s", dtype_name(cuda_out(c, 0)->dtype),
+                      cuda_may_together(c) ? ", evenly apart" : "", c->op->leave ? ", may be left out" : "");
     return n < CHOICE_KEY_MOST;
 }
 
@@ -173,10 +183,17 @@ static void time_job(struct stopwatch *w, struct job *j, struct choice *c)
 {
     double us[VARIANTS] = {};
     struct cuda_call call = *j->call;
-    const int best = read_ways(w, us, j->options.n, [&](int way) {
+    const double needed = call.op->leave ? call.op->leave->share : 1;
+    call.leave = NULL;              /* what says whether it is needed is not there yet */
+    int best = read_ways(w, us, j->options.n, [&](int way) {
         use_variant(&call, j->options.variant[way]);
         cuda_matrix_launch(&call);
     });
+    for (int i = 0; i < j->options.n && needed < 1; i++) {          /* a plan runs in any case */
+        const bool plan = j->options.variant[i] == 0 && !(call.n_also && call.alone.pieces);
+        us[i] *= plan || j->options.variant[i] == TOGETHER ? 1 : needed;
+        best = us[i] < us[best] ? i : best;
+    }
     if (!isfinite(us[best]) || us[best] <= 0)
         return;
     c->variant = j->options.variant[best];
@@ -212,13 +229,13 @@ static int job_with_key(const struct job *jobs, int n, const char *key)
 }
 
 /* Decides by rule, or adds a job: job_of[i] is that of calls[i], or -1. */
-static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, struct job *jobs, int *job_of)
+static int find_jobs(struct cuda_backend *b, struct cuda_call *calls, int n, bool groups, struct job *jobs, int *job_of)
 {
     int found = 0;
     for (int i = 0; i < n; i++) {
         struct small_products p;
         job_of[i] = -1;
-        if (calls[i].merged || !is_asked(&calls[i]) || !cuda_small_of(&p, &calls[i]))
+        if (!is_asked(&calls[i], groups) || !cuda_small_of(&p, &calls[i]))
             continue;
         const struct options options = options_of(b, &calls[i], &p);
         use_variant(&calls[i], variant_by_rule(b, &options, &calls[i], &p));
@@ -242,13 +259,25 @@ static void choose(struct cuda_backend *b, struct job *jobs, struct choice *choi
         time_missing(b, jobs, choices, n);
 }
 
-void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
+/* Groups that are no faster: each does its own work again, as was chosen for it. */
+static void dissolve_groups(struct cuda_call *calls, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct cuda_call *c = &calls[i];
+        if (!c->n_also || c->pieces)
+            continue;
+        cuda_dissolve_group(c);
+        c->at_once = c->alone.at_once, c->pieces = c->alone.pieces, c->width = c->alone.width;
+    }
+}
+
+void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n, bool groups)
 {
     struct job *jobs = (struct job *)calloc((size_t)n + 1, sizeof *jobs);
     struct choice *choices = (struct choice *)calloc((size_t)n + 1, sizeof *choices);
     int *job_of = (int *)calloc((size_t)n + 1, sizeof *job_of);
     if (jobs && choices && job_of) {
-        choose(b, jobs, choices, find_jobs(b, calls, n, jobs, job_of));
+        choose(b, jobs, choices, find_jobs(b, calls, n, groups, jobs, job_of));
         for (int i = 0; i < n; i++) {
             const struct choice *c = job_of[i] < 0 ? NULL : &choices[job_of[i]];
             if (!c || c->variant < 0 || !has_option(&jobs[job_of[i]].options, c->variant))
@@ -257,9 +286,8 @@ void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n)
             calls[i].saves_us = c->first_us - c->us;
         }
     }
-    for (int i = 0; i < n; i++)
-        if (!calls[i].pieces)
-            cuda_dissolve_group(&calls[i]);
+    if (groups)
+        dissolve_groups(calls, n);
     free(jobs);
     free(choices);
     free(job_of);

@@ -37,6 +37,7 @@ struct columns {
     int lanes;                      /* threads beside each other, one pack of columns each: a power of two, at most a warp */
     float *parts;                   /* (matrices, tiles, chunks, lanes * P), where there are several chunks */
     unsigned *counters;             /* (matrices, tiles) */
+    const float *leave;             /* where it is 0 nothing is summed; NULL: in any case */
 };
 
 /* Rows as they are in memory. WHOLE: of whole packs, several of which are read ahead. */
@@ -90,6 +91,8 @@ column_sums(const __grid_constant__ struct columns s, const __grid_constant__ Ro
 {
     constexpr int P = Rows::P, AHEAD = Rows::AHEAD;
     __shared__ __align__(16) float parts[THREADS / WARP][WARP * P];
+    if (s.leave && *s.leave == 0)
+        return;
     const int lane = threadIdx.x % s.lanes, warp = threadIdx.x / WARP, step = THREADS / s.lanes, width = s.lanes * P;
     const int64_t tile = (int64_t)blockIdx.x * width, col = tile + lane * P, chunk = gridDim.y - 1 - blockIdx.y;
     const int64_t first = chunk * s.chunk + threadIdx.x / s.lanes, end = min((long long)((chunk + 1) * s.chunk), (long long)s.rows);

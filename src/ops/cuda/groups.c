@@ -4,6 +4,8 @@
  * has begun and ended, and nobody waits for them but the end of the step: so those of a layer wait for each other, as far as memory lets
  * them. The last of a group makes all; whether that is faster is timed, or a rule (choosing.cu).
  *
+ * Products of nodes of one level, which the program has in one call (pass group-levels): likewise.
+ *
  * Queries and keys that are turned one after the other, and their gradients. */
 #include "ops/cuda/products.h"
 
@@ -56,11 +58,14 @@ static bool may_wait(const struct cuda_call *c, const struct cuda_call *other)
 
 static void let_do(struct cuda_call *c, struct cuda_call *other)
 {
+    c->alone = (struct cuda_way){c->at_once, c->pieces, c->width};
     c->also[c->n_also++] = other;
     other->merged = true;
 }
 
 /* ---- gradients of weights ---- */
+
+enum { LAYER_MOST = 4 };            /* gradients of weights of a layer, which wait for each other */
 
 struct group { int members[GROUP_MOST], n; };
 
@@ -77,7 +82,7 @@ static struct group group_from(const struct cuda_call *calls, int n, int first)
 {
     const struct op *op = calls[first].op;
     struct group g = {.members = {first}, .n = 1};
-    for (int i = first + 1; i < n && g.n < GROUP_MOST; i++) {
+    for (int i = first + 1; i < n && g.n < LAYER_MOST; i++) {
         if (calls[i].op->phase != op->phase || calls[i].op->layer != op->layer || calls[i].program != calls[first].program ||
             !all_may_wait(&g, calls, i))
             break;
@@ -87,15 +92,48 @@ static struct group group_from(const struct cuda_call *calls, int n, int first)
     return g;
 }
 
+static void form_group(struct cuda_call *calls, const struct group *g)
+{
+    for (int i = 0; i < g->n - 1; i++)
+        let_do(&calls[g->members[g->n - 1]], &calls[g->members[i]]);
+}
+
+/* ---- nodes of one level ---- */
+
+static int parts_of(const struct cuda_call *c) { return c->op->kind == OP_PROJECT || c->op->kind == OP_PROJECT_GRAD ? c->op->attrs.parts : 1; }
+
+static bool is_product_of_a_row(const struct cuda_call *c)
+{
+    const enum op_kind kind = c->op->kind;
+    return c->op->call && (kind == OP_MATMUL || kind == OP_PROJECT || kind == OP_PROJECT_GRAD || kind == OP_LINEAR_GELU) && c->plans[0] &&
+           (c->plans[0]->product.end == END_PLAIN || c->plans[0]->product.end == END_BIAS) && dtype_is_narrow(cuda_in(c, 0)->dtype) && !c->merged &&
+           !c->beside && !c->n_also && !c->sums.n;
+}
+
+/* As many as one kernel takes of those that are in one call with calls[first]. */
+static struct group row_from(const struct cuda_call *calls, int n, int first)
+{
+    const struct op *op = calls[first].op;
+    struct group g = {.members = {first}, .n = 1};
+    for (int i = first + 1; i < n && (g.n + 1) * parts_of(&calls[first]) <= GROUP_MOST; i++) {
+        if (calls[i].op->call != op->call || calls[i].op->phase != op->phase || calls[i].program != calls[first].program || !is_product_of_a_row(&calls[i]) ||
+            !all_may_wait(&g, calls, i))
+            break;
+        g.members[g.n++] = i;
+    }
+    return g;
+}
+
 void cuda_find_groups(struct cuda_call *calls, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (!is_weight_gradient(&calls[i]))
-            continue;
-        const struct group g = group_from(calls, n, i);
-        struct cuda_call *last = &calls[g.members[g.n - 1]];
-        for (int j = 0; j < g.n - 1; j++)
-            let_do(last, &calls[g.members[j]]);
+        if (is_product_of_a_row(&calls[i])) {
+            const struct group g = row_from(calls, n, i);
+            form_group(calls, &g);
+        } else if (is_weight_gradient(&calls[i])) {
+            const struct group g = group_from(calls, n, i);
+            form_group(calls, &g);
+        }
     }
 }
 

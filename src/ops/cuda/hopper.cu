@@ -1,4 +1,4 @@
-/* Products of a middling size on GPUs of compute capability 9.0: all products of one input, or the sum of several, in one kernel. A block
+/* Products of a middling size on GPUs of compute capability 9.0: all products of one input, or the sum of several, or those of several ops, in one kernel. A block
  * makes 128 x N numbers, 64 of k at a time: one warp asks for tiles of operands, a few steps ahead, and two warpgroups multiply them. Two
  * blocks, one below the other, form a pair: each fetches one half of what both have of the right operand, for both, so that less is
  * read from the L2, which is what limits products of this size. Where there are too few tiles to fill the GPU, the pairs of a cluster divide k among them and add up
@@ -13,20 +13,21 @@ namespace cg = cooperative_groups;
 enum { ROWS = 128, DEPTH = 64, PAIR = 2, CONSUMERS = 256, BLOCK = CONSUMERS + WARP, ROW_BYTES = DEPTH * 2, DEPTH_16 = 16 };
 enum { BLOCK_OF_64 = 64 * ROW_BYTES };         /* 64 rows of an operand */
 
-/* Stages of operands; sums take their place in the end. Barriers lie behind them. */
+/* Stages of operands; sums take their place in the end. Barriers lie behind them. Where k is short fewer stages are used, so that several blocks
+ * find room on a multiprocessor: one begins while another one ends. */
 template <int N> struct room {
     static constexpr int A = ROWS * ROW_BYTES, B = N * ROW_BYTES, STAGE = A + B;
     static constexpr int STAGES = N == 64 ? 8 : N == 128 ? 6 : 5;
     static constexpr int STRIDE = N + 8;        /* of sums: no four rows begin in one bank */
-    static constexpr int BARRIERS = STAGES * STAGE;
-    static constexpr int BYTES = BARRIERS + 2 * STAGES * 8;
-    static_assert(ROWS * STRIDE * (int)sizeof(float) <= BARRIERS, "sums take the place of operands");
-    static_assert(BYTES <= 227 * 1024, "the shared memory of a block");
+    static constexpr int SUMS = ROWS * STRIDE * (int)sizeof(float), BARRIERS = 2 * STAGES * 8;
+    static_assert(SUMS <= STAGES * STAGE, "sums take the place of operands");
+    static_assert(STAGES * STAGE + BARRIERS <= 227 * 1024, "the shared memory of a block");
 };
 
 struct hopper_products {
     CUtensorMap a[SMALL_PARTS], b[SMALL_PARTS];
     struct small_products p;
+    int barriers;                   /* where they begin in shared memory */
 };
 
 /* Where a block works: its rows, its columns, and its part of the steps in k. */
@@ -35,11 +36,14 @@ struct block_place { int m, n, part, first, end, member, piece; };
 template <int N> static __device__ inline block_place place_of(const small_products &p)
 {
     block_place at = {};
+    const int of_one = p.summed ? (int)gridDim.y * p.each / p.parts : 0;        /* tiles; sums of one kernel are alike */
     while (!p.summed && at.part + 1 < p.parts && (int)blockIdx.y >= p.part[at.part + 1].before)
         at.part++;
-    const int last = p.summed ? p.parts - 1 : at.part;
+    if (p.summed)
+        at.part = (int)blockIdx.y / of_one * p.each;
+    const int last = p.summed ? at.part + p.each - 1 : at.part;
     const int steps = (p.summed ? p.part[last].before : 0) + (p.part[last].k + DEPTH - 1) / DEPTH;
-    const int tile = (int)blockIdx.y - (p.summed ? 0 : p.part[at.part].before), columns = (p.part[at.part].n + N - 1) / N;
+    const int tile = p.summed ? (int)blockIdx.y % of_one : (int)blockIdx.y - p.part[at.part].before, columns = (p.part[at.part].n + N - 1) / N;
     at.member = blockIdx.x % PAIR;
     at.piece = blockIdx.x / PAIR;
     at.m = (tile / columns * PAIR + at.member) * ROWS;
@@ -52,10 +56,10 @@ template <int N> static __device__ inline block_place place_of(const small_produ
 /* ---- the stages ---- */
 
 template <int N> static __device__ inline uint32_t stage_at(uint32_t memory, int i) { return memory + i % room<N>::STAGES * room<N>::STAGE; }
-template <int N> static __device__ inline uint32_t full_at(uint32_t memory, int i) { return memory + room<N>::BARRIERS + i % room<N>::STAGES * 8; }
-template <int N> static __device__ inline uint32_t empty_at(uint32_t memory, int i) { return full_at<N>(memory, i) + room<N>::STAGES * 8; }
+template <int N> static __device__ inline uint32_t full_at(uint32_t barriers, int i) { return barriers + i % room<N>::STAGES * 8; }
+template <int N> static __device__ inline uint32_t empty_at(uint32_t barriers, int i) { return full_at<N>(barriers, i) + room<N>::STAGES * 8; }
 
-template <int N> static __device__ inline void begin(const hopper_products &all, const block_place &at, uint32_t memory)
+template <int N> static __device__ inline void begin(const hopper_products &all, const block_place &at, uint32_t barriers)
 {
     if (threadIdx.x == CONSUMERS) {
         fetch_map(&all.a[at.part]);
@@ -63,8 +67,8 @@ template <int N> static __device__ inline void begin(const hopper_products &all,
     }
     if (threadIdx.x == 0) {
         for (int i = 0; i < room<N>::STAGES; i++) {
-            barrier_init(full_at<N>(memory, i), 1);
-            barrier_init(empty_at<N>(memory, i), PAIR * CONSUMERS / WARP);
+            barrier_init(full_at<N>(barriers, i), 1);
+            barrier_init(empty_at<N>(barriers, i), PAIR * CONSUMERS / WARP);
         }
         barriers_are_there();
     }
@@ -77,7 +81,7 @@ static __device__ inline void fetch_step(const hopper_products &all, const block
 {
     const small_products &p = all.p;
     int part = at.part;
-    while (p.summed && part + 1 < p.parts && step >= p.part[part + 1].before)
+    while (p.summed && part + 1 < at.part + p.each && step >= p.part[part + 1].before)
         part++;
     const int k = (step - (p.summed ? p.part[part].before : 0)) * DEPTH;
     const uint16_t pair = (uint16_t)(3 << (at.piece * PAIR));
@@ -100,21 +104,22 @@ static __device__ inline void fetch_step(const hopper_products &all, const block
 /* One thread. A stage is filled again when both blocks have used it up: what is fetched here goes to both. */
 template <int N, bool TA, bool TB> static __device__ inline void fetch_all(const hopper_products &all, const block_place &at, uint32_t memory)
 {
+    const uint32_t barriers = memory + all.barriers;
     for (int i = 0; i < at.end - at.first; i++) {
         if (i >= room<N>::STAGES)
-            wait_at(empty_at<N>(memory, i), (i / room<N>::STAGES - 1) & 1);
-        fetch_step<N, TA, TB>(all, at, stage_at<N>(memory, i), full_at<N>(memory, i), at.first + i);
+            wait_at(empty_at<N>(barriers, i), (i / room<N>::STAGES - 1) & 1);
+        fetch_step<N, TA, TB>(all, at, stage_at<N>(memory, i), full_at<N>(barriers, i), at.first + i);
     }
 }
 
 /* ---- sums ---- */
 
 /* A warp has used up a stage: both blocks of the pair hear of it. */
-template <int N> static __device__ inline void give_back(uint32_t memory, int i, int piece)
+template <int N> static __device__ inline void give_back(uint32_t barriers, int i, int piece)
 {
     const int lane = threadIdx.x % WARP;
     if (lane < PAIR)
-        arrive_at(empty_at<N>(memory, i), piece * PAIR + lane);
+        arrive_at(empty_at<N>(barriers, i), piece * PAIR + lane);
 }
 
 /* The next 16 of k: columns of the stage, or rows, where the operand is transposed. */
@@ -124,12 +129,12 @@ template <bool TRANS> static __device__ inline uint64_t step_at(uint32_t operand
 }
 
 /* Two warpgroups, each with 64 rows; there is a step at least. The products of a step run while the next one is waited for. */
-template <typename T, int N, bool TA, bool TB> static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory)
+template <typename T, int N, bool TA, bool TB> static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory, uint32_t barriers)
 {
     const int steps = at.end - at.first;
     for (int i = 0; i < steps; i++) {
         const uint32_t a = stage_at<N>(memory, i) + threadIdx.x / 128 * BLOCK_OF_64, b = stage_at<N>(memory, i) + room<N>::A;
-        wait_at(full_at<N>(memory, i), i / room<N>::STAGES & 1);
+        wait_at(full_at<N>(barriers, i), i / room<N>::STAGES & 1);
         products_begin();
 #pragma unroll
         for (int k = 0; k < DEPTH / DEPTH_16; k++)
@@ -137,7 +142,7 @@ template <typename T, int N, bool TA, bool TB> static __device__ inline void sum
         products_end();
         wait_for_products<1>();
         if (i > 0)
-            give_back<N>(memory, i - 1, at.piece);
+            give_back<N>(barriers, i - 1, at.piece);
     }
     wait_for_products<0>();
 }
@@ -167,7 +172,7 @@ static __device__ inline void gather(float (&v)[CHUNK], float *sums, int at, con
 }
 
 /* The blocks that share a tile take turns with its rows. */
-template <typename T, int N> static __device__ inline void finish_tile(const small_products &p, const block_place &at, float *sums)
+template <typename T, int N, bool GELU> static __device__ inline void finish_tile(const small_products &p, const block_place &at, float *sums)
 {
     const small_part &s = p.part[at.part];
     for (int i = at.piece * CONSUMERS + (int)threadIdx.x; i < ROWS * N / CHUNK; i += p.pieces * CONSUMERS) {
@@ -177,22 +182,24 @@ template <typename T, int N> static __device__ inline void finish_tile(const sma
             continue;
         load_bias(bias, s, at.n + column);
         gather(v, sums, row * room<N>::STRIDE + column, at, p.pieces);
-        finish_row<T, false>(p, s, v, bias, at.m + row, at.n + column, n);
+        finish_row<T, GELU>(p, s, v, bias, at.m + row, at.n + column, n);
     }
 }
 
 /* Blocks: (those of a cluster, tiles of all parts). */
-template <typename T, int N, bool TA, bool TB>
+template <typename T, int N, bool TA, bool TB, bool GELU>
 static __global__ void __launch_bounds__(BLOCK, 1) hopper_kernel(const __grid_constant__ hopper_products all)
 {
     extern __shared__ __align__(1024) char shared[];
     const uint32_t memory = shared_address(shared);
     const block_place at = place_of<N>(all.p);
     const bool multiplies = threadIdx.x < CONSUMERS;
-    begin<N>(all, at, memory);
+    if (all.p.part[at.part].leave && *all.p.part[at.part].leave == 0)
+        return;                         /* and so do all blocks of its cluster */
+    begin<N>(all, at, memory + all.barriers);
     if (multiplies) {
         float s[N / 2];
-        sum_up<T, N, TA, TB>(s, at, memory);
+        sum_up<T, N, TA, TB>(s, at, memory, memory + all.barriers);
         asm volatile("bar.sync 1, %0;" : : "n"((int)CONSUMERS) : "memory");      /* the other warpgroup has read all operands */
         put_sums<N>((float *)shared, s);
     } else if (threadIdx.x == CONSUMERS) {
@@ -201,7 +208,7 @@ static __global__ void __launch_bounds__(BLOCK, 1) hopper_kernel(const __grid_co
     __syncwarp();
     cg::this_cluster().sync();          /* sums are there, and nothing comes from the other block any more */
     if (multiplies)
-        finish_tile<T, N>(all.p, at, (float *)shared);
+        finish_tile<T, N, GELU>(all.p, at, (float *)shared);
     if (all.p.pieces > 1)
         cg::this_cluster().sync();      /* the others still read here */
 }
@@ -252,42 +259,70 @@ static bool make_maps(struct hopper_products *h, int width)
     return made;
 }
 
-template <typename T, int N> static hopper_kernel_fn *kernel_of(const struct small_products *p, int *bytes)
+template <typename T, int N> static hopper_kernel_fn *kernel_of(const struct small_products *p)
 {
-    *bytes = room<N>::BYTES;
+    if (p->gelu)
+        return p->trans_a || !p->trans_b ? NULL : hopper_kernel<T, N, false, true, true>;
     if (p->trans_a)
-        return p->trans_b ? NULL : hopper_kernel<T, N, true, false>;
-    return p->trans_b ? hopper_kernel<T, N, false, true> : hopper_kernel<T, N, false, false>;
+        return p->trans_b ? NULL : hopper_kernel<T, N, true, false, false>;
+    return p->trans_b ? hopper_kernel<T, N, false, true, false> : hopper_kernel<T, N, false, false, false>;
 }
 
-template <typename T> static hopper_kernel_fn *kernel_for(const struct small_products *p, int width, int *bytes)
+template <typename T> static hopper_kernel_fn *kernel_for(const struct small_products *p, int width)
 {
-    return width == 64 ? kernel_of<T, 64>(p, bytes) : width == 128 ? kernel_of<T, 128>(p, bytes) : kernel_of<T, 192>(p, bytes);
+    return width == 64 ? kernel_of<T, 64>(p) : width == 128 ? kernel_of<T, 128>(p) : kernel_of<T, 192>(p);
+}
+
+/* ---- shared memory ---- */
+
+/* In k, of the block that has the most. */
+static int64_t most_steps(const struct small_products *p)
+{
+    int64_t most = 0, sum = 0;
+    for (int i = 0; i < p->parts; i++) {
+        const int64_t steps = divide_up(p->part[i].k, DEPTH);
+        sum = p->summed && i % p->each ? sum + steps : steps;
+        most = at_least(most, sum);
+    }
+    return divide_up(most, p->pieces);
+}
+
+template <int N> static int barriers_at(const struct small_products *p)
+{
+    return (int)at_least(at_most(most_steps(p), room<N>::STAGES) * room<N>::STAGE, room<N>::SUMS);
+}
+
+/* Says where barriers begin; returns the bytes of all. */
+static int shared_room(int *barriers, const struct small_products *p, int width)
+{
+    *barriers = width == 64 ? barriers_at<64>(p) : width == 128 ? barriers_at<128>(p) : barriers_at<192>(p);
+    return *barriers + (width == 64 ? room<64>::BARRIERS : width == 128 ? room<128>::BARRIERS : room<192>::BARRIERS);
 }
 
 /* Blocks that do not divide k. */
 int64_t cuda_hopper_blocks(const struct small_products *p, int width)
 {
     int64_t tiles = 0;
-    for (int i = 0; i < (p->summed ? 1 : p->parts); i++)
+    for (int i = 0; i < p->parts; i += p->summed ? p->each : 1)
         tiles += divide_up(p->part[i].m, PAIR * ROWS) * divide_up(p->part[i].n, width);
     return tiles * PAIR;
 }
 
 bool cuda_hopper_fits(const struct small_products *p)
 {
-    int bytes;
-    return !p->gelu && kernel_for<__half>(p, 64, &bytes) && cuda_small_is_aligned(p) && cuda_hopper_blocks(p, 64) <= 65535 && encoder();
+    return kernel_for<__half>(p, 64) && cuda_small_is_aligned(p) && cuda_hopper_blocks(p, 64) <= 65535 && encoder();
 }
 
 void cuda_hopper_launch(const struct cuda_call *c, const struct small_products *products, int width)
 {
     struct hopper_products h = {};
-    int bytes = 0, before = 0;
+    int before = 0;
     h.p = *products;
-    hopper_kernel_fn *const kernel = h.p.f16 ? kernel_for<__half>(&h.p, width, &bytes) : kernel_for<__nv_bfloat16>(&h.p, width, &bytes);
+    const int bytes = shared_room(&h.barriers, &h.p, width);
+    hopper_kernel_fn *const kernel = h.p.f16 ? kernel_for<__half>(&h.p, width) : kernel_for<__nv_bfloat16>(&h.p, width);
     for (int i = 0; i < h.p.parts; i++) {
         struct small_part *s = &h.p.part[i];
+        before = h.p.summed && i % h.p.each == 0 ? 0 : before;
         s->before = before;
         before += (int)(h.p.summed ? divide_up(s->k, DEPTH) : divide_up(s->m, PAIR * ROWS) * divide_up(s->n, width));
     }

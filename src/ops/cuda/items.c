@@ -53,9 +53,9 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 3 + 2 * SUMS_MOST + BIASES_MOST);
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 4 + 2 * SUMS_MOST + BIASES_MOST);
         for (int j = 0; j < m->p->calls[i].n_also; j++)
-            touches += (size_t)m->p->calls[i].also[j]->op->n_in + (size_t)m->p->calls[i].also[j]->op->n_out;
+            touches += (size_t)m->p->calls[i].also[j]->op->n_in + (size_t)m->p->calls[i].also[j]->op->n_out + 1;
     }
     m->out->pieces = calloc(pieces + 1, sizeof *m->out->pieces);
     m->out->list = calloc(pieces + 1, sizeof *m->out->list);
@@ -74,6 +74,8 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){b->in[i], value_bytes(&values[b->op->in[i]]), false};
     for (int i = 0; i < b->op->n_out; i++)
         out[n++] = (struct lane_touch){b->out[i], value_bytes(&values[b->op->out[i]]), true};
+    if (call->leave)
+        out[n++] = (struct lane_touch){call->leave, sizeof *call->leave, false};
     if (call->beside)
         out[n++] = (struct lane_touch){call->beside, value_bytes(&values[b->op->out[0]]), false};
     if (call->casts)
@@ -86,6 +88,8 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
             out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
     }
     for (int i = 0; i < call->n_also; i++) {
+        if (call->also[i]->leave)
+            out[n++] = (struct lane_touch){call->also[i]->leave, sizeof *call->leave, false};
         for (int j = 0; j < call->also[i]->op->n_in; j++)
             out[n++] = cuda_touch_in(call->also[i], j);
         for (int j = 0; j < call->also[i]->op->n_out; j++)

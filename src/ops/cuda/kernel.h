@@ -15,7 +15,7 @@ extern "C" {
 #include "ops/cuda/lanes.h"
 
 struct cuda_plan;                   /* products.h */
-enum { CALL_PLANS = 8, GROUP_MOST = 4 };
+enum { CALL_PLANS = 8, GROUP_MOST = 9 };
 
 /* Sums over rows that a call makes for ops that come later, beside its own work (merge_sums.c): of its first output; or, where it sums
  * rows itself, of other matrices like its own. */
@@ -36,6 +36,12 @@ struct cuda_cast {
     int64_t n;
 };
 
+/* How the products of a call are made, besides their plans. */
+struct cuda_way {
+    bool at_once;
+    int pieces, width;
+};
+
 /* One op bound to memory on the device. */
 struct cuda_call {
     const struct program *program;
@@ -52,6 +58,8 @@ struct cuda_call {
     bool at_once;                   /* they are done so (together.cu) */
     int pieces;                     /* above 0: they are small, and so many blocks share each tile (small.cuh) */
     int width;                      /* above 0: not so small, and tiles are so wide (hopper.cu) */
+    struct cuda_way alone;          /* the same as it would be without those whose work it does */
+    const float *leave;             /* where it is 0 the op may be left out; NULL: it always runs */
     void *beside;                   /* what GELU was applied to, where a product multiplies by its slope there (pairs.c) */
     void *biases[BIASES_MOST];      /* narrow ones of its products, which another call makes; NULL: it casts its own, in scratch */
     const struct cuda_cast *casts;  /* biases that it casts, one behind the other, for all calls of the list; NULL: none */

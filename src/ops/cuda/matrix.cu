@@ -51,32 +51,9 @@ int cuda_matrix_products(struct product *out, const struct program *p, const str
 
 static bool is_int(int64_t n) { return n <= INT32_MAX; }
 
-/* Gradients of weights, one a part; true: they can be made so by Hopper's kernel at the most. */
-static bool group_of(struct small_products *out, const struct cuda_call *c)
-{
-    *out = {};
-    out->parts = 1 + c->n_also;
-    out->trans_a = true;
-    out->wide = cuda_out(c, 0)->dtype == F32;
-    out->f16 = cuda_in(c, 0)->dtype == F16;
-    for (int i = 0; i < out->parts; i++) {
-        const struct cuda_call *each = i < c->n_also ? c->also[i] : c;
-        const struct product *p = &each->plans[0]->product;
-        struct small_part *s = &out->part[i];
-        if (!is_int(p->m) || !is_int(p->n) || !is_int(p->k))
-            return false;
-        s->a = each->in[0], s->b = each->in[1], s->y = each->out[0];
-        s->m = (int)p->m, s->n = (int)p->n, s->k = (int)p->k;
-        s->a_stride = s->m, s->b_stride = s->y_stride = s->n;
-    }
-    return cuda_small_is_aligned(out);
-}
-
-bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
+static bool products_of_one(struct small_products *out, const struct cuda_call *c)
 {
     struct product products[CALL_PLANS];
-    if (c->n_also)
-        return group_of(out, c);
     const enum op_kind kind = c->op->kind;
     const int n = cuda_matrix_products(products, c->program, c->op);
     const bool biased = kind == OP_LINEAR_GELU || products[0].end == END_BIAS;
@@ -87,8 +64,8 @@ bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
     out->parts = n;
     out->trans_a = products[0].trans_a, out->trans_b = products[0].trans_b;
     out->summed = kind == OP_PROJECT_GRAD;
+    out->each = n;
     out->gelu = kind == OP_LINEAR_GELU;
-    out->slope = out->gelu && c->op->n_out > 1 ? c->out[1] : NULL;
     out->wide = products[0].result == F32;
     out->f16 = products[0].operands == F16;
     for (int i = 0; i < n; i++) {
@@ -100,12 +77,34 @@ bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
         s->b = c->in[out->summed ? n + i : 1 + i];
         s->y = c->out[out->summed ? 0 : i];
         s->bias = biased ? in_floats(c, 1 + n + i) : NULL;
+        s->slope = out->gelu && c->op->n_out > 1 ? c->out[1] : NULL;
+        s->leave = c->leave;
         s->m = out->m, s->n = (int)p->n, s->k = (int)p->k;
         s->a_stride = p->trans_a ? out->m : s->k;
         s->b_stride = p->trans_b ? s->k : s->n;
         s->y_stride = s->n;
     }
-    return cuda_small_fits(out);
+    return cuda_small_is_aligned(out);
+}
+
+/* Those of a group, one op behind the other: ops of one kind, which Hopper's kernel alone makes. */
+static bool products_of_group(struct small_products *out, const struct cuda_call *c)
+{
+    bool all = products_of_one(out, c->n_also ? c->also[0] : c);
+    for (int i = 1; i <= c->n_also && all; i++) {
+        struct small_products more;
+        all = products_of_one(&more, i < c->n_also ? c->also[i] : c) && out->parts + more.parts <= SMALL_PARTS;
+        for (int j = 0; j < more.parts && all; j++)
+            out->part[out->parts++] = more.part[j];
+    }
+    for (int i = 0; i < out->parts && !c->leave; i++)
+        out->part[i].leave = NULL;          /* ops of a group may be left out, or may not */
+    return all;
+}
+
+bool cuda_small_of(struct small_products *out, const struct cuda_call *c)
+{
+    return products_of_group(out, c) && (c->n_also || cuda_small_fits(out));
 }
 
 static void small_launch(const struct cuda_call *c)
@@ -300,16 +299,18 @@ static void linear_gelu_launch(const struct cuda_call *c)
     });
 }
 
-/* Each by its plan, to time them. */
+/* Each by itself, to time them. */
 static void group_launch(const struct cuda_call *c)
 {
-    parts_launch(c, 1);
+    struct cuda_call own = *c;
+    own.n_also = 0;
+    own.at_once = c->alone.at_once, own.pieces = c->alone.pieces, own.width = c->alone.width;
     for (int i = 0; i < c->n_also; i++) {
-        struct cuda_call each = *c;
-        each.op = c->also[i]->op, each.in = c->also[i]->in, each.out = c->also[i]->out;
-        each.plans[0] = c->also[i]->plans[0];
-        parts_launch(&each, 1);
+        struct cuda_call each = *c->also[i];
+        each.leave = NULL;
+        cuda_matrix_launch(&each);
     }
+    cuda_matrix_launch(&own);
 }
 
 /* Biases lie evenly apart where they are made narrow; as they are they do not. */

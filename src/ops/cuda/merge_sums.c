@@ -69,13 +69,14 @@ static void merge(struct prepared *list, int into, int sum, const void *of)
     s->merged = true;
 }
 
-/* An earlier op that sums a matrix of the same shape and type, when this one has been made already: op `made` does, or none. */
+/* An earlier op that sums a matrix of the same shape and type, and is left out when this one is, when this one has been made already: op `made`
+ * does, or none. */
 static int sum_alike(const struct prepared *list, int sum, int made)
 {
     const struct value *x = cuda_in(&list->calls[sum], 0);
     for (int i = sum - 1; i > made; i--) {
         const struct cuda_call *c = &list->calls[i];
-        if (is_sum_of_rows(c) && c->sums.n < SUMS_MOST && shape_equal(cuda_in(c, 0)->shape, x->shape) && cuda_in(c, 0)->dtype == x->dtype &&
+        if (is_sum_of_rows(c) && c->sums.n < SUMS_MOST && c->leave == list->calls[sum].leave && shape_equal(cuda_in(c, 0)->shape, x->shape) && cuda_in(c, 0)->dtype == x->dtype &&
             may_come_early(list, i, sum))
             return i;
     }

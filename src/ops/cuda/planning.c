@@ -35,9 +35,10 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
         cuda_merge_sums(p);
     if (st == OK) {
         cuda_tune_plans(b);
+        cuda_choose_small(b, p->calls, p->n, false);
         if (b->merges)
             cuda_find_groups(p->calls, p->n);
-        cuda_choose_small(b, p->calls, p->n);
+        cuda_choose_small(b, p->calls, p->n, true);
         if (b->merges) {
             cuda_pair_ropes(p->calls, p->n);
             cuda_place_biases(b, p);

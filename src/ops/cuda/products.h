@@ -85,7 +85,8 @@ void cuda_together_launch(const struct cuda_call *c, void *scratch, const void *
 enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *p, struct error *err);
 extern const struct cuda_kernel cuda_gelu_sweep;        /* elementwise.cu: du = dy * gelu'(u), in the place of OP_MUL; u is the call's `beside` */
 
-/* groups.c: gradients of weights of which the last makes all. Each is one by itself again where that is faster. */
+/* groups.c: gradients of weights, and products of nodes of one level, of which the last makes all. Each is one by itself again where that is
+ * faster. */
 void cuda_find_groups(struct cuda_call *calls, int n);
 void cuda_dissolve_group(struct cuda_call *c);
 void cuda_pair_ropes(struct cuda_call *calls, int n);   /* two that follow each other: the second turns both */
@@ -99,8 +100,9 @@ void cuda_release_biases(struct cuda_backend *b, struct prepared *list);
 void cuda_tune_plans(struct cuda_backend *b);
 enum { CHOICE_KEY_MOST = 480 };
 int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST]);       /* how a key begins; returns its length */
-/* choosing.cu: whether small products are made by the kernel for them. */
-void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n);
+/* choosing.cu: whether small products are made by the kernel for them: those of ops by themselves, or of groups, which are dissolved where
+ * that is no faster. */
+void cuda_choose_small(struct cuda_backend *b, struct cuda_call *calls, int n, bool groups);
 
 #ifdef __cplusplus
 }

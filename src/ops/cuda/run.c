@@ -69,7 +69,7 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
     }
     for (int i = 0; i < n; i++) {
         p->kernels[i] = find_kernel(ops[i].op->kind);
-        p->calls[i] = (struct cuda_call){.program = ops[i].program, .op = ops[i].op, .in = ops[i].in, .out = ops[i].out,
+        p->calls[i] = (struct cuda_call){.program = ops[i].program, .op = ops[i].op, .in = ops[i].in, .out = ops[i].out, .leave = ops[i].leave,
                                          .scratch = scratch, .stream = b->stream, .blas = b->blas,
                                          .workspace = b->blas_workspace, .workspace_bytes = BLAS_WORKSPACE};
     }

@@ -153,6 +153,8 @@ static __global__ void __launch_bounds__(TILE_THREADS, 3) small_kernel(const __g
 {
     extern __shared__ __align__(128) char room[];
     const place at = place_of(p);
+    if (p.part[at.part].leave && *p.part[at.part].leave == 0)
+        return;                             /* and so do all blocks of its cluster */
     const piece mine = piece_of(p);
     float bias[CHUNK];
     sums s = {};

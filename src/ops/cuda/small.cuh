@@ -5,25 +5,27 @@
 
 #include "ops/cuda/products.h"
 
-enum { SMALL_PARTS = 4 };
+enum { SMALL_PARTS = GROUP_MOST };
 
 struct small_part {
     const void *a, *b;
     void *y;
     const float *bias;              /* NULL: none */
+    void *slope;                    /* where gelu: gelu' of the product, NULL: not wanted */
+    const float *leave;             /* where that is 0 the part is left out; NULL: never */
     int m, n, k;                    /* m: that of all, where the kernel for small ones makes them */
     int a_stride, b_stride, y_stride;
     int before;                     /* tiles of the parts before it, or steps in k where parts are summed */
 };
 
-/* Products y (m, n) = op(a) op(b) + bias of one m; or, summed, one product of all of them. */
+/* Products y (m, n) = op(a) op(b) + bias of one m; or, summed, one product of all of them, or of every few. */
 struct small_products {
     struct small_part part[SMALL_PARTS];
     const void *times;              /* what the result is multiplied by, of the type of the operands; NULL: nothing */
-    void *slope;                    /* where gelu: gelu' of the product, NULL: not wanted */
     float *partial;                 /* sums of clusters, and counters of them: given by the launch */
     unsigned *counters;
     int m, parts;
+    int each;                       /* where summed: parts of one product; all of them but in hopper.cu */
     int pieces;                     /* that k is cut into, each for a block: up to CLUSTER a cluster adds up, beyond that memory is used */
     bool trans_a, trans_b, summed, gelu;
     bool wide;                      /* y is f32 */
@@ -43,7 +45,7 @@ int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, where
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
 bool cuda_small_has_room(const struct small_products *p, int pieces);   /* for sums in memory, and counters */
 
-/* hopper.cu: the same products, larger ones, where a GPU is of compute capability 9.0: tiles of 128 rows and a width of 64, 128 or 192, and k in
+/* hopper.cu: the same products, larger ones, and those of several ops, where a GPU is of compute capability 9.0: tiles of 128 rows and a width of 64, 128 or 192, and k in
  * 1, 2 or 4 pieces. */
 enum { HOPPER_WAYS = 9 };
 bool cuda_hopper_fits(const struct small_products *p);

@@ -63,10 +63,10 @@ static __device__ inline void finish_row(const small_products &p, const small_pa
         store_row((float *)s.y + at, v, n, whole);
     else
         store_row((T *)s.y + at, v, n, whole);
-    if (GELU && p.slope && p.wide)
-        store_row((float *)p.slope + at, slope, n, whole);
-    else if (GELU && p.slope)
-        store_row((T *)p.slope + at, slope, n, whole);
+    if (GELU && s.slope && p.wide)
+        store_row((float *)s.slope + at, slope, n, whole);
+    else if (GELU && s.slope)
+        store_row((T *)s.slope + at, slope, n, whole);
 }
 
 /* The biases of the columns that a thread finishes. */

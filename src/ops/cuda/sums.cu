@@ -19,6 +19,7 @@ static void sum_leading_launch(const struct cuda_call *c)
     s.cols = s.split = out_count(c, 0);
     s.rows = in_count(c, 0) / s.cols;
     s.to[0] = out_floats(c, 0);
+    s.leave = c->leave;
     for (int k = 0; k < c->sums.n; k++)
         s.to[1 + k] = c->sums.to[k];
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
