@@ -196,6 +196,81 @@ static void test_what_passes_take_away(void **state)
     }
 }
 
+/* ---- ties ---- */
+
+/* Nodes of one level become the same: they read the same, so that they give the same, and have the same gradients. */
+static void make_levels_alike(struct exec *e)
+{
+    const struct program *p = exec_program(e);
+    for (int i = 0; i < p->n_values; i++) {
+        const int node = node_of(p->values[i].name), first = node < 1 ? node : node < 4 ? 1 : 4;
+        if (p->values[i].kind != VALUE_PARAMETER || node == first)
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "blocks.%d%s", first, strchr(p->values[i].name + strlen("blocks."), '.'));
+        void *numbers = read_value(e, program_find(p, name));
+        exec_write(e, i, numbers);
+        free(numbers);
+    }
+}
+
+/* The k highest, of equal ones the lower index; *cut: a node that is not among them has the score of one that is. */
+static unsigned highest(const float scores[NODES], int k, bool *cut)
+{
+    unsigned set = 0;
+    float least = INFINITY;
+    *cut = false;
+    for (; k > 0; k--) {
+        int best = -1;
+        for (int j = 0; j < NODES; j++)
+            if (!(set >> j & 1) && (best < 0 || scores[j] > scores[best]))
+                best = j;
+        set |= 1u << best;
+        least = scores[best];
+    }
+    for (int j = 0; j < NODES; j++)
+        *cut |= !(set >> j & 1) && scores[j] == least;
+    return set;
+}
+
+static int count_ties(struct program *p, struct backend *b, int k)
+{
+    struct exec *e = new_exec(p, b);
+    uint64_t before[NODES], after[NODES];
+    int ties = 0;
+    make_levels_alike(e);
+    for (int step = 1; step <= 4; step++) {
+        float scores[NODES];
+        bool cut;
+        hash_nodes(e, before);
+        run_step(e, step);
+        hash_nodes(e, after);
+        read_scores(e, step, scores);
+        assert_int_equal(selected_now(e), highest(scores, k, &cut));
+        assert_int_equal(count_touched(before, after, selected_now(e)), 0);
+        ties += cut;
+    }
+    exec_free(e);
+    return ties;
+}
+
+/* A run in which nodes have the same score to the last bit: whatever the passes, the kernels and the threads, the lower index learns. */
+static void test_ties_in_a_run(void **state)
+{
+    (void)state;
+    static const pass_set sets[] = {0, PASS_SET_ALL};
+    for (int sum = 0; sum < 2; sum++)
+        for (int i = 0; i < 2; i++)
+            for (int b = 0; b < KERNELS; b++) {
+                int ties = 0;
+                for (int k = b == 0 ? 2 : 1; k < NODES; k += b == 0 ? 3 : 1) {
+                    const struct optimizer_settings s = select_settings(k, sum);
+                    ties += count_ties(select_training(&s, sets[i] & ~one_pass("mixed-precision"), NULL), kernels[b], k);
+                }
+                assert_true(ties >= (b == 0 ? 3 : 7));          /* of the first steps alone: k is 1 or 4 between two levels, which is no tie */
+            }
+}
+
 /* ---- steps that do not count, and kept selections ---- */
 
 /* A batch whose loss is not finite changes nothing, and nothing is counted; the next step selects as if it had not been. */
@@ -361,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_all_nodes_are_plain_adamw),
         cmocka_unit_test(test_passes_change_no_bit),
         cmocka_unit_test(test_what_passes_take_away),
+        cmocka_unit_test(test_ties_in_a_run),
         cmocka_unit_test(test_a_broken_step_is_not_counted),
         cmocka_unit_test(test_a_selection_is_kept),
         cmocka_unit_test(test_left_out_gradients_change_nothing),
