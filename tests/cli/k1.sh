@@ -46,7 +46,7 @@ done
 tree "score: sum"
 set -- train tiny.yaml --set model.dropout=0.1 --set train.accumulate=2 --set train.steps=23 --set log.every=7
 ok "$@" --set optimize.passes=none --out none
-for passes in fused-optimizer async-metrics hoist-constants,fused-optimizer,async-metrics,no-zero-fill; do
+for passes in fused-optimizer async-metrics group-levels hoist-constants,fused-optimizer,async-metrics,no-zero-fill; do
     ok "$@" --set optimize.passes=$passes --out $passes
     same_checkpoint none $passes 23
     same "nodes.jsonl with $passes" $passes/nodes.jsonl none/nodes.jsonl

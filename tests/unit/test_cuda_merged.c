@@ -275,6 +275,19 @@ static void test_weight_gradients_together(void **state)
 
 enum { NODES = 3 };
 
+/* The last of them does the work of all. */
+static void check_row(struct program *p, const char *kernel, double tolerance)
+{
+    struct bound b;
+    bind(&b, gpu, p);
+    struct prepared *all = prepare(&b, 0, p->n_ops);
+    for (int i = 0; i < p->n_ops - 1; i++)
+        assert_string_equal(gpu->about(all, i).kernel, "merged");
+    gpu->release(gpu, all);
+    unbind(&b);
+    check_merged(p, (struct merged){kernel, -1, NO_VALUE, tolerance});
+}
+
 static value_id node_matrix(struct program *p, const char *name, int node, int part, int64_t rows, int64_t columns)
 {
     return number_matrix(p, arena_printf(&p->arena, "%s.%d.%d", name, node, part), BF16, rows, columns);
@@ -335,8 +348,45 @@ static void test_nodes_of_a_level(void **state)
     if (!is_hopper())
         skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_merged(row_of_nodes(cases[i].kind, cases[i].attrs, cases[i].siblings, cases[i].rows, cases[i].width, cases[i].inner),
-                     (struct merged){"hopper", -1, NO_VALUE, cases[i].attrs.trans_a ? 2e-5 : 0x1p-6});
+        check_row(row_of_nodes(cases[i].kind, cases[i].attrs, cases[i].siblings, cases[i].rows, cases[i].width, cases[i].inner), "hopper",
+                  cases[i].attrs.trans_a ? 2e-5 : 0x1p-6);
+}
+
+/* Norms and sweeps of nodes, in one type. */
+static struct program *row_of_sweeps(enum op_kind kind, enum dtype t, int64_t rows, int64_t width)
+{
+    struct program *p = program_new("a level");
+    value_id in[NODES][4];
+    int n = 0;
+    for (int i = 0; i < NODES; i++) {
+        n = 0;
+        in[i][n++] = number_matrix(p, arena_printf(&p->arena, "x.%d", i), t, rows, width);
+        if (kind == OP_ADD || kind == OP_MUL || kind == OP_ADD_LAYERNORM || kind == OP_GELU_GRAD)
+            in[i][n++] = number_matrix(p, arena_printf(&p->arena, "more.%d", i), t, rows, width);
+        for (int k = 0; k < 2 && (kind == OP_ADD_LAYERNORM || kind == OP_LAYERNORM); k++)
+            in[i][n++] = numbers(p, arena_printf(&p->arena, "beside.%d.%d", i, k), width);
+    }
+    p->phase = PHASE_FORWARD;
+    for (int i = 0; i < NODES; i++) {
+        const int at = program_add_op(p, kind, (struct op_attrs){.eps = 1e-5f}, arena_printf(&p->arena, "y.%d", i), n, in[i]);
+        for (int k = 0; k < p->ops[at].n_out; k++)
+            if (shape_count(p->values[p->ops[at].out[k]].shape) == rows * width)
+                p->values[p->ops[at].out[k]].dtype = t;
+        p->ops[at].call = 1;
+    }
+    return p;
+}
+
+/* Each of them has the same bits as by itself. */
+static void test_sweeps_of_a_level(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    static const enum op_kind kinds[] = {OP_ADD, OP_MUL, OP_GELU, OP_GELU_GRAD, OP_LAYERNORM, OP_ADD_LAYERNORM};
+    static const struct { enum dtype type; int64_t rows, width; } sizes[] = {{BF16, 1000, 128}, {F32, 37, 129}, {F16, 501, 264}, {BF16, 3, 9001}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            check_row(row_of_sweeps(kinds[i], sizes[k].type, sizes[k].rows, sizes[k].width), op_info(kinds[i])->name, 0);
 }
 
 /* Queries and keys, of fewer heads, turned one after the other. */
@@ -371,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_small_sums_stay),
         cmocka_unit_test(test_weight_gradients_together),
         cmocka_unit_test(test_nodes_of_a_level),
+        cmocka_unit_test(test_sweeps_of_a_level),
         cmocka_unit_test(test_ropes_together),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -1,5 +1,5 @@
 /* Ops that treat every element alike. An output may be the memory of an input of its shape: a thread reads what it needs of the elements
- * that it has before it writes them. */
+ * that it has before it writes them. Those of nodes of one level are one launch. */
 #include "ops/cuda/items.cuh"
 #include "ops/cuda/products.h"
 #include "ops/cuda/sums.h"
@@ -11,6 +11,7 @@ template <int IN, int OUT> struct arrays {
     const void *in[IN];
     void *out[OUT];
 };
+template <int IN, int OUT> struct rows_of_arrays { struct arrays<IN, OUT> row[GROUP_MOST]; };       /* one for each row of blocks */
 
 template <typename Y, typename A, typename B> constexpr int shared_pack = sizeof(Y) == 2 || sizeof(A) == 2 || sizeof(B) == 2 ? 8 : 4;
 template <int IN> constexpr int packs_ahead = IN == 1 ? 2 : 1;      /* of every input: loads that are under way at once */
@@ -47,8 +48,9 @@ template <typename Y, typename A, typename B, int P, int IN, int OUT> struct map
 
 /* The first `packs` packs, and what is left over one by one. */
 template <typename Y, typename A, typename B, int IN, int OUT, class F>
-static __global__ void map(const struct arrays<IN, OUT> a, int64_t n, int64_t packs, const F f)
+static __global__ void map(const __grid_constant__ struct rows_of_arrays<IN, OUT> all, int64_t n, int64_t packs, const F f)
 {
+    const struct arrays<IN, OUT> a = all.row[blockIdx.y];
     constexpr int P = shared_pack<Y, A, B>, K = packs_ahead<IN>;
     const int64_t first = (int64_t)blockIdx.x * K * blockDim.x + threadIdx.x;
     struct map_part<Y, A, B, P, IN, OUT> part[K];
@@ -67,19 +69,14 @@ static __global__ void map(const struct arrays<IN, OUT> a, int64_t n, int64_t pa
     }
 }
 
-template <typename Y, typename A, typename B, int IN, int OUT, class F>
-static void launch_map(const struct cuda_call *c, const struct arrays<IN, OUT> &a, int64_t n, const F &f)
+template <int IN, int OUT> static bool are_aligned(const struct arrays<IN, OUT> &a)
 {
-    constexpr int P = shared_pack<Y, A, B>;
-    bool wide = true;
+    bool aligned = true;
     for (int i = 0; i < IN; i++)
-        wide &= is_aligned(a.in[i], 32);
+        aligned &= is_aligned(a.in[i], 32);
     for (int i = 0; i < OUT; i++)
-        wide &= is_aligned(a.out[i], 32);
-    const int64_t packs = wide ? n / P : 0;
-    const unsigned threads = threads_at_once(packs);
-    const unsigned blocks = wide ? blocks_at_once(packs, (int64_t)packs_ahead<IN> * threads) : blocks_for(n);
-    map<Y, A, B><<<blocks, threads, 0, c->stream>>>(a, n, packs, f);
+        aligned &= is_aligned(a.out[i], 32);
+    return aligned;
 }
 
 template <int IN, int OUT> static struct arrays<IN, OUT> arrays_of(const struct cuda_call *c)
@@ -90,6 +87,23 @@ template <int IN, int OUT> static struct arrays<IN, OUT> arrays_of(const struct 
     for (int i = 0; i < OUT; i++)
         a.out[i] = c->out[i];
     return a;
+}
+
+template <typename Y, typename A, typename B, int IN, int OUT, class F>
+static void launch_map(const struct cuda_call *c, const struct arrays<IN, OUT> &a, int64_t n, const F &f)
+{
+    constexpr int P = shared_pack<Y, A, B>;
+    struct rows_of_arrays<IN, OUT> all = {};
+    bool wide = are_aligned(a);
+    all.row[0] = a;
+    for (int i = 0; i < c->n_also; i++) {
+        all.row[1 + i] = arrays_of<IN, OUT>(c->also[i]);
+        wide &= are_aligned(all.row[1 + i]);
+    }
+    const int64_t packs = wide ? n / P : 0;
+    const unsigned threads = threads_at_once(packs);
+    const unsigned blocks = wide ? blocks_at_once(packs, (int64_t)packs_ahead<IN> * threads) : blocks_for(n);
+    map<Y, A, B><<<dim3(blocks, 1 + (unsigned)c->n_also), threads, 0, c->stream>>>(all, n, packs, f);
 }
 
 /* All inputs and outputs of one type, which F knows. */

@@ -4,7 +4,8 @@
  * has begun and ended, and nobody waits for them but the end of the step: so those of a layer wait for each other, as far as memory lets
  * them. The last of a group makes all; whether that is faster is timed, or a rule (choosing.cu).
  *
- * Products of nodes of one level, which the program has in one call (pass group-levels): likewise.
+ * Products of nodes of one level, which the program has in one call (pass group-levels): likewise. Their norms and sweeps over elements, which
+ * cost less than their launches and ends: in any case.
  *
  * Queries and keys that are turned one after the other, and their gradients. */
 #include "ops/cuda/products.h"
@@ -58,7 +59,11 @@ static bool may_wait(const struct cuda_call *c, const struct cuda_call *other)
 
 static void let_do(struct cuda_call *c, struct cuda_call *other)
 {
-    c->alone = (struct cuda_way){c->at_once, c->pieces, c->width};
+    if (!c->n_also) {
+        c->alone = (struct cuda_way){c->at_once, c->pieces, c->width};
+        c->at_once = false;
+        c->pieces = c->width = 0;
+    }
     c->also[c->n_also++] = other;
     other->merged = true;
 }
@@ -100,6 +105,11 @@ static void form_group(struct cuda_call *calls, const struct group *g)
 
 /* ---- nodes of one level ---- */
 
+static bool in_one_call(const struct cuda_call *a, const struct cuda_call *b)
+{
+    return a->op->call && a->op->call == b->op->call && a->op->phase == b->op->phase && a->program == b->program;
+}
+
 static int parts_of(const struct cuda_call *c) { return c->op->kind == OP_PROJECT || c->op->kind == OP_PROJECT_GRAD ? c->op->attrs.parts : 1; }
 
 static bool is_product_of_a_row(const struct cuda_call *c)
@@ -113,11 +123,9 @@ static bool is_product_of_a_row(const struct cuda_call *c)
 /* As many as one kernel takes of those that are in one call with calls[first]. */
 static struct group row_from(const struct cuda_call *calls, int n, int first)
 {
-    const struct op *op = calls[first].op;
     struct group g = {.members = {first}, .n = 1};
     for (int i = first + 1; i < n && (g.n + 1) * parts_of(&calls[first]) <= GROUP_MOST; i++) {
-        if (calls[i].op->call != op->call || calls[i].op->phase != op->phase || calls[i].program != calls[first].program || !is_product_of_a_row(&calls[i]) ||
-            !all_may_wait(&g, calls, i))
+        if (!in_one_call(&calls[first], &calls[i]) || !is_product_of_a_row(&calls[i]) || !all_may_wait(&g, calls, i))
             break;
         g.members[g.n++] = i;
     }
@@ -142,6 +150,30 @@ void cuda_dissolve_group(struct cuda_call *c)
     for (int i = 0; i < c->n_also; i++)
         c->also[i]->merged = false;
     c->n_also = 0;
+}
+
+/* ---- norms and sweeps of nodes of one level ---- */
+
+static bool is_sweep(const struct cuda_call *c)
+{
+    if (!c->op->call || c->merged || c->beside || c->sums.n || c->n_also)
+        return false;
+    switch (c->op->kind) {
+    case OP_LAYERNORM: case OP_ADD_LAYERNORM: case OP_RMSNORM: case OP_ADD_RMSNORM: case OP_MUL: case OP_GELU: case OP_GELU_GRAD: return true;
+    case OP_ADD: return shape_equal(cuda_in(c, 0)->shape, cuda_in(c, 1)->shape);
+    default: return false;
+    }
+}
+
+void cuda_join_sweeps(struct cuda_call *calls, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct group g = {.members = {i}, .n = 1};
+        for (int k = i + 1; k < n && g.n < GROUP_MOST && is_sweep(&calls[i]) && is_sweep(&calls[k]) && in_one_call(&calls[i], &calls[k]) &&
+                            all_may_wait(&g, calls, k); k++)
+            g.members[g.n++] = k;
+        form_group(calls, &g);
+    }
 }
 
 /* ---- rope ---- */

@@ -1,5 +1,5 @@
 /* Norms over the last dimension, with or without a sum in front. A row is read once and stays in registers; what is wider than that takes
- * a block per row, which reads it again. */
+ * a block per row, which reads it again. Those of nodes of one level are one launch. */
 #include "ops/cuda/row_parts.cuh"
 
 template <typename T> struct norm_call {
@@ -9,6 +9,7 @@ template <typename T> struct norm_call {
     const float *gain, *shift;              /* (width), (width) or NULL */
     float eps;
 };
+template <typename T> struct norm_calls { struct norm_call<T> call[GROUP_MOST]; };     /* one for each row of blocks */
 
 /* x[e] = the row's numbers, or the sums, which are stored on the way. */
 template <bool WHOLE, int E, typename T, class Place>
@@ -27,8 +28,9 @@ static __device__ inline void load_terms(float (&x)[E], const struct norm_call<T
 
 /* CENTRED: a layer norm, which takes the mean off; otherwise RMS. */
 template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
-static __global__ void norm_kernel(const struct norm_call<T> a, const struct rows s)
+static __global__ void norm_kernel(const __grid_constant__ struct norm_calls<T> all, const struct rows s)
 {
+    const struct norm_call<T> a = all.call[blockIdx.y];
     constexpr int P = packed<T>;
     const struct row_place<LANES> at;
     const int width = (int)s.width;
@@ -78,8 +80,9 @@ template <typename T> static __device__ inline float term_at(const struct norm_c
     return to_float(a.x[i]) + (a.more ? to_float(a.more[i]) : 0);
 }
 
-template <typename T, bool CENTRED> static __global__ void wide_norm_kernel(const struct norm_call<T> a, const struct rows s)
+template <typename T, bool CENTRED> static __global__ void wide_norm_kernel(const __grid_constant__ struct norm_calls<T> all, const struct rows s)
 {
+    const struct norm_call<T> a = all.call[blockIdx.y];
     for (int64_t row = blockIdx.x; row < s.count; row += gridDim.x) {
         const int64_t from = row * s.width;
         float part = 0, squares = 0;
@@ -105,35 +108,45 @@ template <typename T, bool CENTRED> static __global__ void wide_norm_kernel(cons
 
 /* ---- launches ---- */
 
-template <bool CENTRED, typename T> static void launch_norm(const struct cuda_call *c, const struct norm_call<T> &a)
+template <bool CENTRED, typename T> static void launch_norms(const struct cuda_call *c, const struct norm_calls<T> &all)
 {
     const struct rows s = rows_of(cuda_in(c, 0)->shape);
+    const unsigned n = 1 + (unsigned)c->n_also;
     if (s.width > ROW_MOST) {
-        wide_norm_kernel<T, CENTRED><<<blocks_of(s.count), 1024, 0, c->stream>>>(a, s);
+        wide_norm_kernel<T, CENTRED><<<dim3(blocks_of(s.count), n), 1024, 0, c->stream>>>(all, s);
         return;
     }
     with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
         const struct row_grid grid = row_grid(s, lanes());
-        norm_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, 0, c->stream>>>(a, s);
+        norm_kernel<T, lanes(), numbers(), whole(), CENTRED><<<dim3(grid.blocks, n), grid.threads, 0, c->stream>>>(all, s);
     });
 }
 
 /* Inputs: x[, more], gain[, shift]; outputs: y[, sum][, mean], rstd. */
+template <bool CENTRED, bool ADDED, typename T> static struct norm_call<T> norm_of(const struct cuda_call *c)
+{
+    struct norm_call<T> a = {};
+    a.x = (const T *)c->in[0];
+    a.more = ADDED ? (const T *)c->in[1] : NULL;
+    a.gain = in_floats(c, 1 + ADDED);
+    a.shift = CENTRED ? in_floats(c, 2 + ADDED) : NULL;
+    a.y = (T *)c->out[0];
+    a.sum = ADDED ? (T *)c->out[1] : NULL;
+    a.mean = CENTRED ? out_floats(c, 1 + ADDED) : NULL;
+    a.rstd = out_floats(c, 1 + ADDED + CENTRED);
+    a.eps = c->op->attrs.eps;
+    return a;
+}
+
 template <bool CENTRED, bool ADDED> static void norm_launch(const struct cuda_call *c)
 {
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
         using T = decltype(zero);
-        struct norm_call<T> a = {};
-        a.x = (const T *)c->in[0];
-        a.more = ADDED ? (const T *)c->in[1] : NULL;
-        a.gain = in_floats(c, 1 + ADDED);
-        a.shift = CENTRED ? in_floats(c, 2 + ADDED) : NULL;
-        a.y = (T *)c->out[0];
-        a.sum = ADDED ? (T *)c->out[1] : NULL;
-        a.mean = CENTRED ? out_floats(c, 1 + ADDED) : NULL;
-        a.rstd = out_floats(c, 1 + ADDED + CENTRED);
-        a.eps = c->op->attrs.eps;
-        launch_norm<CENTRED>(c, a);
+        struct norm_calls<T> all = {};
+        all.call[0] = norm_of<CENTRED, ADDED, T>(c);
+        for (int i = 0; i < c->n_also; i++)
+            all.call[1 + i] = norm_of<CENTRED, ADDED, T>(c->also[i]);
+        launch_norms<CENTRED>(c, all);
     });
 }
 

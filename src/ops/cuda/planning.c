@@ -40,6 +40,7 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
             cuda_find_groups(p->calls, p->n);
         cuda_choose_small(b, p->calls, p->n, true);
         if (b->merges) {
+            cuda_join_sweeps(p->calls, p->n);
             cuda_pair_ropes(p->calls, p->n);
             cuda_place_biases(b, p);
         }

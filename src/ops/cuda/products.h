@@ -89,6 +89,7 @@ extern const struct cuda_kernel cuda_gelu_sweep;        /* elementwise.cu: du = 
  * faster. */
 void cuda_find_groups(struct cuda_call *calls, int n);
 void cuda_dissolve_group(struct cuda_call *c);
+void cuda_join_sweeps(struct cuda_call *calls, int n);  /* norms and sweeps of nodes of one level: the last makes all */
 void cuda_pair_ropes(struct cuda_call *calls, int n);   /* two that follow each other: the second turns both */
 
 /* biases.cu: casts biases in the call's stream; and gives those of a list memory, once it is known how its products are made. */
