@@ -4,7 +4,11 @@
  * their bits.
  *
  * What belongs together is found by depth: how many ops must run before one at least. In a tree whose nodes are alike those of one level have
- * their ops at the same depths; in a row of blocks no two have. */
+ * their ops at the same depths; in a row of blocks no two have.
+ *
+ * Only small nodes gain. Where the op of one node fills a device by itself, and others run beside it as it is, there is no wait to save, and the
+ * order costs something: node by node, what an op wrote is still in a cache when the next one reads it, and memory is given on sooner. So a
+ * level whose ops read or write more than p->group_most numbers at a time stays as it was. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +24,7 @@ struct sorter {
     struct program *p;
     int *depth;                     /* per op */
     int *level;                     /* per layer: the least depth of its forward */
+    int64_t *largest;               /* per layer: numbers of the largest value that its ops make, or read of what was made */
     int *after;                     /* per op: what it must follow, the first in `links` */
     struct link *links;
     int n_links;
@@ -115,12 +120,27 @@ static bool may_join(const struct program *p, const struct op *op)
            !op->last;
 }
 
+static int64_t largest_of(const struct program *p, const value_id *list, int n)
+{
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) {
+        const struct value *v = &p->values[list[i]];
+        const int64_t count = value_is_persistent(v) ? 0 : shape_count(v->shape);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 static void find_levels(struct sorter *s)
 {
     const int layers = count_layers(s->p);
     s->level = all_none(layers);
+    s->largest = xcalloc((size_t)layers + 1, sizeof *s->largest);
     for (int i = 0; i < s->p->n_ops; i++) {
         const struct op *op = &s->p->ops[i];
+        const int64_t in = largest_of(s->p, op->in, op->n_in), out = largest_of(s->p, op->out, op->n_out), most = in > out ? in : out;
+        if (may_join(s->p, op) && most > s->largest[op->layer])
+            s->largest[op->layer] = most;
         if (op->phase == PHASE_FORWARD && may_join(s->p, op) && (s->level[op->layer] == NONE || s->depth[i] < s->level[op->layer]))
             s->level[op->layer] = s->depth[i];
     }
@@ -179,13 +199,21 @@ static bool spans_nodes(const struct sorter *s, int row)
     return false;
 }
 
+static bool is_small(const struct sorter *s, int row)
+{
+    bool small = s->p->group_most >= 0;
+    for (int i = row; i != NONE && small && s->p->group_most; i = s->mate[i])
+        small = s->largest[s->p->ops[i].layer] <= s->p->group_most;
+    return small;
+}
+
 static int number_rows(struct sorter *s)
 {
     int n = 0;
     for (int i = 0; i < s->p->n_ops; i++) {
         if (s->first[i] != i || s->mate[i] == NONE)
             continue;
-        const bool whole = spans_nodes(s, i);
+        const bool whole = spans_nodes(s, i) && is_small(s, i);
         n += whole;
         for (int k = i, next; k != NONE; k = next) {
             next = s->mate[k];
@@ -220,6 +248,7 @@ static void release(struct sorter *s)
 {
     free(s->depth);
     free(s->level);
+    free(s->largest);
     free(s->after);
     free(s->links);
     free(s->mate);

@@ -130,6 +130,8 @@ struct program {
     int ranks;                              /* that `buckets` are divided over */
     const struct program_bucket *buckets;   /* of the arena */
     int n_buckets;                          /* 0: every rank has all of the optimizer's state */
+    int64_t group_most;                     /* numbers of a value, for the pass group-levels: nodes with larger ones are left alone; 0: none is,
+                                               below 0: all are */
     double memory_limit;                    /* bytes that a step should stay within, for passes that trade time for memory; 0: none */
     struct error error;                     /* the first mistake of a builder; see program_validate */
     /* what the next op gets */

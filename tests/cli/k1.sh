@@ -51,6 +51,10 @@ for passes in fused-optimizer async-metrics group-levels hoist-constants,fused-o
     same_checkpoint none $passes 23
     same "nodes.jsonl with $passes" $passes/nodes.jsonl none/nodes.jsonl
 done
+ok "$@" --set optimize.passes=none --set optimize.group-levels=on --set threads=1 --out rows          # whatever the size and the threads
+grep -q "group-levels x" out || fail "nodes of a level are not in rows: $(cat out)"
+ok "$@" --set optimize.passes=none --set threads=1 --out no-rows
+same_checkpoint rows no-rows 23
 ok train tiny.yaml --set optimize.autotune=off --set threads=1 --out one
 ok train tiny.yaml --set optimize.autotune=off --set threads=2 --out two
 grep -o '"n":.*' one/nodes.jsonl >one.n

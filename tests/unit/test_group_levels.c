@@ -59,6 +59,39 @@ static void test_rows_of_blocks_are_left_alone(void **state)
         }
 }
 
+/* ---- which sizes ---- */
+
+/* Rows that the pass makes where nodes may have values of so many numbers. None: the list is as it was. */
+static int rows_up_to(int64_t most)
+{
+    const struct optimizer_settings s = select_settings(4, true);
+    struct program *as_it_is = select_training(&s, 0, NULL), *p = select_training(&s, 0, NULL);
+    p->group_most = most;
+    const int rows = pass_group_levels(p);
+    for (int i = 0; i < p->n_ops && rows == 0; i++)
+        assert_true(p->ops[i].call == 0 && p->ops[i].kind == as_it_is->ops[i].kind && p->ops[i].layer == as_it_is->ops[i].layer);
+    program_free(as_it_is);
+    program_free(p);
+    return rows;
+}
+
+static void test_large_nodes_are_left_alone(void **state)
+{
+    (void)state;
+    int64_t least = 1, most = 1 << 20;              /* none is grouped up to the one, all are up to the other */
+    const int all = rows_up_to(0);
+    assert_true(all > 0);
+    assert_int_equal(rows_up_to(-1), 0);
+    assert_int_equal(rows_up_to(least), 0);
+    assert_int_equal(rows_up_to(most), all);
+    while (most - least > 1) {                      /* nodes are alike: all of them, or none */
+        const int64_t middle = (least + most) / 2;
+        const int rows = rows_up_to(middle);
+        assert_true(rows == 0 || rows == all);
+        *(rows ? &most : &least) = middle;
+    }
+}
+
 /* ---- memory ---- */
 
 static bool overlap(const struct memory_plan *plan, const struct program *p, value_id a, value_id b)
@@ -167,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_op_of_a_level_is_one_call),
         cmocka_unit_test(test_rows_of_blocks_are_left_alone),
+        cmocka_unit_test(test_large_nodes_are_left_alone),
         cmocka_unit_test(test_a_call_shares_no_memory),
         cmocka_unit_test(test_memory_comes_first),
         cmocka_unit_test(test_no_bit_changes),

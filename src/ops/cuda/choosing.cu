@@ -93,6 +93,8 @@ static int64_t fewest_steps(const struct small_products *p)
     return least;
 }
 
+/* Of nodes of one level the program says that they are too small to fill a GPU one by one (pass group-levels): where one kernel can make them it
+ * does. One after the other, as they could be timed, is not how they would run otherwise: that is side by side, in lanes. */
 static struct options options_of(const struct cuda_backend *b, const struct cuda_call *c, const struct small_products *p)
 {
     struct options o = {};
@@ -102,9 +104,11 @@ static struct options options_of(const struct cuda_backend *b, const struct cuda
         o.variant[o.n++] = i;
     if (!c->n_also && cuda_may_together(c))
         o.variant[o.n++] = TOGETHER;
-    if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops / (1 + c->n_also) <= TRIED_FLOPS && cuda_hopper_fits(p))
+    if (b->about.major == 9 && b->about.minor == 0 && flops > HOPPER_FLOPS && flops <= TRIED_FLOPS && cuda_hopper_fits(p)) {
+        o.n = is_row(c) ? 0 : o.n;
         for (int way = 0; way < HOPPER_WAYS && fewest_steps(p) >= 1 << way / 3; way++)
             o.variant[o.n++] = HOPPER_FIRST + way;
+    }
     return o;
 }
 
@@ -123,11 +127,11 @@ static int64_t hopper_cost(const struct small_products *p, int width, int pieces
 }
 
 /* Several products at once that are too large for the kernel for small ones; -1: no. */
-static int hopper_by_rule(const struct options *o, const struct small_products *p, double flops)
+static int hopper_by_rule(const struct options *o, const struct small_products *p, bool large)
 {
     int best = -1;
     int64_t least = 0;
-    for (int i = HOPPER_FIRST; i < TOGETHER && p->parts > 1 && flops > RULE_FLOPS && has_option(o, i); i++) {
+    for (int i = HOPPER_FIRST; i < TOGETHER && p->parts > 1 && large && has_option(o, i); i++) {
         struct cuda_call c = {};
         use_variant(&c, i);
         const int64_t cost = hopper_cost(p, c.width, c.pieces);
@@ -139,7 +143,7 @@ static int hopper_by_rule(const struct options *o, const struct small_products *
 
 static int variant_by_rule(const struct cuda_backend *b, const struct options *o, const struct cuda_call *c, const struct small_products *p)
 {
-    const int hopper = hopper_by_rule(o, p, flops_of(c));
+    const int hopper = hopper_by_rule(o, p, is_row(c) || flops_of(c) > RULE_FLOPS);
     if (has_option(o, TOGETHER) && flops_of(c) > RULE_FLOPS)
         return TOGETHER;
     return hopper >= 0 ? hopper : c->n_also ? 0 : 1 + cuda_small_by_rule(b, p, flops_of(c));

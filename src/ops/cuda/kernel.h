@@ -15,7 +15,7 @@ extern "C" {
 #include "ops/cuda/lanes.h"
 
 struct cuda_plan;                   /* products.h */
-enum { CALL_PLANS = 8, GROUP_MOST = 9 };
+enum { CALL_PLANS = 8, GROUP_MOST = 9 };      /* GROUP_MOST: nodes of a level; of other groups groups.c says it */
 
 /* Sums over rows that a call makes for ops that come later, beside its own work (merge_sums.c): of its first output; or, where it sums
  * rows itself, of other matrices like its own. */
