@@ -395,7 +395,7 @@ const struct rule_text rule_texts[] = {
                     "model = torch.compile(model, mode='max-autotune')"},
     {.id = "ungrouped-nodes", .effort = EFFORT_LOW,
      .summary = "Blocks that wait for nothing of each other run one after the other, op by op.",
-     .recognised = "In a program: the pass group-levels is off and finds the same op in several nodes of one level of a tree; the expected gain is "
+     .recognised = "In a program: the pass group-levels is off and finds the same op in several small nodes of one level of a tree; the expected gain is "
                    "what the cost model predicts for fewer calls. In a trace: not looked for.",
      .costs = "A call per node where one per level would do: threads meet, or a kernel starts and ends, for each, and small ones leave a part of the "
               "device idle.",

@@ -6,9 +6,9 @@
  * What belongs together is found by depth: how many ops must run before one at least. In a tree whose nodes are alike those of one level have
  * their ops at the same depths; in a row of blocks no two have.
  *
- * Only small nodes gain. Where the op of one node fills a device by itself, and others run beside it as it is, there is no wait to save, and the
- * order costs something: node by node, what an op wrote is still in a cache when the next one reads it, and memory is given on sooner. So a
- * level whose ops read or write more than p->group_most numbers at a time stays as it was. */
+ * Only small nodes gain. Where the op of one node fills a device by itself, and others run beside it as it is, there is little to save, and
+ * steps were slower in this order: node by node, what an op wrote is more likely in a cache when the next one reads it, and memory is given on
+ * sooner. So a level whose ops read or write more than p->group_most numbers at a time stays as it was. */
 #include <stdlib.h>
 #include <string.h>
 

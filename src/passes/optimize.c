@@ -40,7 +40,7 @@ const struct pass pass_table[] = {
      pass_mixed_precision,
      "products of fewer bits: operands in bf16, on a GPU activations and their gradients too; sums, weights and moments in f32; switched by optimize.precision"},
     {NAMED("group-levels"),        "ungrouped-nodes",     PASS_LOW,    STAGE_STEP,    0, pass_group_levels,
-     "the same op of all nodes of one level of a tree is one call"},
+     "the same op of all nodes of one level of a tree is one call; auto: of small nodes alone, on: of all"},
     {0},
 };
 

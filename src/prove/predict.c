@@ -60,8 +60,8 @@ static bool writes_for(const struct op *a, const struct op *b)
 }
 
 /* How often threads meet in a step: before every op, or, with the pass fewer-meetings, before those that share values with the ops since
- * they last met, and between phases, which may be runs of their own; never within a call. (Values that share memory make them meet more often; that is not known
- * before the program is bound.) One thread meets nobody: what lies between its ops is their number. */
+ * they last met, and between phases, which may be runs of their own; never within a call. (Values that share memory make them meet more often;
+ * that is not known before the program is bound.) One thread meets nobody: what lies between its ops is their number. */
 static double meetings(const struct program *p, int threads)
 {
     double n = 0;

@@ -83,11 +83,17 @@ static struct precision_goal precision_of(const struct config *c)
     return (struct precision_goal){F32, ROUND_NO};
 }
 
-/* Nodes of a tree that are small enough to be done together. On a GPU: those whose ops do not fill it. A product makes tiles of 128 x 64 numbers,
- * a block each, and a GPU of today has 132 multiprocessors for them; ops with more to do run side by side as they are, and lose by the
- * order of levels (H200: with 524 k numbers a step of 0.70 ms instead of 0.89, with 4.2 M 2.58 to 2.67 instead of 2.49 to 2.54). On a CPU: those of
- * which a thread has so little that meeting the others takes about as long. Beyond that they only leave the caches (x86, 2 threads: 3 % and more
- * slower with 524 k numbers, 8 threads: the same); one thread meets nobody. Who asks for the pass by its own key gets it everywhere. */
+/* Nodes of a tree that are small enough to be done together.
+ *
+ * On a GPU: those whose ops do not fill it. A product makes tiles of 128 x 64 numbers, a block each, and a GPU of today has 132 multiprocessors
+ * for them; ops with more to do run side by side as they are, and were slower level by level (H200: with 524 k numbers a step took 0.70 ms
+ * instead of 0.89, with 4.2 M 2.58 to 2.67 instead of 2.49 to 2.54).
+ *
+ * On a CPU: those of which a thread has so little that meeting the others takes about as long. Two threads of a Neoverse took 1.08 ms instead of
+ * 1.33 with 2 k numbers, 3.01 instead of 3.26 with 8 k, the same with 32 k; of an x86 with 524 k 3 % and more longer, and 8 threads the same.
+ * One thread meets nobody, and ranks, whose programs must be the same, may have different numbers of them.
+ *
+ * Who asks for the pass by its own key gets it everywhere. */
 enum { GPU_TILE = 128 * 64, GPU_BLOCKS = 132, CPU_PIECE = 4096 };
 
 static int64_t group_most(const struct config *c)
@@ -97,7 +103,7 @@ static int64_t group_most(const struct config *c)
         return 0;
     if (c->device == DEVICE_CUDA)
         return GPU_TILE * GPU_BLOCKS;
-    return threads > 1 ? (int64_t)CPU_PIECE * threads : -1;
+    return threads > 1 && division_of(c).ranks == 1 ? (int64_t)CPU_PIECE * threads : -1;
 }
 
 /* A GPU runs ops side by side where memory lets it (src/ops/cuda/lanes.c). With so many ops between two values in one memory it is as free

@@ -302,6 +302,16 @@ static void add_node(struct program *p, enum op_kind kind, struct op_attrs attrs
     p->ops[at].call = 1;
 }
 
+/* What a node's input is multiplied by: weights, or, for their gradients, the other one's. */
+static value_id weight_of(struct program *p, enum op_kind kind, struct op_attrs attrs, int node, int part, int64_t rows, int64_t width, int64_t inner)
+{
+    if (attrs.trans_a)
+        return node_matrix(p, "w", node, part, rows, width);
+    if (kind == OP_MATMUL && !attrs.trans_b)
+        return node_matrix(p, "w", node, part, width, inner);
+    return node_matrix(p, "w", node, part, inner, width);
+}
+
 /* Of one kind; children of one parent read the same, or each has an input of its own. */
 static struct program *row_of_nodes(enum op_kind kind, struct op_attrs attrs, bool siblings, int64_t rows, int64_t width, int64_t inner)
 {
@@ -315,9 +325,7 @@ static struct program *row_of_nodes(enum op_kind kind, struct op_attrs attrs, bo
         for (int k = 0; k < (kind == OP_PROJECT_GRAD ? parts : 1); k++)
             in[i][n++] = shared = siblings && i ? shared : node_matrix(p, "x", i, k, rows, kind == OP_PROJECT_GRAD || attrs.trans_a ? inner : width);
         for (int k = 0; k < parts; k++)
-            in[i][n++] = attrs.trans_a                                          ? node_matrix(p, "w", i, k, rows, width)
-                         : kind == OP_PROJECT_GRAD || (kind == OP_MATMUL && !attrs.trans_b) ? node_matrix(p, "w", i, k, kind == OP_MATMUL ? width : inner, kind == OP_MATMUL ? inner : width)
-                                                                                : node_matrix(p, "w", i, k, inner, width);
+            in[i][n++] = weight_of(p, kind, attrs, i, k, rows, width, inner);
         for (int k = 0; k < parts && biased; k++)
             in[i][n++] = numbers(p, arena_printf(&p->arena, "b.%d.%d", i, k), inner);
     }

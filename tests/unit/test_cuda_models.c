@@ -208,7 +208,8 @@ static void test_left_out_gradients_change_nothing(void **state)
         q->ops[i].leave = NULL;
     struct trained a = train_program(p, &small_models[SMALL_K1], gpu, false), b = train_program(q, &small_models[SMALL_K1], gpu, false);
     for (int i = 0; i < BESIDE_STEPS; i++)
-        assert_near(a.metrics[i][METRIC_LOSS], b.metrics[i][METRIC_LOSS], NARROW_BESIDE[BF16] * b.metrics[0][METRIC_LOSS], "the loss with gradients left out");
+        assert_near(a.metrics[i][METRIC_LOSS], b.metrics[i][METRIC_LOSS], NARROW_BESIDE[BF16] * b.metrics[0][METRIC_LOSS],
+                    "the loss with gradients left out");
     exec_free(a.exec);
     exec_free(b.exec);
 }

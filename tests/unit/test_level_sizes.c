@@ -13,7 +13,8 @@ static int rows_of(const char *more, int batch)
     struct program *p;
     int places[PASSES_MAX] = {0};
     char text[512];
-    snprintf(text, sizeof text, "model: {arch: k1, tree: [3, 3], vocab: 100, dim: 128, heads: 4, ffn: 256, seq: 64}\ntrain: {batch_size: %d}\n%s", batch, more);
+    snprintf(text, sizeof text, "model: {arch: k1, tree: [3, 3], vocab: 100, dim: 128, heads: 4, ffn: 256, seq: 64}\n"
+             "train: {batch_size: %d}\n%s", batch, more);
     assert_ok(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), err);
     assert_ok(train_step_program(&p, &c, 10, places, &err), err);
     program_free(p);

@@ -1,5 +1,5 @@
-/* Products of a middling size on GPUs of compute capability 9.0: all products of one input, or the sum of several, or those of several ops, in one kernel. A block
- * makes 128 x N numbers, 64 of k at a time: one warp asks for tiles of operands, a few steps ahead, and two warpgroups multiply them. Two
+/* Products of a middling size on GPUs of compute capability 9.0: all products of one input, or the sum of several, or those of
+ * several ops, in one kernel. A block makes 128 x N numbers, 64 of k at a time: one warp asks for tiles of operands, a few steps ahead, and two warpgroups multiply them. Two
  * blocks, one below the other, form a pair: each fetches one half of what both have of the right operand, for both, so that less is
  * read from the L2, which is what limits products of this size. Where there are too few tiles to fill the GPU, the pairs of a cluster divide k among them and add up
  * their sums over distributed shared memory, in the order of the pieces: the same bits every time. */
@@ -129,7 +129,8 @@ template <bool TRANS> static __device__ inline uint64_t step_at(uint32_t operand
 }
 
 /* Two warpgroups, each with 64 rows; there is a step at least. The products of a step run while the next one is waited for. */
-template <typename T, int N, bool TA, bool TB> static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory, uint32_t barriers)
+template <typename T, int N, bool TA, bool TB>
+static __device__ inline void sum_up(float (&s)[N / 2], const block_place &at, uint32_t memory, uint32_t barriers)
 {
     const int steps = at.end - at.first;
     for (int i = 0; i < steps; i++) {

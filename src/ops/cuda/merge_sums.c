@@ -76,7 +76,8 @@ static int sum_alike(const struct prepared *list, int sum, int made)
     const struct value *x = cuda_in(&list->calls[sum], 0);
     for (int i = sum - 1; i > made; i--) {
         const struct cuda_call *c = &list->calls[i];
-        if (is_sum_of_rows(c) && c->sums.n < SUMS_MOST && c->leave == list->calls[sum].leave && shape_equal(cuda_in(c, 0)->shape, x->shape) && cuda_in(c, 0)->dtype == x->dtype &&
+        if (is_sum_of_rows(c) && c->sums.n < SUMS_MOST && c->leave == list->calls[sum].leave &&
+            shape_equal(cuda_in(c, 0)->shape, x->shape) && cuda_in(c, 0)->dtype == x->dtype &&
             may_come_early(list, i, sum))
             return i;
     }

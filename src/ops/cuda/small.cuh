@@ -45,8 +45,8 @@ int64_t cuda_small_tiles(const struct small_products *p);       /* blocks, where
 int64_t cuda_small_steps(const struct small_products *p);       /* in k of each of them */
 bool cuda_small_has_room(const struct small_products *p, int pieces);   /* for sums in memory, and counters */
 
-/* hopper.cu: the same products, larger ones, and those of several ops, where a GPU is of compute capability 9.0: tiles of 128 rows and a width of 64, 128 or 192, and k in
- * 1, 2 or 4 pieces. */
+/* hopper.cu: the same products, larger ones, and those of several ops, where a GPU is of compute capability 9.0: tiles of 128 rows and a width
+ * of 64, 128 or 192, and k in 1, 2 or 4 pieces. */
 enum { HOPPER_WAYS = 9 };
 bool cuda_hopper_fits(const struct small_products *p);
 int64_t cuda_hopper_blocks(const struct small_products *p, int width);          /* where k is not cut */
