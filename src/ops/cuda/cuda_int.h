@@ -101,6 +101,7 @@ struct prepared {
     double *occupancy;              /* (n) of the ops, as CUPTI told it; NULL until it did */
     void *biases;                   /* memory of narrow biases, and what is cast to it; NULL: none (biases.cu) */
     struct cuda_cast *casts;
+    void *parts;                    /* memory of products that their reader adds up; NULL: none (together.cu) */
 };
 
 /* run.c */

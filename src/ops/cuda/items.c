@@ -53,7 +53,7 @@ static bool make_room(struct maker *m)
         const struct op *op = m->p->ops[i].op;
         const size_t n = (size_t)count_pieces(m, i);
         pieces += n;
-        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 3 + 2 * SUMS_MOST + BIASES_MOST);
+        touches += n * ((size_t)op->n_in + (size_t)op->n_out + 4 + 2 * SUMS_MOST + BIASES_MOST);
         for (int j = 0; j < m->p->calls[i].n_also; j++)
             touches += (size_t)m->p->calls[i].also[j]->op->n_in + (size_t)m->p->calls[i].also[j]->op->n_out;
     }
@@ -80,6 +80,8 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){call->casts[0].to, call->casts_bytes, true};
     for (int i = 0; i < BIASES_MOST && call->biases[i]; i++)
         out[n++] = (struct lane_touch){call->biases[i], 1, false};
+    if (call->parts)
+        out[n++] = (struct lane_touch){call->parts, call->parts_bytes, b->op->kind == OP_PROJECT_GRAD};
     for (int i = 0; i < call->sums.n; i++) {
         out[n++] = (struct lane_touch){call->sums.to[i], call->sums.to_bytes, true};
         if (call->sums.of[i])

@@ -58,6 +58,10 @@ struct cuda_call {
     int n_casts;
     size_t casts_bytes;
     struct cuda_sums sums;
+    float *parts;                   /* products that are added up: the call leaves them there, or reads them as its first input (together.cu) */
+    int64_t parts_apart;            /* from one to the next */
+    size_t parts_bytes;
+    int n_parts;
     struct cuda_call *also[GROUP_MOST - 1];         /* whose work it does beside its own (groups.c) */
     int n_also;
     bool merged;                    /* another op does its work */

@@ -97,6 +97,7 @@ void cuda_release(struct backend *base, struct prepared *p)
     cuda_release_replays(b, p);
     cuda_release_times(p);
     cuda_release_biases(b, p);
+    cuda_release_parts(b, p);
     free(p->kernels);
     free(p->calls);
     free(p);
