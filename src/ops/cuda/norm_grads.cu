@@ -4,6 +4,7 @@
  * are depends on the shape alone. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/norm_sums.cuh"
+#include "ops/cuda/products.h"
 
 enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, GRAD_FEW = 128 };       /* fewer blocks than GRAD_FEW: twice as many of half the size */
 
