@@ -1,5 +1,6 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
- * are of the type of the operands; their gradient takes their place. */
+ * are of the type of the operands; their gradient takes their place. Where rows are short, logits are never stored (head_hopper.cu). */
+#include "ops/cuda/head_hopper.h"
 #include "ops/cuda/head_narrow.cuh"
 #include "ops/cuda/products.h"
 
@@ -83,6 +84,7 @@ struct head_room {
     void *x;                        /* (chunk, depth), padding as zeros */
     float *dx;                      /* (chunk, depth) in f32, where narrow ones cannot be had of the operands; else NULL */
     float *losses, *count;          /* (rows), one */
+    float *shifts;                  /* (chunk): of the logits that are not stored */
     size_t bytes;
 };
 
@@ -103,6 +105,7 @@ static struct head_room head_room(const struct head *h, void *scratch)
     r.dx = h->operands == F32 && h->dx != F32 ? (float *)cut(&r, scratch, h->chunk * h->depth, sizeof(float)) : NULL;
     r.losses = (float *)cut(&r, scratch, h->rows, sizeof(float));
     r.count = (float *)cut(&r, scratch, 1, sizeof(float));
+    r.shifts = (float *)cut(&r, scratch, h->chunk, sizeof(float));
     return r;
 }
 
@@ -168,6 +171,41 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
         loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
+/* Rows [first, first + rows), where logits are not stored. */
+static struct head_sweep sweep_of(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
+{
+    struct head_sweep s = {};
+    s.x = (const char *)c->in[0] + (size_t)(first * h->depth) * dtype_size(h->operands);
+    s.w = c->in[1];
+    s.targets = (const int32_t *)c->in[2] + first;
+    s.count = r->count;
+    s.scale = c->op->n_in > 3 ? in_floats(c, 3) : NULL;
+    s.losses = r->losses + first, s.shifts = r->shifts;
+    s.kept = h->gradients ? r->x : NULL;
+    s.dz = r->logits;
+    s.dx = h->gradients ? (char *)c->out[2] + (size_t)(first * h->depth) * dtype_size(h->dx) : NULL;
+    s.rows = rows, s.vocab = h->vocab, s.depth = h->depth, s.stride = h->stride;
+    s.f16 = h->operands == F16;
+    s.wide_dx = h->dx == F32;
+    return s;
+}
+
+static bool sweeps(const struct cuda_call *c, const struct head *h, const struct head_room *r)
+{
+    const struct head_sweep s = sweep_of(c, h, r, 0, h->chunk);
+    return dtype_is_narrow(h->operands) && h->rows % h->chunk == 0 && cuda_head_sweeps(&s);
+}
+
+static void sweep_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
+{
+    const struct head_sweep s = sweep_of(c, h, r, first, rows);
+    cuda_head_first(c, &s);
+    if (!h->gradients)
+        return;
+    cuda_head_second(c, &s);
+    cuda_multiply(c, c->plans[DW], {c->out[3], s.dz, s.kept, NULL, NULL, first > 0});
+}
+
 /* Rows [first, first + rows): T is the type of the operands. */
 template <typename T> static void chunk_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                                int64_t rows)
@@ -193,15 +231,20 @@ static void linear_loss_launch(const struct cuda_call *c)
     const struct head h = head_of(c->program, c->op);
     const struct head_room r = head_room(&h, c->scratch);
     const int32_t *targets = (const int32_t *)c->in[2];
+    const bool swept = sweeps(c, &h, &r);
     with_type(h.operands, [&](auto zero) {
         using T = decltype(zero);
-        float *count = h.rows > COUNTED_ROWS ? r.count : NULL;
-        if (count || r.w)
-            prepare_head<<<1 + (r.w ? blocks_for(h.stride * h.depth) : 0), SUM_THREADS, 0, c->stream>>>(
-                count, targets, h.rows, (T *)r.w, (const T *)c->in[1], h.vocab * h.depth, h.stride * h.depth);
+        float *count = h.rows > COUNTED_ROWS || swept ? r.count : NULL;
+        T *w = swept ? (T *)NULL : (T *)r.w;
+        if (count || w)
+            prepare_head<<<1 + (w ? blocks_for(h.stride * h.depth) : 0), SUM_THREADS, 0, c->stream>>>(
+                count, targets, h.rows, w, (const T *)c->in[1], h.vocab * h.depth, h.stride * h.depth);
         for (int64_t first = 0; first < h.rows; first += h.chunk)
-            chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
-        if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))
+            if (swept)
+                sweep_launch(c, &h, &r, first, h.chunk);
+            else
+                chunk_launch<T>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
+        if (swept || !last_block_sums(&h, loss_threads<T>(&h)))
             mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
     });
 }

@@ -1,7 +1,4 @@
 /* Counters, learning rate, AdamW, metrics. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "ops/cuda/items.cuh"
 #include "ops/cuda/types.cuh"
 
@@ -73,42 +70,26 @@ static __device__ inline float adamw_one(const struct adamw &a, const struct ada
     return p - s.lr * (a.decay * p + m * s.correct1 / (sqrtf(v * s.correct2) + a.eps));
 }
 
-/* Four elements of a tensor, read and written as 16 bytes each. PASSES: there are more of them than the cache holds, and none is read again
- * before it has been left; so what is in the cache for others stays: gradients that come later, and copies, which the next step begins with. */
+/* Four elements of a tensor, read and written as 16 bytes each. */
 struct adamw_four { float p[4], m[4], v[4], g[4]; };
 
-template <bool PASSES> static __device__ inline void load_numbers(float (&to)[4], const float *from)
+static __device__ inline void load_four(struct adamw_four &x, const struct tensor &t, int64_t i)
 {
-    const float4 x = PASSES ? __ldcs((const float4 *)from) : *(const float4 *)from;
-    to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+    load_pack<4>(x.p, t.p + i);
+    load_pack<4>(x.m, t.m + i);
+    load_pack<4>(x.v, t.v + i);
+    load_pack<4>(x.g, t.grad + i);
 }
 
-template <bool PASSES> static __device__ inline void store_numbers(float *to, const float (&from)[4])
-{
-    const float4 x = make_float4(from[0], from[1], from[2], from[3]);
-    if (PASSES)
-        __stcs((float4 *)to, x);
-    else
-        *(float4 *)to = x;
-}
-
-template <bool PASSES> static __device__ inline void load_four(struct adamw_four &x, const struct tensor &t, int64_t i)
-{
-    load_numbers<PASSES>(x.p, t.p + i);
-    load_numbers<PASSES>(x.m, t.m + i);
-    load_numbers<PASSES>(x.v, t.v + i);
-    load_numbers<PASSES>(x.g, t.grad + i);
-}
-
-template <bool PASSES, typename C> static __device__ inline void update_four(struct adamw_four &x, const struct tensor &t, int64_t i,
+template <typename C> static __device__ inline void update_four(struct adamw_four &x, const struct tensor &t, int64_t i,
                                                                 const struct adamw &a, const struct adamw_step &s)
 {
 #pragma unroll
     for (int k = 0; k < 4; k++)
         x.p[k] = adamw_one(a, s, x.p[k], x.m[k], x.v[k], x.g[k]);
-    store_numbers<PASSES>(t.p + i, x.p);
-    store_numbers<PASSES>(t.m + i, x.m);
-    store_numbers<PASSES>(t.v + i, x.v);
+    store_pack<4>(t.p + i, x.p);
+    store_pack<4>(t.m + i, x.m);
+    store_pack<4>(t.v + i, x.v);
     if (t.copy)
         store_pack<4>((C *)t.copy + i, x.p);
 }
@@ -126,7 +107,7 @@ template <typename C> static __device__ inline void update_one(const struct tens
 }
 
 /* C: the type of copies. */
-template <typename C, bool PASSES, int BYTES>
+template <typename C, int BYTES>
 static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adamw a, const __grid_constant__ struct items<struct tensor, BYTES> all)
 {
     const struct tensor &t = item_of_block(all);
@@ -140,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
 #pragma unroll
     for (int k = 0; k < ADAMW_AHEAD; k++)
         if (first + 4 * k * THREADS < fours)
-            load_four<PASSES>(x[k], t, first + 4 * k * THREADS);
+            load_four(x[k], t, first + 4 * k * THREADS);
     const float factor = *a.factor;
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
@@ -150,7 +131,7 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
 #pragma unroll
     for (int k = 0; k < ADAMW_AHEAD; k++)
         if (first + 4 * k * THREADS < fours)
-            update_four<PASSES, C>(x[k], t, first + 4 * k * THREADS, a, s);
+            update_four<C>(x[k], t, first + 4 * k * THREADS, a, s);
     for (int64_t i = fours + threadIdx.x; i < end; i += THREADS)
         update_one<C>(t, i, a, s);
 }
@@ -164,17 +145,6 @@ static struct tensor tensor_of(const struct cuda_call *c, int at, int parts, uns
             at < copies ? c->out[3 * parts + at] : NULL, in_count(c, at), first, c->op->attrs.masked ? cuda_in(c, at)->group : -1};
 }
 
-/* Parameters and moments are more than a cache holds. */
-static bool adamw_passes(const struct cuda_call *c, int parts)
-{
-    const int64_t cached = (int64_t)64 << 20;
-    int64_t n = 0;
-    for (int i = 0; i < parts; i++)
-        n += in_count(c, i);
-    const char *without = getenv("HONE_CUDA_WITHOUT");
-    return 3 * n * (int64_t)sizeof(float) > cached && !(without && strstr(without, "stream"));
-}
-
 static void adamw_launch(const struct cuda_call *c)
 {
     const struct op_attrs *o = &c->op->attrs;
@@ -182,7 +152,6 @@ static void adamw_launch(const struct cuda_call *c)
     const struct adamw a = {in_floats(c, scalars), in_floats(c, scalars + 2), (const int32_t *)c->in[scalars + 1],
                             o->masked ? in_floats(c, scalars + 3) : NULL, o->masked ? (const int32_t *)c->in[scalars + 4] : NULL,
                             o->beta1, o->beta2, o->eps, o->weight_decay, (float)log((double)o->beta1), (float)log((double)o->beta2)};
-    const bool passes = adamw_passes(c, parts);
     const enum dtype copy = o->copies > 0 ? cuda_in(c, 3 * parts)->dtype : F32;
     with_items<struct tensor>(parts, [&](auto all) {
         for (int at = 0; at < parts;) {
@@ -191,13 +160,7 @@ static void adamw_launch(const struct cuda_call *c)
                 all.item[all.n] = tensor_of(c, at, parts, blocks);
                 blocks += (unsigned)divide_up(in_count(c, at), ADAMW_CHUNK);
             }
-            with_type(copy, [&](auto zero) {
-                using C = decltype(zero);
-                if (passes)
-                    adamw_kernel<C, true><<<blocks, THREADS, 0, c->stream>>>(a, all);
-                else
-                    adamw_kernel<C, false><<<blocks, THREADS, 0, c->stream>>>(a, all);
-            });
+            with_type(copy, [&](auto zero) { adamw_kernel<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(a, all); });
         }
     });
 }
