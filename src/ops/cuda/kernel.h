@@ -95,7 +95,8 @@ extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
 /* Of the ops that can run in pieces. */
-extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_layernorm_grad_pieces, cuda_rmsnorm_grad_pieces;
+extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_layernorm_grad_pieces, cuda_rmsnorm_grad_pieces,
+    cuda_linear_loss_pieces;
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline struct lane_touch cuda_touch_in(const struct cuda_call *c, int i)
