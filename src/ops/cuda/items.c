@@ -155,11 +155,11 @@ void cuda_items_release(struct cuda_items *items)
 size_t cuda_beside(struct backend *base, const struct program *p)
 {
     const struct cuda_backend *b = (const struct cuda_backend *)base;
-    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = 0;
+    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = b->merges ? cuda_parts_most_bytes(p) : 0;
     struct error ignored;
     if (!scratch || !b->graphs || b->lanes < 2 || !p->fewer_meetings) {
         free(scratch);
-        return 0;
+        return own;
     }
     for (int i = 0; i < p->n_ops; i++) {
         const struct cuda_pieces *s = cuda_pieces_of(p->ops[i].kind);

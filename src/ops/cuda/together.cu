@@ -171,6 +171,25 @@ void cuda_place_parts(struct cuda_backend *b, struct prepared *list)
         cudaGetLastError();         /* each makes its sum */
 }
 
+static bool is_read_by_norm_grad(const struct program *p, value_id v)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_RMSNORM_GRAD && p->ops[i].in[0] == v)
+            return true;
+    return false;
+}
+
+size_t cuda_parts_most_bytes(const struct program *p)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (is_summed(op) && op->attrs.parts <= PARTS_MOST && dtype_is_narrow(p->values[op->in[0]].dtype) && is_read_by_norm_grad(p, op->out[0]))
+            most = (size_t)at_least((int64_t)most, (int64_t)cuda_together_scratch(p, op));
+    }
+    return most;
+}
+
 void cuda_release_parts(struct cuda_backend *b, struct prepared *list)
 {
     if (list->parts)
