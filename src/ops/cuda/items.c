@@ -8,6 +8,7 @@ struct maker {
     struct cuda_backend *b;
     const struct prepared *p;
     struct replay *r;
+    bool sparing;                   /* there is little memory: what would keep much from piece to piece runs as a whole */
 };
 
 static const struct cuda_pieces *pieces_of(const struct maker *m, int op) { return cuda_pieces_of(m->p->ops[op].op->kind); }
@@ -15,7 +16,10 @@ static const struct cuda_pieces *pieces_of(const struct maker *m, int op) { retu
 static int count_pieces(const struct maker *m, int op)
 {
     const struct cuda_pieces *s = pieces_of(m, op);
-    return s ? s->count(m->p->ops[op].program, m->p->ops[op].op) : 1;
+    const struct bound_op *b = &m->p->ops[op];
+    if (!s || (m->sparing && s->own && s->own(b->program, b->op) > LANE_SCRATCH))
+        return 1;
+    return s->count(b->program, b->op);
 }
 
 static size_t own_bytes(const struct maker *m, int op)
@@ -134,8 +138,15 @@ static void list_items(struct maker *m)
 
 bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r)
 {
-    struct maker m = {out, b, p, r};
-    if (!make_calls(&m) || !make_room(&m))
+    struct maker m = {out, b, p, r, false};
+    if (!make_calls(&m)) {
+        cudaGetLastError();         /* there is another way */
+        free(out->calls);
+        m.sparing = true;
+        if (!make_calls(&m))
+            return false;
+    }
+    if (!make_room(&m))
         return false;
     list_items(&m);
     return true;
