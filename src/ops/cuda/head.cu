@@ -1,8 +1,5 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
  * are of the type of the operands; their gradient takes their place. Where rows are short, logits are never stored (head_hopper.cu). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "ops/cuda/head_hopper.h"
 #include "ops/cuda/head_narrow.cuh"
 #include "ops/cuda/products.h"
@@ -296,8 +293,7 @@ static const size_t KEPT_BYTES = (size_t)512 << 20;     /* that are kept for the
 static int linear_loss_pieces(const struct program *p, const struct op *op)
 {
     const struct head h = head_of(p, op);
-    const char *without = getenv("HONE_CUDA_WITHOUT");
-    return !(without && strstr(without, "pieces")) && h.gradients && h.rows == h.chunk && head_room(&h, NULL).bytes <= KEPT_BYTES ? 2 : 1;
+    return h.gradients && h.rows == h.chunk && head_room(&h, NULL).bytes <= KEPT_BYTES ? 2 : 1;
 }
 
 static void linear_loss_piece_launch(const struct cuda_call *c, int piece)

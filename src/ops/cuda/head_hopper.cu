@@ -4,9 +4,6 @@
  * memory for the gradient of w, and as a left operand, as it is in registers, into the sum dx = dz w. */
 #include <cooperative_groups.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/head_hopper.h"
 #include "ops/cuda/hopper.cuh"
@@ -368,9 +365,6 @@ enum { MOST_DEPTH = 128, FEWEST_ROWS = 64 * ROWS, FEWEST_WORDS = 8 * TILE };
 bool cuda_head_sweeps(const struct head_sweep *h)
 {
     int device = 0, major = 0, minor = 0;
-    const char *without = getenv("HONE_CUDA_WITHOUT");
-    if (without && strstr(without, "sweeps"))
-        return false;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
         return false;

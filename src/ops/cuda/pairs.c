@@ -2,12 +2,9 @@
  * and mul makes du = dy * slope. Where nobody else reads dy or the slope: of large products cuBLASLt applies GELU before it stores, if u
  * itself is kept in the memory of the slope, and multiplies by the slope there, which pays where the inner dimension is long; where
  * it is short, a sweep takes the place of mul. Small products have a kernel that multiplies by the slope. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "ops/cuda/products.h"
 
-static const double LARGE_FLOPS = 1e9, SMALL_FLOPS = 2e8;
+static const double LARGE_FLOPS = 6e9, SMALL_FLOPS = 2e8;
 enum { LONG = 512 };
 
 struct pair { int gelu, product, mul; value_id slope, dy; };
@@ -101,9 +98,7 @@ static enum status merge(struct cuda_backend *b, struct prepared *list, const st
 {
     const struct cuda_call *gelu = &list->calls[p->gelu];
     const double flops = op_flops(gelu->program, gelu->op);
-    const char *without = getenv("HONE_CUDA_WITHOUT");
-    const double large = without && strstr(without, "gelu") ? 6e9 : LARGE_FLOPS;
-    return flops > large ? merge_large(b, list, p, err) : flops < SMALL_FLOPS ? merge_small(b, list->calls, p, err) : OK;
+    return flops > LARGE_FLOPS ? merge_large(b, list, p, err) : flops < SMALL_FLOPS ? merge_small(b, list->calls, p, err) : OK;
 }
 
 enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *list, struct error *err)

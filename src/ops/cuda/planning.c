@@ -1,7 +1,4 @@
 /* Which plans the ops of a list need. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "ops/cuda/products.h"
 #include "ops/cuda/sums.h"
 
@@ -29,13 +26,6 @@ static enum status plan_all(struct cuda_backend *b, struct prepared *p, struct e
     return st;
 }
 
-/* For measurements: HONE_CUDA_WITHOUT names what is left out. */
-static bool is_wanted(const char *what)
-{
-    const char *without = getenv("HONE_CUDA_WITHOUT");
-    return !without || !strstr(without, what);
-}
-
 enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct error *err)
 {
     enum status st = plan_all(b, p, err);
@@ -45,14 +35,13 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
         cuda_merge_sums(p);
     if (st == OK) {
         cuda_tune_plans(b);
-        if (b->merges && is_wanted("groups"))
+        if (b->merges)
             cuda_find_groups(p->calls, p->n);
         cuda_choose_small(b, p->calls, p->n);
         if (b->merges) {
             cuda_pair_ropes(p->calls, p->n);
             cuda_place_biases(b, p);
-            if (is_wanted("parts"))
-                cuda_place_parts(b, p);
+            cuda_place_parts(b, p);
         }
     }
     return st;
