@@ -36,7 +36,7 @@ module_build(HONE_CUDA_BUILD src/backend/backend.h src/core/choices.h src/core/e
 # is in their files, and what that would need, is left out (sections).
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
-list(FILTER CUDA_SOURCES EXCLUDE REGEX "/hopper\\.cu$")
+list(FILTER CUDA_SOURCES EXCLUDE REGEX "hopper\\.cu$")
 add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/op_costs.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
@@ -50,7 +50,7 @@ target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::c
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
 
 # What only GPUs of compute capability 9.0 can do is asked of no other.
-add_library(hone_cuda_hopper OBJECT src/ops/cuda/hopper.cu)
+add_library(hone_cuda_hopper OBJECT src/ops/cuda/hopper.cu src/ops/cuda/head_hopper.cu)
 set_target_properties(hone_cuda_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden)
 foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
   get_target_property(same hone_cuda ${property})

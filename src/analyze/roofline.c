@@ -34,23 +34,26 @@ bool profile_raise_peaks(const struct profile *p, const struct program *program,
     return rose;
 }
 
+enum { FAR_MORE = 4 };              /* times a GPU's cache: little of so many bytes can have been left there */
+
 /* The level whose bandwidth an op of so many bytes is held against: the one that holds them, unless the op was faster than that. Then
- * it had them nearer, left there by the op before: in the slowest level that is fast enough. */
-static int level_of(const struct peaks *peaks, double bytes, double gb_per_s)
+ * it had them nearer, left there by the op before: in the slowest level that is fast enough. A kernel with far more bytes than a GPU's cache
+ * was only better at reading memory than the copy by which it is measured. */
+static int level_of(const struct peaks *peaks, double bytes, double gb_per_s, bool gpu)
 {
     const double *copy = peaks->copy_gb_per_s;
     int level = peaks_level(peaks, bytes);
     if (gb_per_s <= copy[level])
         return level;
     for (int i = 0; i < CACHE_LEVELS; i++)
-        if (copy[i] >= gb_per_s && (copy[level] < gb_per_s || copy[i] < copy[level]))
+        if (copy[i] >= gb_per_s && (copy[level] < gb_per_s || copy[i] < copy[level]) && !(gpu && bytes > FAR_MORE * peaks->cache_bytes[i]))
             level = i;
     return level;
 }
 
 static void fill_floor(struct profile_op *o, const struct op_roof *roof, const struct peaks *peaks, double runs, bool gpu)
 {
-    o->level = level_of(peaks, runs > 0 ? o->bytes / runs : 0, o->self_us > 0 ? o->bytes / o->self_us / 1e3 : 0);
+    o->level = level_of(peaks, runs > 0 ? o->bytes / runs : 0, o->self_us > 0 ? o->bytes / o->self_us / 1e3 : 0, gpu);
     const double bandwidth = peaks->copy_gb_per_s[o->level], compute_us = roof->arithmetic_us * runs;
     const double traffic_us = bandwidth > 0 ? o->bytes / bandwidth / 1e3 : 0;
     o->memory_bound = traffic_us >= compute_us;

@@ -57,6 +57,25 @@ static struct program *norm(enum dtype t, int64_t rows, int64_t width)
     return p;
 }
 
+/* The gradient of what several products have read, and of the norm that it was. */
+static struct program *projected_norm(enum dtype t, int parts, struct size s)
+{
+    struct program *p = program_new("projected norm");
+    value_id in[6];
+    for (int i = 0; i < parts; i++)
+        in[i] = number_matrix(p, (const char *const[]){"dq", "dk", "dv"}[i], t, s.rows, s.inner);
+    for (int i = 0; i < parts; i++)
+        in[parts + i] = number_matrix(p, (const char *const[]){"q", "k", "v"}[i], t, s.inner, s.width);
+    const value_id x = number_matrix(p, "x", t, s.rows, s.width), more = number_matrix(p, "more", t, s.rows, s.width);
+    const value_id gain = numbers(p, "gain", s.width), rstd = numbers(p, "rstd", s.rows);
+    p->phase = PHASE_FORWARD;
+    const value_id dy = parts == 2 ? program_emit(p, OP_PROJECT_GRAD, (struct op_attrs){.parts = 2}, "dy", 4, in[0], in[1], in[2], in[3])
+                                   : program_emit(p, OP_PROJECT_GRAD, (struct op_attrs){.parts = 3}, "dy", 6, in[0], in[1], in[2], in[3], in[4], in[5]);
+    result(p, t, dy);
+    result(p, t, program_emit(p, OP_RMSNORM_GRAD, (struct op_attrs){0}, "dx", 5, dy, x, gain, rstd, more));
+    return p;
+}
+
 /* Sums over the rows of three matrices. */
 static struct program *three_sums(enum dtype t, int64_t rows, int64_t width)
 {
@@ -141,15 +160,31 @@ struct merged {
     double tolerance;
 };
 
+/* n inputs of the first op, and as many behind them, lie evenly apart. Returns their memory, or NULL where n is 0. */
+static void *lay_evenly(struct bound *b, int n)
+{
+    const struct op *op = &b->program->ops[0];
+    size_t bytes = 0;
+    for (int i = 0; i < 2 * n; i++)
+        bytes += value_bytes(&b->program->values[op->in[i]]);
+    char *memory = n ? gpu_alloc(b->backend, bytes) : NULL, *at = memory;
+    for (int i = 0; i < 2 * n; i++) {
+        b->memory[op->in[i]] = at;
+        at += value_bytes(&b->program->values[op->in[i]]);
+    }
+    return memory;
+}
+
 /* Prepared together, ops do each other's work, which the name of the last one's kernel tells; each by itself they do not. A second run
- * of all is a graph, and must give the same bits. */
-static void check_merged(struct program *p, struct merged m)
+ * of all is a graph, and must give the same bits. even: see lay_evenly. */
+static void check_merged_evenly(struct program *p, struct merged m, int even)
 {
     const int last = p->n_ops - 1;
     struct prepared *each[BOUND_OPS];
     struct bound b;
     float *should[BOUND_VALUES] = {0};
     bind(&b, gpu, p);
+    void *evenly = lay_evenly(&b, even);
     if (m.in_place >= 0)
         b.memory[p->ops[m.in_place].out[0]] = b.memory[p->ops[m.in_place].in[0]];
     for (int i = 0; i <= last; i++)
@@ -178,9 +213,13 @@ static void check_merged(struct program *p, struct merged m)
     for (int i = 0; i <= last; i++)
         gpu->release(gpu, each[i]);
     gpu->release(gpu, all);
+    if (evenly)
+        gpu->free_memory(gpu, evenly, 0);
     unbind(&b);
     program_free(p);
 }
+
+static void check_merged(struct program *p, struct merged m) { check_merged_evenly(p, m, 0); }
 
 static void check_feed_forward(struct size s, bool summed, const char *kernel)
 {
@@ -420,6 +459,44 @@ static void test_ropes_together(void **state)
     check_merged(two_ropes(1), (struct merged){"rope", -1, NO_VALUE, 1e-9});
 }
 
+/* The sum of products is never stored where the norm's gradient adds them up: its memory stays as it was. */
+static void check_projected(enum dtype t, int parts, struct size s)
+{
+    struct program *p = projected_norm(t, parts, s);
+    const value_id dy = p->ops[0].out[0];
+    struct bound b;
+    bind(&b, gpu, p);
+    void *evenly = lay_evenly(&b, parts);
+    struct prepared *all = prepare(&b, 0, 2);
+    assert_string_equal(gpu->about(all, 0).kernel, "together");
+    for (value_id v = 0; v < p->n_values; v++)
+        write_numbers(&b, v, (uint32_t)v + 1);
+    float *before = read_numbers(&b, dy);
+    gpu_run(gpu, all, 2);
+    float *after = read_numbers(&b, dy);
+    assert_memory_equal(before, after, (size_t)shape_count(p->values[dy].shape) * sizeof *before);
+    free(before);
+    free(after);
+    gpu->release(gpu, all);
+    gpu->free_memory(gpu, evenly, 0);
+    unbind(&b);
+    check_merged_evenly(p, (struct merged){"rmsnorm_grad", -1, dy, 0}, parts);
+}
+
+/* The same numbers, added up in the same order. */
+static void test_sums_of_products(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    check_projected(BF16, 3, (struct size){1024, 512, 512});
+    check_projected(BF16, 2, (struct size){1000, 512, 1408});
+    check_projected(BF16, 3, (struct size){4099, 128, 256});
+    check_projected(BF16, 2, (struct size){1000, 1024, 512});
+    check_projected(F16, 3, (struct size){1001, 392, 512});
+    check_projected(F16, 2, (struct size){1001, 768, 512});
+    check_projected(F16, 3, (struct size){2003, 256, 512});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_nodes_of_a_level),
         cmocka_unit_test(test_sweeps_of_a_level),
         cmocka_unit_test(test_ropes_together),
+        cmocka_unit_test(test_sums_of_products),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

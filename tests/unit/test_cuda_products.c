@@ -1,5 +1,5 @@
 /* Products on a GPU in shapes that the table of cases has not: those that its kernel for small products takes, cut into 1 to 64 pieces,
- * Hopper's for larger ones, and parts in one call. Needs a GPU. */
+ * Hopper's for larger ones, parts in one call, and heads whose logits are not stored. Needs a GPU. */
 #include "support/on_gpu.h"
 
 #define X(...) {NORMAL, {(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}}
@@ -144,9 +144,67 @@ static void test_parts_together(void **state)
         }
 }
 
+/* ---- heads of short rows ---- */
+
+#define OF_TARGETS(n) {TARGETS, {1, {n}}}
+
+static const struct op_case head_cases[] = {
+    {OP_LINEAR_LOSS, {.parts = 2}, {X(8200, 40), X(1031, 40), OF_TARGETS(8200)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(8200, 40), X(1031, 40), OF_TARGETS(8200)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(8192, 72), X(1024, 72), OF_TARGETS(8192)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(8321, 128), X(1160, 128), OF_TARGETS(8321), {LARGE, {1, {1}}}}},
+};
+
+/* Targets are all over the vocabulary; padding stays. */
+static struct plain head_filled(struct program *p, const struct op_case *c)
+{
+    struct plain x = filled(p, c, (struct variant){gpu, -1, false});
+    int32_t *targets = x.memory[2];
+    const int64_t rows = shape_rows(p->values[0].shape), vocab = p->values[1].shape.dim[0];
+    for (int64_t i = 0; i < rows; i++)
+        targets[i] = targets[i] < 0 ? -1 : (int32_t)((i * 131 + targets[i]) % vocab);
+    return x;
+}
+
+static void check_head(const struct op_case *c, struct typing types)
+{
+    struct program *p = program_of_typed_case(c, types);
+    struct op *op = &p->ops[0];
+    struct plain should = head_filled(p, c), is = head_filled(p, c);
+    struct bound b;
+    double off[OP_KINDS] = {[OP_LINEAR_LOSS] = 0x1p-7};     /* logits are f32; their gradient is narrow where it is multiplied */
+    plain_run_op(&should, op);
+    bind(&b, gpu, p);
+    struct prepared *prepared = prepare(&b, 0, 1);
+    for (int i = 0; i < 3; i++) {
+        write_all(&b, &is);
+        gpu_run(gpu, prepared, 1);
+    }
+    for (int i = 0; i < op->n_out; i++)
+        gpu_read(gpu, is.memory[op->out[i]], b.memory[op->out[i]], value_bytes(&p->values[op->out[i]]));
+    compare(c, (struct variant){gpu, -1, false}, &is, &should, off);
+    gpu->release(gpu, prepared);
+    unbind(&b);
+    plain_release(&should);
+    plain_release(&is);
+    program_free(p);
+}
+
+static void test_heads_of_short_rows(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    if (!is_hopper())
+        skip();
+    check_head(&head_cases[0], (struct typing){BF16, "oa"});
+    check_head(&head_cases[1], (struct typing){F16, "oa"});
+    check_head(&head_cases[2], (struct typing){BF16, "o"});
+    check_head(&head_cases[3], (struct typing){BF16, "oa"});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products), cmocka_unit_test(test_hopper_products),
-                                       cmocka_unit_test(test_parts_together)};
+                                       cmocka_unit_test(test_parts_together), cmocka_unit_test(test_heads_of_short_rows)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -156,6 +156,36 @@ static void test_times_of_kernels(void **state)
     program_free(p);
 }
 
+/* 104 bytes in 0.7 µs are faster than this memory, and slower than this cache. What a cache of 30 bytes had of them may have made the difference,
+ * but not one of 10. */
+static void test_far_more_than_a_cache(void **state)
+{
+    (void)state;
+    struct program *p = one_op();
+    struct trace *t = trace_new();
+    add(t, EVENT_OP, TRACK_THREADS, "matmul y", 0, 0, 700);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 900);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 900);
+    const double step_us[] = {0.9};
+    struct profile_input in = {.program = p, .trace = t, .threads = 1, .step_us = step_us, .n_steps = 1, .batch = 4, .seq = 5, .accumulate = 1,
+                               .gpu = true, .times_kernels = true,
+                               .peaks = {.threads = 1, .gflops[NUMBERS_F32] = 10, .copy_gb_per_s = {[1] = 0.2, [3] = 0.1},
+                                         .cache_bytes = {[1] = 30, [3] = 1e9}, .machine = "slow"}};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    assert_int_equal(out.ops[0].level, 1);
+    assert_near(out.ops[0].floor_us, 104 / 0.2e3, 1e-12, "against the cache");
+    profile_release(&out);
+    in.peaks.cache_bytes[1] = 10;
+    assert_ok(profile_build(&out, &in, &err), err);
+    assert_int_equal(out.ops[0].level, 3);
+    assert_near(out.ops[0].floor_us, 0.7, 1e-12, "at the roofline, and not above it");
+    profile_release(&out);
+    trace_free(t);
+    program_free(p);
+}
+
 /* Behind the first op nobody waits, though one thread is done earlier: it goes on. Behind the second the same thread waits 90 ns, and
  * 10 more are the dispatch of both. */
 static void test_threads_that_do_not_meet(void **state)
@@ -378,6 +408,7 @@ static void test_sums_of_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_times_of_kernels), cmocka_unit_test(test_nothing_measured),
+                                       cmocka_unit_test(test_far_more_than_a_cache),
                                        cmocka_unit_test(test_threads_that_do_not_meet),
                                        cmocka_unit_test(test_nothing_is_above_its_roofline),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),

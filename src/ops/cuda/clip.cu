@@ -1,7 +1,7 @@
 /* The length of the gradient, and what it is multiplied by. */
 #include "ops/cuda/items.cuh"
 
-/* ---- sums of squares: each block leaves one number, and one block per tensor sums those ---- */
+/* ---- sums of squares: each block leaves one number, and the block that comes last sums those, a warp for each tensor ---- */
 
 enum { SQUARES_CHUNK = 32 * THREADS, SQUARES_BLOCKS = 1024, SQUARES_AHEAD = 4 };    /* fewest elements of a block; most blocks of a tensor */
 
@@ -24,10 +24,8 @@ static const float *held_of(const struct cuda_call *c, int at)
 static unsigned squares_blocks(int64_t n) { return (unsigned)at_least(1, at_most(divide_up(n, SQUARES_CHUNK), SQUARES_BLOCKS)); }
 
 /* Four squares are summed in f32, what they come to in f64. */
-template <int BYTES>
-static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, const __grid_constant__ struct items<struct squares, BYTES> all)
+static __device__ inline double squares_of_block(const struct squares &a)
 {
-    const struct squares &a = item_of_block(all);
     const float4 *x = (const float4 *)a.x;
     const int64_t count = a.held && *a.held == 0 ? 0 : a.n;
     const int64_t n = (uintptr_t)x % sizeof *x == 0 ? count / 4 : 0, step = (int64_t)a.blocks * THREADS;
@@ -44,21 +42,27 @@ static __global__ void __launch_bounds__(THREADS) squares_parts(double *parts, c
     }
     for (int64_t i = 4 * n + start; i < count; i += step)
         sum += (double)(a.x[i] * a.x[i]);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        parts[blockIdx.x] = sum;
+    return block_sum(sum);
 }
 
 template <int BYTES>
-static __global__ void squares_totals(float *to, const double *parts, const __grid_constant__ struct items<struct squares, BYTES> all)
+static __global__ void __launch_bounds__(THREADS) squares_kernel(float *to, double *parts, unsigned *counter,
+                                                                 const __grid_constant__ struct items<struct squares, BYTES> all)
 {
-    const struct squares &a = all.item[blockIdx.x];
-    double sum = 0;
-    EACH_OF_BLOCK(i, a.blocks)
-        sum += parts[a.first + i];
-    sum = block_sum(sum);
+    const double mine = squares_of_block(item_of_block(all));
     if (threadIdx.x == 0)
-        to[blockIdx.x] = (float)sum;
+        parts[blockIdx.x] = mine;
+    if (!comes_last(counter, gridDim.x))
+        return;
+    for (int t = threadIdx.x / WARP; t < all.n; t += THREADS / WARP) {
+        double sum = 0;
+#pragma unroll 8
+        for (unsigned i = threadIdx.x % WARP; i < all.item[t].blocks; i += WARP)
+            sum += __ldcg(&parts[all.item[t].first + i]);       /* others have written it */
+        sum = warp_reduce(sum, add_of());
+        if (threadIdx.x % WARP == 0)
+            to[t] = (float)sum;
+    }
 }
 
 /* Of the inputs [from, to). */
@@ -73,8 +77,7 @@ static void squares_launch(const struct cuda_call *c, int from, int to)
                 all.item[all.n] = {in_floats(c, at), n, held_of(c, at), blocks, squares_blocks(n)};
                 blocks += squares_blocks(n);
             }
-            squares_parts<<<blocks, THREADS, 0, c->stream>>>((double *)c->scratch, all);
-            squares_totals<<<(unsigned)all.n, THREADS, 0, c->stream>>>(out_floats(c, 0) + first, (const double *)c->scratch, all);
+            squares_kernel<<<blocks, THREADS, 0, c->stream>>>(out_floats(c, 0) + first, (double *)c->scratch, cuda_counter(c), all);
         }
     });
 }

@@ -14,22 +14,6 @@ enum {
     FEW_ROWS = 2048, FEW_THREADS = 512, FEW_LANES = 4, FEW_BLOCKS = 512,        /* few rows: no chunks */
 };
 
-/* True in the block that comes here last of `blocks`, when all have written what they have; the counter is 0 again then. */
-static __device__ inline bool comes_last(unsigned *counter, unsigned blocks)
-{
-    __shared__ bool last;
-    __syncthreads();                /* all threads have written */
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(counter, 1u) == blocks - 1;
-        if (last)
-            *counter = 0;
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
-}
-
 struct columns {
     float *to[COLUMN_MATRICES];     /* column c of matrix m goes to number c % split of to[m + c / split] */
     int64_t split;

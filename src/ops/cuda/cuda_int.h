@@ -101,6 +101,7 @@ struct prepared {
     double *occupancy;              /* (n) of the ops, as CUPTI told it; NULL until it did */
     void *biases;                   /* memory of narrow biases, and what is cast to it; NULL: none (biases.cu) */
     struct cuda_cast *casts;
+    void *parts;                    /* memory of products that their reader adds up; NULL: none (together.cu) */
 };
 
 /* run.c */
@@ -131,6 +132,7 @@ bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struc
 void cuda_items_release(struct cuda_items *items);
 /* What lanes of the program's ops may take: memory for cuBLAS, scratch, and what ops in pieces keep. */
 size_t cuda_beside(struct backend *b, const struct program *p);
+size_t cuda_parts_most_bytes(const struct program *p);  /* together.cu: of products that their reader adds up; each makes its sum where there are none */
 
 /* times.c: when ops [first, end) ran, measured. As they run otherwise, by CUPTI's records of kernels; where that cannot be, one by one
  * with an event behind each. */

@@ -71,6 +71,22 @@ template <typename T, class Op> static __device__ T block_reduce(T x, T nothing,
 template <typename T> static __device__ T block_sum(T x) { return block_reduce(x, (T)0, add_of()); }
 static __device__ inline float block_max(float x) { return block_reduce(x, -INFINITY, max_of()); }
 
+/* True in the block that comes here last of `blocks`, when all have written what they have; the counter is 0 again then. */
+static __device__ inline bool comes_last(unsigned *counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __syncthreads();                /* all threads have written */
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last)
+            *counter = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
 /* i mod n and i / n; 64-bit division is many times as slow, and seldom needed. */
 static __device__ inline int64_t modulo(int64_t i, int64_t n)
 {

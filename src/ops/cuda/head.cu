@@ -1,5 +1,6 @@
 /* The loss of a linear head, x (rows, depth) and w (vocab, depth), whose logits are made, used and overwritten a chunk of rows at a time. They
- * are of the type of the operands; their gradient takes their place. */
+ * are of the type of the operands; their gradient takes their place. Where rows are short, logits are never stored (head_hopper.cu). */
+#include "ops/cuda/head_hopper.h"
 #include "ops/cuda/head_narrow.cuh"
 #include "ops/cuda/products.h"
 
@@ -83,6 +84,7 @@ struct head_room {
     void *x;                        /* (chunk, depth), padding as zeros */
     float *dx;                      /* (chunk, depth) in f32, where narrow ones cannot be had of the operands; else NULL */
     float *losses, *count;          /* (rows), one */
+    float *shifts;                  /* (chunk): of the logits that are not stored */
     size_t bytes;
 };
 
@@ -103,6 +105,7 @@ static struct head_room head_room(const struct head *h, void *scratch)
     r.dx = h->operands == F32 && h->dx != F32 ? (float *)cut(&r, scratch, h->chunk * h->depth, sizeof(float)) : NULL;
     r.losses = (float *)cut(&r, scratch, h->rows, sizeof(float));
     r.count = (float *)cut(&r, scratch, 1, sizeof(float));
+    r.shifts = (float *)cut(&r, scratch, h->chunk, sizeof(float));
     return r;
 }
 
@@ -168,7 +171,40 @@ template <typename T> static void loss_launch(const struct cuda_call *c, const s
         loss_kernel<T><<<blocks_of(rows), threads, bytes, c->stream>>>(k);
 }
 
-/* Rows [first, first + rows): T is the type of the operands. */
+/* Rows [first, first + rows), where logits are not stored. */
+static struct head_sweep sweep_of(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
+{
+    struct head_sweep s = {};
+    s.x = (const char *)c->in[0] + (size_t)(first * h->depth) * dtype_size(h->operands);
+    s.w = c->in[1];
+    s.targets = (const int32_t *)c->in[2] + first;
+    s.count = r->count;
+    s.scale = c->op->n_in > 3 ? in_floats(c, 3) : NULL;
+    s.losses = r->losses + first, s.shifts = r->shifts;
+    s.kept = h->gradients ? r->x : NULL;
+    s.dz = r->logits;
+    s.dx = h->gradients ? (char *)c->out[2] + (size_t)(first * h->depth) * dtype_size(h->dx) : NULL;
+    s.rows = rows, s.vocab = h->vocab, s.depth = h->depth, s.stride = h->stride;
+    s.f16 = h->operands == F16;
+    s.wide_dx = h->dx == F32;
+    return s;
+}
+
+static bool sweeps(const struct cuda_call *c, const struct head *h, const struct head_room *r)
+{
+    const struct head_sweep s = sweep_of(c, h, r, 0, h->chunk);
+    return dtype_is_narrow(h->operands) && h->rows % h->chunk == 0 && cuda_head_sweeps(&s);
+}
+
+static void sweep_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
+{
+    const struct head_sweep s = sweep_of(c, h, r, first, rows);
+    cuda_head_first(c, &s);
+    if (h->gradients)
+        cuda_head_second(c, &s);
+}
+
+/* Rows [first, first + rows), all but the gradient of w: T is the type of the operands. */
 template <typename T> static void chunk_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first,
                                                int64_t rows)
 {
@@ -185,26 +221,109 @@ template <typename T> static void chunk_launch(const struct cuda_call *c, const 
         with_type(h->dx, [&](auto zero) {
             narrow<<<blocks_for(rows * h->depth), THREADS, 0, c->stream>>>((decltype(zero) *)dx, r->dx, rows * h->depth);
         });
-    cuda_multiply(c, plans[DW], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
+}
+
+static void dw_launch(const struct cuda_call *c, const struct head *h, const struct head_room *r, int64_t first, int64_t rows)
+{
+    if (h->gradients)
+        cuda_multiply(c, c->plans[DW + (rows < h->chunk ? CHUNK_PRODUCTS : 0)], {c->out[3], r->logits, r->x, NULL, NULL, first > 0});
+}
+
+/* What a call works with. */
+struct head_work {
+    struct head h;
+    struct head_room r;
+    bool swept;
+};
+
+static struct head_work head_work(const struct cuda_call *c)
+{
+    struct head_work w = {};
+    w.h = head_of(c->program, c->op);
+    w.r = head_room(&w.h, c->own ? c->own : c->scratch);
+    w.swept = sweeps(c, &w.h, &w.r);
+    return w;
+}
+
+/* What comes before all chunks. */
+static void begin_launch(const struct cuda_call *c, const struct head_work *k)
+{
+    const struct head *h = &k->h;
+    with_type(h->operands, [&](auto zero) {
+        using T = decltype(zero);
+        float *count = h->rows > COUNTED_ROWS || k->swept ? k->r.count : NULL;
+        T *w = k->swept ? (T *)NULL : (T *)k->r.w;
+        if (count || w)
+            prepare_head<<<1 + (w ? blocks_for(h->stride * h->depth) : 0), SUM_THREADS, 0, c->stream>>>(
+                count, (const int32_t *)c->in[2], h->rows, w, (const T *)c->in[1], h->vocab * h->depth, h->stride * h->depth);
+    });
+}
+
+static void rows_launch(const struct cuda_call *c, const struct head_work *k, int64_t first, int64_t rows)
+{
+    if (k->swept)
+        sweep_launch(c, &k->h, &k->r, first, rows);
+    else
+        with_type(k->h.operands, [&](auto zero) { chunk_launch<decltype(zero)>(c, &k->h, &k->r, first, rows); });
+}
+
+static void mean_launch(const struct cuda_call *c, const struct head_work *k)
+{
+    unsigned threads = 0;
+    with_type(k->h.operands, [&](auto zero) { threads = loss_threads<decltype(zero)>(&k->h); });
+    if (k->swept || !last_block_sums(&k->h, threads))
+        mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), k->r.losses, (const int32_t *)c->in[2], k->h.rows);
 }
 
 static void linear_loss_launch(const struct cuda_call *c)
 {
-    const struct head h = head_of(c->program, c->op);
-    const struct head_room r = head_room(&h, c->scratch);
-    const int32_t *targets = (const int32_t *)c->in[2];
-    with_type(h.operands, [&](auto zero) {
-        using T = decltype(zero);
-        float *count = h.rows > COUNTED_ROWS ? r.count : NULL;
-        if (count || r.w)
-            prepare_head<<<1 + (r.w ? blocks_for(h.stride * h.depth) : 0), SUM_THREADS, 0, c->stream>>>(
-                count, targets, h.rows, (T *)r.w, (const T *)c->in[1], h.vocab * h.depth, h.stride * h.depth);
-        for (int64_t first = 0; first < h.rows; first += h.chunk)
-            chunk_launch<decltype(zero)>(c, &h, &r, first, at_most(h.chunk, h.rows - first));
-        if (!last_block_sums(&h, loss_threads<decltype(zero)>(&h)))
-            mean_loss<<<1, SUM_THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), r.losses, targets, h.rows);
-    });
+    const struct head_work k = head_work(c);
+    begin_launch(c, &k);
+    for (int64_t first = 0; first < k.h.rows; first += k.h.chunk) {
+        rows_launch(c, &k, first, at_most(k.h.chunk, k.h.rows - first));
+        dw_launch(c, &k.h, &k.r, first, at_most(k.h.chunk, k.h.rows - first));
+    }
+    mean_launch(c, &k);
 }
+
+/* ---- in pieces, where there is one chunk: the gradient of w, and the mean, nobody waits for but the optimizer ---- */
+
+static const size_t KEPT_BYTES = (size_t)512 << 20;     /* that are kept for the second piece, at most */
+
+static int linear_loss_pieces(const struct program *p, const struct op *op)
+{
+    const struct head h = head_of(p, op);
+    return h.gradients && h.rows == h.chunk && head_room(&h, NULL).bytes <= KEPT_BYTES ? 2 : 1;
+}
+
+static void linear_loss_piece_launch(const struct cuda_call *c, int piece)
+{
+    const struct head_work k = head_work(c);
+    if (piece == 0) {
+        begin_launch(c, &k);
+        rows_launch(c, &k, 0, k.h.rows);
+    } else {
+        dw_launch(c, &k.h, &k.r, 0, k.h.rows);
+        mean_launch(c, &k);
+    }
+}
+
+static int linear_loss_touches(const struct cuda_call *c, int piece, struct lane_touch *out)
+{
+    int n = 0;
+    out[n++] = {c->own, linear_loss_scratch(c->program, c->op), piece == 0};
+    for (int i = piece == 0 ? 0 : 2; i < (piece == 0 ? c->op->n_in : 3); i++)      /* the second one: targets */
+        out[n++] = cuda_touch_in(c, i);
+    for (int i = 0; i < c->op->n_out; i++)
+        if (i < 2 || i == 2 + piece)
+            out[n++] = {c->out[i], value_bytes(cuda_out(c, i)), true};
+    return n;
+}
+
+static size_t no_scratch(const struct program *, const struct op *, int) { return 0; }
+
+const struct cuda_pieces cuda_linear_loss_pieces = {OP_LINEAR_LOSS, linear_loss_pieces, linear_loss_piece_launch, linear_loss_touches,
+                                                    linear_loss_scratch, no_scratch};
 
 const struct cuda_kernel cuda_head[] = {
     {OP_LINEAR_LOSS, "chunks", linear_loss_launch, linear_loss_scratch},

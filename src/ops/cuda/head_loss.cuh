@@ -56,20 +56,6 @@ static __global__ void mean_loss(float *loss, float *count, const float *losses,
     mean_of_rows(loss, count, losses, targets, rows);
 }
 
-/* True in the block that comes here last, when all have written their rows; the counter is 0 again then. */
-static __device__ inline bool is_last_block(unsigned *counter)
-{
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(counter, 1u) == gridDim.x - 1;
-        if (last)
-            *counter = 0;
-    }
-    __syncthreads();
-    return last;
-}
-
 template <typename T> static __global__ void narrow(T *to, const float *from, int64_t n)
 {
     EACH(i, n)
@@ -259,7 +245,7 @@ template <typename T> static __global__ void __launch_bounds__(1024, 2) loss_ker
             copy_row((T *)room, z, c.stride / N);
         row_loss(c, z, c.held ? (const T *)room : z, &c.losses[row], target, factor);
     }
-    if (c.counter && is_last_block(c.counter))
+    if (c.counter && comes_last(c.counter, gridDim.x))
         mean_of_rows(c.mean, c.known, c.all_losses, c.all_targets, c.all_rows);
 }
 

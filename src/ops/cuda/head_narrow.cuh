@@ -48,8 +48,7 @@ template <typename T> static __global__ void __launch_bounds__(NARROW_THREADS) n
     const int64_t row = (int64_t)blockIdx.x * NARROW_ROWS + threadIdx.x / WARP;
     if (row < c.rows)
         narrow_row_loss(c, row, threadIdx.x % WARP, factor);
-    __syncthreads();                /* all rows of the block are written */
-    if (c.counter && is_last_block(c.counter))
+    if (c.counter && comes_last(c.counter, gridDim.x))
         mean_of_rows(c.mean, c.known, c.all_losses, c.all_targets, c.all_rows);
 }
 

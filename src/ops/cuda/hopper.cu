@@ -236,8 +236,7 @@ static encode_fn encoder(void)
     return found;
 }
 
-/* Of (rows, columns) at x: tiles of so many rows, 64 columns wide. */
-static bool make_map(CUtensorMap *out, const void *x, int rows, int columns, int stride, int tile_rows, bool f16)
+bool cuda_hopper_map(CUtensorMap *out, const void *x, int rows, int columns, int stride, int tile_rows, bool f16)
 {
     const encode_fn encode = encoder();
     const cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows}, strides[1] = {(cuuint64_t)stride * 2};
@@ -253,9 +252,9 @@ static bool make_maps(struct hopper_products *h, int width)
     bool made = true;
     for (int i = 0; i < p->parts && made; i++) {
         const struct small_part *s = &p->part[i];
-        made = p->trans_a ? make_map(&h->a[i], s->a, s->k, s->m, s->a_stride, DEPTH, p->f16) : make_map(&h->a[i], s->a, s->m, s->k, s->a_stride, ROWS, p->f16);
-        made = made && (p->trans_b ? make_map(&h->b[i], s->b, s->n, s->k, s->b_stride, width / PAIR, p->f16)
-                                   : make_map(&h->b[i], s->b, s->k, s->n, s->b_stride, DEPTH / PAIR, p->f16));
+        made = p->trans_a ? cuda_hopper_map(&h->a[i], s->a, s->k, s->m, s->a_stride, DEPTH, p->f16) : cuda_hopper_map(&h->a[i], s->a, s->m, s->k, s->a_stride, ROWS, p->f16);
+        made = made && (p->trans_b ? cuda_hopper_map(&h->b[i], s->b, s->n, s->k, s->b_stride, width / PAIR, p->f16)
+                                   : cuda_hopper_map(&h->b[i], s->b, s->k, s->n, s->b_stride, DEPTH / PAIR, p->f16));
     }
     return made;
 }

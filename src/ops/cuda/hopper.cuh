@@ -148,4 +148,48 @@ template <bool TRANS_A, bool TRANS_B> struct warpgroup<__half, 192, TRANS_A, TRA
     }
 };
 
+/* s (64, N) += a (64, 16) b (16, N): a is in registers, as words of two numbers of what a thread has of s: rows above and below of eight
+ * columns, then of the next eight; b is stored (16, N). */
+#define MULTIPLY_LEFT(N, TYPE, PLACES, A, B, ADD)                                                                                \
+    "{\n.reg .pred p;\nsetp.ne.b32 p, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" N "k16.f32." TYPE "." TYPE " {" PLACES "}, " A ", " B  \
+    ", p, 1, 1, 1;\n}"
+template <typename T, int N> struct warpgroup_left;
+template <> struct warpgroup_left<__nv_bfloat16, 64> {
+    static __device__ inline void multiply_add(float (&s)[32], const uint32_t (&a)[4], uint64_t b, bool add)
+    {
+        asm volatile(MULTIPLY_LEFT("64", "bf16", PLACES_0, "{%32, %33, %34, %35}", "%36", "%37")
+                     : SUMS_32(s, 0)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+    }
+};
+template <> struct warpgroup_left<__nv_bfloat16, 128> {
+    static __device__ inline void multiply_add(float (&s)[64], const uint32_t (&a)[4], uint64_t b, bool add)
+    {
+        asm volatile(MULTIPLY_LEFT("128", "bf16", PLACES_0 ", " PLACES_32, "{%64, %65, %66, %67}", "%68", "%69")
+                     : SUMS_32(s, 0), SUMS_32(s, 32)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+    }
+};
+template <> struct warpgroup_left<__half, 64> {
+    static __device__ inline void multiply_add(float (&s)[32], const uint32_t (&a)[4], uint64_t b, bool add)
+    {
+        asm volatile(MULTIPLY_LEFT("64", "f16", PLACES_0, "{%32, %33, %34, %35}", "%36", "%37")
+                     : SUMS_32(s, 0)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+    }
+};
+template <> struct warpgroup_left<__half, 128> {
+    static __device__ inline void multiply_add(float (&s)[64], const uint32_t (&a)[4], uint64_t b, bool add)
+    {
+        asm volatile(MULTIPLY_LEFT("128", "f16", PLACES_0 ", " PLACES_32, "{%64, %65, %66, %67}", "%68", "%69")
+                     : SUMS_32(s, 0), SUMS_32(s, 32)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+    }
+};
+
+/* ---- on the host (hopper.cu) ---- */
+
+/* Of (rows, columns) at x: tiles of so many rows, 64 columns wide. */
+bool cuda_hopper_map(CUtensorMap *out, const void *x, int rows, int columns, int stride, int tile_rows, bool f16);
+
 #endif

@@ -8,6 +8,7 @@ struct maker {
     struct cuda_backend *b;
     const struct prepared *p;
     struct replay *r;
+    bool sparing;                   /* there is little memory: what would keep much from piece to piece runs as a whole */
 };
 
 static const struct cuda_pieces *pieces_of(const struct maker *m, int op) { return cuda_pieces_of(m->p->ops[op].op->kind); }
@@ -15,7 +16,10 @@ static const struct cuda_pieces *pieces_of(const struct maker *m, int op) { retu
 static int count_pieces(const struct maker *m, int op)
 {
     const struct cuda_pieces *s = pieces_of(m, op);
-    return s ? s->count(m->p->ops[op].program, m->p->ops[op].op) : 1;
+    const struct bound_op *b = &m->p->ops[op];
+    if (!s || (m->sparing && s->own && s->own(b->program, b->op) > LANE_SCRATCH))
+        return 1;
+    return s->count(b->program, b->op);
 }
 
 static size_t own_bytes(const struct maker *m, int op)
@@ -82,6 +86,8 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         out[n++] = (struct lane_touch){call->casts[0].to, call->casts_bytes, true};
     for (int i = 0; i < BIASES_MOST && call->biases[i]; i++)
         out[n++] = (struct lane_touch){call->biases[i], 1, false};
+    if (call->parts)
+        out[n++] = (struct lane_touch){call->parts, call->parts_bytes, b->op->kind == OP_PROJECT_GRAD};
     for (int i = 0; i < call->sums.n; i++) {
         out[n++] = (struct lane_touch){call->sums.to[i], call->sums.to_bytes, true};
         if (call->sums.of[i])
@@ -136,8 +142,15 @@ static void list_items(struct maker *m)
 
 bool cuda_items_make(struct cuda_items *out, struct cuda_backend *b, const struct prepared *p, struct replay *r)
 {
-    struct maker m = {out, b, p, r};
-    if (!make_calls(&m) || !make_room(&m))
+    struct maker m = {out, b, p, r, false};
+    if (!make_calls(&m)) {
+        cudaGetLastError();         /* there is another way */
+        free(out->calls);
+        m.sparing = true;
+        if (!make_calls(&m))
+            return false;
+    }
+    if (!make_room(&m))
         return false;
     list_items(&m);
     return true;
@@ -157,11 +170,11 @@ void cuda_items_release(struct cuda_items *items)
 size_t cuda_beside(struct backend *base, const struct program *p)
 {
     const struct cuda_backend *b = (const struct cuda_backend *)base;
-    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = 0;
+    size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = b->merges ? cuda_parts_most_bytes(p) : 0;
     struct error ignored;
     if (!scratch || !b->graphs || b->lanes < 2 || !p->fewer_meetings) {
         free(scratch);
-        return 0;
+        return own;
     }
     for (int i = 0; i < p->n_ops; i++) {
         const struct cuda_pieces *s = cuda_pieces_of(p->ops[i].kind);

@@ -66,6 +66,10 @@ struct cuda_call {
     int n_casts;
     size_t casts_bytes;
     struct cuda_sums sums;
+    float *parts;                   /* products that are added up: the call leaves them there, or reads them as its first input (together.cu) */
+    int64_t parts_apart;            /* from one to the next */
+    size_t parts_bytes;
+    int n_parts;
     struct cuda_call *also[GROUP_MOST - 1];         /* whose work it does beside its own (groups.c) */
     int n_also;
     bool merged;                    /* another op does its work */
@@ -99,7 +103,8 @@ extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }
 
 /* Of the ops that can run in pieces. */
-extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_layernorm_grad_pieces, cuda_rmsnorm_grad_pieces;
+extern const struct cuda_pieces cuda_squares_pieces, cuda_embed_grad_pieces, cuda_layernorm_grad_pieces, cuda_rmsnorm_grad_pieces,
+    cuda_linear_loss_pieces;
 
 static inline const struct value *cuda_in(const struct cuda_call *c, int i) { return &c->program->values[c->op->in[i]]; }
 static inline struct lane_touch cuda_touch_in(const struct cuda_call *c, int i)

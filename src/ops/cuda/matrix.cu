@@ -58,8 +58,8 @@ static bool products_of_one(struct small_products *out, const struct cuda_call *
     const int n = cuda_matrix_products(products, c->program, c->op);
     const bool biased = kind == OP_LINEAR_GELU || products[0].end == END_BIAS;
     *out = {};
-    if (products[0].operands == F32 || n > SMALL_PARTS || !is_int(products[0].m))
-        return false;
+    if (products[0].operands == F32 || n > SMALL_PARTS || !is_int(products[0].m) || (c->plans[0] && c->plans[0]->product.end == END_GELU))
+        return false;               /* END_GELU: who reads its second output wants what GELU was applied to, and not the slope */
     out->m = (int)products[0].m;
     out->parts = n;
     out->trans_a = products[0].trans_a, out->trans_b = products[0].trans_b;

@@ -4,12 +4,15 @@
  * are depends on the shape alone. */
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/norm_sums.cuh"
+#include "ops/cuda/products.h"
 
 enum { GRAD_THREADS = 256, GRAD_BLOCKS = 256, GRAD_FEW = 128 };       /* fewer blocks than GRAD_FEW: twice as many of half the size */
 
 template <typename T> struct norm_grad {
     T *dx;                                  /* (rows, width); may be the memory of dy */
     const T *dy, *x, *more;                 /* (rows, width); more is added to dx; NULL: nothing is */
+    const float *parts;                     /* where dy is their sum: the first of PARTS, each (rows, width), `apart` from the next */
+    int64_t apart;
     const float *gain, *mean, *rstd;        /* (width), (rows) or NULL, (rows) */
     float *d_gain, *d_shift;                /* (width) for every block, `stride` apart */
     float *sums;                            /* as these: the sums over rows of dx. NULL: nobody asks for them */
@@ -19,19 +22,49 @@ template <typename T> struct norm_grad {
 /* Rows that a group of threads has at once, so that their loads are under way together: as many as registers allow. */
 template <int LANES, int E, bool WHOLE> constexpr int grad_rows = LANES == 0 || !WHOLE ? 1 : E == 8 ? 4 : E == 16 ? 2 : 1;
 /* How many blocks a multiprocessor should have room for. */
-template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
-constexpr int grad_residents = LANES && WHOLE && sizeof(T) == 2 && E * (1 + CENTRED) <= 48 ? 2 : 1;
+template <typename T, int LANES, int E, bool WHOLE, bool CENTRED, int PARTS>
+constexpr int grad_residents = LANES && WHOLE && sizeof(T) == 2 && E * (1 + CENTRED) <= (PARTS ? 24 : 48) ? 2 : 1;
 
 template <typename T, int E> struct grad_row {
     row_part<T, E> dy, x, more;
     float rstd, mean, mean_g, mean_gz;
 };
 
-template <bool WHOLE, bool CENTRED, typename T, int LANES, int E>
+/* dy as it would be in memory: what PARTS products come to, rounded. */
+template <int PARTS, typename T, int LANES, int E>
+static __device__ inline void sum_row(row_part<T, E> &dy, const struct norm_grad<T> &a, const struct row_place<LANES> &at, int64_t row, int width)
+{
+    constexpr int P = packed<T>;
+#pragma unroll
+    for (int p = 0; p < E / P; p++) {
+        const int first = (p * at.lanes + at.lane) * P;
+        const float *from = a.parts + row * width + first;
+        float v[PARTS][P];
+        dy.at[p] = no_words();
+        if (first >= width)
+            continue;
+#pragma unroll
+        for (int k = 0; k < PARTS; k++)
+#pragma unroll
+            for (int i = 0; i < P; i += 4)
+                load_pack<4>(*(float (*)[4])&v[k][i], from + k * a.apart + i);
+#pragma unroll
+        for (int k = 1; k < PARTS; k++)
+#pragma unroll
+            for (int i = 0; i < P; i++)
+                v[0][i] += v[k][i];
+        dy.at[p] = words_of<T>(v[0]);
+    }
+}
+
+template <int PARTS, bool WHOLE, bool CENTRED, typename T, int LANES, int E>
 static __device__ inline void load_row(struct grad_row<T, E> &r, const struct norm_grad<T> &a, const struct row_place<LANES> &at, int64_t row,
                                        int width)
 {
-    load_part(r.dy, a.dy + row * width, at.lane, at.lanes, width, WHOLE);
+    if constexpr (PARTS > 0)
+        sum_row<PARTS>(r.dy, a, at, row, width);
+    else
+        load_part(r.dy, a.dy + row * width, at.lane, at.lanes, width, WHOLE);
     load_part(r.x, a.x + row * width, at.lane, at.lanes, width, WHOLE);
     if (a.more)
         load_part(r.more, a.more + row * width, at.lane, at.lanes, width, WHOLE);
@@ -39,8 +72,9 @@ static __device__ inline void load_row(struct grad_row<T, E> &r, const struct no
     r.mean = CENTRED ? a.mean[row] : 0;
 }
 
-template <typename T, int LANES, int E, bool WHOLE, bool CENTRED>
-static __global__ void __launch_bounds__(LANES ? GRAD_THREADS : 512, (grad_residents<T, LANES, E, WHOLE, CENTRED>))
+/* PARTS: dy is a sum of so many; 0: it is there. */
+template <typename T, int LANES, int E, bool WHOLE, bool CENTRED, int PARTS>
+static __global__ void __launch_bounds__(LANES ? GRAD_THREADS : 512, (grad_residents<T, LANES, E, WHOLE, CENTRED, PARTS>))
 norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
 {
     constexpr int P = packed<T>, R = grad_rows<LANES, E, WHOLE>;
@@ -56,7 +90,7 @@ norm_grad_kernel(const struct norm_grad<T> a, const struct rows s)
 #pragma unroll
         for (int k = 0; k < R; k++)
             if (base + k * at.groups + at.group < s.count)
-                load_row<WHOLE, CENTRED>(r[k], a, at, base + k * at.groups + at.group, width);
+                load_row<PARTS, WHOLE, CENTRED>(r[k], a, at, base + k * at.groups + at.group, width);
 #pragma unroll
         for (int k = 0; k < R; k++) {
             float sum_g = 0, sum_gz = 0;
@@ -188,8 +222,24 @@ template <typename T, bool CENTRED> static void launch_grad(const struct cuda_ca
     with_parts<packed<T>>(s.width, [&](auto lanes, auto numbers, auto whole) {
         const int64_t for_sums = lanes() ? grid.threads / WARP * s.width : 0, for_dx = a.sums ? (int64_t)grid.threads * numbers() : 0;
         const size_t room = (size_t)at_least(for_sums, for_dx) * sizeof(float);
-        norm_grad_kernel<T, lanes(), numbers(), whole(), CENTRED><<<grid.blocks, grid.threads, room, c->stream>>>(a, s);
+        const auto launch = [&](auto parts) {
+            norm_grad_kernel<T, lanes(), numbers(), whole(), CENTRED, parts()><<<grid.blocks, grid.threads, room, c->stream>>>(a, s);
+        };
+        if constexpr (!CENTRED && sizeof(T) == 2 && lanes() && whole())
+            if (c->parts) {
+                c->n_parts == 2 ? launch(constant<2>()) : launch(constant<3>());
+                return;
+            }
+        launch(constant<0>());
     });
+}
+
+bool cuda_norm_grad_sums(const struct cuda_call *c)
+{
+    if (c->op->kind != OP_RMSNORM_GRAD || !dtype_is_narrow(cuda_in(c, 0)->dtype))
+        return false;
+    const int64_t width = shape_last(cuda_in(c, 1)->shape);
+    return width % 8 == 0 && width <= ROW_MOST && grad_shape<8>(width).lanes > 0;
 }
 
 /* ---- pieces: dx and what every block has summed; then the sums of all ---- */
@@ -204,6 +254,7 @@ template <bool CENTRED> static void first_launch(const struct cuda_call *c)
         struct norm_grad<T> a = {};
         a.dx = (T *)c->out[0];
         a.dy = (const T *)c->in[0];
+        a.parts = c->parts, a.apart = c->parts_apart;
         a.x = (const T *)c->in[1];
         a.more = c->op->n_in > last ? (const T *)c->in[last] : NULL;
         a.gain = in_floats(c, 2);
@@ -248,6 +299,8 @@ static int grad_touches(const struct cuda_call *c, int piece, struct lane_touch 
     out[n++] = {c->own, norm_grad_parts(c->program, c->op), piece == 0};
     for (int i = 0; i < c->op->n_in && piece == 0; i++)
         out[n++] = cuda_touch_in(c, i);
+    if (c->parts && piece == 0)
+        out[n++] = {c->parts, c->parts_bytes, false};
     for (int i = piece == 0 ? 0 : 1; i < (piece == 0 ? 1 : c->op->n_out); i++)
         out[n++] = {c->out[i], value_bytes(cuda_out(c, i)), true};
     if (piece > 0 && c->sums.n)

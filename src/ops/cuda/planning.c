@@ -43,6 +43,7 @@ enum status cuda_plan_calls(struct cuda_backend *b, struct prepared *p, struct e
             cuda_join_sweeps(p->calls, p->n);
             cuda_pair_ropes(p->calls, p->n);
             cuda_place_biases(b, p);
+            cuda_place_parts(b, p);
         }
     }
     return st;

@@ -80,6 +80,10 @@ enum status cuda_plan_together(struct cuda_backend *b, struct cuda_call *c, cons
 bool cuda_may_together(const struct cuda_call *c);      /* its memory lies so */
 size_t cuda_together_scratch(const struct program *p, const struct op *op);
 void cuda_together_launch(const struct cuda_call *c, void *scratch, const void *bias, int64_t bias_apart);
+/* Once it is known how products are made: where a norm's gradient alone reads a sum of them, it adds them up itself. */
+void cuda_place_parts(struct cuda_backend *b, struct prepared *list);
+void cuda_release_parts(struct cuda_backend *b, struct prepared *list);
+bool cuda_norm_grad_sums(const struct cuda_call *c);    /* norm_grads.cu: it can */
 
 /* pairs.c: products that are followed by GELU, or by its gradient, do that themselves where that is faster. */
 enum status cuda_pair_gelu(struct cuda_backend *b, struct prepared *p, struct error *err);

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "ops/cuda/device.cuh"
-#include "ops/cuda/types.cuh"
+#include "ops/cuda/tensor.cuh"
 
 template <typename T> constexpr int packed = 16 / (int)sizeof(T);    /* numbers of a pack */
 
@@ -33,6 +33,15 @@ template <typename T> static __device__ inline float number_at(const uint4 &word
         return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
     else
         return __half2float(__ushort_as_half((unsigned short)(i % 2 ? word >> 16 : word)));
+}
+
+/* The words of a pack. */
+template <typename T> static __device__ inline uint4 words_of(const float (&v)[packed<T>])
+{
+    if constexpr (sizeof(T) == sizeof(float))
+        return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+    else
+        return make_uint4(pair_of<T>(v[0], v[1]), pair_of<T>(v[2], v[3]), pair_of<T>(v[4], v[5]), pair_of<T>(v[6], v[7]));
 }
 
 /* The first n numbers of 16 bytes, which are aligned where they are `whole`; the others are 0. */

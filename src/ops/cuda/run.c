@@ -23,7 +23,7 @@ static const struct cuda_kernel *find_kernel(enum op_kind kind)
 const struct cuda_pieces *cuda_pieces_of(enum op_kind kind)
 {
     static const struct cuda_pieces *const all[] = {&cuda_squares_pieces, &cuda_embed_grad_pieces, &cuda_layernorm_grad_pieces,
-                                                   &cuda_rmsnorm_grad_pieces};
+                                                   &cuda_rmsnorm_grad_pieces, &cuda_linear_loss_pieces};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->op == kind)
             return all[i];
@@ -97,6 +97,7 @@ void cuda_release(struct backend *base, struct prepared *p)
     cuda_release_replays(b, p);
     cuda_release_times(p);
     cuda_release_biases(b, p);
+    cuda_release_parts(b, p);
     free(p->kernels);
     free(p->calls);
     free(p);

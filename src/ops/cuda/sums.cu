@@ -45,15 +45,6 @@ const struct cuda_kernel cuda_sums[] = {
 
 /* ---- of what is multiplied ---- */
 
-static __device__ inline uint4 words_of(const float (&v)[4], float)
-{
-    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
-}
-template <typename T> static __device__ inline uint4 words_of(const float (&v)[8], T)
-{
-    return make_uint4(pair_of<T>(v[0], v[1]), pair_of<T>(v[2], v[3]), pair_of<T>(v[4], v[5]), pair_of<T>(v[6], v[7]));
-}
-
 /* du = dy * slope, and what is stored of it is added up. du may be the memory of dy or of the slope's values: a thread reads what it needs of
  * its numbers before it writes them. */
 template <typename T, class Slope> struct multiplied_rows {
@@ -68,7 +59,7 @@ template <typename T, class Slope> struct multiplied_rows {
 #pragma unroll
         for (int k = 0; k < P; k++)
             v[k] = number_at<T>(w.dy, k) * Slope::of(number_at<T>(w.at, k));
-        const uint4 to = words_of(v, T());
+        const uint4 to = words_of<T>(v);
 #pragma unroll
         for (int k = 0; k < P; k++)
             sum[k] += number_at<T>(to, k);

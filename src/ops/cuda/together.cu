@@ -102,7 +102,96 @@ void cuda_together_launch(const struct cuda_call *c, void *scratch, const void *
     const bool summed = is_summed(c->op);
     struct product_apart apart = apart_of(c);
     apart.bias = bias_apart;
-    cuda_multiply_batch(c, c->together, {summed ? scratch : c->out[0], c->in[0], c->in[summed ? c->op->attrs.parts : 1], bias, NULL, false}, apart);
-    if (summed)
-        sum_parts_launch(c, (const float *)scratch, apart.y);
+    void *to = c->parts ? c->parts : summed ? scratch : c->out[0];
+    cuda_multiply_batch(c, c->together, {to, c->in[0], c->in[summed ? c->op->attrs.parts : 1], bias, NULL, false}, apart);
+    if (summed && !c->parts)
+        sum_parts_launch(c, (const float *)to, apart.y);
+}
+
+/* ---- a sum that its only reader makes ---- */
+
+/* The call that reads the sum, as its first input; NULL: there are others, or it cannot add up. */
+static struct cuda_call *summing_reader(struct prepared *list, const struct cuda_call *c)
+{
+    const value_id sum = c->op->out[0];
+    struct cuda_call *reader = NULL;
+    int readers = 0;
+    for (int i = 0; i < list->n; i++)
+        for (int j = 0; j < list->calls[i].op->n_in; j++)
+            if (list->calls[i].program == c->program && list->calls[i].op->in[j] == sum) {
+                reader = &list->calls[i];
+                readers++;
+            }
+    const bool can = readers == 1 && reader > c && reader->op->in[0] == sum && !reader->merged && !value_is_persistent(cuda_out(c, 0));
+    return can && cuda_norm_grad_sums(reader) ? reader : NULL;
+}
+
+enum { PARTS_MOST = 3 };            /* that a reader adds up */
+
+static bool leaves_parts(const struct cuda_call *c)
+{
+    return is_summed(c->op) && c->at_once && !c->merged && c->op->attrs.parts <= PARTS_MOST;
+}
+
+static void leave_parts(struct cuda_call *c, float *to)
+{
+    c->parts = to;
+    c->n_parts = c->op->attrs.parts;
+    c->parts_apart = apart_of(c).y;
+    c->parts_bytes = summed_bytes(c->program, c->op);
+}
+
+/* Lets calls leave their parts in `to`, without which they are only counted; returns the bytes that the largest needs. There is one memory
+ * for all, so that the reader of one comes before the next. */
+static size_t place_parts(struct prepared *list, float *to)
+{
+    const struct cuda_call *before = NULL;
+    size_t most = 0;
+    for (int i = 0; i < list->n; i++) {
+        struct cuda_call *c = &list->calls[i], *reader = c > before && leaves_parts(c) ? summing_reader(list, c) : NULL;
+        if (!reader)
+            continue;
+        most = summed_bytes(c->program, c->op) > most ? summed_bytes(c->program, c->op) : most;
+        before = reader;
+        if (to) {
+            leave_parts(c, to);
+            reader->parts = to, reader->n_parts = c->n_parts, reader->parts_apart = c->parts_apart, reader->parts_bytes = c->parts_bytes;
+        }
+    }
+    return most;
+}
+
+void cuda_place_parts(struct cuda_backend *b, struct prepared *list)
+{
+    const size_t bytes = place_parts(list, NULL);
+    list->parts = bytes ? cuda_alloc(&b->base, bytes) : NULL;
+    if (list->parts)
+        place_parts(list, (float *)list->parts);
+    else
+        cudaGetLastError();         /* each makes its sum */
+}
+
+static bool is_read_by_norm_grad(const struct program *p, value_id v)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_RMSNORM_GRAD && p->ops[i].in[0] == v)
+            return true;
+    return false;
+}
+
+size_t cuda_parts_most_bytes(const struct program *p)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (is_summed(op) && op->attrs.parts <= PARTS_MOST && dtype_is_narrow(p->values[op->in[0]].dtype) && is_read_by_norm_grad(p, op->out[0]))
+            most = (size_t)at_least((int64_t)most, (int64_t)cuda_together_scratch(p, op));
+    }
+    return most;
+}
+
+void cuda_release_parts(struct cuda_backend *b, struct prepared *list)
+{
+    if (list->parts)
+        cuda_free_memory(&b->base, list->parts, 0);
 }
