@@ -14,23 +14,6 @@ static const double CAUSE = 0.4;            /* of what is lost, that explains it
 
 /* ---- waits ---- */
 
-static int find_step(const struct rank_comm *c, int64_t number)
-{
-    for (int i = 0; i < c->n_steps; i++)
-        if (c->steps[i].number == number)
-            return i;
-    return -1;
-}
-
-/* Of a rank's first collective: how far into its own step it is reached. -1: there is none. */
-static double first_at(const struct rank_comm *c)
-{
-    int i = 0;
-    while (i < c->n && c->at[i].step < 0)
-        i++;
-    return i < c->n ? (double)(c->at[i].start_ns - c->steps[c->at[i].step].start_ns) : -1;
-}
-
 static const struct collective *first_of(const struct rank_comm *c)
 {
     for (int i = 0; i < c->n; i++)
@@ -39,13 +22,20 @@ static const struct collective *first_of(const struct rank_comm *c)
     return NULL;
 }
 
+/* How far into its own step a rank reaches its first collective, which it has. */
+static double first_at(const struct rank_comm *c)
+{
+    const struct collective *f = first_of(c);
+    return (double)(f->start_ns - c->steps[f->step].start_ns);
+}
+
 /* What a rank waits too much in its first collective, because ranks started apart: beyond what others come later into their steps. */
 static void take_out_start(struct job *j)
 {
     double latest = 0, least = INFINITY;
     for (int r = 0; r < j->n; r++) {
         const struct collective *f = first_of(&j->comm[r]);
-        if (!f || find_step(&j->comm[0], j->comm[r].steps[f->step].number) != 0)
+        if (!f || j->comm[r].steps[f->step].number != j->comm[0].steps[0].number)
             return;
         latest = fmax(latest, first_at(&j->comm[r]));
         least = fmin(least, (double)f->exposed_ns);
@@ -60,15 +50,18 @@ void job_init(struct job *j, struct diagnosis **ranks, struct rank_comm *comm, i
 {
     *j = (struct job){.ranks = ranks, .comm = comm, .n = n};
     j->waits_ns = xcalloc((size_t)n * (size_t)(comm[0].n_steps + 1), sizeof *j->waits_ns);
+    int *at = xcalloc((size_t)n, sizeof *at);       /* numbers of steps grow: each rank goes through its own once */
     for (int s = 0; s < comm[0].n_steps; s++) {
         bool all = true;
-        for (int r = 0; r < n && all; r++) {
-            const int at = find_step(&comm[r], comm[0].steps[s].number);
-            all = at >= 0;
-            j->waits_ns[j->n_steps * n + r] = all ? comm[r].steps[at].exposed_ns : 0;
+        for (int r = 0; r < n; r++) {
+            while (at[r] < comm[r].n_steps && comm[r].steps[at[r]].number < comm[0].steps[s].number)
+                at[r]++;
+            all &= at[r] < comm[r].n_steps && comm[r].steps[at[r]].number == comm[0].steps[s].number;
+            j->waits_ns[(size_t)j->n_steps * (size_t)n + (size_t)r] = all ? comm[r].steps[at[r]].exposed_ns : 0;
         }
         j->n_steps += all;
     }
+    free(at);
     for (int r = 0; r < n; r++)
         j->step_ns = fmax(j->step_ns, ranks[r]->mean.total_us * 1e3);
     if (j->n_steps)
