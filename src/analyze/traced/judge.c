@@ -68,7 +68,7 @@ static double share(const struct study *s, const struct charge *c)
         all += (double)item->ns;
         if (of >= 0 && c->edit.host[of] < KEEP_ALL)
             host += (double)item->ns;
-        else if (item->owner < 0 && (double)item->ns > c->edit.gap_limit_ns)
+        else if (item->owner < 0 && replay_stretch_ns(item) > c->edit.gap_limit_ns)
             host += (double)item->ns - c->edit.gap_limit_ns;
     }
     for (int32_t d = 0; d < v->n_device; d++)

@@ -8,6 +8,7 @@ static const double IDLE = 0.15;            /* of the step, from which on the de
 static const double GAP = 12;               /* usual gaps: a longer one is the user's own Python */
 static const double LEAST_GAP_NS = 60e3;
 static const double MOST_GAP_NS = 200e3;    /* in a step of few calls, as of graphs, the usual gap is long itself */
+static const double USUAL_GAP_NS = 30e3;    /* what stays of a long stretch at most: some Python between two calls */
 static const double IN_GRAPHS = 0.5;        /* of the device's time: the step is launched as graphs already */
 static const double SOME_GRAPHS = 0.05;
 static const double SERIAL = 0.05;          /* of the step, from which on such stretches matter in a step that also waits */
@@ -67,6 +68,7 @@ bool trace_rule_host_bound(struct study *s, struct charge *c)
     if (!is_idle(s))
         return false;
     c->edit.gap_limit_ns = fmin(fmax(GAP * r->typical_gap_ns, LEAST_GAP_NS), MOST_GAP_NS);
+    c->edit.gap_left_ns = fmin(2 * r->typical_gap_ns, USUAL_GAP_NS);
     const struct holders h = study_holders(s, c->edit.gap_limit_ns);
     if (!works_all_the_time(s) && per_step(s, h.all_ns) < SERIAL * s->base_ns)
         return false;                       /* the host waits, and what it does else is little */

@@ -174,6 +174,9 @@ void charge_host_with_backward(const struct study *s, struct charge *c, int32_t 
 /* Backward nodes of the op and the ops inside: calls `each` for every one. */
 void study_twins(const struct study *s, int32_t host, void (*each)(void *context, int32_t node), void *context);
 
+/* What pinned memory would win of the copies that move a batch to the device; rule_uploads.c. */
+void charge_batch_copies(struct study *s, struct charge *c);
+
 typedef bool trace_rule_fn(struct study *s, struct charge *c);  /* true: the fault is there */
 struct trace_rule {
     const char *id;
