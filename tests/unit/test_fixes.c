@@ -118,6 +118,47 @@ static void the_profilers_own_frames_are_nobodys_place(void **state)
     judged_release(&j);
 }
 
+/* ---- how sure a finding is ---- */
+
+static void a_finding_says_what_would_make_it_surer(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.optimizer = loop_in_a_frame;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_found(&j, "unfused-optimizer");
+    assert_true(f->raise && !strstr(f->raise, "--step-ms") && !strstr(f->raise, "steps"));      /* it is known, and they are four */
+    int high = 0;
+    for (int i = 0; i < j.d.n_findings; i++)
+        high += !strcmp(j.d.findings[i].confidence, "high") && !j.d.findings[i].raise;
+    assert_true(high > 0);
+    judged_release(&j);
+    struct model once = model_new(HOST_BOUND);
+    once.steps = 2;
+    once.optimizer = loop_in_a_frame;
+    struct judged k = model_judge(&once, 0);
+    f = assert_found(&k, "unfused-optimizer");
+    assert_string_not_equal(f->confidence, "high");
+    assert_non_null(strstr(f->raise, "more steps"));
+    assert_non_null(strstr(f->raise, "--step-ms"));
+    judged_release(&k);
+}
+
+static void a_trace_without_marks_is_sure_of_little(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int k = 0; k < 200; k++)
+        traced_run(&m, "aten::mm", 40, "gemm", 5);
+    struct judged j = trace_judge(m.trace, 0);
+    assert_true(j.d.n_findings > 0);
+    for (int i = 0; i < j.d.n_findings; i++) {
+        assert_string_equal(j.d.findings[i].confidence, "low");
+        assert_non_null(strstr(j.d.findings[i].raise, "prof.step()"));
+    }
+    judged_release(&j);
+}
+
 /* ---- every one of them is Python ---- */
 
 static void put_fix(FILE *to, const char *rule, const char *fix)
@@ -170,6 +211,8 @@ int main(void)
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
+        cmocka_unit_test(a_finding_says_what_would_make_it_surer),
+        cmocka_unit_test(a_trace_without_marks_is_sure_of_little),
         cmocka_unit_test(every_fix_compiles_as_python),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

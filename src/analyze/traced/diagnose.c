@@ -241,6 +241,7 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
         st = add_rank(&d, traces[i], err);
     sort_ranks(&d);
     judge_ranks(&d);
+    judge_confidence(&d);
     if (st != OK) {
         diagnosis_release(&d);
         return st;

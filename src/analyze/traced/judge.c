@@ -115,6 +115,7 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     const struct rule_text *text = rule_text_find(rule);
     f->rule = rule;
     f->effort = text->effort;
+    f->doubt = c->doubt;
     f->fix = f->fix ? f->fix : fix_of(s, c, rule);
     struct interval i = {1, 1, 1};
     if (c->speedup > 0)

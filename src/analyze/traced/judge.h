@@ -12,6 +12,7 @@ void judge_findings(struct study *s, const struct costs *costs);        /* findi
 void judge_plan(struct study *s, const struct costs *costs);            /* phases */
 void judge_words(struct study *s);                                      /* headline and answers */
 void judge_answers(struct diagnosis *d);                                /* of these: what to do first, what gain is realistic */
+void judge_confidence(struct diagnosis *d);                             /* of every finding; last */
 /* Compares ranks: fills wait_us, adds a finding for a straggler. */
 void judge_ranks(struct diagnosis *d);
 enum { MOST_FINDINGS = 64 };
