@@ -39,6 +39,10 @@ void screen_put_answer(const struct screen *s, const char *label, const char *te
 /* A name, its bar, its time and its share of the whole; does not end the line. */
 void screen_put_part(const struct screen *s, const char *name, double us, double whole, const char *code);
 
+/* ---- trace_views_terminal.c ---- */
+
+void screen_put_views(const struct screen *s, const struct diagnosis *d);
+
 /* ---- trace_plan_terminal.c ---- */
 
 void screen_put_findings(const struct screen *s, const struct diagnosis *d);

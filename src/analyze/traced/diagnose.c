@@ -134,7 +134,7 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
 }
 
-static enum status judge(struct diagnosis *d, const struct view *v, double given_ns, struct error *err)
+static enum status judge(struct diagnosis *d, const struct view *v, const struct diagnose_options *options, struct error *err)
 {
     struct replay r = {0};
     struct study s = {0};
@@ -143,7 +143,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
         return st;
     struct costs costs;
     warn_of_cold(d, &r);
-    given_ns = check_given(d, &r, given_ns);
+    const double given_ns = check_given(d, &r, options ? options->step_us * 1e3 : 0);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);
@@ -151,6 +151,9 @@ static enum status judge(struct diagnosis *d, const struct view *v, double given
     judge_findings(&s, &costs);
     judge_plan(&s, &costs);
     judge_words(&s);
+    study_roofline(&s, options);
+    study_modules(&s);
+    study_frames(&s);
     study_release(&s);
     replay_release(&r);
     return st;
@@ -235,7 +238,7 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
         warn_of_marks(&d, &v);
     warn_of_lost_device(&d, &v);
     d.ranks[d.n_ranks++] = numbers_rank(&d, &v);
-    st = judge(&d, &v, options ? options->step_us * 1e3 : 0, err);
+    st = judge(&d, &v, options, err);
     view_release(&v);
     for (int i = 1; st == OK && i < n; i++)
         st = add_rank(&d, traces[i], err);

@@ -123,7 +123,8 @@ static bool adds_mask(const struct study *s, int32_t top)
     const struct dims scores = study_dims(s, top, 0), other = study_dims(s, top, 1);
     if (!strstr(view_name(s->v, top), "::add") || scores.n < 2 || other.n < 2)
         return false;
-    return dims_elements(other) == scores.size[scores.n - 1] * scores.size[scores.n - 2];
+    const struct dims matrix = {.n = 2, .size = {scores.size[scores.n - 1], scores.size[scores.n - 2]}};
+    return dims_elements(matrix) > 0 && dims_elements(other) == dims_elements(matrix);
 }
 
 /* Scores are masked between the first product and softmax: with a causal mask half of the blocks need not be computed. */

@@ -168,6 +168,17 @@ struct holders {
 struct holders study_holders(const struct study *s, double limit_ns);
 bool stretch_is_op(const struct study *s, int32_t host);
 
+/* ---- views of the judged steps ---- */
+
+struct diagnose_options;
+void study_roofline(struct study *s, const struct diagnose_options *options);   /* roofs, peaks, mfu; roofline.c */
+void study_modules(struct study *s);        /* modules; modules.c */
+void study_frames(struct study *s);         /* frames; modules.c */
+bool study_is_range(const struct study *s, int32_t host);      /* an annotation that the user made; where.c */
+enum { PEAK_F32 = 0, PEAK_TF32 = 1, PEAK_16 = 2 };
+struct device_peak { double tflops[3], gbps; };                 /* vendor's, dense; 0: unknown */
+struct device_peak device_peak(const char *name);               /* peaks_known.c */
+
 /* ---- charges ---- */
 
 struct charge {

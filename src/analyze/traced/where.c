@@ -42,17 +42,24 @@ static const char *stack_place(const struct study *s, int32_t host)
     return first;
 }
 
-/* A range that the user named; not those that PyTorch names. */
+/* Not those that PyTorch names. */
+bool study_is_range(const struct study *s, int32_t host)
+{
+    static const char *const of_torch[] = {"ProfilerStep", "Optimizer.", "enumerate(DataLoader)", "nccl:", "gloo:", "c10d::", "Torch-Compiled",
+                                           "##", "PyTorch Profiler", "Iteration Start"};
+    if (view_event(s->v, host)->kind != EVENT_ANNOTATION)
+        return false;
+    for (size_t k = 0; k < sizeof of_torch / sizeof *of_torch; k++)
+        if (!strncmp(view_name(s->v, host), of_torch[k], strlen(of_torch[k])))
+            return false;
+    return true;
+}
+
 static const char *range_place(const struct study *s, int32_t host)
 {
-    static const char *const of_torch[] = {"ProfilerStep", "Optimizer.", "enumerate(DataLoader)", "nccl:", "gloo:", "c10d::", "Torch-Compiled"};
-    for (int32_t i = s->v->parent[host]; i >= 0; i = s->v->parent[i]) {
-        bool own = view_event(s->v, i)->kind == EVENT_ANNOTATION;
-        for (size_t k = 0; own && k < sizeof of_torch / sizeof *of_torch; k++)
-            own = strncmp(view_name(s->v, i), of_torch[k], strlen(of_torch[k])) != 0;
-        if (own)
+    for (int32_t i = s->v->parent[host]; i >= 0; i = s->v->parent[i])
+        if (study_is_range(s, i))
             return study_text(s, "%.200s", view_name(s->v, i));
-    }
     return NULL;
 }
 
