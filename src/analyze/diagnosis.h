@@ -121,7 +121,23 @@ struct plan_phase {                         /* of the roadmap: findings to take 
     double speedup, low, high;              /* of this and all earlier phases together, replayed */
 };
 
+/* ---- against the report of an earlier trace; report/baseline.c ---- */
+
+struct baseline_row { const char *what, *name; double before_us, after_us; };      /* per step; it takes longer now */
+
+struct baseline {
+    const char *path;
+    double before_us, after_us, change;     /* of a step without the profiler; change: relative, above 0 is slower */
+    double host_factor;                     /* equal ops took so many times as long on this host; taken out of after_us, as by --diff. 1: as long */
+    double limit;                           /* of the change */
+    bool slower;                            /* by more than the limit */
+    struct baseline_row *rows;              /* (n_rows) what takes longer, the most first */
+    int n_rows;
+    const char *new_rules;                  /* findings of medium or more that were not there: "a, b"; NULL: none */
+};
+
 struct diagnosis {
+    struct baseline *baseline;              /* NULL: there is none */
     const char *device, *name;              /* "NVIDIA H200"; name of the file or folder */
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */

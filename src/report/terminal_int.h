@@ -42,6 +42,7 @@ void screen_put_part(const struct screen *s, const char *name, double us, double
 /* ---- trace_views_terminal.c ---- */
 
 void screen_put_views(const struct screen *s, const struct diagnosis *d);
+void screen_put_baseline(const struct screen *s, const struct baseline *b);     /* nothing without one */
 
 /* ---- trace_plan_terminal.c ---- */
 

@@ -4,7 +4,7 @@
 #include "report/report_int.h"
 #include "report/trace_views_int.h"
 
-enum { TOP_KINDS = 12, TOP_KERNELS = 15, TOP_OPS = 15, TOP_RANKS = 16, NAME_COLUMNS = 90, CURVE_BINS = 60 };
+enum { TOP_KINDS = 12, TOP_KERNELS = 10, TOP_OPS = 10, TOP_RANKS = 8, NAME_COLUMNS = 90, CURVE_BINS = 60 };
 
 static void put_name(FILE *to, const char *name)
 {

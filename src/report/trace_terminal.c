@@ -276,6 +276,7 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     put_ranks(&s, d);
     screen_put_findings(&s, d);
     screen_put_roadmap(&s, d);
+    screen_put_baseline(&s, d->baseline);
     if (d->bound_by)
         fputc('\n', to);
     screen_put_answer(&s, "bound by", d->bound_by);

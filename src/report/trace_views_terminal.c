@@ -85,6 +85,24 @@ static void put_frames(const struct screen *s, const struct diagnosis *d)
     }
 }
 
+void screen_put_baseline(const struct screen *s, const struct baseline *b)
+{
+    char words[BASELINE_WORDS];
+    if (!b)
+        return;
+    screen_put_heading(s, "Against the baseline", "");
+    fputs("  ", s->to);
+    screen_put_wrapped(s, report_baseline_words(b, words), 2);
+    for (int i = 0; i < b->n_rows && i < TOP; i++) {
+        fputs("  ", s->to);
+        screen_put_padded(s, b->rows[i].name, NAME);
+        put_us(s, b->rows[i].before_us, 11);
+        put_us(s, b->rows[i].after_us, 11);
+        fprintf(s->to, "  %s\n", b->rows[i].what);
+    }
+    screen_put_answer(s, "new", b->new_rules);
+}
+
 void screen_put_views(const struct screen *s, const struct diagnosis *d)
 {
     put_roofs(s, d);

@@ -81,6 +81,9 @@ static void report_json_has_the_fields_others_rely_on(void **state)
     assert_true(json_is_null(at(j, "roofline.1.flops")) && json_is_null(at(j, "roofline.1.percent_of_peak")));
     assert_number(j, "peaks.gbps", 4800);
     assert_number(j, "mfu_percent", 12.5);
+    assert_number(j, "baseline.change", 0.075);
+    assert_true(json_is_true(at(j, "baseline.slower")));
+    assert_string_equal(words(j, "baseline.longer.0.name"), "aten::addmm");
     assert_number(j, "modules.1.backward_us", 1900);
     assert_string_equal(words(j, "modules_are"), "modules");
     assert_number(j, "python.0.self_us", 2100);

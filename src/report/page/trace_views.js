@@ -1,4 +1,18 @@
 /* An imported trace by ops against the device's peaks, by modules of the model, and by Python functions. */
+function baseline() {
+  const to = part("baseline"), b = data.baseline;
+  if (!b) {
+    absent("baseline");
+    return;
+  }
+  note(to, `Against ${nameOf(b.path)}: a step takes ${time(b.after_us)}, and ${time(b.before_us)} before: ${percent(b.change)} more, ` +
+    (b.slower ? "too slow" : "as allowed") + ` (at most ${percent(b.limit)}).` + (b.new_findings ? ` New findings: ${b.new_findings}.` : ""));
+  if (b.longer.length)
+    sortableTable(to, {views: {all: {rows: b.longer, columns: [textColumn("name", "takes longer"), textColumn("what", "what"),
+      numberColumn("before_us", "before", time), numberColumn("after_us", "now", time, {bar: true})]}},
+      sort: "after_us", search: r => [r.name, r.what], placeholder: "filter: words of the name", label: "Filter what takes longer", summary: () => ""});
+}
+
 function rooflineOps() {
   const to = part("peaks");
   if (!data.roofline.length) {
