@@ -8,7 +8,7 @@ static const char *path_of(const char *name)
 {
     static char path[4200];
     const char *given = getenv("HONE_TRACES");
-    snprintf(path, sizeof path, "%s/public2/%s", given ? given : HONE_CONFIG_DIR "/../../shared/traces", name);
+    snprintf(path, sizeof path, "%s/public2/%s", given ? given : HONE_CONFIGS "/../../shared/traces", name);
     return path;
 }
 
