@@ -29,6 +29,8 @@ struct finding {
     bool symptom;                           /* of a trace: what several faults together look like; those stand before it */
     const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
+    double doubt;                           /* of a trace: how much of what is won is not sure, relative */
+    const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what would raise it (NULL: nothing) */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */

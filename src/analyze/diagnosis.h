@@ -38,6 +38,7 @@ struct trace_kernel {                       /* kernels of one name, launching op
     double total_us, mean_us, min_us, max_us;
     double share;                           /* of all kernel time */
     double occupancy;                       /* mean weighted by time, percent; -1: unknown */
+    const char *shown;                      /* the name, shortened to what tells it from the others */
 };
 
 struct trace_op {                           /* host ops of one name */
@@ -46,6 +47,35 @@ struct trace_op {                           /* host ops of one name */
     double self_us, total_us;               /* on the host; self: without the ops inside */
     double device_self_us, device_us;       /* of what it launched itself; with the ops inside */
     double share;                           /* of the device's time, or of the host's where nothing ran on a device */
+};
+
+/* ---- an op against what the device can do ---- */
+
+struct trace_roof {                         /* an op on tensors of equal shapes and types, per judged step */
+    const char *op, *shapes, *types;
+    double count, device_us;                /* of what it launched itself */
+    double flops, bytes;                    /* of all its calls; flops 0: no product; bytes 0: not known */
+    double tflops, gbps;                    /* reached */
+    double percent;                         /* of the peak that is nearer; -1: unknown */
+    bool by_memory;                         /* that peak is the memory's */
+};
+
+struct trace_peaks {
+    double tflops, gbps;                    /* 0: unknown. Of the numbers that most of the step's products take */
+    const char *numbers;                    /* "bf16"; NULL: unknown */
+    bool given;                             /* --peak-tflops or --peak-gbps */
+};
+
+struct trace_module {                       /* a module of the model, or a range that the user named; per judged step */
+    const char *name;
+    double count, host_us;                  /* the host in it, as recorded, with what is inside */
+    double forward_us, backward_us;         /* of the device: what was launched in it, and the backward of its ops */
+    double share;                           /* of the device's time */
+};
+
+struct trace_frame {                        /* a Python function, per judged step, as recorded */
+    const char *name;
+    double count, self_us, total_us;        /* self: without functions, ops and calls inside */
 };
 
 struct trace_launches {                     /* calls that start work on the device */
@@ -105,7 +135,23 @@ struct plan_phase {                         /* of the roadmap: findings to take 
     double speedup, low, high;              /* of this and all earlier phases together, replayed */
 };
 
+/* ---- against the report of an earlier trace; report/baseline.c ---- */
+
+struct baseline_row { const char *what, *name; double before_us, after_us; };      /* per step; it takes longer now */
+
+struct baseline {
+    const char *path;
+    double before_us, after_us, change;     /* of a step without the profiler; change: relative, above 0 is slower */
+    double host_factor;                     /* equal ops took so many times as long on this host; taken out of after_us, as by --diff. 1: as long */
+    double limit;                           /* of the change */
+    bool slower;                            /* by more than the limit */
+    struct baseline_row *rows;              /* (n_rows) what takes longer, the most first */
+    int n_rows;
+    const char *new_rules;                  /* findings of medium or more that were not there: "a, b"; NULL: none */
+};
+
 struct diagnosis {
+    struct baseline *baseline;              /* NULL: there is none */
     const char *device, *name;              /* "NVIDIA H200"; name of the file or folder */
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */
@@ -122,6 +168,16 @@ struct diagnosis {
     int n_kernels;
     struct trace_op *ops;                   /* by device self time, then host self time */
     int n_ops;
+    struct trace_roof *roofs;               /* (n_roofs) by device time; empty where shapes were not recorded */
+    int n_roofs;
+    struct trace_peaks peaks;
+    double mfu_percent;                     /* of the peak, in the step without the profiler, by the products whose shapes are known; -1: unknown */
+    double products_flops;                  /* per step, without what is computed again */
+    struct trace_module *modules;           /* (n_modules) by device time; empty where there are neither modules nor ranges */
+    int n_modules;
+    bool modules_are_ranges;
+    struct trace_frame *frames;             /* (n_frames) by self time; empty where stacks were not recorded */
+    int n_frames;
     struct profile_part *kinds;             /* kernel time by kind, largest first, per step */
     int n_kinds;
     struct trace_launches launches;
@@ -163,6 +219,7 @@ static inline int64_t diagnosis_timeline_number(const struct diagnosis *d)
 
 struct diagnose_options {
     double step_us;                         /* of a step without the profiler; 0: unknown */
+    double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
 };
 
 /* Diagnoses traces of the ranks of one job (usually one). Their events are put in order in place; they stay with the

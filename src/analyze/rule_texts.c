@@ -34,7 +34,8 @@ const struct rule_text rule_texts[] = {
      .fix_hone = "The pass hoist-constants (on with optimize.passes: all) makes masks and tables once and shares equal "
                  "ones; flash-attention needs no mask at all.",
      .fix_pytorch = "class Attention(nn.Module):\n"
-                    "    def __init__(self, max_len, ...):\n"
+                    "    def __init__(self, max_len):\n"
+                    "        super().__init__()\n"
                     "        mask = torch.ones(max_len, max_len, dtype=torch.bool).tril()\n"
                     "        self.register_buffer('mask', mask, persistent=False)\n"
                     "    def forward(self, x):\n"
@@ -51,7 +52,7 @@ const struct rule_text rule_texts[] = {
               "the optimistic end is the bandwidth itself.",
      .fix_hone = "The pass fused-optimizer (on with optimize.passes: all): one op for the norm of all gradients, one "
                  "sweep of AdamW over all tensors. train.accumulate above 1 runs it less often per sample.",
-     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)   # or foreach=True\n"
+     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True\n"
                     "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
     {.id = "no-mixed-precision", .effort = EFFORT_LOW,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
@@ -153,11 +154,28 @@ const struct rule_text rule_texts[] = {
                  "starts every kernel. Passes that fuse leave fewer of them. Does not occur on the CPU, which launches nothing; "
                  "what starting an op costs there is host-bound.",
      .fix_pytorch = "model = torch.compile(model, mode='reduce-overhead')   # CUDA graphs: one launch for all\n"
-                    "# or capture by hand:\n"
-                    "g = torch.cuda.CUDAGraph()\n"
-                    "with torch.cuda.graph(g):\n"
-                    "    static_loss = train_step(static_x, static_y)\n"
-                    "static_x.copy_(x); static_y.copy_(y); g.replay()"},
+                    "# or, instead, capture the whole step by hand, where shapes stay the same:\n"
+                    "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, capturable=True)\n"
+                    "static_x, static_y = x.clone(), y.clone()\n"
+                    "def step():\n"
+                    "    optimizer.zero_grad(set_to_none=True)\n"
+                    "    loss = loss_fn(model(static_x), static_y)\n"
+                    "    loss.backward()\n"
+                    "    optimizer.step()\n"
+                    "    return loss\n"
+                    "side = torch.cuda.Stream()\n"
+                    "side.wait_stream(torch.cuda.current_stream())\n"
+                    "with torch.cuda.stream(side):                  # warm up beside the main stream\n"
+                    "    for _ in range(3):\n"
+                    "        step()\n"
+                    "torch.cuda.current_stream().wait_stream(side)\n"
+                    "graph = torch.cuda.CUDAGraph()\n"
+                    "with torch.cuda.graph(graph):\n"
+                    "    static_loss = step()\n"
+                    "for x, y in loader:\n"
+                    "    static_x.copy_(x, non_blocking=True)\n"
+                    "    static_y.copy_(y, non_blocking=True)\n"
+                    "    graph.replay()"},
     {.id = "host-bound", .effort = EFFORT_MEDIUM,
      .summary = "What the host does between ops takes a noticeable share of the step.",
      .recognised = "In a program: dispatch plus host work is at least 5 % of the step; on a GPU: upload plus host work. In a trace, after the "
@@ -170,7 +188,7 @@ const struct rule_text rule_texts[] = {
                  "small models. Fewer ops come from the changes under unfused-projections, unfused-optimizer and "
                  "no-flash-attention.",
      .fix_pytorch = "model = torch.compile(model)            # fewer, larger ops; Python leaves the step\n"
-                    "optimizer = torch.optim.AdamW(model.parameters(), fused=True)\n"
+                    "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)\n"
                     "optimizer.zero_grad(set_to_none=True)"},
     {.id = "per-head-attention", .effort = EFFORT_LOW,
      .summary = "Attention loops over heads (or samples) in Python instead of treating them as a dimension.",

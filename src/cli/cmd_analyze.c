@@ -14,8 +14,10 @@ enum { NEVER = SEVERITY_CRITICAL + 1 };
 
 struct request {
     struct text_list paths;
-    const char *out, *fail_on, *diff;
+    const char *out, *fail_on, *diff, *baseline;
+    double max_slower;          /* percent */
     double step_ms;             /* NAN: not given */
+    double peak_tflops, peak_gbps;      /* the same */
     bool json;
     int fail_at;                /* enum severity, or NEVER */
     char folder[CONFIG_PATH_MAX];       /* of --out */
@@ -54,6 +56,14 @@ static enum status parse_severity(struct request *r, struct error *err)
                      near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
 }
 
+static enum status check_peak(const char *option, double value, const char *what, struct error *err)
+{
+    const double most = 1e9;
+    if (isnan(value) || (value > 0 && value <= most))
+        return OK;
+    return error_set(err, BAD_INPUT, "%s is %g; it must be above 0 and at most 1e9: %s", option, value, what);
+}
+
 static enum status check_request(struct request *r, struct error *err)
 {
     const double longest_ms = 1e9;
@@ -65,7 +75,13 @@ static enum status check_request(struct request *r, struct error *err)
     if (!isnan(r->step_ms) && !(r->step_ms > 0 && r->step_ms <= longest_ms))
         return error_set(err, BAD_INPUT, "--step-ms is %g; it must be above 0 and at most 1e9: the milliseconds that a step "
                          "takes without the profiler", r->step_ms);
-    enum status st = parse_severity(r, err);
+    if (r->max_slower < 0 || r->max_slower > 1000)
+        return error_set(err, BAD_INPUT, "--max-slower is %g; it must be 0 to 1000: percent that a step may take longer than in --baseline", r->max_slower);
+    enum status st = check_peak("--peak-tflops", r->peak_tflops, "the TFLOP/s that the device's products reach at most", err);
+    if (st == OK)
+        st = check_peak("--peak-gbps", r->peak_gbps, "the GB/s of the device's memory", err);
+    if (st == OK)
+        st = parse_severity(r, err);
     if (st == OK && r->out)
         st = report_folder_name(r->folder, r->out, err);
     return st == OK && r->out ? report_folder_check(r->folder, REPORT_TRACE, err) : st;
@@ -91,16 +107,15 @@ static void add_warnings(struct diagnosis *d, const struct trace_set *set)
 }
 
 /* Says what was odd also when the traces cannot be diagnosed. */
-static enum status job_make(struct job *j, const char *const *paths, int n, double step_us, struct error *err)
+static enum status job_make(struct job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
 {
-    const struct diagnose_options options = {.step_us = step_us};
     struct diagnosis *d = &j->diagnosis;
     enum status st = trace_set_read(&j->set, paths, n, err);
     if (st != OK)
         return st;
     if (stream_is_terminal(stderr))
         fputs("\ranalyzing", stderr);
-    st = diagnose(d, j->set.traces, j->set.n, &options, err);
+    st = diagnose(d, j->set.traces, j->set.n, options, err);
     if (stream_is_terminal(stderr))
         fputs("\r\033[K", stderr);
     if (st != OK) {
@@ -124,13 +139,19 @@ static void job_release(struct job *j)
     trace_set_release(&j->set);
 }
 
+static double or_zero(double x) { return isnan(x) ? 0 : x; }
+
 static enum status answer_make(struct answer *a, const struct request *r, struct error *err)
 {
-    const double step_us = isnan(r->step_ms) ? 0 : r->step_ms * 1e3;
-    enum status st = job_make(&a->a, r->paths.item, r->paths.n, step_us, err);
+    const struct diagnose_options of_device = {.peak_tflops = or_zero(r->peak_tflops), .peak_gbps = or_zero(r->peak_gbps)};
+    struct diagnose_options options = of_device;
+    options.step_us = or_zero(r->step_ms) * 1e3;
+    enum status st = job_make(&a->a, r->paths.item, r->paths.n, &options, err);
+    if (st == OK && r->baseline)
+        st = report_baseline(&a->a.diagnosis, r->baseline, r->max_slower / 100, err);
     if (st != OK || !r->diff)
         return st;
-    st = job_make(&a->b, &r->diff, 1, 0, err);
+    st = job_make(&a->b, &r->diff, 1, &of_device, err);
     if (st == OK)
         st = diagnosis_diff(&a->diff, &a->a.diagnosis, &a->b.diagnosis, err);
     a->compared = st == OK;
@@ -204,15 +225,19 @@ static void print_where(const struct answer *a, const struct request *r)
         fputs("\n`--out DIR` writes the whole report: timeline, evidence, every fix as code.\n", to);
 }
 
-/* Exit code 1 when a finding is as severe as --fail-on says. */
+/* Exit code 1 when a finding is as severe as --fail-on says, or a step slower than --baseline allows. */
 static int judge(const struct answer *a, const struct request *r)
 {
     const struct diagnosis *d = &a->a.diagnosis;
     int n = 0;
     for (int i = 0; i < d->n_findings; i++)
         n += (int)d->findings[i].severity >= r->fail_at;
+    char words[BASELINE_WORDS];
+    const bool slower = d->baseline && d->baseline->slower;
+    if (slower)
+        fprintf(stderr, "hone: %s\n", report_baseline_words(d->baseline, words));
     if (!n)
-        return OK;
+        return slower ? ANSWER_NO : OK;
     fprintf(stderr, "hone: %d finding%s at or above %s:", n, n == 1 ? "" : "s", r->fail_on);
     for (int i = 0, said = 0; i < d->n_findings; i++)
         if ((int)d->findings[i].severity >= r->fail_at)
@@ -245,11 +270,15 @@ static int analyze(struct request *r)
 
 int cmd_analyze(int argc, char **argv)
 {
-    struct request r = {.step_ms = NAN};
+    struct request r = {.step_ms = NAN, .peak_tflops = NAN, .peak_gbps = NAN, .max_slower = 5};
     const struct option_def options[] = {
         {"--step-ms", "X", OPTION_REAL, &r.step_ms, "milliseconds of a step of TRACE without the profiler, where known"},
+        {"--peak-tflops", "X", OPTION_REAL, &r.peak_tflops, "what the device's products reach at most, where its name does not say"},
+        {"--peak-gbps", "X", OPTION_REAL, &r.peak_gbps, "the bandwidth of its memory"},
         {"--out", "DIR", OPTION_TEXT, &r.out, "write report.html, report.md and report.json into this folder"},
         {"--diff", "OTHER", OPTION_TEXT, &r.diff, "compare with another trace or folder; also diff.md, diff.json in DIR"},
+        {"--baseline", "FILE", OPTION_TEXT, &r.baseline, "compare with an earlier report.json; exit 1 when a step has become slower"},
+        {"--max-slower", "X", OPTION_REAL, &r.max_slower, "by how many percent it may be slower (5)"},
         {"--fail-on", "SEVERITY", OPTION_TEXT, &r.fail_on, "exit 1 on a finding this severe: critical, high, medium or low"},
         {"--json", NULL, OPTION_FLAG, &r.json, "print the diagnosis, or the comparison, as one JSON document"},
         {0},
@@ -264,6 +293,7 @@ int cmd_analyze(int argc, char **argv)
         "  hone analyze trace.json --step-ms 41.5 --out report\n"
         "  hone analyze runs/profile/                 all ranks of a job\n"
         "  hone analyze before.json --diff after.json\n"
+        "  hone analyze trace.json.gz --baseline main/report.json      a gate for CI\n"
         "  zcat trace.json.gz | hone analyze - --json --fail-on high\n", 1, MAX_LIST};
     const enum parsed parsed = parse_options(&usage, argc, argv, &r.paths);
     if (parsed != PARSED_GO)

@@ -147,6 +147,8 @@ static void put_finding(FILE *to, const struct finding *f, int number, bool fix_
     if (!fix_is_code)
         put_sentence(to, "Fix:", f->fix);
     put_sentence(to, "Evidence:", f->evidence);
+    put_sentence(to, "Confidence:", f->confidence);
+    put_sentence(to, "It rises with:", f->raise);
     fputc('\n', to);
     if (!fix_is_code || !f->fix || !*f->fix)
         return;

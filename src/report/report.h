@@ -38,6 +38,11 @@ enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct 
 enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, struct error *err);
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err);
 
+/* Holds a diagnosis against the report.json of an earlier one, of the same device: d->baseline. `limit`: 0.05 allows steps of 5 % more. */
+enum status report_baseline(struct diagnosis *d, const char *path, double limit, struct error *err);
+enum { BASELINE_WORDS = 256 };
+const char *report_baseline_words(const struct baseline *b, char out[BASELINE_WORDS]);
+
 /* ---- of hone tune ---- */
 
 /* `tune` is its report.json, which is all that the page and the text are made of. What is missing in it is shown as a dash. */

@@ -42,6 +42,11 @@ void screen_put_part(const struct screen *s, const char *name, double us, double
 void screen_put_collectives(const struct screen *s, const struct diagnosis *d);         /* trace_collectives.c */
 void screen_put_ranks(const struct screen *s, const struct profile *p);     /* ranks.c */
 
+/* ---- trace_views_terminal.c ---- */
+
+void screen_put_views(const struct screen *s, const struct diagnosis *d);
+void screen_put_baseline(const struct screen *s, const struct baseline *b);     /* nothing without one */
+
 /* ---- trace_plan_terminal.c ---- */
 
 void screen_put_findings(const struct screen *s, const struct diagnosis *d);

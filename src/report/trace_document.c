@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "report/report_int.h"
+#include "report/trace_views_int.h"
 
 enum { MAX_ROWS = 1000 };               /* of kernels and of ops; the others take next to no time */
 
@@ -79,7 +80,8 @@ static json_t *kernels(const struct diagnosis *d)
     json_t *list = json_array();
     for (int i = 0; i < at_most(d->n_kernels); i++) {
         const struct trace_kernel *k = &d->kernels[i];
-        list = report_array(list, json_pack("{s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(k->name), "op",
+        list = report_array(list, json_pack("{s:o,s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(k->name), "short_name",
+                                            W(k->shown ? k->shown : k->name), "op",
                                             W(k->op), "kind", W(k->kind), "stream", I(k->stream), "count", I(k->count),
                                             "total_us", N(k->total_us), "mean_us", N(k->mean_us), "min_us",
                                             N(k->min_us), "max_us", N(k->max_us), "share", N(k->share),
@@ -197,7 +199,7 @@ json_t *report_trace_document(const struct diagnosis *d)
                                "queue", points(d->queue, d->n_queue), "memory", memory(d), "timeline",
                                report_trace_timeline(d));
     json_t *head = report_merge(report_merge(report_head("trace", TRACE_SCHEMA, HONE_VERSION, &answers), numbers), listed);
-    return report_merge(report_merge(head, plan), tables);
+    return report_merge(report_merge(report_merge(head, plan), tables), report_trace_views(d));
 }
 
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err)

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "report/report_int.h"
+#include "report/trace_views_int.h"
 
 /* With the tables and the findings, together below 350 lines and 64 kB for any trace. */
 enum { TOP_STEPS = 12, TOP_WARNINGS = 10, SENTENCE_COLUMNS = 500 };
@@ -170,6 +171,7 @@ enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, str
     (void)err;
     put_top(to, d);
     put_numbers(to, d);
+    report_baseline_markdown(to, d->baseline);
     report_markdown_findings(to, d->findings, d->n_findings, true);
     put_phases(to, d);
     put_split(to, d);

@@ -2,8 +2,9 @@
 #include <math.h>
 
 #include "report/report_int.h"
+#include "report/trace_views_int.h"
 
-enum { TOP_KINDS = 12, TOP_KERNELS = 15, TOP_OPS = 15, TOP_RANKS = 16, NAME_COLUMNS = 90, CURVE_BINS = 60 };
+enum { TOP_KINDS = 12, TOP_KERNELS = 10, TOP_OPS = 10, TOP_RANKS = 8, NAME_COLUMNS = 90, CURVE_BINS = 60 };
 
 static void put_name(FILE *to, const char *name)
 {
@@ -40,7 +41,7 @@ static void put_kernels(FILE *to, const struct diagnosis *d)
     for (int i = 0; i < d->n_kernels && i < TOP_KERNELS; i++) {
         const struct trace_kernel *k = &d->kernels[i];
         fputs("| ", to);
-        put_name(to, k->name);
+        put_name(to, k->shown ? k->shown : k->name);
         put_name(to, k->op);
         put_name(to, k->kind);
         fprintf(to, "%s | %s | %lld | %s | %s |\n", report_show_us(k->total_us, a), report_show_percent(k->share, b),
@@ -143,6 +144,7 @@ void report_trace_markdown_tables(FILE *to, const struct diagnosis *d)
     put_kinds(to, d);
     put_kernels(to, d);
     put_ops(to, d);
+    report_trace_markdown_views(to, d);
     put_launches(to, d);
     put_memory(to, d);
     report_markdown_collectives(to, d);

@@ -30,6 +30,16 @@ static void put_first_line(const struct screen *s, const char *head, const char 
     arena_release(&arena);
 }
 
+/* One word, and what would make it a better one. */
+static void put_confidence(const struct screen *s, const struct finding *f)
+{
+    struct arena arena = {0};
+    if (f->confidence)
+        put_sentence(s, "sure ", f->raise ? arena_printf(&arena, "%s confidence; it rises with %s", f->confidence, f->raise)
+                                          : arena_printf(&arena, "%s confidence", f->confidence));
+    arena_release(&arena);
+}
+
 static void put_finding(const struct screen *s, const struct finding *f)
 {
     number_text n;
@@ -47,6 +57,7 @@ static void put_finding(const struct screen *s, const struct finding *f)
     put_first_line(s, "fix  ", f->fix);
     if (f->after)
         put_sentence(s, "pays after ", f->after);
+    put_confidence(s, f);
 }
 
 /* Many small things in one line: their names are enough here. */

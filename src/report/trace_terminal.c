@@ -192,7 +192,7 @@ static void put_kernels(const struct screen *s, const struct diagnosis *d)
     for (int i = 0; i < d->n_kernels && i < TOP; i++) {
         const struct trace_kernel *k = &d->kernels[i];
         fputs("  ", s->to);
-        screen_put_padded(s, screen_kernel_name(k->name), LONG_NAME);
+        screen_put_padded(s, k->shown ? k->shown : screen_kernel_name(k->name), LONG_NAME);
         fputc(' ', s->to);
         screen_put_padded(s, k->op, SHORT_NAME);
         put_us(s, k->total_us, 9);
@@ -275,10 +275,12 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     put_lines(&s, d);
     put_kernels(&s, d);
     put_ops(&s, d);
+    screen_put_views(&s, d);
     screen_put_collectives(&s, d);
     put_ranks(&s, d);
     screen_put_findings(&s, d);
     screen_put_roadmap(&s, d);
+    screen_put_baseline(&s, d->baseline);
     if (d->bound_by)
         fputc('\n', to);
     screen_put_answer(&s, "bound by", d->bound_by);

@@ -5,8 +5,8 @@ import json, os, sys
 from chromium import INK, TIP, check, check_looks, with_page
 
 SECTIONS = "[...document.querySelectorAll('main > section')].map(s => s.id)"
-ALL = ["overview", "iteration", "gpu", "corrected", "findings", "roadmap", "timeline", "kernels", "ops", "communication",
-       "launches", "memory", "ranks", "trace"]
+ALL = ["overview", "iteration", "gpu", "corrected", "findings", "roadmap", "baseline", "timeline", "kernels", "ops", "peaks", "modules", "python",
+       "communication", "launches", "memory", "ranks", "trace"]
 
 
 def texts(selector):
@@ -45,7 +45,11 @@ def check_charts(b, data):
 
 
 def check_tables(b, data):
-    check("kernels by time", b.value(column("kernels", "name")), [k["name"] for k in data["kernels"]])
+    check("kernels by time", b.value(column("kernels", "short_name")), [k["short_name"] for k in data["kernels"]])
+    check("ops against peaks", b.value(column("peaks", "op")), [r["op"] for r in data["roofline"]])
+    check("modules by share", b.value(column("modules", "name")), [m["name"] for m in data["modules"]])
+    check("functions by self time", b.value(column("python", "name")), [f["name"] for f in data["python"]])
+    check("what takes longer", b.value(column("baseline", "name")), [r["name"] for r in data["baseline"]["longer"]])
     b.value("document.querySelector('#kernels button[data-key=\"count\"]').click()")
     b.value("document.querySelector('#kernels button[data-key=\"count\"]').click()")
     check("kernels by count, upwards", b.value(column("kernels", "count")), ["4", "48", "48"])
@@ -85,7 +89,7 @@ def checks(b):
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
     for name, sections in (("hostile", ALL), ("empty", ["overview", "iteration", "gpu", "findings", "trace"]),
-                           ("cpu", ["overview", "iteration", "gpu", "corrected", "findings", "timeline", "ops", "trace"])):
+                           ("cpu", ["overview", "iteration", "gpu", "corrected", "findings", "baseline", "timeline", "ops", "peaks", "modules", "python", "trace"])):
         b.open(f"{b.folder}/{name}/report.html")
         check(f"sections of {name}", b.value(SECTIONS), sections)
         check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))

@@ -70,6 +70,23 @@ static void report_json_has_the_fields_others_rely_on(void **state)
     assert_string_equal(words(j, "findings.0.fix"), d->findings[0].fix);          /* with its lines */
     assert_string_equal(words(j, "findings.2.evidence"), d->findings[2].evidence);
     assert_string_equal(words(j, "findings.1.after"), "host-bound");
+    assert_string_equal(words(j, "findings.0.confidence"), "medium");
+    assert_string_equal(words(j, "findings.0.raise"), "step marks (prof.step())");
+    assert_true(json_is_null(at(j, "findings.1.raise")));
+    assert_string_equal(words(j, "kernels.1.short_name"), "vectorized_elementwise_kernel<CUDAFunctor_add>");
+    assert_string_equal(words(j, "kernels.2.short_name"), d->kernels[2].name);
+    assert_number(j, "roofline.0.tflops", 168);
+    assert_number(j, "roofline.0.percent_of_peak", 17);
+    assert_string_equal(words(j, "roofline.0.limit"), "products");
+    assert_true(json_is_null(at(j, "roofline.1.flops")) && json_is_null(at(j, "roofline.1.percent_of_peak")));
+    assert_number(j, "peaks.gbps", 4800);
+    assert_number(j, "mfu_percent", 12.5);
+    assert_number(j, "baseline.change", 0.075);
+    assert_true(json_is_true(at(j, "baseline.slower")));
+    assert_string_equal(words(j, "baseline.longer.0.name"), "aten::addmm");
+    assert_number(j, "modules.1.backward_us", 1900);
+    assert_string_equal(words(j, "modules_are"), "modules");
+    assert_number(j, "python.0.self_us", 2100);
     assert_true(json_is_null(at(j, "findings.0.after")));
     json_decref(j);
     traced_free(d);

@@ -89,14 +89,32 @@ static inline void traced_trace(struct diagnosis *d)
 static inline void traced_tables(struct diagnosis *d)
 {
     static const struct trace_kernel kernels[] = {
-        {"sm90_xmma_gemm_bf16bf16_bf16f32_tn", "aten::addmm", "gemm", 7, 48, 14880, 310, 300, 330, 0.62, 41.5},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_tn", "aten::addmm", "gemm", 7, 48, 14880, 310, 300, 330, 0.62, 41.5, "sm90_xmma_gemm_bf16bf16_bf16f32_tn"},
         {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", "aten::add_", "elementwise", 7, 48,
-         5760, 120, 118, 131, 0.24, 88},
-        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", "c10d::allreduce_", "comm", 20, 4, 3360, 840, 700, 1200, 0.14, -1}};
+         5760, 120, 118, 131, 0.24, 88, "vectorized_elementwise_kernel<CUDAFunctor_add>"},
+        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", "c10d::allreduce_", "comm", 20, 4, 3360, 840, 700, 1200, 0.14, -1, NULL}};
     static const struct trace_op ops[] = {{"aten::addmm", 48, 48, 9000, 19200, 14880, 14880, 0.62},
                                           {"aten::add_", 48, 48, 2100, 2100, 5760, 5760, 0.24},
                                           {"c10d::allreduce_", 4, 4, 300, 420, 3360, 3360, 0.14},
                                           {"aten::linear", 48, 0, 4800, 24000, 0, 14880, 0}};
+    static const struct trace_roof roofs[] = {
+        {"aten::addmm", "[[512], [8192, 512], [512, 512]]", "[\"c10::BFloat16\"]", 12, 3720, 5.2e10, 2e8, 168, 645, 17, false},
+        {"aten::add_", "[[8192, 512], [8192, 512]]", "", 12, 1440, 0, 6e8, 0, 416, -1, false}};
+    static const struct trace_module modules[] = {{"GPT_0", 1, 9000, 2000, 4000, 0.9}, {"<b>Linear</b>_1", 12, 3000, 900, 1900, 0.4}};
+    static const struct trace_frame frames[] = {{"train.py(12): step", 1, 2100, 9400}, {"<script>", 3, 12, 15}};
+    d->roofs = arena_copy(&d->arena, roofs, sizeof roofs);
+    d->n_roofs = sizeof roofs / sizeof *roofs;
+    d->modules = arena_copy(&d->arena, modules, sizeof modules);
+    d->n_modules = sizeof modules / sizeof *modules;
+    d->frames = arena_copy(&d->arena, frames, sizeof frames);
+    d->n_frames = sizeof frames / sizeof *frames;
+    d->peaks = (struct trace_peaks){989, 4800, "16 bits", false};
+    static struct baseline_row longer[] = {{"op on the host", "aten::addmm", 100, 400}};
+    static struct baseline baseline = {.path = "main/report.json", .before_us = 20000, .after_us = 21500, .change = 0.075, .host_factor = 1, .limit = 0.05,
+                                       .slower = true, .rows = longer, .n_rows = 1, .new_rules = "host-sync"};
+    d->baseline = &baseline;
+    d->mfu_percent = 12.5;
+    d->products_flops = 5.2e10;
     static const struct profile_part kinds[] = {{"gemm", 3720}, {"elementwise", 1440}, {"comm", 840}};
     d->kernels = arena_copy(&d->arena, kernels, sizeof kernels);
     d->n_kernels = sizeof kernels / sizeof *kernels;
@@ -147,15 +165,15 @@ static inline void traced_findings(struct diagnosis *d)
         {"host-bound", SEVERITY_HIGH, EFFORT_MEDIUM, 0.41, 1.55, 1.3, 1.8, "the whole step",
          "The GPU waits for the host 41 % of the step: kernels are shorter than the host takes to launch them.",
          "model = torch.compile(model, mode='reduce-overhead')\n\nfor batch in loader:\n    loss = model(batch)",
-         "26 launches per step of 6.5 µs; median kernel 120 µs.", false, NULL, NULL},
+         "26 launches per step of 6.5 µs; median kernel 120 µs.", false, NULL, NULL, 0.25, "medium", "step marks (prof.step())"},
         {"host-sync", SEVERITY_LOW, EFFORT_LOW, 0.06, 1.03, 1.0, 1.08, "train.py(88): log",
          "The host reads the loss in every step.",
          "total += loss.detach()              # stays on the device\nif step % 100 == 0:\n    print(total.item())",
-         "2 synchronizations per step, 1.3 ms.", false, "host-bound", NULL},
+         "2 synchronizations per step, 1.3 ms.", false, "host-bound", NULL, 0.25, "high", NULL},
         {"exposed-comm", SEVERITY_MEDIUM, EFFORT_LOW, 0.043, 1.05, 1.02, 1.06, "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
          "900 µs of allreduce per step run while nothing else does.",
          "model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)",
-         "1 collective per step, 73 % exposed.", false, NULL, NULL}};
+         "1 collective per step, 73 % exposed.", false, NULL, NULL, 0.3, "high", NULL}};
     static const int first[] = {1, 2}, second[] = {0};
     static const struct plan_phase phases[] = {{"Quick wins", first, 2, 1.08, 1.03, 1.14},
                                                {"Changes to the model", second, 1, 1.62, 1.34, 1.95}};

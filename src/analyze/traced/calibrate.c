@@ -9,8 +9,9 @@
 static const double USUAL = 0.40, USUAL_PLAIN = 0.50;   /* of a short stretch is the program's own; without shapes recorded */
 static const double MOST = 0.75;            /* the cheapest profiler that is thought of */
 static const double LEAST = 0.22;           /* the dearest */
+static const double LEAST_KNOWN = 0.30;     /* where the step's time is known: what this leaves unexplained slowed the machine as a whole */
 static const double FILLED = 0.85;          /* the device's part of a step from which on the host may be faster than the step */
-static const double FASTER = 0.8;           /* of the step: then the host's work is thought to take no more */
+static const double FASTER = 0.95;          /* of the step: then the host's work is thought to take no more */
 
 enum aim { STEP, HOST };                    /* what is brought to a known time */
 
@@ -26,7 +27,7 @@ static double at(struct replay *r, struct replay_cost cost, enum aim aim)
 static void solve(struct replay *r, double ns, enum aim aim)
 {
     struct replay_cost c = {1, 1, 1};
-    double low = 0.1, high = 1;
+    double low = LEAST_KNOWN, high = 1;
     for (int i = 0; i < 24; i++) {
         c.left = (low + high) / 2;
         *(at(r, c, aim) > ns ? &high : &low) = c.left;

@@ -135,7 +135,8 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
         .recorded_idle_us = (recorded > s->device_ns ? recorded - s->device_ns : 0) / 1e3};
 }
 
-static enum status judge(struct diagnosis *d, const struct view *v, const struct rank_comm *comm, double given_ns, struct error *err)
+static enum status judge(struct diagnosis *d, const struct view *v, const struct rank_comm *comm, const struct diagnose_options *options,
+                         struct error *err)
 {
     struct replay r = {0};
     struct study s = {0};
@@ -144,7 +145,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
         return st;
     struct costs costs;
     warn_of_cold(d, &r);
-    given_ns = check_given(d, &r, given_ns);
+    const double given_ns = check_given(d, &r, options ? options->step_us * 1e3 : 0);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);
@@ -153,6 +154,9 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
     judge_findings(&s, &costs);
     judge_plan(&s, &costs);
     judge_words(&s);
+    study_roofline(&s, options);
+    study_modules(&s);
+    study_frames(&s);
     study_release(&s);
     replay_release(&r);
     return st;
@@ -216,7 +220,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
         d->ranks[0].comm_us = collectives_us(comm);
         d->ranks[0].exposed_comm_us = collectives_exposed_us(comm);
     }
-    st = judge(d, &v, comm, options ? options->step_us * 1e3 : 0, err);
+    st = judge(d, &v, comm, options, err);
     view_release(&v);
     return st;
 }
@@ -291,6 +295,8 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
         st = judge_others(&d, comm + 1, traces + 1, n - 1, options, err);
     if (st == OK && n > 1)
         judge_job(&d, comm);
+    if (st == OK)
+        judge_confidence(&d);
     if (st == OK)
         collectives_table(&d, comm, n);
     for (int i = 0; i < n; i++)

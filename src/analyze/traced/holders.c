@@ -78,7 +78,7 @@ struct holders study_holders(const struct study *s, double limit_ns)
         const struct replay_item *item = &r->items[k];
         const int32_t top = item->owner >= 0 ? study_top(s, item->owner) : -1;
         const double ns = (double)(item->ns - item->comm_ns);      /* waiting for other ranks is no work of the host */
-        if (item->owner < 0 && ns > limit_ns) {
+        if (item->owner < 0 && replay_stretch_ns(item) > limit_ns) {
             const int32_t next = item->event >= 0 ? item->event : last;
             const int64_t to = item->event >= 0 ? view_event(s->v, next)->start_ns : r->end_ns;
             if (next >= 0)

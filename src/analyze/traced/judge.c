@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/traced/fix.h"
 #include "analyze/traced/rules.h"
 
 static const double NOISE = 0.06, CPU_NOISE = 0.08;     /* two runs of the same step differ by so much */
@@ -69,7 +70,7 @@ static double share(const struct study *s, const struct charge *c)
         all += (double)item->ns;
         if (of >= 0 && c->edit.host[of] < KEEP_ALL)
             host += (double)item->ns;
-        else if (item->owner < 0 && (double)(item->ns - item->comm_ns) > c->edit.gap_limit_ns)
+        else if (item->owner < 0 && replay_stretch_ns(item) > c->edit.gap_limit_ns)
             host += (double)(item->ns - item->comm_ns) - c->edit.gap_limit_ns;
     }
     for (int32_t d = 0; d < v->n_device; d++)
@@ -96,13 +97,27 @@ static bool pays_when(struct study *s, const struct costs *costs, const struct c
     return before > PAYS_LATER * after;
 }
 
+/* The code for this program; a place in a fix is where the user's own code is. */
+static const char *fix_of(const struct study *s, const struct charge *c, const char *rule)
+{
+    struct fix_facts f = s->facts;
+    f.tf32 = c->asks.tf32;
+    f.planes = c->asks.planes;
+    f.holder = c->asks.holder;
+    f.times = c->asks.times;
+    const char *in = c->finding.where ? strstr(c->finding.where, ", in ") : NULL;
+    f.place = in ? in + 5 : NULL;
+    return fix_text(s->arena, rule, &f);
+}
+
 static void settle(struct study *s, const struct costs *costs, struct charge *c, const char *rule)
 {
     struct finding *f = &c->finding;
     const struct rule_text *text = rule_text_find(rule);
     f->rule = rule;
     f->effort = text->effort;
-    f->fix = f->fix ? f->fix : text->fix_pytorch;
+    f->doubt = c->doubt;
+    f->fix = f->fix ? f->fix : fix_of(s, c, rule);
     struct interval i = {1, 1, 1};
     if (c->speedup > 0)
         i = bounds_interval((struct interval){c->speedup, 1 + (c->speedup - 1) * (1 - c->doubt), 1 + (c->speedup - 1) * (1 + c->doubt)}, 0);

@@ -12,6 +12,7 @@ void judge_findings(struct study *s, const struct costs *costs);        /* findi
 void judge_plan(struct study *s, const struct costs *costs);            /* phases */
 void judge_words(struct study *s);                                      /* headline and answers */
 void judge_answers(struct diagnosis *d);                                /* of these: what to do first, what gain is realistic */
+void judge_confidence(struct diagnosis *d);                             /* of every finding; last */
 enum { MOST_FINDINGS = 64 };
 void finding_insert(struct diagnosis *d, struct finding f);             /* where it belongs; rank.c */
 bool finding_blocks_graphs(const struct finding *f);                    /* its fault must go before a step can be one graph */

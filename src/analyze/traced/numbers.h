@@ -12,6 +12,7 @@
 void numbers_steps(struct diagnosis *d, const struct view *v);      /* steps, mean, timeline_step, no_step_marks */
 void numbers_gpu(struct diagnosis *d, const struct view *v);        /* gpu */
 void numbers_kernels(struct diagnosis *d, const struct view *v);    /* kernels, kinds, mean_occupancy */
+void numbers_names(struct diagnosis *d);                             /* of its kernels: what is shown of their names */
 void numbers_ops(struct diagnosis *d, const struct view *v);        /* ops */
 void numbers_launches(struct diagnosis *d, const struct view *v);   /* launches, queue */
 void numbers_memory(struct diagnosis *d, const struct view *v);     /* memory */

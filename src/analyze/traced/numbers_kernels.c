@@ -112,6 +112,7 @@ static void list_kernels(struct diagnosis *d, const struct view *v, const struct
         };
     }
     qsort(d->kernels, (size_t)t->n, sizeof *d->kernels, by_total);
+    numbers_names(d);
 }
 
 static int by_us(const void *a, const void *b)

@@ -12,6 +12,7 @@ enum { MOST_HOST_EVENTS = 100000 };
 /* The profiler's cost lies before an event begins (it collects the inputs first) and less of it behind its end. Calls of the
  * runtime are recorded more cheaply, Python frames cheaper still. */
 static const float OP_BEGIN = 1.0f, OP_END = 0.5f, CALL_BEGIN = 0.2f, CALL_END = 0.2f, FRAME = 0.1f;
+static const float NODE = 0.1f;             /* of every kernel of a graph, which the profiler follows in its launch */
 static const double BLOCKED = 5;            /* usual launch calls, from which on one waited for room in the queue */
 static const int64_t LEAST_BLOCKED_NS = 30000;
 
@@ -214,6 +215,17 @@ static int64_t latest_end(const struct view *v, int32_t call, int64_t latest)
     return latest;
 }
 
+/* The profiler's events in a launch of a whole graph, besides the call. */
+static float graph_overhead(const struct view *v, int32_t call)
+{
+    float nodes = 0;
+    if (view_event(v, call)->kind != EVENT_RUNTIME || v->call_kinds[view_event(v, call)->name] != CALL_GRAPH)
+        return 0;
+    for (int32_t d = v->launched[call]; d >= 0; d = v->next_launched[d - v->device])
+        nodes++;
+    return NODE * nodes;
+}
+
 static void make_items(struct replay *r)
 {
     const struct view *v = r->v;
@@ -233,7 +245,7 @@ static void make_items(struct replay *r)
         item->loader = item->owner >= 0 && loads[item->owner];
         if (collectives.n && cuts[k].at_ns > at && (item->owner < 0 || view_is_collective(v, item->owner)))
             item->comm_ns = spans_overlap(&collectives, &span, at, cuts[k].at_ns);
-        item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END : OP_END);
+        item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END + graph_overhead(v, i) : OP_END);
         const bool beside = k && cuts[k - 1].event != i && view_event(v, cuts[k - 1].event)->track != e->track;
         if (!begins)                        /* where another thread goes on meanwhile, the host as a whole does not wait */
             item->effect = is_wait(v, i) && !beside ? EFFECT_WAIT : v->launched[i] >= 0 ? EFFECT_LAUNCH : EFFECT_NONE;

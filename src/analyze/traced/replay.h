@@ -16,6 +16,7 @@ struct edit {
     double added_ns;        /* host work that the fix adds, per step */
     double gap_limit_ns;    /* the longest time between two calls outside of all ops; INFINITY: as recorded */
     double comm_factor;     /* on the time that the host waits for collectives of its own threads; 1: as it is */
+    double gap_left_ns;     /* what stays of one that is many times as long */
     double host_factor;     /* on the time of ops and calls and of usual gaps between them; 1: as it is */
     double device_factor;
 };
@@ -82,6 +83,9 @@ bool replay_is_cold(const struct replay *r, int32_t host);
 bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);
+
+/* Of a stretch outside of all ops, what is the program's own even if the profiler took all that it may. */
+double replay_stretch_ns(const struct replay_item *item);
 
 void edit_init(struct edit *e, const struct view *v);
 void edit_release(struct edit *e);

@@ -8,6 +8,7 @@
 
 enum { PASSES = 4 };                        /* the last one is measured */
 static const double MOST_NS = 10000;        /* that the profiler takes of one stretch, per event in it */
+static const double LONG_STRETCH = 5;       /* limits: a stretch so long is work of its own, of which nothing stays when it is moved */
 static const double LATENCY_NS = 2000;      /* from the end of a launch call to the start of the work */
 
 struct run {
@@ -26,6 +27,17 @@ static double kept(const struct run *x, int32_t event)
     return x->e && event >= 0 ? x->e->host[event] / (double)KEEP_ALL : 1;
 }
 
+double replay_stretch_ns(const struct replay_item *item) { return fmax((double)(item->ns - item->comm_ns) - MOST_NS * (double)item->overhead, 0); }
+
+/* What stays of the time between two ops: of a stretch that is long for itself, not for the frames recorded in it, what is usual. */
+static double limited(const struct edit *e, const struct replay_item *item, double ns)
+{
+    const double own = replay_stretch_ns(item);
+    if (!(own > e->gap_limit_ns))
+        return ns;
+    return fmin(ns, own > LONG_STRETCH * e->gap_limit_ns ? fmin(e->gap_left_ns, e->gap_limit_ns) : e->gap_limit_ns);
+}
+
 /* The host's time before an item, without the profiler and after the edit. */
 static double host_time(const struct run *x, const struct replay_item *item)
 {
@@ -39,7 +51,7 @@ static double host_time(const struct run *x, const struct replay_item *item)
         return ns * kept(x, item->owner) * (item->loader ? 1 : x->e->host_factor) + comm;
     /* what leads to a call goes with it: no more than is usual, but all of it between two calls that go */
     const double before = item > r->items ? kept(x, item[-1].event) : 1, goes = 1 - kept(x, item->event);
-    ns = fmin(ns, x->e->gap_limit_ns);
+    ns = limited(x->e, item, ns);
     const double led = before < 1 ? ns : fmin(ns, 4 * r->typical_gap_ns);
     ns -= led * goes;
     return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
@@ -166,7 +178,7 @@ struct replay_result replay_run(const struct replay *r, const struct edit *e)
 
 void edit_init(struct edit *e, const struct view *v)
 {
-    *e = (struct edit){.gap_limit_ns = INFINITY, .comm_factor = 1, .host_factor = 1, .device_factor = 1};
+    *e = (struct edit){.gap_limit_ns = INFINITY, .gap_left_ns = INFINITY, .comm_factor = 1, .host_factor = 1, .device_factor = 1};
     e->host = xcalloc((size_t)v->n_host + 1, 1);
     memset(e->host, KEEP_ALL, (size_t)v->n_host);
     e->device = xcalloc((size_t)v->n_device + 1, sizeof *e->device);
@@ -193,6 +205,7 @@ void edit_add(struct edit *to, const struct view *v, const struct edit *more)
     to->added_ns += more->added_ns;
     to->gap_limit_ns = fmin(to->gap_limit_ns, more->gap_limit_ns);
     to->comm_factor = fmin(to->comm_factor, more->comm_factor);
+    to->gap_left_ns = fmin(to->gap_left_ns, more->gap_left_ns);
     to->host_factor = fmin(to->host_factor, more->host_factor);
     to->device_factor = fmin(to->device_factor, more->device_factor);
 }

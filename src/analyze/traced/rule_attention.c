@@ -6,7 +6,8 @@
 
 enum { NEAR = 10, LEAST_HEADS = 2, LONGEST_BODY = 40 };
 static const double FORWARD_UNITS = 12, BACKWARD_UNITS = 16;    /* host ops in one attention op */
-static const double PRODUCTS_LEFT = 0.7;    /* of the products' device time: blocks, half of them masked, one recomputed */
+static const double MASKED_LEFT = 0.7;      /* of the products' device time: blocks, half of them masked, one recomputed */
+static const double PRODUCTS_LEFT = 1;      /* where all pairs count, none is skipped */
 static const double ONE_HEAD_LEFT = 0.35;   /* of the device's time when all heads go together */
 static const double PROJECTION_UNITS = 40;  /* host ops of one product with weights, forward and backward */
 
@@ -116,17 +117,39 @@ static bool is_looped(const struct study *s, int32_t at)
     return loop_at(s, at, &l);
 }
 
+/* A sum with one matrix of tokens by tokens is a mask; one with a matrix per head or sample is a bias, which skips nothing. */
+static bool adds_mask(const struct study *s, int32_t top)
+{
+    const struct dims scores = study_dims(s, top, 0), other = study_dims(s, top, 1);
+    if (!strstr(view_name(s->v, top), "::add") || scores.n < 2 || other.n < 2)
+        return false;
+    const struct dims matrix = {.n = 2, .size = {scores.size[scores.n - 1], scores.size[scores.n - 2]}};
+    return dims_elements(matrix) > 0 && dims_elements(other) == dims_elements(matrix);
+}
+
+/* Scores are masked between the first product and softmax: with a causal mask half of the blocks need not be computed. */
+static bool is_masked(const struct study *s, int32_t first, int32_t softmax)
+{
+    for (int32_t k = first + 1; k < softmax; k++) {
+        const char *name = view_name(s->v, s->top[k]);
+        if (strstr(name, "masked_fill") || strstr(name, "::where") || strstr(name, "tril") || strstr(name, "triu") || adds_mask(s, s->top[k]))
+            return true;
+    }
+    return strstr(view_name(s->v, s->top[softmax]), "masked") || strstr(view_name(s->v, s->top[first]), "baddbmm");
+}
+
 bool trace_rule_no_flash_attention(struct study *s, struct charge *c)
 {
     int chains = 0;
     double device = 0;
     int32_t example = -1, first, last;
-    struct chain x = {s, c, 0, PRODUCTS_LEFT};
+    struct chain x = {s, c, 0, MASKED_LEFT};
     for (int32_t k = 0; k < s->n_top; k++) {
         if (!chain_at(s, k, &first, &last) || is_looped(s, k))
             continue;
         chains++;
         example = example < 0 ? s->top[k] : example;
+        x.products = is_masked(s, first, k) ? MASKED_LEFT : PRODUCTS_LEFT;
         for (int32_t i = first; i <= last; i++) {
             device += study_device_ns(s, s->top[i]);
             charge_op(&x, s->top[i]);

@@ -61,6 +61,7 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
             best = gain, at = k;
     }
     c->speedup = best;
+    c->asks.times = (int)at;
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
     c->finding.where = "the whole step";
@@ -94,7 +95,6 @@ bool trace_rule_low_occupancy(struct study *s, struct charge *c)
     if (worst < 0 || low < 0.05 * all)
         return false;
     c->doubt = 0.6;
-    c->finding.fix = s->uses.compiled ? "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel" : NULL;
     c->finding.where = study_text(s, "kernel %s", study_kernel(s, view_name(v, worst)));
     c->finding.cause = "kernels bound by memory keep too few warps in flight to hide its latency";
     c->finding.evidence = study_text(s, "%s per step in kernels with an occupancy below %.0f %%", study_us(s, per_step(s, low)),

@@ -1,4 +1,6 @@
 /* eval-share: forward passes without gradients between training steps. */
+#include <string.h>
+
 #include "analyze/traced/rules.h"
 
 enum { LEAST_OPS = 4 };                     /* products, norms and attentions of a forward pass */
@@ -44,6 +46,30 @@ static int32_t run_end(const struct study *s, int32_t first, int *ops)
     return end;
 }
 
+/* The outermost range of compiled code around an op; the op itself where there is none. Kernels of compiled code are launched without
+ * an op around each. */
+static int32_t compiled_around(const struct study *s, int32_t top)
+{
+    int32_t found = top;
+    for (int32_t i = s->v->parent[top]; i >= 0; i = s->v->parent[i])
+        if (strstr(view_name(s->v, i), "CompiledFxGraph") || strstr(view_name(s->v, i), "Torch-Compiled Region"))
+            found = i;
+    return found;
+}
+
+/* All that its thread does from the first op to the last goes, calls outside of ops too. */
+static void charge_stretch(const struct study *s, struct charge *c, int32_t first, int32_t end)
+{
+    const int32_t from = compiled_around(s, s->top[first]), last = compiled_around(s, s->top[end - 1]);
+    const struct event *f = view_event(s->v, from);
+    const int64_t until = event_end(view_event(s->v, last));
+    for (int32_t k = first; k < end; k++)
+        charge_call(s, c, s->top[k], LEFT);
+    for (int32_t i = from; i < s->v->n_host && view_event(s->v, i)->track == f->track && view_event(s->v, i)->start_ns < until; i++)
+        if (view_event(s->v, i)->kind == EVENT_RUNTIME)
+            charge_call(s, c, i, LEFT);
+}
+
 bool trace_rule_eval_share(struct study *s, struct charge *c)
 {
     if (!s->trains)
@@ -58,8 +84,7 @@ bool trace_rule_eval_share(struct study *s, struct charge *c)
         end = run_end(s, i, &ops);
         if (ops < LEAST_OPS)
             continue;
-        for (int32_t k = i; k < end; k++)
-            charge_call(s, c, s->top[k], LEFT);
+        charge_stretch(s, c, i, end);
         passes++;
         of_work += ops;
         example = example < 0 ? s->top[i] : example;

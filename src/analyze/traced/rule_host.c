@@ -8,8 +8,8 @@ static const double IDLE = 0.15;            /* of the step, from which on the de
 static const double GAP = 12;               /* usual gaps: a longer one is the user's own Python */
 static const double LEAST_GAP_NS = 60e3;
 static const double MOST_GAP_NS = 200e3;    /* in a step of few calls, as of graphs, the usual gap is long itself */
+static const double USUAL_GAP_NS = 30e3;    /* what stays of a long stretch at most: some Python between two calls */
 static const double IN_GRAPHS = 0.5;        /* of the device's time: the step is launched as graphs already */
-static const double SOME_GRAPHS = 0.05;
 static const double SERIAL = 0.05;          /* of the step, from which on such stretches matter in a step that also waits */
 static const double ONE_PLACE = 0.1;        /* of the step: one stretch so long is a cause, many short ones are what slow hosts look like */
 static const double NOTICED = 0.05;         /* of them, that one name takes to be told */
@@ -49,18 +49,6 @@ static bool is_named(const struct study *s, const struct holders *h)
     return h->n && h->at[0].name && per_step(s, h->at[0].ns) >= SERIAL * s->base_ns && strncmp(h->at[0].name, "Optimizer.", 10);
 }
 
-/* What holds the device up is moved; what is compiled or a graph is not advised to become one. */
-static const char *host_fix(const struct study *s, const struct holders *h)
-{
-    const bool named = is_named(s, h);
-    const bool made = s->uses.compiled || s->uses.graphs >= SOME_GRAPHS;
-    if (!named && !made)
-        return NULL;                        /* the rule's text */
-    const char *move = named ? study_text(s, "# %.120s holds the device up: do it in the loader's workers, in a thread beside the step, or less often", h->at[0].name)
-                             : "# the step is compiled or a graph already: move the Python around it out of the loop, or do it less often";
-    return study_text(s, "%s\nloader = DataLoader(dataset, batch_size=B, num_workers=8, pin_memory=True)      # what is done per batch, in its collate_fn", move);
-}
-
 /* Without a device nothing idles: what is done between ops is time that the ops do not have. */
 static bool trace_of_cpu(struct study *s, struct charge *c, const struct holders *h, const char *names)
 {
@@ -90,12 +78,13 @@ bool trace_rule_host_bound(struct study *s, struct charge *c)
     if (!cpu && !is_idle(s))
         return false;
     c->edit.gap_limit_ns = fmin(fmax(GAP * r->typical_gap_ns, LEAST_GAP_NS), MOST_GAP_NS);
+    c->edit.gap_left_ns = fmin(2 * r->typical_gap_ns, USUAL_GAP_NS);
     const struct holders h = study_holders(s, c->edit.gap_limit_ns);
     if (!cpu && !works_all_the_time(s) && per_step(s, h.all_ns) < SERIAL * s->base_ns)
         return false;                       /* the host waits, and what it does else is little */
     charge_ops(s, c);
     c->doubt = 0.25;
-    c->finding.fix = host_fix(s, &h);
+    c->asks.holder = is_named(s, &h) ? h.at[0].name : NULL;
     c->finding.symptom = !is_named(s, &h) && h.longest_ns < ONE_PLACE * s->base_ns;
     const char *names = list_holders(s, &h);
     c->finding.where = held_where(s, &h);
@@ -111,21 +100,6 @@ bool trace_rule_host_bound(struct study *s, struct charge *c)
     return true;
 }
 
-/* By what there is already. CUDA graphs are of CUDA and HIP. */
-static const char *launch_fix(const struct study *s)
-{
-    if (s->device.maker == MAKER_OTHER)
-        return s->uses.compiled ? "# the code is compiled: give each call more work, with a larger batch or fewer, larger ops"
-                                : "model = torch.compile(model)            # fewer, larger ops";
-    if (s->uses.graphs >= SOME_GRAPHS)
-        return "# a part of the step runs as graphs; find what keeps the rest out:\n"
-               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs python train.py";
-    if (s->uses.compiled)
-        return "model = torch.compile(model, mode='reduce-overhead')   # the compiled code, launched as one graph\n"
-               "# what breaks it: TORCH_LOGS=graph_breaks,cudagraphs";
-    return NULL;                            /* the rule's text */
-}
-
 bool trace_rule_launch_bound(struct study *s, struct charge *c)
 {
     int64_t launches = 0;
@@ -133,7 +107,6 @@ bool trace_rule_launch_bound(struct study *s, struct charge *c)
         launches += s->replay->items[k].effect == EFFECT_LAUNCH;
     if (!is_idle(s) || !works_all_the_time(s) || per_step(s, (double)launches) < LEAST_LAUNCHES || s->uses.graphs >= IN_GRAPHS)
         return false;
-    c->finding.fix = launch_fix(s);
     c->finding.symptom = true;
     c->edit.host_factor = REPLAYED;
     c->doubt = 0.35;

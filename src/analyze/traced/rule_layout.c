@@ -93,7 +93,6 @@ bool trace_rule_layout_copies(struct study *s, struct charge *c)
     if (2 * x.conversions_ns < x.ns)
         return true;
     c->finding.cause = "channels lie apart (NCHW): the library turns tensors round before and behind its convolutions";
-    c->finding.fix = "model = model.to(memory_format=torch.channels_last)     # once, before training\n"
-                     "x = x.to(device, memory_format=torch.channels_last, non_blocking=True)";
+    c->asks.planes = true;
     return true;
 }

@@ -28,25 +28,6 @@ static bool is_moves(enum kernel_kind k)
     return k == KERNEL_ELEMENTWISE || k == KERNEL_DROPOUT || k == KERNEL_COPY || k == KERNEL_SOFTMAX;
 }
 
-static const char *fix_for(const struct device_facts *f, bool is_tf32)
-{
-    if (f->maker == MAKER_AMD)
-        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # ROCm goes by this name; matrix cores take bf16 on Instinct\n"
-               "    loss = model(x, y)\n"
-               "loss.backward()";
-    if (!f->bf16)
-        return "scaler = torch.amp.GradScaler('cuda')                 # this device has no units for bf16 and TF32: fp16, with scaled losses\n"
-               "with torch.autocast('cuda', dtype=torch.float16):\n"
-               "    loss = model(x, y)\n"
-               "scaler.scale(loss).backward()\n"
-               "scaler.step(optimizer); scaler.update()";
-    if (is_tf32)
-        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
-               "    loss = model(x, y)\n"
-               "loss.backward()";
-    return NULL;                            /* the rule's text, which begins with TF32 */
-}
-
 bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
 {
     const struct view *v = s->v;
@@ -81,7 +62,7 @@ bool trace_rule_no_mixed_precision(struct study *s, struct charge *c)
     const int32_t op = view_op_around(v, example);
     c->finding.where = study_where(s, op >= 0 ? op : example);
     const bool is_tf32 = tf32_ns >= 0.5 * f32_ns;
-    c->finding.fix = fix_for(&s->device, is_tf32);
+    c->asks.tf32 = is_tf32;
     c->finding.cause = !is_tf32 ? "products run in f32 on a device whose 16-bit units are several times faster"
                                 : "products run in TF32, which takes about twice as long as 16 bits";
     c->finding.evidence = study_text(s, "%s of %s of products per step run in f32", study_us(s, per_step(s, f32_ns - tf32_ns)),

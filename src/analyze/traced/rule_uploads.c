@@ -1,12 +1,15 @@
 /* pageable-copies, tiny-host-tensors: data goes to the device in copies that the host waits for, often one by one in a loop. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/rules.h"
 #include "analyze/traced/rules.h"
 
+static const int64_t BATCH_BYTES = 1 << 16; /* what a loader hands over is that large */
 static const int64_t TINY_BYTES = 512;      /* a few numbers: made on the host for one op */
 enum { MANY = 4, REACH = 24 };              /* copies per step that are a loop; ops between two of them at most */
+static const double COPY_LEFT = 0.5, LEAST_COPY_LEFT = 0.1;     /* of a copy's time on the device once its memory is pinned */
 
 /* A copy to the device from ordinary memory, or one whose call blocks; bytes in *bytes (-1: unknown). */
 static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
@@ -74,11 +77,42 @@ static bool has_tiny(const struct study *s)
     return per_step(s, u.n) >= MANY;
 }
 
+/* GB/s of a copy from pinned memory: the bus that devices of a generation sit on, less what is usual to be lost. */
+static double pinned_gbps(const struct device_facts *f)
+{
+    return f->major == 7 ? 11 : f->maker == MAKER_NVIDIA && f->major >= 9 ? 40 : 20;
+}
+
+/* What is left of a copy's time on the device when its memory is pinned. */
+static double copy_left(const struct study *s, int32_t copy)
+{
+    const struct event *e = view_event(s->v, copy);
+    const double bytes = e->args >= 0 ? (double)s->v->trace->args[e->args].bytes : -1;
+    if (!(bytes > 0) || e->duration_ns <= 0)
+        return COPY_LEFT;
+    return fmin(fmax(bytes / (double)e->duration_ns / pinned_gbps(&s->device), LEAST_COPY_LEFT), COPY_LEFT);
+}
+
+/* Pinned and not waited for: the host goes on when it has asked for the copy. */
+static void charge_pinned(const struct study *s, struct charge *c, int32_t top)
+{
+    charge_host(s, c, top, 0.3);
+    for (int32_t i = top; i < s->v->end[top]; i++) {
+        int64_t bytes;
+        if (!is_upload(s, i, &bytes))
+            continue;
+        c->edit.host[i] = 0;                /* no wait */
+        charge_device(s, c, i, copy_left(s, s->v->launched[i]));
+    }
+}
+
 /* A single upload: what makes the tensor, up to the copy, is moved out of the step or made asynchronous. */
 static void charge_single(const struct study *s, struct charge *c, int32_t at, bool tiny)
 {
-    charge_host(s, c, s->top[at], tiny ? 0 : 0.3);
-    charge_device(s, c, s->top[at], tiny ? 0 : 0.5);
+    if (tiny)
+        charge_call(s, c, s->top[at], 0);
+    else
+        charge_pinned(s, c, s->top[at]);
     for (int32_t k = at - 1; tiny && k >= 0 && at - k <= 4 && makes_tensor(s, s->top[k]); k--)
         charge_call(s, c, s->top[k], 0);
 }
@@ -134,6 +168,14 @@ static bool find_and_charge(struct study *s, struct charge *c, bool tiny)
     }
     free(u.at);
     return u.n > 0;
+}
+
+void charge_batch_copies(struct study *s, struct charge *c)
+{
+    struct uploads u = find_uploads(s, BATCH_BYTES, INT64_MAX - 1);
+    if (per_step(s, u.n) < MANY)            /* more are a loop, which pinning alone does not mend */
+        charge_uploads(s, c, &u, false);
+    free(u.at);
 }
 
 bool trace_rule_pageable_copies(struct study *s, struct charge *c)

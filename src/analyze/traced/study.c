@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/rules.h"
+#include "analyze/traced/fix.h"
 #include "analyze/traced/study_int.h"
 
 enum task study_task(const struct study *s, int32_t host)
@@ -229,6 +230,18 @@ void study_twins(const struct study *s, int32_t host, void (*each)(void *context
     }
 }
 
+int32_t study_forward_of(const struct study *s, int32_t host)
+{
+    int32_t node = host;
+    while (node >= 0 && (study_task(s, node) != TASK_BACKWARD || view_event(s->v, node)->link < 0))
+        node = s->v->parent[node];
+    if (node < 0)
+        return -1;
+    const struct event *e = view_event(s->v, node);
+    const int32_t first = first_twin(s, e->step, e->link);
+    return is_twin(s, first, first, e) ? s->twins[first].op : -1;
+}
+
 static void count_twin(void *context, int32_t node)
 {
     (void)node;
@@ -373,22 +386,6 @@ const char *study_kernel(const struct study *s, const char *name)
     return study_text(s, "%.*s%s", n < 80 ? (int)n : 80, name, n > 80 ? "…" : "");
 }
 
-const char *study_where(const struct study *s, int32_t host)
-{
-    const struct event *e = view_event(s->v, host);
-    const int32_t frame = view_python_at(s->v, e->track, e->start_ns, false);
-    if (frame >= 0)
-        return study_text(s, "%.200s, in %.200s", view_name(s->v, host), view_name(s->v, frame));
-    if (e->args >= 0 && s->v->trace->args[e->args].stack >= 0) {
-        const char *stack = arg_text(s, s->v->trace->args[e->args].stack);
-        return study_text(s, "%.200s, in %.*s", view_name(s->v, host), (int)strcspn(stack, ";"), stack);
-    }
-    const int32_t top = study_top(s, host);
-    if (top >= 0 && top != host)
-        return study_text(s, "%.200s, inside %.200s", view_name(s->v, host), view_name(s->v, top));
-    return study_text(s, "%.200s", view_name(s->v, host));
-}
-
 /* ---- preparation ---- */
 
 static int by_start(const void *a, const void *b, void *study)
@@ -418,6 +415,7 @@ void study_init(struct study *s, const struct view *v, struct replay *r, struct 
     s->tasks = xcalloc((size_t)v->trace->n_names + 1, 1);
     for (int32_t i = 0; i < v->trace->n_names; i++)
         s->tasks[i] = (uint8_t)task_of(v->trace->names[i]);
+    s->facts = fix_facts_of(s);
     collect_top(s);
     collect_twins(s);
     s->trains = s->n_twins > 0;

@@ -63,8 +63,24 @@ struct uses {
 };
 struct uses study_uses(const struct view *v);   /* uses.c */
 
+/* ---- fixes; fix.c ---- */
+
+/* What a fix is written for. Zero is what nothing is known of: an NVIDIA device of today, AdamW. */
+struct fix_facts {
+    const char *optimizer;                  /* class of the user's optimizer: "SGD"; NULL: not named in the trace */
+    const char *device;                     /* as PyTorch calls it: "cuda", "xpu", "cpu"; NULL: "cuda" */
+    const char *place;                      /* frame or module in which the fault lies; NULL: not known */
+    enum maker maker;
+    bool no_bf16, tf32;                     /* products: the device has no units for bf16; they run in TF32 */
+    bool compiled, some_graphs;             /* the program has that already */
+    bool planes;                            /* images are turned round for convolutions */
+    const char *holder;                     /* what holds the device up */
+    int times;                              /* the batch whose gain is promised; 0: not known */
+};
+
 struct study {
     const struct view *v;
+    struct fix_facts facts;                 /* what fixes are written for; without what depends on the rule */
     struct device_facts device;
     struct uses uses;
     struct replay *replay;
@@ -162,6 +178,17 @@ enum { PARALLEL_ELEMENTS = 32768 };         /* of an elementwise op, above which
 int study_threads(const struct study *s);   /* as the ops' own buffers tell it; 0: nothing does */
 double *study_own_ns(const struct study *s);        /* (n_host) recorded, of the replayed steps, without what is inside; the caller frees */
 
+/* ---- views of the judged steps ---- */
+
+struct diagnose_options;
+void study_roofline(struct study *s, const struct diagnose_options *options);   /* roofs, peaks, mfu; roofline.c */
+void study_modules(struct study *s);        /* modules; modules.c */
+void study_frames(struct study *s);         /* frames; modules.c */
+bool study_is_range(const struct study *s, int32_t host);      /* an annotation that the user made; where.c */
+enum { PEAK_F32 = 0, PEAK_TF32 = 1, PEAK_16 = 2 };
+struct device_peak { double tflops[3], gbps; };                 /* vendor's, dense; 0: unknown */
+struct device_peak device_peak(const char *name);               /* peaks_known.c */
+
 /* ---- charges ---- */
 
 struct charge {
@@ -170,6 +197,7 @@ struct charge {
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
     bool memory_only;                       /* no time is won: the finding stands for itself */
+    struct fix_asks { bool tf32, planes; const char *holder; int times; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
 };
 
@@ -184,6 +212,9 @@ void charge_host_with_backward(const struct study *s, struct charge *c, int32_t 
 /* Backward nodes of the op and the ops inside: calls `each` for every one. */
 void study_twins(const struct study *s, int32_t host, void (*each)(void *context, int32_t node), void *context);
 
+/* What pinned memory would win of the copies that move a batch to the device; rule_uploads.c. */
+void charge_batch_copies(struct study *s, struct charge *c);
+
 typedef bool trace_rule_fn(struct study *s, struct charge *c);  /* true: the fault is there */
 struct trace_rule {
     const char *id;
@@ -193,8 +224,10 @@ extern const struct trace_rule trace_rule_table[];      /* ends with a NULL id *
 
 bool study_found(const struct study *s, const char *rule);      /* an earlier rule of the table fired */
 
-/* Place in words: the Python frame of the user's code where stacks are there, else the op and the annotation around it. */
+/* Place in words: the op, and the user's frame with its module where stacks are there, else the user's range or the op around; where.c. */
 const char *study_where(const struct study *s, int32_t host);
+const char *study_place(const struct study *s, int32_t host);   /* the same without the op; NULL: not known */
+int32_t study_forward_of(const struct study *s, int32_t host);  /* the op whose gradient the backward node around a call computes; -1 */
 const char *study_text(const struct study *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *study_us(const struct study *s, double ns);         /* "812 µs" of ns */
 const char *study_number(const struct study *s, double number);        /* a count, or a mean of counts: "2.5", "1532" */

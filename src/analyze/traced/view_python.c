@@ -14,9 +14,9 @@ static const char *const library_starts[] = {
     "dataclasses.py(", "traceback.py(", "linecache.py(", "tokenize.py(", "pickle.py(", "copyreg.py(", "operator.py(",
     "ast.py(", "codecs.py(", "types.py(", "string.py(", "struct.py(", "heapq.py(", "bisect.py(", "statistics.py(",
 };
-static const char *const library_parts[] = {"site-packages/", "dist-packages/", "/lib/python", "<frozen "};
+static const char *const library_parts[] = {"site-packages/", "dist-packages/", "/lib/python", "<frozen ", "/torch/"};
 
-static bool is_users(const char *frame)
+bool frame_is_users(const char *frame)
 {
     if (!strstr(frame, ".py(") && strncmp(frame, "/", 1) && !strstr(frame, "ipython-input"))
         return false;
@@ -27,6 +27,12 @@ static bool is_users(const char *frame)
         if (strstr(frame, library_parts[i]))
             return false;
     return true;
+}
+
+/* The profiler's own code is nobody's place. */
+static bool is_profilers(const char *frame)
+{
+    return strstr(frame, "torch/profiler/") || strstr(frame, "torch/autograd/profiler");
 }
 
 /* The last frame of the track that starts no later; -1: none. */
@@ -47,7 +53,8 @@ static int32_t last_started(const struct view *v, int track, int64_t at_ns)
 int32_t view_python_at(const struct view *v, int track, int64_t at_ns, bool any)
 {
     int32_t frame = last_started(v, track, at_ns);
-    while (frame >= 0 && (event_end(view_event(v, frame)) <= at_ns || (!any && !is_users(view_name(v, frame)))))
+    while (frame >= 0 && (event_end(view_event(v, frame)) <= at_ns || is_profilers(view_name(v, frame)) ||
+                          (!any && !frame_is_users(view_name(v, frame)))))
         frame = view_event(v, frame)->step;
     return frame;
 }

@@ -40,6 +40,7 @@ function finding(to, f, i, most) {
   if (f.after) payAfter(entry("Pays after"), f.after);
   for (const [label, text] of [["Where", f.where], ["Cause", f.cause], ["Fix", f.fix], ["Evidence", f.evidence]])
     if (text) (label === "Fix" && isCode(text) ? entry(label).append("pre") : entry(label)).text(text);
+  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `; it rises with ${f.raise}` : ""));
 }
 
 /* For a trace it is PyTorch code. */

@@ -18,7 +18,7 @@ function kernels() {
     ? [numberColumn("occupancy_percent", "occupancy", x => percent(known(x) ? x / 100 : null), {title: "estimated by the profiler"})] : [];
   const stream = data.gpu.streams > 1 ? [numberColumn("stream", "stream", String)] : [];
   sortableTable(to, {views: {all: {rows: data.kernels, tip: k => [nameOf(k.name), kernelRows(k)], columns: [
-    textColumn("name", "kernel"), numberColumn("total_us", "total", time), numberColumn("share", "share", percent, {bar: true}),
+    textColumn("short_name", "kernel"), numberColumn("total_us", "total", time), numberColumn("share", "share", percent, {bar: true}),
     numberColumn("count", "count", String), numberColumn("mean_us", "mean", time), ...occupancy, textColumn("kind", "kind"),
     textColumn("op", "launched by"), ...stream]}},
     sort: "total_us", search: k => [k.name, k.op, k.kind], placeholder: "filter: words of name, op, kind",

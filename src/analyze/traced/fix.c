@@ -1,0 +1,192 @@
+/* Fixes as code for the program at hand. Texts of rules are written for AdamW on 'cuda'; here the user's own names take their place. */
+#include "analyze/traced/fix.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the user's names ---- */
+
+enum { MOST_NAME = 60 };
+
+/* "Optimizer.step#AdamW.step" -> AdamW; only what can be a class. */
+static const char *optimizer_in(const struct study *s, const char *name)
+{
+    static const char head[] = "Optimizer.step#";
+    if (strncmp(name, head, sizeof head - 1))
+        return NULL;
+    name += sizeof head - 1;
+    size_t n = 0;
+    while (isalnum((unsigned char)name[n]) || name[n] == '_')
+        n++;
+    return n && n < MOST_NAME && !isdigit((unsigned char)name[0]) ? study_text(s, "%.*s", (int)n, name) : NULL;
+}
+
+static const char *device_name(const struct study *s)
+{
+    if (!s->v->n_device)
+        return "cpu";
+    if (s->device.maker != MAKER_OTHER)
+        return "cuda";                      /* ROCm goes by this name, too */
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        const char *name = view_name(s->v, i);
+        if (view_event(s->v, i)->kind == EVENT_RUNTIME && strcasestr(name, "mtia"))
+            return "mtia";
+    }
+    return "xpu";
+}
+
+struct fix_facts fix_facts_of(const struct study *s)
+{
+    struct fix_facts f = {.device = device_name(s), .maker = s->device.maker, .no_bf16 = !s->device.bf16, .compiled = s->uses.compiled,
+                          .some_graphs = s->uses.graphs >= 0.05};
+    for (int32_t i = 0; i < s->v->trace->n_names && !f.optimizer; i++)
+        f.optimizer = optimizer_in(s, s->v->trace->names[i]);
+    return f;
+}
+
+/* ---- what PyTorch's optimizers can ---- */
+
+static const struct { const char *name; bool fused, capturable; } optimizers[] = {
+    {"AdamW", true, true},     {"Adam", true, true},      {"SGD", true, false},     {"Adagrad", true, false},  {"RMSprop", false, true},
+    {"NAdam", false, true},    {"RAdam", false, true},    {"Adamax", false, true},  {"Adadelta", false, true}, {"ASGD", false, true},
+    {"Rprop", false, true},
+};
+
+static int optimizer_index(const char *name)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (!strcmp(optimizers[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+/* ---- texts for what is there ---- */
+
+static const char *precision_fix(const struct fix_facts *f)
+{
+    if (f->maker == MAKER_AMD)
+        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # ROCm goes by this name; matrix cores take bf16 on Instinct\n"
+               "    loss = model(x, y)\n"
+               "loss.backward()";
+    if (f->no_bf16)
+        return "scaler = torch.amp.GradScaler('cuda')                 # this device has no units for bf16 and TF32: fp16, with scaled losses\n"
+               "with torch.autocast('cuda', dtype=torch.float16):\n"
+               "    loss = model(x, y)\n"
+               "scaler.scale(loss).backward()\n"
+               "scaler.step(optimizer)\n"
+               "scaler.update()";
+    if (f->tf32)
+        return "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
+               "    loss = model(x, y)\n"
+               "loss.backward()";
+    return NULL;                            /* the rule's text, which begins with TF32 */
+}
+
+/* By what there is already. CUDA graphs are of CUDA and HIP. */
+static const char *launch_fix(const struct fix_facts *f)
+{
+    if (f->maker == MAKER_OTHER)
+        return f->compiled ? "# the code is compiled: give each call more work, with a larger batch or fewer, larger ops"
+                           : "model = torch.compile(model)            # fewer, larger ops";
+    if (f->some_graphs)
+        return "# a part of the step runs as graphs; find what keeps the rest out:\n"
+               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs python train.py";
+    if (f->compiled)
+        return "model = torch.compile(model, mode='reduce-overhead')   # the compiled code, launched as one graph\n"
+               "# what breaks it: TORCH_LOGS=graph_breaks,cudagraphs";
+    return NULL;
+}
+
+/* What holds the device up is moved; what is compiled or a graph is not advised to become one. */
+static const char *host_fix(struct arena *a, const struct fix_facts *f)
+{
+    if (!f->holder && !f->compiled && !f->some_graphs)
+        return NULL;
+    const char *move = f->holder ? arena_printf(a, "# %.120s holds the device up: do it in the loader's workers, in a thread beside the step, or less often", f->holder)
+                                 : "# the step is compiled or a graph already: move the Python around it out of the loop, or do it less often";
+    return arena_printf(a, "%s\nloader = DataLoader(dataset, batch_size=B, num_workers=8, pin_memory=True)      # what is done per batch, in its collate_fn", move);
+}
+
+/* The code is for the batch whose gain is promised. */
+static const char *batch_fix(struct arena *a, const struct fix_facts *f)
+{
+    if (f->times < 2)
+        return NULL;
+    return arena_printf(a, "loader = DataLoader(dataset, batch_size=%d * B)      # where memory allows; else as large as it does\n"
+                        "# the same update where gradients are accumulated:\n"
+                        "accumulate = max(1, accumulate // %d)", f->times, f->times);
+}
+
+/* An optimizer that is not of torch.optim has no switch. */
+static const char *own_optimizer_fix(struct arena *a, const struct fix_facts *f)
+{
+    return arena_printf(a, "# %.60s is not of torch.optim: let its step go over lists of tensors, not over one after the other\n"
+                        "params = [p for group in optimizer.param_groups for p in group['params'] if p.grad is not None]\n"
+                        "grads = [p.grad for p in params]\n"
+                        "with torch.no_grad():\n"
+                        "    torch._foreach_mul_(params, 1 - lr * weight_decay)      # one call for all of them\n"
+                        "    torch._foreach_add_(params, grads, alpha=-lr)", f->optimizer);
+}
+
+static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
+{
+    if (!strcmp(rule, "no-mixed-precision"))
+        return precision_fix(f);
+    if (!strcmp(rule, "launch-bound"))
+        return launch_fix(f);
+    if (!strcmp(rule, "host-bound"))
+        return host_fix(a, f);
+    if (!strcmp(rule, "small-batch"))
+        return batch_fix(a, f);
+    if (!strcmp(rule, "low-occupancy") && f->compiled)
+        return "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel";
+    if (!strcmp(rule, "unfused-optimizer") && f->optimizer && optimizer_index(f->optimizer) < 0)
+        return own_optimizer_fix(a, f);
+    if (!strcmp(rule, "layout-copies") && f->planes)
+        return "model = model.to(memory_format=torch.channels_last)     # once, before training\n"
+               "x = x.to(device, memory_format=torch.channels_last, non_blocking=True)";
+    return NULL;
+}
+
+/* ---- names put in ---- */
+
+/* The text with every `from` written as `to`. */
+static const char *replaced(struct arena *a, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    if (!at || !strcmp(from, to))
+        return text;
+    const char *head = arena_printf(a, "%.*s%s", (int)(at - text), text, to);
+    return arena_printf(a, "%s%s", head, replaced(a, at + strlen(from), from, to));
+}
+
+static const char *with_optimizer(struct arena *a, const char *text, const char *name)
+{
+    const int i = name ? optimizer_index(name) : -1;
+    if (i < 0)
+        return text;
+    if (!optimizers[i].capturable)
+        text = replaced(a, text, ", capturable=True", "");
+    if (!optimizers[i].fused)
+        text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", "foreach=True)   # it has no fused form"), "fused=True", "foreach=True");
+    return replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
+}
+
+/* A comment cannot hold a line's end. */
+static const char *with_place(struct arena *a, const char *text, const char *place)
+{
+    if (!place || !*place || strpbrk(place, "\r\n"))
+        return text;
+    return arena_printf(a, "# in %.200s\n%s", place, text);
+}
+
+const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *f)
+{
+    const char *own = special(a, rule, f);
+    const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
+    text = with_optimizer(a, text, f->optimizer);
+    if (f->device && strcmp(f->device, "cuda"))
+        text = replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
+    return with_place(a, text, f->place);
+}

@@ -1,0 +1,11 @@
+/* The code of a fix: the rule's text with the names of the user's program put in, or code for what this program and device have. */
+#ifndef HONE_ANALYZE_TRACED_FIX_H
+#define HONE_ANALYZE_TRACED_FIX_H
+
+#include "analyze/traced/study.h"
+
+struct fix_facts fix_facts_of(const struct study *s);
+/* PyTorch code for a rule; every one compiles as Python. Texts live in the arena or for ever. */
+const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *f);
+
+#endif

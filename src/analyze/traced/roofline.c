@@ -1,0 +1,253 @@
+/* Ops against what the device can do: arithmetic and bytes from recorded shapes over the time of what each op launched itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/traced/products.h"
+#include "analyze/traced/study_int.h"
+
+enum { MOST_INPUTS = 8, MOST_ROOFS = 200 };
+
+struct work { double flops, bytes; };
+
+/* ---- bytes ---- */
+
+/* The input-th type of "["float", "c10::BFloat16"]" in bytes; 0: no tensor's. */
+static double type_bytes(const char *types, int input)
+{
+    static const struct { const char *name; double bytes; } sizes[] = {
+        {"BFloat16", 2}, {"Half", 2}, {"Float8", 1}, {"float", 4}, {"double", 8}, {"long", 8}, {"int", 4}, {"bool", 1}, {"unsigned char", 1},
+        {"signed char", 1}, {"short", 2}};
+    const char *at = types;
+    for (int i = 0; at && i < input; i++)
+        at = (at = strchr(at, ',')) ? at + 1 : NULL;
+    if (!at)
+        return 0;
+    const size_t n = strcspn(at, ",]");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *found = strstr(at, sizes[i].name);
+        if (found && found < at + n)
+            return sizes[i].bytes;
+    }
+    return 0;
+}
+
+/* Every input is read once and a result like the largest written; what reduces writes next to nothing. */
+static double moved(const struct study *s, int32_t op, enum task task)
+{
+    double read = 0, largest = 0;
+    for (int i = 0; i < MOST_INPUTS; i++) {
+        const double bytes = (double)dims_elements(study_dims(s, op, i)) * type_bytes(study_types(s, op), i);
+        read += bytes;
+        largest = fmax(largest, bytes);
+    }
+    if (task == TASK_FILL)
+        return largest;
+    if (strstr(view_name(s->v, op), "copy_"))
+        return read;                        /* the first input is what is written */
+    return task == TASK_REDUCE || task == TASK_LOSS ? read : read + largest;
+}
+
+/* ---- arithmetic ---- */
+
+static const char *values_of(const struct study *s, int32_t op)
+{
+    const int32_t args = view_event(s->v, op)->args, values = args >= 0 ? s->v->trace->args[args].values : -1;
+    return values >= 0 ? s->v->trace->names[values] : "";
+}
+
+static double elements(struct dims d) { return (double)dims_elements(d); }
+
+/* Places of an image's dimension in the result of a convolution. */
+static double places(int64_t in, int64_t kernel, int64_t padding, int64_t stride, int64_t dilation)
+{
+    if (stride < 1)
+        return 0;
+    const double span = (double)in + 2.0 * (double)padding - (double)dilation * ((double)kernel - 1) - 1;
+    return span < 0 ? 0 : floor(span / (double)stride) + 1;
+}
+
+/* input, weight, [bias,] padding, stride, dilation */
+static double convolution_flops(const struct study *s, int32_t op, int padding_at)
+{
+    const struct dims in = study_dims(s, op, 0), weight = study_dims(s, op, 1);
+    const char *values = values_of(s, op);
+    const struct dims padding = dims_read(values, padding_at), stride = dims_read(values, padding_at + 1), dilation = dims_read(values, padding_at + 2);
+    if (in.n < 3 || weight.n != in.n || padding.n != in.n - 2 || stride.n != in.n - 2 || dilation.n != in.n - 2)
+        return 0;
+    double out = (double)in.size[0];
+    for (int i = 2; i < in.n; i++)
+        out *= places(in.size[i], weight.size[i], padding.size[i - 2], stride.size[i - 2], dilation.size[i - 2]);
+    return 2 * out * elements(weight);
+}
+
+/* gradient of the result, input, weight: products for the input's and the weight's gradient */
+static double convolution_backward_flops(const struct study *s, int32_t op)
+{
+    const struct dims out = study_dims(s, op, 0), weight = study_dims(s, op, 2);
+    if (out.n < 3 || weight.n != out.n || out.size[1] < 1)
+        return 0;
+    return 4 * elements(out) / (double)out.size[1] * elements(weight);
+}
+
+/* Without regard to a mask: q and k, behind the gradient of the result in a backward op, in 2 or 5 products. Outer ops take (B, H, T, D),
+ * those that launch the kernel mostly (B, T, H, D). */
+static double attention_flops(const struct study *s, int32_t op)
+{
+    const char *name = view_name(s->v, op);
+    const bool outer = strstr(name, "_scaled_dot_product_"), backward = strstr(name, "_backward");
+    if (!outer && !strstr(name, "_flash_attention_") && !strstr(name, "_efficient_attention_"))
+        return 0;
+    const struct dims q = study_dims(s, op, backward), k = study_dims(s, op, 1 + backward);
+    if (q.n != 4 || k.n != 4)
+        return 0;
+    return 2 * (backward ? 5 : 2) * elements(q) * (double)k.size[outer ? 2 : 1];
+}
+
+static struct work work_of(const struct study *s, int32_t op)
+{
+    const char *name = view_name(s->v, op);
+    const enum task task = study_task(s, op);
+    struct product p;
+    struct work w = {0, moved(s, op, task)};
+    if (product_read(s, op, &p)) {
+        const double bytes = type_bytes(study_types(s, op), 1);
+        w.flops = p.flops;
+        w.bytes = bytes * (double)p.batch * ((double)p.m * (double)p.k + (double)p.k * (double)p.n + (double)p.m * (double)p.n);
+    } else if (strstr(name, "cudnn_convolution") && !strstr(name, "backward"))
+        w.flops = convolution_flops(s, op, 2);
+    else if (strstr(name, "miopen_convolution") && !strstr(name, "backward"))
+        w.flops = convolution_flops(s, op, 3);
+    else if (strstr(name, "convolution_backward"))
+        w.flops = convolution_backward_flops(s, op);
+    else
+        w.flops = attention_flops(s, op);
+    return w;
+}
+
+/* ---- rows ---- */
+
+/* Time of what the op launched itself; the first such kernel in *kernel. */
+static double launched_ns(const struct study *s, int32_t op, int32_t *kernel)
+{
+    const struct view *v = s->v;
+    double ns = 0;
+    for (int32_t i = op + 1; i < v->end[op]; i = view_event(v, i)->kind == EVENT_HOST_OP ? v->end[i] : i + 1)
+        for (int32_t d = v->launched[i]; d >= 0; d = v->next_launched[d - v->device]) {
+            ns += (double)view_event(v, d)->duration_ns;
+            *kernel = d;
+        }
+    return ns;
+}
+
+struct row {
+    int32_t name, dims, types, op;
+    double count, ns;
+    struct work work;
+    int peak;                               /* PEAK_16, ...; -1: no product, or unknown */
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    if (x->name != y->name)
+        return x->name < y->name ? -1 : 1;
+    if (x->dims != y->dims)
+        return x->dims < y->dims ? -1 : 1;
+    return (x->types > y->types) - (x->types < y->types);
+}
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return (y->ns > x->ns) - (y->ns < x->ns);
+}
+
+static int peak_of(const struct study *s, int32_t kernel)
+{
+    const enum precision p = product_precision(s, kernel);
+    return p == PRECISION_16 ? PEAK_16 : p == PRECISION_TF32 ? PEAK_TF32 : p == PRECISION_F32 ? PEAK_F32 : -1;
+}
+
+/* Computed again inside of backward: arithmetic that the model does not need. */
+static bool is_again(const struct study *s, int32_t op) { return view_event(s->v, op)->link >= 0 && study_in_backward(s, op); }
+
+static int collect(const struct study *s, struct row *rows, double flops[3])
+{
+    int n = 0;
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        const struct event *e = view_event(s->v, i);
+        int32_t kernel = -1;
+        if (e->kind != EVENT_HOST_OP || e->args < 0 || s->v->trace->args[e->args].dims < 0 || !study_has(s, i))
+            continue;
+        const double ns = launched_ns(s, i, &kernel);
+        const struct work w = ns > 0 ? work_of(s, i) : (struct work){0};
+        if (!(w.flops > 0) && !(w.bytes > 0))
+            continue;
+        const struct event_args *a = &s->v->trace->args[e->args];
+        rows[n] = (struct row){e->name, a->dims, a->types, i, 1, ns, w, w.flops > 0 ? peak_of(s, kernel) : -1};
+        if (rows[n].peak >= 0 && !is_again(s, i))
+            flops[rows[n].peak] += w.flops;
+        n++;
+    }
+    return n;
+}
+
+static int merge(struct row *rows, int n)
+{
+    int kept = 0;
+    qsort(rows, (size_t)n, sizeof *rows, by_key);
+    for (int i = 0; i < n; i++) {
+        struct row *last = kept ? &rows[kept - 1] : NULL;
+        if (!last || by_key(last, &rows[i])) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        last->count += rows[i].count;
+        last->ns += rows[i].ns;
+        last->work.flops += rows[i].work.flops;
+        last->work.bytes += rows[i].work.bytes;
+    }
+    qsort(rows, (size_t)kept, sizeof *rows, by_ns);
+    return kept;
+}
+
+static const char *arg_text(const struct study *s, int32_t name) { return name >= 0 ? s->v->trace->names[name] : ""; }
+
+static struct trace_roof roof_of(const struct study *s, const struct row *r, const struct device_peak *peak, const struct diagnose_options *o)
+{
+    struct trace_roof f = {.op = s->v->trace->names[r->name], .shapes = arg_text(s, r->dims), .types = arg_text(s, r->types),
+                           .count = per_step(s, r->count), .device_us = per_step(s, r->ns) / 1e3, .flops = per_step(s, r->work.flops),
+                           .bytes = per_step(s, r->work.bytes), .tflops = r->work.flops / r->ns / 1e3, .gbps = r->work.bytes / r->ns, .percent = -1};
+    const double tflops = o && o->peak_tflops > 0 ? o->peak_tflops : r->peak >= 0 ? peak->tflops[r->peak] : 0;
+    const double by_units = tflops > 0 && f.flops > 0 ? 100 * f.tflops / tflops : -1, by_memory = peak->gbps > 0 && f.bytes > 0 ? 100 * f.gbps / peak->gbps : -1;
+    f.percent = fmax(by_units, by_memory);
+    f.by_memory = by_memory > by_units;
+    return f;
+}
+
+void study_roofline(struct study *s, const struct diagnose_options *o)
+{
+    static const char *const numbers[] = {"f32", "TF32", "16 bits"};
+    struct diagnosis *d = s->d;
+    struct device_peak peak = device_peak(d->device);
+    double flops[3] = {0};
+    d->mfu_percent = -1;
+    if (o && o->peak_gbps > 0)
+        peak.gbps = o->peak_gbps;
+    struct row *rows = xcalloc((size_t)s->replay->n_ops + 1, sizeof *rows);
+    const int n = merge(rows, collect(s, rows, flops));
+    d->n_roofs = n < MOST_ROOFS ? n : MOST_ROOFS;
+    d->roofs = arena_alloc(&d->arena, (size_t)(d->n_roofs + 1) * sizeof *d->roofs);
+    for (int i = 0; i < d->n_roofs; i++)
+        d->roofs[i] = roof_of(s, &rows[i], &peak, o);
+    free(rows);
+    const int most = flops[PEAK_16] >= flops[PEAK_TF32] && flops[PEAK_16] >= flops[PEAK_F32] ? PEAK_16
+                     : flops[PEAK_TF32] >= flops[PEAK_F32]                                   ? PEAK_TF32
+                                                                                             : PEAK_F32;
+    d->products_flops = per_step(s, flops[0] + flops[1] + flops[2]);
+    d->peaks = (struct trace_peaks){o && o->peak_tflops > 0 ? o->peak_tflops : d->products_flops > 0 ? peak.tflops[most] : 0, peak.gbps,
+                                    d->products_flops > 0 ? numbers[most] : NULL, o && (o->peak_tflops > 0 || o->peak_gbps > 0)};
+    if (d->products_flops > 0 && d->peaks.tflops > 0 && d->corrected.step_us > 0)
+        d->mfu_percent = 100 * d->products_flops / (d->corrected.step_us * 1e-6) / (d->peaks.tflops * 1e12);
+}

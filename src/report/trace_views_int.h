@@ -1,0 +1,18 @@
+/* An imported trace by ops against peaks, by modules and by Python functions. */
+#ifndef HONE_REPORT_TRACE_VIEWS_INT_H
+#define HONE_REPORT_TRACE_VIEWS_INT_H
+
+#include <stdlib.h>
+
+#include "report/report_int.h"
+
+json_t *report_trace_views(const struct diagnosis *d);          /* fields of report.json */
+char *report_mfu_words(const struct diagnosis *d);              /* "41.2 % of 989 TFLOP/s (16 bits), ..."; NULL: unknown. free() it */
+void report_trace_markdown_views(FILE *to, const struct diagnosis *d);
+
+/* ---- baseline.c ---- */
+
+json_t *report_baseline_json(const struct baseline *b);         /* null without one */
+void report_baseline_markdown(FILE *to, const struct baseline *b);
+
+#endif

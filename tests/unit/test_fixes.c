@@ -1,0 +1,219 @@
+/* Fixes as code: for the user's optimizer, device and place, at the factor that is promised; and every one of them is Python. */
+#include "unit/trace_models.h"
+
+#include <unistd.h>
+
+#include "analyze/analyze.h"
+#include "analyze/traced/fix.h"
+
+static const char *text_for(struct arena *a, const char *rule, struct fix_facts f) { return fix_text(a, rule, &f); }
+
+static void a_fix_names_the_users_optimizer(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *sgd = text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "SGD"});
+    assert_non_null(strstr(sgd, "torch.optim.SGD(model.parameters(), lr=lr, fused=True)"));
+    assert_null(strstr(sgd, "AdamW"));
+    const char *rms = text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "RMSprop"});
+    assert_non_null(strstr(rms, "torch.optim.RMSprop(model.parameters(), lr=lr, foreach=True)"));       /* it has no fused form */
+    assert_null(strstr(rms, "fused=True"));
+    const char *own = text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Lion"});
+    assert_non_null(strstr(own, "Lion"));
+    assert_null(strstr(own, "torch.optim.Lion"));
+    const char *graph = text_for(&a, "launch-bound", (struct fix_facts){.optimizer = "SGD"});
+    assert_null(strstr(graph, "capturable"));                                                             /* SGD takes no such argument */
+    assert_non_null(strstr(text_for(&a, "launch-bound", (struct fix_facts){.optimizer = "Adam"}), "torch.optim.Adam(model.parameters(), lr=lr, capturable=True)"));
+    arena_release(&a);
+}
+
+static void a_step_is_captured_after_a_warm_up_beside_it(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *fix = text_for(&a, "launch-bound", (struct fix_facts){0});
+    const char *side = strstr(fix, "torch.cuda.stream(side)"), *capture = strstr(fix, "torch.cuda.graph(graph)");
+    assert_true(side && capture && side < capture);
+    assert_non_null(strstr(fix, "capturable=True"));
+    arena_release(&a);
+}
+
+static void a_fix_names_the_device_and_the_place(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *fix = text_for(&a, "no-mixed-precision", (struct fix_facts){.device = "xpu", .place = "model.py(12): forward (GPT_0)", .tf32 = true});
+    assert_non_null(strstr(fix, "torch.autocast('xpu'"));
+    assert_null(strstr(fix, "'cuda'"));
+    assert_int_equal(strncmp(fix, "# in model.py(12): forward (GPT_0)\n", 35), 0);
+    assert_null(strstr(text_for(&a, "recompute", (struct fix_facts){.place = "a\nimport os"}), "import os"));
+    arena_release(&a);
+}
+
+static void the_code_is_for_the_batch_that_is_promised(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.kernel_us = 4;
+    struct judged j = model_judge(&m, 0);
+    const struct finding *f = assert_found(&j, "small-batch");
+    int promised = 0, written = 0, accumulated = 0;
+    const char *at = strstr(f->evidence, "at "), *size = strstr(f->fix, "batch_size="), *part = strstr(f->fix, "accumulate // ");
+    assert_true(at && size && part);
+    assert_int_equal(sscanf(at, "at %d times the batch", &promised), 1);
+    assert_int_equal(sscanf(size, "batch_size=%d * B", &written), 1);
+    assert_int_equal(sscanf(part, "accumulate // %d", &accumulated), 1);
+    assert_true(promised >= 2 && promised == written && promised == accumulated);
+    judged_release(&j);
+}
+
+/* ---- where ---- */
+
+static void loop_in_a_frame(struct model *m)
+{
+    const double from = m->t.now_us;
+    for (int i = 0; i < 24; i++) {
+        model_op(m, "mul_", "[[512, 512], []]", "vectorized_elementwise_kernel", 1, NULL);
+        model_op(m, "addcmul_", "[[512, 512], [512, 512]]", "vectorized_elementwise_kernel", 1, NULL);
+        model_op(m, "addcdiv_", "[[512, 512], [512, 512]]", "vectorized_elementwise_kernel", 1, NULL);
+    }
+    const double us = m->t.now_us - from;
+    traced_at(&m->t, EVENT_PYTHON, "nn.Module: Trainer_0", from - 4, us + 8);
+    traced_at(&m->t, EVENT_PYTHON, "/home/me/train.py(40): update", from - 3, us + 6);
+    traced_at(&m->t, EVENT_PYTHON, "/opt/src/pytorch/torch/optim/adamw.py(200): step", from - 2, us + 4);
+    traced_at(&m->t, EVENT_PYTHON, "torch/profiler/profiler.py(787): step", from - 1, us + 2);
+}
+
+static void the_place_is_the_users_frame(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.optimizer = loop_in_a_frame;
+    struct judged j = model_judge(&m, 0);
+    const struct finding *f = assert_found(&j, "unfused-optimizer");
+    assert_string_equal(f->where, "aten::mul_, in /home/me/train.py(40): update (Trainer_0)");
+    assert_int_equal(strncmp(f->fix, "# in /home/me/train.py(40): update (Trainer_0)\n", 47), 0);
+    assert_non_null(strstr(f->fix, "torch.optim.AdamW("));          /* as its range is named */
+    judged_release(&j);
+}
+
+static void the_profilers_own_frames_are_nobodys_place(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        for (int k = 0; k < 20; k++)
+            traced_run(&m, "aten::mm", 20, "gemm", 100);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_at(&m, EVENT_PYTHON, "torch/utils/data/sampler.py(9): __iter__", m.now_us, 5000);
+        traced_at(&m, EVENT_PYTHON, "torch/profiler/profiler.py(787): step", m.now_us + 1, 4990);
+        traced_idle(&m, 5000);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    const struct finding *f = assert_found(&j, "host-bound");
+    assert_null(strstr(f->where, "profiler.py"));
+    assert_null(strstr(f->evidence, "profiler.py"));
+    judged_release(&j);
+}
+
+/* ---- how sure a finding is ---- */
+
+static void a_finding_says_what_would_make_it_surer(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.optimizer = loop_in_a_frame;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_found(&j, "unfused-optimizer");
+    assert_true(f->raise && !strstr(f->raise, "--step-ms") && !strstr(f->raise, "steps"));      /* it is known, and they are four */
+    int high = 0;
+    for (int i = 0; i < j.d.n_findings; i++)
+        high += !strcmp(j.d.findings[i].confidence, "high") && !j.d.findings[i].raise;
+    assert_true(high > 0);
+    judged_release(&j);
+    struct model once = model_new(HOST_BOUND);
+    once.steps = 2;
+    once.optimizer = loop_in_a_frame;
+    struct judged k = model_judge(&once, 0);
+    f = assert_found(&k, "unfused-optimizer");
+    assert_string_not_equal(f->confidence, "high");
+    assert_non_null(strstr(f->raise, "more steps"));
+    assert_non_null(strstr(f->raise, "--step-ms"));
+    judged_release(&k);
+}
+
+static void a_trace_without_marks_is_sure_of_little(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int k = 0; k < 200; k++)
+        traced_run(&m, "aten::mm", 40, "gemm", 5);
+    struct judged j = trace_judge(m.trace, 0);
+    assert_true(j.d.n_findings > 0);
+    for (int i = 0; i < j.d.n_findings; i++) {
+        assert_string_equal(j.d.findings[i].confidence, "low");
+        assert_non_null(strstr(j.d.findings[i].raise, "prof.step()"));
+    }
+    judged_release(&j);
+}
+
+/* ---- every one of them is Python ---- */
+
+static void put_fix(FILE *to, const char *rule, const char *fix)
+{
+    fprintf(to, "%s%c%s%c", rule, '\0', fix, '\0');
+}
+
+static void put_all(FILE *to, struct arena *a)
+{
+    static const char *const optimizers[] = {NULL, "SGD", "RMSprop", "Lion"}, *const devices[] = {NULL, "xpu", "mtia", "cpu"};
+    for (const struct rule_text *t = rule_texts; t->id; t++) {
+        put_fix(to, t->id, t->fix_pytorch);
+        for (int i = 0; i < 64; i++) {      /* every choice with some of the others */
+            const struct fix_facts f = {.optimizer = optimizers[i % 4], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
+                                        .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
+                                        .some_graphs = i % 11 == 0, .planes = i % 2, .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
+                                        .times = 1 << i % 5};
+            put_fix(to, t->id, fix_text(a, t->id, &f));
+        }
+    }
+}
+
+static void every_fix_compiles_as_python(void **state)
+{
+    (void)state;
+    if (system("python3 -c 'import ast' 2>/dev/null") != 0) {
+        print_message("skipped: there is no python3\n");
+        skip();
+    }
+    struct arena a = {0};
+    char path[] = "/tmp/hone-fixes-XXXXXX", command[512];
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *to = fdopen(fd, "w");
+    put_all(to, &a);
+    assert_int_equal(fclose(to), 0);
+    snprintf(command, sizeof command, "python3 '%s/../unit/check-fixes.py' '%s'", HONE_FIXTURES, path);
+    const int rc = system(command);
+    unlink(path);
+    arena_release(&a);
+    assert_int_equal(rc, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fix_names_the_users_optimizer),
+        cmocka_unit_test(a_step_is_captured_after_a_warm_up_beside_it),
+        cmocka_unit_test(a_fix_names_the_device_and_the_place),
+        cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
+        cmocka_unit_test(the_place_is_the_users_frame),
+        cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
+        cmocka_unit_test(a_finding_says_what_would_make_it_surer),
+        cmocka_unit_test(a_trace_without_marks_is_sure_of_little),
+        cmocka_unit_test(every_fix_compiles_as_python),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

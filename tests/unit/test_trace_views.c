@@ -1,0 +1,223 @@
+/* A trace by ops against the device's peaks, by modules and ranges, by Python functions; names of kernels shortened to what differs. */
+#include "unit/trace_models.h"
+
+static void name_device(struct trace *t, const char *name)
+{
+    t->devices = xrealloc(t->devices, sizeof *t->devices);
+    t->devices[0] = (struct trace_device){.name = trace_name(t, name), .major = 9, .multiprocessors = 132};
+    t->n_devices = 1;
+}
+
+static const struct trace_roof *roof(const struct diagnosis *d, const char *op)
+{
+    for (int i = 0; i < d->n_roofs; i++)
+        if (!strcmp(d->roofs[i].op, op))
+            return &d->roofs[i];
+    fail_msg("no row for '%s'", op);
+    return NULL;
+}
+
+/* ---- roofline ---- */
+
+/* One product of 2 x 1024^3, of 10 µs, and a sum of two tensors of 8 MB in 10 µs, in each of four steps of 100 µs. */
+static struct trace *two_ops(void)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_run(&m, "aten::mm", 40, "nvjet_gemm", 10), "[[1024, 1024], [1024, 1024]]", "[\"c10::BFloat16\", \"c10::BFloat16\"]");
+        traced_inputs(&m, traced_run(&m, "aten::add", 40, "vectorized_elementwise_kernel", 10), "[[2048, 1024], [2048, 1024], []]",
+                      "[\"float\", \"float\", \"Scalar\"]");
+        traced_idle(&m, 20);
+        traced_step_end(&m);
+    }
+    return m.trace;
+}
+
+static void ops_are_held_against_the_peaks_of_the_device(void **state)
+{
+    (void)state;
+    struct trace *t = two_ops();
+    name_device(t, "NVIDIA H200");
+    struct judged j = trace_judge(t, 100);
+    const struct trace_roof *mm = roof(&j.d, "aten::mm"), *add = roof(&j.d, "aten::add");
+    const double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2048.0 * 1024 * 4;
+    assert_near(mm->count, 1, 1e-9, "calls per step");
+    assert_near(mm->flops, flops, 1, "FLOPs");
+    assert_near(mm->bytes, 3 * 1024.0 * 1024 * 2, 1, "bytes");
+    assert_near(mm->tflops, flops / 10e-6 / 1e12, 1e-6, "TFLOP/s");
+    assert_near(mm->percent, 100 * flops / 10e-6 / 989e12, 1e-6, "of the peak of 16 bits");
+    assert_false(mm->by_memory);
+    assert_near(add->gbps, bytes / 10e-6 / 1e9, 1e-6, "GB/s: both are read, one is written");
+    assert_near(add->percent, 100 * bytes / 10e-6 / 4800e9, 1e-6, "of the memory's");
+    assert_true(add->by_memory && !(add->flops > 0));
+    assert_near(j.d.mfu_percent, 100 * flops / 100e-6 / 989e12, 1e-6, "MFU in the step that was given");
+    assert_string_equal(j.d.peaks.numbers, "16 bits");
+    judged_release(&j);
+}
+
+static void peaks_that_are_given_count(void **state)
+{
+    (void)state;
+    struct trace *t = two_ops();
+    struct diagnosis d;
+    struct error err;
+    const struct diagnose_options unknown = {.step_us = 100}, given = {.step_us = 100, .peak_tflops = 500, .peak_gbps = 4000};
+    assert_ok(diagnose(&d, &t, 1, &unknown, &err), err);
+    assert_near(d.mfu_percent, -1, 0, "a device without a name has no peak");
+    assert_near(roof(&d, "aten::mm")->percent, -1, 0, "of no peak");
+    assert_true(roof(&d, "aten::mm")->tflops > 0);
+    diagnosis_release(&d);
+    assert_ok(diagnose(&d, &t, 1, &given, &err), err);
+    assert_near(roof(&d, "aten::mm")->percent, 100 * 2.0 * 1024 * 1024 * 1024 / 10e-6 / 500e12, 1e-6, "of what was given");
+    assert_true(d.peaks.given);
+    diagnosis_release(&d);
+    trace_free(t);
+}
+
+static void convolutions_and_attention_have_their_arithmetic(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    const char *types = "[\"float\", \"float\", \"float\"]";
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        const int64_t conv = traced_run(&m, "aten::cudnn_convolution", 40, "implicit_gemm", 10);
+        traced_inputs(&m, conv, "[[8, 16, 32, 32], [64, 16, 3, 3], []]", types);
+        traced_args(&m, conv)->values = trace_name(m.trace, "[\"\", \"\", \"[1, 1]\", \"[2, 2]\", \"[1, 1]\", \"1\"]");
+        traced_inputs(&m, traced_run(&m, "aten::convolution_backward", 40, "dgrad_engine<float>", 10),
+                      "[[8, 64, 16, 16], [8, 16, 32, 32], [64, 16, 3, 3]]", types);
+        traced_inputs(&m, traced_run(&m, "aten::_flash_attention_forward", 40, "flash_fwd_kernel", 10), "[[2, 128, 8, 64], [2, 256, 8, 64], [2, 256, 8, 64]]",
+                      types);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    const double conv = 2.0 * 8 * 64 * 16 * 16 * 16 * 9;
+    assert_near(roof(&j.d, "aten::cudnn_convolution")->flops, conv, 1, "half of the places, 16 x 16");
+    assert_near(roof(&j.d, "aten::convolution_backward")->flops, 2 * conv, 1, "two products");
+    assert_near(roof(&j.d, "aten::_flash_attention_forward")->flops, 2 * 2.0 * 2 * 8 * 128 * 256 * 64, 1, "two products of all pairs");
+    judged_release(&j);
+}
+
+/* ---- modules ---- */
+
+static const struct trace_module *module_of(const struct diagnosis *d, const char *name)
+{
+    for (int i = 0; i < d->n_modules; i++)
+        if (!strcmp(d->modules[i].name, name))
+            return &d->modules[i];
+    fail_msg("no module '%s'", name);
+    return NULL;
+}
+
+static void modules_have_their_forward_and_backward(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_idle(&m, 1);
+        const double from = m.now_us;
+        const int64_t op = traced_run(&m, "aten::mm", 40, "gemm", 20);
+        traced_get(&m, op)->link = 10 + i;
+        traced_idle(&m, 10);
+        traced_at(&m, EVENT_PYTHON, "nn.Module: GPT_0", from - 0.5, 52);
+        traced_at(&m, EVENT_PYTHON, "model.py(4): forward", from - 0.4, 51);
+        traced_at(&m, EVENT_PYTHON, "nn.Module: Linear_3", from - 0.2, 45);
+        traced_on_thread(&m, 2);
+        const int64_t node = traced_begin(&m, EVENT_HOST_OP, "autograd::engine::evaluate_function: MmBackward0");
+        traced_get(&m, node)->link = 10 + i;
+        traced_run(&m, "aten::mm", 40, "gemm", 50);
+        traced_end(&m);
+        traced_on_thread(&m, 1);
+        traced_run(&m, "aten::_fused_adamw_", 20, "multi_tensor_apply_kernel", 30);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_false(j.d.modules_are_ranges);
+    assert_int_equal(j.d.n_modules, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct trace_module *x = module_of(&j.d, i ? "GPT_0" : "Linear_3");
+        assert_near(x->forward_us, 20, 1e-6, "forward");
+        assert_near(x->backward_us, 50, 1e-6, "backward");
+        assert_near(x->share, 0.7, 1e-6, "share");
+        assert_near(x->host_us, i ? 52 : 45, 1e-6, "host");
+    }
+    /* functions: forward has 51 µs, less 45 of the module inside; that has its op of 40 µs inside */
+    assert_int_equal(j.d.n_frames, 3);
+    for (int i = 0; i < 3; i++) {
+        const struct trace_frame *f = &j.d.frames[i];
+        const bool forward = strstr(f->name, "forward"), inner = strstr(f->name, "Linear");
+        assert_near(f->self_us, forward ? 6 : inner ? 5 : 1, 1e-6, f->name);
+        assert_near(f->count, 1, 1e-9, "calls");
+    }
+    judged_release(&j);
+}
+
+static void without_modules_the_users_ranges_are_shown(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_ANNOTATION, "encoder");
+        traced_run(&m, "aten::mm", 40, "gemm", 20);
+        traced_end(&m);
+        traced_begin(&m, EVENT_ANNOTATION, "Optimizer.step#AdamW.step");
+        traced_run(&m, "aten::_fused_adamw_", 40, "multi_tensor_apply_kernel", 20);
+        traced_end(&m);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_true(j.d.modules_are_ranges);
+    assert_int_equal(j.d.n_modules, 1);
+    assert_near(module_of(&j.d, "encoder")->share, 0.5, 1e-6, "share");
+    assert_int_equal(j.d.n_frames, 0);
+    judged_release(&j);
+}
+
+/* ---- names of kernels ---- */
+
+static void names_of_kernels_are_shortened_to_what_differs(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *shown; } cases[] = {
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, at::native::X)",
+         "vectorized_elementwise_kernel<CUDAFunctor_add<float>>"},
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::GeluFunctor<float>, std::array<char*, 3ul> >(int, int)",
+         "vectorized_elementwise_kernel<GeluFunctor<float>>"},
+        {"void at::native::(anonymous namespace)::softmax_warp_forward<float, 8>(float*)", "softmax_warp_forward"},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", "sm90_xmma_ge…tilesize128x128x64_warpgroupsize1x1x1"},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_warpgroupsize1x1x1", "sm90_xmma_ge…tilesize64x64x64_warpgroupsize1x1x1"},
+        {"flash<unclosed, x", "flash"}, {"<>", ""}, {"a>b<c>", "a>b"},
+    };
+    const int n = sizeof cases / sizeof *cases;
+    struct traced m = traced_new();
+    traced_step_begin(&m, 0);
+    for (int i = 0; i < n; i++)
+        traced_run(&m, "aten::x", 10, cases[i].name, 100 - i);
+    traced_step_end(&m);
+    struct view v = traced_view(m.trace);
+    struct diagnosis d = traced_numbers(&v);
+    assert_int_equal(d.n_kernels, n);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            if (!strcmp(d.kernels[k].name, cases[i].name))
+                assert_string_equal(d.kernels[k].shown, cases[i].shown);
+    arena_release(&d.arena);
+    view_release(&v);
+    trace_free(m.trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_are_held_against_the_peaks_of_the_device),
+        cmocka_unit_test(peaks_that_are_given_count),
+        cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
+        cmocka_unit_test(modules_have_their_forward_and_backward),
+        cmocka_unit_test(without_modules_the_users_ranges_are_shown),
+        cmocka_unit_test(names_of_kernels_are_shortened_to_what_differs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
