@@ -48,7 +48,8 @@ static inline void *post_send(struct transport *t, int to, enum channel c, const
     struct message *m = xcalloc(1, sizeof *m + bytes);
     *m = (struct message){.from = t->rank, .to = to, .channel = c, .bytes = bytes,
                           .there_ns = w->delay_s > 0 ? clock_ns() + (int64_t)(w->delay_s * 1e9) : 0};
-    memcpy(m->data, data, bytes);
+    if (bytes)
+        memcpy(m->data, data, bytes);
     p->sent = true;
     pthread_mutex_lock(&w->lock);
     if (w->frozen[t->rank]) {
@@ -97,7 +98,7 @@ static inline enum carried_state post_look(struct transport *t, void *request)
     if (frozen || (!m && !p->sent))
         return CARRY_PENDING;
     const bool fits = p->sent || m->bytes == p->bytes;
-    if (m && fits)
+    if (m && fits && m->bytes)
         memcpy(p->data, m->data, m->bytes);
     free(m);
     free(p);
