@@ -58,6 +58,7 @@ foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
 endforeach()
 
 include(cmake/Cudnn.cmake)
+include(cmake/Nccl.cmake)
 # CUPTI is loaded when something is measured, by the path that is found here; without it ops are timed by events.
 find_path(HONE_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
           ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)

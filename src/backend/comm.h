@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "program/program.h"
@@ -23,6 +24,8 @@ struct comm {
     void (*gather)(struct comm *c, const struct program *p, const struct op *op, void *const *memory);
     bool (*gathered)(struct comm *c, const float *first);      /* waits for that, if it was started; false: the group has failed */
     enum status (*status)(struct comm *c, struct error *err);       /* of the group */
+    /* All ranks get what rank 0 has; for a backend whose ranks meet by themselves. */
+    enum status (*share)(struct comm *c, void *data, size_t bytes, struct error *err);
 };
 
 #endif
