@@ -25,7 +25,7 @@ enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.pa
 enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
 enum shard_choice { SHARD_NONE, SHARD_OPTIMIZER };
-enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI };
+enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI, TRANSPORT_NCCL };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
 /* "every: 200" is 200 steps, "every: 2 epochs" is 2 epochs, 0 is never. */
@@ -108,6 +108,8 @@ struct config_dist {
     int64_t bucket_mb, shards;              /* shards 0: as many as ranks */
     enum shard_choice shard;
     struct comm *comm;                      /* no key: to the other ranks of this run, set by who starts it; NULL: there are none */
+    int gpu;                                /* no key: the place of this rank's GPU, where the device is that */
+    bool nccl;                              /* no key: NCCL sums between the ranks' GPUs */
 };
 
 struct config {
