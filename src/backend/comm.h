@@ -12,6 +12,8 @@
 
 struct comm {
     int rank, size;
+    int gpu;                                /* where the device is a GPU: the place of this rank's among those of its machine */
+    bool nccl;                              /* and NCCL sums, not the group; both are set by who opens backends */
     _Atomic(const struct op *) at;          /* what runs now, for those who ask where a rank is; NULL: nothing */
     _Atomic(const struct program *) of;
     /* The sum of `data` (n) over all ranks takes its place; nobody touches it until it was waited for. */

@@ -108,8 +108,6 @@ struct config_dist {
     int64_t bucket_mb, shards;              /* shards 0: as many as ranks */
     enum shard_choice shard;
     struct comm *comm;                      /* no key: to the other ranks of this run, set by who starts it; NULL: there are none */
-    int gpu;                                /* no key: the place of this rank's GPU, where the device is that */
-    bool nccl;                              /* no key: NCCL sums between the ranks' GPUs */
 };
 
 struct config {

@@ -20,14 +20,16 @@ static int ranks_here(const struct dist *d, int end)
 
 /* Ranks of one machine take its GPUs in turn. Who starts them may let each see its own alone. A GPU that cannot be had is told of by who
  * opens it. */
-static struct rank_gpu take_gpu(struct config *c, const struct dist *d)
+static struct rank_gpu take_gpu(const struct config *c, struct dist *d)
 {
     struct rank_gpu s = {.seen = c->device == DEVICE_CUDA ? cuda_devices() : 0};
     struct cuda_device gpu;
     if (!s.seen)
         return s;
-    c->dist.gpu = ranks_here(d, dist_rank(d)) % s.seen;
-    s.used = cuda_device_read_at(&gpu, c->dist.gpu, NULL) == OK;
+    const int place = ranks_here(d, dist_rank(d)) % s.seen;
+    if (d)
+        dist_comm(d)->gpu = place;
+    s.used = cuda_device_read_at(&gpu, place, NULL) == OK;
     if (s.used)
         snprintf(s.address, sizeof s.address, "%s", gpu.address);
     return s;
@@ -79,7 +81,7 @@ static enum status find_nccl(const struct config *c, struct rank_gpu *s, struct 
     return OK;
 }
 
-enum status ranks_place(struct config *c, struct error *err)
+enum status ranks_place(const struct config *c, struct error *err)
 {
     struct dist *d = ranks_of(c);
     struct error no;
@@ -94,7 +96,7 @@ enum status ranks_place(struct config *c, struct error *err)
     if (st == OK)
         st = dist_gather(d, &mine, all, sizeof mine, err);
     const enum status can = st == OK ? ranks_can_nccl(d, all, &no) : CANNOT;
-    c->dist.nccl = can == OK;
+    dist_comm(d)->nccl = can == OK;
     if (st == OK && asked && can != OK) {
         st = can;
         *err = no;

@@ -49,7 +49,7 @@ static void place(struct dist *d, void *argument)
     struct error err;
     c.dist.comm = dist_comm(d);
     p->status[dist_rank(d)] = ranks_place(&c, &err);
-    p->nccl[dist_rank(d)] = c.dist.nccl;
+    p->nccl[dist_rank(d)] = c.dist.comm->nccl;
 }
 
 static void test_ranks_of_cpus(void **state)
