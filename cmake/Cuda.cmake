@@ -30,7 +30,7 @@ if(NOT HONE_CUDA_FOUND)
 endif()
 message(STATUS "CUDA: ${CUDAToolkit_VERSION} for ${HONE_CUDA_ARCHS}")
 
-module_build(HONE_CUDA_BUILD src/backend/backend.h src/core/choices.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
+module_build(HONE_CUDA_BUILD src/backend/backend.h src/backend/comm.h src/core/choices.h src/core/error.h src/core/peaks.h src/program/program.h src/program/ops.h src/ops/cuda/module.h)
 
 # The few plain functions of hone that it needs are linked into it, hidden: it takes nothing from the program that loads it. What else
 # is in their files, and what that would need, is left out (sections).
@@ -58,6 +58,7 @@ foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
 endforeach()
 
 include(cmake/Cudnn.cmake)
+include(cmake/Nccl.cmake)
 # CUPTI is loaded when something is measured, by the path that is found here; without it ops are timed by events.
 find_path(HONE_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
           ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)

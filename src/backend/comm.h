@@ -5,12 +5,15 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "program/program.h"
 
 struct comm {
     int rank, size;
+    int gpu;                                /* where the device is a GPU: the place of this rank's among those of its machine */
+    bool nccl;                              /* and NCCL sums, not the group; both are set by who opens backends */
     _Atomic(const struct op *) at;          /* what runs now, for those who ask where a rank is; NULL: nothing */
     _Atomic(const struct program *) of;
     /* The sum of `data` (n) over all ranks takes its place; nobody touches it until it was waited for. */
@@ -23,6 +26,8 @@ struct comm {
     void (*gather)(struct comm *c, const struct program *p, const struct op *op, void *const *memory);
     bool (*gathered)(struct comm *c, const float *first);      /* waits for that, if it was started; false: the group has failed */
     enum status (*status)(struct comm *c, struct error *err);       /* of the group */
+    /* All ranks get what rank 0 has; for a backend whose ranks meet by themselves. */
+    enum status (*share)(struct comm *c, void *data, size_t bytes, struct error *err);
 };
 
 #endif

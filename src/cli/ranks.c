@@ -6,6 +6,8 @@
 #include "cli/cli.h"
 #include "config/config.h"
 #include "dist/dist.h"
+#include "ops/cuda/cuda.h"
+#include "train/ranks.h"
 
 /* `hone launch` hears from every rank what it ended with: mpirun tells only of the first that failed, if that. And which process it is. */
 static void leave(int rank, const char *what, long number)
@@ -52,6 +54,7 @@ int ranks_refuse(const struct error *err)
 /* A rank that is killed while it starts would leave the others waiting. */
 static void begin(void)
 {
+    cuda_pin_nccl();
     if (dist_start_read().ranks > 1)
         install_stop_handler();
     leave(dist_start_read().rank, ".process", getpid());
@@ -80,13 +83,15 @@ int ranks_open(struct dist **out, struct config *c, const char *path, const stru
     } else if (st == OK && !d && c->dist.transport == TRANSPORT_MPI) {
         st = dist_open(&d, true, &err);
     }
+    c->dist.comm = dist_comm(d);
+    if (st == OK)
+        st = ranks_place(c, &err);
     if (st != OK) {
         const int code = d ? ranks_report(d, &err) : ranks_refuse(&err);
         if (d)
             ranks_close(d, code);
         return code;
     }
-    c->dist.comm = dist_comm(d);
     *out = d;
     return OK;
 }

@@ -251,6 +251,14 @@ static enum status check_shards(struct config_reader *r)
     return OK;
 }
 
+static enum status check_transport(struct config_reader *r)
+{
+    if (r->c->dist.transport != TRANSPORT_NCCL || r->c->device == DEVICE_CUDA)
+        return OK;
+    return config_refuse(r, BLAME(r, "dist.transport", "device"), "dist.transport is nccl, and device is %s: NCCL sums from GPU to GPU; choose mpi, or device: cuda",
+                         config_word("device", (int)r->c->device));
+}
+
 /* Weights of the projections, the feed-forward layer and the embeddings; norms and biases are small beside them. */
 static double count_parameters(const struct config_model *m)
 {
@@ -332,8 +340,8 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_shards, check_parameters,
-        check_tensors,
+        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_shards, check_transport,
+        check_parameters, check_tensors,
     };
     enum status st = check_required(r);
     derive(r->c);

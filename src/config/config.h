@@ -25,7 +25,7 @@ enum pass_switch { PASS_AUTO, PASS_ON, PASS_OFF };       /* auto: as optimize.pa
 enum precision { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 enum kernel_choice { KERNELS_TUNED, KERNELS_REFERENCE };
 enum shard_choice { SHARD_NONE, SHARD_OPTIMIZER };
-enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI };
+enum transport_choice { TRANSPORT_AUTO, TRANSPORT_NONE, TRANSPORT_MPI, TRANSPORT_NCCL };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
 /* "every: 200" is 200 steps, "every: 2 epochs" is 2 epochs, 0 is never. */

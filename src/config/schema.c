@@ -25,7 +25,8 @@ static const struct config_choice precisions[] = {{"f32", PRECISION_F32}, {"tf32
                                                    {"f16", PRECISION_F16}, {0}};
 static const struct config_choice kernels[] = {{"tuned", KERNELS_TUNED}, {"reference", KERNELS_REFERENCE}, {0}};
 static const struct config_choice shard_words[] = {{"none", SHARD_NONE}, {"optimizer", SHARD_OPTIMIZER}, {0}};
-static const struct config_choice transports[] = {{"auto", TRANSPORT_AUTO}, {"none", TRANSPORT_NONE}, {"mpi", TRANSPORT_MPI}, {0}};
+static const struct config_choice transports[] = {{"auto", TRANSPORT_AUTO}, {"none", TRANSPORT_NONE}, {"mpi", TRANSPORT_MPI},
+                                                   {"nccl", TRANSPORT_NCCL}, {0}};
 static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {0}};
 
 #define ROW(field, kind, init) .name = #field, .type = kind, .offset = offsetof(struct config, field), .initial = init
@@ -118,7 +119,7 @@ static const struct config_key rows[] = {
 
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
 
-    WORD(dist.transport,         "auto",     transports,   "how ranks talk; auto: MPI where mpirun or srun has started several"),
+    WORD(dist.transport,         "auto",     transports,   "how ranks talk; auto: MPI where mpirun or srun has started several, and NCCL for sums where each has a GPU"),
     INT(dist.bucket_mb,          "25",       1, 1e5,       "MB of gradients that travel together; the first are 1 MB"),
     WORD(dist.shard,             "none",     shard_words,  "optimizer: every rank has a part of AdamW's moments alone; the same bits"),
     INT(dist.shards,             "0",        0, 1 << 20,   "parts of a batch, a power of two: as many ranks as divide it give equal bits; 0: as many as ranks"),

@@ -144,12 +144,13 @@ static void comm_scatter(struct comm *c, float *data, const int64_t *cuts);
 static void comm_gather(struct comm *c, const struct program *p, const struct op *op, void *const *memory);
 static bool comm_gathered(struct comm *c, const float *first);
 static enum status comm_status(struct comm *c, struct error *err) { return dist_status((struct dist *)c, err); }
+static enum status comm_share(struct comm *c, void *data, size_t bytes, struct error *err) { return dist_broadcast((struct dist *)c, data, bytes, err); }
 
 enum status dist_open_over(struct dist **out, transport_open_fn *open, void *context, double patience_s, struct error *err)
 {
     struct dist *d = xcalloc(1, sizeof *d);
     d->comm = (struct comm){.size = 1, .start = comm_start, .scatter = comm_scatter, .wait = comm_wait, .gather = comm_gather,
-                            .gathered = comm_gathered, .status = comm_status};
+                            .gathered = comm_gathered, .status = comm_status, .share = comm_share};
     d->open = open;
     d->context = context;
     d->lost = -1;

@@ -31,6 +31,7 @@ struct building {
     value_id *bucket;               /* (n): the bucket that the gradient is in */
     int n;
     int first;                      /* op of backward, as autodiff left it */
+    enum phase start, wait;         /* of what starts sums between ranks, and of what waits for them */
     struct error err;               /* of what cannot be divided */
 };
 
@@ -54,12 +55,24 @@ static int first_backward(const struct rewriter *r)
     return i;
 }
 
-/* Behind an op, and in backward at the earliest: there behind the counter and the sums of scalars. */
+static bool is_of_layer(const struct op *op, const struct op *of)
+{
+    return of->layer != NO_LAYER && op->layer == of->layer && op->phase == of->phase;
+}
+
+static bool is_own(const struct op *op) { return op->kind == OP_SUM_SHARDS || op->kind == OP_REDUCE_START; }
+
+/* Behind an op, and in backward at the earliest: there behind the counter and the sums of scalars. Where it is to be behind the op's layer, it
+ * is behind what was put there before, too. */
 static int place_behind(const struct building *b, int op)
 {
-    if (op == NO_OP || b->p->ops[op].phase < PHASE_BACKWARD)
+    const struct op *ops = b->p->ops;
+    if (op == NO_OP || ops[op].phase < PHASE_BACKWARD)
         return b->first;
-    return rewriter_next(&b->r, op);
+    int next = rewriter_next(&b->r, op);
+    while (b->s->whole_layers && next != NO_OP && (is_of_layer(&ops[next], &ops[op]) || is_own(&ops[next])))
+        next = rewriter_next(&b->r, next);
+    return next;
 }
 
 static int insert(struct building *b, int before, enum op_kind kind, struct op_attrs attrs, const char *name, int n_in, const value_id *in)
@@ -181,7 +194,8 @@ static void start_bucket(struct building *b, int number, int from, int to)
     free(in);
     if (op == NO_OP)
         return;
-    p->ops[op].last = true;
+    p->ops[op].phase = b->start;
+    p->ops[op].last = b->start == PHASE_BACKWARD;
     for (int i = from; i < to; i++)
         b->bucket[i] = p->ops[op].out[0];
 }
@@ -223,14 +237,15 @@ static void wait_bucket(struct building *b, int from, int to, value_id total)
     struct program *p = b->p;
     const int n = to - from;
     value_id *in = xcalloc((size_t)n + 2, sizeof *in);
+    const int first = total == NO_VALUE ? 1 : 2;
     in[0] = b->bucket[from];
     in[1] = total;
     for (int i = 0; i < n; i++)
-        in[2 + i] = b->list[from + i].param;
-    p->phase = PHASE_COMMUNICATE;
-    const int op = program_add_op(p, OP_REDUCE_WAIT, (struct op_attrs){.parts = n}, p->values[in[2]].name, n + 2, in);
+        in[first + i] = b->list[from + i].param;
+    p->phase = b->wait;
+    const int op = program_add_op(p, OP_REDUCE_WAIT, (struct op_attrs){.parts = n}, p->values[in[first]].name, first + n, in);
     for (int i = 0; i < n && op >= 0; i++)
-        p->values[in[2 + i]].grad = p->ops[op].out[i];
+        p->values[in[first + i]].grad = p->ops[op].out[i];
     free(in);
 }
 
@@ -283,6 +298,17 @@ static void list_gradients(struct building *b)
     qsort(b->list, (size_t)b->n, sizeof *b->list, by_readiness);
 }
 
+/* One rank, and nothing to divide: gradients as they are, in buckets. Where micro-batches were added up, that was in the optimizer's phase. */
+static void sum_alone(struct building *b)
+{
+    b->weight = NO_VALUE;
+    if (b->s->accumulate > 1)
+        b->start = b->wait = PHASE_OPTIMIZE;
+    start_buckets(b);
+    rewriter_close(&b->r);
+    wait_buckets(b, NO_VALUE);
+}
+
 static void append_rest(struct building *b)
 {
     struct program *p = b->p;
@@ -303,31 +329,40 @@ static void append_rest(struct building *b)
     p->count = NO_VALUE;
 }
 
+static void sum_divided(struct building *b)
+{
+    const int mine = b->s->shards / b->s->ranks * b->s->accumulate;
+    b->p->micro_batches = mine;
+    b->levels = mine > 1 ? levels_of(b->s->shards / b->s->ranks) : 0;
+    if (b->levels) {
+        sum_scalars(b);
+        sum_gradients(b);
+        b->weight = NO_VALUE;
+    }
+    if (b->s->ranks > 1) {
+        start_scalars(b);
+        start_buckets(b);
+    }
+    rewriter_close(&b->r);
+    if (b->err.status == OK)
+        append_rest(b);
+}
+
 enum status pass_data_parallel(struct program *p, const struct ranks_settings *s, struct error *err)
 {
-    struct building b = {.p = p, .s = s, .batch = NO_VALUE, .stops = NO_VALUE, .weight = p->count};
-    const int mine = s->shards / s->ranks * s->accumulate;
-    if (s->shards <= 1)
+    struct building b = {.p = p, .s = s, .batch = NO_VALUE, .stops = NO_VALUE, .weight = p->count, .start = PHASE_BACKWARD,
+                         .wait = PHASE_COMMUNICATE};
+    if (s->shards <= 1 && !s->alone)
         return OK;
     p->made_by = "data-parallel";
-    p->micro_batches = mine;
     program_scope(p, NO_LAYER, "ranks");
-    b.levels = mine > 1 ? levels_of(s->shards / s->ranks) : 0;
     rewriter_open(&b.r, p);
     b.first = first_backward(&b.r);
     list_gradients(&b);
-    if (b.levels) {
-        sum_scalars(&b);
-        sum_gradients(&b);
-        b.weight = NO_VALUE;
-    }
-    if (s->ranks > 1) {
-        start_scalars(&b);
-        start_buckets(&b);
-    }
-    rewriter_close(&b.r);
-    if (b.err.status == OK)
-        append_rest(&b);
+    if (s->shards > 1)
+        sum_divided(&b);
+    else
+        sum_alone(&b);
     free(b.list);
     free(b.bucket);
     program_scope(p, NO_LAYER, "%s", "");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/buckets.h"
 #include "passes/passes.h"
 #include "passes/placement.h"
 
@@ -155,6 +156,36 @@ static void join_all_parts(struct planner *w, const int *at)
     }
 }
 
+enum { EARLY = 32 };                /* ops: of a layer's backward, and what sums its gradients */
+
+/* Where ops need not run in their order, squares are summed up as gradients come, and a sum over rows is made by the op that makes the rows:
+ * what is for them is nobody else's before. */
+static int kept_from(const struct planner *w, const struct buffer *b)
+{
+    const enum op_kind kind = w->p->ops[b->first].kind;
+    if (!w->p->linger || (kind != OP_SUM_SQUARES && kind != OP_SUM_LEADING))
+        return b->first;
+    return kind == OP_SUM_SQUARES || b->first < EARLY ? 0 : b->first - EARLY;
+}
+
+/* What belongs into a bucket is made there: its buffer has no bytes of its own. */
+static void join_buckets(struct planner *w, const int *at)
+{
+    struct bucket_place *places = w->p->in_buckets ? buckets_find(w->p, w->first, w->last) : NULL;
+    for (value_id v = 0; places && v < w->p->n_values; v++) {
+        const value_id owner = w->owner[v], bucket = places[v].bucket;
+        if (bucket == NO_VALUE || w->lead[owner] != NO_VALUE || w->buffers[at[owner]].bytes != aligned(value_bytes(&w->p->values[v])))
+            continue;
+        struct buffer *b = &w->buffers[at[owner]], *all = &w->buffers[at[bucket]];
+        w->lead[owner] = bucket;
+        w->behind[owner] = places[v].behind;
+        all->first = kept_from(w, b) < all->first ? kept_from(w, b) : all->first;
+        all->last = b->last > all->last ? b->last : all->last;
+        b->bytes = 0;
+    }
+    free(places);
+}
+
 static void form_buffers(struct planner *w)
 {
     const struct program *p = w->p;
@@ -174,6 +205,7 @@ static void form_buffers(struct planner *w)
             }
         }
     join_all_parts(w, at);
+    join_buckets(w, at);
     free(at);
 }
 
@@ -190,12 +222,6 @@ static int kept_until(const struct planner *w, const struct buffer *b)
 {
     const int last = b->last + w->p->linger;
     return last < w->p->n_ops ? last : w->p->n_ops;
-}
-
-/* Squares are summed up as gradients come, where ops need not run in their order: what is for them is nobody else's before. */
-static int kept_from(const struct planner *w, const struct buffer *b)
-{
-    return w->p->linger && w->p->ops[b->first].kind == OP_SUM_SQUARES ? 0 : b->first;
 }
 
 static size_t place(struct planner *w)

@@ -111,7 +111,9 @@ enum status pass_training_step(struct program *p, const struct optimizer_setting
     if (st == OK)
         st = pass_autodiff(p, err);
     if (st == OK)
-        st = s->ranks.shards > 1 ? pass_data_parallel(p, &s->ranks, err) : pass_accumulate(p, s->accumulate, err);
+        st = s->ranks.shards > 1 ? OK : pass_accumulate(p, s->accumulate, err);
+    if (st == OK)
+        st = pass_data_parallel(p, &s->ranks, err);
     if (st == OK)
         st = pass_clip(p, s->max_norm, &factor, err);
     if (st == OK && s->select.k)

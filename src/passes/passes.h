@@ -12,6 +12,8 @@
 struct ranks_settings {
     int ranks, shards, accumulate;  /* accumulate: micro-batches of every shard */
     double bucket_bytes;            /* gradients that travel together, about */
+    bool alone;                     /* one rank: its gradients go through buckets all the same, and stay as they are */
+    bool whole_layers;              /* what is summed or started is so behind all of its layer, whose ops a GPU may do together */
     int rank;                       /* this one */
     bool shard_optimizer;           /* every rank has a slice of the optimizer's state */
 };
@@ -41,7 +43,8 @@ enum status pass_autodiff(struct program *p, struct error *err);
 enum status pass_accumulate(struct program *p, int micro_batches, struct error *err);
 
 /* Divides a step over shards and ranks instead: sums over micro-batches, and between ranks. Two values of it are the host's: the input
- * RANKS_STOP, which is not 0 where this rank wants to stop, and HOST_STOP, the sum of them after the step. Nothing is done for 1 shard. */
+ * RANKS_STOP, which is not 0 where this rank wants to stop, and HOST_STOP, the sum of them after the step. Nothing is done for 1 shard,
+ * but what `alone` says: then gradients must be whole, behind pass_accumulate. */
 #define RANKS_STOP "ranks.stop"
 #define HOST_STOP "ranks.host.stop"
 enum status pass_data_parallel(struct program *p, const struct ranks_settings *s, struct error *err);

@@ -127,6 +127,7 @@ struct program {
     struct precision_goal precision;        /* of the pass mixed-precision */
     int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
                                                the ops in between need not wait for each other where they run side by side */
+    bool in_buckets;                        /* gradients are made where their bucket is, as far as that is aligned for it */
     int ranks;                              /* that `buckets` are divided over */
     const struct program_bucket *buckets;   /* of the arena */
     int n_buckets;                          /* 0: every rank has all of the optimizer's state */

@@ -6,6 +6,8 @@
 /* Without passes the host starts every kernel itself, as the programs do that people write first. */
 static bool wants_graphs(const struct config *c) { return config_pass_set(c) != 0; }
 
+static int gpu_of(const struct config *c) { return c->dist.comm ? c->dist.comm->gpu : 0; }
+
 static enum status refuse_cuda(struct error *err)
 {
     if (!err)
@@ -18,7 +20,10 @@ enum status train_open_backend(struct backend **out, const struct config *c, str
 {
     if (c->device != DEVICE_CUDA)
         return cpu_backend_new(out, division_threads(c), c->backend.kernels == KERNELS_REFERENCE, err);
-    return cuda_backend_new(out, wants_graphs(c), err) == OK ? OK : refuse_cuda(err);
+    const bool alone = !c->dist.comm || c->dist.comm->size == 1;        /* NCCL sums for one rank, too, where it is asked for */
+    const struct cuda_wish wish = {.graphs = wants_graphs(c), .device = gpu_of(c),
+                                   .nccl = alone ? c->dist.transport == TRANSPORT_NCCL : c->dist.comm->nccl};
+    return cuda_backend_new_for(out, &wish, err) == OK ? OK : refuse_cuda(err);
 }
 
 size_t train_available_bytes(const struct config *c)
@@ -26,5 +31,5 @@ size_t train_available_bytes(const struct config *c)
     struct cuda_device d;
     if (c->device != DEVICE_CUDA)
         return cpu_available_bytes();
-    return cuda_device_read(&d, NULL) == OK ? (size_t)d.free_bytes : SIZE_MAX;
+    return cuda_device_read_at(&d, gpu_of(c), NULL) == OK ? (size_t)d.free_bytes : SIZE_MAX;
 }

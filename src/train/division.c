@@ -48,10 +48,6 @@ enum status division_check(const struct config *c, struct error *err)
     if (batch % ranks)
         return error_set(err, BAD_INPUT, "train.batch_size is %lld, and %lld ranks cannot have equal parts of that; make it %lld or %lld", batch,
                          ranks, below, below + ranks);
-    if (c->dist.comm && c->device == DEVICE_CUDA)
-        return error_set(err, CANNOT, "device is cuda, and several ranks train on CPUs so far; try device: cpu");
-    if (c->device == DEVICE_CUDA && c->dist.shards > 1)
-        return error_set(err, CANNOT, "dist.shards is %lld, and device is cuda: shards are of CPUs so far; leave dist.shards out", shards);
     return ranks > 1 && c->dist.shard == SHARD_OPTIMIZER ? shard_check(c, err) : OK;
 }
 

@@ -56,7 +56,8 @@ static struct optimizer_settings settings_of(const struct config *c, int64_t tot
         .decay_all = t->decay == DECAY_ALL, .max_norm = (float)t->clip, .accumulate = (int)t->accumulate,
         .select = selection_of(c),
         .ranks = {.ranks = v.ranks, .shards = (int)v.shards, .accumulate = (int)t->accumulate, .bucket_bytes = (double)c->dist.bucket_mb * 1e6,
-                  .rank = v.rank, .shard_optimizer = v.ranks > 1 && c->dist.shard == SHARD_OPTIMIZER}};
+                  .rank = v.rank, .shard_optimizer = v.ranks > 1 && c->dist.shard == SHARD_OPTIMIZER,
+                  .alone = v.ranks == 1 && c->dist.transport == TRANSPORT_NCCL, .whole_layers = c->device == DEVICE_CUDA}};
 }
 
 /* Kernels need scratch memory and the host buffers, too: not all that is free is for the program. */
@@ -133,6 +134,7 @@ enum status train_step_program(struct program **out, const struct config *c, int
         p->memory_limit = step_memory_limit(c);
         p->precision = precision_of(c);
         p->group_most = group_most(c);
+        p->in_buckets = c->device == DEVICE_CUDA;
     }
     if (st == OK)
         st = pass_optimize(p, STAGE_STEP, config_pass_set(c), NULL, places, err);

@@ -25,6 +25,17 @@ int division_threads(const struct config *c);           /* of a CPU, for this ra
 /* The group of a run; NULL: one rank, alone. */
 static inline struct dist *ranks_of(const struct config *c) { return dist_of(c->dist.comm); }
 
+/* Every rank has its GPU, and all sum alike: by NCCL where each GPU is one rank's alone, else through MPI. The group's comm
+ * says so then; all ranks call it, whatever device they have. */
+struct rank_gpu {
+    int32_t used;                   /* the device is a GPU, and it is there */
+    int32_t seen;                   /* GPUs of this rank's machine, as it sees them */
+    int32_t nccl;                   /* its version; 0: none */
+    char address[32];               /* on the PCI bus */
+};
+enum status ranks_can_nccl(const struct dist *d, const struct rank_gpu *all, struct error *err);      /* all (ranks): CANNOT, and why */
+enum status ranks_place(const struct config *c, struct error *err);
+
 /* Refuse ranks with another config, or another program or data, than rank 0 has: the first that differs is named. */
 enum status ranks_compare_configs(const struct config *c, struct error *err);
 enum status ranks_compare(const struct config *c, const struct dataset *d, struct error *err);

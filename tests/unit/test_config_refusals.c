@@ -131,6 +131,9 @@ static void test_refuses_ranges(void **state)
                                                 "numbers; choose f32 or bf16, or device: cuda"},
         {GPT "device: cuda\noptimize: {precision: tf32}", "device=cpu", "--set device=cpu: optimize.precision is tf32, and device is cpu: no CPU "
                                                                       "multiplies these numbers; choose f32 or bf16, or device: cuda"},
+        {GPT "dist: {transport: ib}", NULL, "'t.yaml' line 2: dist.transport is 'ib'; choose auto, none, mpi or nccl"},
+        {GPT "dist: {transport: nccl}\ndevice: cpu", NULL, "'t.yaml' line 2: dist.transport is nccl, and device is cpu: NCCL sums from GPU to GPU; "
+                                                           "choose mpi, or device: cuda"},
         {GPT "optimize: {passes: some}", NULL,
          "'t.yaml' line 2: optimize.passes: there is no pass 'some'; choose all, none or from " PASSES},
         {GPT "optimize:\n  passes:\n  - fuse-qkv\n  - fuse-los\n", NULL,

@@ -21,6 +21,8 @@ static int count(const struct program *p, enum op_kind kind)
     return n;
 }
 
+enum { MOST_LAYERS = 16 };
+
 static int writer_of(const struct program *p, value_id v)
 {
     int i = 0;
@@ -146,6 +148,91 @@ static void test_one_shard_is_no_other_program(void **state)
     program_free(q);
 }
 
+/* ---- on a GPU ---- */
+
+/* Ops of a layer may be done together: what sums or starts their gradients stands behind them all, buckets in their order. */
+static void test_layers_stay_whole(void **state)
+{
+    const struct ranks_settings forms[] = {{.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000, .whole_layers = true},
+                                           {.ranks = 2, .shards = 8, .accumulate = 2, .bucket_bytes = 4000, .whole_layers = true}};
+    (void)state;
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        struct program *p = divided(forms[f]);
+        int left[MOST_LAYERS] = {0}, bucket = -1;
+        for (int i = 0; i < p->n_ops; i++) {
+            const struct op *op = &p->ops[i];
+            if (op->phase != PHASE_BACKWARD)
+                continue;
+            if (op->layer != NO_LAYER) {
+                assert_int_equal(left[op->layer], 0);
+            } else if (i > 0 && p->ops[i - 1].layer != NO_LAYER && (op->kind == OP_SUM_SHARDS || op->kind == OP_REDUCE_START)) {
+                left[p->ops[i - 1].layer] = 1;
+            }
+            int number;
+            if (op->kind == OP_REDUCE_START && sscanf(p->values[op->out[0]].name, "ranks.bucket.%d", &number) == 1)
+                assert_int_equal(number, ++bucket);
+        }
+        assert_true(bucket > 3);
+        program_free(p);
+    }
+}
+
+/* Some steps of a program on random batches; its weights afterwards, to be freed. */
+static float *weights_after(struct program *p, struct comm *comm)
+{
+    struct backend *b = new_backend(2, false);
+    b->comm = comm;
+    struct exec *e = new_exec(p, b);
+    for (int step = 0; step < 3; step++) {
+        const struct small_batch batch = random_batch(&small_models[SMALL_GPT], (uint64_t)step + 1);
+        for (int i = 1; i < p->micro_batches; i++) {
+            write_batch(e, &batch);
+            exec_run_early(e);
+        }
+        write_batch(e, &batch);
+        exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+    }
+    float *all = xcalloc((size_t)program_parameters(p), sizeof *all);
+    int64_t at = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (p->values[i].kind == VALUE_PARAMETER) {
+            exec_read(e, i, all + at);
+            at += shape_count(p->values[i].shape);
+        }
+    exec_free(e);
+    b->free(b);
+    return all;
+}
+
+static void assert_same_weights(struct program *p, struct program *q, struct comm *comm)
+{
+    const size_t bytes = (size_t)program_parameters(p) * sizeof(float);
+    float *a = weights_after(p, comm), *b = weights_after(q, comm);
+    assert_memory_equal(a, b, bytes);
+    free(a);
+    free(b);
+}
+
+/* One rank whose gradients go through buckets all the same: they stay as they are. */
+static void test_one_rank_alone(void **state)
+{
+    (void)state;
+    for (int accumulate = 1; accumulate <= 3; accumulate += 2) {
+        struct optimizer_settings s = small_settings();
+        s.accumulate = accumulate;
+        struct program *p = small_training(small_models[SMALL_GPT], &s);
+        s.ranks = (struct ranks_settings){.ranks = 1, .shards = 1, .accumulate = accumulate, .bucket_bytes = 4000, .alone = true, .whole_layers = true};
+        struct program *q = small_training(small_models[SMALL_GPT], &s);
+        assert_true(count(q, OP_REDUCE_START) > 4);
+        assert_int_equal(count(q, OP_REDUCE_WAIT), count(q, OP_REDUCE_START));
+        for (int i = 0; i < q->n_ops; i++)
+            if (q->ops[i].kind == OP_REDUCE_START)
+                assert_int_equal(q->ops[i].n_in, q->ops[i].attrs.parts);           /* no weight */
+        q->in_buckets = true;
+        assert_same_weights(p, q, NULL);
+    }
+}
+
 /* ---- who is called when ---- */
 
 struct counting { struct comm comm; int starts, waits, bad; const float *data[64]; };
@@ -191,6 +278,33 @@ static void test_only_the_last_micro_batch_communicates(void **state)
         assert_int_equal(p->ops[i].profile.calls, p->ops[i].phase == PHASE_SETUP ? 0 : 2 * (int)op_runs_per_step(p, &p->ops[i]));
     exec_free(e);
     b->free(b);
+}
+
+/* What is made in its bucket has the same bits. */
+static void test_gradients_are_made_in_their_bucket(void **state)
+{
+    const struct ranks_settings ranks = {.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = 4000};
+    struct counting k = {.comm = {.rank = 0, .size = 2, .start = count_start, .wait = count_wait}};
+    struct program *p = divided(ranks), *q = divided(ranks);
+    struct memory_plan plan;
+    int there = 0;
+    (void)state;
+    q->in_buckets = true;
+    pass_memory_plan(q, &plan);
+    for (int i = 0; i < q->n_ops; i++) {
+        const struct op *op = &q->ops[i];
+        size_t at = 0;
+        for (int j = 0; j < op->attrs.parts && op->kind == OP_REDUCE_START; at += value_bytes(&q->values[op->in[j]]), j++)
+            if (plan.offset[op->in[j]] == plan.offset[op->out[0]] + at) {
+                assert_true(at % 64 == 0);
+                there++;
+            } else if (q->values[op->in[j]].kind == VALUE_GRADIENT) {
+                assert_true(at % 64 != 0);                      /* memory of a value begins at such places alone */
+            }
+    }
+    assert_true(there >= count(q, OP_REDUCE_START) - 1);        /* the first of every bucket; but counts and losses are read by others */
+    memory_plan_release(&plan);
+    assert_same_weights(p, q, &k.comm);
 }
 
 /* A group that fails leaves the weights as they were. */
@@ -350,7 +464,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_one_shard_is_no_other_program),
         cmocka_unit_test(test_ranks_have_slices_of_the_optimizer), cmocka_unit_test(test_too_few_blocks_are_refused),
-        cmocka_unit_test(test_only_the_last_micro_batch_communicates), cmocka_unit_test(test_a_failed_sum_changes_nothing),
+        cmocka_unit_test(test_layers_stay_whole),
+        cmocka_unit_test(test_one_rank_alone),
+        cmocka_unit_test(test_only_the_last_micro_batch_communicates),
+        cmocka_unit_test(test_gradients_are_made_in_their_bucket), cmocka_unit_test(test_a_failed_sum_changes_nothing),
         cmocka_unit_test(test_ranks_give_equal_bits), cmocka_unit_test(test_shards_are_the_whole_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,18 +161,21 @@ static void test_lingering(void **state)
     program_free(p);
 }
 
-/* Squares may be summed up long before their op's turn where memory lingers: nothing else is where they go until then. */
+/* Squares, and sums over rows, may be summed up long before their op's turn where memory lingers: nothing else is where they go until then. */
 static void test_squares_have_their_own(void **state)
 {
     (void)state;
     const struct op_attrs none = {0};
-    for (int linger = 0; linger <= 1; linger++) {
+    for (int form = 0; form < 4; form++) {
+        const int linger = form % 2;
         struct memory_plan plan;
         struct program *p = program_new("squares");
         const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)4, (int64_t)4));
         const value_id a = program_emit(p, OP_MATMUL, none, "a", 2, x, x), b = program_emit(p, OP_MATMUL, none, "b", 2, a, x);
         const value_id c = program_emit(p, OP_MATMUL, none, "c", 2, b, x), d = program_emit(p, OP_MATMUL, none, "d", 2, c, x);
-        const value_id squares = program_emit(p, OP_SUM_SQUARES, none, "squares", 1, d);
+        const value_id row = program_add_value(p, "row", VALUE_INPUT, F32, shape_of(1, (int64_t)4));
+        const value_id squares = form < 2 ? program_emit(p, OP_SUM_SQUARES, none, "squares", 1, d)
+                                          : program_emit(p, OP_SUM_LEADING, none, "sums", 2, d, row);
         p->linger = linger;
         pass_memory_plan(p, &plan);
         assert_true((overlap(p, &plan, squares, a) || overlap(p, &plan, squares, b) || overlap(p, &plan, squares, c)) == !linger);

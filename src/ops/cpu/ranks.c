@@ -15,7 +15,8 @@ static void meet(const struct kernel_thread *t)
         team_barrier(t->team);
 }
 
-static void scale_part(float *restrict to, const float *restrict x, float weight, int64_t n)
+/* A gradient may lie in its bucket already (src/passes/buckets.c), so `to` may be x. */
+static void scale_part(float *to, const float *x, float weight, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = x[i] * weight;
@@ -67,7 +68,7 @@ void ranks_reduce_start(const struct kernel_call *c, const struct kernel_thread 
         const struct span s = mine(t, in_count(c, i));
         if (c->op->n_in > n)
             scale_part(bucket + at + s.lo, (const float *)c->in[i] + s.lo, weight, s.hi - s.lo);
-        else if (s.hi > s.lo)
+        else if (s.hi > s.lo && bucket + at != (const float *)c->in[i])
             memcpy(bucket + at + s.lo, (const float *)c->in[i] + s.lo, (size_t)(s.hi - s.lo) * sizeof *bucket);
         at += in_count(c, i);
     }
@@ -80,7 +81,7 @@ void ranks_reduce_start(const struct kernel_call *c, const struct kernel_thread 
         c->comm->start(c->comm, bucket, at);
 }
 
-static void divide_part(float *restrict to, const float *restrict x, float by, int64_t n)
+static void divide_part(float *to, const float *x, float by, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = x[i] / by;

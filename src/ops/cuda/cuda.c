@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/cuda/cuda_int.h"
+#include "ops/cuda/nccl.h"
 #include "ops/cuda/products.h"
 
 enum status cuda_said(cudaError_t e, struct error *err, const char *what)
@@ -81,7 +82,8 @@ static void cuda_free(struct backend *base)
     if (!b)
         return;
     if (b->stream)
-        cudaStreamSynchronize(b->stream);
+        cuda_wait(b);
+    cuda_comm_close(b);
     cuda_free_plans(b);
     if (b->blas)
         cublasDestroy(b->blas);
@@ -124,19 +126,20 @@ static enum status new_stream(struct cuda_backend *b, struct error *err)
     return st == OK ? cuda_said(cudaStreamCreateWithPriority(&b->stream, cudaStreamNonBlocking, greatest), err, "a stream") : st;
 }
 
-static enum status cuda_new(struct backend **out, bool graphs, const struct cuda_choices *choices, struct error *err)
+static enum status cuda_new(struct backend **out, const struct cuda_wish *wish, const struct cuda_choices *choices, struct error *err)
 {
     struct cuda_backend *b = calloc(1, sizeof *b);
     if (!b)
         return error_no_memory(err, "the CUDA backend", sizeof *b);
     b->base = functions;
     b->choices = choices;
-    b->graphs = asks_for("HONE_CUDA_GRAPH", graphs);
+    b->graphs = asks_for("HONE_CUDA_GRAPH", wish->graphs);
+    b->comm.nccl = wish->nccl;
     b->checks = asks_for("HONE_CUDA_SYNC", false);
     b->merges = asks_for("HONE_CUDA_MERGE", true);
     b->names = asks_for("HONE_NVTX", false);
     b->lanes = lanes_asked_for();
-    enum status st = cuda_find_device(&b->about, err);
+    enum status st = cuda_find_device(&b->about, wish->device, err);
     b->base.device = b->about.name;
     b->base.address = b->about.address[0] ? b->about.address : NULL;
     if (st == OK)
@@ -156,6 +159,6 @@ __attribute__((visibility("default"))) cuda_module_fn hone_cuda_module;
 
 const struct cuda_module *hone_cuda_module(void)
 {
-    static const struct cuda_module module = {HONE_CUDA_BUILD, cuda_kernel_of, cuda_find_device, cuda_new, cuda_peaks};
+    static const struct cuda_module module = {HONE_CUDA_BUILD, cuda_kernel_of, cuda_count_devices, cuda_find_device, nccl_version, cuda_new, cuda_peaks};
     return &module;
 }

@@ -5,11 +5,17 @@
 
 #include "ops/cuda/module.h"
 
-/* graphs: what is run again and again is captured and replayed; else every kernel is started by the host each time. */
-enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err);
+enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err);        /* on the first GPU, for one rank */
+enum status cuda_backend_new_for(struct backend **out, const struct cuda_wish *wish, struct error *err);
 /* The name of the kernel that an op has there, NULL: none. Needs the module, but no GPU. */
 enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err);
-enum status cuda_device_read(struct cuda_device *out, struct error *err);
+int cuda_devices(void);             /* that can be seen; 0: none, or no module */
+enum status cuda_device_read(struct cuda_device *out, struct error *err);       /* the first */
+enum status cuda_device_read_at(struct cuda_device *out, int index, struct error *err);
+/* Of NCCL, which sums between GPUs: 22809. CANNOT: it is not there. */
+enum status cuda_nccl_version(int *version, struct error *err);
+/* Fixes how NCCL sums, unless the environment does: call it before there are threads. */
+void cuda_pin_nccl(void);
 /* Who the GPU is, for what is remembered of it: "NVIDIA H200, sm_90, CUDA 13.0". */
 void cuda_fingerprint(const struct cuda_device *d, char out[160]);
 /* What it reaches: large products, copies in its L2 cache and in its memory. Takes a part of a second. */

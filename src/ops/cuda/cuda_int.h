@@ -40,6 +40,19 @@ struct cuda_side {
     void *workspace;                /* BLAS_WORKSPACE bytes, and COUNTERS */
 };
 
+/* What travels between ranks. A run is what is launched or captured at once: what leaves the main stream comes back to it with its end. */
+struct cuda_comm {
+    bool nccl;                      /* NCCL sums, else the group does, through pinned memory */
+    cudaStream_t stream;            /* NULL until a list has such sums */
+    cudaEvent_t forked, joined;
+    void *communicator;             /* of NCCL, once one was needed */
+    bool lost;                      /* a rank was, and the communicator was given up */
+    bool used;                      /* the stream, in this run */
+    bool silent;                    /* nothing is to travel: kernels are counted */
+    int64_t run;
+    const char *failed;             /* what NCCL said; NULL: nothing */
+};
+
 struct cuda_backend {
     struct backend base;
     struct cuda_device about;
@@ -50,6 +63,7 @@ struct cuda_backend {
     const struct cuda_choices *choices;     /* where what was timed is remembered */
     struct cuda_side sides[LANES_MOST];     /* [0] is not used: lane 0 is the stream above */
     struct cuda_staging staging;
+    struct cuda_comm comm;
     bool graphs;
     int lanes;                      /* rows of ops in a graph, at most */
     bool names;                     /* HONE_NVTX=1: ranges with the names of ops and phases */
@@ -64,7 +78,8 @@ struct cuda_backend {
 enum status cuda_said(cudaError_t e, struct error *err, const char *what);
 
 /* device.c: the GPU, or why there is none. */
-enum status cuda_find_device(struct cuda_device *out, struct error *err);
+int cuda_count_devices(void);
+enum status cuda_find_device(struct cuda_device *out, int index, struct error *err);
 
 /* memory.c */
 enum status cuda_staging_new(struct cuda_staging *s, struct error *err);
@@ -102,6 +117,8 @@ struct prepared {
     void *biases;                   /* memory of narrow biases, and what is cast to it; NULL: none (biases.cu) */
     struct cuda_cast *casts;
     void *parts;                    /* memory of products that their reader adds up; NULL: none (together.cu) */
+    struct cuda_reduction *reductions;      /* (n_reductions): buckets that travel; NULL: none */
+    int n_reductions, first_reduction;      /* first: the op that starts the first */
 };
 
 /* run.c */
@@ -117,6 +134,15 @@ void cuda_release(struct backend *b, struct prepared *p);
 /* Starts a piece of op i (-1: the whole op), as `call` has it; and ops [first, end), one by one. */
 enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int i, int piece, const struct cuda_call *call, struct error *err);
 enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
+
+/* reductions.c: sums over ranks (reductions.h). Before the first run with such ops all ranks open NCCL together, where it is that. */
+enum status cuda_reductions_make(struct cuda_backend *b, struct prepared *p, struct error *err);
+void cuda_reductions_release(struct prepared *p);
+enum status cuda_comm_open(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
+void cuda_comm_begin(struct cuda_backend *b);
+enum status cuda_comm_end(struct cuda_backend *b, struct error *err);
+void cuda_comm_close(struct cuda_backend *b);
+cudaError_t cuda_wait(struct cuda_backend *b);          /* until all in the main stream is done, or a rank is lost */
 
 /* items.c: the ops of a replay and the pieces of ops, in their order; what is theirs alone is allocated for the replay. */
 struct cuda_piece { int op, piece; };       /* op: of the list that is prepared; piece -1: all of it */

@@ -25,37 +25,49 @@ static enum status say_no_device(cudaError_t e, struct error *err)
     return error_set(err, CANNOT, "the GPU cannot be used: %s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-static enum status read_device(struct cuda_device *out, struct error *err)
+static enum status read_device(struct cuda_device *out, int index, struct error *err)
 {
     struct cudaDeviceProp p;
     size_t free_bytes = 0, total = 0;
-    cudaError_t e = cudaGetDeviceProperties(&p, 0);
+    cudaError_t e = cudaGetDeviceProperties(&p, index);
     if (e != cudaSuccess)
         return say_no_device(e, err);
     if (p.major < OLDEST_MAJOR)
         return error_set(err, CANNOT, "the GPU '%.96s' is too old: its compute capability is %d.%d, and %d.0 is needed", p.name, p.major,
                          p.minor, OLDEST_MAJOR);
-    e = cudaSetDevice(0);
+    e = cudaSetDevice(index);
     if (e == cudaSuccess)
         e = cudaMemGetInfo(&free_bytes, &total);
     if (e == cudaErrorMemoryAllocation)
         return error_set(err, CANNOT, "the GPU '%.96s' has no memory left; does another process use it?", p.name);
     if (e != cudaSuccess)
         return say_no_device(e, err);
-    *out = (struct cuda_device){.major = p.major, .minor = p.minor, .processors = p.multiProcessorCount, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
+    *out = (struct cuda_device){.index = index, .major = p.major, .minor = p.minor, .processors = p.multiProcessorCount, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
     snprintf(out->name, sizeof out->name, "%.95s", p.name);
     cudaDriverGetVersion(&out->driver);
     cudaRuntimeGetVersion(&out->runtime);
-    if (cudaDeviceGetPCIBusId(out->address, sizeof out->address, 0) != cudaSuccess)
+    if (cudaDeviceGetPCIBusId(out->address, sizeof out->address, index) != cudaSuccess)
         out->address[0] = '\0';
     return OK;
 }
 
-enum status cuda_find_device(struct cuda_device *out, struct error *err)
+int cuda_count_devices(void)
+{
+    int n = 0;
+    const bool known = cudaGetDeviceCount(&n) == cudaSuccess;
+    cudaGetLastError();
+    return known ? n : 0;
+}
+
+enum status cuda_find_device(struct cuda_device *out, int index, struct error *err)
 {
     int n = 0;
     const cudaError_t e = cudaGetDeviceCount(&n);
-    const enum status st = e == cudaSuccess && n > 0 ? read_device(out, err) : say_no_device(e, err);
+    enum status st = e == cudaSuccess && n > 0 ? OK : say_no_device(e, err);
+    if (st == OK && index >= n)
+        st = error_set(err, CANNOT, "there is no GPU %d: the NVIDIA driver sees %d", index, n);
+    if (st == OK)
+        st = read_device(out, index, err);
     cudaGetLastError();             /* it was told; nobody else shall find it */
     return st;
 }

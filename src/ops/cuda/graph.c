@@ -171,6 +171,7 @@ static enum status start_in_lane(const struct capture *c, int i, struct error *e
 static enum status start_in_lanes(const struct capture *c, struct error *err)
 {
     enum status st = OK;
+    cuda_comm_begin(c->b);
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
             st = cuda_said(hand_over(c, c->items.n, 0, l), err, "the start of a lane");
@@ -179,7 +180,7 @@ static enum status start_in_lanes(const struct capture *c, struct error *err)
     for (int l = 1; l < LANES_MOST && st == OK; l++)
         if (c->plan.used[l])
             st = cuda_said(hand_over(c, c->items.n + l, l, 0), err, "the end of a lane");
-    return st;
+    return st == OK ? cuda_comm_end(c->b, err) : st;
 }
 
 /* ---- */

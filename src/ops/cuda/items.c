@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ops/cuda/cuda_int.h"
+#include "ops/cuda/reductions.h"
 
 struct maker {
     struct cuda_items *out;
@@ -67,7 +68,8 @@ static bool make_room(struct maker *m)
     return m->out->pieces && m->out->list && m->out->touches;
 }
 
-/* Of an op that does work of others, what it touches for that, too. */
+/* Of an op that does work of others, what it touches for that, too. Sums over ranks start in their order; where the host waits for them, it
+ * does so behind all starts. */
 static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
 {
     const struct bound_op *b = &m->p->ops[op];
@@ -93,6 +95,8 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         if (call->sums.of[i])
             out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
     }
+    if (call->reduction && (b->op->kind == OP_REDUCE_START || !m->b->comm.nccl))
+        out[n++] = (struct lane_touch){&m->b->comm, 1, true};
     for (int i = 0; i < call->n_also; i++) {
         if (call->also[i]->leave)
             out[n++] = (struct lane_touch){call->also[i]->leave, sizeof *call->leave, false};
@@ -107,7 +111,10 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
 /* What is done together takes about a third of its time. */
 static double guess_us(const struct maker *m, int op)
 {
+    const enum op_kind kind = m->p->ops[op].op->kind;
     double us = lanes_guess_us(m->p->ops[op].program, m->p->ops[op].op);
+    if ((kind == OP_REDUCE_START || kind == OP_REDUCE_WAIT) && cuda_reduction_is_free(&m->p->calls[op]))
+        us = 0;
     for (int i = 0; i < m->p->calls[op].n_also; i++)
         us += lanes_guess_us(m->p->calls[op].also[i]->program, m->p->calls[op].also[i]->op);
     return m->p->calls[op].n_also ? us / 3 : us;

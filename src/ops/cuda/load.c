@@ -57,11 +57,16 @@ static const struct cuda_module *loaded(struct error *err)
 
 #endif
 
-enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err)
+enum status cuda_backend_new_for(struct backend **out, const struct cuda_wish *wish, struct error *err)
 {
     static const struct cuda_choices choices = {choices_recall, choices_remember};
     const struct cuda_module *m = loaded(err);
-    return m ? m->backend_new(out, graphs, &choices, err) : CANNOT;
+    return m ? m->backend_new(out, wish, &choices, err) : CANNOT;
+}
+
+enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err)
+{
+    return cuda_backend_new_for(out, &(struct cuda_wish){.graphs = graphs}, err);
 }
 
 enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err)
@@ -71,10 +76,33 @@ enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *
     return m ? OK : CANNOT;
 }
 
-enum status cuda_device_read(struct cuda_device *out, struct error *err)
+int cuda_devices(void)
+{
+    struct error unsaid;
+    const struct cuda_module *m = loaded(&unsaid);
+    return m ? m->devices() : 0;
+}
+
+enum status cuda_device_read_at(struct cuda_device *out, int index, struct error *err)
 {
     const struct cuda_module *m = loaded(err);
-    return m ? m->device(out, err) : CANNOT;
+    return m ? m->device(out, index, err) : CANNOT;
+}
+
+enum status cuda_device_read(struct cuda_device *out, struct error *err) { return cuda_device_read_at(out, 0, err); }
+
+enum status cuda_nccl_version(int *version, struct error *err)
+{
+    const struct cuda_module *m = loaded(err);
+    return m ? m->nccl(version, err) : CANNOT;
+}
+
+/* Which algorithm NCCL takes may else depend on the size of a bucket, and NVLS sums in the network's order. */
+void cuda_pin_nccl(void)
+{
+    setenv("NCCL_ALGO", "Ring", 0);
+    setenv("NCCL_PROTO", "Simple", 0);
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
 }
 
 enum status cuda_measure_peaks(struct backend *b, struct peaks *out, struct error *err)

@@ -154,6 +154,6 @@ enum status cuda_download(struct backend *base, void *host, const void *from, si
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, b->stream);
     if (e == cudaSuccess)
-        e = cudaStreamSynchronize(b->stream);
+        e = cuda_wait(b);
     return cuda_said(e, err, "a copy from it, or an op before that");
 }

@@ -9,7 +9,8 @@
 #include "core/choices.h"
 #include "core/peaks.h"
 
-struct cuda_device {                /* the GPU that is used: the first that CUDA_VISIBLE_DEVICES lets be seen */
+struct cuda_device {                /* a GPU */
+    int index;                      /* its place among those that CUDA_VISIBLE_DEVICES lets be seen */
     char name[96];
     int major, minor;               /* compute capability */
     int driver, runtime;            /* versions of CUDA: 13000 */
@@ -24,11 +25,20 @@ struct cuda_choices {
     enum status (*remember)(struct choice *list, int n, struct error *err);
 };
 
+/* What is asked of a backend. */
+struct cuda_wish {
+    bool graphs;                    /* what is run again and again is captured and replayed; else the host starts every kernel each time */
+    int device;                     /* place of the GPU */
+    bool nccl;                      /* sums over ranks are NCCL's, with one rank too; else the group's (backend.comm) */
+};
+
 struct cuda_module {
     const char *build;
     const char *(*kernel)(enum op_kind kind);       /* the name of the kernel of an op; NULL: there is none */
-    enum status (*device)(struct cuda_device *out, struct error *err);
-    enum status (*backend_new)(struct backend **out, bool graphs, const struct cuda_choices *choices, struct error *err);
+    int (*devices)(void);                           /* how many GPUs there are; takes nothing of them */
+    enum status (*device)(struct cuda_device *out, int index, struct error *err);
+    enum status (*nccl)(int *version, struct error *err);           /* 22809 */
+    enum status (*backend_new)(struct backend **out, const struct cuda_wish *wish, const struct cuda_choices *choices, struct error *err);
     enum status (*measure_peaks)(struct backend *b, struct peaks *out, struct error *err);
 };
 

@@ -197,7 +197,7 @@ enum status cuda_peaks(struct backend *base, struct peaks *out, struct error *er
     m.b = b;
     *out = (struct peaks){};
     out->threads = 1;
-    cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0);
+    cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, b->about.index);
     out->cache_bytes[1] = l2;
     out->cache_bytes[3] = b->about.memory_bytes;
     enum status st = cuda_open_blas(b, err);

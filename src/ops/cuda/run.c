@@ -9,7 +9,7 @@
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_sums, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads,
                                                   cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_select,
-                                                  cuda_optimizer};
+                                                  cuda_optimizer, cuda_ranks};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {
@@ -75,6 +75,8 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
     }
     st = cuda_plan_calls(b, p, err);
     if (st == OK)
+        st = cuda_reductions_make(b, p, err);
+    if (st == OK)
         *out = p;
     else
         cuda_release(base, p);
@@ -93,9 +95,10 @@ void cuda_release(struct backend *base, struct prepared *p)
     struct cuda_backend *b = (struct cuda_backend *)base;
     if (!p)
         return;
-    cudaStreamSynchronize(b->stream);
+    cuda_wait(b);
     cuda_release_replays(b, p);
     cuda_release_times(p);
+    cuda_reductions_release(p);
     cuda_release_biases(b, p);
     cuda_release_parts(b, p);
     free(p->kernels);
@@ -146,9 +149,10 @@ static enum status start_in_phase(struct cuda_backend *b, const struct prepared 
 enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err)
 {
     enum status st = OK;
+    cuda_comm_begin(b);
     for (int i = first; i < end && st == OK; i++)
         st = start_in_phase(b, p, first, end, i, err);
-    return st;
+    return st == OK ? cuda_comm_end(b, err) : st;
 }
 
 /* ---- */
@@ -157,14 +161,16 @@ enum status cuda_finish(struct backend *base, struct error *err)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     const enum status st = cuda_place_uploads(b, err);
-    return st != OK ? st : cuda_said(cudaStreamSynchronize(b->stream), err,
+    return st != OK ? st : cuda_said(cuda_wait(b), err,
                                      "something that was run (HONE_CUDA_SYNC=1 in the environment finds out which op)");
 }
 
 enum status cuda_run(struct backend *base, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
-    const enum status st = cuda_place_uploads(b, err);
+    enum status st = cuda_place_uploads(b, err);
+    if (st == OK)
+        st = cuda_comm_open(b, p, first, end, err);
     if (st != OK)
         return st;
     if (times)

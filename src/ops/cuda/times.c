@@ -20,8 +20,9 @@ static int at_least_1(int x) { return x > 0 ? x : 1; }
 
 static int attribute(enum cudaDeviceAttr a)
 {
-    int x = 0;
-    cudaDeviceGetAttribute(&x, a, 0);
+    int x = 0, device = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&x, a, device);
     return x;
 }
 
@@ -270,8 +271,10 @@ int cuda_kernels(struct backend *base, struct prepared *p, int first, int end)
         return -1;
     const bool checks = b->checks;
     b->checks = false;              /* one cannot wait in a capture */
+    b->comm.silent = true;
     const enum status st = cuda_start_ops(b, p, first, end, NULL);
     b->checks = checks;
+    b->comm.silent = false;
     const bool made = cudaStreamEndCapture(b->stream, &graph) == cudaSuccess && st == OK;
     if (made && cudaGraphGetNodes(graph, NULL, &n) == cudaSuccess && (list = calloc(n + 1, sizeof *list)) &&
         cudaGraphGetNodes(graph, list, &n) == cudaSuccess) {

@@ -1,0 +1,21 @@
+/* NCCL, where it is: loaded when ranks ask for it, by the absolute path that was found when hone was built. Algorithm and protocol are
+ * pinned (cuda_pin_nccl), so that as many ranks on the same machines give the same bits again. */
+#ifndef HONE_OPS_CUDA_NCCL_H
+#define HONE_OPS_CUDA_NCCL_H
+
+#include <cuda_runtime.h>
+
+#include "backend/comm.h"
+#include "core/error.h"
+
+/* 22809; CANNOT: it is not there, and why. */
+enum status nccl_version(int *version, struct error *err);
+/* All ranks together; `ranks` NULL: this one alone. A rank that is lost on the way ends it. */
+enum status nccl_open(void **communicator, struct comm *ranks, struct error *err);
+/* Puts the sum over all ranks into a stream, in place; NULL, or what NCCL said. */
+const char *nccl_sum(void *communicator, float *data, int64_t n, cudaStream_t stream);
+bool nccl_works(void *communicator);
+/* whole: all ranks close. Else what is under way ends at once, with no result. */
+void nccl_close(void *communicator, bool whole);
+
+#endif
