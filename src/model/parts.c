@@ -38,6 +38,29 @@ value_id build_linear(struct builder *b, const char *name, value_id x, int64_t o
     return program_emit(b->p, OP_MATMUL, attrs, name, 3, x, w, c);
 }
 
+value_id build_table(struct builder *b, const char *name, int64_t rows)
+{
+    return program_add_parameter(b->p, name, shape_of(2, rows, b->m->dim), ROLE_EMBEDDING, INIT_NORMAL, INIT_STD);
+}
+
+value_id build_embed(struct builder *b, const char *name, value_id table, value_id ids)
+{
+    return program_emit(b->p, OP_EMBED, (struct op_attrs){0}, name, 2, table, ids);
+}
+
+value_id build_loss(struct builder *b, const char *name, value_id logits, value_id targets, value_id *count)
+{
+    const char *dot = *name ? "." : "";
+    const value_id logp = program_emit(b->p, OP_LOG_SOFTMAX, (struct op_attrs){0}, arena_printf(&b->p->arena, "%s%slogp", name, dot), 1, logits);
+    const value_id in[] = {logp, targets};
+    const int at = program_add_op(b->p, OP_NLL, (struct op_attrs){0}, arena_printf(&b->p->arena, "%s%sloss", name, dot), 2, in);
+    if (at < 0)
+        return NO_VALUE;
+    if (count)
+        *count = b->p->ops[at].out[1];
+    return b->p->ops[at].out[0];
+}
+
 value_id build_dropout(struct builder *b, value_id x)
 {
     if (b->tick == NO_VALUE)
@@ -90,7 +113,7 @@ value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bo
     struct op_attrs heads = {.heads = (int32_t)m->heads, .kv_heads = (int32_t)m->kv_heads};
     heads.scale = 1 / sqrtf((float)size);
     value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
-    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = m->seq}, "mask", 0);
+    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = b->seq}, "mask", 0);
     w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
     w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
     w = build_dropout(b, w);

@@ -15,7 +15,7 @@ enum dtype { F32, BF16, F16, I32 };
 
 /* Shapes in the comments: B batch, T sequence, D width, H heads, V vocabulary, N any leading dimensions. */
 enum op_kind {
-    OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D) */
+    OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D); zeros where an id is below 0 */
     OP_EMBED_GRAD,      /* table, ids, dy -> dtable */
     OP_MATMUL,          /* a, b[, bias] -> op(a) op(b) + bias; leading dimensions of a are flattened */
     OP_SUM_LEADING,     /* x (N..,S..), like (S..) -> sum over the leading dimensions */

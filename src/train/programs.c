@@ -172,6 +172,19 @@ enum status evaluation_program(struct program **out, const struct config *c, str
     return st;
 }
 
+static enum status shorter_evaluation(struct program **out, const struct config *c, void *context, struct error *err)
+{
+    (void)context;
+    return evaluation_program(out, c, err);
+}
+
+enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
+                               struct error *err)
+{
+    const struct lengths_maker make = {c, b, shorter_evaluation, NULL};
+    return lengths_open(l, d, &make, longest, err);
+}
+
 static void print_program(const struct program *p, const int *places, FILE *to)
 {
     struct memory_plan plan;

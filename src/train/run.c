@@ -30,6 +30,23 @@ static enum status open_train(struct model_run *r, program_change_fn *change, vo
     return st;
 }
 
+/* A step of a shorter length is to plan no more than the longest does: memory is that one's. */
+static enum status shorter_step(struct program **out, const struct config *c, void *context, struct error *err)
+{
+    const struct model_run *r = context;
+    struct config shorter = *c;
+    int unsaid[PASSES_MAX] = {0};
+    shorter.optimize.memory = (int64_t)(pass_planned_bytes(exec_program(r->train)) / 1e6) + 1;
+    return train_step_program(out, &shorter, r->total_steps, unsaid, err);
+}
+
+static enum status open_train_lengths(struct model_run *r, struct error *err)
+{
+    const struct lengths_maker make = {&r->config, r->backend, shorter_step, r};
+    r->last = r->train;
+    return lengths_open(&r->train_lengths, r->dataset, &make, r->train, err);
+}
+
 static enum status open_eval(struct model_run *r, struct error *err)
 {
     struct program *p;
@@ -38,7 +55,7 @@ static enum status open_eval(struct model_run *r, struct error *err)
     enum status st = evaluation_program(&p, &r->config, err);
     if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
         st = evaluation_refuse(&r->config, err);
-    return st;
+    return st == OK ? evaluation_lengths(&r->eval_lengths, &r->config, r->dataset, r->backend, r->eval, err) : st;
 }
 
 /* The step counter on the device has 32 bits. */
@@ -118,6 +135,8 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
     if (st == OK)
         st = open_train(r, change, context, err);
     if (st == OK)
+        st = open_train_lengths(r, err);
+    if (st == OK)
         st = open_eval(r, err);
     if (st == OK)
         st = exec_init_parameters(r->train, (uint64_t)c->train.seed, err);
@@ -145,7 +164,9 @@ void model_run_close(struct model_run *r)
     safetensors_release(&r->dealt);
     exec_settle(r->train);
     dist_forget_op(ranks_of(&r->config));
+    lengths_close(&r->eval_lengths);
     exec_free(r->eval);
+    lengths_close(&r->train_lengths);
     exec_free(r->train);
     if (r->backend)
         r->backend->free(r->backend);
@@ -159,6 +180,23 @@ void batch_upload(struct exec *e, const struct batch *b)
     exec_write(e, p->targets, b->targets);
     if (p->segments != NO_VALUE)
         exec_write(e, p->segments, b->segments);
+    if (p->positions != NO_VALUE)
+        exec_write(e, p->positions, b->positions);
+    if (p->types != NO_VALUE)
+        exec_write(e, p->types, b->types);
+    if (p->features != NO_VALUE)
+        exec_write(e, p->features, b->features);
+}
+
+/* The program for a batch, with the batch in it. */
+static void take_batch(struct model_run *r, const struct batch *b)
+{
+    r->last = lengths_find(&r->train_lengths, b->seq);
+    r->fill.positions += (double)(b->size * b->seq);
+    r->fill.filled += (double)b->filled;
+    if (r->last != r->train)
+        exec_refresh(r->train);
+    batch_upload(r->last, b);
 }
 
 /* Forward and backward change two things that outlive them: accumulators, and the tick that dropout counts by. */
@@ -212,10 +250,10 @@ static int64_t step_of(struct model_run *r)
 /* Whether this rank wants to stop goes with the sums of the step, so that all ranks know it after the same one. */
 static void tell_stop(struct model_run *r, const volatile sig_atomic_t *stop)
 {
-    const value_id v = program_find(exec_program(r->train), RANKS_STOP);
+    const value_id v = program_find(exec_program(r->last), RANKS_STOP);
     const float wanted = stop && *stop;
     if (v != NO_VALUE)
-        exec_write(r->train, v, &wanted);
+        exec_write(r->last, v, &wanted);
 }
 
 static void hear_stop(struct model_run *r)
@@ -227,9 +265,9 @@ static void hear_stop(struct model_run *r)
 static void run_micro_batch(struct model_run *r, bool last)
 {
     if (last)
-        exec_run(r->train, PHASE_DATA, PHASE_OPTIMIZE);
+        exec_run(r->last, PHASE_DATA, PHASE_OPTIMIZE);
     else
-        exec_run_early(r->train);
+        exec_run_early(r->last);
     recorder_ran(r->recorder, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
 }
 
@@ -252,8 +290,9 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
         }
         recorder_loaded(r->recorder, b);
         const int64_t start = clock_ns();
-        batch_upload(r->train, b);
+        take_batch(r, b);
         r->upload_ns += clock_ns() - start;
+        recorder_runs(r->recorder, r->last);
         set_tick(r, &v, step, i);
         if (i + 1 == n)
             tell_stop(r, stop);
@@ -266,7 +305,7 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     hear_stop(r);
     if (v.ranks > 1 && r->config.dist.comm->status(r->config.dist.comm, err) != OK)
         return err->status;
-    return exec_status(r->train, err);
+    return exec_status(r->last, err);
 }
 
 enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err)
@@ -276,13 +315,13 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         const struct batch *b = loader_next(loader, err);
         if (!b)
             return err->status;
-        batch_upload(r->train, b);
+        take_batch(r, b);
         if (v.ranks > 1 && i + 1 < v.micro_batches)
-            exec_run_early(r->train);
+            exec_run_early(r->last);
         else
-            exec_run(r->train, PHASE_DATA, v.ranks > 1 ? PHASE_COMMUNICATE : PHASE_BACKWARD);      /* sums that were started are waited for */
+            exec_run(r->last, PHASE_DATA, v.ranks > 1 ? PHASE_COMMUNICATE : PHASE_BACKWARD);       /* sums that were started are waited for */
     }
-    return exec_status(r->train, err);
+    return exec_status(r->last, err);
 }
 
 int model_run_kept(const struct model_run *r)
