@@ -42,6 +42,10 @@ int dataset_domains(const struct dataset *d);
 const struct dataset *dataset_domain(const struct dataset *d, int i);
 const char *dataset_name(const struct dataset *d);                      /* of one of several domains; NULL: it has no name */
 
+/* The share of tokens that are of no sample in batches of `size` training samples, as those with these data.bucket (0: all of seq) and
+ * data.group would be; from the first some thousands of samples. */
+double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group);
+
 /* Writes sample `index` (any index >= 0; epochs follow each other): seq tokens, the seq targets that follow them
  * (-1 where there is none: padding), and segment ids (segments may be NULL). Thread-safe. Fails when the file behind
  * the tokens has shrunk or holds an id outside the vocabulary. */

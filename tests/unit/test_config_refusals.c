@@ -47,7 +47,7 @@ static void test_refuses_types(void **state)
     static const struct refusal table[] = {
         {"model: {arch: gpt, heads: [8]}", NULL, "'t.yaml' line 1: model.heads is a list; a whole number is wanted"},
         {GPT "train:\n  lr: {a: 1}", NULL, "'t.yaml' line 3: train.lr is a section; a number is wanted"},
-        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama, postln or k1 is wanted"},
+        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama, postln, k1 or regions is wanted"},
         {GPT "data: {path: [a]}", NULL, "'t.yaml' line 2: data.path is a list; a file name is wanted"},
         {GPT "eval: {every: [a]}", NULL,
          "'t.yaml' line 2: eval.every is a list; a number of steps, or of epochs as in '2 epochs', is wanted"},
@@ -60,7 +60,7 @@ static void test_refuses_types(void **state)
         {"model: {arch: gpt, heads: '8'}", NULL,
          "'t.yaml' line 1: model.heads is the text \"8\"; write a number, without quotes"},
         {"model: {arch: gpt, heads: }", NULL, "'t.yaml' line 1: model.heads has no value; a whole number is wanted"},
-        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama, postln or k1 is wanted"},
+        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama, postln, k1 or regions is wanted"},
         {GPT "train: {lr: .nan}", NULL, "'t.yaml' line 2: train.lr is '.nan'; a number is wanted"},
         {GPT "train: {lr: nan}", NULL, "'t.yaml' line 2: train.lr is 'nan'; a number is wanted"},
         {GPT "train: {lr: -.inf}", NULL, "'t.yaml' line 2: train.lr is '-.inf'; a number is wanted"},
@@ -122,10 +122,10 @@ static void test_refuses_ranges(void **state)
         {GPT "log: {every: 0}", NULL, "'t.yaml' line 2: log.every is 0; it must be from 1 to 1000000000000"},
         {GPT "threads: 5000", NULL, "'t.yaml' line 2: threads is 5000; it must be from 0 to 4096"},
         {"model: {arch: lama}", NULL,
-         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama, postln or k1; did you mean 'llama'?"},
-        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama, postln or k1"},
-        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama, postln or k1"},
-        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama, postln or k1"},
+         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama, postln, k1 or regions; did you mean 'llama'?"},
+        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama, postln, k1 or regions"},
+        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama, postln, k1 or regions"},
+        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama, postln, k1 or regions"},
         {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32, tf32, bf16 or f16"},
         {GPT "optimize: {precision: f16}", NULL, "'t.yaml' line 2: optimize.precision is f16, and device is auto: no CPU multiplies these "
                                                 "numbers; choose f32 or bf16, or device: cuda"},
@@ -181,7 +181,7 @@ static void test_refuses_keys(void **state)
          "ffn, "
          "seq, segments, dropout, rope_base, norm_eps and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
-        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln or k1"},
+        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln, k1 or regions"},
     };
     EXPECT_REFUSALS(table);
 }
@@ -487,7 +487,7 @@ static void test_long_file_name(void **state)
     memset(name, 'n', sizeof name);
     strcpy(name + sizeof name - 6, ".yaml");
     assert_int_equal(config_parse(&c, name, "model: {}", 9, NULL, 0, &err), BAD_INPUT);
-    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama, postln or k1"));
+    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama, postln, k1 or regions"));
 }
 
 int main(void)
