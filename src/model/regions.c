@@ -12,15 +12,15 @@ static value_id read_transitions(struct builder *b)
     p->features = program_add_value(p, "features", VALUE_INPUT, F32, shape_of(3, b->o.batch, b->seq, (int64_t)REGION_FEATURES));
     if (b->o.loss)
         p->types = program_add_value(p, "types", VALUE_INPUT, I32, shape_of(2, b->o.batch, b->seq));
-    const value_id x = build_linear(b, "in", p->features, b->m->dim, true);
+    const value_id x = build_linear(b, "read", p->features, b->m->dim, true);
     return build_add(b, "emb.id", x, build_embed(b, "emb", build_table(b, "emb.weight", REGION_IDS), p->tokens));
 }
 
 static void finish(struct builder *b, value_id x)
 {
     struct program *p = b->p;
-    p->logits = build_linear(b, "action", x, REGION_ACTIONS, true);
-    const value_id types = build_linear(b, "type", x, REGION_TYPES, true);
+    p->logits = build_linear(b, "actions", x, REGION_ACTIONS, true);
+    const value_id types = build_linear(b, "kinds", x, REGION_TYPES, true);
     if (!b->o.loss)
         return;
     const value_id action = build_loss(b, "action", p->logits, p->targets, &p->count);
