@@ -179,7 +179,7 @@ static void test_refuses_keys(void **state)
         {"&a {model: *a}", NULL,
          "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
          "ffn, "
-         "seq, segments, dropout, rope_base, norm_eps and tree"},
+         "seq, segments, positions, dropout, rope_base, norm_eps and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
         {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln, k1 or regions"},
     };
@@ -417,6 +417,39 @@ static void test_refuses_trees(void **state)
 }
 
 /* Of two overrides that disagree, the later one is to blame; the file's keys only when no override is involved. */
+#define REGIONS "model: {arch: regions, segments: 3, dim: 16, heads: 2, seq: 11}\ndata: {source: regions, region: 4}\n"
+
+static void test_refuses_regions(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model: {arch: regions, segments: 3}", NULL,
+         "'t.yaml' line 1: model.arch is regions, which reads transitions, and data.source is corpus; set data.source to regions"},
+        {GPT "data:\n  source: regions", NULL,
+         "'t.yaml' line 3: data.source is regions, and model.arch gpt reads tokens; set model.arch to regions, or data.source to corpus"},
+        {REGIONS, "model.segments=2", "--set model.segments=2: model.segments is 2, and tokens of regions have 3 types; make it 3"},
+        {REGIONS, "model.vocab=80",
+         "--set model.vocab=80: model.vocab is 80, and regions have 83 ids: start, end and 81 cells; remove it, or make it 83"},
+        {REGIONS, "data.region=5", "--set data.region=5: model.seq is 11, and a sample of two regions of data.region 5 has up to 13 tokens; it must be "
+                                   "at least that"},
+        {REGIONS, "model.positions=10",
+         "--set model.positions=10: model.positions is 10, and samples have model.seq 11 tokens; it must be at least that, or 0"},
+        {REGIONS, "data.path=a", "--set data.path=a: data.path is 'a', and data.source is regions, which reads no file; set data.source to text or "
+                                 "bin, or remove data.path"},
+        {REGIONS, "data.group=2", "--set data.group=2: data.group is 2, and data.bucket is 0: batches are of model.seq tokens whatever is in them; set "
+                                  "data.bucket, or remove data.group"},
+        {"model: {arch: llama, positions: 200}", NULL,
+         "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
+        {GPT "data:\n  bucket: 16", NULL, "'t.yaml' line 3: data.bucket is 16, and data.samples is windows: all of them have model.seq tokens; remove "
+                                          "it, or set data.samples to lines"},
+        {"model: {arch: gpt, seq: 1000}\ndata: {samples: lines, bucket: 2}", NULL,
+         "'t.yaml' line 2: data.bucket is 2, and model.seq 1000 would have 500 lengths, with a program each; it must be 16 or more"},
+        {GPT "data: {samples: lines, bucket: 16, group: 2, domains: [prose, code]}", NULL,
+         "'t.yaml' line 2: data.group is 2, and samples would be sorted across the borders of data.domains; remove data.group"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
 static void test_set_blame(void **state)
 {
     (void)state;
@@ -502,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_refuses_lists),
         cmocka_unit_test(test_refuses_domains),
         cmocka_unit_test(test_refuses_trees),
+        cmocka_unit_test(test_refuses_regions),
         cmocka_unit_test(test_set_blame),
         cmocka_unit_test(test_sizes_of_text),
         cmocka_unit_test(test_many_nodes),
