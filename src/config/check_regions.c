@@ -66,6 +66,23 @@ static enum status check_bucket(struct config_reader *r)
     return OK;
 }
 
+static enum status check_pack(struct config_reader *r)
+{
+    const struct config *c = r->c;
+    if (c->data.pack == PACK_OFF)
+        return OK;
+    if (c->data.source != SOURCE_REGIONS && c->data.samples == SAMPLES_WINDOWS)
+        return config_refuse(r, BLAME(r, "data.pack", "data.samples"), "data.pack is on, and data.samples is windows: all of them fill their row; "
+                             "remove it, or set data.samples to lines");
+    if (c->data.group > 1)
+        return config_refuse(r, BLAME(r, "data.pack", "data.group"), "data.pack and data.group are both given, and samples that share rows need not be "
+                             "of like length; remove data.group");
+    if (c->device == DEVICE_CUDA)
+        return config_refuse(r, BLAME(r, "data.pack", "device"), "data.pack is on, and device is cuda, whose attention has a sample in every row so "
+                             "far; set data.pack to off, and data.bucket and data.group instead");
+    return OK;
+}
+
 enum status config_check_regions(struct config_reader *r)
 {
     enum status st = check_regions_data(r);
@@ -73,5 +90,7 @@ enum status config_check_regions(struct config_reader *r)
         st = check_regions_sizes(r);
     if (st == OK)
         st = check_positions(r);
-    return st == OK ? check_bucket(r) : st;
+    if (st == OK)
+        st = check_bucket(r);
+    return st == OK ? check_pack(r) : st;
 }

@@ -15,6 +15,7 @@ enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN, SOURCE_REGIONS };
 enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
 enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
 enum data_samples { SAMPLES_WINDOWS, SAMPLES_LINES };   /* windows of seq tokens, or one line of text per sample, padded */
+enum data_pack { PACK_OFF, PACK_ON };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
 enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norms, biases and embeddings */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
@@ -66,6 +67,7 @@ struct config_model {
     int64_t segments;       /* token-type embeddings; 0: none */
     int64_t positions;      /* rows of the table of learned positions; 0: seq */
     bool given_positions;   /* no key: positions are an input of its programs, and not simply all of the table */
+    int64_t rows;           /* no key: of this program's batches, where samples share them; 0: not known, as many as samples */
     int64_t length;         /* no key: tokens of a row of this program, where batches may be shorter than seq; 0: seq */
     double dropout, rope_base, norm_eps;    /* norm_eps 0 in the file: 1e-6 for llama, 1e-5 for the others */
 };
@@ -83,6 +85,7 @@ struct config_data {
     double val_fraction;
     int64_t region;                         /* source regions: transitions of a whole region */
     int64_t bucket;                         /* a batch is as long as its longest sample, up to a multiple of this; 0: seq */
+    enum data_pack pack;                    /* samples share rows of seq tokens while training */
     int64_t group;                          /* so many batches have their samples sorted by length among them */
     int64_t workers, prefetch;
 };

@@ -14,6 +14,7 @@ static const struct config_choice domains[] = {
     {"prose", DOMAIN_PROSE}, {"code", DOMAIN_CODE}, {"formulas", DOMAIN_FORMULAS}, {0}};
 static const struct config_choice tokens[] = {{"char", TOKENS_CHAR}, {"byte", TOKENS_BYTE}, {0}};
 static const struct config_choice samples[] = {{"windows", SAMPLES_WINDOWS}, {"lines", SAMPLES_LINES}, {0}};
+static const struct config_choice packs[] = {{"off", PACK_OFF}, {"on", PACK_ON}, {0}};
 static const struct config_choice schedules[] = {
     {"cosine", SCHEDULE_COSINE}, {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT}, {0}};
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
@@ -71,6 +72,7 @@ static const struct config_key rows[] = {
     INT(data.region,             "80",       1, 1 << 16,   "transitions of a whole region (source regions); a sample has up to twice that and 3 tokens"),
     INT(data.bucket,             "0",        0, 1 << 20,   "a batch is as long as its longest sample, rounded up to a multiple of this; 0: always seq"),
     INT(data.group,              "1",        1, 1024,      "batches whose samples are sorted by length among them, so that each has samples of like length"),
+    WORD(data.pack,              "off",      packs,        "on: several samples share a row of seq tokens while training, and see nothing of each other"),
     INT(data.workers,            "2",        0, 256,       "threads that prepare batches; 0: none, load inline"),
     INT(data.prefetch,           "2",        1, 1024,      "batches prepared ahead"),
 

@@ -11,9 +11,9 @@
 
 /* ---- memory ---- */
 
-enum status collate_bytes(const struct dataset *d, int64_t size, int64_t *bytes)
+enum status collate_bytes(const struct dataset *d, int64_t size, bool pack, int64_t *bytes)
 {
-    const int64_t words = 3 + d->positions + (d->region ? 1 + REGION_FEATURES : 0);
+    const int64_t words = 3 + pack + d->positions + (d->region ? 1 + REGION_FEATURES : 0);
     int64_t each, all;
     if (__builtin_mul_overflow(size, d->seq, &each) || __builtin_mul_overflow(each, words, &all) ||
         __builtin_mul_overflow(all, (int64_t)sizeof(int32_t), bytes))
@@ -21,12 +21,16 @@ enum status collate_bytes(const struct dataset *d, int64_t size, int64_t *bytes)
     return OK;
 }
 
-void collate_bind(const struct dataset *d, struct batch *b, int64_t size, void *memory)
+void collate_bind(const struct dataset *d, struct batch *b, int64_t size, bool pack, void *memory)
 {
     const int64_t each = size * d->seq;
     int32_t *at = memory;
-    *b = (struct batch){.size = size, .seq = d->seq, .tokens = at, .targets = at + each, .segments = at + 2 * each};
+    *b = (struct batch){.size = size, .rows = size, .seq = d->seq, .tokens = at, .targets = at + each, .segments = at + 2 * each};
     at += 3 * each;
+    if (pack) {
+        b->starts = at;
+        at += each;
+    }
     if (d->positions) {
         b->positions = at;
         at += each;

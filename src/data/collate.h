@@ -5,8 +5,8 @@
 #include "data/data_int.h"
 
 /* Bytes of a batch of `size` samples; fails where there are more than can be counted. */
-enum status collate_bytes(const struct dataset *d, int64_t size, int64_t *bytes);
-void collate_bind(const struct dataset *d, struct batch *b, int64_t size, void *memory);
+enum status collate_bytes(const struct dataset *d, int64_t size, bool pack, int64_t *bytes);
+void collate_bind(const struct dataset *d, struct batch *b, int64_t size, bool pack, void *memory);
 
 /* Which samples are in a batch, and what is needed to find out. */
 struct collate_order {

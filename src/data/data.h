@@ -42,6 +42,9 @@ int dataset_domains(const struct dataset *d);
 const struct dataset *dataset_domain(const struct dataset *d, int i);
 const char *dataset_name(const struct dataset *d);                      /* of one of several domains; NULL: it has no name */
 
+/* Rows that batches of `size` samples have where samples share rows; one that needs more has `size` of them. */
+int64_t dataset_rows(const struct dataset *d, int64_t size);
+
 /* The share of tokens that are of no sample in batches of `size` training samples, as those with these data.bucket (0: all of seq) and
  * data.group would be; from the first some thousands of samples. */
 double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group);
@@ -58,10 +61,13 @@ void data_segments(int32_t *segments, const int32_t *tokens, int64_t n, int64_t 
 
 struct batch {
     int64_t index;          /* of the batch: samples index * size ... */
-    int64_t size, seq;      /* seq: where data.bucket is set, no longer than its longest sample needs */
+    int64_t size;           /* samples */
+    int64_t rows;           /* of all that follows, in place of size: as many, or fewer where samples share them */
+    int64_t seq;            /* where data.bucket is set, no longer than its longest sample needs */
     int32_t *tokens;        /* (size, seq) */
     int32_t *targets;       /* (size, seq), -1: padding */
     int32_t *segments;      /* (size, seq) */
+    int32_t *starts;        /* (size, seq): where in its row the sample of a token begins; NULL: every row is one sample */
     int32_t *positions;     /* (size, seq); NULL: the model does not ask for them */
     int32_t *types;         /* (size, seq), -1: none; NULL but for regions, as what follows */
     float *features;        /* (size, seq, REGION_FEATURES) */
@@ -83,6 +89,7 @@ enum status loader_new(struct loader **out, const struct dataset *d, enum split 
 struct batch_division {
     int64_t shards, first, here, accumulate;
     int64_t group;          /* so many batches have their samples sorted by length among them; 0, 1: none */
+    bool pack;              /* samples share rows */
 };
 enum status loader_new_divided(struct loader **out, const struct dataset *d, enum split split, int64_t size, struct batch_division division,
                                int64_t first_batch, int workers, int prefetch, struct error *err);

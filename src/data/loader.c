@@ -15,10 +15,12 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "data/collate.h"
+#include "data/pack.h"
 
 struct slot {
     struct batch batch;
     struct collate_order order;
+    struct pack pack;
     bool ready;
     struct error error;         /* .status OK: the batch is good */
 };
@@ -61,7 +63,10 @@ static void slot_fill(const struct loader *l, struct slot *s, int64_t number, in
     b->prepare_start_ns = clock_ns();
     s->error.status = OK;
     collate_choose(l->data, index, b->size, l->division.group, &s->order);
-    collate(l->data, l->split, s->order.samples, b, &s->error);
+    if (l->division.pack)
+        pack_collate(l->data, l->split, s->order.samples, b, &s->pack, &s->error);
+    else
+        collate(l->data, l->split, s->order.samples, b, &s->error);
     b->prepare_end_ns = clock_ns();
 }
 
@@ -94,7 +99,7 @@ static enum status slots_init(struct loader *l, int64_t size, struct error *err)
 {
     int64_t each, bytes;
     l->slots = xcalloc((size_t)l->n_slots, sizeof *l->slots);
-    if (collate_bytes(l->data, size, &each) != OK || __builtin_mul_overflow(each, l->n_slots, &bytes))
+    if (collate_bytes(l->data, size, l->division.pack, &each) != OK || __builtin_mul_overflow(each, l->n_slots, &bytes))
         bytes = INT64_MAX;
     l->memory = bytes < INT64_MAX ? malloc((size_t)bytes) : NULL;
     if (!l->memory) {
@@ -102,8 +107,12 @@ static enum status slots_init(struct loader *l, int64_t size, struct error *err)
         return error_add(err, "; try a smaller batch_size, data.workers or data.prefetch");
     }
     for (int64_t i = 0; i < l->n_slots; i++) {
-        collate_bind(l->data, &l->slots[i].batch, size, l->memory + i * each);
+        collate_bind(l->data, &l->slots[i].batch, size, l->division.pack, l->memory + i * each);
         collate_order_init(&l->slots[i].order, l->data, size, l->division.group);
+        if (!l->division.pack)
+            continue;
+        pack_init(&l->slots[i].pack, l->data, size);
+        l->slots[i].pack.usual = i ? l->slots[0].pack.usual : dataset_rows(l->data, size);
     }
     return OK;
 }
@@ -175,8 +184,10 @@ void loader_free(struct loader *l)
     pthread_mutex_destroy(&l->lock);
     free(l->workers);
     free(l->memory);
-    for (int64_t i = 0; l->slots && i < l->n_slots; i++)
+    for (int64_t i = 0; l->slots && i < l->n_slots; i++) {
         collate_order_release(&l->slots[i].order);
+        pack_release(&l->slots[i].pack);
+    }
     free(l->slots);
     free(l);
 }

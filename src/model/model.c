@@ -20,6 +20,8 @@ static void add_inputs(struct builder *b)
         p->targets = program_add_value(p, "targets", VALUE_INPUT, I32, ids);
     if (b->m->segments)
         p->segments = program_add_value(p, "segments", VALUE_INPUT, I32, ids);
+    if (b->o.packed)
+        p->starts = program_add_value(p, "starts", VALUE_INPUT, I32, ids);
     if (b->m->given_positions)
         p->positions = program_add_value(p, "positions", VALUE_INPUT, I32, ids);
     if (b->o.dropout && b->m->dropout > 0) {
@@ -118,6 +120,10 @@ double model_step_flops(const struct program *p, const struct config_model *m, i
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i].kind == VALUE_PARAMETER && p->values[i].role != ROLE_EMBEDDING)
             weights += shape_count(p->values[i].shape);
-    const double seq = (double)(m->length ? m->length : m->seq), tokens = (double)batch * seq;
+    double seq = (double)(m->length ? m->length : m->seq), tokens = (double)batch * seq;
+    if (m->rows) {                      /* samples share rows: a token sees what is in its own */
+        tokens = (double)(shape_count(p->values[p->tokens].shape) * p->micro_batches);
+        seq = tokens / (double)batch;
+    }
     return tokens * (6.0 * (double)weights + 6.0 * (double)(m->layers * m->dim) * seq);
 }

@@ -96,6 +96,36 @@ static void join_units(struct builder *b, int layer, const char *what)
     }
 }
 
+/* Samples that share rows: one op, which sees a sample at a time. */
+static value_id packed_attention(struct builder *b, struct op_attrs attrs, value_id q, value_id k, value_id v)
+{
+    value_id in[] = {q, k, v, b->p->starts, NO_VALUE};
+    int n = 4;
+    attrs.causal = attrs.packed = true;
+    attrs.cols = b->o.batch * b->seq / b->o.packed;
+    if (b->tick != NO_VALUE) {
+        attrs.prob = (float)b->m->dropout;
+        attrs.seed = b->o.seed;
+        attrs.stream = (uint64_t)++b->dropouts;
+        in[3] = b->tick;
+        in[n++] = b->p->starts;
+    }
+    const int at = program_add_op(b->p, OP_ATTENTION, attrs, "attention", n, in);
+    return at < 0 ? NO_VALUE : b->p->ops[at].out[0];
+}
+
+/* Scores, their mask, weights and what they mix, each by itself. */
+static value_id plain_attention(struct builder *b, struct op_attrs heads, value_id q, value_id k, value_id v)
+{
+    value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
+    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = b->seq}, "mask", 0);
+    w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
+    w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
+    w = build_dropout(b, w);
+    heads.scale = 1;
+    return program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
+}
+
 value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary)
 {
     const struct config_model *m = b->m;
@@ -112,13 +142,7 @@ value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bo
     }
     struct op_attrs heads = {.heads = (int32_t)m->heads, .kv_heads = (int32_t)m->kv_heads};
     heads.scale = 1 / sqrtf((float)size);
-    value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
-    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = b->seq}, "mask", 0);
-    w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
-    w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
-    w = build_dropout(b, w);
-    heads.scale = 1;
-    const value_id y = program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
+    const value_id y = b->o.packed ? packed_attention(b, heads, q, k, v) : plain_attention(b, heads, q, k, v);
     const value_id out = build_dropout(b, build_linear(b, "o", y, m->dim, bias));
     program_scope(b->p, layer, "blocks.%d", layer);
     return out;

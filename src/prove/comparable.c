@@ -6,7 +6,7 @@
 
 /* Keys, or beginnings of keys, that may differ. The batch is looked at on its own, and evaluation is that of the first. */
 static const char *const FREE[] = {"optimize.", "backend.", "device", "threads", "eval.", "checkpoint.", "log.", "verify.",
-                                   "data.workers", "data.prefetch", "data.bucket", "train.batch_size", "train.accumulate", "train.on_nan",
+                                   "data.workers", "data.prefetch", "data.bucket", "data.pack", "train.batch_size", "train.accumulate", "train.on_nan",
                                    "dist.bucket_mb"};
 
 static bool is_free(const char *key)

@@ -68,13 +68,14 @@ static enum status agree(struct loop *l, enum status st, struct error *err)
 static void tell_start(struct loop *l)
 {
     const struct model_run *r = &l->run;
-    const struct config_train *t = &r->config.train;
+    const struct division v = division_of(&r->config);
+    const int64_t rows = (r->config.model.rows ? r->config.model.rows : v.batch) * v.micro_batches * v.ranks;
     char passes[PASSES_TEXT_MAX];
     const struct train_info info = {
         .data = dataset_describe(r->dataset), .device = r->backend->name, .device_name = r->backend->device,
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
-        .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
+        .tokens_per_step = rows * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
         .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);

@@ -187,8 +187,10 @@ enum { BUCKET = 16, GROUP = 8 };        /* what is proposed where lengths differ
 static struct padding padding_of(const struct dataset *d, const struct config *c)
 {
     const int64_t size = division_of(c).batch, bucket = c->model.seq > BUCKET * LENGTHS_MAX ? c->model.seq / LENGTHS_MAX + 1 : BUCKET;
-    const double now = dataset_padding(d, size, c->data.bucket, c->data.group), least = dataset_padding(d, size, bucket, GROUP);
-    return (struct padding){now, least < now ? least : now, bucket, GROUP};
+    const double rows = dataset_padding(d, size, 0, 1), least = dataset_padding(d, size, bucket, GROUP);
+    const double packed = rows > 0 ? 1 - (1 - rows) * (double)size / (double)dataset_rows(d, size) : 0;
+    const double now = c->data.pack == PACK_ON ? packed : dataset_padding(d, size, c->data.bucket, c->data.group);
+    return (struct padding){now, least < now ? least : now, packed < now ? packed : now, bucket, GROUP};
 }
 
 /* A profile is of one program: all rows are of model.seq tokens. */
@@ -230,6 +232,9 @@ static enum status measure(struct measured *out, const struct config *asked, str
         m.config.data = asked->data;
         m.padding_share = fill_padding(&m.run->fill);
         m.padding = padding_of(d, asked);
+        const struct division v = division_of(asked);
+        const int64_t rows = m.run->config.model.rows ? m.run->config.model.rows : v.batch;
+        m.tokens_per_step = (double)(rows * v.micro_batches * v.ranks * asked->model.seq);
     }
     loader_free(l);
     if (m.has_counters)

@@ -122,8 +122,9 @@ enum status train_step_program(struct program **out, const struct config *c, int
                                struct error *err)
 {
     const struct division v = division_of(c);
-    const struct model_options options = {.batch = v.batch, .loss = true, .dropout = true, .seed = (uint64_t)c->train.seed,
-                                          .first_sample = v.by_sample ? v.rank * v.batch : 0};
+    const struct model_options options = {.batch = c->model.rows ? c->model.rows : v.batch, .loss = true, .dropout = true,
+                                          .seed = (uint64_t)c->train.seed, .first_sample = v.by_sample ? v.rank * v.batch : 0,
+                                          .packed = c->data.pack == PACK_ON ? v.batch : 0};
     const struct optimizer_settings settings = settings_of(c, total_steps);
     struct program *p = NULL;
     enum status st = forward_program(&p, c, options, places, err);

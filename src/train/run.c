@@ -44,6 +44,10 @@ static enum status open_train_lengths(struct model_run *r, struct error *err)
 {
     const struct lengths_maker make = {&r->config, r->backend, shorter_step, r};
     r->last = r->train;
+    if (r->config.data.pack == PACK_ON) {           /* all rows are of seq tokens */
+        r->train_lengths = (struct lengths){.longest = r->train};
+        return OK;
+    }
     return lengths_open(&r->train_lengths, r->dataset, &make, r->train, err);
 }
 
@@ -128,6 +132,8 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
     enum status st = count_steps(r, err);
     if (st == OK)
         st = division_check(c, err);
+    if (st == OK && c->data.pack == PACK_ON)
+        r->config.model.rows = dataset_rows(dataset, division_of(c).batch);
     if (st == OK)
         st = train_open_backend(&r->backend, c, err);
     if (st == OK)
@@ -166,6 +172,7 @@ void model_run_close(struct model_run *r)
     dist_forget_op(ranks_of(&r->config));
     lengths_close(&r->eval_lengths);
     exec_free(r->eval);
+    exec_free(r->overflow);
     lengths_close(&r->train_lengths);
     exec_free(r->train);
     if (r->backend)
@@ -180,6 +187,8 @@ void batch_upload(struct exec *e, const struct batch *b)
     exec_write(e, p->targets, b->targets);
     if (p->segments != NO_VALUE)
         exec_write(e, p->segments, b->segments);
+    if (p->starts != NO_VALUE)
+        exec_write(e, p->starts, b->starts);
     if (p->positions != NO_VALUE)
         exec_write(e, p->positions, b->positions);
     if (p->types != NO_VALUE)
@@ -188,15 +197,36 @@ void batch_upload(struct exec *e, const struct batch *b)
         exec_write(e, p->features, b->features);
 }
 
-/* The program for a batch, with the batch in it. */
-static void take_batch(struct model_run *r, const struct batch *b)
+/* The program of a batch. One of packed samples that need more rows than usual is made when it is first needed. */
+static enum status program_for(struct model_run *r, const struct batch *b, struct error *err)
 {
-    r->last = lengths_find(&r->train_lengths, b->seq);
-    r->fill.positions += (double)(b->size * b->seq);
+    struct config many = r->config;
+    struct program *p;
+    if (!b->starts || b->rows == r->config.model.rows) {
+        r->last = lengths_find(&r->train_lengths, b->starts ? r->config.model.seq : b->seq);
+        return OK;
+    }
+    many.model.rows = b->rows;
+    enum status st = OK;
+    if (!r->overflow && (st = train_step_program(&p, &many, r->total_steps, NULL, err)) == OK)
+        st = open_exec(&r->overflow, p, r->backend, r->train, err);
+    if (st == OK)
+        r->last = r->overflow;
+    return st;
+}
+
+/* Chooses the program for a batch, and puts the batch into it. */
+static enum status take_batch(struct model_run *r, const struct batch *b, struct error *err)
+{
+    const enum status st = program_for(r, b, err);
+    if (st != OK)
+        return st;
+    r->fill.positions += (double)(b->rows * b->seq);
     r->fill.filled += (double)b->filled;
     if (r->last != r->train)
         exec_refresh(r->train);
     batch_upload(r->last, b);
+    return OK;
 }
 
 /* Forward and backward change two things that outlive them: accumulators, and the tick that dropout counts by. */
@@ -283,14 +313,14 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     for (int64_t i = 0; i < n; i++) {
         const bool stopped = i > 0 && stop && *stop && v.ranks == 1;
         const struct batch *b = stopped ? NULL : loader_next(loader, err);
-        if (!b) {
+        if (b)
+            recorder_loaded(r->recorder, b);
+        const int64_t start = clock_ns();
+        if (!b || take_batch(r, b, err) != OK) {
             undo_batches(r->train, (int32_t)i);
             set_tick(r, &v, step, -1);
             return stopped ? OK : err->status;
         }
-        recorder_loaded(r->recorder, b);
-        const int64_t start = clock_ns();
-        take_batch(r, b);
         r->upload_ns += clock_ns() - start;
         recorder_runs(r->recorder, r->last);
         set_tick(r, &v, step, i);
@@ -315,7 +345,8 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         const struct batch *b = loader_next(loader, err);
         if (!b)
             return err->status;
-        take_batch(r, b);
+        if (take_batch(r, b, err) != OK)
+            return err->status;
         if (v.ranks > 1 && i + 1 < v.micro_batches)
             exec_run_early(r->last);
         else

@@ -42,7 +42,7 @@ static enum status same_config(const struct config *was, const struct config *no
         INT(model, seq), INT(model, vocab), INT(model, segments), INT(model, positions), REAL(model, rope_base), REAL(model, norm_eps),
         INT(train, batch_size), INT(train, accumulate), INT(train, seed),
         WORD(data, source), WORD(data, domain), WORD(data, tokens), WORD(data, samples), INT(data, chars),
-        INT(data, max_chars), REAL(data, val_fraction), INT(data, region), INT(data, group),
+        INT(data, max_chars), REAL(data, val_fraction), INT(data, region), INT(data, group), WORD(data, pack),
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].was != keys[i].now)

@@ -231,6 +231,7 @@ json_t *json_text(const char *text);
 struct padding {
     double now;                         /* as the configuration has it: data.bucket, data.group */
     double least;                       /* with the bucket and group below */
+    double packed;                      /* with data.pack: on */
     int64_t bucket, group;              /* 0: lengths of samples do not differ */
 };
 
@@ -260,6 +261,7 @@ struct measured {
     int64_t evaluation_every;           /* steps; 0: never */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
+    double tokens_per_step;
     double padding_share;               /* of the tokens of these steps, whose batches are all of model.seq tokens a row */
     struct padding padding;             /* of batches as the configuration has them, and as they could be */
     double preemptions_per_s;           /* how often other work took a core away */

@@ -46,6 +46,7 @@ struct model_run {
     struct dataset *dataset;
     struct exec *train, *eval;      /* eval may be NULL: no validation */
     struct lengths train_lengths, eval_lengths;
+    struct exec *overflow;          /* for packed samples that need more rows than usual; NULL: there was none yet */
     struct exec *last;              /* that ran the last micro-batch: train, or one of a shorter length */
     struct fill fill;               /* of all batches of training so far */
     int64_t total_steps, steps_per_epoch;

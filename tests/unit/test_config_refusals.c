@@ -438,6 +438,14 @@ static void test_refuses_regions(void **state)
                                  "bin, or remove data.path"},
         {REGIONS, "data.group=2", "--set data.group=2: data.group is 2, and data.bucket is 0: batches are of model.seq tokens whatever is in them; set "
                                   "data.bucket, or remove data.group"},
+        {GPT "data: {pack: on}", NULL, "'t.yaml' line 2: data.pack is on, and data.samples is windows: all of them fill their row; remove it, or set "
+                                      "data.samples to lines"},
+        {REGIONS, "data.pack=yes", "--set data.pack=yes: data.pack is 'yes'; choose off or on"},
+        {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
+         "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
+        {GPT "data: {samples: lines, pack: on}\ndevice: cuda", NULL,
+         "'t.yaml' line 3: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
+         "data.bucket and data.group instead"},
         {"model: {arch: llama, positions: 200}", NULL,
          "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
         {GPT "data:\n  bucket: 16", NULL, "'t.yaml' line 3: data.bucket is 16, and data.samples is windows: all of them have model.seq tokens; remove "

@@ -80,7 +80,7 @@ static void test_windows_keep_their_samples(void **state)
     for (int workers = 0; workers < 3; workers++) {
         struct loader *l;
         double positions = 0;
-        assert_ok(loader_new_divided(&l, d, SPLIT_TRAIN, SIZE, (struct batch_division){1, 0, 1, 1, GROUP}, 0, workers, 2, &err), err);
+        assert_ok(loader_new_divided(&l, d, SPLIT_TRAIN, SIZE, (struct batch_division){.shards = 1, .here = 1, .accumulate = 1, .group = GROUP}, 0, workers, 2, &err), err);
         for (int w = 0; w < WINDOWS; w++) {
             uint64_t is[N], should[N];
             int32_t tokens[40], targets[40];
@@ -166,11 +166,103 @@ static void test_same_run_rotary(void **state)
     compare_lengths((const char *[]){"model.arch=llama"}, 1);
 }
 
+/* ---- samples that share rows ---- */
+
+/* Every sample is somewhere, whole, with positions and a start of its own; the rest is padding. */
+static void check_packed(const struct batch *b, uint64_t *hashes, int *found)
+{
+    int64_t filled = 0;
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t at = 0; at < b->seq;) {
+            const int64_t first = r * b->seq + at;
+            int64_t n = 0;
+            while (at + n < b->seq && b->starts[first + n] == at && b->positions[first + n] == n)
+                n++;
+            assert_true(n > 0);
+            int64_t real = 0;
+            while (real < n && b->targets[first + real] >= 0)
+                real++;
+            assert_true(real == n || real == 0);                    /* padding is by itself */
+            if (real) {
+                hashes[(*found)++] = row_hash(b->tokens + first, b->targets + first, n);
+                filled += n;
+            }
+            at += n;
+        }
+    assert_int_equal(b->filled, filled);
+}
+
+static void test_packed_rows(void **state)
+{
+    (void)state;
+    const struct config c = lines_config((const char *[]){"data.group=1", "data.pack=on", "model.seq=96"}, 3);
+    enum { SIZE = 24, BATCHES = 12 };
+    struct dataset *d = open_data(&c);
+    const int64_t usual = dataset_rows(d, SIZE);
+    struct error err;
+    double positions = 0, filled = 0;
+    assert_true(usual < SIZE);
+    for (int workers = 0; workers < 2; workers++) {
+        struct loader *l;
+        assert_ok(loader_new_divided(&l, d, SPLIT_TRAIN, SIZE, (struct batch_division){.shards = 1, .here = 1, .accumulate = 1, .pack = true}, 0,
+                                     workers, 2, &err), err);
+        for (int64_t k = 0; k < BATCHES; k++) {
+            const struct batch *b = next(l);
+            uint64_t is[SIZE * 96], should[SIZE];
+            int32_t tokens[96], targets[96];
+            int found = 0;
+            assert_true(b->rows == usual || b->rows == SIZE);
+            check_packed(b, is, &found);
+            assert_int_equal(found, SIZE);
+            for (int64_t i = 0; i < SIZE; i++) {
+                assert_ok(dataset_sample(d, SPLIT_TRAIN, k * SIZE + i, tokens, targets, NULL, &err), err);
+                should[i] = row_hash(tokens, targets, 96);
+            }
+            qsort(is, SIZE, sizeof *is, compare_hashes);
+            qsort(should, SIZE, sizeof *should, compare_hashes);
+            assert_memory_equal(is, should, sizeof should);
+            positions += (double)(b->rows * b->seq);
+            filled += (double)b->filled;
+        }
+        loader_free(l);
+    }
+    if (filled < 0.7 * positions)
+        fail_msg("%.1f %% of the rows are filled", 100 * filled / positions);
+    dataset_free(d);
+}
+
+/* Samples in rows of their own, or together in fewer: the same losses but for rounding. */
+static void compare_packed(const char *const *more, int n)
+{
+    enum { STEPS = 12 };
+    const char *apart[8] = {"data.group=1", "data.bucket=0"}, *together[8] = {"data.group=1", "data.bucket=0"};
+    double a[STEPS + 1], b[STEPS + 1], padded, less;
+    for (int i = 0; i < n; i++)
+        apart[2 + i] = together[2 + i] = more[i];
+    together[2 + n] = "data.pack=on";
+    const struct config rows = lines_config(apart, 2 + n), packed = lines_config(together, 3 + n);
+    run(&rows, a, STEPS, &padded);
+    run(&packed, b, STEPS, &less);
+    for (int i = 0; i <= STEPS; i++)
+        assert_near(b[i], a[i], 1e-4 * a[0], "the loss of a step");
+    assert_true(a[STEPS] < a[0] && less < padded);
+}
+
+static void test_packed_run(void **state)
+{
+    (void)state;
+    compare_packed((const char *[]){"model.seq=96"}, 1);
+    compare_packed((const char *[]){"model.seq=96", "optimize.passes=none"}, 2);
+    compare_packed((const char *[]){"model.seq=160", "train.accumulate=2", "model.arch=llama"}, 3);
+    compare_packed((const char *[]){"model.seq=96", "backend.kernels=reference", "dist.shards=2"}, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_keep_their_samples), cmocka_unit_test(test_same_run), cmocka_unit_test(test_same_run_without_passes),
         cmocka_unit_test(test_same_run_accumulated),       cmocka_unit_test(test_same_run_rotary),
+        cmocka_unit_test(test_packed_rows),                cmocka_unit_test(test_packed_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

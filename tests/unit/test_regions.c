@@ -39,6 +39,55 @@ static void write_samples(struct exec *e, const struct safetensors *s, int64_t s
     write_rows(e, p->features, tensor(s, "", "features"), seq, REGION_FEATURES, 0);
 }
 
+/* The same samples, two of them in one row. */
+enum { PACKED_ROWS = 3, PACKED_SEQ = 16 };
+static const struct { int row, at; } places[SAMPLES] = {{0, 0}, {1, 0}, {1, 6}, {2, 0}};
+
+static void write_packed_rows(struct exec *e, value_id v, const struct tensor *t, const int32_t *lengths, int64_t width, int32_t fill)
+{
+    int32_t rows[PACKED_ROWS * PACKED_SEQ * REGION_FEATURES];
+    for (int64_t i = 0; i < PACKED_ROWS * PACKED_SEQ * width; i++)
+        rows[i] = fill;
+    for (int k = 0; k < SAMPLES; k++)
+        memcpy(rows + (places[k].row * PACKED_SEQ + places[k].at) * width, (const int32_t *)t->data + k * LONGEST * width,
+               (size_t)(lengths[k] * width) * sizeof *rows);
+    exec_write(e, v, rows);
+}
+
+static void write_packed(struct exec *e, const struct safetensors *s)
+{
+    const struct program *p = exec_program(e);
+    const int32_t *lengths = tensor(s, "", "lengths")->data;
+    int32_t positions[PACKED_ROWS * PACKED_SEQ] = {0}, starts[PACKED_ROWS * PACKED_SEQ];
+    for (int i = 0; i < PACKED_ROWS * PACKED_SEQ; i++)
+        starts[i] = i % PACKED_SEQ;                 /* padding sees itself */
+    for (int k = 0; k < SAMPLES; k++)
+        for (int i = 0; i < lengths[k]; i++) {
+            positions[places[k].row * PACKED_SEQ + places[k].at + i] = i;
+            starts[places[k].row * PACKED_SEQ + places[k].at + i] = places[k].at;
+        }
+    exec_write(e, p->positions, positions);
+    exec_write(e, p->starts, starts);
+    write_packed_rows(e, p->tokens, tensor(s, "", "tokens"), lengths, 1, -1);
+    write_packed_rows(e, p->segments, tensor(s, "", "segments"), lengths, 1, 0);
+    write_packed_rows(e, p->targets, tensor(s, "", "targets"), lengths, 1, -1);
+    write_packed_rows(e, p->types, tensor(s, "", "types"), lengths, 1, -1);
+    write_packed_rows(e, p->features, tensor(s, "", "features"), lengths, REGION_FEATURES, 0);
+}
+
+static struct program *packed_program(void)
+{
+    struct config_model m = small_regions.config;
+    const struct optimizer_settings settings = small_settings();
+    const struct model_options options = {.batch = PACKED_ROWS, .loss = true, .dropout = true, .packed = SAMPLES};
+    struct program *p = NULL;
+    struct error err;
+    m.length = PACKED_SEQ;
+    assert_ok(model_build(&p, &m, options, &err), err);
+    assert_ok(pass_training_step(p, &settings, &err), err);
+    return p;
+}
+
 static struct program *program_of(int64_t seq, pass_set set)
 {
     struct small_model m = small_regions;
@@ -47,16 +96,20 @@ static struct program *program_of(int64_t seq, pass_set set)
     return set ? optimized_training(m, &settings, set, NULL, NULL) : small_training(m, &settings);
 }
 
+/* seq 0: packed */
 static void check(struct backend *b, int64_t seq, pass_set set)
 {
     struct safetensors s = read_fixture("model", "regions");
-    struct exec *e = new_exec(program_of(seq, set), b);
+    struct exec *e = new_exec(seq ? program_of(seq, set) : packed_program(), b);
     const struct program *p = exec_program(e);
     if (!set)
         assert_int_equal(write_parameters(e, &s), count_prefix(&s, "param."));
     else
         write_parameters(e, &s);
-    write_samples(e, &s, seq);
+    if (seq)
+        write_samples(e, &s, seq);
+    else
+        write_packed(e, &s);
     exec_run(e, PHASE_DATA, PHASE_BACKWARD);
     const double loss = *(const float *)tensor(&s, "", "loss")->data;
     assert_near(exec_scalar(e, p->loss), loss, 2 * LOSS * loss, "the loss");
@@ -80,6 +133,13 @@ static void test_padding_changes_nothing(void **state)
     (void)state;
     for (int i = 0; i < KERNELS; i++)
         check(kernels[i], 16, 0);
+}
+
+static void test_packing_changes_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KERNELS; i++)
+        check(kernels[i], 0, 0);
 }
 
 static void test_with_passes(void **state)
@@ -231,7 +291,8 @@ static void test_walks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_torch), cmocka_unit_test(test_padding_changes_nothing), cmocka_unit_test(test_with_passes),
+        cmocka_unit_test(test_against_torch), cmocka_unit_test(test_padding_changes_nothing), cmocka_unit_test(test_packing_changes_nothing),
+        cmocka_unit_test(test_with_passes),
         cmocka_unit_test(test_training), cmocka_unit_test(test_sizes), cmocka_unit_test(test_walks),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);

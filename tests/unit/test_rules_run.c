@@ -44,7 +44,7 @@ static void test_padding_waste(void **state)
 {
     (void)state;
     struct profiled x = waiting(0);
-    x.facts.padding = 0.25;
+    x.facts.padding = x.facts.padding_packed = 0.25;
     x.facts.padding_least = 0.0625;
     x.facts.bucket = 16;
     x.facts.group = 8;
@@ -52,10 +52,18 @@ static void test_padding_waste(void **state)
     const struct finding *f = assert_finding(&x, "padding-waste", 0.25, 100 / 90.0, 100 / 80.0, 100 / 75.0);      /* 75 of 93.75 tokens */
     assert_text(f->cause, "25.0 %");
     assert_text(f->fix, "data.bucket=16 --set data.group=8");
+    x.facts.padding_packed = 0;                             /* all of it */
+    run_detect(&x);
+    f = assert_finding(&x, "padding-waste", 0.25, 100 / 87.5, 100 / 75.0, 100 / 75.0);
+    assert_text(f->fix, "data.pack=on");
+    x.facts.packs = true;
+    run_detect(&x);
+    assert_text(find(&x, "padding-waste")->fix, "data.pack=off --set data.bucket=16");
+    x.facts.packs = false;
     x.facts.padding = 0.0999;
     run_detect(&x);
     assert_null(find(&x, "padding-waste"));
-    x.facts.padding = x.facts.padding_least = 0.25;         /* nothing is known that would be better */
+    x.facts.padding = x.facts.padding_least = x.facts.padding_packed = 0.25;        /* nothing is known that would be better */
     run_detect(&x);
     assert_null(find(&x, "padding-waste"));
     profiled_release(&x);
