@@ -444,7 +444,7 @@ static void test_refuses_regions(void **state)
         {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
          "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
         {GPT "data: {samples: lines, pack: on}\ndevice: cuda", NULL,
-         "'t.yaml' line 3: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
+         "'t.yaml' line 2: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
          "data.bucket and data.group instead"},
         {"model: {arch: llama, positions: 200}", NULL,
          "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
