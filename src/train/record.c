@@ -59,6 +59,8 @@ void recorder_runs(struct recorder *r, struct exec *e)
     if (!r || r->exec == e)
         return;
     const struct program *p = exec_program(e);
+    if (r->exec && !exec_times(e, 0))       /* it was made while others were measured */
+        exec_measure(e, true);
     r->exec = e;
     r->op_names = xrealloc(r->op_names, (size_t)p->n_ops * sizeof *r->op_names);
     r->memory = xrealloc(r->memory, (size_t)p->n_ops * sizeof *r->memory);

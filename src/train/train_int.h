@@ -83,6 +83,10 @@ int64_t model_run_epoch(const struct model_run *r, int64_t step);      /* from 1
 
 /* Copies a batch into the inputs of a program. */
 void batch_upload(struct exec *e, const struct batch *b);
+/* Programs for batches that are shorter than model.seq, once that of the longest is there (batches.c). */
+enum status model_run_open_lengths(struct model_run *r, struct error *err);
+/* Chooses the program for a batch, r->last, and puts the batch into it. */
+enum status model_run_take(struct model_run *r, const struct batch *b, struct error *err);
 /* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader.
  * When *stop (NULL: never) is set on the way, or a batch fails, the batches of this step are undone as if it had not
  * begun; *whole says whether the step was made. */
