@@ -35,7 +35,7 @@ static void derive(struct config *c)
         c->model.ffn = 4 * c->model.dim;
     if (c->model.norm_eps == 0)
         c->model.norm_eps = c->model.arch == ARCH_LLAMA ? 1e-6 : 1e-5;
-    c->model.given_positions = c->model.arch != ARCH_LLAMA && (c->data.bucket || c->data.pack == PACK_ON || c->model.positions || c->model.arch == ARCH_REGIONS);
+    config_give_positions(c);
     if (!c->eval.batch_size)
         c->eval.batch_size = c->train.batch_size;
 }

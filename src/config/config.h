@@ -173,6 +173,13 @@ const char *config_word(const char *key, int value);
 /* The domain of the built-in corpus that a name of data.domains is; false: it is a file. */
 bool config_domain(const char *name, enum data_domain *out);
 
+/* Sets model.given_positions, where data.bucket or data.pack was changed. */
+static inline void config_give_positions(struct config *c)
+{
+    c->model.given_positions = c->model.arch != ARCH_LLAMA &&
+                               (c->data.bucket || c->data.pack == PACK_ON || c->model.positions || c->model.arch == ARCH_REGIONS);
+}
+
 /* How many stages a run has: one for each of data.domains, or one. */
 int config_stages(const struct config *c);
 

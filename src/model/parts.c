@@ -107,6 +107,7 @@ static value_id packed_attention(struct builder *b, struct op_attrs attrs, value
         attrs.prob = (float)b->m->dropout;
         attrs.seed = b->o.seed;
         attrs.stream = (uint64_t)++b->dropouts;
+        attrs.first = b->o.first_sample * b->m->heads * b->seq * b->seq;
         in[3] = b->tick;
         in[n++] = b->p->starts;
     }

@@ -201,6 +201,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
     const int steps = s.steps;
     whole.data.bucket = 0;
     whole.data.group = 1;
+    config_give_positions(&whole);
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
                          .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us),
                          .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .trace = trace_new()};
@@ -231,7 +232,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
         fill_facts(&m);
         m.config.data = asked->data;
         m.padding_share = fill_padding(&m.run->fill);
-        m.padding = padding_of(d, asked);
+        m.padding = padding_of(m.run->dataset, asked);
         const struct division v = division_of(asked);
         const int64_t rows = m.run->config.model.rows ? m.run->config.model.rows : v.batch;
         m.tokens_per_step = (double)(rows * v.micro_batches * v.ranks * asked->model.seq);

@@ -85,12 +85,7 @@ static const struct op_case op_cases[] = {
     {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
     {OP_EMBED, {0}, {X(7, 17), OF(IDS, 3, 5)}},
     {OP_EMBED, {0}, {X(11, 130), OF(IDS, 2, 17)}},
-    {OP_EMBED, {0}, {X(7, 16), OF(TARGETS, 3, 5)}},                             /* ids below 0 */
-    {OP_EMBED, {0}, {X(7, 17), OF(PADDING, 2, 3)}},
     {OP_EMBED_GRAD, {0}, {X(5, 1), OF(IDS, 1, 1), X(1, 1, 1)}},
-    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(TARGETS, 3, 5), X(3, 5, 17)}},
-    {OP_EMBED_GRAD, {0}, {X(7, 24), OF(TARGETS, 3, 700), X(3, 700, 24)}},
-    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(PADDING, 3, 700), X(3, 700, 17)}},
     {OP_EMBED_GRAD, {0}, {X(7, 17), OF(IDS, 3, 5), X(3, 5, 17)}},
     {OP_EMBED_GRAD, {0}, {X(9, 130), OF(IDS, 4, 33), X(4, 33, 130)}},
     {OP_EMBED_GRAD, {0}, {X(7, 24), OF(IDS, 3, 700), X(3, 700, 24)}},           /* so many ids that a GPU sorts them */
@@ -439,6 +434,11 @@ static const struct op_case op_cases[] = {
     {OP_SUM_BLOCKS, {.parts = 2, .n_members = 2, .members = block_places}, {X(65)}},
     {OP_GATHER_START, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
     {OP_GATHER_WAIT, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
+    {OP_EMBED, {0}, {X(7, 16), OF(TARGETS, 3, 5)}},                             /* ids below 0 */
+    {OP_EMBED, {0}, {X(7, 17), OF(PADDING, 2, 3)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(TARGETS, 3, 5), X(3, 5, 17)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 24), OF(TARGETS, 3, 700), X(3, 700, 24)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(PADDING, 3, 700), X(3, 700, 17)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
