@@ -447,7 +447,7 @@ static void test_refuses_regions(void **state)
          "'t.yaml' line 2: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
          "data.bucket and data.group instead"},
         {GPT "data: {samples: lines, bucket: 16}\ndist: {shard: optimizer}", NULL,
-         "'t.yaml' line 2: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
+         "'t.yaml' line 3: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
          "set dist.shard to none, or remove it"},
         {"model: {arch: llama, positions: 200}", NULL,
          "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
