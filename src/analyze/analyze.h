@@ -104,6 +104,7 @@ struct profile {
     double recording_percent;               /* what recording events costs a step; times of recorded steps are scaled to step_us */
     double scale;                           /* by this factor, but for ops that ran at their roofline */
     double samples_per_s, tokens_per_s, model_flops, mfu_percent, loss;
+    double padding_share;                   /* of these tokens: they are of no sample */
     struct products_peak mfu_peak;          /* what MFU is relative to */
     double hardware_flops, hardware_bytes;  /* what the program's ops do, by the op table */
 

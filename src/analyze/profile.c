@@ -393,6 +393,9 @@ static void fill_whole_steps(struct builder *b)
     out->step_p90_us = stats_percentile(sorted, in->n_steps, 0.9);
     out->samples_per_s = (double)(in->batch * in->accumulate) / out->step_us * 1e6;
     out->tokens_per_s = out->samples_per_s * (double)in->seq;
+    if (in->tokens_per_step > 0)
+        out->tokens_per_s = in->tokens_per_step / out->step_us * 1e6;
+    out->padding_share = in->padding_share;
     out->recording_percent = 100 * (b->recorded_us / out->step_us - 1);
     const double us = 1e3 * b->n_used, all = (b->sum.total - b->sum.recording) / us, loader = b->sum.loader / us;
     b->loader_us = in->wait_us ? usual_us(b, sorted, in->wait_us) : all > 0 ? loader * out->step_us / all : 0;

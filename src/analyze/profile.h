@@ -29,6 +29,8 @@ struct profile_input {
     const double *occupancy;                /* per op; 0: not known. NULL: of none */
     struct gpu_watch watch;
     const char *name, *arch, *device, *isa, *blas, *config_yaml, *version;
+    double tokens_per_step;                 /* 0: batch x seq x accumulate */
+    double padding_share;                   /* of the tokens */
     double loss, rss_peak_bytes, available_bytes, planned_bytes, naive_bytes;
     bool has_counters;                      /* of the CPU, per step */
     double instructions, cycles, cache_misses;

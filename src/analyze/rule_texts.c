@@ -420,6 +420,18 @@ const struct rule_text rule_texts[] = {
      .fix_hone = "optimize.group-levels: on puts the same op of all nodes of a level into one call.",
      .fix_pytorch = "x = torch.stack([x] * 3)                # (nodes, B, T, D), weights stacked likewise\n"
                     "y = torch.baddbmm(bias, x.flatten(1, 2), weight.mT)     # one batched product a level"},
+    {.id = "padding-waste", .effort = EFFORT_LOW,
+     .summary = "More than a tenth of what a step works on are tokens of no sample: padding behind short ones.",
+     .recognised = "In a run: lengths of some thousands of training samples against the rows that batches of them have, with data.bucket and "
+                   "data.group as they are. In a trace: not looked for.",
+     .costs = "Padding costs what any token costs, but for the loss. The expected gain is that of buckets of 16 tokens and groups of 8 batches, or of shared rows where that is more; "
+              "the pessimistic end is half of it, the optimistic one no padding at all.",
+     .fix_hone = "data.pack: on puts several samples into a row, whose attention does not cross from one to the other (CPU). data.bucket: a batch is "
+                 "as long as its longest sample, up to the next multiple; data.group sorts the samples of so many batches "
+                 "by length, so that a batch has samples of like length. Every length has a program, all in one memory.",
+     .fix_pytorch = "torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)   # to the longest of the batch, not of all\n"
+                    "# sort windows of some batches by length, cut them into batches, shuffle the batches: a sampler with\n"
+                    "# sorted(window, key=len); or pack samples and use flash_attn_varlen_func(q, k, v, cu_seqlens, ...)"},
     {.id = NULL},
 };
 

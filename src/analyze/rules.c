@@ -4,6 +4,7 @@
 const struct rule rule_table[] = {
     {"data-stall", rule_data_stall},
     {"eval-share", rule_eval_share},
+    {"padding-waste", rule_padding_waste},
     {"no-flash-attention", rule_no_flash_attention},
     {"unfused-optimizer", rule_unfused_optimizer},
     {"unfused-projections", rule_unfused_projections},

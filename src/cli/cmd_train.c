@@ -94,8 +94,11 @@ static void on_log(void *context, const struct train_log *l)
 {
     struct view *v = context;
     progress_clear(&v->bar);
-    fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s | lr %.2e | grad norm %.2f", (long long)l->step,
-            l->loss, l->steps_per_s, l->steps_per_s_overall, l->tokens_per_s, l->lr, l->grad_norm);
+    fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s", (long long)l->step, l->loss, l->steps_per_s, l->steps_per_s_overall,
+            l->tokens_per_s);
+    if (l->padding_share > 0)
+        fprintf(v->to, " (%.0f real, %.1f %% padding)", l->tokens_per_s * (1 - l->padding_share), 100 * l->padding_share);
+    fprintf(v->to, " | lr %.2e | grad norm %.2f", l->lr, l->grad_norm);
     if (l->has_gpu && isfinite(l->gpu.busy_percent))
         fprintf(v->to, " | gpu %.0f %%", l->gpu.busy_percent);
     if (l->data_wait_share > 0.05)
@@ -176,6 +179,8 @@ static enum status print_json(const struct train_result *r, struct error *err)
     json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
                           "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
                           number(r->tokens_per_s), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
+    if (j && r->padding_share > 0)
+        json_object_set_new(j, "padding_share", number(r->padding_share));
     return print_document(j, 9, err);
 }
 
@@ -207,11 +212,13 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, ", validation loss %.4f", r->val_loss);
     if (r->samples_per_s > 0)
         fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
+    if (r->padding_share > 0)
+        fprintf(v->to, ", %.1f %% of them padding", 100 * r->padding_share);
     fprintf(v->to, "%s\n", r->interrupted ? "; continue with --resume" : "");
     print_gpu(v, &r->gpu);
     print_forgetting(v->to, &r->forgetting, &v->config->data.domains);
     fprintf(v->to, "checkpoint: %s\n", shown(r->checkpoint));
-    if (!r->interrupted)
+    if (!r->interrupted && v->config->model.arch != ARCH_REGIONS)
         fprintf(v->to, "try: hone generate %s\n", shown(out));
 }
 

@@ -35,6 +35,7 @@ static void derive(struct config *c)
         c->model.ffn = 4 * c->model.dim;
     if (c->model.norm_eps == 0)
         c->model.norm_eps = c->model.arch == ARCH_LLAMA ? 1e-6 : 1e-5;
+    config_give_positions(c);
     if (!c->eval.batch_size)
         c->eval.batch_size = c->train.batch_size;
 }
@@ -177,21 +178,22 @@ static enum status refuse_file(struct config_reader *r, const char *name, const 
 {
     char shown[CONFIG_SHOWN_MAX];
     return config_refuse(r, BLAME(r, name, "data.source"),
-                         "%s is '%s', and data.source is corpus, which reads no file; set data.source to text or bin, "
+                         "%s is '%s', and data.source is %s, which reads no file; set data.source to text or bin, "
                          "or remove %s",
-                         name, config_shown(shown, path), name);
+                         name, config_shown(shown, path), config_word("data.source", (int)r->c->data.source), name);
 }
 
 static enum status check_data(struct config_reader *r)
 {
     const struct config_data *d = &r->c->data;
     const char *source = config_word("data.source", d->source);
-    if (d->source != SOURCE_CORPUS && !d->path[0])
+    const bool built_in = d->source == SOURCE_CORPUS || d->source == SOURCE_REGIONS;
+    if (!built_in && !d->path[0])
         return config_refuse(r, BLAME(r, "data.source", "data.path"),
                              "data.source is %s, and data.path is empty; set data.path to the file to read", source);
-    if (d->source == SOURCE_CORPUS && d->path[0])
+    if (built_in && d->path[0])
         return refuse_file(r, "data.path", d->path);
-    if (d->source == SOURCE_CORPUS && d->val_path[0])
+    if (built_in && d->val_path[0])
         return refuse_file(r, "data.val_path", d->val_path);
     if (d->source == SOURCE_BIN && d->samples == SAMPLES_LINES)
         return config_refuse(r, BLAME(r, "data.samples", "data.source"),
@@ -266,7 +268,7 @@ static double count_parameters(const struct config_model *m)
     const double attention = 2 * dim * dim + 2 * dim * kv;
     const double ffn = (m->arch == ARCH_LLAMA ? 3 : 2) * dim * (double)m->ffn;
     const double heads = m->arch == ARCH_POSTLN || m->arch == ARCH_K1 ? 2 : 1; /* they do not tie the head to the embedding */
-    const double positions = m->arch == ARCH_LLAMA ? 0 : (double)m->seq;
+    const double positions = m->arch == ARCH_LLAMA ? 0 : (double)(m->positions ? m->positions : m->seq);
     return (double)m->layers * (attention + ffn) + dim * (heads * (double)m->vocab + positions + (double)m->segments);
 }
 
@@ -340,8 +342,8 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, check_train, check_precision, check_shards, check_transport,
-        check_parameters, check_tensors,
+        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, config_check_regions, check_train, check_precision, check_shards,
+        check_transport, check_parameters, check_tensors,
     };
     enum status st = check_required(r);
     derive(r->c);

@@ -10,11 +10,12 @@
 #include "core/error.h"
 #include "passes/optimize.h"
 
-enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN, ARCH_K1 };
-enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN };
+enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN, ARCH_K1, ARCH_REGIONS };
+enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN, SOURCE_REGIONS };
 enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
 enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
 enum data_samples { SAMPLES_WINDOWS, SAMPLES_LINES };   /* windows of seq tokens, or one line of text per sample, padded */
+enum data_pack { PACK_OFF, PACK_ON };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
 enum decay { DECAY_MATRICES, DECAY_ALL };               /* matrices: not on norms, biases and embeddings */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
@@ -64,6 +65,10 @@ struct config_model {
     int64_t ffn;            /* 0 in the file: 4 * dim; never 0 after config_load */
     int64_t seq;
     int64_t segments;       /* token-type embeddings; 0: none */
+    int64_t positions;      /* rows of the table of learned positions; 0: seq */
+    bool given_positions;   /* no key: positions are an input of its programs, and not simply all of the table */
+    int64_t rows;           /* no key: of this program's batches, where samples share them; 0: not known, as many as samples */
+    int64_t length;         /* no key: tokens of a row of this program, where batches may be shorter than seq; 0: seq */
     double dropout, rope_base, norm_eps;    /* norm_eps 0 in the file: 1e-6 for llama, 1e-5 for the others */
 };
 
@@ -78,8 +83,17 @@ struct config_data {
     int64_t chars;                          /* length of the built-in corpus */
     int64_t max_chars;                      /* read at most this many characters of a text file; 0: all */
     double val_fraction;
+    int64_t region;                         /* source regions: transitions of a whole region */
+    int64_t bucket;                         /* a batch is as long as its longest sample, up to a multiple of this; 0: seq */
+    enum data_pack pack;                    /* samples share rows of seq tokens while training */
+    int64_t group;                          /* so many batches have their samples sorted by length among them */
     int64_t workers, prefetch;
 };
+
+/* Samples of regions (data/regions.c) and the model of them (model/regions.c). */
+enum { REGION_FEATURES = 10, REGION_ACTIONS = 5, REGION_TYPES = 3, REGION_SIDE = 9, REGION_CELLS = REGION_SIDE * REGION_SIDE,
+       REGION_IDS = 2 + REGION_CELLS };                                 /* start, end, and a number for every cell */
+static inline int64_t config_region_longest(int64_t region) { return 2 * region + 3; }     /* tokens of a sample */
 
 struct config_train {
     int64_t batch_size, steps;
@@ -158,6 +172,13 @@ const char *config_word(const char *key, int value);
 
 /* The domain of the built-in corpus that a name of data.domains is; false: it is a file. */
 bool config_domain(const char *name, enum data_domain *out);
+
+/* Sets model.given_positions, where data.bucket or data.pack was changed. */
+static inline void config_give_positions(struct config *c)
+{
+    c->model.given_positions = c->model.arch != ARCH_LLAMA &&
+                               (c->data.bucket || c->data.pack == PACK_ON || c->model.positions || c->model.arch == ARCH_REGIONS);
+}
 
 /* How many stages a run has: one for each of data.domains, or one. */
 int config_stages(const struct config *c);

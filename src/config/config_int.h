@@ -107,6 +107,9 @@ enum status config_check(struct config_reader *r);              /* derived defau
 void config_settle_domains(struct config_reader *r);
 enum status config_check_domains(struct config_reader *r);
 
+/* Lengths of samples, and the model of regions with its data (check_regions.c). */
+enum status config_check_regions(struct config_reader *r);
+
 /* The place to blame when these keys disagree: the last --set among them, else the first that stands in the file. */
 struct config_place config_blame(const struct config_reader *r, const char *const *names, int n);
 #define BLAME(r, ...)                                                                                                  \

@@ -7,13 +7,14 @@
 #include "config/config_int.h"
 
 static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN},
-                                              {"k1", ARCH_K1}, {0}};
+                                              {"k1", ARCH_K1}, {"regions", ARCH_REGIONS}, {0}};
 static const struct config_choice sources[] = {
-    {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {0}};
+    {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {"regions", SOURCE_REGIONS}, {0}};
 static const struct config_choice domains[] = {
     {"prose", DOMAIN_PROSE}, {"code", DOMAIN_CODE}, {"formulas", DOMAIN_FORMULAS}, {0}};
 static const struct config_choice tokens[] = {{"char", TOKENS_CHAR}, {"byte", TOKENS_BYTE}, {0}};
 static const struct config_choice samples[] = {{"windows", SAMPLES_WINDOWS}, {"lines", SAMPLES_LINES}, {0}};
+static const struct config_choice packs[] = {{"off", PACK_OFF}, {"on", PACK_ON}, {0}};
 static const struct config_choice schedules[] = {
     {"cosine", SCHEDULE_COSINE}, {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT}, {0}};
 static const struct config_choice decays[] = {{"matrices", DECAY_MATRICES}, {"all", DECAY_ALL}, {0}};
@@ -44,7 +45,7 @@ static const struct config_choice devices[] = {{"auto", DEVICE_AUTO}, {"cpu", DE
 /* clang-format off */
 static const struct config_key rows[] = {
     /*   field                   default     range or choices        what it is */
-    WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt, k1 a tree of its blocks"),
+    WORD(model.arch,             NULL,       archs,        "the architecture; postln is a post-LayerNorm gpt, k1 a tree of its blocks, regions one that reads transitions"),
     INT(model.vocab,             "0",        0, 1 << 24,   "size of the vocabulary; 0: as many as the data has"),
     INT(model.dim,               "256",      1, 1 << 16,   "width of the residual stream"),
     INT(model.layers,            "4",        1, 1024,      "number of blocks; k1: as many as tree has nodes"),
@@ -53,12 +54,13 @@ static const struct config_key rows[] = {
     INT(model.ffn,               "0",        0, 1 << 20,   "width of the feed-forward layer; 0: 4 x dim"),
     INT(model.seq,               "128",      1, 1 << 20,   "tokens of one sample"),
     INT(model.segments,          "0",        0, 1 << 16,   "token-type embeddings; 0: none"),
+    INT(model.positions,         "0",        0, 1 << 20,   "rows of the table of learned positions; 0: as seq"),
     BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
     INTS(model.tree,                         2, 64,        "children of a node, level by level (k1); [3, 3] is 1 + 3 + 9 nodes"),
 
-    WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, or token shards"),
+    WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, token shards, or built-in walks on a grid (arch regions)"),
     PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
     PATH(data.val_path,                                    "validation file; empty: val_fraction of path"),
     WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
@@ -68,6 +70,10 @@ static const struct config_key rows[] = {
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
     INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),
     REAL(data.val_fraction,      "0.1",      0, 0.9,       "share of the data kept for validation"),
+    INT(data.region,             "80",       1, 1 << 16,   "transitions of a whole region (source regions); a sample has up to twice that and 3 tokens"),
+    INT(data.bucket,             "0",        0, 1 << 20,   "a batch is as long as its longest sample, rounded up to a multiple of this; 0: always seq"),
+    INT(data.group,              "1",        1, 1024,      "batches whose samples are sorted by length among them, so that each has samples of like length"),
+    WORD(data.pack,              "off",      packs,        "on: several samples share a row of seq tokens while training, and see nothing of each other"),
     INT(data.workers,            "2",        0, 256,       "threads that prepare batches; 0: none, load inline"),
     INT(data.prefetch,           "2",        1, 1024,      "batches prepared ahead"),
 

@@ -25,6 +25,10 @@ enum status dataset_open_random(struct dataset **out, int64_t vocab, int64_t seq
                                 struct error *err);
 void dataset_free(struct dataset *d);
 
+/* The lengths that batches may have, ascending, the last is seq; returns how many. */
+enum { LENGTHS_MAX = 64 };
+int dataset_lengths(const struct dataset *d, int64_t lengths[LENGTHS_MAX]);
+
 int64_t dataset_vocab(const struct dataset *d);                         /* token ids are in [0, vocab) */
 int64_t dataset_tokens(const struct dataset *d, enum split split);
 int64_t dataset_samples(const struct dataset *d, enum split split);     /* samples in one epoch; 0 for an absent val */
@@ -38,6 +42,13 @@ int dataset_domains(const struct dataset *d);
 const struct dataset *dataset_domain(const struct dataset *d, int i);
 const char *dataset_name(const struct dataset *d);                      /* of one of several domains; NULL: it has no name */
 
+/* Rows that batches of `size` samples have where samples share rows; one that needs more has `size` of them. */
+int64_t dataset_rows(const struct dataset *d, int64_t size);
+
+/* The share of tokens that are of no sample in batches of `size` training samples, as those with these data.bucket (0: all of seq) and
+ * data.group would be; from the first some thousands of samples. */
+double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group);
+
 /* Writes sample `index` (any index >= 0; epochs follow each other): seq tokens, the seq targets that follow them
  * (-1 where there is none: padding), and segment ids (segments may be NULL). Thread-safe. Fails when the file behind
  * the tokens has shrunk or holds an id outside the vocabulary. */
@@ -50,10 +61,17 @@ void data_segments(int32_t *segments, const int32_t *tokens, int64_t n, int64_t 
 
 struct batch {
     int64_t index;          /* of the batch: samples index * size ... */
-    int64_t size, seq;
+    int64_t size;           /* samples */
+    int64_t rows;           /* of all that follows, in place of size: as many, or fewer where samples share them */
+    int64_t seq;            /* where data.bucket is set, no longer than its longest sample needs */
     int32_t *tokens;        /* (size, seq) */
     int32_t *targets;       /* (size, seq), -1: padding */
     int32_t *segments;      /* (size, seq) */
+    int32_t *starts;        /* (size, seq): where in its row the sample of a token begins; NULL: every row is one sample */
+    int32_t *positions;     /* (size, seq); NULL: the model does not ask for them */
+    int32_t *types;         /* (size, seq), -1: none; NULL but for regions, as what follows */
+    float *features;        /* (size, seq, REGION_FEATURES) */
+    int64_t filled;         /* of size * seq, those that are tokens of a sample */
     int64_t real_tokens;    /* targets that are not padding */
     int worker;             /* that prepared it, and when; -1: whoever asked for it */
     int64_t prepare_start_ns, prepare_end_ns;
@@ -70,6 +88,8 @@ enum status loader_new(struct loader **out, const struct dataset *d, enum split 
  * before those of the next. `first_batch` counts the caller's own. */
 struct batch_division {
     int64_t shards, first, here, accumulate;
+    int64_t group;          /* so many batches have their samples sorted by length among them; 0, 1: none */
+    bool pack;              /* samples share rows */
 };
 enum status loader_new_divided(struct loader **out, const struct dataset *d, enum split split, int64_t size, struct batch_division division,
                                int64_t first_batch, int workers, int prefetch, struct error *err);

@@ -37,6 +37,14 @@ struct range {
     int64_t phases;         /* an epoch's windows start at one of [0, phases) */
 };
 
+/* One sample on its way into a row of a batch; what is NULL is not asked for. */
+struct sample {
+    int32_t *tokens, *targets, *segments;   /* (seq) */
+    int32_t *types;         /* (seq) targets of another kind: the type of what comes next; -1: none */
+    float *features;        /* (seq, REGION_FEATURES) */
+    int64_t length;         /* out: tokens that are no padding, at least one */
+};
+
 struct part {
     struct range *ranges;
     int n_ranges;
@@ -53,6 +61,10 @@ struct dataset {
     int32_t newline;                    /* the id of a newline; -1: tokens are ids without text */
     enum data_samples samples;
     uint64_t order_key, phase_key;
+    int64_t bucket;                     /* lengths of batches are multiples of it; 0: seq */
+    bool positions;                     /* batches say which position every token has */
+    int64_t region;                     /* transitions of a region; 0: samples are tokens */
+    uint64_t region_key;
     bool random;                        /* no stores: tokens come from order_key */
     double entropy;
     char *name;                         /* one of several domains: as data.domains has it; else NULL */
@@ -66,7 +78,7 @@ struct dataset *dataset_new(const struct config *c);
 
 /* Sources: each fills stores, tokenizer, vocab and entropy. `given` (NULL: none): the vocabulary to take. */
 typedef enum status source_fn(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err);
-source_fn source_corpus, source_text, source_bin, source_domains;
+source_fn source_corpus, source_text, source_bin, source_domains, source_regions;
 double source_corpus_entropy(enum data_domain domain, const struct config_data *c);
 
 /* A text on its way to tokens. What is left of the bytes is the caller's to free, also after a failure. */
@@ -88,6 +100,13 @@ enum status texts_tokenize(struct text *texts, int n, const struct config_data *
                            struct error *err);
 struct store *dataset_add_store(struct dataset *d);     /* zeroed; the pointer is valid until the next call */
 
+/* dataset_sample with all that a sample can have. */
+enum status dataset_fill(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err);
+/* About how long training sample `index` is: lines that are apart by more than a newline seem longer. */
+int64_t dataset_length(const struct dataset *d, int64_t index);
+void regions_sample(const struct dataset *d, enum split split, int64_t i, struct sample *out);
+int64_t regions_length(const struct dataset *d, int64_t i);
+
 /* Cuts the stores into the two splits and counts their samples (split.c). */
 enum status split_init(struct dataset *d, const struct config *c, struct error *err);
 void split_release(struct dataset *d);
@@ -95,14 +114,14 @@ void split_release(struct dataset *d);
 /* The same of a dataset of several domains (domains.c), and its samples. */
 enum status domains_split(struct dataset *d, const struct config *c, struct error *err);
 void domains_release(struct dataset *d);
-enum status domains_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
-                           int32_t *segments, struct error *err);
+enum status domains_sample(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err);
 
 /* Window or line i of a part; windows start at an offset that depends on the epoch (windows.c, lines.c). */
 enum status windows_sample(const struct dataset *d, enum split split, int64_t epoch, int64_t i, int32_t *tokens,
                            int32_t *targets, struct error *err);
 enum status lines_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets,
                          struct error *err);
+int64_t lines_length(const struct dataset *d, int64_t i);      /* of the training part, up to the next one */
 enum status lines_index(struct part *part, int32_t newline, struct error *err);
 /* Where the line that holds token `at` of an in-memory store starts. */
 int64_t lines_start(const struct store *s, int64_t at, int32_t newline);

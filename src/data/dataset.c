@@ -29,6 +29,8 @@ struct dataset *dataset_new(const struct config *c)
 {
     struct dataset *d = new_of(c->model.seq, c->model.segments, (uint64_t)c->train.seed);
     d->samples = c->data.samples;
+    d->bucket = c->data.bucket;
+    d->positions = c->model.given_positions;
     return d;
 }
 
@@ -69,9 +71,9 @@ static enum status refuse_vocab(const struct dataset *d, const struct config *c,
 static enum status source_open(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
 {
     static source_fn *const sources[] = {
-        [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin,
+        [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin, [SOURCE_REGIONS] = source_regions,
     };
-    const bool is_text = c->data.source != SOURCE_BIN;
+    const bool is_text = c->data.source == SOURCE_CORPUS || c->data.source == SOURCE_TEXT;
     if (given && is_text != (given->kind != TOKENIZER_NONE))
         return error_set(err, BAD_INPUT, "the model's tokens are %s, and data.source %s has %s; give data of the same kind",
                          is_text ? "ids without a text" : "pieces of text", config_word("data.source", (int)c->data.source),
@@ -103,6 +105,12 @@ static void describe(struct dataset *d, const struct config *c)
     static const char *const units[] = {
         [TOKENIZER_NONE] = "token ids", [TOKENIZER_BYTE] = "bytes", [TOKENIZER_CHAR] = "characters"};
     char where[CONFIG_PATH_MAX + 64];
+    if (d->region) {
+        snprintf(d->description, sizeof d->description, "built-in walks on a grid of %d x %d: %lld training and %lld validation samples of %lld to "
+                 "%lld tokens", REGION_SIDE, REGION_SIDE, (long long)d->parts[SPLIT_TRAIN].samples, (long long)d->parts[SPLIT_VAL].samples,
+                 (long long)d->region + 4, (long long)config_region_longest(d->region));
+        return;
+    }
     if (d->n_domains)
         list_domains(d, where, sizeof where);
     else if (c->data.source == SOURCE_CORPUS)
@@ -127,7 +135,7 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
     struct dataset *d = dataset_new(c);
     enum status st = source_open(d, c, given, err);
     if (st == OK)
-        st = d->n_domains ? domains_split(d, c, err) : split_init(d, c, err);
+        st = d->n_domains ? domains_split(d, c, err) : d->region ? OK : split_init(d, c, err);
     setup_done();
     if (st != OK) {
         dataset_free(d);
@@ -192,34 +200,68 @@ void data_segments(int32_t *segments, const int32_t *tokens, int64_t n, int64_t 
     }
 }
 
-static void fill_segments(const struct dataset *d, const int32_t *tokens, const int32_t *targets, int32_t *segments)
+/* Padding is at the end. */
+static void fill_rest(const struct dataset *d, struct sample *s)
 {
-    int64_t n = 0;                      /* padding is at the end */
-    while (n < d->seq && targets[n] >= 0)
+    int64_t n = 0;
+    while (n < d->seq && s->targets[n] >= 0)
         n++;
-    data_segments(segments, tokens, n, d->seq, d->segments, d->newline);
+    s->length = n > 0 ? n : 1;
+    if (s->segments)
+        data_segments(s->segments, s->tokens, n, d->seq, d->segments, d->newline);
 }
 
 enum status dataset_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
                            int32_t *segments, struct error *err)
+{
+    return dataset_fill(d, split, index, &(struct sample){.tokens = tokens, .targets = targets, .segments = segments}, err);
+}
+
+/* Where training sample `index` stands in the data. */
+static int64_t place_of(const struct dataset *d, int64_t index)
+{
+    const int64_t samples = d->parts[SPLIT_TRAIN].samples;
+    return (int64_t)permute_index(d->order_key, (uint64_t)(index / samples), (uint64_t)samples, (uint64_t)(index % samples));
+}
+
+int64_t dataset_length(const struct dataset *d, int64_t index)
+{
+    if (d->region)
+        return regions_length(d, place_of(d, index));
+    return d->samples == SAMPLES_LINES && !d->random ? lines_length(d, place_of(d, index)) : d->seq;
+}
+
+int dataset_lengths(const struct dataset *d, int64_t lengths[LENGTHS_MAX])
+{
+    const int64_t least = d->region ? d->region + 4 : 1;
+    int n = 0;
+    for (int64_t at = d->bucket; at > 0 && at < d->seq && n < LENGTHS_MAX - 1; at += d->bucket)
+        if (at >= least)
+            lengths[n++] = at;
+    lengths[n++] = d->seq;
+    return n;
+}
+
+enum status dataset_fill(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err)
 {
     const int64_t samples = d->parts[split].samples;
     enum status st = OK;
     if (samples == 0)
         return error_set(err, BAD_INPUT, "there is no validation data; set data.val_fraction or data.val_path");
     if (d->n_domains)
-        return domains_sample(d, split, index, tokens, targets, segments, err);
-    const int64_t epoch = index / samples;
-    int64_t i = index % samples;
-    if (split == SPLIT_TRAIN && !d->random)
-        i = (int64_t)permute_index(d->order_key, (uint64_t)epoch, (uint64_t)samples, (uint64_t)i);
+        return domains_sample(d, split, index, out, err);
+    const int64_t i = split == SPLIT_TRAIN && !d->random ? place_of(d, index) : index % samples;
+    if (d->region) {
+        regions_sample(d, split, i, out);
+        return OK;
+    }
     if (d->random)
-        random_sample(d, split, index, tokens, targets);
+        random_sample(d, split, index, out->tokens, out->targets);
     else if (d->samples == SAMPLES_LINES)
-        st = lines_sample(d, split, i, tokens, targets, err);
+        st = lines_sample(d, split, i, out->tokens, out->targets, err);
     else
-        st = windows_sample(d, split, epoch, i, tokens, targets, err);
-    if (st == OK && segments)
-        fill_segments(d, tokens, targets, segments);
+        st = windows_sample(d, split, index / samples, i, out->tokens, out->targets, err);
+    if (st == OK)
+        fill_rest(d, out);
     return st;
 }

@@ -90,8 +90,7 @@ static int stage_of(const struct dataset *d, int64_t index)
     return stage < d->n_domains ? (int)stage : d->n_domains - 1;
 }
 
-enum status domains_sample(const struct dataset *d, enum split split, int64_t index, int32_t *tokens, int32_t *targets,
-                           int32_t *segments, struct error *err)
+enum status domains_sample(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err)
 {
     int at = 0;
     if (split == SPLIT_TRAIN) {
@@ -102,5 +101,5 @@ enum status domains_sample(const struct dataset *d, enum split split, int64_t in
         for (; index >= d->domains[at]->parts[split].samples; at++)
             index -= d->domains[at]->parts[split].samples;
     }
-    return dataset_sample(d->domains[at], split, index, tokens, targets, segments, err);
+    return dataset_fill(d->domains[at], split, index, out, err);
 }

@@ -74,3 +74,11 @@ enum status lines_sample(const struct dataset *d, enum split split, int64_t i, i
     }
     return st;
 }
+
+int64_t lines_length(const struct dataset *d, int64_t i)
+{
+    const struct part *p = &d->parts[SPLIT_TRAIN];
+    const struct range *r = &p->ranges[0];
+    const int64_t end = i + 1 < p->samples ? p->lines[i + 1] - 1 : r->first + r->count, length = end - p->lines[i];
+    return length < d->seq ? length : d->seq;
+}

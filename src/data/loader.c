@@ -14,10 +14,13 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
-#include "data/data_int.h"
+#include "data/collate.h"
+#include "data/pack.h"
 
 struct slot {
     struct batch batch;
+    struct collate_order order;
+    struct pack pack;
     bool ready;
     struct error error;         /* .status OK: the batch is good */
 };
@@ -28,7 +31,7 @@ struct loader {
     struct batch_division division;
     struct slot *slots;
     int64_t n_slots, prefetch;
-    int32_t *memory;            /* of all batches: (n_slots, 3, size, seq) */
+    char *memory;               /* of all batches */
     int64_t wait_ns;
 
     int n_workers;
@@ -55,19 +58,15 @@ static void slot_fill(const struct loader *l, struct slot *s, int64_t number, in
 {
     const int64_t index = global_index(&l->division, number);
     struct batch *b = &s->batch;
-    enum status st = OK;
     b->index = index;
     b->worker = worker;
     b->prepare_start_ns = clock_ns();
-    b->real_tokens = 0;
     s->error.status = OK;
-    for (int64_t i = 0; i < b->size && st == OK; i++) {
-        const int64_t row = i * b->seq;
-        st = dataset_sample(l->data, l->split, index * b->size + i, b->tokens + row, b->targets + row,
-                            b->segments + row, &s->error);
-    }
-    for (int64_t i = 0; i < b->size * b->seq && st == OK; i++)
-        b->real_tokens += b->targets[i] >= 0;
+    collate_choose(l->data, index, b->size, l->division.group, &s->order);
+    if (l->division.pack)
+        pack_collate(l->data, l->split, s->order.samples, b, &s->pack, &s->error);
+    else
+        collate(l->data, l->split, s->order.samples, b, &s->error);
     b->prepare_end_ns = clock_ns();
 }
 
@@ -96,12 +95,11 @@ static void *worker_main(void *argument)
 
 /* ---- starting and stopping ---- */
 
-static enum status slots_init(struct loader *l, int64_t size, int64_t seq, struct error *err)
+static enum status slots_init(struct loader *l, int64_t size, struct error *err)
 {
-    int64_t each, ints, bytes;
+    int64_t each, bytes;
     l->slots = xcalloc((size_t)l->n_slots, sizeof *l->slots);
-    if (__builtin_mul_overflow(size, seq, &each) || __builtin_mul_overflow(each, 3 * l->n_slots, &ints) ||
-        __builtin_mul_overflow(ints, (int64_t)sizeof *l->memory, &bytes))
+    if (collate_bytes(l->data, size, l->division.pack, &each) != OK || __builtin_mul_overflow(each, l->n_slots, &bytes))
         bytes = INT64_MAX;
     l->memory = bytes < INT64_MAX ? malloc((size_t)bytes) : NULL;
     if (!l->memory) {
@@ -109,9 +107,12 @@ static enum status slots_init(struct loader *l, int64_t size, int64_t seq, struc
         return error_add(err, "; try a smaller batch_size, data.workers or data.prefetch");
     }
     for (int64_t i = 0; i < l->n_slots; i++) {
-        int32_t *at = l->memory + i * 3 * each;
-        l->slots[i].batch = (struct batch){.size = size, .seq = seq, .tokens = at, .targets = at + each,
-                                           .segments = at + 2 * each};
+        collate_bind(l->data, &l->slots[i].batch, size, l->division.pack, l->memory + i * each);
+        collate_order_init(&l->slots[i].order, l->data, size, l->division.group);
+        if (!l->division.pack)
+            continue;
+        pack_init(&l->slots[i].pack, l->data, size);
+        l->slots[i].pack.usual = i ? l->slots[0].pack.usual : dataset_rows(l->data, size);
     }
     return OK;
 }
@@ -141,7 +142,7 @@ static enum status workers_start(struct loader *l, int workers, struct error *er
 enum status loader_new(struct loader **out, const struct dataset *d, enum split split, int64_t size, int64_t first,
                        int workers, int prefetch, struct error *err)
 {
-    return loader_new_divided(out, d, split, size, (struct batch_division){1, 0, 1, 1}, first, workers, prefetch, err);
+    return loader_new_divided(out, d, split, size, (struct batch_division){.shards = 1, .here = 1, .accumulate = 1}, first, workers, prefetch, err);
 }
 
 enum status loader_new_divided(struct loader **out, const struct dataset *d, enum split split, int64_t size, struct batch_division division,
@@ -157,7 +158,7 @@ enum status loader_new_divided(struct loader **out, const struct dataset *d, enu
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->filled, NULL);
     pthread_cond_init(&l->freed, NULL);
-    enum status st = slots_init(l, size, d->seq, err);
+    enum status st = slots_init(l, size, err);
     if (st == OK && workers > 0)
         st = workers_start(l, workers, err);
     if (st != OK) {
@@ -183,6 +184,10 @@ void loader_free(struct loader *l)
     pthread_mutex_destroy(&l->lock);
     free(l->workers);
     free(l->memory);
+    for (int64_t i = 0; l->slots && i < l->n_slots; i++) {
+        collate_order_release(&l->slots[i].order);
+        pack_release(&l->slots[i].pack);
+    }
     free(l->slots);
     free(l);
 }

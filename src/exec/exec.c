@@ -38,8 +38,7 @@ static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
 static void *shared_memory(struct exec *shared, const struct value *v)
 {
-    const value_id id = shared && v->kind != VALUE_INPUT && v->kind != VALUE_HOST
-                            ? program_find(shared->program, v->name) : NO_VALUE;
+    const value_id id = shared && v->kind != VALUE_INPUT ? program_find(shared->program, v->name) : NO_VALUE;
     if (id == NO_VALUE || shared->program->values[id].kind != v->kind ||
         shared->program->values[id].dtype != v->dtype || !shape_equal(shared->program->values[id].shape, v->shape))
         return NULL;
@@ -300,15 +299,21 @@ void exec_settle(struct exec *e)
             owner->backend->run(owner->backend, owner->prepared, i, i + 1, NULL, &owner->failed);
 }
 
+void exec_refresh(struct exec *e)
+{
+    if (!e->stale)
+        return;
+    e->stale = false;
+    exec_run(e, PHASE_SETUP, PHASE_SETUP);
+}
+
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
     if (e->from)
         exec_settle(e);
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
-    if (e->stale && first > PHASE_SETUP) {
-        e->stale = false;
-        exec_run(e, PHASE_SETUP, PHASE_SETUP);
-    }
+    if (first > PHASE_SETUP)
+        exec_refresh(e);
     if (to == from || !works(e))
         return;
     e->touched |= last > PHASE_SETUP;
@@ -340,10 +345,7 @@ void exec_run_early(struct exec *e)
         exec_run(e, PHASE_DATA, PHASE_BACKWARD);
         return;
     }
-    if (e->stale) {
-        e->stale = false;
-        exec_run(e, PHASE_SETUP, PHASE_SETUP);
-    }
+    exec_refresh(e);
     if (!works(e))
         return;
     struct lane_time *times = e->times ? xcalloc((size_t)(e->n_early * e->backend->lanes), sizeof *times) : NULL;

@@ -37,6 +37,8 @@ struct exec_memory exec_memory(const struct exec *e);
 void exec_run(struct exec *e, enum phase first, enum phase last);
 /* Runs data, forward and backward of a micro-batch that is not the last of its step: without the ops that are for that one alone. */
 void exec_run_early(struct exec *e);
+/* Runs the setup where a parameter was written since, for others that values are shared with. */
+void exec_refresh(struct exec *e);
 /* A step may end while weights come from other ranks. Whoever reads or writes them here waits for that, and who frees this; NULL is fine. */
 void exec_settle(struct exec *e);
 /* Waits until the device has done all that was run; who takes times asks for it. */

@@ -1,7 +1,7 @@
 /* The frame around the blocks: inputs, embeddings, final norm, head, loss. */
 #include "model/model_int.h"
 
-static const struct arch_info *const archs[] = {&arch_gpt, &arch_llama, &arch_postln, &arch_k1};
+static const struct arch_info *const archs[] = {&arch_gpt, &arch_llama, &arch_postln, &arch_k1, &arch_regions};
 
 static const struct arch_info *find_arch(enum arch arch)
 {
@@ -14,33 +14,43 @@ static const struct arch_info *find_arch(enum arch arch)
 static void add_inputs(struct builder *b)
 {
     struct program *p = b->p;
-    const struct shape ids = shape_of(2, b->o.batch, b->m->seq);
+    const struct shape ids = shape_of(2, b->o.batch, b->seq);
     p->tokens = program_add_value(p, "tokens", VALUE_INPUT, I32, ids);
     if (b->o.loss)
         p->targets = program_add_value(p, "targets", VALUE_INPUT, I32, ids);
     if (b->m->segments)
         p->segments = program_add_value(p, "segments", VALUE_INPUT, I32, ids);
+    if (b->o.packed)
+        p->starts = program_add_value(p, "starts", VALUE_INPUT, I32, ids);
+    if (b->m->given_positions)
+        p->positions = program_add_value(p, "positions", VALUE_INPUT, I32, ids);
     if (b->o.dropout && b->m->dropout > 0) {
         b->tick = program_add_value(p, "tick", VALUE_STATE, I32, shape_of(0));
         program_emit(p, OP_ADVANCE, (struct op_attrs){0}, "tick", 1, b->tick);
     }
 }
 
-static value_id table(struct builder *b, const char *name, int64_t rows)
+/* What stands at every position: all of the table, or the rows that are asked for. */
+static value_id positions(struct builder *b)
 {
-    return program_add_parameter(b->p, name, shape_of(2, rows, b->m->dim), ROLE_EMBEDDING, INIT_NORMAL, 0.02f);
+    const value_id table = build_table(b, "pos.weight", b->m->positions ? b->m->positions : b->m->seq);
+    return b->m->given_positions ? build_embed(b, "pos", table, b->p->positions) : table;
 }
 
 static value_id embeddings(struct builder *b, const struct arch_info *arch, value_id *words)
 {
     struct program *p = b->p;
-    *words = table(b, "emb.weight", b->m->vocab);
-    value_id x = program_emit(p, OP_EMBED, (struct op_attrs){0}, "emb", 2, *words, p->tokens);
+    value_id x;
+    if (arch->read)
+        x = arch->read(b);
+    else {
+        *words = build_table(b, "emb.weight", b->m->vocab);
+        x = build_embed(b, "emb", *words, p->tokens);
+    }
     if (arch->learned_positions)
-        x = build_add(b, "emb.pos", x, table(b, "pos.weight", b->m->seq));
+        x = build_add(b, "emb.pos", x, positions(b));
     if (b->m->segments) {
-        const value_id s = program_emit(p, OP_EMBED, (struct op_attrs){0}, "seg", 2,
-                                        table(b, "seg.weight", b->m->segments), p->segments);
+        const value_id s = build_embed(b, "seg", build_table(b, "seg.weight", b->m->segments), p->segments);
         x = build_add(b, "emb.seg", x, s);
     }
     return build_dropout(b, x);
@@ -48,7 +58,7 @@ static value_id embeddings(struct builder *b, const struct arch_info *arch, valu
 
 static void rope_tables(struct builder *b)
 {
-    const struct op_attrs attrs = {.rows = b->m->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base};
+    const struct op_attrs attrs = {.rows = b->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base};
     const int at = program_add_op(b->p, OP_ROPE_TABLE, attrs, "rope", 0, NULL);
     if (at >= 0) {
         b->cosine = b->p->ops[at].out[0];
@@ -56,16 +66,14 @@ static void rope_tables(struct builder *b)
     }
 }
 
-static void add_loss(struct builder *b)
+/* A word of the vocabulary behind every token. */
+static void words_head(struct builder *b, const struct arch_info *arch, value_id x, value_id words)
 {
     struct program *p = b->p;
-    const value_id logp = program_emit(p, OP_LOG_SOFTMAX, (struct op_attrs){0}, "logp", 1, p->logits);
-    const value_id in[] = {logp, p->targets};
-    const int at = program_add_op(p, OP_NLL, (struct op_attrs){0}, "loss", 2, in);
-    if (at >= 0) {
-        p->loss = p->ops[at].out[0];
-        p->count = p->ops[at].out[1];
-    }
+    p->logits = arch->tied_head ? program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "logits", 2, x, words)
+                                : build_linear(b, "head", x, b->m->vocab, false);
+    if (b->o.loss)
+        p->loss = build_loss(b, "", p->logits, p->targets, &p->count);
 }
 
 static value_id chain(struct builder *b, const struct arch_info *arch, value_id x)
@@ -81,21 +89,22 @@ enum status model_build(struct program **out, const struct config_model *m, stru
                         struct error *err)
 {
     const struct arch_info *arch = find_arch(m->arch);
-    struct builder b = {.p = program_new(config_word("model.arch", (int)m->arch)), .m = m, .o = options,
+    struct builder b = {.p = program_new(config_word("model.arch", (int)m->arch)), .m = m, .o = options, .seq = m->length ? m->length : m->seq,
                         .tick = NO_VALUE, .cosine = NO_VALUE, .sine = NO_VALUE};
     struct program *p = b.p;
-    value_id words;
+    value_id words = NO_VALUE;
     add_inputs(&b);
     value_id x = embeddings(&b, arch, &words);
     if (m->arch == ARCH_LLAMA)
         rope_tables(&b);
     x = arch->body ? arch->body(&b, x) : chain(&b, arch, x);
     program_scope(p, NO_LAYER, "%s", "");
-    x = arch->norm(&b, "norm", x);
-    p->logits = arch->tied_head ? program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "logits", 2, x, words)
-                                : build_linear(&b, "head", x, m->vocab, false);
-    if (options.loss)
-        add_loss(&b);
+    if (arch->norm)
+        x = arch->norm(&b, "norm", x);
+    if (arch->finish)
+        arch->finish(&b, x);
+    else
+        words_head(&b, arch, x, words);
     const enum status st = program_validate(p, err);
     if (st == OK)
         *out = p;
@@ -111,6 +120,10 @@ double model_step_flops(const struct program *p, const struct config_model *m, i
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i].kind == VALUE_PARAMETER && p->values[i].role != ROLE_EMBEDDING)
             weights += shape_count(p->values[i].shape);
-    const double tokens = (double)(batch * m->seq);
-    return tokens * (6.0 * (double)weights + 6.0 * (double)(m->layers * m->dim * m->seq));
+    double seq = (double)(m->length ? m->length : m->seq), tokens = (double)batch * seq;
+    if (m->rows) {                      /* samples share rows: a token sees what is in its own */
+        tokens = (double)(shape_count(p->values[p->tokens].shape) * p->micro_batches);
+        seq = tokens / (double)batch;
+    }
+    return tokens * (6.0 * (double)weights + 6.0 * (double)(m->layers * m->dim) * seq);
 }

@@ -15,6 +15,7 @@ struct model_options {
     bool dropout;           /* training: the config's dropout is on */
     uint64_t seed;          /* of dropout */
     int64_t first_sample;   /* of a larger batch, which dropout counts by */
+    int64_t packed;         /* samples that share the `batch` rows, each with positions of its own; 0: every row is one sample */
 };
 
 /* Builds the forward program for (batch, m->seq) tokens; m->vocab must be known. The caller owns *out. */

@@ -8,6 +8,7 @@ struct builder {
     struct program *p;
     const struct config_model *m;
     struct model_options o;
+    int64_t seq;                /* tokens of a row: m->seq, or m->length where that is given */
     value_id tick;              /* counter that makes every forward's dropout differ; NO_VALUE without dropout */
     value_id cosine, sine;      /* RoPE tables; NO_VALUE without */
     int dropouts;               /* so far: each has a random stream of its own */
@@ -18,11 +19,13 @@ struct arch_info {
     enum arch arch;
     value_id (*block)(struct builder *b, int layer, value_id x);
     value_id (*body)(struct builder *b, value_id x);    /* all blocks; NULL: one after the other */
-    value_id (*norm)(struct builder *b, const char *name, value_id x);
+    value_id (*norm)(struct builder *b, const char *name, value_id x);     /* behind the last block; NULL: none */
+    value_id (*read)(struct builder *b);                /* what tokens are made of; NULL: a table of words */
+    void (*finish)(struct builder *b, value_id x);      /* head and loss; NULL: words */
     bool learned_positions, tied_head;
 };
 
-extern const struct arch_info arch_gpt, arch_llama, arch_postln, arch_k1;
+extern const struct arch_info arch_gpt, arch_llama, arch_postln, arch_k1, arch_regions;
 
 value_id build_layernorm(struct builder *b, const char *name, value_id x);
 value_id build_rmsnorm(struct builder *b, const char *name, value_id x);
@@ -35,6 +38,11 @@ value_id build_mlp_gelu(struct builder *b, value_id x);
 value_id build_mlp_swiglu(struct builder *b, value_id x);
 /* A block with LayerNorm after each residual. */
 value_id build_postln_block(struct builder *b, int layer, value_id x);
+/* A table of `rows` vectors, learned. */
+value_id build_table(struct builder *b, const char *name, int64_t rows);
+value_id build_embed(struct builder *b, const char *name, value_id table, value_id ids);
+/* Mean of -log softmax(logits) at the targets that are not padding; *count (may be NULL) gets how many those are. */
+value_id build_loss(struct builder *b, const char *name, value_id logits, value_id targets, value_id *count);
 value_id build_add(struct builder *b, const char *name, value_id x, value_id y);
 
 #endif

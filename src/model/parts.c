@@ -38,6 +38,29 @@ value_id build_linear(struct builder *b, const char *name, value_id x, int64_t o
     return program_emit(b->p, OP_MATMUL, attrs, name, 3, x, w, c);
 }
 
+value_id build_table(struct builder *b, const char *name, int64_t rows)
+{
+    return program_add_parameter(b->p, name, shape_of(2, rows, b->m->dim), ROLE_EMBEDDING, INIT_NORMAL, INIT_STD);
+}
+
+value_id build_embed(struct builder *b, const char *name, value_id table, value_id ids)
+{
+    return program_emit(b->p, OP_EMBED, (struct op_attrs){0}, name, 2, table, ids);
+}
+
+value_id build_loss(struct builder *b, const char *name, value_id logits, value_id targets, value_id *count)
+{
+    const char *dot = *name ? "." : "";
+    const value_id logp = program_emit(b->p, OP_LOG_SOFTMAX, (struct op_attrs){0}, arena_printf(&b->p->arena, "%s%slogp", name, dot), 1, logits);
+    const value_id in[] = {logp, targets};
+    const int at = program_add_op(b->p, OP_NLL, (struct op_attrs){0}, arena_printf(&b->p->arena, "%s%sloss", name, dot), 2, in);
+    if (at < 0)
+        return NO_VALUE;
+    if (count)
+        *count = b->p->ops[at].out[1];
+    return b->p->ops[at].out[0];
+}
+
 value_id build_dropout(struct builder *b, value_id x)
 {
     if (b->tick == NO_VALUE)
@@ -73,6 +96,37 @@ static void join_units(struct builder *b, int layer, const char *what)
     }
 }
 
+/* Samples that share rows: one op, which sees a sample at a time. */
+static value_id packed_attention(struct builder *b, struct op_attrs attrs, value_id q, value_id k, value_id v)
+{
+    value_id in[] = {q, k, v, b->p->starts, NO_VALUE};
+    int n = 4;
+    attrs.causal = attrs.packed = true;
+    attrs.cols = b->o.batch * b->seq / b->o.packed;
+    if (b->tick != NO_VALUE) {
+        attrs.prob = (float)b->m->dropout;
+        attrs.seed = b->o.seed;
+        attrs.stream = (uint64_t)++b->dropouts;
+        attrs.first = b->o.first_sample * b->m->heads * b->seq * b->seq;
+        in[3] = b->tick;
+        in[n++] = b->p->starts;
+    }
+    const int at = program_add_op(b->p, OP_ATTENTION, attrs, "attention", n, in);
+    return at < 0 ? NO_VALUE : b->p->ops[at].out[0];
+}
+
+/* Scores, their mask, weights and what they mix, each by itself. */
+static value_id plain_attention(struct builder *b, struct op_attrs heads, value_id q, value_id k, value_id v)
+{
+    value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
+    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = b->seq}, "mask", 0);
+    w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
+    w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
+    w = build_dropout(b, w);
+    heads.scale = 1;
+    return program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
+}
+
 value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary)
 {
     const struct config_model *m = b->m;
@@ -89,13 +143,7 @@ value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bo
     }
     struct op_attrs heads = {.heads = (int32_t)m->heads, .kv_heads = (int32_t)m->kv_heads};
     heads.scale = 1 / sqrtf((float)size);
-    value_id w = program_emit(b->p, OP_ATTN_SCORES, heads, "scores", 2, q, k);
-    const value_id mask = program_emit(b->p, OP_CAUSAL_MASK, (struct op_attrs){.rows = m->seq}, "mask", 0);
-    w = program_emit(b->p, OP_ADD, (struct op_attrs){0}, "masked", 2, w, mask);
-    w = program_emit(b->p, OP_SOFTMAX, (struct op_attrs){0}, "weights", 1, w);
-    w = build_dropout(b, w);
-    heads.scale = 1;
-    const value_id y = program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
+    const value_id y = b->o.packed ? packed_attention(b, heads, q, k, v) : plain_attention(b, heads, q, k, v);
     const value_id out = build_dropout(b, build_linear(b, "o", y, m->dim, bias));
     program_scope(b->p, layer, "blocks.%d", layer);
     return out;

@@ -198,7 +198,7 @@ static void d_swiglu(struct tape *t, const struct op *op)
 static void d_attention(struct tape *t, const struct op *op)
 {
     const value_id in[] = {dy_of(t, op), op->in[0], op->in[1], op->in[2], op->out[0], op->out[1], op->out[2],
-                           op->n_in > 3 ? op->in[3] : NO_VALUE};     /* the last: the tick of dropout */
+                           op->n_in > 3 ? op->in[3] : NO_VALUE, op->n_in > 4 ? op->in[4] : NO_VALUE};     /* tick, starts */
     const int at = program_add_op(t->p, OP_ATTENTION_GRAD, op->attrs, grad_name(t, op->in[0]), 4 + op->n_in, in);
     for (int i = 0; at >= 0 && i < 3; i++)
         if (wants(t, op->in[i]))

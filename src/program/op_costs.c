@@ -41,12 +41,13 @@ double flops_project(const struct program *p, const struct op *op)
     return sum * (double)shape_rows(in_shape(p, op, 0));
 }
 
-/* The two products forward, five backward (scores again); half of them under a causal mask. */
+/* The two products forward, five backward (scores again); half of them under a causal mask. Of packed samples: by their mean length, cols. */
 double flops_attention(const struct program *p, const struct op *op)
 {
     const bool back = op->kind == OP_ATTENTION_GRAD;
     const struct shape q = in_shape(p, op, back);
-    return (back ? 10.0 : 4.0) * (double)shape_count(q) * (double)q.dim[1] * (op->attrs.causal ? 0.5 : 1);
+    const double seen = (double)(op->attrs.packed && op->attrs.cols ? op->attrs.cols : q.dim[1]);
+    return (back ? 10.0 : 4.0) * (double)shape_count(q) * seen * (op->attrs.causal ? 0.5 : 1);
 }
 
 double flops_linear_gelu(const struct program *p, const struct op *op)

@@ -342,12 +342,21 @@ static enum status swiglu_grad(const struct program *p, const struct op *op, str
     return st;
 }
 
+int op_attention_tick(const struct op *op)
+{
+    return op->attrs.prob > 0 ? op->kind == OP_ATTENTION ? 3 : 7 : -1;
+}
+
+int op_attention_starts(const struct op *op) { return op->attrs.packed ? op->n_in - 1 : -1; }
+
 static enum status attention(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
     if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] || !shape_equal(k, in_shape(p, op, 2)) ||
-        !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || (op->n_in > 3) != (op->attrs.prob > 0))
-        return misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, and a tick with dropout", err);
+        !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || op->n_in != 3 + (op->attrs.prob > 0) + op->attrs.packed)
+        return misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, a tick with dropout, and starts of packed samples", err);
+    if (op->attrs.packed && (!op->attrs.causal || in_count(p, op, op->n_in - 1) != q.dim[0] * q.dim[1]))
+        return misfit(p, op, "packed samples are causal, with a start for each of (B, T)", err);
     out[0] = q;
     out[1] = out[2] = shape_of(3, q.dim[0], (int64_t)op->attrs.heads, q.dim[1]);
     return OK;
@@ -572,8 +581,8 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_PROJECT_GRAD]     = {"project_grad",     4, 8, 1, project_grad, flops_project,   NULL,              0, 0, true},
     [OP_SWIGLU]           = {"swiglu",           2, 2, 1, all_alike,   flops_many, NULL,              FIRST | SECOND, 0},
     [OP_SWIGLU_GRAD]      = {"swiglu_grad",      3, 3, 2, swiglu_grad, flops_many, NULL,              FIRST, 0},
-    [OP_ATTENTION]        = {"attention",        3, 4, 3, attention,   flops_attention,  NULL,              0, 0},
-    [OP_ATTENTION_GRAD]   = {"attention_grad",   7, 8, 3, attention_grad, flops_attention, NULL,            0, 0},
+    [OP_ATTENTION]        = {"attention",        3, 5, 3, attention,   flops_attention,  NULL,              0, 0},
+    [OP_ATTENTION_GRAD]   = {"attention_grad",   7, 9, 3, attention_grad, flops_attention, NULL,            0, 0},
     [OP_ADD_LAYERNORM]    = {"add_layernorm",    4, 4, 4, add_norm,    flops_many, NULL,              FIRST | SECOND, 0},
     [OP_ADD_RMSNORM]      = {"add_rmsnorm",      3, 3, 3, add_norm,    flops_few,  NULL,              FIRST | SECOND, 0},
     [OP_LINEAR_GELU]      = {"linear_gelu",      3, 3, OP_PARTS, linear_gelu, flops_linear_gelu, NULL,      0, 0, true},

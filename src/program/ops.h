@@ -15,7 +15,7 @@ enum dtype { F32, BF16, F16, I32 };
 
 /* Shapes in the comments: B batch, T sequence, D width, H heads, V vocabulary, N any leading dimensions. */
 enum op_kind {
-    OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D) */
+    OP_EMBED,           /* table (V,D), ids (B,T) i32 -> (B,T,D); zeros where an id is below 0 */
     OP_EMBED_GRAD,      /* table, ids, dy -> dtable */
     OP_MATMUL,          /* a, b[, bias] -> op(a) op(b) + bias; leading dimensions of a are flattened */
     OP_SUM_LEADING,     /* x (N..,S..), like (S..) -> sum over the leading dimensions */
@@ -58,10 +58,11 @@ enum op_kind {
     OP_PROJECT_GRAD,    /* n dy, n weights -> dx = sum of dy w */
     OP_SWIGLU,          /* gate, up -> silu(gate) * up */
     OP_SWIGLU_GRAD,     /* gate, up, dy -> dgate, dup */
-    OP_ATTENTION,       /* q (B,T,H*D), k, v (B,T,K*D)[, tick] -> y (B,T,H*D), largest score of every row (B,H,T), sum of
+    OP_ATTENTION,       /* q (B,T,H*D), k, v (B,T,K*D)[, tick][, starts (B,T) i32] -> y (B,T,H*D), largest score of every row (B,H,T), sum of
                            e^(score - largest) (B,H,T); causal, dropout by prob, seed and stream as OP_DROPOUT would on the
-                           weights (B,H,T,T) */
-    OP_ATTENTION_GRAD,  /* dy, q, k, v, y, largest, sums[, tick] -> dq, dk, dv */
+                           weights (B,H,T,T). attrs.packed: rows hold several samples, and query i sees no key before starts[i],
+                           which is at most i */
+    OP_ATTENTION_GRAD,  /* dy, q, k, v, y, largest, sums[, tick][, starts] -> dq, dk, dv */
     OP_ADD_LAYERNORM,   /* x, r, gain, shift -> norm of x + r, x + r, mean (N), rstd (N) */
     OP_ADD_RMSNORM,     /* x, r, gain -> norm of x + r, x + r, rstd (N) */
     OP_LINEAR_GELU,     /* x, w, bias -> gelu(u)[, its slope gelu'(u)], u = x w^T + bias: attrs.parts is 1 or 2 */
@@ -115,6 +116,7 @@ struct op_attrs {
     int32_t heads, kv_heads;
     int32_t parts;                          /* ops over several values at once: how many */
     int32_t copies;                         /* of parameters, that an optimizer writes */
+    bool packed;                            /* attention: the last input says where the sample of every query begins */
     bool scaled;                            /* OP_CLIP: the second input is the loss scale */
     int64_t rows, cols;                     /* constants: their shape */
     float scale;                            /* attention: factor on the product */
@@ -141,6 +143,10 @@ int op_update_scalars(const struct op *op);
 /* What OP_RESCALE leaves the loss scale within. */
 #define LEAST_LOSS_SCALE 1.0f
 #define MOST_LOSS_SCALE 0x1p24f
+
+/* OP_ATTENTION, OP_ATTENTION_GRAD: which input the tick and the starts are; -1: there is none. */
+int op_attention_tick(const struct op *op);
+int op_attention_starts(const struct op *op);
 
 bool op_attrs_equal(const struct op_attrs *a, const struct op_attrs *b);
 

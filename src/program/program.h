@@ -118,6 +118,8 @@ struct program {
     struct op *ops;
     int n_ops, cap_ops;
     value_id tokens, targets, segments;     /* inputs; NO_VALUE where the program has none */
+    value_id positions, types, features;    /* the same: rows of the table of positions; targets of another kind; numbers of a token */
+    value_id starts;                        /* the same: where in its row the sample of a token begins */
     value_id logits, loss, count;           /* loss: mean over `count` targets that are not padding */
     value_id step, norm;                    /* optimizer step counter and global gradient norm */
     value_id loss_scale;                    /* a state: what gradients are multiplied by until they are clipped; NO_VALUE: 1 */

@@ -36,12 +36,13 @@ int program_readers(const struct program *p, value_id v, int *op)
     return n;
 }
 
-enum { ROOTS = 9 };
+enum { ROOTS = 13 };
 
 /* The values that the program itself names. */
 static int roots(struct program *p, value_id **list)
 {
-    value_id *all[] = {&p->tokens, &p->targets, &p->segments, &p->logits, &p->loss, &p->count, &p->step, &p->norm, &p->loss_scale};
+    value_id *all[] = {&p->tokens, &p->targets, &p->segments, &p->positions, &p->types, &p->features, &p->starts, &p->logits, &p->loss, &p->count,
+                       &p->step, &p->norm, &p->loss_scale};
     memcpy(list, all, sizeof all);
     return (int)(sizeof all / sizeof *all);
 }

@@ -6,7 +6,7 @@
 
 /* Keys, or beginnings of keys, that may differ. The batch is looked at on its own, and evaluation is that of the first. */
 static const char *const FREE[] = {"optimize.", "backend.", "device", "threads", "eval.", "checkpoint.", "log.", "verify.",
-                                   "data.workers", "data.prefetch", "train.batch_size", "train.accumulate", "train.on_nan",
+                                   "data.workers", "data.prefetch", "data.bucket", "data.pack", "train.batch_size", "train.accumulate", "train.on_nan",
                                    "dist.bucket_mb"};
 
 static bool is_free(const char *key)
@@ -52,6 +52,9 @@ static enum status compare_batches(const struct config *a, const struct config *
     if (x->batch_size != y->batch_size && a->model.dropout > 0)
         return error_set(err, BAD_INPUT, "train.batch_size is %lld and %lld, and dropout falls on other samples in other "
                          "batches; compare with --set model.dropout=0", (long long)x->batch_size, (long long)y->batch_size);
+    if (a->data.bucket != b->data.bucket && a->model.dropout > 0)
+        return error_set(err, BAD_INPUT, "data.bucket is %lld and %lld, and dropout falls on other tokens in rows of other lengths; compare "
+                         "with --set model.dropout=0", (long long)a->data.bucket, (long long)b->data.bucket);
     return OK;
 }
 

@@ -20,7 +20,7 @@ static struct profile_input input_of(const struct measured *m, const struct situ
         .gpu = m->device_name != NULL, .device_name = m->device_name, .timed_by = m->timed_by, .times_kernels = m->times_kernels,
         .kernels_per_step = m->kernels_per_step, .occupancy = m->occupancy, .watch = m->gpu,
         .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = o->device, .isa = o->isa,
-        .blas = o->blas, .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss, .rss_peak_bytes = m->rss_peak_bytes,
+        .blas = o->blas, .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss, .padding_share = m->padding_share, .tokens_per_step = m->tokens_per_step, .rss_peak_bytes = m->rss_peak_bytes,
         .available_bytes = o->available_bytes, .planned_bytes = exec_memory_bytes(mem),
         .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace),
         .has_counters = m->has_counters, .instructions = m->instructions, .cycles = m->cycles,
@@ -117,7 +117,8 @@ enum status situation_judge(struct situation *s, const struct situation_options 
         .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_batches = c->eval.batches,
         .eval_every_steps = m->evaluation_every, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
         .clip = c->train.clip, .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
-        .batch = c->train.batch_size, .replayed = config_pass_set(c) != 0, .remedies = remedies, .n_remedies = n};
+        .batch = c->train.batch_size, .padding = m->padding.now,
+        .padding_least = m->padding.least, .padding_packed = m->padding.packed, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = config_pass_set(c) != 0, .remedies = remedies, .n_remedies = n};
     return detect(&s->p, m->program, &facts, err);
 }
 

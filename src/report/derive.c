@@ -90,6 +90,14 @@ void report_put_recording(FILE *to, const struct profile *p)
         fprintf(to, "recording costs %.1f %%, taken out", p->recording_percent);
 }
 
+void report_put_padding(FILE *to, const struct profile *p)
+{
+    number_text a, b;
+    if (p->padding_share > 0)
+        fprintf(to, " (%s of samples, %s padding)", report_show_count(p->tokens_per_s * (1 - p->padding_share), a),
+                report_show_percent(p->padding_share, b));
+}
+
 static bool is_same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
 
 /* That of the most time, of the ops of the kind that have one. */

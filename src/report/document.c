@@ -71,9 +71,10 @@ static json_t *step_times(const struct profile *p)
 
 static json_t *step(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "times_us", step_times(p), "median_us", N(p->step_us), "p10_us",
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps", p->steps, "times_us", step_times(p), "median_us", N(p->step_us), "p10_us",
                      N(p->step_p10_us), "p90_us", N(p->step_p90_us), "recording_overhead_percent", N(p->step_us > 0 ? p->recording_percent : NAN),
-                     "samples_per_s", N(p->samples_per_s), "tokens_per_s", N(p->tokens_per_s), "loss", N(p->loss));
+                     "samples_per_s", N(p->samples_per_s), "tokens_per_s", N(p->tokens_per_s), "padding_share", N(p->padding_share), "loss",
+                     N(p->loss));
 }
 
 static json_t *efficiency(const struct profile *p)

@@ -21,8 +21,9 @@ static void put_numbers(FILE *to, const struct profile *p)
     fputs("\n| | |\n|---|---|\n", to);
     fprintf(to, "| step time | %s (p10 %s, p90 %s; %d steps) |\n", report_show_us(p->step_us, a),
             report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
-    fprintf(to, "| speed | %s samples/s, %s tokens/s |\n", report_show_count(p->samples_per_s, a),
-            report_show_count(p->tokens_per_s, b));
+    fprintf(to, "| speed | %s samples/s, %s tokens/s", report_show_count(p->samples_per_s, a), report_show_count(p->tokens_per_s, b));
+    report_put_padding(to, p);
+    fputs(" |\n", to);
     fprintf(to, "| MFU | %s of %s FLOP/s measured in %s; band ", report_show_percent(p->mfu_percent / 100, a),
             report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers));
     report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");

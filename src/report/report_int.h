@@ -26,6 +26,7 @@ const char *report_op_phase(const struct profile_op *op);
 const char *report_kind_target(const struct profile *p, const char *kind);      /* rule of the finding about most of its time; NULL */
 double report_op_phase_flops(const struct profile *p, enum phase phase);        /* gradients count as backward wherever they are made */
 void report_put_recording(FILE *to, const struct profile *p);   /* "recording costs 0.7 %" */
+void report_put_padding(FILE *to, const struct profile *p);         /* how many tokens are of samples, where not all are */
 char *report_peak_words(const struct profile *p);       /* "Memory peaks at ... while ..."; free() it */
 
 /* ---- text.c ---- */

@@ -62,8 +62,9 @@ static void put_numbers(const struct screen *s, const struct profile *p)
     report_put_recording(s->to, p);
     fputs(")\n", s->to);
     screen_put_label(s, "speed");
-    fprintf(s->to, "%s samples/s, %s tokens/s\n", report_show_count(p->samples_per_s, a),
-            report_show_count(p->tokens_per_s, b));
+    fprintf(s->to, "%s samples/s, %s tokens/s", report_show_count(p->samples_per_s, a), report_show_count(p->tokens_per_s, b));
+    report_put_padding(s->to, p);
+    fputc('\n', s->to);
     screen_put_label(s, "MFU");
     screen_put_bar(s, p->mfu_percent / 100, SCREEN_BAR, BLUE);
     fprintf(s->to, "%s of %s FLOP/s in %s", report_show_percent(p->mfu_percent / 100, a),

@@ -86,13 +86,20 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     double *times = xcalloc(MOST_STEPS, sizeof *times);
     int64_t n = 0, steps = 1;
     struct gpu_watch gpu;
-    if (!known.model.vocab)
+    if (!known.model.vocab && c->model.arch != ARCH_REGIONS)
         known.model.vocab = 256;
     known.eval.batches = 0;
     process_reset_peak();
     const size_t free_before = train_available_bytes(&known);
-    enum status st = dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments,
-                                         (uint64_t)c->train.seed, err);
+    known.data.bucket = 0;              /* every step has the same work */
+    known.data.group = 1;
+    const bool regions = c->model.arch == ARCH_REGIONS;         /* their tokens are no random ids */
+    if (!regions) {
+        known.model.given_positions = false;
+        known.model.positions = 0;
+    }
+    enum status st = regions ? dataset_open(&d, &known, err)
+                             : dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
     if (st == OK)
         st = model_run_open(&r, &known, d, err);
     if (st == OK)

@@ -20,7 +20,8 @@ struct division division_of(const struct config *c)
 struct batch_division division_batches(const struct config *c)
 {
     const struct division v = division_of(c);
-    return (struct batch_division){v.shards, v.first, v.here, c->train.accumulate};
+    return (struct batch_division){v.shards, v.first, v.here, c->train.accumulate, c->data.group,
+                                   c->data.pack == PACK_ON};
 }
 
 /* What slices of the optimizer do not go with. */

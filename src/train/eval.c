@@ -54,7 +54,7 @@ static enum status eval_domains(struct trained *t, const struct dataset *d, cons
         const struct dataset *one = dataset_domain(d, i);
         struct evaluated made;
         how.batches = batches_of(one, &how, o);
-        st = evaluate_samples(t->exec, one, &how, &made, err);
+        st = evaluate_samples(&t->lengths, one, &how, &made, err);
         counting.before += how.batches;
         if (st == OK && !isfinite(made.loss))
             st = error_set(err, BAD_INPUT, "'%s': the loss is %g, so its weights are not those of a model that trained well",
@@ -123,6 +123,8 @@ enum status eval_run(const char *checkpoint, const struct eval_options *options,
         st = evaluation_program(&p, &t->config, err);
     if (st == OK && trained_build(t, p, err) != OK)
         st = evaluation_refuse(&t->config, err);
+    if (st == OK)
+        st = evaluation_lengths(&t->lengths, &t->config, d, t->backend, t->exec, err);
     if (st == OK)
         st = eval_domains(t, d, options, out, err);
     if (st == OK)

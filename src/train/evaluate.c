@@ -24,13 +24,14 @@ static double bytes_of(const struct batch *b, const struct tokenizer *t)
 /* What a batch adds to the sum of losses, and to the count of targets. */
 struct batch_loss { double sum, count; };
 
-static enum status evaluate_batch(struct exec *e, const struct dataset *d, const struct evaluation *how, struct loader *l,
+static enum status evaluate_batch(const struct lengths *programs, const struct dataset *d, const struct evaluation *how, struct loader *l,
                                   struct batch_loss *made, double *bytes, struct error *err)
 {
-    const struct program *p = exec_program(e);
     const struct batch *b = loader_next(l, err);
     if (!b)
         return err->status;
+    struct exec *e = lengths_find(programs, b->seq);
+    const struct program *p = exec_program(e);
     if (how->once)
         leave_out_repeats(b, dataset_samples(d, how->split));
     if (how->bytes && how->bytes->kind != TOKENIZER_NONE)
@@ -56,19 +57,19 @@ static void add_up(const struct batch_loss *all, int64_t batches, int64_t each, 
     out->loss = sum / (out->tokens > 0 ? out->tokens : 1);
 }
 
-enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
+enum status evaluate_samples(const struct lengths *programs, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
                              struct error *err)
 {
     const int64_t ranks = dist_size(how->ranks), rank = dist_rank(how->ranks), each = (how->batches + ranks - 1) / ranks;
     struct loader *l;
     *out = (struct evaluated){0};
-    enum status st = loader_new_divided(&l, d, how->split, how->batch_size, (struct batch_division){ranks, rank, 1, 1}, 0, how->workers, 1, err);
+    enum status st = loader_new_divided(&l, d, how->split, how->batch_size, (struct batch_division){.shards = ranks, .first = rank, .here = 1, .accumulate = 1}, 0, how->workers, 1, err);
     if (st != OK)
         return st;
     struct batch_loss *mine = xcalloc((size_t)each + 1, sizeof *mine), *all = xcalloc((size_t)((each + 1) * ranks), sizeof *all);
-    exec_run(e, PHASE_SETUP, PHASE_SETUP);      /* parameters may have been written since, and it may read copies of them */
+    exec_run(programs->longest, PHASE_SETUP, PHASE_SETUP);      /* parameters may have been written since, and it may read copies of them */
     for (int64_t i = 0; i < each && i * ranks + rank < how->batches && st == OK && !(how->stop && *how->stop); i++) {
-        st = evaluate_batch(e, d, how, l, &mine[i], &out->bytes, err);
+        st = evaluate_batch(programs, d, how, l, &mine[i], &out->bytes, err);
         if (how->progress && st == OK)
             how->progress(how->context, i + 1);
     }
@@ -100,7 +101,7 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
         const struct evaluation how = {.split = SPLIT_VAL, .batch_size = size, .stop = stop, .ranks = ranks,
                                        .batches = evaluation_batches(d, SPLIT_VAL, size, r->config.eval.batches)};
         struct evaluated made;
-        st = evaluate_samples(r->eval, d, &how, &made, err);
+        st = evaluate_samples(&r->eval_lengths, d, &how, &made, err);
         losses[i] = made.loss;
         r->stopping |= made.stopped;
     }

@@ -109,11 +109,22 @@ static void write_segments(struct generator *g, value_id to)
     exec_write(g->model.exec, to, g->segments);
 }
 
+/* A row of all positions, as segments has room for. */
+static void write_positions(struct generator *g, value_id to)
+{
+    if (to == NO_VALUE)
+        return;
+    for (int64_t i = 0; i < g->model.config.model.seq; i++)
+        g->segments[i] = (int32_t)i;
+    exec_write(g->model.exec, to, g->segments);
+}
+
 static enum status next_token(struct generator *g, const struct generate_options *o, int64_t index, int32_t *token,
                               struct error *err)
 {
     const struct program *p = exec_program(g->model.exec);
     exec_write(g->model.exec, p->tokens, g->window);
+    write_positions(g, p->positions);
     write_segments(g, p->segments);
     exec_run(g->model.exec, PHASE_DATA, PHASE_FORWARD);
     exec_read(g->model.exec, p->logits, g->logits);
@@ -139,6 +150,8 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
 {
     struct generator g = {0};
     enum status st = trained_load(&g.model, checkpoint, NULL, 0, options->device, err);
+    if (st == OK && g.model.config.model.arch == ARCH_REGIONS)
+        st = error_set(err, BAD_INPUT, "'%s' is a model of arch regions, which writes no text; hone eval tells its loss", checkpoint);
     if (st == OK)
         st = build(&g, err);
     if (st == OK)

@@ -16,6 +16,7 @@ struct window {
     struct loss_sum sum;
     double seconds;
     int64_t steps, wait_ns;
+    struct fill fill;
 };
 
 struct loop {
@@ -39,6 +40,7 @@ struct loop {
     struct forgetting forgetting;
     bool unwritten;                     /* forgetting.json lacks rows */
     int64_t skipped, skipped_in_a_row, wait_ns;
+    struct fill filled;                 /* until the last step */
     int runaway;                        /* steps in a row whose loss was far above guessing; RUNAWAY_STEPS: it was said */
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
     struct dist *dist;                  /* the ranks of this run; NULL: one */
@@ -66,13 +68,14 @@ static enum status agree(struct loop *l, enum status st, struct error *err)
 static void tell_start(struct loop *l)
 {
     const struct model_run *r = &l->run;
-    const struct config_train *t = &r->config.train;
+    const struct division v = division_of(&r->config);
+    const int64_t rows = (r->config.model.rows ? r->config.model.rows : v.batch) * v.micro_batches * v.ranks;
     char passes[PASSES_TEXT_MAX];
     const struct train_info info = {
         .data = dataset_describe(r->dataset), .device = r->backend->name, .device_name = r->backend->device,
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
-        .tokens_per_step = t->batch_size * t->accumulate * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
+        .tokens_per_step = rows * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
         .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes)};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
@@ -131,7 +134,8 @@ static void log_step(struct loop *l)
         .domain = dataset_name(dataset_domain(l->run.dataset, stage)),
         .lr = l->newest.lr, .grad_norm = l->newest.norm,
         .steps_per_s = rate, .steps_per_s_overall = (double)(l->step - l->first_step) / l->seconds,
-        .samples_per_s = samples, .tokens_per_s = samples * (double)l->run.config.model.seq, .seconds = l->seconds,
+        .samples_per_s = samples, .tokens_per_s = w->fill.positions * dist_size(l->dist) / w->seconds,
+        .padding_share = fill_padding(&w->fill), .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped, .nodes = l->nodes.newest,
         .n_nodes = l->nodes.n_newest};
     log.has_gpu = gpu_watch_look(&l->gpu, &log.gpu);
@@ -311,8 +315,10 @@ static void add_loss(struct loss_sum *s, double loss)
     }
 }
 
-static void add_time(struct window *w, double seconds, int64_t wait_ns)
+static void add_time(struct window *w, double seconds, int64_t wait_ns, struct fill fill)
 {
+    w->fill.positions += fill.positions;
+    w->fill.filled += fill.filled;
     w->steps++;
     w->seconds += seconds;
     w->wait_ns += wait_ns;
@@ -362,10 +368,12 @@ static enum status one_step(struct loop *l, struct error *err)
         st = report(l, err);
     const double seconds = clock_s() - start;
     const int64_t wait = loader_wait_ns(l->loader) - l->wait_ns;
+    const struct fill fill = {l->run.fill.positions - l->filled.positions, l->run.fill.filled - l->filled.filled};
     l->wait_ns += wait;
+    l->filled = l->run.fill;
     l->seconds += seconds;
-    add_time(&l->since_log, seconds, wait);
-    add_time(&l->since_epoch, seconds, wait);
+    add_time(&l->since_log, seconds, wait, fill);
+    add_time(&l->since_epoch, seconds, wait, fill);
     struct error why;               /* a trace that cannot be written is no reason to stop training */
     if (st == OK && recording_after(&l->recording, &l->run, l->step, l->options->out, &why) != OK)
         warn(l, why.text);
@@ -519,7 +527,8 @@ static void fill_result(const struct loop *l, struct train_result *r)
                                .gpu = l->gpu, .forgetting = l->forgetting};
     r->interrupted = l->step < l->run.total_steps || (l->forgetting.n && l->forgetting.rows <= l->forgetting.n);
     r->gpu.address = NULL;              /* the backend's, which goes */
-    r->tokens_per_s = r->samples_per_s * (double)l->run.config.model.seq;
+    r->tokens_per_s = l->seconds > 0 ? l->filled.positions * dist_size(l->dist) / l->seconds : 0;
+    r->padding_share = fill_padding(&l->filled);
     memcpy(r->checkpoint, l->checkpoint, sizeof r->checkpoint);
 }
 

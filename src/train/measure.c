@@ -182,9 +182,26 @@ static void fill_facts(struct measured *m)
     m->times_kernels = r->backend->times_kernels;
 }
 
-static enum status measure(struct measured *out, const struct config *c, struct session s, struct error *err)
+enum { BUCKET = 16, GROUP = 8 };        /* what is proposed where lengths differ */
+
+static struct padding padding_of(const struct dataset *d, const struct config *c)
 {
+    const int64_t size = division_of(c).batch, bucket = c->model.seq > BUCKET * LENGTHS_MAX ? c->model.seq / LENGTHS_MAX + 1 : BUCKET;
+    const double rows = dataset_padding(d, size, 0, 1), least = dataset_padding(d, size, bucket, GROUP);
+    const double packed = rows > 0 ? 1 - (1 - rows) * (double)size / (double)dataset_rows(d, size) : 0;
+    const double now = c->data.pack == PACK_ON ? packed : dataset_padding(d, size, c->data.bucket, c->data.group);
+    return (struct padding){now, least < now ? least : now, packed < now ? packed : now, bucket, GROUP};
+}
+
+/* A profile is of one program: all rows are of model.seq tokens. */
+static enum status measure(struct measured *out, const struct config *asked, struct session s, struct error *err)
+{
+    struct config whole = *asked;
+    const struct config *c = &whole;
     const int steps = s.steps;
+    whole.data.bucket = 0;
+    whole.data.group = 1;
+    config_give_positions(&whole);
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
                          .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us),
                          .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .trace = trace_new()};
@@ -211,8 +228,15 @@ static enum status measure(struct measured *out, const struct config *c, struct 
         st = run_all(&s, err);
         recorder_free(s.recorder);
     }
-    if (st == OK)
+    if (st == OK) {
         fill_facts(&m);
+        m.config.data = asked->data;
+        m.padding_share = fill_padding(&m.run->fill);
+        m.padding = padding_of(m.run->dataset, asked);
+        const struct division v = division_of(asked);
+        const int64_t rows = m.run->config.model.rows ? m.run->config.model.rows : v.batch;
+        m.tokens_per_step = (double)(rows * v.micro_batches * v.ranks * asked->model.seq);
+    }
     loader_free(l);
     if (m.has_counters)
         counters_close(&counters);

@@ -70,6 +70,9 @@ void metrics_log(struct metrics *m, const struct train_log *l)
                             json_number(l->samples_per_s), "tokens_per_s", json_number(l->tokens_per_s), "data_wait_share",
                             json_number(l->data_wait_share), "seconds", json_number(l->seconds), "skipped",
                             (json_int_t)l->skipped);
+    if (line && l->padding_share > 0)
+        json_object_update_new(line, json_pack("{s:o, s:o}", "padding_share", json_number(l->padding_share), "real_tokens_per_s",
+                                               json_number(l->tokens_per_s * (1 - l->padding_share))));
     if (line && l->domain)
         json_object_set_new(line, "domain", json_text(l->domain));
     if (line && l->has_gpu)
@@ -89,6 +92,10 @@ void metrics_log(struct metrics *m, const struct train_log *l)
     tensorboard_scalar(m->board, "speed/seconds_per_step", l->step, 1 / l->steps_per_s);
     tensorboard_scalar(m->board, "speed/samples_per_s", l->step, l->samples_per_s);
     tensorboard_scalar(m->board, "speed/tokens_per_s", l->step, l->tokens_per_s);
+    if (l->padding_share > 0) {
+        tensorboard_scalar(m->board, "speed/padding_share", l->step, l->padding_share);
+        tensorboard_scalar(m->board, "speed/real_tokens_per_s", l->step, l->tokens_per_s * (1 - l->padding_share));
+    }
     tensorboard_scalar(m->board, "speed/data_wait_share", l->step, l->data_wait_share);
     tensorboard_scalar(m->board, "memory/peak_mb", l->step, process_peak_bytes() / 1e6);
     for (size_t i = 0; l->has_gpu && i < sizeof gpu_fields / sizeof *gpu_fields; i++)

@@ -123,8 +123,9 @@ enum status train_step_program(struct program **out, const struct config *c, int
                                struct error *err)
 {
     const struct division v = division_of(c);
-    const struct model_options options = {.batch = v.batch, .loss = true, .dropout = true, .seed = (uint64_t)c->train.seed,
-                                          .first_sample = v.by_sample ? v.rank * v.batch : 0};
+    const struct model_options options = {.batch = c->model.rows ? c->model.rows : v.batch, .loss = true, .dropout = true,
+                                          .seed = (uint64_t)c->train.seed, .first_sample = v.by_sample ? v.rank * v.batch : 0,
+                                          .packed = c->data.pack == PACK_ON ? v.batch : 0};
     const struct optimizer_settings settings = settings_of(c, total_steps);
     struct program *p = NULL;
     enum status st = forward_program(&p, c, options, places, err);
@@ -172,6 +173,19 @@ enum status evaluation_program(struct program **out, const struct config *c, str
     else
         program_free(p);
     return st;
+}
+
+static enum status shorter_evaluation(struct program **out, const struct config *c, void *context, struct error *err)
+{
+    (void)context;
+    return evaluation_program(out, c, err);
+}
+
+enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
+                               struct error *err)
+{
+    const struct lengths_maker make = {c, b, shorter_evaluation, NULL};
+    return lengths_open(l, d, &make, longest, err);
 }
 
 static void print_program(const struct program *p, const int *places, FILE *to)

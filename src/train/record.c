@@ -10,7 +10,7 @@
 #include "passes/passes.h"
 
 struct recorder {
-    struct exec *exec;
+    struct exec *exec;              /* whose run is recorded next */
     struct trace *trace;
     int32_t step;                   /* number of the step since recording began */
     int64_t step_start_ns, mark_ns; /* the end of what was recorded last */
@@ -47,16 +47,25 @@ static void intern_names(struct recorder *r)
 
 struct recorder *recorder_new(struct exec *e, struct trace *trace)
 {
-    const struct program *p = exec_program(e);
     struct recorder *r = xcalloc(1, sizeof *r);
-    r->exec = e;
     r->trace = trace;
     r->trace->on_device = exec_on_device(e);
-    r->op_names = xcalloc((size_t)p->n_ops, sizeof *r->op_names);
-    r->memory = xcalloc((size_t)p->n_ops, sizeof *r->memory);
+    recorder_runs(r, e);
+    return r;
+}
+
+void recorder_runs(struct recorder *r, struct exec *e)
+{
+    if (!r || r->exec == e)
+        return;
+    const struct program *p = exec_program(e);
+    if (r->exec && !exec_times(e, 0))       /* it was made while others were measured */
+        exec_measure(e, true);
+    r->exec = e;
+    r->op_names = xrealloc(r->op_names, (size_t)p->n_ops * sizeof *r->op_names);
+    r->memory = xrealloc(r->memory, (size_t)p->n_ops * sizeof *r->memory);
     pass_memory_timeline(p, r->memory);
     intern_names(r);
-    return r;
 }
 
 void recorder_free(struct recorder *r)

@@ -15,6 +15,7 @@ void recorder_free(struct recorder *r);
 
 void recorder_begin_step(struct recorder *r);
 void recorder_loaded(struct recorder *r, const struct batch *b);    /* since the last call the host waited for this batch */
+void recorder_runs(struct recorder *r, struct exec *e);            /* what is run next is of this executor */
 void recorder_uploaded(struct recorder *r);                         /* ... copied it to the device */
 void recorder_ran(struct recorder *r, enum phase first, enum phase last);   /* ... ran these phases */
 void recorder_end_step(struct recorder *r);

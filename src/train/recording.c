@@ -10,7 +10,7 @@ void recording_before(struct recording *r, struct model_run *run, int64_t step)
     r->trace = trace_new();
     r->recorder = recorder_new(run->train, r->trace);
     run->recorder = r->recorder;
-    exec_measure(run->train, true);
+    lengths_measure(&run->train_lengths, true);
 }
 
 enum status recording_finish(struct recording *r, struct model_run *run, const char *out, struct error *err)
@@ -19,7 +19,7 @@ enum status recording_finish(struct recording *r, struct model_run *run, const c
     if (!r->trace)
         return OK;
     run->recorder = NULL;
-    exec_measure(run->train, false);
+    lengths_measure(&run->train_lengths, false);
     recorder_free(r->recorder);
     snprintf(path, sizeof path, "%s/trace.json", out);
     snprintf(fresh, sizeof fresh, "%s/.trace.json.hone-tmp", out);

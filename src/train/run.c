@@ -38,7 +38,7 @@ static enum status open_eval(struct model_run *r, struct error *err)
     enum status st = evaluation_program(&p, &r->config, err);
     if (st == OK && open_exec(&r->eval, p, r->backend, r->train, err) != OK)
         st = evaluation_refuse(&r->config, err);
-    return st;
+    return st == OK ? evaluation_lengths(&r->eval_lengths, &r->config, r->dataset, r->backend, r->eval, err) : st;
 }
 
 /* The step counter on the device has 32 bits. */
@@ -111,12 +111,16 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
     enum status st = count_steps(r, err);
     if (st == OK)
         st = division_check(c, err);
+    if (st == OK && c->data.pack == PACK_ON)
+        r->config.model.rows = dataset_rows(dataset, division_of(c).batch);
     if (st == OK)
         st = train_open_backend(&r->backend, c, err);
     if (st == OK)
         r->backend->comm = c->dist.comm;
     if (st == OK)
         st = open_train(r, change, context, err);
+    if (st == OK)
+        st = model_run_open_lengths(r, err);
     if (st == OK)
         st = open_eval(r, err);
     if (st == OK)
@@ -145,20 +149,14 @@ void model_run_close(struct model_run *r)
     safetensors_release(&r->dealt);
     exec_settle(r->train);
     dist_forget_op(ranks_of(&r->config));
+    lengths_close(&r->eval_lengths);
     exec_free(r->eval);
+    exec_free(r->overflow);
+    lengths_close(&r->train_lengths);
     exec_free(r->train);
     if (r->backend)
         r->backend->free(r->backend);
     dataset_free(r->dataset);
-}
-
-void batch_upload(struct exec *e, const struct batch *b)
-{
-    const struct program *p = exec_program(e);
-    exec_write(e, p->tokens, b->tokens);
-    exec_write(e, p->targets, b->targets);
-    if (p->segments != NO_VALUE)
-        exec_write(e, p->segments, b->segments);
 }
 
 /* Forward and backward change two things that outlive them: accumulators, and the tick that dropout counts by. */
@@ -212,10 +210,10 @@ static int64_t step_of(struct model_run *r)
 /* Whether this rank wants to stop goes with the sums of the step, so that all ranks know it after the same one. */
 static void tell_stop(struct model_run *r, const volatile sig_atomic_t *stop)
 {
-    const value_id v = program_find(exec_program(r->train), RANKS_STOP);
+    const value_id v = program_find(exec_program(r->last), RANKS_STOP);
     const float wanted = stop && *stop;
     if (v != NO_VALUE)
-        exec_write(r->train, v, &wanted);
+        exec_write(r->last, v, &wanted);
 }
 
 static void hear_stop(struct model_run *r)
@@ -227,9 +225,9 @@ static void hear_stop(struct model_run *r)
 static void run_micro_batch(struct model_run *r, bool last)
 {
     if (last)
-        exec_run(r->train, PHASE_DATA, PHASE_OPTIMIZE);
+        exec_run(r->last, PHASE_DATA, PHASE_OPTIMIZE);
     else
-        exec_run_early(r->train);
+        exec_run_early(r->last);
     recorder_ran(r->recorder, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
 }
 
@@ -245,15 +243,16 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     for (int64_t i = 0; i < n; i++) {
         const bool stopped = i > 0 && stop && *stop && v.ranks == 1;
         const struct batch *b = stopped ? NULL : loader_next(loader, err);
-        if (!b) {
+        if (b)
+            recorder_loaded(r->recorder, b);
+        const int64_t start = clock_ns();
+        if (!b || model_run_take(r, b, err) != OK) {
             undo_batches(r->train, (int32_t)i);
             set_tick(r, &v, step, -1);
             return stopped ? OK : err->status;
         }
-        recorder_loaded(r->recorder, b);
-        const int64_t start = clock_ns();
-        batch_upload(r->train, b);
         r->upload_ns += clock_ns() - start;
+        recorder_runs(r->recorder, r->last);
         set_tick(r, &v, step, i);
         if (i + 1 == n)
             tell_stop(r, stop);
@@ -266,7 +265,7 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     hear_stop(r);
     if (v.ranks > 1 && r->config.dist.comm->status(r->config.dist.comm, err) != OK)
         return err->status;
-    return exec_status(r->train, err);
+    return exec_status(r->last, err);
 }
 
 enum status model_run_backward(struct model_run *r, struct loader *loader, struct error *err)
@@ -276,13 +275,14 @@ enum status model_run_backward(struct model_run *r, struct loader *loader, struc
         const struct batch *b = loader_next(loader, err);
         if (!b)
             return err->status;
-        batch_upload(r->train, b);
+        if (model_run_take(r, b, err) != OK)
+            return err->status;
         if (v.ranks > 1 && i + 1 < v.micro_batches)
-            exec_run_early(r->train);
+            exec_run_early(r->last);
         else
-            exec_run(r->train, PHASE_DATA, v.ranks > 1 ? PHASE_COMMUNICATE : PHASE_BACKWARD);      /* sums that were started are waited for */
+            exec_run(r->last, PHASE_DATA, v.ranks > 1 ? PHASE_COMMUNICATE : PHASE_BACKWARD);       /* sums that were started are waited for */
     }
-    return exec_status(r->train, err);
+    return exec_status(r->last, err);
 }
 
 int model_run_kept(const struct model_run *r)

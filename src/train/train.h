@@ -50,6 +50,7 @@ struct train_log {
     double loss;                        /* mean since the last log */
     double lr, grad_norm;
     double steps_per_s, steps_per_s_overall, samples_per_s, tokens_per_s;
+    double padding_share;               /* of these tokens: they are of no sample */
     double seconds;                     /* of training so far, without evaluation and checkpoints */
     double data_wait_share;             /* of the time since the last log */
     int64_t skipped;                    /* steps without an update because loss or gradient was not finite */
@@ -96,6 +97,7 @@ struct train_result {
     int64_t steps;
     double loss, val_loss;              /* val_loss NAN when there was no evaluation */
     double samples_per_s, tokens_per_s;
+    double padding_share;               /* of these tokens */
     struct gpu_watch gpu;               /* as it was at the logs */
     struct forgetting forgetting;       /* as far as it went; OUT/forgetting.json has the same */
     bool interrupted;
@@ -225,6 +227,14 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
 /* A JSON string of any bytes; what is not UTF-8 becomes question marks. */
 json_t *json_text(const char *text);
 
+/* Tokens that are of no sample, as shares of all that a step works on. */
+struct padding {
+    double now;                         /* as the configuration has it: data.bucket, data.group */
+    double least;                       /* with the bucket and group below */
+    double packed;                      /* with data.pack: on */
+    int64_t bucket, group;              /* 0: lengths of samples do not differ */
+};
+
 /* A rank of several, per step without events; the mean of the middle half of the steps. Step = compute + loader + exposed + wait. */
 struct measured_rank {
     char host[64];
@@ -251,6 +261,9 @@ struct measured {
     int64_t evaluation_every;           /* steps; 0: never */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
+    double tokens_per_step;
+    double padding_share;               /* of the tokens of these steps, whose batches are all of model.seq tokens a row */
+    struct padding padding;             /* of batches as the configuration has them, and as they could be */
     double preemptions_per_s;           /* how often other work took a core away */
     double delayed_share;               /* of the time of the threads: ready to run and without a core; below 0: not known */
     bool has_counters;                  /* of the CPU, per step; where the system lets them be read */

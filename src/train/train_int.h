@@ -9,6 +9,30 @@
 #include "train/checkpoint.h"
 #include "train/train.h"
 
+/* Executors for batches of different lengths (lengths.c), and how another one is made: c->model.length says for which length. */
+struct lengths {
+    int n;
+    int64_t *seq;                   /* (n) those below model.seq, ascending */
+    struct exec **exec;             /* (n) */
+    struct exec *longest;           /* for all others; not freed with these */
+};
+struct lengths_maker {
+    const struct config *config;
+    struct backend *backend;
+    enum status (*program)(struct program **out, const struct config *c, void *context, struct error *err);
+    void *context;
+};
+enum status lengths_open(struct lengths *l, const struct dataset *d, const struct lengths_maker *make, struct exec *longest, struct error *err);
+void lengths_close(struct lengths *l);
+struct exec *lengths_find(const struct lengths *l, int64_t seq);
+void lengths_measure(const struct lengths *l, bool on);
+
+/* What batches held, to tell how much of the work was for padding. */
+struct fill {
+    double positions, filled;       /* rows times their length; tokens of samples among them */
+};
+static inline double fill_padding(const struct fill *f) { return f->positions > 0 ? 1 - f->filled / f->positions : 0; }
+
 /* Programs and memory of one run. */
 /* Moments that ranks divide, as rank 0 has collected them (slices.c). */
 struct whole_moments {
@@ -21,6 +45,10 @@ struct model_run {
     struct backend *backend;
     struct dataset *dataset;
     struct exec *train, *eval;      /* eval may be NULL: no validation */
+    struct lengths train_lengths, eval_lengths;
+    struct exec *overflow;          /* for packed samples that need more rows than usual; NULL: there was none yet */
+    struct exec *last;              /* that ran the last micro-batch: train, or one of a shorter length */
+    struct fill fill;               /* of all batches of training so far */
     int64_t total_steps, steps_per_epoch;
     int64_t stage_steps;            /* of each of data.domains; 0: there are no stages */
     struct recorder *recorder;      /* NULL: steps are not recorded */
@@ -55,6 +83,10 @@ int64_t model_run_epoch(const struct model_run *r, int64_t step);      /* from 1
 
 /* Copies a batch into the inputs of a program. */
 void batch_upload(struct exec *e, const struct batch *b);
+/* Programs for batches that are shorter than model.seq, once that of the longest is there (batches.c). */
+enum status model_run_open_lengths(struct model_run *r, struct error *err);
+/* Chooses the program for a batch, r->last, and puts the batch into it. */
+enum status model_run_take(struct model_run *r, const struct batch *b, struct error *err);
 /* Uploads a batch and runs forward to backward `accumulate` times, then the optimizer. Batches come from the loader.
  * When *stop (NULL: never) is set on the way, or a batch fails, the batches of this step are undone as if it had not
  * begun; *whole says whether the step was made. */
@@ -95,7 +127,7 @@ struct evaluated {
     bool stopped;                   /* one of the ranks was asked to */
     double bytes;                   /* of text that the tokens are; 0: not counted */
 };
-enum status evaluate_samples(struct exec *e, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
+enum status evaluate_samples(const struct lengths *programs, const struct dataset *d, const struct evaluation *how, struct evaluated *out,
                              struct error *err);
 int64_t evaluation_batches(const struct dataset *d, enum split split, int64_t batch_size, int64_t most);    /* of all samples */
 
@@ -104,6 +136,8 @@ enum status forward_program(struct program **out, const struct config *c, struct
                             struct error *err);
 /* That of a batch of evaluation, in the types that training has. */
 enum status evaluation_program(struct program **out, const struct config *c, struct error *err);
+enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
+                               struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
 /* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the
@@ -162,6 +196,7 @@ struct trained {
     struct tokenizer tokenizer;
     struct backend *backend;
     struct exec *exec;              /* of a forward program, once one is built */
+    struct lengths lengths;         /* the same for shorter batches */
 };
 enum status trained_load(struct trained *t, const char *checkpoint, const char *const *sets, int n_sets, const char *device,
                          struct error *err);

@@ -71,6 +71,7 @@ enum status trained_build(struct trained *t, struct program *p, struct error *er
 
 void trained_release(struct trained *t)
 {
+    lengths_close(&t->lengths);
     exec_free(t->exec);
     if (t->backend)
         t->backend->free(t->backend);

@@ -16,7 +16,8 @@
 struct trial {
     struct model_run run;
     struct loader *loader;
-    int *writers;                   /* of the training program's values; NULL: nobody asked yet */
+    int *writers;                   /* of the values of the program that ran last; NULL: nobody asked yet */
+    const struct exec *written;     /* whose these are */
     int number;                     /* that those who follow know it by; -1: nobody does */
 };
 
@@ -189,11 +190,15 @@ static void take_scale_off(struct exec *e, float *gradient, int64_t n)
 
 enum status trial_gradient(struct trial *t, value_id parameter, float *out, struct error *err)
 {
-    struct exec *e = t->run.train;
-    const struct program *p = trial_program(t);
+    struct exec *e = t->run.last;
+    const struct program *p = exec_program(e);
+    parameter = program_find(p, trial_program(t)->values[parameter].name);
     const value_id grad = p->values[parameter].grad;
-    if (!t->writers)
+    if (!t->writers || t->written != e) {
+        free(t->writers);
         t->writers = program_writers(p);
+        t->written = e;
+    }
     const int writer = grad == NO_VALUE ? -1 : t->writers[grad];
     if (writer < 0 || p->values[grad].dtype != F32)
         return error_set(err, CANNOT, "the program has no f32 gradient of '%s'", p->values[parameter].name);
@@ -219,7 +224,7 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
         return err->status;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
-    exec_finish(t->run.train);
+    exec_finish(t->run.last);
     struct trial_step made = {.us = (double)(clock_ns() - start) / 1e3};
     if (st == OK) {
         made.loss = model_run_host(&t->run, "host.loss");

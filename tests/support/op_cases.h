@@ -434,6 +434,11 @@ static const struct op_case op_cases[] = {
     {OP_SUM_BLOCKS, {.parts = 2, .n_members = 2, .members = block_places}, {X(65)}},
     {OP_GATHER_START, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
     {OP_GATHER_WAIT, {.parts = 2, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33)}},
+    {OP_EMBED, {0}, {X(7, 16), OF(TARGETS, 3, 5)}},                             /* ids below 0 */
+    {OP_EMBED, {0}, {X(7, 17), OF(PADDING, 2, 3)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(TARGETS, 3, 5), X(3, 5, 17)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 24), OF(TARGETS, 3, 700), X(3, 700, 24)}},
+    {OP_EMBED_GRAD, {0}, {X(7, 17), OF(PADDING, 3, 700), X(3, 700, 17)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -47,7 +47,7 @@ static void test_refuses_types(void **state)
     static const struct refusal table[] = {
         {"model: {arch: gpt, heads: [8]}", NULL, "'t.yaml' line 1: model.heads is a list; a whole number is wanted"},
         {GPT "train:\n  lr: {a: 1}", NULL, "'t.yaml' line 3: train.lr is a section; a number is wanted"},
-        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama, postln or k1 is wanted"},
+        {"model:\n  arch: [gpt]", NULL, "'t.yaml' line 2: model.arch is a list; gpt, llama, postln, k1 or regions is wanted"},
         {GPT "data: {path: [a]}", NULL, "'t.yaml' line 2: data.path is a list; a file name is wanted"},
         {GPT "eval: {every: [a]}", NULL,
          "'t.yaml' line 2: eval.every is a list; a number of steps, or of epochs as in '2 epochs', is wanted"},
@@ -60,7 +60,7 @@ static void test_refuses_types(void **state)
         {"model: {arch: gpt, heads: '8'}", NULL,
          "'t.yaml' line 1: model.heads is the text \"8\"; write a number, without quotes"},
         {"model: {arch: gpt, heads: }", NULL, "'t.yaml' line 1: model.heads has no value; a whole number is wanted"},
-        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama, postln or k1 is wanted"},
+        {"model: {arch: ~}", NULL, "'t.yaml' line 1: model.arch has no value; gpt, llama, postln, k1 or regions is wanted"},
         {GPT "train: {lr: .nan}", NULL, "'t.yaml' line 2: train.lr is '.nan'; a number is wanted"},
         {GPT "train: {lr: nan}", NULL, "'t.yaml' line 2: train.lr is 'nan'; a number is wanted"},
         {GPT "train: {lr: -.inf}", NULL, "'t.yaml' line 2: train.lr is '-.inf'; a number is wanted"},
@@ -122,10 +122,10 @@ static void test_refuses_ranges(void **state)
         {GPT "log: {every: 0}", NULL, "'t.yaml' line 2: log.every is 0; it must be from 1 to 1000000000000"},
         {GPT "threads: 5000", NULL, "'t.yaml' line 2: threads is 5000; it must be from 0 to 4096"},
         {"model: {arch: lama}", NULL,
-         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama, postln or k1; did you mean 'llama'?"},
-        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama, postln or k1"},
-        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama, postln or k1"},
-        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama, postln or k1"},
+         "'t.yaml' line 1: model.arch is 'lama'; choose gpt, llama, postln, k1 or regions; did you mean 'llama'?"},
+        {"model: {arch: mamba}", NULL, "'t.yaml' line 1: model.arch is 'mamba'; choose gpt, llama, postln, k1 or regions"},
+        {"model: {arch: ''}", NULL, "'t.yaml' line 1: model.arch is ''; choose gpt, llama, postln, k1 or regions"},
+        {"model: {arch: GPT}", NULL, "'t.yaml' line 1: model.arch is 'GPT'; choose gpt, llama, postln, k1 or regions"},
         {GPT "optimize: {precision: fp8}", NULL, "'t.yaml' line 2: optimize.precision is 'fp8'; choose f32, tf32, bf16 or f16"},
         {GPT "optimize: {precision: f16}", NULL, "'t.yaml' line 2: optimize.precision is f16, and device is auto: no CPU multiplies these "
                                                 "numbers; choose f32 or bf16, or device: cuda"},
@@ -182,9 +182,9 @@ static void test_refuses_keys(void **state)
         {"&a {model: *a}", NULL,
          "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
          "ffn, "
-         "seq, segments, dropout, rope_base, norm_eps and tree"},
+         "seq, segments, positions, dropout, rope_base, norm_eps and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
-        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln or k1"},
+        {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln, k1 or regions"},
     };
     EXPECT_REFUSALS(table);
 }
@@ -420,6 +420,50 @@ static void test_refuses_trees(void **state)
 }
 
 /* Of two overrides that disagree, the later one is to blame; the file's keys only when no override is involved. */
+#define REGIONS "model: {arch: regions, segments: 3, dim: 16, heads: 2, seq: 11}\ndata: {source: regions, region: 4}\n"
+
+static void test_refuses_regions(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        {"model: {arch: regions, segments: 3}", NULL,
+         "'t.yaml' line 1: model.arch is regions, which reads transitions, and data.source is corpus; set data.source to regions"},
+        {GPT "data:\n  source: regions", NULL,
+         "'t.yaml' line 3: data.source is regions, and model.arch gpt reads tokens; set model.arch to regions, or data.source to corpus"},
+        {REGIONS, "model.segments=2", "--set model.segments=2: model.segments is 2, and tokens of regions have 3 types; make it 3"},
+        {REGIONS, "model.vocab=80",
+         "--set model.vocab=80: model.vocab is 80, and regions have 83 ids: start, end and 81 cells; remove it, or make it 83"},
+        {REGIONS, "data.region=5", "--set data.region=5: model.seq is 11, and a sample of two regions of data.region 5 has up to 13 tokens; it must be "
+                                   "at least that"},
+        {REGIONS, "model.positions=10",
+         "--set model.positions=10: model.positions is 10, and samples have model.seq 11 tokens; it must be at least that, or 0"},
+        {REGIONS, "data.path=a", "--set data.path=a: data.path is 'a', and data.source is regions, which reads no file; set data.source to text or "
+                                 "bin, or remove data.path"},
+        {REGIONS, "data.group=2", "--set data.group=2: data.group is 2, and data.bucket is 0: batches are of model.seq tokens whatever is in them; set "
+                                  "data.bucket, or remove data.group"},
+        {GPT "data: {pack: on}", NULL, "'t.yaml' line 2: data.pack is on, and data.samples is windows: all of them fill their row; remove it, or set "
+                                      "data.samples to lines"},
+        {REGIONS, "data.pack=yes", "--set data.pack=yes: data.pack is 'yes'; choose off or on"},
+        {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
+         "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
+        {GPT "data: {samples: lines, pack: on}\ndevice: cuda", NULL,
+         "'t.yaml' line 2: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
+         "data.bucket and data.group instead"},
+        {GPT "data: {samples: lines, bucket: 16}\ndist: {shard: optimizer}", NULL,
+         "'t.yaml' line 3: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
+         "set dist.shard to none, or remove it"},
+        {"model: {arch: llama, positions: 200}", NULL,
+         "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
+        {GPT "data:\n  bucket: 16", NULL, "'t.yaml' line 3: data.bucket is 16, and data.samples is windows: all of them have model.seq tokens; remove "
+                                          "it, or set data.samples to lines"},
+        {"model: {arch: gpt, seq: 1000}\ndata: {samples: lines, bucket: 2}", NULL,
+         "'t.yaml' line 2: data.bucket is 2, and model.seq 1000 would have 500 lengths, with a program each; it must be 16 or more"},
+        {GPT "data: {samples: lines, bucket: 16, group: 2, domains: [prose, code]}", NULL,
+         "'t.yaml' line 2: data.group is 2, and samples would be sorted across the borders of data.domains; remove data.group"},
+    };
+    EXPECT_REFUSALS(table);
+}
+
 static void test_set_blame(void **state)
 {
     (void)state;
@@ -490,7 +534,7 @@ static void test_long_file_name(void **state)
     memset(name, 'n', sizeof name);
     strcpy(name + sizeof name - 6, ".yaml");
     assert_int_equal(config_parse(&c, name, "model: {}", 9, NULL, 0, &err), BAD_INPUT);
-    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama, postln or k1"));
+    assert_non_null(strstr(err.text, "nnn.yaml' line 1: model.arch is missing; choose gpt, llama, postln, k1 or regions"));
 }
 
 int main(void)
@@ -505,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_refuses_lists),
         cmocka_unit_test(test_refuses_domains),
         cmocka_unit_test(test_refuses_trees),
+        cmocka_unit_test(test_refuses_regions),
         cmocka_unit_test(test_set_blame),
         cmocka_unit_test(test_sizes_of_text),
         cmocka_unit_test(test_many_nodes),

@@ -39,6 +39,50 @@ static struct program *attention_program(struct sizes s, bool causal, float prob
     return p;
 }
 
+/* The same of rows that hold several samples. */
+static struct program *packed_program(struct sizes s, float prob)
+{
+    struct program *p = attention_program(s, true, prob);
+    const value_id starts = program_add_value(p, "starts", VALUE_INPUT, I32, shape_of(2, s.batch, s.seq));
+    for (int i = 0; i < 2; i++) {
+        struct op *op = &p->ops[i];
+        value_id in[9];
+        memcpy(in, op->in, (size_t)op->n_in * sizeof *in);
+        in[op->n_in++] = starts;
+        op->in = arena_copy(&p->arena, in, (size_t)op->n_in * sizeof *in);
+        op->attrs.packed = true;
+    }
+    struct error err;
+    assert_ok(program_validate(p, &err), err);
+    return p;
+}
+
+/* Samples of 1 to 2 * mean tokens. */
+static void write_starts(struct plain *x, struct sizes s, int64_t mean)
+{
+    int32_t *starts = xcalloc((size_t)(s.batch * s.seq), sizeof *starts);
+    for (int64_t i = 0, first = 0, next = 0; i < s.batch * s.seq; i++) {
+        if (i % s.seq == 0 || i == next) {
+            first = i % s.seq;
+            next = i + 1 + (int64_t)rng_below(5, 6, (uint64_t)i, (uint64_t)(2 * mean));
+        }
+        starts[i] = (int32_t)first;
+    }
+    plain_write(x, program_find(x->program, "starts"), starts);
+    free(starts);
+}
+
+static struct plain run_packed(struct program *p, struct backend *b, struct sizes s, int64_t mean)
+{
+    struct plain x = plain_new(p, b);
+    for (int i = 0; i < TICK; i++)
+        rng_fill_normal(x.memory[i], shape_count(p->values[i].shape), 1, 17, (uint64_t)i);
+    plain_write(&x, TICK, &(int32_t){9});
+    write_starts(&x, s, mean);
+    plain_run(&x, PHASE_FORWARD, PHASE_BACKWARD);
+    return x;
+}
+
 static struct plain run_attention(struct program *p, struct backend *b, float spread)
 {
     struct plain x = plain_new(p, b);
@@ -118,6 +162,58 @@ static void test_sizes_without_copies(void **state)
             check_sizes(sizes[i], false, 0, threads);
             check_sizes(sizes[i], threads % 2, 0.1f, threads);
         }
+}
+
+/* ---- several samples in a row ---- */
+
+static void test_packed_tuned_equals_reference(void **state)
+{
+    (void)state;
+    static const struct sizes sizes[] = {{2, 5, 4, 2, 8}, {3, 64, 2, 2, 32}, {1, 65, 4, 1, 16}, {2, 96, 2, 2, 32}, {2, 200, 2, 1, 33},
+                                         {1, 330, 2, 2, 16}};
+    static const int64_t means[] = {1, 7, 40, 120};
+    int n = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t m = 0; m < sizeof means / sizeof *means; m++, n++) {
+            struct program *p = packed_program(sizes[i], n % 3 ? 0 : 0.1f);
+            struct plain should = run_packed(p, backends[0], sizes[i], means[m]), is = run_packed(p, backends[1 + n % 3], sizes[i], means[m]);
+            compare_runs(&is, &should, "packed");
+            plain_release(&should);
+            plain_release(&is);
+            program_free(p);
+        }
+}
+
+/* Rows [first, first + n) of a value of (1, T, width). */
+static const float *rows_of(const struct plain *x, value_id v, int64_t first) { return (const float *)x->memory[v] + first * shape_last(x->program->values[v].shape); }
+
+/* A sample in a row with others is what it is in a row of its own: results and all three gradients. */
+static void test_packed_samples_are_apart(void **state)
+{
+    (void)state;
+    const struct sizes s = {1, 70, 2, 1, 16};
+    struct program *p = packed_program(s, 0);
+    struct plain all = run_packed(p, backends[0], s, 12);
+    const int32_t *starts = all.memory[program_find(p, "starts")];
+    int samples = 0;
+    for (int64_t first = 0, n; first < s.seq; first += n, samples++) {
+        for (n = 1; first + n < s.seq && starts[first + n] == first;)
+            n++;
+        struct program *alone = attention_program((struct sizes){1, n, s.heads, s.kv_heads, s.size}, true, 0);
+        struct plain x = plain_new(alone, backends[0]);
+        for (int i = 0; i < TICK; i++)
+            plain_write(&x, i, rows_of(&all, i, first));
+        plain_run(&x, PHASE_FORWARD, PHASE_BACKWARD);
+        const value_id of[] = {alone->ops[0].out[0], alone->ops[1].out[0], alone->ops[1].out[1], alone->ops[1].out[2]};
+        const value_id in[] = {p->ops[0].out[0], p->ops[1].out[0], p->ops[1].out[1], p->ops[1].out[2]};
+        for (int k = 0; k < 4; k++)
+            assert_close("of a sample", rows_of(&all, in[k], first), x.memory[of[k]], shape_count(alone->values[of[k]].shape), 1e-7, 1);
+        plain_release(&x);
+        program_free(alone);
+    }
+    assert_true(samples > 3);
+    plain_release(&all);
+    program_free(p);
 }
 
 static void check_large_scores(struct backend *b, float spread)
@@ -484,6 +580,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tuned_equals_reference_over_sizes),
         cmocka_unit_test(test_sizes_without_copies),
+        cmocka_unit_test(test_packed_tuned_equals_reference),
+        cmocka_unit_test(test_packed_samples_are_apart),
         cmocka_unit_test(test_large_scores),
         cmocka_unit_test(test_exploding_scores),
         cmocka_unit_test(test_infinite_scores),

@@ -495,7 +495,7 @@ static void test_attributes(void **state)
     DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(seed); DIFFERS(stream);
     DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);
     DIFFERS(schedule); DIFFERS(warmup); DIFFERS(total);
-    DIFFERS(masked); DIFFERS(random); DIFFERS(k); DIFFERS(every);
+    DIFFERS(masked); DIFFERS(packed); DIFFERS(random); DIFFERS(k); DIFFERS(every);
     DIFFERS(sliced); DIFFERS(first);
     static const struct op_member one[] = {{0, 0}, {0, 1}}, other[] = {{0, 0}, {1, 1}}, third[] = {{0, 0}, {0, 0}};
     const struct op_attrs a = {.n_members = 2, .members = one}, b = {.n_members = 2, .members = other},

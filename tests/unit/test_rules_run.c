@@ -40,6 +40,35 @@ static void test_data_stall(void **state)
     profiled_release(&x);
 }
 
+static void test_padding_waste(void **state)
+{
+    (void)state;
+    struct profiled x = waiting(0);
+    x.facts.padding = x.facts.padding_packed = 0.25;
+    x.facts.padding_least = 0.0625;
+    x.facts.bucket = 16;
+    x.facts.group = 8;
+    run_detect(&x);
+    const struct finding *f = assert_finding(&x, "padding-waste", 0.25, 100 / 90.0, 100 / 80.0, 100 / 75.0);      /* 75 of 93.75 tokens */
+    assert_text(f->cause, "25.0 %");
+    assert_text(f->fix, "data.bucket=16 --set data.group=8");
+    x.facts.padding_packed = 0;                             /* all of it */
+    run_detect(&x);
+    f = assert_finding(&x, "padding-waste", 0.25, 100 / 87.5, 100 / 75.0, 100 / 75.0);
+    assert_text(f->fix, "data.pack=on");
+    x.facts.packs = true;
+    run_detect(&x);
+    assert_text(find(&x, "padding-waste")->fix, "data.pack=off --set data.bucket=16");
+    x.facts.packs = false;
+    x.facts.padding = 0.0999;
+    run_detect(&x);
+    assert_null(find(&x, "padding-waste"));
+    x.facts.padding = x.facts.padding_least = x.facts.padding_packed = 0.25;        /* nothing is known that would be better */
+    run_detect(&x);
+    assert_null(find(&x, "padding-waste"));
+    profiled_release(&x);
+}
+
 static void test_eval_share(void **state)
 {
     (void)state;
@@ -306,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_stall),
+        cmocka_unit_test(test_padding_waste),
         cmocka_unit_test(test_eval_share),
         cmocka_unit_test(test_small_batch),
         cmocka_unit_test(test_small_batch_needs_memory),

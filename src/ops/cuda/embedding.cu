@@ -6,8 +6,9 @@ template <typename T, int P> static __global__ void embed(T *y, const float *tab
 {
     EACH(i, packs) {
         const int64_t at = quotient(i, row);
-        float x[P];
-        load_pack<P>(x, table + (ids[at] * row + i - at * row) * P);
+        float x[P] = {0};
+        if (ids[at] >= 0)
+            load_pack<P>(x, table + (ids[at] * row + i - at * row) * P);
         store_pack<P>(y + i * P, x);
     }
 }

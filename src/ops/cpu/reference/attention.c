@@ -5,24 +5,27 @@
 #include "core/rng.h"
 #include "ops/cpu/reference/reference.h"
 
-/* The sizes and operands of a call; query i of head h sees keys [0, visible(i)). */
+/* The sizes and operands of a call; query i of head h sees keys [first(b, i), visible(i)). */
 struct attention {
     int64_t batch, heads, kv_heads, seq, size;
     const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
     const int32_t *tick;        /* NULL: no dropout */
+    const int32_t *starts;      /* (B, T); NULL: every row is one sample */
     const struct op_attrs *attrs;
 };
 
 static struct attention attention_of(const struct kernel_call *c)
 {
-    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
+    const int grad = c->op->kind == OP_ATTENTION_GRAD, tick = op_attention_tick(c->op), starts = op_attention_starts(c->op);
     const struct op_attrs *a = &c->op->attrs;
-    const struct shape q = call_in(c, first)->shape;
-    return (struct attention){q.dim[0], a->heads, a->kv_heads, q.dim[1], q.dim[2] / a->heads, c->in[first],
-                              c->in[first + 1], c->in[first + 2], c->op->n_in > tick ? c->in[tick] : NULL, a};
+    const struct shape q = call_in(c, grad)->shape;
+    return (struct attention){q.dim[0], a->heads, a->kv_heads, q.dim[1], q.dim[2] / a->heads, c->in[grad],
+                              c->in[grad + 1], c->in[grad + 2], tick >= 0 ? c->in[tick] : NULL,
+                              starts >= 0 ? c->in[starts] : NULL, a};
 }
 
 static int64_t visible(const struct attention *x, int64_t i) { return x->attrs->causal ? i + 1 : x->seq; }
+static int64_t first(const struct attention *x, int64_t b, int64_t i) { return x->starts ? x->starts[b * x->seq + i] : 0; }
 static int64_t group(const struct attention *x) { return x->heads / x->kv_heads; }
 
 /* Where query (b, i, h) starts, and key or value (b, j) of the head's group. */
@@ -66,14 +69,14 @@ static double kept(const struct attention *x, int64_t b, int64_t h, int64_t i, i
 static double row_weights(const struct attention *x, int64_t b, int64_t h, int64_t i, double *w, double *sum)
 {
     double largest = -INFINITY;
-    for (int64_t j = 0; j < visible(x, i); j++) {
+    for (int64_t j = first(x, b, i); j < visible(x, i); j++) {
         w[j] = score(x, b, h, i, j);
         largest = w[j] > largest ? w[j] : largest;
     }
     if (largest == -INFINITY)
         largest = 0;
     *sum = 0;
-    for (int64_t j = 0; j < visible(x, i); j++) {
+    for (int64_t j = first(x, b, i); j < visible(x, i); j++) {
         w[j] = exp(w[j] - largest);
         *sum += w[j];
     }
@@ -99,11 +102,11 @@ void ref_attention(const struct kernel_call *c, const struct kernel_thread *t)
                 const int64_t row = (b * x.heads + h) * x.seq + i;
                 largest[row] = (float)row_weights(&x, b, h, i, w, &total);
                 sums[row] = (float)total;
-                for (int64_t j = 0; j < visible(&x, i); j++)
+                for (int64_t j = first(&x, b, i); j < visible(&x, i); j++)
                     w[j] *= kept(&x, b, h, i, j) / total;
                 for (int64_t e = 0; e < x.size; e++) {
                     double sum = 0;
-                    for (int64_t j = 0; j < visible(&x, i); j++)
+                    for (int64_t j = first(&x, b, i); j < visible(&x, i); j++)
                         sum += w[j] * x.v[key_at(&x, b, j, h) + e];
                     y[query_at(&x, b, i, h) + e] = (float)sum;
                 }
@@ -119,7 +122,7 @@ static void row_grad(const struct attention *x, const struct kernel_call *c, int
     const float *dy = (const float *)c->in[0] + at, *y = (const float *)c->in[4] + at;
     const double largest = ((const float *)c->in[5])[row], sum = ((const float *)c->in[6])[row], all = dot(dy, y, x->size);
     double *ds = c->scratch;
-    for (int64_t j = 0; j < visible(x, i); j++) {
+    for (int64_t j = first(x, b, i); j < visible(x, i); j++) {
         const double w = exp((double)score(x, b, h, i, j) - largest) / sum, m = kept(x, b, h, i, j);
         ds[j] = w * (m * dot(dy, x->v + key_at(x, b, j, h), x->size) - all) * x->attrs->scale;
         for (int64_t e = 0; e < x->size; e++) {
@@ -129,7 +132,7 @@ static void row_grad(const struct attention *x, const struct kernel_call *c, int
     }
     for (int64_t e = 0; e < x->size; e++) {
         double dq = 0;
-        for (int64_t j = 0; j < visible(x, i); j++)
+        for (int64_t j = first(x, b, i); j < visible(x, i); j++)
             dq += ds[j] * x->k[key_at(x, b, j, h) + e];
         ((float *)c->out[0])[at + e] = (float)dq;
     }

@@ -29,7 +29,10 @@ void ref_embed(const struct kernel_call *c, const struct kernel_thread *t)
     const int32_t *ids = c->in[1];
     const int64_t width = shape_last(call_in(c, 0)->shape);
     for (int64_t i = 0; i < in_count(c, 1); i++)
-        memcpy((float *)c->out[0] + i * width, table + ids[i] * width, (size_t)width * sizeof *table);
+        if (ids[i] >= 0)
+            memcpy((float *)c->out[0] + i * width, table + ids[i] * width, (size_t)width * sizeof *table);
+        else
+            memset((float *)c->out[0] + i * width, 0, (size_t)width * sizeof *table);
 }
 
 void ref_embed_grad(const struct kernel_call *c, const struct kernel_thread *t)
@@ -41,7 +44,7 @@ void ref_embed_grad(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t width = shape_last(call_in(c, 0)->shape);
     memset(d_table, 0, value_bytes(call_out(c, 0)));
     for (int64_t i = 0; i < in_count(c, 1); i++)
-        for (int64_t j = 0; j < width; j++)
+        for (int64_t j = 0; ids[i] >= 0 && j < width; j++)
             d_table[ids[i] * width + j] += dy[i * width + j];
 }
 

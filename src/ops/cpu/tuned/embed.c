@@ -11,7 +11,10 @@ static void embed(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t width = shape_last(call_in(c, 0)->shape);
     const struct span s = my_rows(t, in_count(c, 1));
     for (int64_t i = s.lo; i < s.hi; i++)
-        memcpy((float *)c->out[0] + i * width, table + ids[i] * width, (size_t)width * sizeof *table);
+        if (ids[i] >= 0)
+            memcpy((float *)c->out[0] + i * width, table + ids[i] * width, (size_t)width * sizeof *table);
+        else
+            memset((float *)c->out[0] + i * width, 0, (size_t)width * sizeof *table);
 }
 
 static void embed_grad(const struct kernel_call *c, const struct kernel_thread *t)
@@ -24,6 +27,8 @@ static void embed_grad(const struct kernel_call *c, const struct kernel_thread *
     memset(d_table + all.lo, 0, (size_t)(all.hi - all.lo) * sizeof *d_table);
     team_barrier(t->team);
     for (int64_t i = 0; i < n; i++) {
+        if (ids[i] < 0)
+            continue;
         const float *restrict from = dy + i * width;
         float *restrict to = d_table + ids[i] * width;
         for (int64_t j = columns.lo; j < columns.hi; j++)

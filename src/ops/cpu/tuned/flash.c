@@ -144,7 +144,7 @@ static void attend_block(const struct flash *f, struct forward *w, int64_t head,
     for (int64_t key = 0; key < (f->causal ? first + rows : f->seq); key += KEYS)
         for (int64_t i = 0; i < lanes; i += PANEL) {
             const struct sight g = sight_of(f, head, first + i, key);
-            if (g.keys > 0)
+            if (g.keys > 0 && !sees_nothing(f, head, first + i, key + KEYS))
                 attend(f, w, &g, i, y);
         }
     if (!f->direct)

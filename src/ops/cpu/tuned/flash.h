@@ -35,6 +35,7 @@ struct flash {
     bool causal;
     float scale;
     const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
+    const int32_t *starts;      /* (B, T): the first key that each query sees; NULL: all see the first one */
     float prob;                 /* 0: no dropout */
     int64_t first;              /* number of the first weight, for it */
     uint64_t seed, stream;
@@ -55,6 +56,12 @@ static inline struct sight sight_of(const struct flash *f, int64_t head, int64_t
 {
     const int64_t keys = least(KEYS, f->seq - key);
     return (struct sight){head, query, key, f->causal ? least(keys, query + PANEL - key) : keys};
+}
+
+/* No query from `query` on sees one of the keys [0, end): their samples begin later. Starts grow along a row. */
+static inline bool sees_nothing(const struct flash *f, int64_t head, int64_t query, int64_t end)
+{
+    return f->starts && query < f->seq && f->starts[head / f->heads * f->seq + query] >= end;
 }
 
 /* One step of a product: TILE elements of a, one row of a panel. */
@@ -166,6 +173,15 @@ INLINE ivec lane_numbers(void)
     return n;
 }
 
+/* Scores of keys before the sample of their query become -inf. */
+static inline void mask_before(float *s, int64_t row, const struct flash *f, const struct sight *g)
+{
+    const int32_t *starts = f->starts + g->head / f->heads * f->seq;
+    for (int64_t i = g->query; i < least(g->query + PANEL, f->seq); i++)
+        for (int64_t j = 0; j < least(g->keys, starts[i] - g->key); j++)
+            s[j * row + i - g->query] = -INFINITY;
+}
+
 /* Scores of keys past their query become -inf, and so do rows after the last key, to whole tiles. */
 static inline void mask_scores(float *s, int64_t row, const struct flash *f, const struct sight *g)
 {
@@ -176,6 +192,8 @@ static inline void mask_scores(float *s, int64_t row, const struct flash *f, con
         store(s + j * row, choose(lane < ahead, all(-INFINITY), load(s + j * row)));
         store(s + j * row + LANES, choose(lane + LANES < ahead, all(-INFINITY), load(s + j * row + LANES)));
     }
+    if (f->starts)
+        mask_before(s, row, f, g);
     for (j = g->keys; j % TILE; j++) {
         store(s + j * row, all(-INFINITY));
         store(s + j * row + LANES, all(-INFINITY));

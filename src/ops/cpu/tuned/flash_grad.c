@@ -229,6 +229,15 @@ static void keys_grad(const struct flash *f, struct backward *w, int64_t first, 
     }
 }
 
+/* Keys that no query sees have no gradient, which must be written where nothing is there yet. */
+static void clear_keys(const struct flash *f, int64_t key, const struct key_sums *s)
+{
+    for (int64_t j = key; s->empty && j < least(key + KEYS, f->rows); j++) {
+        memset(s->dk + j * s->row, 0, (size_t)f->size * sizeof *s->dk);
+        memset(s->dv + j * s->row, 0, (size_t)f->size * sizeof *s->dv);
+    }
+}
+
 static void block_grad(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t head, int64_t first,
                        const struct key_sums *s)
 {
@@ -239,6 +248,10 @@ static void block_grad(const struct flash *f, struct backward *w, const struct k
     if (!f->direct)
         memset(w->dq, 0, (size_t)(f->width * QUERIES) * sizeof *w->dq);
     for (int64_t key = 0; key < (f->causal ? first + rows : f->seq); key += KEYS) {
+        if (sees_nothing(f, head, first, key + KEYS)) {
+            clear_keys(f, key, s);
+            continue;
+        }
         for (int64_t i = 0; i < rows; i += PANEL) {
             const struct sight g = sight_of(f, head, first + i, key);
             if (g.keys > 0)

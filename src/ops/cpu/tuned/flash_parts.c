@@ -6,7 +6,7 @@ enum { NEAR = 8192 };           /* floats: half of a first-level cache holds the
 
 struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in)
 {
-    const int first = op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
+    const int first = op->kind == OP_ATTENTION_GRAD, tick = op_attention_tick(op), starts = op_attention_starts(op);
     const struct op_attrs *a = &op->attrs;
     const struct shape q = p->values[op->in[first]].shape;
     struct flash f = {.batch = q.dim[0], .heads = a->heads, .kv_heads = a->kv_heads, .group = a->heads / a->kv_heads,
@@ -20,7 +20,8 @@ struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void 
     f.q = in[first];
     f.k = in[first + 1];
     f.v = in[first + 2];
-    if (op->n_in > tick) {
+    f.starts = starts >= 0 ? in[starts] : NULL;
+    if (tick >= 0) {
         f.prob = a->prob;
         f.seed = a->seed;
         f.first = a->first;

@@ -1,0 +1,168 @@
+/* Samples into one batch: rows of one preallocated block, as long as the longest of them needs.
+ *
+ * A sample is written into a row of seq tokens, where its place is known before its length is; then rows are moved together to the
+ * length of the batch, the next multiple of data.bucket. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "data/collate.h"
+#include "data/permute.h"
+
+/* ---- memory ---- */
+
+enum status collate_bytes(const struct dataset *d, int64_t size, bool pack, int64_t *bytes)
+{
+    const int64_t words = 3 + pack + d->positions + (d->region ? 1 + REGION_FEATURES : 0);
+    int64_t each, all;
+    if (__builtin_mul_overflow(size, d->seq, &each) || __builtin_mul_overflow(each, words, &all) ||
+        __builtin_mul_overflow(all, (int64_t)sizeof(int32_t), bytes))
+        return CANNOT;
+    return OK;
+}
+
+void collate_bind(const struct dataset *d, struct batch *b, int64_t size, bool pack, void *memory)
+{
+    const int64_t each = size * d->seq;
+    int32_t *at = memory;
+    *b = (struct batch){.size = size, .rows = size, .seq = d->seq, .tokens = at, .targets = at + each, .segments = at + 2 * each};
+    at += 3 * each;
+    if (pack) {
+        b->starts = at;
+        at += each;
+    }
+    if (d->positions) {
+        b->positions = at;
+        at += each;
+    }
+    if (d->region) {
+        b->types = at;
+        b->features = (float *)(at + each);
+    }
+}
+
+/* ---- which samples ---- */
+
+/* A stable counting sort by length; counts (seq + 2). */
+static void sort_by_length(const struct dataset *d, int64_t first, int64_t n, int64_t *order, int64_t *counts)
+{
+    memset(counts, 0, (size_t)(d->seq + 2) * sizeof *counts);
+    for (int64_t i = 0; i < n; i++)
+        counts[dataset_length(d, first + i) + 1]++;
+    for (int64_t k = 0; k <= d->seq; k++)
+        counts[k + 1] += counts[k];
+    for (int64_t i = 0; i < n; i++)
+        order[counts[dataset_length(d, first + i)]++] = first + i;
+}
+
+void collate_choose(const struct dataset *d, int64_t index, int64_t size, int64_t group, struct collate_order *o)
+{
+    if (group <= 1) {
+        for (int64_t i = 0; i < size; i++)
+            o->samples[i] = index * size + i;
+        return;
+    }
+    const int64_t window = index / group, first = window * group * size;
+    const int64_t part = (int64_t)permute_index(d->phase_key, (uint64_t)window, (uint64_t)group, (uint64_t)(index % group));
+    sort_by_length(d, first, group * size, o->sorted, o->counts);
+    memcpy(o->samples, o->sorted + part * size, (size_t)size * sizeof *o->samples);
+}
+
+void collate_order_init(struct collate_order *o, const struct dataset *d, int64_t size, int64_t group)
+{
+    o->samples = xcalloc((size_t)size, sizeof *o->samples);
+    if (group <= 1)
+        return;
+    o->sorted = xcalloc((size_t)(size * group), sizeof *o->sorted);
+    o->counts = xcalloc((size_t)d->seq + 2, sizeof *o->counts);
+}
+
+void collate_order_release(struct collate_order *o)
+{
+    free(o->samples);
+    free(o->sorted);
+    free(o->counts);
+}
+
+/* ---- rows ---- */
+
+static struct sample row_of(const struct dataset *d, const struct batch *b, int64_t i)
+{
+    const int64_t at = i * d->seq;
+    return (struct sample){.tokens = b->tokens + at, .targets = b->targets + at, .segments = b->segments + at,
+                           .types = b->types ? b->types + at : NULL, .features = b->features ? b->features + at * REGION_FEATURES : NULL};
+}
+
+/* Rows of `from` words become rows of `to`, which is no more. */
+static void shorten(void *rows, int64_t n, int64_t from, int64_t to)
+{
+    int32_t *words = rows;
+    for (int64_t i = 1; i < n && words; i++)
+        memmove(words + i * to, words + i * from, (size_t)to * sizeof *words);
+}
+
+static void set_length(const struct dataset *d, struct batch *b, int64_t longest)
+{
+    const int64_t up = d->bucket ? (longest + d->bucket - 1) / d->bucket * d->bucket : d->seq;
+    b->seq = up < d->seq ? up : d->seq;
+    if (b->seq == d->seq)
+        return;
+    shorten(b->tokens, b->size, d->seq, b->seq);
+    shorten(b->targets, b->size, d->seq, b->seq);
+    shorten(b->segments, b->size, d->seq, b->seq);
+    shorten(b->types, b->size, d->seq, b->seq);
+    shorten(b->features, b->size, d->seq * REGION_FEATURES, b->seq * REGION_FEATURES);
+}
+
+static void count(struct batch *b)
+{
+    b->real_tokens = 0;
+    for (int64_t i = 0; i < b->size * b->seq; i++)
+        b->real_tokens += b->targets[i] >= 0;
+    for (int64_t i = 0; b->positions && i < b->size * b->seq; i++)
+        b->positions[i] = (int32_t)(i % b->seq);
+}
+
+enum status collate(const struct dataset *d, enum split split, const int64_t *samples, struct batch *b, struct error *err)
+{
+    int64_t longest = 1;
+    enum status st = OK;
+    b->filled = 0;
+    for (int64_t i = 0; i < b->size && st == OK; i++) {
+        struct sample s = row_of(d, b, i);
+        st = dataset_fill(d, split, samples[i], &s, err);
+        longest = s.length > longest ? s.length : longest;
+        b->filled += s.length;
+    }
+    if (st == OK) {
+        set_length(d, b, longest);
+        count(b);
+    }
+    return st;
+}
+
+/* ---- how much is padding ---- */
+
+enum { LOOKED_AT = 1 << 14 };           /* samples, at least */
+
+double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group)
+{
+    const struct dataset *one = dataset_domain(d, 0);
+    const int64_t most = group > 1 ? group : 1, window = most * size, windows = (LOOKED_AT + window - 1) / window;
+    struct collate_order o = {0};
+    double positions = 0, filled = 0;
+    if (!bucket && one->samples == SAMPLES_WINDOWS && !one->region)
+        return 0;
+    collate_order_init(&o, one, size, most + 1);            /* one more: it sorts also where most is 1 */
+    for (int64_t w = 0; w < windows; w++) {
+        sort_by_length(one, w * window, window, o.sorted, o.counts);
+        for (int64_t i = 0; i < window; i++)
+            filled += (double)dataset_length(one, o.sorted[i]);
+        for (int64_t part = 1; part <= most; part++) {
+            const int64_t longest = dataset_length(one, o.sorted[part * size - 1]), up = bucket ? (longest + bucket - 1) / bucket * bucket : one->seq;
+            positions += (double)(size * (up < one->seq ? up : one->seq));
+        }
+    }
+    collate_order_release(&o);
+    return 1 - filled / positions;
+}
