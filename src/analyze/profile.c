@@ -328,9 +328,11 @@ static void fill_split(struct builder *b)
     const double data = b->loader_us + upload_us(b) + phase_us(b, PHASE_DATA);
     const double forward = phase_us(b, PHASE_FORWARD) - early, backward = phase_us(b, PHASE_BACKWARD) + early;
     const double optimizer = phase_us(b, PHASE_OPTIMIZE), communication = b->in->n_ranks > 1 ? phase_us(b, PHASE_COMMUNICATE) : 0;
+    const double rest = out->step_us - data - forward - backward - optimizer - communication;
+    const double other = fabs(rest) > 1e-9 * out->step_us ? rest : 0;       /* what is left of rounding is no time */
     const struct profile_part split[] = {
         {"data", data}, {"forward", forward}, {"backward", backward}, {"optimizer", optimizer}, {"evaluation", b->in->evaluation_us},
-        {"other", out->step_us - data - forward - backward - optimizer - communication}, {"communication", communication}};
+        {"other", other}, {"communication", communication}};
     out->n_split = (int)(sizeof split / sizeof *split) - (b->in->n_ranks < 2);
     memcpy(out->split, split, sizeof split);
 }

@@ -11,7 +11,7 @@ static const double DELAYED = 0.05;         /* of the time of a rank's threads: 
 static void claim_waits(const struct scene *s, struct claim *c)
 {
     for (int i = 0; i < s->p->n_ops; i++)
-        if (scene_op(s, i)->kind == OP_REDUCE_WAIT || scene_op(s, i)->kind == OP_GATHER_WAIT)
+        if (op_waits_for_ranks(scene_op(s, i)->kind))
             claim_op(s, c, i);
 }
 

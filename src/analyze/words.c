@@ -25,7 +25,7 @@ static struct bounds find_bounds(const struct scene *s)
     struct bounds b = {.overhead_us = s->dispatch_us + s->stalled_us + s->imbalance_us + s->host_us + s->upload_us,
                        .data_us = s->data_wait_us};
     for (int i = 0; i < s->p->n_ops; i++) {
-        const bool memory = s->p->ops[i].memory_bound, waits = s->p->n_ranks > 1 && (scene_op(s, i)->kind == OP_REDUCE_WAIT || scene_op(s, i)->kind == OP_GATHER_WAIT);
+        const bool memory = s->p->ops[i].memory_bound, waits = s->p->n_ranks > 1 && op_waits_for_ranks(scene_op(s, i)->kind);
         b.comm_us += waits ? scene_self_us(s, i) - scene_floor_us(s, i) : 0;
         if (waits)
             continue;

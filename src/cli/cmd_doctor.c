@@ -76,18 +76,22 @@ static void add(struct check *k, bool problem, const char *format, ...)
     k->problem[k->n++] = problem;
 }
 
-static void check_memory(struct check *k, const struct config *c)
+/* Of one of the ranks that were started, if there are several. */
+static void check_memory(struct check *k, const struct config *c, const struct doctor_ranks *r)
 {
     struct step_plan plan;
     struct error err;
-    char need[32], have[32];
-    if (train_plan_step(&plan, c, &err) != OK) {
+    char need[32], have[32], each[32] = "";
+    const bool ranks = r->there && c->device != DEVICE_CUDA;
+    if (ranks)
+        snprintf(each, sizeof each, " on each of %d ranks", r->links.ranks);
+    if ((ranks ? train_plan_rank(&plan, c, r->links.ranks, r->links.machines, &err) : train_plan_step(&plan, c, &err)) != OK) {
         add(k, true, "memory: %.200s", err.text);
         return;
     }
     human_bytes(plan.bytes + plan.beside, need);
     human_bytes((double)train_available_bytes(c), have);
-    add(k, !plan.fits, "memory: a step needs %s of %s available%s", need, have,
+    add(k, !plan.fits, "memory: a step needs %s%s of %s available%s", need, each, have,
         plan.fits ? "" : "; try a smaller train.batch_size or model.seq");
 }
 
@@ -175,7 +179,7 @@ static enum status check_config(struct check *k, struct config *c, const struct 
         human_count((double)program_parameters(p), params);
         add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
         add(k, false, "passes: %s", train_passes_text(places, passes));
-        check_memory(k, c);
+        check_memory(k, c, &m->ranks);
         check_fit(k, c);
         check_time(k, c, p, m);
         check_settings(k, c, m);

@@ -39,7 +39,7 @@ static void work(struct dist *d)
         pthread_mutex_unlock(&d->lock);
         const int64_t start = clock_ns();
         const bool ok = job_run(d, j);
-        if (j->kind == JOB_SUM)
+        if (j->kind == JOB_SUM || j->kind == JOB_SCATTER || j->kind == JOB_SLICES)
             atomic_fetch_add(&d->sum_ns, clock_ns() - start);
         if (!ok && group_works(d)) {
             struct error why;

@@ -62,6 +62,6 @@ bool dist_gave_up(struct dist *d);                  /* this rank has: what went 
 void dist_set_leading(struct dist *d, bool leads);
 bool dist_is_leading(const struct dist *d);
 int64_t dist_wait_ns(const struct dist *d);         /* that the caller has waited for sums so far */
-int64_t dist_sum_ns(struct dist *d);                /* that sums have taken so far, hidden or not */
+int64_t dist_sum_ns(struct dist *d);                /* that sums, and slices of weights, have taken so far, hidden or not */
 
 #endif

@@ -63,9 +63,9 @@ static bool swap(struct dist *d, int with, const float *mine, int64_t n, float *
 
 static float *scratch(struct dist *d, int64_t n)
 {
-    if (n > d->scratch_n) {
-        d->scratch = xrealloc(d->scratch, (size_t)n * sizeof *d->scratch);
-        d->scratch_n = n;
+    if (n > d->scratch_n || !d->scratch) {
+        d->scratch_n = n > 0 ? n : 1;           /* a slice may be empty */
+        d->scratch = xrealloc(d->scratch, (size_t)d->scratch_n * sizeof *d->scratch);
     }
     return d->scratch;
 }

@@ -176,6 +176,7 @@ enum op_type { TYPE_F32 = 'f', TYPE_I32 = 'i', TYPE_ALIKE = 'n', TYPE_OPERAND = 
 enum op_type op_in_type(const struct op *op, int i);
 enum op_type op_out_type(const struct op *op, int i);
 
+static inline bool op_waits_for_ranks(enum op_kind kind) { return kind == OP_REDUCE_WAIT || kind == OP_GATHER_WAIT; }
 static inline const struct op_info *op_info(enum op_kind kind) { return &op_table[kind]; }
 
 #endif

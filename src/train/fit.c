@@ -1,5 +1,8 @@
 /* Whether a step fits into memory, and which settings would make it fit where it does not, found with the planner. */
+#include <sched.h>
+
 #include "core/setup.h"
+#include "core/system.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -23,6 +26,21 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
     if (b)
         b->free(b);
     program_free(p);
+    return st;
+}
+
+enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err)
+{
+    struct comm unheard = {.size = ranks};              /* it is planned, and nothing runs */
+    struct config one = *c;
+    const int here = (ranks + machines - 1) / machines, cores = system_cores(sched_getaffinity);
+    one.dist.comm = ranks > 1 ? &unheard : NULL;
+    one.threads = c->threads ? c->threads : cores > here ? cores / here : 1;
+    enum status st = division_check(&one, err);
+    if (st == OK)
+        st = train_plan_step(out, &one, err);
+    if (st == OK)
+        out->fits = here * out->bytes <= (double)train_available_bytes(c);
     return st;
 }
 

@@ -136,6 +136,8 @@ struct step_plan {
     bool fits;                          /* in the memory that is free now */
 };
 enum status train_plan_step(struct step_plan *out, const struct config *c, struct error *err);
+/* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
+enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
 
 /* About the largest train.batch_size whose step fits into so many bytes (n of them), as planned and without recompute; 0: not even
  * one sample does. `*_MOST`: so many fit, and more were not asked for. Needs no GPU. */

@@ -200,6 +200,8 @@ enum status trial_gradient(struct trial *t, value_id parameter, float *out, stru
         t->written = e;
     }
     const int writer = grad == NO_VALUE ? -1 : t->writers[grad];
+    if (p->n_buckets)
+        return error_set(err, CANNOT, "dist.shard is optimizer, and ranks have slices of gradients, which are not compared; try --set dist.shard=none");
     if (writer < 0 || p->values[grad].dtype != F32)
         return error_set(err, CANNOT, "the program has no f32 gradient of '%s'", p->values[parameter].name);
     if (p->ops[writer].phase <= PHASE_BACKWARD || p->ops[writer].kind == OP_REDUCE_WAIT)

@@ -308,6 +308,7 @@ static inline struct profile *gpu_profile(void)
 {
     struct profile *p = bf16_profile();
     p->gpu = true;
+    ((struct trace *)p->trace)->on_device = true;
     p->device = "cuda";
     p->device_name = "NVIDIA H200";
     p->timed_by = "CUPTI's records of kernels";
