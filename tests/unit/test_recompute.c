@@ -254,9 +254,12 @@ static void assert_equal(int model, int accumulate, pass_set set, double dropout
     m.batch = 20;                       /* enough for the activations to be most of the memory */
     snprintf(what, sizeof what, "%s, accumulate %d, passes %x, limit %g", m.name, accumulate, set, share);
     struct program *p = training_within(m, accumulate, set, NO_LIMIT, NULL);
-    const double limit = LEAST + pass_planned_bytes(p) * share;
+    struct program *before = training_within(m, accumulate, set & ~one_pass("group-levels"), NO_LIMIT, NULL);   /* it comes later, and takes memory */
+    const double limit = LEAST + pass_planned_bytes(before) * share;
+    program_free(before);
     struct program *q = training_within(m, accumulate, set | one_pass("recompute"), limit, places);
-    assert_true(places_of(places) > 0);
+    if (places_of(places) == 0)
+        fail_msg("%s: nothing is computed again", what);
     struct trained was = train_small(p, &m, b, STEPS), is = train_small(q, &m, b, STEPS);
     if (memcmp(is.metrics, was.metrics, sizeof was.metrics))
         fail_msg("%s: the metrics are not the same to the last bit", what);
