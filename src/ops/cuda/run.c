@@ -42,6 +42,8 @@ enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program 
     (void)b;
     if (!k)
         return error_set(err, CANNOT, "the cuda backend has no kernel for op %s", op_info(op->kind)->name);
+    if (op->attrs.sliced || op->attrs.n_cuts)
+        return error_set(err, CANNOT, "the cuda backend has no kernel for op %s of slices", op_info(op->kind)->name);
     *bytes = k->scratch ? k->scratch(p, op) : 0;
     return OK;
 }
