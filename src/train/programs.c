@@ -99,12 +99,14 @@ enum { GPU_TILE = 128 * 64, GPU_BLOCKS = 132, CPU_PIECE = 4096 };
 
 static int64_t group_most(const struct config *c)
 {
-    const int given = division_threads(c), threads = given ? given : system_cores(sched_getaffinity);
     if (config_pass_is_named(c, pass_find("group-levels")))
         return 0;
     if (c->device == DEVICE_CUDA)
         return GPU_TILE * GPU_BLOCKS;
-    return threads > 1 && division_of(c).ranks == 1 ? (int64_t)CPU_PIECE * threads : -1;
+    if (division_of(c).ranks > 1)
+        return -1;
+    const int given = division_threads(c), threads = given ? given : system_cores(sched_getaffinity);
+    return threads > 1 ? (int64_t)CPU_PIECE * threads : -1;
 }
 
 /* A GPU runs ops side by side where memory lets it (src/ops/cuda/lanes.c). With so many ops between two values in one memory it is as free

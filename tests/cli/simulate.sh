@@ -31,6 +31,11 @@ sed -e 's/"usable_cores":8/"usable_cores":2/' "$FROM" >full.json
 ok simulate --from full.json --ranks 2 --intra 2,80 --gpus-per-node 2 --json --out full
 json out 'j["shares_cores"] and j["points"][1]["exposed_us"] == j["points"][1]["sums_us"]'
 
+# Where threads are not given, nobody can be asked how many ranks share a machine.
+sed -e 's/threads: 1/threads: 0/' "$FROM" >free.json
+ok simulate --from free.json --ranks 4 $LINKS --json --out free
+json out '[p["ranks"] for p in j["points"]] == [1, 4]'
+
 # From a step that is measured here.
 tiny
 ok simulate tiny.yaml --ranks 2,4 --net 30,10 --steps 3 --json --out here
