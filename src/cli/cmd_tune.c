@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/arena.h"
 #include "core/fs.h"
 #include "dist/dist.h"
 #include "ops/cpu/cpu.h"
@@ -225,13 +226,10 @@ static enum status tune(struct tuned *t, struct config c, double budget, struct 
 static int lead(const struct config *c, struct dist *ranks, const char *out, double budget, bool json)
 {
     struct error err;
-    struct tuned *t = calloc(1, sizeof *t);
+    struct tuned *t = xcalloc(1, sizeof *t);
     char folder[CONFIG_PATH_MAX], fallback[256];
-    enum status st = t ? OK : error_no_memory(&err, "the result", sizeof *t);
-    if (st == OK) {
-        snprintf(fallback, sizeof fallback, "runs/%s-tuned", c->name);
-        st = report_folder_name(folder, out ? out : fallback, &err);
-    }
+    snprintf(fallback, sizeof fallback, "runs/%s-tuned", c->name);
+    enum status st = report_folder_name(folder, out ? out : fallback, &err);
     if (st == OK)
         st = report_folder_check(folder, REPORT_TUNE, &err);
     st = dist_agree(ranks, st, &err);
@@ -250,8 +248,7 @@ static int lead(const struct config *c, struct dist *ranks, const char *out, dou
         st = print_document(json_incref(t->document), 12, &err);
     else if (st == OK)
         print_result(t, folder);
-    if (t)
-        json_decref(t->document);
+    json_decref(t->document);
     free(t);
     return st == OK ? OK : ranks_report(ranks, &err);
 }

@@ -149,20 +149,20 @@ double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, in
 {
     const struct dataset *one = dataset_domain(d, 0);
     const int64_t most = group > 1 ? group : 1, window = most * size, windows = (LOOKED_AT + window - 1) / window;
-    struct collate_order o = {0};
     double positions = 0, filled = 0;
     if (!bucket && one->samples == SAMPLES_WINDOWS && !one->region)
         return 0;
-    collate_order_init(&o, one, size, most + 1);            /* one more: it sorts also where most is 1 */
+    int64_t *sorted = xcalloc((size_t)window, sizeof *sorted), *counts = xcalloc((size_t)one->seq + 2, sizeof *counts);
     for (int64_t w = 0; w < windows; w++) {
-        sort_by_length(one, w * window, window, o.sorted, o.counts);
+        sort_by_length(one, w * window, window, sorted, counts);
         for (int64_t i = 0; i < window; i++)
-            filled += (double)dataset_length(one, o.sorted[i]);
+            filled += (double)dataset_length(one, sorted[i]);
         for (int64_t part = 1; part <= most; part++) {
-            const int64_t longest = dataset_length(one, o.sorted[part * size - 1]), up = bucket ? (longest + bucket - 1) / bucket * bucket : one->seq;
+            const int64_t longest = dataset_length(one, sorted[part * size - 1]), up = bucket ? (longest + bucket - 1) / bucket * bucket : one->seq;
             positions += (double)(size * (up < one->seq ? up : one->seq));
         }
     }
-    collate_order_release(&o);
+    free(sorted);
+    free(counts);
     return 1 - filled / positions;
 }

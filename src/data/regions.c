@@ -87,8 +87,9 @@ static int64_t cell_before(int64_t cell, int64_t step, struct rng_block b)
 
 static void put_cell(float *to, int64_t cell)
 {
-    to[0] = (float)(cell / REGION_SIDE) / (REGION_SIDE - 1);
-    to[1] = (float)(cell % REGION_SIDE) / (REGION_SIDE - 1);
+    const int64_t row = cell / REGION_SIDE, column = cell % REGION_SIDE;
+    to[0] = (float)row / (REGION_SIDE - 1);
+    to[1] = (float)column / (REGION_SIDE - 1);
 }
 
 /* A transition: the cell, the action, the reward, the cell after it. */
