@@ -3,7 +3,7 @@
 
 #include "program/ops_int.h"
 
-static enum status misfit(const struct program *p, const struct op *op, const char *what, struct error *err)
+enum status op_misfit(const struct program *p, const struct op *op, const char *what, struct error *err)
 {
     char a[64] = "-", b[64] = "-";
     if (op->n_in > 0)
@@ -29,7 +29,7 @@ static enum status all_alike(const struct program *p, const struct op *op, struc
     out[0] = in_shape(p, op, 0);
     for (int i = 1; i < op->n_in; i++)
         if (!shape_equal(out[0], in_shape(p, op, i)))
-            return misfit(p, op, "shapes must be equal", err);
+            return op_misfit(p, op, "shapes must be equal", err);
     return OK;
 }
 
@@ -54,7 +54,7 @@ static enum status squares(const struct program *p, const struct op *op, struct 
 {
     const int n = op->n_in - op->attrs.masked;
     if (n < 1 || (op->attrs.masked && !members_fit(&op->attrs, n, in_count(p, op, n))))
-        return misfit(p, op, "wants values, and where some are left out, the group of each and a number for every group", err);
+        return op_misfit(p, op, "wants values, and where some are left out, the group of each and a number for every group", err);
     out[0] = n == 1 ? shape_of(0) : shape_of(1, (int64_t)n);
     return OK;
 }
@@ -70,7 +70,7 @@ static int64_t count_from(const struct program *p, const struct op *op, int firs
 static enum status group_scores(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     if (op->attrs.parts < 1 || in_count(p, op, 0) != 1 || !members_fit(&op->attrs, count_from(p, op, 1), op->attrs.parts))
-        return misfit(p, op, "wants the factor, sums of squares, and the group of each of them", err);
+        return op_misfit(p, op, "wants the factor, sums of squares, and the group of each of them", err);
     out[0] = shape_of(1, (int64_t)op->attrs.parts);
     return OK;
 }
@@ -79,7 +79,7 @@ static enum status held(const struct program *p, const struct op *op, struct sha
 {
     out[0] = in_shape(p, op, 0);
     return out[0].rank == 1 && in_count(p, op, 1) == 1 && op->attrs.every > 1 ? OK
-               : misfit(p, op, "wants the last steps (G), the step, and that selections are kept", err);
+               : op_misfit(p, op, "wants the last steps (G), the step, and that selections are kept", err);
 }
 
 static enum status top_k(const struct program *p, const struct op *op, struct shape *out, struct error *err)
@@ -88,7 +88,7 @@ static enum status top_k(const struct program *p, const struct op *op, struct sh
     out[2] = in_shape(p, op, 0);
     if (out[2].rank != 1 || !shape_equal(out[2], in_shape(p, op, 1)) || in_count(p, op, 2) != 1 || in_count(p, op, 3) != 1 ||
         count_from(p, op, 4) != out[2].dim[0] || a->k < 1 || a->k > out[2].dim[0] || a->every < 1)
-        return misfit(p, op, "wants counts and last steps (G), step, factor and G scores, and k from 1 to G", err);
+        return op_misfit(p, op, "wants counts and last steps (G), step, factor and G scores, and k from 1 to G", err);
     return OK;
 }
 
@@ -96,7 +96,7 @@ static enum status scalar_from_scalar(const struct program *p, const struct op *
                                       struct error *err)
 {
     if (in_count(p, op, 0) != 1)
-        return misfit(p, op, "the input must be a scalar", err);
+        return op_misfit(p, op, "the input must be a scalar", err);
     return scalar(p, op, out, err);
 }
 
@@ -104,7 +104,7 @@ static enum status embed(const struct program *p, const struct op *op, struct sh
 {
     const struct shape table = in_shape(p, op, 0), ids = in_shape(p, op, 1);
     if (table.rank != 2 || ids.rank != 2 || input(p, op, 1)->dtype != I32)
-        return misfit(p, op, "wants a table (V, D) and ids (B, T) of i32", err);
+        return op_misfit(p, op, "wants a table (V, D) and ids (B, T) of i32", err);
     out[0] = shape_of(3, ids.dim[0], ids.dim[1], table.dim[1]);
     return OK;
 }
@@ -112,7 +112,7 @@ static enum status embed(const struct program *p, const struct op *op, struct sh
 static enum status embed_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     if (in_count(p, op, 2) != in_count(p, op, 1) * shape_last(in_shape(p, op, 0)))
-        return misfit(p, op, "the gradient does not fit table and ids", err);
+        return op_misfit(p, op, "the gradient does not fit table and ids", err);
     out[0] = in_shape(p, op, 0);
     return OK;
 }
@@ -121,14 +121,14 @@ static enum status matmul(const struct program *p, const struct op *op, struct s
 {
     const struct shape a = in_shape(p, op, 0), b = in_shape(p, op, 1);
     if (a.rank < 2 || b.rank < 2)
-        return misfit(p, op, "wants matrices", err);
+        return op_misfit(p, op, "wants matrices", err);
     const int64_t m = op->attrs.trans_a ? shape_last(a) : shape_rows(a);
     const int64_t k = op->attrs.trans_a ? shape_rows(a) : shape_last(a);
     const int64_t n = op->attrs.trans_b ? shape_rows(b) : shape_last(b);
     if (k != (op->attrs.trans_b ? shape_last(b) : shape_rows(b)))
-        return misfit(p, op, "inner dimensions differ", err);
+        return op_misfit(p, op, "inner dimensions differ", err);
     if (op->n_in > 2 && in_count(p, op, 2) != n)
-        return misfit(p, op, "the bias must have as many elements as columns", err);
+        return op_misfit(p, op, "the bias must have as many elements as columns", err);
     out[0] = op->attrs.trans_a ? shape_of(2, m, n) : a;
     out[0].dim[out[0].rank - 1] = n;
     return OK;
@@ -145,13 +145,13 @@ static bool is_suffix(struct shape of, struct shape s)
 static enum status add(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     out[0] = in_shape(p, op, 0);
-    return is_suffix(out[0], in_shape(p, op, 1)) ? OK : misfit(p, op, "the second shape must end the first", err);
+    return is_suffix(out[0], in_shape(p, op, 1)) ? OK : op_misfit(p, op, "the second shape must end the first", err);
 }
 
 static enum status sum_leading(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     out[0] = in_shape(p, op, 1);
-    return is_suffix(in_shape(p, op, 0), out[0]) ? OK : misfit(p, op, "the second shape must end the first", err);
+    return is_suffix(in_shape(p, op, 0), out[0]) ? OK : op_misfit(p, op, "the second shape must end the first", err);
 }
 
 static enum status layernorm(const struct program *p, const struct op *op, struct shape *out, struct error *err)
@@ -159,7 +159,7 @@ static enum status layernorm(const struct program *p, const struct op *op, struc
     const struct shape x = in_shape(p, op, 0);
     for (int i = 1; i < op->n_in; i++)
         if (in_count(p, op, i) != shape_last(x))
-            return misfit(p, op, "gain and shift must have the width of the input", err);
+            return op_misfit(p, op, "gain and shift must have the width of the input", err);
     out[0] = x;
     out[1] = out[2] = shape_of(1, shape_rows(x));
     return OK;
@@ -168,10 +168,10 @@ static enum status layernorm(const struct program *p, const struct op *op, struc
 static enum status norm_grad(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     if (!shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)))
-        return misfit(p, op, "dy and x must have one shape", err);
+        return op_misfit(p, op, "dy and x must have one shape", err);
     const int more = op->kind == OP_LAYERNORM_GRAD ? 5 : 4;
     if (op->n_in > more && !shape_equal(in_shape(p, op, more), in_shape(p, op, 1)))
-        return misfit(p, op, "what is added to dx must have its shape", err);
+        return op_misfit(p, op, "what is added to dx must have its shape", err);
     out[0] = in_shape(p, op, 1);
     out[1] = out[2] = in_shape(p, op, 2);
     return OK;
@@ -189,7 +189,7 @@ static enum status rope(const struct program *p, const struct op *op, struct sha
     const struct shape x = in_shape(p, op, 0), table = in_shape(p, op, 1);
     if (x.rank != 3 || op->attrs.heads < 1 || x.dim[1] != table.dim[0] ||
         x.dim[2] != op->attrs.heads * 2 * table.dim[1])
-        return misfit(p, op, "wants (B, T, H*D) and a table (T, D/2)", err);
+        return op_misfit(p, op, "wants (B, T, H*D) and a table (T, D/2)", err);
     out[0] = x;
     return OK;
 }
@@ -212,7 +212,7 @@ static enum status attn_scores(const struct program *p, const struct op *op, str
     const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
     if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] ||
         !heads_fit(&op->attrs, q.dim[2], k.dim[2]))
-        return misfit(p, op, "wants q (B, T, H*D) and k (B, T, K*D) with K dividing H", err);
+        return op_misfit(p, op, "wants q (B, T, H*D) and k (B, T, K*D) with K dividing H", err);
     out[0] = shape_of(4, q.dim[0], (int64_t)op->attrs.heads, q.dim[1], q.dim[1]);
     return OK;
 }
@@ -224,7 +224,7 @@ static enum status attn_mix(const struct program *p, const struct op *op, struct
     const int64_t mine = back ? op->attrs.heads : op->attrs.kv_heads, other = back ? op->attrs.kv_heads : op->attrs.heads;
     if (w.rank != 4 || v.rank != 3 || w.dim[0] != v.dim[0] || w.dim[1] != op->attrs.heads || w.dim[2] != v.dim[1] ||
         mine < 1 || other < 1 || v.dim[2] % mine || op->attrs.heads % op->attrs.kv_heads)
-        return misfit(p, op, "wants weights (B, H, T, T) and a (B, T, heads*D) that fits them", err);
+        return op_misfit(p, op, "wants weights (B, H, T, T) and a (B, T, heads*D) that fits them", err);
     out[0] = shape_of(3, v.dim[0], v.dim[1], v.dim[2] / mine * other);
     return OK;
 }
@@ -232,7 +232,7 @@ static enum status attn_mix(const struct program *p, const struct op *op, struct
 static enum status nll(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     if (shape_rows(in_shape(p, op, 0)) != in_count(p, op, 1) || input(p, op, 1)->dtype != I32)
-        return misfit(p, op, "wants one i32 target per row", err);
+        return op_misfit(p, op, "wants one i32 target per row", err);
     if (op->kind == OP_NLL_GRAD)
         return like_first(p, op, out, err);
     return scalar(p, op, out, err);
@@ -272,21 +272,21 @@ static enum status adamw(const struct program *p, const struct op *op, struct sh
 {
     (void)out;
     if (op->attrs.copies < 0 || op->attrs.copies > 1 || op->n_in != 7 + op->attrs.copies + 2 * op->attrs.masked)
-        return misfit(p, op, "wants parameter, moments, a copy or none, gradient and three scalars", err);
+        return op_misfit(p, op, "wants parameter, moments, a copy or none, gradient and three scalars", err);
     if (!mask_fits(p, op))
-        return misfit(p, op, "wants a mask and counts that have a place for the parameter's group", err);
+        return op_misfit(p, op, "wants a mask and counts that have a place for the parameter's group", err);
     for (int i = 1; i < 3 + op->attrs.copies; i++)
         if (!(i < 3 ? moment_fits(p, op, 0, i) : shape_equal(in_shape(p, op, 0), in_shape(p, op, i))))
-            return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
+            return op_misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
     if (!shape_equal(in_shape(p, op, 1), in_shape(p, op, 3 + op->attrs.copies)) || !shape_equal(in_shape(p, op, 1), in_shape(p, op, 2)))
-        return misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
+        return op_misfit(p, op, "parameter, moments, copy and gradient must have one shape", err);
     return OK;
 }
 
 static enum status clip(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     if (op->attrs.scaled && (op->n_in < 3 || in_count(p, op, 1) != 1))
-        return misfit(p, op, "wants the loss, the loss scale and sums of squares", err);
+        return op_misfit(p, op, "wants the loss, the loss scale and sums of squares", err);
     return scalar(p, op, out, err);
 }
 
@@ -295,8 +295,8 @@ static enum status accumulate(const struct program *p, const struct op *op, stru
     (void)out;
     for (int i = 2; i < op->n_in; i++)
         if (in_count(p, op, i) != 1 || input(p, op, i)->dtype != (i == 2 ? F32 : I32))
-            return misfit(p, op, "weight and batch must be scalars, the batch of i32", err);
-    return shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)) ? OK : misfit(p, op, "shapes must be equal", err);
+            return op_misfit(p, op, "weight and batch must be scalars, the batch of i32", err);
+    return shape_equal(in_shape(p, op, 0), in_shape(p, op, 1)) ? OK : op_misfit(p, op, "shapes must be equal", err);
 }
 
 /* ---- ops over several values ---- */
@@ -307,13 +307,13 @@ static enum status project(const struct program *p, const struct op *op, struct 
     const int n = parts(op);
     const struct shape x = in_shape(p, op, 0);
     if (n < 2 || n > OP_MAX_OUT || (op->n_in != 1 + n && op->n_in != 1 + 2 * n) || x.rank < 2)
-        return misfit(p, op, "wants an input, as many weights as parts, and as many biases or none", err);
+        return op_misfit(p, op, "wants an input, as many weights as parts, and as many biases or none", err);
     for (int i = 0; i < n; i++) {
         const struct shape w = in_shape(p, op, 1 + i);
         if (w.rank != 2 || w.dim[1] != shape_last(x))
-            return misfit(p, op, "a weight must be (out, in) with the width of the input", err);
+            return op_misfit(p, op, "a weight must be (out, in) with the width of the input", err);
         if (op->n_in > 1 + n && in_count(p, op, 1 + n + i) != w.dim[0])
-            return misfit(p, op, "a bias must have as many elements as its weight has rows", err);
+            return op_misfit(p, op, "a bias must have as many elements as its weight has rows", err);
         out[i] = x;
         out[i].dim[x.rank - 1] = w.dim[0];
     }
@@ -324,12 +324,12 @@ static enum status project_grad(const struct program *p, const struct op *op, st
 {
     const int n = parts(op);
     if (n < 2 || op->n_in != 2 * n)
-        return misfit(p, op, "wants as many gradients and weights as parts", err);
+        return op_misfit(p, op, "wants as many gradients and weights as parts", err);
     for (int i = 0; i < n; i++)
         if (shape_last(in_shape(p, op, i)) != in_shape(p, op, n + i).dim[0] ||
             shape_rows(in_shape(p, op, i)) != shape_rows(in_shape(p, op, 0)) ||
             shape_last(in_shape(p, op, n + i)) != shape_last(in_shape(p, op, n)))
-            return misfit(p, op, "a gradient does not fit its weight", err);
+            return op_misfit(p, op, "a gradient does not fit its weight", err);
     out[0] = in_shape(p, op, 0);
     out[0].dim[out[0].rank - 1] = shape_last(in_shape(p, op, n));
     return OK;
@@ -354,9 +354,9 @@ static enum status attention(const struct program *p, const struct op *op, struc
     const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
     if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] || !shape_equal(k, in_shape(p, op, 2)) ||
         !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || op->n_in != 3 + (op->attrs.prob > 0) + op->attrs.packed)
-        return misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, a tick with dropout, and starts of packed samples", err);
+        return op_misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, a tick with dropout, and starts of packed samples", err);
     if (op->attrs.packed && (!op->attrs.causal || in_count(p, op, op->n_in - 1) != q.dim[0] * q.dim[1]))
-        return misfit(p, op, "packed samples are causal, with a start for each of (B, T)", err);
+        return op_misfit(p, op, "packed samples are causal, with a start for each of (B, T)", err);
     out[0] = q;
     out[1] = out[2] = shape_of(3, q.dim[0], (int64_t)op->attrs.heads, q.dim[1]);
     return OK;
@@ -367,17 +367,17 @@ static enum status attention_grad(const struct program *p, const struct op *op, 
     for (int i = 0; i < 3; i++)
         out[i] = in_shape(p, op, 1 + i);
     return shape_equal(in_shape(p, op, 0), out[0]) && shape_equal(in_shape(p, op, 4), out[0])
-               ? OK : misfit(p, op, "dy, q and y must have one shape", err);
+               ? OK : op_misfit(p, op, "dy, q and y must have one shape", err);
 }
 
 static enum status add_norm(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     const struct shape x = in_shape(p, op, 0);
     if (!shape_equal(x, in_shape(p, op, 1)))
-        return misfit(p, op, "both terms must have one shape", err);
+        return op_misfit(p, op, "both terms must have one shape", err);
     for (int i = 2; i < op->n_in; i++)
         if (in_count(p, op, i) != shape_last(x))
-            return misfit(p, op, "gain and shift must have the width of the input", err);
+            return op_misfit(p, op, "gain and shift must have the width of the input", err);
     out[0] = out[1] = x;
     out[2] = out[3] = shape_of(1, shape_rows(x));
     return OK;
@@ -388,7 +388,7 @@ static enum status linear_gelu(const struct program *p, const struct op *op, str
     const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
     if (x.rank < 2 || w.rank != 2 || w.dim[1] != shape_last(x) || in_count(p, op, 2) != w.dim[0] ||
         (parts(op) != 1 && parts(op) != 2))
-        return misfit(p, op, "wants x (N.., in), a weight (out, in) and a bias (out)", err);
+        return op_misfit(p, op, "wants x (N.., in), a weight (out, in) and a bias (out)", err);
     out[0] = x;
     out[0].dim[x.rank - 1] = w.dim[0];
     out[1] = out[0];
@@ -400,7 +400,7 @@ static enum status linear_loss(const struct program *p, const struct op *op, str
     const struct shape x = in_shape(p, op, 0), w = in_shape(p, op, 1);
     if (w.rank != 2 || w.dim[1] != shape_last(x) || shape_rows(x) != in_count(p, op, 2) || input(p, op, 2)->dtype != I32 ||
         (parts(op) != 2 && parts(op) != 4) || (op->n_in > 3 && in_count(p, op, 3) != 1))
-        return misfit(p, op, "wants x (N.., D), a weight (V, D) and one i32 target per row", err);
+        return op_misfit(p, op, "wants x (N.., D), a weight (V, D) and one i32 target per row", err);
     out[0] = out[1] = shape_of(0);
     out[2] = x;
     out[3] = w;
@@ -412,16 +412,16 @@ static enum status adamw_all(const struct program *p, const struct op *op, struc
     const int n = parts(op), copies = op->attrs.copies;
     (void)out;
     if (n < 1 || copies < 0 || copies > n || op->n_in != 4 * n + copies + 3 + 2 * op->attrs.masked)
-        return misfit(p, op, "wants parameters, moments and gradients in equal number, copies of the first, and three scalars", err);
+        return op_misfit(p, op, "wants parameters, moments and gradients in equal number, copies of the first, and three scalars", err);
     if (!mask_fits(p, op))
-        return misfit(p, op, "wants a mask and counts that have a place for every parameter's group", err);
+        return op_misfit(p, op, "wants a mask and counts that have a place for every parameter's group", err);
     for (int i = 0; i < n; i++)
         for (int k = 1; k < 4; k++)
             if (!moment_fits(p, op, i, n + i) || !shape_equal(in_shape(p, op, n + i), in_shape(p, op, k * n + i + (k == 3) * copies)))
-                return misfit(p, op, "parameter, moments and gradient must have one shape", err);
+                return op_misfit(p, op, "parameter, moments and gradient must have one shape", err);
     for (int i = 0; i < copies; i++)
         if (!shape_equal(in_shape(p, op, i), in_shape(p, op, 3 * n + i)))
-            return misfit(p, op, "a parameter and its copy must have one shape", err);
+            return op_misfit(p, op, "a parameter and its copy must have one shape", err);
     return OK;
 }
 
@@ -430,95 +430,7 @@ static enum status keep(const struct program *p, const struct op *op, struct sha
     const struct shape ring = in_shape(p, op, 0);
     (void)out;
     if (ring.rank != 2 || in_count(p, op, 1) != 1 || input(p, op, 1)->dtype != I32 || count_from(p, op, 2) != ring.dim[1])
-        return misfit(p, op, "wants a ring (R, n), the step and values of n numbers in all", err);
-    return OK;
-}
-
-static enum status sum_shards(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    const int n = parts(op);
-    (void)out;
-    if (n < 1 || op->n_in < n + 2 || op->n_in > n + 3 || input(p, op, n)->dtype != I32 || in_count(p, op, n) != 1 || op->attrs.total < 1 ||
-        (op->n_in > n + 2 && in_count(p, op, n + 2) != 1))
-        return misfit(p, op, "wants sums, the number of the micro-batch, x, and its weight or none", err);
-    for (int i = 0; i < n; i++)
-        if (!shape_equal(in_shape(p, op, i), in_shape(p, op, n + 1)))
-            return misfit(p, op, "sums must have the shape of what is summed", err);
-    return OK;
-}
-
-/* Slices fill all of n numbers; where there are no cuts, nothing is sliced. */
-static bool cuts_fit(const struct op_attrs *a, int64_t n)
-{
-    bool fit = a->n_cuts >= 2 && a->cuts[0] == 0 && a->cuts[a->n_cuts - 1] == n;
-    for (int i = 1; i < a->n_cuts && fit; i++)
-        fit = a->cuts[i] >= a->cuts[i - 1];
-    return fit;
-}
-
-static enum status reduce_start(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    const int n = parts(op);
-    int64_t sum = 0;
-    if (n < 1 || op->n_in < n || op->n_in > n + 1 || (op->n_in > n && in_count(p, op, n) != 1))
-        return misfit(p, op, "wants gradients, and their weight or none", err);
-    for (int i = 0; i < n; i++)
-        sum += in_count(p, op, i);
-    out[0] = shape_of(1, sum);
-    return !op->attrs.n_cuts || cuts_fit(&op->attrs, sum) ? OK : misfit(p, op, "slices must fill the bucket", err);
-}
-
-static enum status reduce_wait(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    const int n = parts(op), first = op->n_in - n;
-    int64_t sum = 0;
-    if (n < 1 || first < 1 || first > 2 || (first > 1 && in_count(p, op, 1) != 1))
-        return misfit(p, op, "wants a bucket, the total or none, and as many values as parts", err);
-    for (int i = 0; i < n; i++) {
-        out[i] = in_shape(p, op, first + i);
-        sum += shape_count(out[i]);
-    }
-    if (op->attrs.sliced)
-        return op->attrs.first >= 0 && op->attrs.first + sum <= in_count(p, op, 0) ? OK : misfit(p, op, "the slice must lie in the bucket", err);
-    return sum == in_count(p, op, 0) ? OK : misfit(p, op, "the values must fill the bucket", err);
-}
-
-static enum status square_blocks(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    const struct op_attrs *a = &op->attrs;
-    const int n = op->n_in - a->masked;
-    bool fit = n == a->n_members && a->rows >= 1;
-    for (int i = 0; i < n && fit; i++)
-        fit = a->members[i].unit >= 0 && a->members[i].unit + (in_count(p, op, i) + SLICE_BLOCK - 1) / SLICE_BLOCK <= a->rows &&
-              (!a->masked || a->members[i].group < in_count(p, op, n));
-    out[0] = shape_of(1, a->rows);
-    return fit ? OK : misfit(p, op, "wants slices, and where the blocks of each go", err);
-}
-
-static enum status sum_blocks(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    const struct op_attrs *a = &op->attrs;
-    bool fit = a->parts >= 1 && a->n_members == a->parts;
-    for (int i = 0; i < a->n_members && fit; i++) {
-        fit = a->members[i].unit >= (i ? a->members[i - 1].unit : 0) && a->members[i].unit <= in_count(p, op, 0);
-        out[i] = shape_of(0);
-    }
-    return fit ? OK : misfit(p, op, "wants sums of blocks, and where those of each result begin", err);
-}
-
-static int64_t count_parts(const struct program *p, const struct op *op)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < parts(op); i++)
-        sum += in_count(p, op, i);
-    return sum;
-}
-
-static enum status gather(const struct program *p, const struct op *op, struct shape *out, struct error *err)
-{
-    (void)out;
-    if (parts(op) < 1 || op->n_in != parts(op) || !cuts_fit(&op->attrs, count_parts(p, op)))
-        return misfit(p, op, "wants parameters, and where each rank's slice of them begins", err);
+        return op_misfit(p, op, "wants a ring (R, n), the step and values of n numbers in all", err);
     return OK;
 }
 
@@ -596,11 +508,11 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_HELD]             = {"held",             2, 2, 1, held,        flops_none,             NULL,              0, 0},
     [OP_GROUP_SCORES]     = {"group_scores",     2, INT_MAX, 1, group_scores, flops_none,      NULL,              0, 0},
     [OP_TOP_K]            = {"top_k",            5, INT_MAX, 3, top_k, flops_none,             NULL,              0, 2},
-    [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, sum_shards, flops_shards, bytes_shards, 0, OP_PARTS},
-    [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, reduce_start, flops_per_output, NULL,             0, 0},
-    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, reduce_wait, flops_reduce_wait, bytes_reduce_wait, 0, 0},
-    [OP_SQUARE_BLOCKS]    = {"square_blocks",    1, INT_MAX, 1, square_blocks, flops_squares,    NULL,             0, 0},
-    [OP_SUM_BLOCKS]       = {"sum_blocks",       1, 1, OP_PARTS, sum_blocks, flops_squares,      NULL,             0, 0},
-    [OP_GATHER_START]     = {"gather_start",     1, INT_MAX, OP_PARTS, gather, flops_none,       bytes_gather_start, 0, OP_PARTS},
-    [OP_GATHER_WAIT]      = {"gather_wait",      1, INT_MAX, OP_PARTS, gather, flops_none,       bytes_gather_wait, 0, OP_PARTS},
+    [OP_SUM_SHARDS]       = {"sum_shards",       3, INT_MAX, OP_PARTS, shape_sum_shards, flops_shards, bytes_shards, 0, OP_PARTS},
+    [OP_REDUCE_START]     = {"reduce_start",     1, INT_MAX, 1, shape_reduce_start, flops_per_output, NULL,             0, 0},
+    [OP_REDUCE_WAIT]      = {"reduce_wait",      2, INT_MAX, OP_PARTS, shape_reduce_wait, flops_reduce_wait, bytes_reduce_wait, 0, 0},
+    [OP_SQUARE_BLOCKS]    = {"square_blocks",    1, INT_MAX, 1, shape_square_blocks, flops_squares,    NULL,             0, 0},
+    [OP_SUM_BLOCKS]       = {"sum_blocks",       1, 1, OP_PARTS, shape_sum_blocks, flops_squares,      NULL,             0, 0},
+    [OP_GATHER_START]     = {"gather_start",     1, INT_MAX, OP_PARTS, shape_gather, flops_none,       bytes_gather_start, 0, OP_PARTS},
+    [OP_GATHER_WAIT]      = {"gather_wait",      1, INT_MAX, OP_PARTS, shape_gather, flops_none,       bytes_gather_wait, 0, OP_PARTS},
 };

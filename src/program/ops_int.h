@@ -1,4 +1,5 @@
-/* What the files behind the op table share: shapes and the table itself in ops.c, costs in op_costs.c. */
+/* What the files behind the op table share: shapes and the table itself in ops.c, shapes of sums over ranks in op_ranks.c, costs in
+ * op_costs.c. */
 #ifndef HONE_PROGRAM_OPS_INT_H
 #define HONE_PROGRAM_OPS_INT_H
 
@@ -8,6 +9,11 @@ static inline const struct value *input(const struct program *p, const struct op
 static inline struct shape in_shape(const struct program *p, const struct op *op, int i) { return input(p, op, i)->shape; }
 static inline int64_t in_count(const struct program *p, const struct op *op, int i) { return shape_count(in_shape(p, op, i)); }
 static inline int parts(const struct op *op) { return op->attrs.parts; }
+
+/* Gives the shapes of an op's results, or says why its inputs do not fit. */
+typedef enum status op_shape(const struct program *p, const struct op *op, struct shape *out, struct error *err);
+op_shape shape_sum_shards, shape_reduce_start, shape_reduce_wait, shape_square_blocks, shape_sum_blocks, shape_gather;
+enum status op_misfit(const struct program *p, const struct op *op, const char *what, struct error *err);
 
 /* FLOPs of an op, and bytes where "every value once" is wrong. */
 typedef double op_cost(const struct program *p, const struct op *op);

@@ -1,6 +1,7 @@
 # Several ranks on device: cuda. Without a GPU they are refused with clear words; with one, a rank that sums by NCCL has the bits of one that
 # does not, and two that share the GPU through MPI have those of one with as many shards; stops and losses are as on CPUs.
 . "$(dirname "$0")/lib"
+. "$(dirname "$0")/lib-ranks"
 tiny
 sed -i -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 20/' -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' \
     -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
@@ -73,28 +74,12 @@ if [ "$gpus" = 1 ]; then
     [ ! -e none ] || fail "two ranks and one GPU: left something behind"
 fi
 
-# rank_process N: the process of rank N of the run that was started here.
-rank_process() {
-    local p
-    for p in /proc/[0-9]*; do
-        [ "$(readlink "$p/exe" 2>/dev/null)" = "$HONE" ] && tr '\0' '\n' 2>/dev/null <"$p/environ" >environ || continue
-        grep -qx "HONE_RANKS_TEST=$WORK" environ && grep -qx "OMPI_COMM_WORLD_RANK=$1" environ && echo "${p#/proc/}" && return 0
-    done
-    return 1
-}
 # under_way FOLDER: starts two ranks, and waits for a checkpoint behind the first step.
 under_way() {
-    local i
     "$HONE" launch -n 2 train tiny.yaml $SHARDS --steps 100000 --set train.schedule=constant --set eval.every=0 --set log.every=1000 \
         --out "$1" >out 2>err </dev/null &
     pid=$!
-    for i in $(seq 300); do
-        ls -d "$1"/checkpoints/step-*[1-9]* >/dev/null 2>&1 && return 0
-        sleep 0.1
-    done
-    kill "$pid"
-    wait "$pid" || true
-    fail "$1 has saved nothing: $(cat err)"
+    until_saved "$1"
 }
 
 under_way stopped

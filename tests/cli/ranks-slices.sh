@@ -1,12 +1,8 @@
 # dist.shard: optimizer. Ranks divide AdamW's moments: the same bits on 1, 2 and 4, and checkpoints that go on on any number of them, divided or
 # not. Needs MPI.
 . "$(dirname "$0")/lib"
-tiny
-cat >>tiny.yaml <<'YAML'
-dist: {shards: 4}
-YAML
-sed -i -e 's/threads: 2/threads: 1/' -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 50, accumulate: 2/' \
-    -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
+. "$(dirname "$0")/lib-ranks"
+tiny_of_ranks
 run launch -n 1 train tiny.yaml --out none
 ! grep -q 'has no MPI module' err || skip "this build has no MPI module"
 MPIRUN=$(command -v mpirun) || skip "there is no mpirun"

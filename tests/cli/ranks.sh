@@ -1,11 +1,7 @@
 # Several ranks train one model: the same bits on 1, 2 and 4; checkpoints of any number; stops, losses and refusals. Needs MPI.
 . "$(dirname "$0")/lib"
-tiny
-cat >>tiny.yaml <<'YAML'
-dist: {shards: 4}
-YAML
-sed -i -e 's/threads: 2/threads: 1/' -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 50, accumulate: 2/' \
-    -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
+. "$(dirname "$0")/lib-ranks"
+tiny_of_ranks
 
 # Without MPI there are words for it. The variables are what mpirun sets.
 run launch -n 1 train tiny.yaml --out none
@@ -45,26 +41,6 @@ for f in weights state; do        # the schedule of the learning rate is that of
     cmp four/checkpoints/step-00000050/$f.safetensors four2/checkpoints/step-00000050/$f.safetensors || fail "1 and 2 ranks went on differently"
 done
 
-# rank_process N: the process of rank N of the run that was started here.
-rank_process() {
-    local p
-    for p in /proc/[0-9]*; do
-        [ "$(readlink "$p/exe" 2>/dev/null)" = "$HONE" ] && tr '\0' '\n' 2>/dev/null <"$p/environ" >environ || continue
-        grep -qx "HONE_RANKS_TEST=$WORK" environ && grep -qx "OMPI_COMM_WORLD_RANK=$1" environ && echo "${p#/proc/}" && return 0
-    done
-    return 1
-}
-# until_saved FOLDER: waits for a checkpoint behind the first step; the oldest go again.
-until_saved() {
-    local i
-    for i in $(seq 600); do
-        ls -d "$1"/checkpoints/step-*[1-9]* >/dev/null 2>&1 && return 0
-        sleep 0.1
-    done
-    kill "$pid"
-    wait "$pid" || true
-    fail "$1 has saved nothing: $(cat err)"
-}
 
 # A rank that is asked to stop: all do, after the same step, and the run goes on as if nothing had been.
 LONG="--steps 100000 --set train.schedule=constant --set eval.every=0 --set log.every=1000"
