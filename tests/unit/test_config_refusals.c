@@ -14,7 +14,7 @@
 #define GPT "model: {arch: gpt}\n"
 #define PASSES                                                                                                         \
     "flash-attention, fuse-qkv, fuse-gate-up, fuse-residual-norm, fuse-bias-gelu, fuse-loss, hoist-constants, "        \
-    "fused-optimizer, async-metrics, no-zero-fill, recompute, autotune, fewer-meetings and group-levels"
+    "capture, fused-optimizer, async-metrics, no-zero-fill, recompute, autotune, fewer-meetings and group-levels"
 
 /* A text with an optional override, and the error that it must give. */
 struct refusal {

@@ -36,7 +36,7 @@ static void test_launch_bound(void **state)
     run_detect(&x);                                 /* as a graph it would be 20 */
     const struct finding *f = assert_finding(&x, "launch-bound", 1 / 3.0, 300 / 260.0, 300 / 220.0, 1.5);
     assert_text(f->where, "between the 40 kernels of the step");
-    assert_text(f->fix, "optimize.passes=all");
+    assert_text(f->fix, "optimize.capture=on");
     assert_text(f->evidence, "kernels work for 200 µs of the 300 µs step, 5.00 µs each; one that does nothing costs 3.00 µs");
     assert_null(find(&x, "host-bound"));
     x.facts.replayed = true;                        /* it is one already */
