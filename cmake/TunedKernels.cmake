@@ -23,7 +23,7 @@ endif()
 set_property(SOURCE ${TUNED_SOURCES} APPEND PROPERTY COMPILE_OPTIONS ${UNGUARDED})
 
 # Sums over ranks are the same wherever they are made: a product is rounded before it is added.
-set_property(SOURCE src/ops/cpu/ranks.c APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
+set_property(SOURCE src/ops/cpu/ranks.c src/dist/exchange.c APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
 
 if(TUNED_SOURCES)
   tuned_variant(baseline)

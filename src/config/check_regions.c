@@ -77,9 +77,6 @@ static enum status check_pack(struct config_reader *r)
     if (c->data.group > 1)
         return config_refuse(r, BLAME(r, "data.pack", "data.group"), "data.pack and data.group are both given, and samples that share rows need not be "
                              "of like length; remove data.group");
-    if (c->device == DEVICE_CUDA)
-        return config_refuse(r, BLAME(r, "data.pack", "device"), "data.pack is on, and device is cuda, whose attention has a sample in every row so "
-                             "far; set data.pack to off, and data.bucket and data.group instead");
     return OK;
 }
 

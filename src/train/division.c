@@ -14,7 +14,7 @@ struct division division_of(const struct config *c)
     const int64_t shards = shards_of(c, ranks), here = shards / ranks, batch = c->train.batch_size / shards;
     return (struct division){.rank = rank, .ranks = ranks, .shards = shards, .first = rank * here, .here = here,
                              .batch = batch > 0 ? batch : 1, .micro_batches = here * c->train.accumulate,
-                             .by_sample = ranks > 1 && !c->dist.shards && c->device != DEVICE_CUDA};
+                             .by_sample = ranks > 1 && !c->dist.shards};
 }
 
 struct batch_division division_batches(const struct config *c)

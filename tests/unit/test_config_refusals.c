@@ -446,9 +446,6 @@ static void test_refuses_regions(void **state)
         {REGIONS, "data.pack=yes", "--set data.pack=yes: data.pack is 'yes'; choose off or on"},
         {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
          "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
-        {GPT "data: {samples: lines, pack: on}\ndevice: cuda", NULL,
-         "'t.yaml' line 2: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
-         "data.bucket and data.group instead"},
         {GPT "data: {samples: lines, bucket: 16}\ndist: {shard: optimizer}", NULL,
          "'t.yaml' line 3: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
          "set dist.shard to none, or remove it"},
