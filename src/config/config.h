@@ -108,7 +108,7 @@ struct config_train {
     double clip;                            /* 0: no clipping */
     int64_t accumulate, seed;
     enum on_nan on_nan;
-    char init[CONFIG_PATH_MAX];             /* start from the weights in this safetensors file */
+    char init[CONFIG_PATH_MAX];             /* start from the weights in this file or folder */
 };
 
 struct config_k1 {

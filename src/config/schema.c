@@ -95,7 +95,7 @@ static const struct config_key rows[] = {
     INT(train.accumulate,        "1",        1, 1 << 20,   "batches whose gradients make one optimizer step"),
     INT(train.seed,              "42",       0, 0x1p53,    "seed of weights, data order and dropout"),
     WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite"),
-    PATH(train.init,                                       "start from the weights in this safetensors file"),
+    PATH(train.init,                                       "start from these weights: a checkpoint, a safetensors file, or a model folder of others (docs/bring.md)"),
 
     INT(k1.k,                    "5",        1, 1024,      "nodes that are updated in a step"),
     WORD(k1.score,               "l2",       scores,       "of a node: norm of its gradient, or sum of its tensors' norms (q, k, v as one)"),
