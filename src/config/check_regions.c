@@ -33,6 +33,14 @@ static enum status check_regions_sizes(struct config_reader *r)
     return OK;
 }
 
+static enum status check_head(struct config_reader *r)
+{
+    if (r->c->model.head == HEAD_AUTO)
+        return OK;
+    return config_refuse(r, BLAME(r, "model.head", "model.arch"), "model.head is %s, and arch regions has no head of words; remove it",
+                         config_word("model.head", (int)r->c->model.head));
+}
+
 static enum status check_positions(struct config_reader *r)
 {
     const struct config_model *m = &r->c->model;
@@ -97,6 +105,8 @@ enum status config_check_regions(struct config_reader *r)
     enum status st = check_regions_data(r);
     if (st == OK && r->c->model.arch == ARCH_REGIONS)
         st = check_regions_sizes(r);
+    if (st == OK && r->c->model.arch == ARCH_REGIONS)
+        st = check_head(r);
     if (st == OK)
         st = check_positions(r);
     if (st == OK)

@@ -182,7 +182,7 @@ static void test_refuses_keys(void **state)
         {"&a {model: *a}", NULL,
          "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
          "ffn, "
-         "seq, segments, positions, dropout, rope_base, norm_eps and tree"},
+         "seq, segments, positions, dropout, rope_base, norm_eps, head and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
         {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln, k1 or regions"},
     };
@@ -435,6 +435,7 @@ static void test_refuses_regions(void **state)
          "--set model.vocab=80: model.vocab is 80, and regions have 83 ids: start, end and 81 cells; remove it, or make it 83"},
         {REGIONS, "data.region=5", "--set data.region=5: model.seq is 11, and a sample of two regions of data.region 5 has up to 13 tokens; it must be "
                                    "at least that"},
+        {REGIONS, "model.head=tied", "--set model.head=tied: model.head is tied, and arch regions has no head of words; remove it"},
         {REGIONS, "model.positions=10",
          "--set model.positions=10: model.positions is 10, and samples have model.seq 11 tokens; it must be at least that, or 0"},
         {REGIONS, "data.path=a", "--set data.path=a: data.path is 'a', and data.source is regions, which reads no file; set data.source to text or "
