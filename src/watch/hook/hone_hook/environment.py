@@ -14,9 +14,11 @@ def restore_bytecode(options):
         sys.dont_write_bytecode = False
 
 
-def restore(options):
-    """For what the program starts from now on."""
+def restore(options, late=False):
+    """For what the program starts from now on. The profiler reads its own settings when it is first used: late is behind that."""
     for name, before in (options.get("environment") or {}).items():
+        if (name == "KINETO_LOG_LEVEL") != late:
+            continue
         if before is None:
             os.environ.pop(name, None)
         else:

@@ -72,12 +72,14 @@ class Watcher:
     def _boundary(self, optimizer, steps):
         session = self.session
         session.steps += steps - 1      # those that passed before it was known what a step is
+        session.result["cycle"] = self.cycle.period
         session.boundary(optimizer)
         if session.closed:
             self._close()
 
     def _close(self):
         self.off = True
+        environment.restore(self.options, late=True)
         if self.session.result.get("stopped"):
             raise SystemExit(0)
 
@@ -94,7 +96,6 @@ class Watcher:
     def at_exit(self):
         try:
             if self.session is not None:
-                self.session.result["cycle"] = self.cycle.period
                 self.session.leave()
         except Exception as error:
             say("watch: %s: %s" % (type(error).__name__, error))
