@@ -1,7 +1,8 @@
 """The gates of a switch: from the same state and on the same batch, losses and gradients as without it, within what its kind of numbers allows.
 
-All turns begin with the same weights, batch and random numbers, so the first step of each can be compared. Where a program draws its batches by a
-counter of its own they are not the same: then means are compared, and the limit is as much wider as the turns without the switch differ.
+All turns begin with the same weights and batch, and the two of a pair with the same random numbers, so the first step of each can be compared. Where a
+program draws its batches by a counter of its own, or where dropout takes its numbers in another order, pairs differ by chance: the limit is wider by
+what the mean of their differences may be off.
 """
 from math import isfinite, sqrt
 

@@ -44,14 +44,10 @@ class Survey:
 
 
 def _autocast_is_on(kind):
-    if kind == "cuda":
-        return torch.is_autocast_enabled()
-    if kind == "cpu":
-        return torch.is_autocast_cpu_enabled()
     try:
         return torch.is_autocast_enabled(kind)
-    except TypeError:
-        return False
+    except TypeError:                   # torch before 2.4 asks each device by a name of its own
+        return torch.is_autocast_cpu_enabled() if kind == "cpu" else kind == "cuda" and torch.is_autocast_enabled()
 
 
 class Root:

@@ -130,7 +130,7 @@ class Trial:
             root.install(self._broke)
         self.steps = 0                  # those of the survey are the program's own
         self.state = State(self.facts.optimizers, self.facts.heap, self.facts.others, self.where)
-        self.result["state"] = self.state.describe()
+        self.result.update(first=self.session.steps, state=self.state.describe())
 
     def _try(self, switch):
         entry = self._tell(switch, "running")
@@ -203,9 +203,8 @@ class Trial:
         if switch.warm:
             yield from self._turn(b, switch.warm)
         for pair in range(measure.PAIRS_MOST):
-            seed = pair if any(s.own_random for s in b) else None
             for side in ((0, 1) if pair % 2 == 0 else (1, 0)):
-                turn = yield from self._turn((a, b)[side], n, skip, seed)
+                turn = yield from self._turn((a, b)[side], n, skip, pair)
                 turns[side].append(turn)
             if pair + 1 >= GATED_FROM:
                 found = gates.judge(kind, turns[0], turns[1], self._memory_total())
@@ -225,7 +224,7 @@ class Trial:
     def _steps_of_turn(self):
         return self.turn_steps or measure.steps_of_turn(self.facts.step_s)
 
-    def _turn(self, arm, n, skip=1, seed=None):
+    def _turn(self, arm, n, skip=1, seed=0):
         while True:
             try:
                 return (yield from self._one_turn(arm, n, skip, seed))
@@ -259,13 +258,13 @@ class Trial:
 
     # ---- the program's state
 
-    def _rewind(self, arm, seed=None):
+    def _rewind(self, arm, seed=0):
         self._set([])
         self.state.restore()
         self.facts.tapes.rewind()
         self.failure, self.looked = None, False
-        if seed is not None:
-            torch.manual_seed(seed)
+        if seed:
+            torch.manual_seed(seed)     # dropout may draw its numbers in another order under a switch: pairs differ, and so does what it does to the loss
         if self.session.device.kind == "cuda":
             torch.cuda.reset_peak_memory_stats(self.session.device.device)
         self._set(arm)

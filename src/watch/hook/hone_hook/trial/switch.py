@@ -7,7 +7,6 @@ class Switch:
     group = None
     skip = 1                            # steps at the start of a turn that are not timed
     warm = 0                            # steps of a turn before the first that counts: the first use takes long
-    own_random = False                  # draws its random numbers in another order: turns have different ones, and means are compared
     counterpart = None                  # what the other side of the comparison has on, where that is not just the program as it is
 
     def applies(self, facts):

@@ -247,7 +247,6 @@ class ExpandableSegments(Switch):
 
 class Compile(Switch):
     name, rule, kind, skip, warm = "compile", "launch-bound", "tf32", 2, 4
-    own_random = True
 
     def applies(self, facts):
         if not hasattr(torch.nn.Module, "compile"):
