@@ -167,7 +167,9 @@ struct watched_rank {
     int64_t calls;                          /* of optimizers in a step; 0: unknown */
     double peak_bytes;                      /* of the device's memory, before the end; 0: unknown */
     bool finished, stopped;                 /* everything was measured; the program was ended then, as asked */
+    bool ended;                             /* it came to its end, and was not killed: `steps` are all */
     struct watched_window undisturbed, shapes, stacks;      /* steps 0: the program did not come so far */
+    const char *failure;                    /* what went wrong in the hook, which did nothing more then; "": nothing */
     const char **notes;                     /* (n_notes) */
     int n_notes;
 };

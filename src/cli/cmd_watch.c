@@ -64,7 +64,8 @@ static void name_command(struct request *r)
     }
 }
 
-static int64_t steps_needed(const struct request *r) { return r->warmup + r->steps + RECORDED_STEPS + 2; }
+/* The third step is the first that is known to be one; src/watch/hook/hone_hook/cycle.py. */
+static int64_t steps_needed(const struct request *r) { return (r->warmup > 3 ? r->warmup : 3) + r->steps + RECORDED_STEPS; }
 
 /* ---- the hook's environment ---- */
 

@@ -93,10 +93,10 @@ enum status watch_job_publish(const struct watch_job *j, const char *folder, str
 
 static enum status too_few_steps(const struct watched_rank *r, int64_t needed, struct error *err)
 {
-    const char *note = r->n_notes ? r->notes[r->n_notes - 1] : NULL;
-    return error_set(err, BAD_INPUT, "the program ended after %lld step%s, before anything was recorded: %lld are needed%s%s%s", (long long)r->steps,
-                     r->steps == 1 ? "" : "s", (long long)needed, note ? " (" : "; let it take more, or give a smaller --warmup or --steps",
-                     note ? note : "", note ? ")" : "");
+    if (*r->failure)
+        return error_set(err, BAD_INPUT, "watching ended after %lld steps, before anything was recorded: %s", (long long)r->steps, r->failure);
+    return error_set(err, BAD_INPUT, "the program ended after %s%lld step%s, before anything was recorded: %lld are needed; let it take more, or give a "
+                     "smaller --warmup or --steps", r->ended ? "" : "at least ", (long long)r->steps, r->steps == 1 ? "" : "s", (long long)needed);
 }
 
 static enum status no_step(const char *step_call, struct error *err)

@@ -72,9 +72,9 @@ static enum status take(struct watched_rank *r, struct arena *a, const char *nam
         return error_set(err, BAD_INPUT, "'%.300s' has no 'rank' of 0 or more", name);
     *r = (struct watched_rank){
         .rank = (int)json_integer_value(rank), .world_size = (int)number(j, "world_size", 1 << 20), .torch = word(a, j, "torch"),
-        .python = word(a, j, "python"), .device = word(a, device, "kind"), .steps_by = word(a, j, "steps_by"), .steps = count(j, "steps"),
+        .python = word(a, j, "python"), .device = word(a, device, "kind"), .steps_by = word(a, j, "steps_by"), .failure = word(a, j, "failure"), .steps = count(j, "steps"),
         .backwards = count(j, "backwards_per_step"), .calls = count(j, "cycle"), .peak_bytes = number(device, "peak_bytes", 1e18),
-        .finished = json_is_true(json_object_get(j, "finished")), .stopped = json_is_true(json_object_get(j, "stopped")),
+        .finished = json_is_true(json_object_get(j, "finished")), .stopped = json_is_true(json_object_get(j, "stopped")), .ended = json_is_true(json_object_get(j, "ended")),
         .undisturbed = window(json_object_get(j, "undisturbed")), .shapes = recorded(j, "shapes"), .stacks = recorded(j, "stacks")};
     take_notes(r, a, json_object_get(j, "notes"));
     return OK;

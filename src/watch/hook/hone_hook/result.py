@@ -8,7 +8,7 @@ FORMAT = 1
 
 def new_result(torch, rank, world_size, device):
     return {"format": FORMAT, "rank": rank, "world_size": world_size, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3],
-            "torch": str(torch.__version__), "device": device.describe(), "steps": 0, "recorded": [], "notes": [], "finished": False}
+            "torch": str(torch.__version__), "device": device.describe(), "steps": 0, "recorded": [], "notes": [], "finished": False, "ended": False}
 
 
 def write_result(folder, result):

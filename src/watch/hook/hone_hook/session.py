@@ -115,11 +115,13 @@ class Session:
     def fail(self, error):
         """An exception in a phase: what it holds is let go, and nothing more is done in this program."""
         say("watch: %s: %s; the program goes on" % (type(error).__name__, error))
-        self.note("%s: %s" % (type(error).__name__, error))
+        self.result["failure"] = "%s: %s" % (type(error).__name__, error)
+        self.note("watching ended after %d steps: %s" % (self.steps, self.result["failure"]))
         self.leave()
 
     def leave(self):
         """The program ends. A phase that is still open has no result; how many steps there were is said."""
+        self.result["ended"] = True
         if not self.closed:
             self.closed = True
             drop = getattr(self.phase, "drop", None)

@@ -8,15 +8,14 @@ class WarmUp:
     """So many steps, which are the same on all ranks: windows of ranks must be the same steps. Counts backward passes on the way."""
 
     def __init__(self, steps):
-        self.left = max(steps, 1)
+        self.steps = steps
 
     def begin(self, session):
         self.backwards = Backwards(session.torch)
 
     def boundary(self, session):
-        self.left -= 1
         self.backwards.step()
-        return self.left <= 0
+        return session.steps >= self.steps
 
     def end(self, session):
         session.result["backwards_per_step"] = self.backwards.close()
