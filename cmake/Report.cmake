@@ -4,7 +4,7 @@
 # The scripts of each kind of page, in order.
 set(profile_scripts base kinds tiles bars table overview split ranks operations roofline memory layers timeline profile_timeline
                     findings machine main profile_main)
-set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_tables trace_views trace_over_time
+set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_watched trace_tables trace_views trace_over_time
                   trace_ranks timeline trace_timeline findings trace_plan main trace_main)
 set(tune_scripts base tiles plain_table tune_parts tune_overview tune_waterfall tune_table tune_sizes tune_roadmap tune_config main tune_main)
 set(forget_scripts base tiles plain_table forget_parts forget_overview forget_tradeoff forget_tables forget_nodes main forget_main)

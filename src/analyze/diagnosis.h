@@ -150,8 +150,40 @@ struct baseline {
     const char *new_rules;                  /* findings of medium or more that were not there: "a, b"; NULL: none */
 };
 
+/* ---- a program that hone watched; src/watch ---- */
+
+struct watched_window {                     /* steps of the program, one after the other */
+    int64_t first, steps;                   /* first: how many steps the program had taken before it */
+    double step_us;                         /* mean, with the device waited for at both ends */
+    double median_us, fastest_us, slowest_us;       /* of single steps by the host's clock; 0: unknown */
+};
+
+struct watched_rank {
+    int rank, world_size;
+    const char *torch, *python, *device;    /* device: cpu, cuda, mps, ... */
+    const char *steps_by;                   /* what a step was told by: "Optimizer.step", or the function that was named */
+    int64_t steps;                          /* seen in all */
+    int64_t backwards;                      /* in a step; above 1: gradients are accumulated, or there are several losses */
+    int64_t calls;                          /* of optimizers in a step; 0: unknown */
+    double peak_bytes;                      /* of the device's memory, before the end; 0: unknown */
+    bool finished, stopped;                 /* everything was measured; the program was ended then, as asked */
+    bool ended;                             /* it came to its end, and was not killed: `steps` are all */
+    struct watched_window undisturbed, shapes, stacks;      /* steps 0: the program did not come so far */
+    const char *failure;                    /* what went wrong in the hook, which did nothing more then; "": nothing */
+    const char **notes;                     /* (n_notes) */
+    int n_notes;
+};
+
+struct watched {
+    const char *command;                    /* "python train.py" */
+    struct watched_rank *ranks;             /* (n) by rank */
+    int n;
+    struct json_t *trial;                   /* what was tried in the program, of the first rank; NULL: nothing */
+};
+
 struct diagnosis {
     struct baseline *baseline;              /* NULL: there is none */
+    const struct watched *watched;          /* NULL: a trace that somebody brought. Owned by the caller */
     const char *device, *name;              /* "NVIDIA H200"; name of the file or folder */
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */
@@ -178,6 +210,7 @@ struct diagnosis {
     bool modules_are_ranges;
     struct trace_frame *frames;             /* (n_frames) by self time; empty where stacks were not recorded */
     int n_frames;
+    bool lines_known;                       /* frames, modules and lines of findings are of another recording, which had stacks */
     struct profile_part *kinds;             /* kernel time by kind, largest first, per step */
     int n_kinds;
     struct trace_launches launches;
@@ -219,6 +252,7 @@ static inline int64_t diagnosis_timeline_number(const struct diagnosis *d)
 
 struct diagnose_options {
     double step_us;                         /* of a step without the profiler; 0: unknown */
+    const double *rank_step_us;             /* (n) of each trace; NULL: step_us of all */
     double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
 };
 
@@ -227,6 +261,10 @@ struct diagnose_options {
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err);
 void diagnosis_release(struct diagnosis *d);
+
+/* Of another recording of the same program, with stacks: findings learn their lines from it, and the tables of Python and of modules are its.
+ * Nothing of it is kept. */
+void diagnosis_take_places(struct diagnosis *d, const struct diagnosis *stacks);
 
 /* ---- two traces side by side ---- */
 

@@ -30,6 +30,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_analyze(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);

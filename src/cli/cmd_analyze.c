@@ -3,14 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/diagnosis.h"
 #include "cli/cli.h"
-#include "cli/read_traces.h"
+#include "cli/trace_job.h"
 #include "core/fs.h"
-#include "core/suggest.h"
 #include "report/report.h"
-
-enum { NEVER = SEVERITY_CRITICAL + 1 };
 
 struct request {
     struct text_list paths;
@@ -19,42 +15,17 @@ struct request {
     double step_ms;             /* NAN: not given */
     double peak_tflops, peak_gbps;      /* the same */
     bool json;
-    int fail_at;                /* enum severity, or NEVER */
+    int fail_at;                /* enum severity, or FAIL_NEVER */
     char folder[CONFIG_PATH_MAX];       /* of --out */
 };
 
-/* A job's traces and what they say. */
-struct job {
-    struct trace_set set;
-    struct diagnosis diagnosis;
-    bool diagnosed;
-};
-
 struct answer {
-    struct job a, b;            /* b and diff: with --diff */
+    struct trace_job a, b;            /* b and diff: with --diff */
     struct trace_diff diff;
     bool compared;
 };
 
 /* ---- the request ---- */
-
-static enum status parse_severity(struct request *r, struct error *err)
-{
-    const char *names[SEVERITY_CRITICAL + 1];
-    r->fail_at = NEVER;
-    if (!r->fail_on)
-        return OK;
-    for (int i = SEVERITY_LOW; i <= SEVERITY_CRITICAL; i++) {
-        names[i] = severity_name((enum severity)i);
-        if (!strcmp(r->fail_on, names[i]))
-            r->fail_at = i;
-    }
-    if (r->fail_at != NEVER)
-        return OK;
-    const char *near = suggest_nearest(r->fail_on, names, SEVERITY_CRITICAL + 1);
-    return error_set(err, BAD_INPUT, "--fail-on is '%s'; %s%s%sit takes critical, high, medium or low", r->fail_on,
-                     near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
-}
 
 static enum status check_peak(const char *option, double value, const char *what, struct error *err)
 {
@@ -81,7 +52,7 @@ static enum status check_request(struct request *r, struct error *err)
     if (st == OK)
         st = check_peak("--peak-gbps", r->peak_gbps, "the GB/s of the device's memory", err);
     if (st == OK)
-        st = parse_severity(r, err);
+        st = parse_fail_on(r->fail_on, &r->fail_at, err);
     if (st == OK && r->out)
         st = report_folder_name(r->folder, r->out, err);
     return st == OK && r->out ? report_folder_check(r->folder, REPORT_TRACE, err) : st;
@@ -89,57 +60,15 @@ static enum status check_request(struct request *r, struct error *err)
 
 /* ---- the work ---- */
 
-static void print_warnings(char *const *warnings, int n)
-{
-    for (int i = 0; i < n; i++)
-        fprintf(stderr, "%shone: warning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(warnings[i]));
-}
-
-/* What was odd about the files together is said with what was odd about each. */
-static void add_warnings(struct diagnosis *d, const struct trace_set *set)
-{
-    char **list = arena_alloc(&d->arena, (size_t)(d->n_warnings + set->n_warnings + 1) * sizeof *list);
-    for (int i = 0; i < d->n_warnings; i++)
-        list[i] = d->warnings[i];
-    for (int i = 0; i < set->n_warnings; i++)
-        list[d->n_warnings++] = set->warnings[i];
-    d->warnings = list;
-}
-
-/* Says what was odd also when the traces cannot be diagnosed. */
-static enum status job_make(struct job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
-{
-    struct diagnosis *d = &j->diagnosis;
-    enum status st = trace_set_read(&j->set, paths, n, err);
-    if (st != OK)
-        return st;
-    if (stream_is_terminal(stderr))
-        fputs("\ranalyzing", stderr);
-    st = diagnose(d, j->set.traces, j->set.n, options, err);
-    if (stream_is_terminal(stderr))
-        fputs("\r\033[K", stderr);
-    if (st != OK) {
-        for (int i = 0; i < j->set.n; i++)
-            print_warnings(j->set.traces[i]->origin.warnings, j->set.traces[i]->origin.n_warnings);
-        print_warnings(j->set.warnings, j->set.n_warnings);
-        return st;
-    }
-    j->diagnosed = true;
-    add_warnings(d, &j->set);
-    if (n == 1 && j->set.n > 1)
-        d->name = paths[0];                     /* of the folder, not of its first file */
-    print_warnings(d->warnings, d->n_warnings);
-    return OK;
-}
-
-static void job_release(struct job *j)
-{
-    if (j->diagnosed)
-        diagnosis_release(&j->diagnosis);
-    trace_set_release(&j->set);
-}
-
 static double or_zero(double x) { return isnan(x) ? 0 : x; }
+
+static enum status job_make(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
+{
+    const enum status st = trace_job_make(j, paths, n, options, err);
+    if (st == OK)
+        trace_job_print_warnings(j);
+    return st;
+}
 
 static enum status answer_make(struct answer *a, const struct request *r, struct error *err)
 {
@@ -162,8 +91,8 @@ static void answer_release(struct answer *a)
 {
     if (a->compared)
         trace_diff_release(&a->diff);
-    job_release(&a->a);
-    job_release(&a->b);
+    trace_job_release(&a->a);
+    trace_job_release(&a->b);
 }
 
 /* ---- files ---- */
@@ -229,21 +158,11 @@ static void print_where(const struct answer *a, const struct request *r)
 static int judge(const struct answer *a, const struct request *r)
 {
     const struct diagnosis *d = &a->a.diagnosis;
-    int n = 0;
-    for (int i = 0; i < d->n_findings; i++)
-        n += (int)d->findings[i].severity >= r->fail_at;
     char words[BASELINE_WORDS];
     const bool slower = d->baseline && d->baseline->slower;
     if (slower)
         fprintf(stderr, "hone: %s\n", report_baseline_words(d->baseline, words));
-    if (!n)
-        return slower ? ANSWER_NO : OK;
-    fprintf(stderr, "hone: %d finding%s at or above %s:", n, n == 1 ? "" : "s", r->fail_on);
-    for (int i = 0, said = 0; i < d->n_findings; i++)
-        if ((int)d->findings[i].severity >= r->fail_at)
-            fprintf(stderr, "%s %s", said++ ? "," : "", d->findings[i].rule);
-    fputc('\n', stderr);
-    return ANSWER_NO;
+    return findings_fail(d, r->fail_on, r->fail_at) || slower ? ANSWER_NO : OK;
 }
 
 static int analyze(struct request *r)

@@ -18,6 +18,7 @@ const struct command commands[] = {
     {"eval", "CHECKPOINT", "the loss of a trained model on its data, or on other data", cmd_eval},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
+    {"watch", "COMMAND...", "the same for a PyTorch program that is started here, unchanged", cmd_watch},
     {"tune", "CONFIG", "make the changes that win, prove each, write the config that has them", cmd_tune},
     {"verify", "A B", "may config B take the place of A? gradients, losses, memory, speed", cmd_verify},
     {"forget", "CONFIG...", "train over several domains: what was learned against what was forgotten", cmd_forget},
@@ -41,6 +42,7 @@ static void print_help(FILE *to)
           "  hone eval runs/quickstart                  its loss, perplexity and bits per byte\n"
           "  hone profile quickstart                    what bounds a step, and what to do about it\n"
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
+          "  hone watch -- python train.py              the same for a program as it is\n"
           "  hone tune quickstart                       make the step faster, with proof\n"
           "  hone forget forget-tree5 forget-random5    does choosing nodes by gradient help against forgetting?\n"
           "  hone simulate quickstart --net 30,10       what up to 1024 ranks would make of it\n"

@@ -24,6 +24,7 @@ static const struct kind {
     [REPORT_VERIFY] = {"verify", {"verify.md", "verify.json"}},
     [REPORT_FORGET] = {"forget", {"report.html", "report.md", "report.json"}},
     [REPORT_SIMULATE] = {"simulate", {"report.html", "report.md", "report.json"}},
+    [REPORT_WATCH] = {"watch", {"report.html", "report.md", "report.json"}},
 };
 
 const char *report_kind_name(enum report_kind kind) { return kinds[kind].name; }

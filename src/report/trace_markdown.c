@@ -3,6 +3,7 @@
 
 #include "report/report_int.h"
 #include "report/trace_views_int.h"
+#include "report/trace_watched_int.h"
 
 /* With the tables and the findings, together below 350 lines and 64 kB for any trace. */
 enum { TOP_STEPS = 12, TOP_WARNINGS = 10, SENTENCE_COLUMNS = 500 };
@@ -23,7 +24,7 @@ static void put_numbers(FILE *to, const struct diagnosis *d)
             d->n_steps == 1 ? "" : "s", !d->no_step_marks ? "" : d->steps_by ? ", told without step marks" : ": the whole trace, which has no step marks");
     fprintf(to, "| step without the profiler | %s", report_show_us(c->step_us, a));
     if (c->given)
-        fputs(", as given", to);
+        fputs(d->watched ? ", as measured" : ", as given", to);
     else
         fprintf(to, " (%s to %s), estimated", report_show_us(c->low_us, a), report_show_us(c->high_us, b));
     fputs(" |\n", to);
@@ -172,6 +173,7 @@ enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, str
     put_top(to, d);
     put_numbers(to, d);
     report_baseline_markdown(to, d->baseline);
+    report_markdown_watched(to, d);
     report_markdown_findings(to, d->findings, d->n_findings, true);
     put_phases(to, d);
     put_split(to, d);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/terminal_int.h"
+#include "report/trace_watched_int.h"
 
 enum { TOP = 5, RANKS = 8, LONG_NAME = 42, SHORT_NAME = 20 };
 
@@ -65,7 +66,7 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
     fputc('\n', s->to);
     put_view(s, "without profiler", c->step_us, c->device_us, c->idle_us, device);
     if (c->given)
-        fputs("  given\n", s->to);
+        fputs(d->watched ? "  measured\n" : "  given\n", s->to);
     else
         fprintf(s->to, "  %s to %s\n", report_show_us(c->low_us, a), report_show_us(c->high_us, b));
     if (c->cost_per_event_us > 0)
@@ -270,6 +271,7 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     const struct screen s = {to, color};
     put_title(&s, d);
     put_views(&s, d);
+    screen_put_watched(&s, d);
     put_split(&s, d);
     put_idle(&s, d);
     put_lines(&s, d);

@@ -3,6 +3,7 @@
 
 #include "report/report_int.h"
 #include "report/trace_views_int.h"
+#include "report/trace_watched_int.h"
 
 #define N report_number
 #define W report_name
@@ -55,7 +56,7 @@ json_t *report_trace_views(const struct diagnosis *d)
     const struct trace_peaks *p = &d->peaks;
     json_t *peaks = json_pack("{s:o,s:o,s:o,s:b}", "tflops", if_positive(p->tflops), "gbps", if_positive(p->gbps), "numbers", W(p->numbers), "given",
                               p->given);
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o}", "baseline", report_baseline_json(d->baseline), "roofline", roofs(d), "peaks", peaks, "mfu_percent", if_known(d->n_roofs ? d->mfu_percent : -1),
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o}", "baseline", report_baseline_json(d->baseline), "watched", report_watched(d), "roofline", roofs(d), "peaks", peaks, "mfu_percent", if_known(d->n_roofs ? d->mfu_percent : -1),
                      "products_flops", if_positive(d->products_flops), "modules", modules(d), "modules_are",
                      d->modules_are_ranges ? "ranges" : "modules", "python", frames(d));
 }

@@ -59,7 +59,7 @@ static void of_what_was_recorded(struct diagnosis *d, struct opinion *o, const s
         return;
     if (!d->trace->origin.has_shapes && needs_shapes(f->rule))
         doubt(d, o, LIKELY, "shapes (record_shapes=True)");
-    if (!d->trace->origin.has_stacks && o->word != SURE)
+    if (!d->trace->origin.has_stacks && !d->lines_known && o->word != SURE)
         doubt(d, o, o->word, "stacks (with_stack=True), which name the line");
 }
 

@@ -145,7 +145,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
         return st;
     struct costs costs;
     warn_of_cold(d, &r);
-    const double given_ns = check_given(d, &r, options ? options->step_us * 1e3 : 0);
+    const double given_ns = check_given(d, &r, options->step_us * 1e3);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);
@@ -197,6 +197,14 @@ static void warn_of_marks(struct diagnosis *d, const struct view *v)
     else
         warn(d, arena_printf(&d->arena, "no ProfilerStep marks: the whole trace%s is taken as one step (call prof.step() after each)",
                              v->n_device ? ", from the device's first event to its last," : ""));
+}
+
+static struct diagnose_options options_of(const struct diagnose_options *options, int trace)
+{
+    struct diagnose_options mine = options ? *options : (struct diagnose_options){0};
+    if (mine.rank_step_us)
+        mine.step_us = mine.rank_step_us[trace];
+    return mine;
 }
 
 /* One rank alone. */
@@ -278,7 +286,8 @@ static enum status judge_others(struct diagnosis *d, struct rank_comm *comm, str
     d->others = xcalloc((size_t)n + 1, sizeof *d->others);
     for (int i = 0; st == OK && i < n; i++) {
         d->others[d->n_others++] = xcalloc(1, sizeof **d->others);
-        st = judge_rank(d->others[i], &comm[i], traces[i], options, err);
+        const struct diagnose_options mine = options_of(options, i + 1);
+        st = judge_rank(d->others[i], &comm[i], traces[i], &mine, err);
     }
     return st;
 }
@@ -290,7 +299,8 @@ enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const 
     struct rank_comm *comm = xcalloc((size_t)n, sizeof *comm);
     for (int i = 0; i < n; i++)
         take_warnings(&d, traces[i], n > 1);
-    enum status st = judge_rank(&d, &comm[0], traces[0], options, err);
+    const struct diagnose_options mine = options_of(options, 0);
+    enum status st = judge_rank(&d, &comm[0], traces[0], &mine, err);
     if (st == OK && n > 1)
         st = judge_others(&d, comm + 1, traces + 1, n - 1, options, err);
     if (st == OK && n > 1)

@@ -14,7 +14,7 @@ static const char *const library_starts[] = {
     "dataclasses.py(", "traceback.py(", "linecache.py(", "tokenize.py(", "pickle.py(", "copyreg.py(", "operator.py(",
     "ast.py(", "codecs.py(", "types.py(", "string.py(", "struct.py(", "heapq.py(", "bisect.py(", "statistics.py(",
 };
-static const char *const library_parts[] = {"site-packages/", "dist-packages/", "/lib/python", "<frozen ", "/torch/"};
+static const char *const library_parts[] = {"site-packages/", "dist-packages/", "/lib/python", "<frozen ", "/torch/", "hone_hook/"};
 
 bool frame_is_users(const char *frame)
 {
@@ -32,7 +32,7 @@ bool frame_is_users(const char *frame)
 /* The profiler's own code is nobody's place. */
 static bool is_profilers(const char *frame)
 {
-    return strstr(frame, "torch/profiler/") || strstr(frame, "torch/autograd/profiler");
+    return strstr(frame, "torch/profiler/") || strstr(frame, "torch/autograd/profiler") || strstr(frame, "hone_hook/");
 }
 
 /* The last frame of the track that starts no later; -1: none. */

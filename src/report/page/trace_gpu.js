@@ -73,7 +73,7 @@ function corrected() {
     absent("corrected");
     return;
   }
-  note(to, (estimate.given ? `The step takes ${time(estimate.step_us)} without the profiler, as given. ` :
+  note(to, (estimate.given ? `The step takes ${time(estimate.step_us)} without the profiler, as ${data.watched ? "measured" : "given"}. ` :
     `Recording slows the host and leaves kernels as they are, so that a step bound by the GPU can look idle in its own trace. ` +
     `Without the profiler the step is estimated at ${time(estimate.step_us)} (${time(estimate.low_us)} to ` +
     `${time(estimate.high_us)}); --step-ms gives the true one. `) +

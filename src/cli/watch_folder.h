@@ -1,0 +1,21 @@
+/* The folder that a watched program is recorded into, and the hook that records it. */
+#ifndef HONE_CLI_WATCH_FOLDER_H
+#define HONE_CLI_WATCH_FOLDER_H
+
+#include <limits.h>
+
+#include "core/error.h"
+
+struct watch_folder {
+    char recording[PATH_MAX];   /* OUT/recording, an absolute path */
+    int lock;                   /* of it; -1: none */
+};
+
+/* Makes OUT/recording, empty. What an earlier watch recorded there goes; what is not of a watch is refused. */
+enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err);
+void watch_folder_close(struct watch_folder *f);
+
+/* Where sitecustomize.py and hone_hook are. */
+enum status watch_find_hook(char folder[PATH_MAX], struct error *err);
+
+#endif

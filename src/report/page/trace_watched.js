@@ -1,0 +1,42 @@
+/* A program that hone watched: its steps undisturbed and recorded, rank by rank, and what was tried in it. */
+const windowsOf = r => [["undisturbed", r.undisturbed], ["recorded, shapes", r.recorded_shapes], ["recorded, stacks", r.recorded_stacks]]
+  .filter(w => w[1]).map(([name, w]) => ({...w, name, rank: r.rank, ratio: r.undisturbed ? w.step_us / r.undisturbed.step_us : null}));
+
+function watched() {
+  const to = part("watched"), w = data.watched;
+  if (!w || !w.ranks.length) {
+    absent("watched");
+    return;
+  }
+  const r = w.ranks[0], rows = w.ranks.flatMap(windowsOf);
+  note(to, `Steps of ${nameOf(w.command)}, told by ${nameOf(r.steps_by)}` +
+    (r.backwards_per_step > 1 ? `; ${count(r.backwards_per_step)} backward passes in each` : "") +
+    (r.optimizer_calls_per_step > 1 ? `; ${count(r.optimizer_calls_per_step)} calls of optimizers in each` : "") +
+    ". The device was waited for at the ends of each row alone; findings are judged by the undisturbed step.");
+  sortableTable(to, {views: {all: {rows, columns: [
+    numberColumn("rank", "rank", count), textColumn("name", "window"), numberColumn("step_us", "step", time, {bar: true}),
+    numberColumn("steps", "steps", count), numberColumn("first", "after", x => many(x, "step")), numberColumn("ratio", "of undisturbed", times),
+    numberColumn("fastest_us", "fastest", time), numberColumn("slowest_us", "slowest", time)]}},
+    sort: "rank", search: x => [x.name], placeholder: "filter: words of the window", label: "Filter the windows", summary: () => ""});
+  const notes = w.ranks.flatMap(x => x.notes.map(text => (w.ranks.length > 1 ? `rank ${x.rank}: ` : "") + text));
+  if (notes.length)
+    to.append("ul").attr("class", "warnings").selectAll("li").data(notes).enter().append("li").text(x => x);
+}
+
+function tried() {
+  const to = part("tried"), trial = data.watched && data.watched.trial;
+  if (!trial) {
+    absent("tried");
+    return;
+  }
+  const rows = Array.isArray(trial.switches) ? trial.switches : [], word = x => typeof x === "string" ? x : "";
+  note(to, "Switches that need no change of the program, tried in it while it ran, in turns with the program as it is. " +
+    "Each gain is of the switch beside those that won before it." + (word(trial.why) ? ` ${trial.why}.` : ""));
+  if (!rows.length) return;
+  sortableTable(to, {views: {all: {rows, tip: r => [word(r.name), [["state", word(r.state)], ["why", word(r.why)]]], columns: [
+    textColumn("name", "switch"), textColumn("rule", "answers"), numberColumn("predicted_speedup", "predicted", times),
+    numberColumn("speedup", "measured", times, {bar: true}), numberColumn("low", "from", times), numberColumn("high", "to", times),
+    textColumn("state", "result"), textColumn("why", "why")]}},
+    sort: "speedup", search: r => [word(r.name), word(r.rule), word(r.state)], placeholder: "filter: words of switch, rule, result",
+    label: "Filter the switches", summary: () => ""});
+}

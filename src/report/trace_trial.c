@@ -1,0 +1,114 @@
+/* What was tried in a watched program (src/watch/hook/hone_hook/trial): measured gains beside the predicted ones. The hook's own document is
+ * shown; what is missing in it is a dash. */
+#include <math.h>
+
+#include "report/fields_int.h"
+#include "report/trace_watched_int.h"
+
+enum { MOST_ROWS = 40, NAME = 26, RULE = 20 };
+
+static const json_t *switches(const struct diagnosis *d) { return json_object_get(d->watched ? d->watched->trial : NULL, "switches"); }
+
+/* What the finding that a switch answers promises; NAN: there is none. */
+static double predicted(const struct diagnosis *d, const json_t *one)
+{
+    for (int i = 0; i < d->n_findings; i++)
+        if (!strcmp(d->findings[i].rule, word(one, "rule")))
+            return d->findings[i].speedup;
+    return NAN;
+}
+
+/* ---- report.json ---- */
+
+json_t *report_trial(const struct diagnosis *d)
+{
+    size_t i;
+    json_t *one, *trial = d->watched && d->watched->trial ? json_deep_copy(d->watched->trial) : NULL;
+    if (!trial)
+        return json_null();
+    json_array_foreach(json_object_get(trial, "switches"), i, one)
+        if (json_is_object(one))
+            json_object_set_new(one, "predicted_speedup", report_number(predicted(d, one)));
+    return trial;
+}
+
+/* ---- words ---- */
+
+static const char *say_measured(const json_t *one, char out[96])
+{
+    number_text a, b, c;
+    if (!isfinite(num(one, "speedup")))
+        return "–";
+    snprintf(out, 96, "%s (%s to %s)", report_show_speedup(num(one, "speedup"), a), report_show_speedup(num(one, "low"), b),
+             report_show_speedup(num(one, "high"), c));
+    return out;
+}
+
+static const char *why_not(const json_t *trial) { return *word(trial, "why") ? word(trial, "why") : word(trial, "status"); }
+
+/* ---- report.md ---- */
+
+void report_markdown_trial(FILE *to, const struct diagnosis *d)
+{
+    size_t i;
+    const json_t *one;
+    const json_t *trial = d->watched ? d->watched->trial : NULL;
+    char measured[96];
+    number_text n;
+    if (!trial)
+        return;
+    fputs("\n## Tried in the running program\n\n", to);
+    if (!json_array_size(switches(d))) {
+        put_words(to, why_not(trial));
+        fputc('\n', to);
+        return;
+    }
+    fputs("| switch | answers | predicted | measured | | |\n|---|---|---:|---:|---|---|\n", to);
+    json_array_foreach(switches(d), i, one) {
+        if (i == MOST_ROWS)
+            break;
+        fputs("| ", to);
+        put_words(to, word(one, "name"));
+        fputs(" | ", to);
+        put_words(to, word(one, "rule"));
+        fprintf(to, " | %s | %s | ", report_show_speedup(predicted(d, one), n), say_measured(one, measured));
+        put_words(to, word(one, "state"));
+        fputs(" | ", to);
+        put_words(to, word(one, "why"));
+        fputs(" |\n", to);
+    }
+}
+
+/* ---- the terminal ---- */
+
+static void put_switch(const struct screen *s, const struct diagnosis *d, const json_t *one)
+{
+    char measured[96];
+    number_text n;
+    fputs("  ", s->to);
+    screen_put_padded(s, word(one, "name"), NAME);
+    screen_put_padded(s, word(one, "state"), 10);
+    screen_put_right(s, report_show_speedup(predicted(d, one), n), 10);
+    screen_put_right(s, say_measured(one, measured), 26);
+    fputs("  ", s->to);
+    screen_put_cut(s, word(one, "why"), SCREEN_COLUMNS - NAME - 50);
+    fputc('\n', s->to);
+}
+
+void screen_put_trial(const struct screen *s, const struct diagnosis *d)
+{
+    size_t i;
+    const json_t *one;
+    const json_t *trial = d->watched ? d->watched->trial : NULL;
+    if (!trial)
+        return;
+    screen_put_heading(s, "Tried", ", in the running program, in turns");
+    if (!json_array_size(switches(d))) {
+        screen_put_answer(s, "nothing", why_not(trial));
+        return;
+    }
+    fprintf(s->to, "  %s%-*s%-10s%10s%26s%s\n", screen_style(s, DIM), NAME, "switch", "", "predicted", "measured", screen_style(s, OFF));
+    json_array_foreach(switches(d), i, one)
+        if (i < MOST_ROWS)
+            put_switch(s, d, one);
+}

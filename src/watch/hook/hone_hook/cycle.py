@@ -1,0 +1,51 @@
+"""Which call of an optimizer ends a training step, where there are several optimizers (a GAN, one per part of a model).
+
+Calls come in cycles: D G D G, or D D D G. A cycle is known when it has come three times; its last call ends a step.
+"""
+
+TURNS, MOST = 3, 2048
+
+
+def find_period(calls):
+    """The shortest cycle that the whole list repeats, TURNS times at least; 0: none yet."""
+    n = len(calls)
+    for period in range(1, n // TURNS + 1):
+        if all(calls[i] == calls[i - period] for i in range(period, n)):
+            return period
+    return 0
+
+
+class Cycle:
+    def __init__(self):
+        self.calls = []                 # ids of optimizers, until the period is known
+        self.period = 0
+        self.last = None                # where no cycle is found: the optimizer that is called the least ends a step
+        self.at = 0                     # calls since the last end of a step
+        self.known = set()
+
+    def steps_ended(self, who):
+        """How many steps end with this call of the optimizer with id who: 0 or 1, and more when it is first known what a step is."""
+        if who not in self.known:
+            self.known.add(who)
+            if self.period or self.last is not None:
+                self.calls, self.period, self.last = [], 0, None    # one more optimizer: what was a cycle is none
+        if self.last is not None:
+            return who == self.last
+        if self.period == 0:
+            return self._learn(who)
+        self.at += 1
+        if self.at < self.period:
+            return 0
+        self.at = 0
+        return 1
+
+    def _learn(self, who):
+        self.calls.append(who)
+        self.period = find_period(self.calls)
+        if self.period:
+            self.at = len(self.calls) % self.period
+            return len(self.calls) // self.period if self.at == 0 else 0
+        if len(self.calls) == MOST:
+            self.last = min(self.known, key=self.calls.count)
+            return self.calls.count(self.last)
+        return 0

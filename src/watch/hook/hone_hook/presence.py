@@ -1,0 +1,11 @@
+"""How far a process got, for the words that hone has when there is nothing to analyze: a line in OUT/processes/PID."""
+import os
+
+PYTHON, TORCH, STEP = "python", "torch", "step"
+
+
+def tell(out, word):
+    folder = os.path.join(out, "processes")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, str(os.getpid())), "w") as f:
+        f.write(word + "\n")

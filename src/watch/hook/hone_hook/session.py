@@ -1,0 +1,130 @@
+"""A session: the phases that a watched program goes through, one boundary per training step.
+
+A phase has begin(session), boundary(session), which says whether it is done, and end(session). All three run between two steps of the program.
+What a phase may use: torch, options, device, optimizers, out, result, note().
+"""
+import os
+import weakref
+
+from . import presence
+from .device import Device
+from .environment import without_bytecode
+from .finish import Finish
+from .guard import say
+from .record import Record
+from .result import new_result, write_result
+from .window import Undisturbed, WarmUp
+
+SHAPES_STEPS, STACKS_STEPS = 4, 3
+
+
+def _rank(torch):
+    """Who this process is among the ranks of a job: what torch.distributed says, else the launcher."""
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _phases(options):
+    """A trial comes before anything is recorded: a process in which the profiler has once run launches kernels more slowly ever after."""
+    phases = [WarmUp(options["warmup"]), Undisturbed(options["steps"])]
+    if options.get("try"):
+        with without_bytecode():
+            from .trial import Trial
+        phases.append(Trial(options["try"]))
+    return phases + [Record("shapes", SHAPES_STEPS), Record("stacks", STACKS_STEPS, stacks=True), Finish(options["stop"])]
+
+
+class Taken(Exception):
+    """Another process is this rank already."""
+
+
+class Session:
+    def __init__(self, torch, options, optimizer):
+        self.torch, self.options = torch, options
+        self.rank, self.world_size = _rank(torch)
+        self.out = os.path.join(options["out"], "rank%d" % self.rank)
+        self._take()
+        self.device = Device(torch, optimizer)
+        self.result = new_result(torch, self.rank, self.world_size, self.device)
+        self.steps = 0                  # so far
+        self._optimizers = []
+        self._inside = False
+        self.closed = False
+        self.phases = _phases(options)
+        self._at = 0
+        self.phase = self.phases[0]
+        self.phase.begin(self)
+
+    def _take(self):
+        try:
+            os.makedirs(self.out)
+        except FileExistsError:
+            raise Taken(self.rank)
+        presence.tell(self.options["out"], presence.STEP)
+
+    # ---- what phases use
+
+    @property
+    def optimizers(self):
+        """Those that took a step and are still there, in the order of their first step."""
+        return [o for o in (r() for r in self._optimizers) if o is not None]
+
+    def note(self, text):
+        """A sentence for the report."""
+        if text not in self.result["notes"]:
+            self.result["notes"].append(text)
+
+    def save(self):
+        self.result["steps"] = self.steps
+        write_result(self.out, self.result)
+
+    # ---- what steps.py calls
+
+    def meet(self, optimizer):
+        """An optimizer that was not seen before."""
+        if self._at > 0:
+            self.note("an optimizer took its first step in the middle of a window (step %d)" % self.steps)
+        self._optimizers.append(weakref.ref(optimizer))
+
+    def boundary(self, optimizer):
+        """Between two steps of the program. What a phase does itself (steps of a trial) is none of the program's."""
+        if self._inside or self.closed:
+            return
+        self._inside = True
+        try:
+            self.steps += 1
+            if self.phase.boundary(self):
+                self._advance()
+        finally:
+            self._inside = False
+
+    def _advance(self):
+        self.phase.end(self)
+        self.save()
+        self._at += 1
+        if self._at == len(self.phases):
+            self.closed = True
+            return
+        self.phase = self.phases[self._at]
+        self.phase.begin(self)
+        if getattr(self.phase, "at_once", False):
+            self._advance()
+
+    def fail(self, error):
+        """An exception in a phase: what it holds is let go, and nothing more is done in this program."""
+        say("watch: %s: %s; the program goes on" % (type(error).__name__, error))
+        self.result["failure"] = "%s: %s" % (type(error).__name__, error)
+        self.note("watching ended after %d steps: %s" % (self.steps, self.result["failure"]))
+        self.leave()
+
+    def leave(self):
+        """The program ends. A phase that is still open has no result; how many steps there were is said."""
+        self.result["ended"] = True
+        if not self.closed:
+            self.closed = True
+            drop = getattr(self.phase, "drop", None)
+            if drop:
+                drop(self)
+        self.save()

@@ -1,0 +1,54 @@
+"""Steps that are left alone: those of the warm-up, and those that are timed undisturbed."""
+from time import perf_counter_ns
+
+from .backwards import Backwards
+
+
+class WarmUp:
+    """So many steps, which are the same on all ranks: windows of ranks must be the same steps. Counts backward passes on the way."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def begin(self, session):
+        self.backwards = Backwards(session.torch)
+
+    def boundary(self, session):
+        self.backwards.step()
+        return session.steps >= self.steps
+
+    def end(self, session):
+        session.result["backwards_per_step"] = self.backwards.close()
+
+    def drop(self, session):
+        self.backwards.close()
+
+
+def _median(numbers):
+    ordered = sorted(numbers)
+    n = len(ordered)
+    return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+
+
+class Undisturbed:
+    """The device is waited for at the first boundary and at the last, and nothing but the clock is read between them."""
+
+    def __init__(self, steps):
+        self.n = max(steps, 1)
+
+    def begin(self, session):
+        session.device.synchronize()
+        self.first = session.steps
+        self.times = [perf_counter_ns()]
+
+    def boundary(self, session):
+        self.times.append(perf_counter_ns())
+        return len(self.times) > self.n
+
+    def end(self, session):
+        session.device.synchronize()
+        self.times[-1] = perf_counter_ns()
+        each = [(b - a) / 1e3 for a, b in zip(self.times, self.times[1:])]
+        session.result["undisturbed"] = {
+            "first": self.first, "steps": self.n, "step_us": (self.times[-1] - self.times[0]) / 1e3 / self.n, "median_us": _median(each),
+            "fastest_us": min(each), "slowest_us": max(each), "each_us": [round(t, 1) for t in each]}

@@ -1,0 +1,150 @@
+# hone watch: a program is started as it is, and is the same with it as without; what is said when there is nothing to say. Here torch is
+# not torch (tests/watch/fake_torch), so that this is tested everywhere; tests/watch/test_programs.py has the real one.
+. "$(dirname "$0")/lib"
+
+PROGRAMS=$(realpath "$HONE_SOURCE")/tests/watch/programs
+FAKE=$(realpath "$HONE_SOURCE")/tests/watch/fake_torch
+HOOK=$(realpath "$HONE_SOURCE")/src/watch/hook
+export PYTHONPATH=$FAKE PYTHONDONTWRITEBYTECODE=1
+
+watch() { run watch --out "$OUT" "$@"; }
+# first WANTED: what the program printed stands first on the standard output
+first() { [ "$(head -1 out)" = "$1" ] || fail "the program's output: $(head -3 out)"; }
+said() { grep -qF -- "$1" err || fail "not said: $1 in: $(cat err)"; }
+ended_with() { [ "$code" = "$1" ] || { cat out err >&2; fail "exit code $code, expected $1"; }; }
+
+# ---- a program that goes well
+OUT=well
+watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 0
+first "steps 60 input -"
+said "pythonpath $FAKE watch -"                 # the environment is the program's own again
+for part in Watched undisturbed 'recorded, shapes' 'recorded, stacks' 'told by Optimizer.step' 'report: well/report.html'; do
+    grep -qF -- "$part" out || fail "no '$part' in: $(cat out)"
+done
+json well/report.json 'j["watched"]["ranks"][0]["undisturbed"]["steps"] == 20 and j["watched"]["ranks"][0]["backwards_per_step"] == 1'
+json well/report.json 'j["corrected"]["given"] and abs(j["corrected"]["step_us"] / j["watched"]["ranks"][0]["undisturbed"]["step_us"] - 1) < 1e-9'
+json well/report.json 'j["watched"]["ranks"][0]["finished"] and j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 1'
+json well/report.json '2000 <= j["watched"]["ranks"][0]["undisturbed"]["fastest_us"] and len(j["steps"]) == 4 and j["watched"]["ranks"][0]["recorded_stacks"]["steps"] == 3'
+grep -q 'Undisturbed and recorded' well/report.html || fail "the page has no part for it"
+grep -q 'recorded with shapes' well/report.md || fail "report.md has no part for it"
+[ "$(ls | tr '\n' ' ')" = "err out well " ] || fail "written elsewhere: $(ls)"
+! find "$HOOK" -name __pycache__ | grep -q . || fail "bytecode beside the hook"
+
+# ---- once more in the same folder; a folder of others
+watch --steps 5 --warmup 2 -- python3 "$PROGRAMS/loop.py" 40
+ended_with 0
+json well/report.json 'j["watched"]["ranks"][0]["undisturbed"]["steps"] == 5'
+mkdir -p others/recording
+refused 2 "hone: 'others/recording' is there, and no watch that is known here made it; move it away, or give another --out" \
+    watch --out others -- python3 "$PROGRAMS/loop.py" 60
+mkdir page && echo mine >page/report.html
+refused 2 "hone: 'page/report.html' is there, and no report that is known here wrote it; move it away, or give another --out" \
+    watch --out page -- python3 "$PROGRAMS/loop.py" 60
+
+# ---- several optimizers, gradients that are accumulated
+OUT=gan
+watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py"
+ended_with 0
+json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 2 and j["watched"]["ranks"][0]["backwards_per_step"] == 2'
+watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py" three
+ended_with 0
+json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 4'
+watch -- python3 "$PROGRAMS/loop.py" 60 accumulate
+ended_with 0
+json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3 and j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 1'
+
+# ---- steps by name
+OUT=named
+for call in function=__main__:train_step method=__main__:Trainer.step module=named_module:train_step; do
+    watch --step-call "${call#*=}" -- python3 "$PROGRAMS/named.py" "${call%%=*}"
+    ended_with 0
+    first done
+    json named/report.json "j['watched']['ranks'][0]['steps_by'] == '${call#*=}' and j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
+done
+watch --step-call __main__:nothing -- python3 "$PROGRAMS/named.py" function
+ended_with 2
+said "hone: torch was imported, but '__main__:nothing' was never called"
+
+# ---- --stop, --json, standard input, --fail-on
+OUT=stop
+watch --stop -- python3 "$PROGRAMS/loop.py" 100000
+ended_with 0
+! grep -q '^steps ' out || fail "it was not stopped"
+json stop/report.json 'j["watched"]["ranks"][0]["stopped"]'
+"$HONE" watch --out stop --json -- python3 "$PROGRAMS/loop.py" 60 input >out 2>err <<<"a line"
+said "steps 60 input a line"
+json out 'j["kind"] == "trace" and j["watched"]["ranks"][0]["steps"] == 39'
+watch --fail-on low -- python3 "$PROGRAMS/loop.py" 60
+ended_with 1
+said "at or above low:"
+
+# ---- the program's own sitecustomize, and one that is broken
+mkdir custom && echo 'print("custom")' >custom/sitecustomize.py
+PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 0
+first custom
+
+# ---- it ends badly by itself
+OUT=ends
+watch -- python3 "$PROGRAMS/loop.py" 40 die
+ended_with 7
+said "hone: the program ended with exit code 7"
+said "hone: the program ended after 21 steps, before anything was recorded: 39 are needed; let it take more, or give a smaller --warmup or --steps"
+watch -- python3 "$PROGRAMS/loop.py" 200 raise
+ended_with 1
+said "ValueError: as asked"
+said "hone: the program ended with exit code 1"
+json ends/report.json 'j["watched"]["ranks"][0]["finished"]'        # what was measured before is there
+watch -- python3 "$PROGRAMS/loop.py" 40 kill
+ended_with 137
+said "hone: the program was ended by signal 9 (Killed)"
+said "hone: the program ended after at least "
+
+# ---- a signal for hone is one for the program
+"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
+hone=$!
+for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
+kill -TERM $hone
+code=0; wait $hone || code=$?
+ended_with 143
+! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
+
+# ---- a fork is not the program; what breaks in the hook is a line
+OUT=fork
+watch -- python3 "$PROGRAMS/loop.py" 60 fork
+ended_with 0
+json fork/report.json 'j["watched"]["ranks"][0]["steps"] == 39 and j["watched"]["ranks"][0]["undisturbed"]["steps"] == 20'
+FAKE_TORCH_PROFILER=broken watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 2
+first "steps 60 input -"
+said "hone: watch: RuntimeError: the profiler is broken; the program goes on"
+said "hone: watching ended after 30 steps, before anything was recorded: RuntimeError: the profiler is broken"
+
+# ---- nothing to watch
+OUT=nothing
+watch -- python3 -c 'print(1)'
+ended_with 2
+first 1
+said "hone: the program ended without importing torch"
+watch -- python3 -c 'import torch'
+ended_with 2
+said "hone: torch was imported, but no optimizer of torch took a step; where steps are taken by something else, name the function: --step-call MODULE:FUNCTION"
+watch -- python3 -I -c 'print(1)'
+ended_with 2
+said "hone: 'python3 -I -c print(1)' started no Python that can be watched"
+watch -- sh -c 'exit 5'
+ended_with 5
+refused 2 "hone: there is no program 'pyhton'; give the command as you type it: hone watch -- python train.py" watch --out nothing -- pyhton train.py
+touch train.py
+refused 2 "hone: './train.py' is not a program that can be started (Permission denied); give the command as you type it: hone watch -- python ./train.py" \
+    watch --out nothing -- ./train.py
+
+# ---- options
+refused 2 "hone watch: a command is missing: hone watch -- python train.py; \`hone watch --help\` shows examples" watch --stop
+refused 2 "hone: --steps is 2; it must be 3 to 1000000" watch --steps 2 -- true
+refused 2 "hone: --warmup is 0; it must be 1 to 1000000" watch --warmup 0 -- true
+refused 2 "hone: --step-call is 'step'; it takes MODULE:FUNCTION, such as trainer:train_step, or __main__:train_step for one of the script itself" \
+    watch --step-call step -- true
+refused 2 "hone: --fail-on is 'hihg'; did you mean 'high'? it takes critical, high, medium or low" watch --fail-on hihg -- true
+refused 2 "hone watch: there is no option '--stpo'; did you mean '--stop'?" watch --stpo -- true

@@ -1,0 +1,43 @@
+"""A training loop that does as its arguments say: STEPS [WORD...]. It needs no torch but what `import torch` finds."""
+import os
+import sys
+import time
+
+import torch
+
+
+def main():
+    steps, words = int(sys.argv[1]), sys.argv[2:]
+    optimizer = torch.optim.SGD()
+    if "slow" in words:
+        print("pid", os.getpid(), flush=True)
+    for i in range(steps):
+        time.sleep(0.05 if "slow" in words else 0.002)
+        torch.autograd.backward(None)
+        if "accumulate" in words:
+            torch.autograd.backward(None)
+            torch.autograd.backward(None)
+        optimizer.step()
+        if "die" in words and i == steps // 2:
+            sys.exit(7)
+        if "raise" in words and i == steps // 2:
+            raise ValueError("as asked")
+        if "kill" in words and i == steps // 2:
+            os.kill(os.getpid(), 9)
+        if "fork" in words and i == 5:
+            fork(optimizer)
+    print("steps", optimizer.taken, "input", sys.stdin.read().strip() if "input" in words else "-")
+    print("pythonpath", os.environ.get("PYTHONPATH", "-"), "watch", os.environ.get("HONE_WATCH", "-"), file=sys.stderr)
+
+
+def fork(optimizer):
+    """A child that takes steps of its own, which are not the program's."""
+    child = os.fork()
+    if child == 0:
+        for _ in range(100):
+            optimizer.step()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+main()
