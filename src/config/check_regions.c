@@ -88,18 +88,6 @@ static enum status check_pack(struct config_reader *r)
     return OK;
 }
 
-/* A step leaves weights on their way, which the next one waits for: in the same program. */
-static enum status check_slices(struct config_reader *r)
-{
-    const struct config *c = r->c;
-    const bool pack = c->data.pack == PACK_ON;
-    if (c->dist.shard == SHARD_NONE || (!pack && !c->data.bucket))
-        return OK;
-    return config_refuse(r, BLAME(r, "dist.shard", pack ? "data.pack" : "data.bucket"), "dist.shard is optimizer, and %s has programs of several "
-                         "shapes, which cannot hand slices to each other so far; set dist.shard to none, or remove it",
-                         pack ? "data.pack" : "data.bucket");
-}
-
 enum status config_check_regions(struct config_reader *r)
 {
     enum status st = check_regions_data(r);
@@ -111,7 +99,5 @@ enum status config_check_regions(struct config_reader *r)
         st = check_positions(r);
     if (st == OK)
         st = check_bucket(r);
-    if (st == OK)
-        st = check_pack(r);
-    return st == OK ? check_slices(r) : st;
+    return st == OK ? check_pack(r) : st;
 }

@@ -24,18 +24,6 @@ struct batch_division division_batches(const struct config *c)
                                    c->data.pack == PACK_ON};
 }
 
-/* What slices of the optimizer do not go with. */
-static enum status shard_check(const struct config *c, struct error *err)
-{
-    if (c->device == DEVICE_CUDA)
-        return error_set(err, CANNOT, "dist.shard is optimizer, and device is cuda: slices are of CPUs so far; leave dist.shard out");
-    if (c->backend.kernels == KERNELS_REFERENCE && c->optimize.precision != PRECISION_F32)
-        return error_set(err, CANNOT, "dist.shard is optimizer, and backend.kernels: reference keeps %s copies of weights, which every rank writes whole; "
-                         "choose optimize.precision: f32, backend.kernels: tuned, or leave dist.shard out",
-                         config_word("optimize.precision", (int)c->optimize.precision));
-    return OK;
-}
-
 enum status division_check(const struct config *c, struct error *err)
 {
     const long long ranks = c->dist.comm ? c->dist.comm->size : 1, shards = shards_of(c, (int)ranks), batch = c->train.batch_size;
@@ -49,7 +37,7 @@ enum status division_check(const struct config *c, struct error *err)
     if (batch % ranks)
         return error_set(err, BAD_INPUT, "train.batch_size is %lld, and %lld ranks cannot have equal parts of that; make it %lld or %lld", batch,
                          ranks, below, below + ranks);
-    return ranks > 1 && c->dist.shard == SHARD_OPTIMIZER ? shard_check(c, err) : OK;
+    return OK;
 }
 
 /* Ranks of one machine share its cores, whatever they are bound to. */

@@ -447,9 +447,6 @@ static void test_refuses_regions(void **state)
         {REGIONS, "data.pack=yes", "--set data.pack=yes: data.pack is 'yes'; choose off or on"},
         {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
          "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
-        {GPT "data: {samples: lines, bucket: 16}\ndist: {shard: optimizer}", NULL,
-         "'t.yaml' line 3: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
-         "set dist.shard to none, or remove it"},
         {"model: {arch: llama, positions: 200}", NULL,
          "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
         {GPT "data:\n  bucket: 16", NULL, "'t.yaml' line 3: data.bucket is 16, and data.samples is windows: all of them have model.seq tokens; remove "
