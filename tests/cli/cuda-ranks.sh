@@ -1,7 +1,7 @@
 # Several ranks on device: cuda. Without a GPU they are refused with clear words; with one, a rank that sums by NCCL has the bits of one that
 # does not, and two that share the GPU through MPI have those of one with as many shards; stops and losses are as on CPUs.
 . "$(dirname "$0")/lib"
-. "$(dirname "$0")/lib-ranks"
+. "$HONE_SOURCE/tests/cli/lib-ranks"
 tiny
 sed -i -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 20/' -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' \
     -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
