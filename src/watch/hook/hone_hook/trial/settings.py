@@ -50,8 +50,9 @@ def patch_text(kept, total):
 
 
 def write(folder, kept, total):
+    """The path of hone_settings.py; patch.md stands beside it."""
     files = {"hone_settings.py": settings_text(kept), "patch.md": patch_text(kept, total)}
     for name, text in files.items():
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
-    return sorted(files)
+    return os.path.join(folder, "hone_settings.py")
