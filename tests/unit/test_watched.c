@@ -13,7 +13,7 @@
 #include "watch/watch.h"
 
 static const char one[] =
-    "{\"format\": 1, \"rank\": 0, \"world_size\": 2, \"torch\": \"2.1.0\", \"python\": \"3.9.2\", \"device\": {\"kind\": \"cuda\", \"peak_bytes\": 5e9},"
+    "{\"format\": 1, \"rank\": 0, \"world_size\": 4, \"ranks_here\": 2, \"torch\": \"2.1.0\", \"python\": \"3.9.2\", \"device\": {\"kind\": \"cuda\", \"peak_bytes\": 5e9},"
     "\"steps\": 39, \"steps_by\": \"Optimizer.step\", \"backwards_per_step\": 4, \"cycle\": 2, \"finished\": true, \"ended\": false,"
     "\"undisturbed\": {\"first\": 10, \"steps\": 20, \"step_us\": 1500.5, \"median_us\": 1400, \"fastest_us\": 1000, \"slowest_us\": 3000},"
     "\"recorded\": [{\"kind\": \"stacks\", \"first\": 36, \"steps\": 3, \"step_us\": 9000}, {\"kind\": \"shapes\", \"first\": 31, \"steps\": 4, \"step_us\": 4000}],"
@@ -54,7 +54,7 @@ static void test_fields(void **state)
     struct watched_rank r;
     struct error err;
     assert_int_equal(parse(*state, &r, one, &err), OK);
-    assert_int_equal(r.world_size, 2);
+    assert_true(r.world_size == 4 && r.ranks_here == 2);
     assert_string_equal(r.device, "cuda");
     assert_string_equal(r.steps_by, "Optimizer.step");
     assert_string_equal(r.failure, "");
