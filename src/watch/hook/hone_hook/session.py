@@ -27,12 +27,13 @@ def _rank(torch):
 
 
 def _phases(options):
-    phases = [WarmUp(options["warmup"]), Undisturbed(options["steps"]), Record("shapes", SHAPES_STEPS), Record("stacks", STACKS_STEPS, stacks=True)]
+    """A trial comes before anything is recorded: a process in which the profiler has once run launches kernels more slowly ever after."""
+    phases = [WarmUp(options["warmup"]), Undisturbed(options["steps"])]
     if options.get("try"):
         with without_bytecode():
             from .trial import Trial
         phases.append(Trial(options["try"]))
-    return phases + [Finish(options["stop"])]
+    return phases + [Record("shapes", SHAPES_STEPS), Record("stacks", STACKS_STEPS, stacks=True), Finish(options["stop"])]
 
 
 class Taken(Exception):

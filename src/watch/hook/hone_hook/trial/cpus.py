@@ -1,0 +1,63 @@
+"""CPUs: how many cores there are, which are beside a GPU, and which threads may run where."""
+import glob
+import os
+
+
+def allowed():
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def parse_list(text):
+    """"0-3,8" as a set."""
+    cpus = set()
+    for part in text.strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def _read(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:
+        return None
+
+
+def physical_cores():
+    """Cores that this process may use: of threads that share one, one counts."""
+    cores = set()
+    for cpu in allowed():
+        siblings = _read("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list" % cpu)
+        cores.add(frozenset(parse_list(siblings)) if siblings else cpu)
+    return max(len(cores), 1)
+
+
+def gpu_cpus(device):
+    """The CPUs of the NUMA node that a GPU is on; empty where there is only one node, or where it is not known."""
+    if device.kind != "cuda" or len(glob.glob("/sys/devices/system/node/node[0-9]*")) < 2:
+        return set()
+    import torch
+    p = torch.cuda.get_device_properties(device.device)
+    if not hasattr(p, "pci_bus_id"):
+        return set()
+    node = _read("/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node" % (p.pci_domain_id, p.pci_bus_id, p.pci_device_id))
+    if node is None or int(node) < 0:
+        return set()
+    return parse_list(_read("/sys/devices/system/node/node%d/cpulist" % int(node)) or "") & allowed()
+
+
+def set_affinity(cpus_of):
+    """cpus_of(thread) for every thread of this process, None leaves one as it is; gives back what they had."""
+    before = {}
+    for name in os.listdir("/proc/self/task"):
+        thread = int(name)
+        try:
+            before[thread] = os.sched_getaffinity(thread)
+            cpus = cpus_of(thread)
+            if cpus:
+                os.sched_setaffinity(thread, cpus)
+        except OSError:
+            pass                        # it has ended
+    return before

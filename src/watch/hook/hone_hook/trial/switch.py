@@ -1,0 +1,17 @@
+"""What all switches have in common."""
+
+
+class Switch:
+    name = rule = None
+    kind = "exact"
+    group = None
+    skip = 1                            # steps at the start of a turn that are not timed
+    warm = 0                            # steps of a turn before the first that counts: the first use takes long
+    counterpart = None                  # what the other side of the comparison has on, where that is not just the program as it is
+
+    def applies(self, facts):
+        """None, or why there is nothing to do here."""
+
+    def check(self, facts, state):
+        """Gates of its own, before the first step with it; the state is put back by whoever calls."""
+        return []

@@ -1,0 +1,290 @@
+"""The switches that a trial tries: one table, in the order in which they are tried.
+
+A switch says whether it has anything to do here (`applies`: None, or why not), is turned on and off in the running program between two steps,
+and has the lines with which a person would do the same. `kind` is the row of gates.LIMITS that its numbers belong to; `rule` is the finding
+of `hone analyze` that it answers; of switches of one `group` the last that won stands.
+"""
+import os
+import shutil
+
+import torch
+
+from . import settings_parts as parts
+from .cpus import gpu_cpus, physical_cores, set_affinity
+from .loaders import PinnedMemory, Workers
+from .optimizers import Foreach, Fused
+from .switch import Switch
+
+COMPILE, CHANNELS_LAST, AUTOCAST = 1, 2, 3      # what goes around what: compiled code innermost
+
+
+def names_of(roots):
+    names = {}
+    for root in roots:
+        names[root.name] = names.get(root.name, 0) + 1
+    return names
+
+
+class Tf32(Switch):
+    name, rule, kind = "tf32", "no-mixed-precision", "tf32"
+
+    def applies(self, facts):
+        if facts.device.kind != "cuda":
+            return "only GPUs have it"
+        if getattr(torch.version, "hip", None) or torch.cuda.get_device_capability(facts.device.device)[0] < 8:
+            return "this GPU does not have it"
+        if torch.get_float32_matmul_precision() != "highest":
+            return "it is on"
+        return None if any(torch.float32 in root.dtypes and not root.autocast for root in facts.roots) else "no model computes in f32"
+
+    def on(self, facts):
+        self.before = torch.get_float32_matmul_precision()
+        parts.use_tf32()
+
+    def off(self, facts):
+        torch.set_float32_matmul_precision(self.before)
+
+    def lines(self, facts):
+        return ['torch.set_float32_matmul_precision("high")']
+
+    def settings(self, facts):
+        return "use_tf32()"
+
+
+class Autocast(Switch):
+    name, rule, kind = "autocast-bf16", "no-mixed-precision", "bf16"
+
+    def _roots(self, facts):
+        return [r for r in facts.roots if not r.autocast and torch.float32 in r.dtypes and r.kinds == {facts.device.kind}]
+
+    def applies(self, facts):
+        if facts.device.kind not in ("cuda", "cpu"):
+            return "not known to help on %s" % facts.device.kind
+        if facts.device.kind == "cuda" and not torch.cuda.is_bf16_supported():
+            return "this GPU does not have bf16"
+        return None if self._roots(facts) else "no model computes in f32 alone"
+
+    def on(self, facts):
+        for root in self._roots(facts):
+            root.wrap(AUTOCAST, lambda call: parts.with_autocast(call, facts.device.kind, torch.bfloat16))
+
+    def off(self, facts):
+        for root in facts.roots:
+            root.wrap(AUTOCAST, None)
+
+    def lines(self, facts):
+        return ['with torch.autocast("%s", torch.bfloat16):        # around the forward pass and the loss, not around backward()' % facts.device.kind,
+                "    ..."]
+
+    def settings(self, facts):
+        return 'use_autocast(%r, "%s", torch.bfloat16)' % (names_of(self._roots(facts)), facts.device.kind)
+
+
+class ZeroGrad(Switch):
+    name, rule, kind = "set-to-none", "zero-grad-fills", "exact"
+
+    def applies(self, facts):
+        if not facts.fills:
+            return "zero_grad does not fill gradients"
+        return None if facts.all_touched else "some parameters get no gradient in a step, and the program may read it"
+
+    def on(self, facts):
+        self.before = [(kind, kind.zero_grad) for kind in (torch.optim.Optimizer, torch.nn.Module)]
+        parts.use_set_to_none()
+
+    def off(self, facts):
+        for kind, zero_grad in self.before:
+            kind.zero_grad = zero_grad
+
+    def lines(self, facts):
+        return ["optimizer.zero_grad(set_to_none=True)"]
+
+    def settings(self, facts):
+        return "use_set_to_none()"
+
+
+class CudnnBenchmark(Switch):
+    name, rule, kind, skip = "cudnn-benchmark", "low-occupancy", "tf32", 3
+
+    def applies(self, facts):
+        if facts.device.kind != "cuda" or not facts.has_convolutions():
+            return "no convolutions on a GPU"
+        return "it is on" if torch.backends.cudnn.benchmark else None
+
+    def on(self, facts):
+        parts.use_cudnn_benchmark()
+
+    def off(self, facts):
+        torch.backends.cudnn.benchmark = False
+
+    def lines(self, facts):
+        return ["torch.backends.cudnn.benchmark = True"]
+
+    def settings(self, facts):
+        return "use_cudnn_benchmark()"
+
+
+class ChannelsLast(Switch):
+    name, rule, kind, skip = "channels-last", "layout-copies", "tf32", 2
+
+    def _roots(self, facts):
+        return [r for r in facts.roots if r.images and r.has(torch.nn.Conv2d)]
+
+    def applies(self, facts):
+        if not self._roots(facts):
+            return "no model of images with convolutions"
+        weights = [p for r in self._roots(facts) for p in r.module.parameters() if p.dim() == 4]
+        return "it is on" if all(p.is_contiguous(memory_format=torch.channels_last) for p in weights) else None
+
+    def on(self, facts):
+        """Weights move to other memory, and what belongs to them with them; the program's own memory waits for `off`."""
+        self.before = []
+        for root in self._roots(facts):
+            root.wrap(CHANNELS_LAST, parts.with_channels_last)
+            for p in root.module.parameters():
+                if p.dim() == 4:
+                    self._move(facts, p)
+
+    def _move(self, facts, p):
+        self.before.append((p, p.data))
+        p.data = p.data.contiguous(memory_format=torch.channels_last)
+        if p.grad is not None:
+            p.grad = p.grad.contiguous(memory_format=torch.channels_last)
+        for optimizer in facts.optimizers:
+            entry = optimizer.state.get(p, {})
+            for key, value in entry.items():
+                if isinstance(value, torch.Tensor) and value.shape == p.shape:
+                    entry[key] = value.contiguous(memory_format=torch.channels_last)
+
+    def off(self, facts):
+        for p, data in self.before:
+            p.data = data
+        for root in self._roots(facts):
+            root.wrap(CHANNELS_LAST, None)
+
+    def lines(self, facts):
+        return ["model = model.to(memory_format=torch.channels_last)", "images = images.to(memory_format=torch.channels_last)"]
+
+    def settings(self, facts):
+        return "use_channels_last(%r)" % names_of(self._roots(facts))
+
+
+class Threads(Switch):
+    rule, kind, group = "cpu-oversubscribed", "exact", "threads"
+
+    def __init__(self, count, name):
+        self.count, self.name = count, name
+
+    def applies(self, facts):
+        self.n = self.count(torch.get_num_threads())
+        if facts.device.kind != "cpu":
+            return "the model is not on the CPU"
+        return "so many are in use" if self.n == torch.get_num_threads() else None
+
+    def on(self, facts):
+        self.before = torch.get_num_threads()
+        parts.use_threads(self.n)
+
+    def off(self, facts):
+        torch.set_num_threads(self.before)
+
+    def lines(self, facts):
+        return ["torch.set_num_threads(%d)" % self.n]
+
+    def settings(self, facts):
+        return "use_threads(%d)" % self.n
+
+
+class Affinity(Switch):
+    name, rule, kind = "affinity", "host-bound", "exact"
+
+    def applies(self, facts):
+        self.cpus = gpu_cpus(facts.device)
+        if not self.cpus:
+            return "no GPU that is nearer to some CPUs than to others"
+        return "it is on" if os.sched_getaffinity(0) <= self.cpus else None
+
+    def on(self, facts):
+        self.before = set_affinity(lambda thread: self.cpus)
+
+    def off(self, facts):
+        set_affinity(lambda thread: self.before.get(thread))
+
+    def lines(self, facts):
+        return ["os.sched_setaffinity(0, %s)        # CPUs beside the GPU; before torch is imported" % sorted(self.cpus)]
+
+    def settings(self, facts):
+        return "use_cpus(%s)" % sorted(self.cpus)
+
+
+class ExpandableSegments(Switch):
+    name, rule, kind, skip = "expandable-segments", "allocator-churn", "exact", 3
+
+    def applies(self, facts):
+        if facts.device.kind != "cuda" or not hasattr(torch.cuda.memory, "_set_allocator_settings"):
+            return "not this device's allocator"
+        if "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get("PYTORCH_ALLOC_CONF", ""):
+            return "it is on"
+        retries = torch.cuda.memory_stats(facts.device.device).get("num_alloc_retries", 0)
+        return None if retries else "the allocator never ran short"
+
+    def _set(self, on):
+        torch.cuda.memory._set_allocator_settings("expandable_segments:%s" % on)
+        torch.cuda.empty_cache()
+
+    def on(self, facts):
+        self._set(True)
+
+    def off(self, facts):
+        self._set(False)
+
+    def lines(self, facts):
+        return ['os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"        # before torch is imported']
+
+    def settings(self, facts):
+        return "use_expandable_segments()"
+
+
+class Compile(Switch):
+    name, rule, kind, skip, warm = "compile", "launch-bound", "tf32", 2, 4
+
+    def applies(self, facts):
+        if not hasattr(torch.nn.Module, "compile"):
+            return "this torch has no Module.compile"
+        if all(root.was_compiled for root in facts.roots):
+            return "it is on" if facts.roots else "no model was seen"
+        if facts.device.kind == "cuda":
+            from torch.utils._triton import has_triton
+            return None if has_triton() else "triton is not installed"
+        return None if shutil.which(os.environ.get("CXX", "g++")) else "no C++ compiler"
+
+    def on(self, facts):
+        for root in facts.roots:
+            if not root.was_compiled:
+                root.compiled = root.compiled or torch.compile(root.module._call_impl)
+                root.wrap(COMPILE, lambda call, compiled=root.compiled: compiled)
+
+    def off(self, facts):
+        for root in facts.roots:
+            root.wrap(COMPILE, None)
+
+    def lines(self, facts):
+        return ["model.compile()        # before the first step"]
+
+    def settings(self, facts):
+        return "use_compile(%r)" % names_of([r for r in facts.roots if not r.was_compiled])
+
+
+TABLE = [
+    Workers, PinnedMemory,
+    Tf32, Autocast,
+    Fused, Foreach, ZeroGrad,
+    CudnnBenchmark, ChannelsLast,
+    lambda: Threads(lambda now: physical_cores(), "threads-cores"), lambda: Threads(lambda now: max(now // 2, 1), "threads-half"), Affinity,
+    ExpandableSegments,
+    Compile,
+]
+
+
+def make_switches():
+    return [make() for make in TABLE]

@@ -1,0 +1,360 @@
+"""The trial in this process: state and batches come back, switches go on and off, gates hold, and what breaks is switched back."""
+import importlib.util
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+
+from trial_driver import Net, Program, drive, run                       # noqa: E402
+from hone_hook.trial import batches, gates, heap, measure, state, switches    # noqa: E402
+from hone_hook.trial.switch import Switch                               # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+# ---- state
+
+def same(a, b):
+    return len(a) == len(b) and all(state.same_bits(x, y) for x, y in zip(a, b))
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_state_comes_back_bit_for_bit(where):
+    program, generator, mine = Program(), torch.Generator().manual_seed(1), np.random.default_rng(2)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(program.optimizer, 50)
+    for _ in range(3):
+        program.step()
+        schedule.step()
+    saved = state.State([program.optimizer], heap.Heap(), where=where)
+    before = program.numbers()
+    rates = (program.optimizer.param_groups[0]["lr"], schedule.last_epoch)
+    drawn = [torch.rand(1).item(), torch.rand(1, generator=generator).item(), np.random.rand(), mine.random(), random.random()]
+    for _ in range(4):
+        program.step()
+        schedule.step()
+    program.optimizer.state[program.model.conv.weight]["more"] = torch.ones(1)
+    assert not saved.equal() and not same(before, program.numbers())
+    saved.restore()
+    assert saved.equal() and same(before, program.numbers())
+    assert rates == (program.optimizer.param_groups[0]["lr"], schedule.last_epoch)
+    assert "more" not in program.optimizer.state[program.model.conv.weight]
+    assert drawn == [torch.rand(1).item(), torch.rand(1, generator=generator).item(), np.random.rand(), mine.random(), random.random()]
+
+
+def test_nan_is_equal_to_itself_and_minus_zero_to_no_zero():
+    nan, zero = torch.tensor([float("nan"), 0.0]), torch.tensor([float("nan"), -0.0])
+    assert state.same_bits(nan, nan.clone()) and not state.same_bits(nan, zero)
+
+
+def test_state_that_does_not_fit_is_refused(monkeypatch):
+    program = Program()
+    program.step()
+    monkeypatch.setattr(state, "_host_bytes_free", lambda: 1000)
+    with pytest.raises(state.DoesNotFit, match="the host has 0.0 GB free"):
+        state.State([program.optimizer], heap.Heap())
+
+
+# ---- batches
+
+def read(iterator, n):
+    return [next(iterator).tolist() for _ in range(n)]
+
+
+def test_batches_come_again_and_once_more_at_the_end():
+    plain = batches._BaseDataLoaderIter.__next__
+    iterator = iter(torch.utils.data.DataLoader(torch.arange(20), batch_size=2))
+    tapes = batches.Tapes(lambda error: False)
+    tapes.begin_survey()
+    assert read(iterator, 2) == [[0, 1], [2, 3]]
+    tapes.begin_trial(1.0)
+    first = read(iterator, 3)
+    tapes.rewind()
+    assert read(iterator, 3) == first == [[4, 5], [6, 7], [8, 9]]
+    tapes.begin_drain()
+    assert [b.tolist() for b in iterator] == [[4, 5], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15], [16, 17], [18, 19]]
+    assert batches._BaseDataLoaderIter.__next__ is plain
+
+
+def test_the_end_of_an_epoch_waits_for_the_end_of_the_trial():
+    iterator = iter(torch.utils.data.DataLoader(torch.arange(6), batch_size=2))
+    tapes = batches.Tapes(lambda error: False)
+    tapes.begin_survey()
+    next(iterator)
+    tapes.begin_trial(1.0)
+    assert read(iterator, 5) == [[2, 3], [4, 5], [2, 3], [4, 5], [2, 3]]
+    tapes.begin_drain()
+    assert [b.tolist() for b in iterator] == [[2, 3], [4, 5]]
+
+
+def test_a_batch_that_the_program_writes_into_comes_back_clean():
+    value = {"x": torch.ones(2), "list": [np.ones(2), 3], "word": "a"}
+    kept = batches.keep(value)
+    given = kept.give()
+    given["x"].mul_(5)
+    given["list"][0][:] = 7
+    given["list"].append(1)
+    del given["word"]
+    again = kept.give()
+    assert again["x"].tolist() == [1, 1] and again["list"][0].tolist() == [1, 1] and len(again["list"]) == 2 and again["word"] == "a"
+
+
+def test_an_iterator_that_was_set_back_forgets_its_tape():
+    """persistent_workers: one iterator for all epochs."""
+    loader = torch.utils.data.DataLoader(torch.arange(8), batch_size=2)
+    iterator = iter(loader)
+    tapes = batches.Tapes(lambda error: False)
+    tapes.begin_survey()
+    next(iterator)
+    tapes.begin_trial(1.0)
+    read(iterator, 2)
+    tapes.begin_drain()
+    iterator._reset(loader)
+    assert [b.tolist() for b in iterator] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+# ---- numbers
+
+def test_ratio_of_medians_and_its_interval():
+    a = [2.0, 2.1, 1.9, 2.0, 2.2, 2.0]
+    value, low, high = measure.ratio(a, [x / 2 for x in a])
+    assert value == pytest.approx(2) and low == pytest.approx(2, rel=0.12) and high == pytest.approx(2, rel=0.12)
+    assert low <= value <= high
+
+
+def test_turns_are_long_enough():
+    assert measure.steps_of_turn(0.001) == 50 and measure.steps_of_turn(0.02) == 5 and measure.steps_of_turn(1.0) == 2
+
+
+def turns(losses, norms):
+    return [run.Turn(1.0, [loss], norms, 0) for loss in losses]
+
+
+def test_gates_hold_what_is_equal_and_stop_what_is_not():
+    a = turns([2.0, 2.0, 2.0], [1.0, 3.0])
+    assert not gates.failure(gates.judge("exact", a, turns([2.00001] * 3, [1.0, 3.0001]), 0))
+    assert "losses differ" in gates.failure(gates.judge("exact", a, turns([2.01] * 3, [1.0, 3.0]), 0))
+    assert "gradients differ" in gates.failure(gates.judge("bf16", a, turns([2.0] * 3, [1.0, 4.0]), 0))
+    assert "not finite" in gates.failure(gates.judge("bf16", a, turns([float("nan")] * 3, [1.0, 3.0]), 0))
+
+
+def test_gates_are_wider_where_batches_differ():
+    a, b = turns([2.0, 2.4, 1.8, 2.2], [1.0]), turns([2.3, 1.9, 2.2, 2.1], [1.0])
+    assert not gates.failure(gates.judge("exact", a, b, 0))
+    assert gates.failure(gates.judge("exact", a, turns([9.0, 9.2, 9.1, 8.9], [1.0]), 0))
+
+
+def test_memory_above_the_limit_fails():
+    a, b = turns([1.0] * 3, [1.0]), turns([1.0] * 3, [1.0])
+    for turn in a:
+        turn.peak_bytes = 8e9
+    for turn in b:
+        turn.peak_bytes = 9e9
+    assert not gates.failure(gates.judge("exact", a, b, 20e9))
+    assert "instead of 8.00" in gates.failure(gates.judge("exact", a, b, 10e9))
+
+
+# ---- switches
+
+def settings_now():
+    return (torch.get_num_threads(), torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark, torch.optim.Optimizer.zero_grad,
+            torch.nn.Module.zero_grad, torch.nn.Module.__call__, torch.autograd.backward, torch.save, torch.nn.Module.train, torch.nn.Module.state_dict,
+            batches._BaseDataLoaderIter._next_data)
+
+
+SWITCHES = [
+    ("autocast-bf16", {}, lambda p: p.model._compiled_call_impl is not None and p.model.head(torch.ones(1, 4)).dtype == torch.float32),
+    ("fused-optimizer", {"foreach": False}, lambda p: p.optimizer.param_groups[0]["fused"]),
+    ("foreach-optimizer", {}, lambda p: p.optimizer.param_groups[0]["foreach"]),
+    ("set-to-none", {"set_to_none": False}, lambda p: (p.optimizer.zero_grad(set_to_none=False), p.model.conv.weight.grad)[1] is None),
+    ("channels-last", {}, lambda p: p.model.conv.weight.is_contiguous(memory_format=torch.channels_last)),
+]
+
+
+@pytest.mark.parametrize("name,settings,is_on", SWITCHES)
+def test_a_switch_goes_on_and_off(tmp_path, name, settings, is_on):
+    program, seen = Program(**settings), []
+    before, layout = settings_now(), program.model.conv.weight.stride()
+
+    def look(trial, step):
+        if trial.running:
+            on = any(s.name == name for s in trial.on)
+            seen.append(on)
+            if on or step % 5 == 0:
+                held = [p.grad for p in program.model.parameters()]
+                assert bool(is_on(program)) == on or (name == "autocast-bf16" and not on)
+                for p, grad in zip(program.model.parameters(), held):
+                    p.grad = grad
+    result = drive(program, tmp_path, seen=look, switches=[name])
+    assert result["status"] == "done", result
+    entry = result["switches"][0]
+    assert entry["state"] in ("kept", "no gain") and entry["turns"] >= 3, entry
+    assert all(g["pass"] for g in entry["gates"]) and {g["gate"] for g in entry["gates"]} >= {"losses", "gradients"}
+    assert True in seen and False in seen
+    assert result["restored"] is True and settings_now() == before
+    assert program.model.conv.weight.stride() == layout and "_compiled_call_impl" not in vars(program.model)
+
+
+def test_threads_go_back(tmp_path):
+    torch.set_num_threads(2)
+    program, seen = Program(), set()
+    result = drive(program, tmp_path, seen=lambda trial, step: seen.add(torch.get_num_threads()), switches=["threads-half"])
+    assert result["status"] == "done" and seen == {1, 2} and torch.get_num_threads() == 2
+
+
+def test_workers_stand_in_and_leave(tmp_path):
+    program = Program()
+    result = drive(program, tmp_path, switches=["loader-workers"])
+    entry = result["switches"][0]
+    assert entry["state"] in ("kept", "no gain"), entry
+    assert result["restored"] is True
+    import multiprocessing
+    assert not multiprocessing.active_children()
+
+
+def test_what_wins_is_kept_and_written(tmp_path, monkeypatch):
+    """A switch that really wins: a sleep in the loss goes."""
+    import time
+
+    class Sleepy(Net):
+        pause = 0.02
+
+        def forward(self, x):
+            time.sleep(self.pause)
+            return super().forward(x)
+
+    class Awake(Switch):
+        name, rule = "awake", "host-bound"
+
+        def on(self, facts):
+            Sleepy.pause = 0
+
+        def off(self, facts):
+            Sleepy.pause = 0.02
+
+        def lines(self, facts):
+            return ["pause = 0"]
+
+        def settings(self, facts):
+            return "use_threads(1)"
+    monkeypatch.setattr(switches, "TABLE", [Awake])
+    program = Program()
+    program.model = Sleepy()
+    program.optimizer = torch.optim.AdamW(program.model.parameters())
+    result = drive(program, tmp_path, pairs=4, turn_steps=2)
+    assert result["switches"][0]["state"] == "kept" and result["switches"][0]["low"] > 1.5, result
+    assert result["files"] == ["hone_settings.py", "patch.md"] and "pause = 0" in (tmp_path / "patch.md").read_text()
+    assert Sleepy.pause == 0.02
+
+
+# ---- what goes wrong
+
+def with_switch(monkeypatch, **parts):
+    kind = type("Bad", (Switch,), dict({"name": "bad", "rule": "none", "on": lambda self, facts: None, "off": lambda self, facts: None}, **parts))
+    monkeypatch.setattr(switches, "TABLE", [kind])
+
+
+def test_a_switch_that_breaks_the_loss_is_switched_back(tmp_path, monkeypatch):
+    program = Program()
+    with_switch(monkeypatch, on=lambda self, facts: setattr(program.model.drop, "p", 0.9), off=lambda self, facts: setattr(program.model.drop, "p", 0.1))
+    result = drive(program, tmp_path)
+    entry = result["switches"][0]
+    assert entry["state"] == "failed" and "differ by" in entry["why"], entry
+    assert result["status"] == "done" and result["restored"] is True and program.model.drop.p == 0.1 and "files" not in result
+
+
+@pytest.mark.parametrize("place", ["forward", "backward"])
+def test_an_exception_under_a_switch_is_not_the_programs(tmp_path, monkeypatch, place):
+    program, broken = Program(), {"on": False}
+
+    class Breaks(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            if broken["on"] and place == "forward":
+                raise RuntimeError("no kernel")
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            if broken["on"]:
+                raise RuntimeError("no kernel")
+            return grad
+    inner = program.model.forward
+    program.model.forward = lambda x: Breaks.apply(inner(x))
+    with_switch(monkeypatch, on=lambda self, facts: broken.update(on=True), off=lambda self, facts: broken.update(on=False))
+    result = drive(program, tmp_path)
+    entry = result["switches"][0]
+    assert entry["state"] == "failed" and "no kernel" in entry["why"], entry
+    assert result["restored"] is True and not broken["on"]
+
+
+def test_an_exception_in_the_trial_leaves_the_program_as_it_was(tmp_path, monkeypatch, capsys):
+    program = Program()
+    monkeypatch.setattr(measure, "ratio", lambda a, b: 1 / 0)
+    before = settings_now()
+    result = drive(program, tmp_path, switches=["foreach-optimizer"])
+    assert result["status"] == "ended early" and "ZeroDivisionError" in result["why"] and result["restored"] is True
+    assert settings_now() == before and "the program goes on as it was" in capsys.readouterr().err
+    program.step()
+
+
+def test_an_own_exception_of_the_program_passes(tmp_path):
+    program, trials = Program(), []
+
+    def fail(trial, step):
+        trials[:] = [trial]
+        if trial.running and step > 8:
+            program.model(torch.ones(1))
+    with pytest.raises(RuntimeError):
+        drive(program, tmp_path, seen=fail, switches=["foreach-optimizer"])
+    trials[0].drop(None)
+    assert trials[0].result["status"] == "ended early" and trials[0].result["restored"] is True
+
+
+def test_several_ranks_are_not_tried(tmp_path):
+    from trial_driver import Session, Trial
+    program = Program()
+    program.step()
+    session, trial = Session([program.optimizer], tmp_path), Trial({})
+    session.world_size = 2
+    trial.begin(session)
+    assert trial.boundary(session)
+    trial.end(session)
+    assert session.result["trial"]["status"] == "not tried" and "several ranks" in session.result["trial"]["why"]
+
+
+# ---- hone_settings.py
+
+KEPT = [
+    {"name": "autocast-bf16", "settings": 'use_autocast({"Net": 1}, "cpu", torch.bfloat16)', "speedup": 1.5, "low": 1.4, "high": 1.6, "lines": ["a"]},
+    {"name": "fused-optimizer", "settings": 'use_optimizer(["AdamW"], fused=True, foreach=False)', "speedup": 1.2, "low": 1.1, "high": 1.3, "lines": ["b"]},
+    {"name": "set-to-none", "settings": "use_set_to_none()", "speedup": 1.1, "low": 1.0, "high": 1.2, "lines": ["c"]},
+    {"name": "loader-workers", "settings": "use_loader(num_workers=1)", "speedup": 1.1, "low": 1.0, "high": 1.2, "lines": ["d"]},
+]
+
+
+def test_settings_do_the_same_when_imported(tmp_path, monkeypatch):
+    from hone_hook.trial import settings
+    for kind, name in ((torch.optim.AdamW, "__init__"), (torch.optim.Optimizer, "zero_grad"), (torch.nn.Module, "zero_grad"), (torch.nn.Module, "__call__"),
+                       (torch.utils.data.DataLoader, "__init__")):
+        monkeypatch.setattr(kind, name, getattr(kind, name))            # put back afterwards
+    settings.write(str(tmp_path), KEPT, {"speedup": 2.0, "low": 1.9, "high": 2.1})
+    spec = importlib.util.spec_from_file_location("hone_settings", tmp_path / "hone_settings.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    program, seen = Program(set_to_none=False), []
+    program.model.head.register_forward_hook(lambda m, i, o: seen.append(o.dtype))
+    program.step()
+    assert seen == [torch.bfloat16] and program.loader.num_workers == 1
+    assert program.optimizer.param_groups[0]["fused"] is True
+    program.optimizer.zero_grad(set_to_none=False)
+    assert program.model.head.weight.grad is None
+    assert "x 2.000" in (tmp_path / "patch.md").read_text()
+    program.iterator = None
