@@ -57,6 +57,7 @@ foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
   set_target_properties(hone_cuda_hopper PROPERTIES ${property} "${same}")
 endforeach()
 
+include(cmake/LoadedLibrary.cmake)
 include(cmake/Cudnn.cmake)
 include(cmake/Nccl.cmake)
 # CUPTI is loaded when something is measured, by the path that is found here; without it ops are timed by events.

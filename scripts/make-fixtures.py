@@ -22,7 +22,10 @@ MODELS = {
     "llama": (41, 32, 2, 4, 2, 48, 9, 2, 0),
     "postln": (29, 20, 2, 5, 5, 36, 7, 4, 3),
     "k1": (23, 12, 10, 3, 3, 20, 6, 3, 0),
+    "untied": (31, 16, 2, 4, 2, 24, 5, 3, 0),
 }
+ARCHS = {"untied": "llama"}  # of models whose name is not their architecture
+UNTIED = ("postln", "k1", "untied")  # the head has a matrix of its own
 TREE = (3, 2)  # children of a node, level by level: 1 + 3 + 6 nodes
 SELECTED = 5  # nodes that a step updates: the root, its children, whose gradients are the largest, and a leaf
 STEPS, BATCHES = 50, 5  # steps cycle through the batches
@@ -111,15 +114,15 @@ def children(node):
 
 
 class Model(nn.Module):
-    def __init__(self, arch, vocab, dim, layers, heads, kv_heads, ffn, seq, batch, segments):
+    def __init__(self, name, vocab, dim, layers, heads, kv_heads, ffn, seq, batch, segments):
         super().__init__()
-        self.arch = arch
+        self.arch = arch = ARCHS.get(name, name)
         self.emb = nn.Embedding(vocab, dim)
         self.pos = None if arch == "llama" else nn.Embedding(seq, dim)
         self.seg = nn.Embedding(segments, dim) if segments else None
         self.blocks = nn.ModuleList(Block(arch, dim, heads, kv_heads, ffn) for _ in range(layers))
         self.norm = norm(arch, dim)
-        self.head = nn.Linear(dim, vocab, bias=False) if arch in ("postln", "k1") else None
+        self.head = nn.Linear(dim, vocab, bias=False) if name in UNTIED else None
 
     def node(self, i, x):
         y = self.blocks[i](x)

@@ -148,7 +148,7 @@ struct profile {
 
     /* answers in words */
     const char *headline;                   /* what bounds this step, one sentence */
-    const char *bound_by;                   /* "compute", "memory", "overhead", "data", "threads" or "communication" */
+    const char *bound_by;                   /* "compute", "memory", "overhead", "data", "threads", "communication", or "latency" on a GPU */
     const char *largest, *first_action, *realistic_gain;
     const char *mfu_band;                   /* "< 20 %", "20-40 %", "40-60 %", "> 60 %" */
     struct arena arena;                     /* owns the strings and arrays above but for trace */

@@ -32,7 +32,7 @@ bool rule_launch_bound(struct scene *s, struct claim *c)
     c->finding.fix = s->facts.replayed
                          ? arena_printf(a, "Fewer and larger kernels: the passes that fuse ops, and a train.batch_size above %lld",
                                         (long long)s->facts.batch)
-                         : arena_printf(a, "--set optimize.passes=all: with any pass on, the step is captured into a graph that one call starts");
+                         : arena_printf(a, "--set optimize.capture=on: the step is captured into a graph that one call starts");
     c->finding.evidence = arena_printf(a, "kernels work for %s of the %s step%s%s", text_us(a, work_us), text_us(a, s->shown_us),
                                        kernels > 0 ? arena_printf(a, ", %s each", text_us(a, work_us / kernels)) : "",
                                        launched_us > 0 ? arena_printf(a, "; one that does nothing costs %s when the host starts it, %s in a graph",

@@ -150,7 +150,7 @@ const struct rule_text rule_texts[] = {
                    "least 10 % of the step.",
      .costs = "A launch costs the host some microseconds whatever the kernel does; kernels shorter than that leave "
               "the device idle for the difference.",
-     .fix_hone = "With any pass on, the step is captured into a graph that one call starts; without (optimize.passes: none) the host "
+     .fix_hone = "The pass capture (optimize.capture) records the step into a graph that one call of the host starts; without it the host "
                  "starts every kernel. Passes that fuse leave fewer of them. Does not occur on the CPU, which launches nothing; "
                  "what starting an op costs there is host-bound.",
      .fix_pytorch = "model = torch.compile(model, mode='reduce-overhead')   # CUDA graphs: one launch for all\n"

@@ -10,6 +10,7 @@ static const double WORTH_DOING = 1.02;     /* expected speed-up from which a fi
 static const double BUSY_DELAYED = 0.05;    /* of the time that threads are ready to run */
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
+static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
 static const double WORTH_ADDING = 0.001;   /* share of the step from which a gain is added to the others */
 
 /* ---- what bounds the step ---- */
@@ -17,8 +18,16 @@ static const double WORTH_ADDING = 0.001;   /* share of the step from which a ga
 struct bounds {
     double compute_us, compute_floor_us;    /* self time of ops by the side of the roofline that they lie on */
     double memory_us, memory_floor_us;
+    double latency_us, latency_floor_us, latency_runs;
     double overhead_us, data_us, comm_us;
 };
+
+/* Starting, the way to memory and back, and ending are what it takes, not what it moves or computes. */
+static bool is_latency(const struct scene *s, int i)
+{
+    const double us = scene_self_us(s, i), runs = scene_runs(s, i);
+    return s->p->gpu && runs > 0 && us / runs <= SHORT_US && scene_floor_us(s, i) < SHORT_ROOF * us;
+}
 
 static struct bounds find_bounds(const struct scene *s)
 {
@@ -29,6 +38,12 @@ static struct bounds find_bounds(const struct scene *s)
         b.comm_us += waits ? scene_self_us(s, i) - scene_floor_us(s, i) : 0;
         if (waits)
             continue;
+        if (is_latency(s, i)) {
+            b.latency_us += scene_self_us(s, i);
+            b.latency_floor_us += scene_floor_us(s, i);
+            b.latency_runs += scene_runs(s, i);
+            continue;
+        }
         *(memory ? &b.memory_us : &b.compute_us) += scene_self_us(s, i);
         *(memory ? &b.memory_floor_us : &b.compute_floor_us) += scene_floor_us(s, i);
     }
@@ -45,6 +60,14 @@ static const char *op_headline(const struct scene *s, const char *bound, double 
     return arena_printf(a, "This step is bound by %s: %.0f %% of its %s is in ops that %s limits%s", bound,
                         percent(us, s->step_us), text_us(a, s->shown_us),
                         strcmp(bound, "compute") ? "memory traffic" : "arithmetic", roof);
+}
+
+static const char *latency_headline(const struct scene *s, const struct bounds *b)
+{
+    struct arena *a = &s->p->arena;
+    return arena_printf(a, "This step is bound by latency: %.0f %% of its %s is in %.0f short ops that take %s each, whatever they do; their arithmetic "
+                        "and traffic alone would take %.0f %% of that", percent(b->latency_us, s->step_us), text_us(a, s->shown_us), b->latency_runs,
+                        text_us(a, b->latency_us / b->latency_runs), percent(b->latency_floor_us, b->latency_us));
 }
 
 static void write_gpu_warning(struct profile *p)
@@ -76,7 +99,7 @@ static void write_bound(struct scene *s)
 {
     struct profile *p = s->p;
     const struct bounds b = find_bounds(s);
-    const double most = fmax(fmax(fmax(b.compute_us, b.memory_us), fmax(b.overhead_us, b.data_us)), b.comm_us);
+    const double most = fmax(fmax(fmax(b.compute_us, b.memory_us), fmax(b.overhead_us, b.data_us)), fmax(b.comm_us, b.latency_us));
     if (s->step_us <= 0 || most <= 0) {
         p->bound_by = "overhead";
         p->headline = "This step does nothing that takes time";
@@ -102,6 +125,9 @@ static void write_bound(struct scene *s)
                                    text_us(&p->arena, s->shown_us), percent(s->dispatch_us + s->stalled_us, s->step_us),
                                    percent(s->imbalance_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us),
                                    p->n_ops);
+    } else if (b.latency_us == most) {
+        p->bound_by = "latency";
+        p->headline = latency_headline(s, &b);
     } else if (b.memory_us == most) {
         p->bound_by = "memory";
         p->headline = op_headline(s, "memory", b.memory_us, b.memory_floor_us);

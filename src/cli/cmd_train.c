@@ -54,6 +54,8 @@ static void on_start(void *context, const struct train_info *i)
     if (v->config->device == DEVICE_AUTO && gpu_listed(GPU_LIST, gpu))
         fprintf(v->to, "device  auto is the CPU, and there is a GPU that is not used: %s; try device: cuda\n", shown(gpu));
     fprintf(v->to, "data    %s\n", shown(i->data));
+    if (i->init_tensors)
+        fprintf(v->to, "init    %d tensors of %s, %s, from '%s'\n", i->init_tensors, i->init_title, i->init_types, shown(v->config->train.init));
     fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);

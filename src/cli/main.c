@@ -23,6 +23,8 @@ const struct command commands[] = {
     {"verify", "A B", "may config B take the place of A? gradients, losses, memory, speed", cmd_verify},
     {"forget", "CONFIG...", "train over several domains: what was learned against what was forgotten", cmd_forget},
     {"simulate", "CONFIG", "the step on many ranks, from the measured step of one", cmd_simulate},
+    {"import", "MODEL", "a checkpoint of weights that others wrote: Hugging Face, nanoGPT, Meta", cmd_import},
+    {"export", "CHECKPOINT", "its weights as Hugging Face's transformers or plain PyTorch read them", cmd_export},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
     {"explain", "[RULE]", "what a finding means and how to mend it", cmd_explain},

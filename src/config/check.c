@@ -267,9 +267,9 @@ static double count_parameters(const struct config_model *m)
     const double dim = (double)m->dim, kv = dim / (double)m->heads * (double)m->kv_heads;
     const double attention = 2 * dim * dim + 2 * dim * kv;
     const double ffn = (m->arch == ARCH_LLAMA ? 3 : 2) * dim * (double)m->ffn;
-    const double heads = m->arch == ARCH_POSTLN || m->arch == ARCH_K1 ? 2 : 1; /* they do not tie the head to the embedding */
+    const double tables = config_head_is_tied(m) || m->arch == ARCH_REGIONS ? 1 : 2;
     const double positions = m->arch == ARCH_LLAMA ? 0 : (double)(m->positions ? m->positions : m->seq);
-    return (double)m->layers * (attention + ffn) + dim * (heads * (double)m->vocab + positions + (double)m->segments);
+    return (double)m->layers * (attention + ffn) + dim * (tables * (double)m->vocab + positions + (double)m->segments);
 }
 
 static enum status check_parameters(struct config_reader *r)

@@ -33,6 +33,14 @@ static enum status check_regions_sizes(struct config_reader *r)
     return OK;
 }
 
+static enum status check_head(struct config_reader *r)
+{
+    if (r->c->model.head == HEAD_AUTO)
+        return OK;
+    return config_refuse(r, BLAME(r, "model.head", "model.arch"), "model.head is %s, and arch regions has no head of words; remove it",
+                         config_word("model.head", (int)r->c->model.head));
+}
+
 static enum status check_positions(struct config_reader *r)
 {
     const struct config_model *m = &r->c->model;
@@ -77,22 +85,7 @@ static enum status check_pack(struct config_reader *r)
     if (c->data.group > 1)
         return config_refuse(r, BLAME(r, "data.pack", "data.group"), "data.pack and data.group are both given, and samples that share rows need not be "
                              "of like length; remove data.group");
-    if (c->device == DEVICE_CUDA)
-        return config_refuse(r, BLAME(r, "data.pack", "device"), "data.pack is on, and device is cuda, whose attention has a sample in every row so "
-                             "far; set data.pack to off, and data.bucket and data.group instead");
     return OK;
-}
-
-/* A step leaves weights on their way, which the next one waits for: in the same program. */
-static enum status check_slices(struct config_reader *r)
-{
-    const struct config *c = r->c;
-    const bool pack = c->data.pack == PACK_ON;
-    if (c->dist.shard == SHARD_NONE || (!pack && !c->data.bucket))
-        return OK;
-    return config_refuse(r, BLAME(r, "dist.shard", pack ? "data.pack" : "data.bucket"), "dist.shard is optimizer, and %s has programs of several "
-                         "shapes, which cannot hand slices to each other so far; set dist.shard to none, or remove it",
-                         pack ? "data.pack" : "data.bucket");
 }
 
 enum status config_check_regions(struct config_reader *r)
@@ -100,11 +93,11 @@ enum status config_check_regions(struct config_reader *r)
     enum status st = check_regions_data(r);
     if (st == OK && r->c->model.arch == ARCH_REGIONS)
         st = check_regions_sizes(r);
+    if (st == OK && r->c->model.arch == ARCH_REGIONS)
+        st = check_head(r);
     if (st == OK)
         st = check_positions(r);
     if (st == OK)
         st = check_bucket(r);
-    if (st == OK)
-        st = check_pack(r);
-    return st == OK ? check_slices(r) : st;
+    return st == OK ? check_pack(r) : st;
 }

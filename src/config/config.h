@@ -11,6 +11,7 @@
 #include "passes/optimize.h"
 
 enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN, ARCH_K1, ARCH_REGIONS };
+enum head_choice { HEAD_AUTO, HEAD_TIED, HEAD_OWN };
 enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN, SOURCE_REGIONS };
 enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
 enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
@@ -69,6 +70,7 @@ struct config_model {
     bool given_positions;   /* no key: positions are an input of its programs, and not simply all of the table */
     int64_t rows;           /* no key: of this program's batches, where samples share them; 0: not known, as many as samples */
     int64_t length;         /* no key: tokens of a row of this program, where batches may be shorter than seq; 0: seq */
+    enum head_choice head;  /* HEAD_AUTO: as the architecture has it */
     double dropout, rope_base, norm_eps;    /* norm_eps 0 in the file: 1e-6 for llama, 1e-5 for the others */
 };
 
@@ -106,7 +108,7 @@ struct config_train {
     double clip;                            /* 0: no clipping */
     int64_t accumulate, seed;
     enum on_nan on_nan;
-    char init[CONFIG_PATH_MAX];             /* start from the weights in this safetensors file */
+    char init[CONFIG_PATH_MAX];             /* start from the weights in this file or folder */
 };
 
 struct config_k1 {
@@ -178,6 +180,12 @@ static inline void config_give_positions(struct config *c)
 {
     c->model.given_positions = c->model.arch != ARCH_LLAMA &&
                                (c->data.bucket || c->data.pack == PACK_ON || c->model.positions || c->model.arch == ARCH_REGIONS);
+}
+
+/* Do embeddings and head share a matrix? */
+static inline bool config_head_is_tied(const struct config_model *m)
+{
+    return m->head == HEAD_AUTO ? m->arch == ARCH_GPT || m->arch == ARCH_LLAMA : m->head == HEAD_TIED;
 }
 
 /* How many stages a run has: one for each of data.domains, or one. */

@@ -8,6 +8,7 @@
 
 static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN},
                                               {"k1", ARCH_K1}, {"regions", ARCH_REGIONS}, {0}};
+static const struct config_choice head_words[] = {{"auto", HEAD_AUTO}, {"tied", HEAD_TIED}, {"own", HEAD_OWN}, {0}};
 static const struct config_choice sources[] = {
     {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {"regions", SOURCE_REGIONS}, {0}};
 static const struct config_choice domains[] = {
@@ -58,6 +59,7 @@ static const struct config_key rows[] = {
     BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
+    WORD(model.head,             "auto",     head_words,   "matrix of the head: the embeddings (tied), or its own; auto: tied for gpt and llama, else its own"),
     INTS(model.tree,                         2, 64,        "children of a node, level by level (k1); [3, 3] is 1 + 3 + 9 nodes"),
 
     WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, token shards, or built-in walks on a grid (arch regions)"),
@@ -93,7 +95,7 @@ static const struct config_key rows[] = {
     INT(train.accumulate,        "1",        1, 1 << 20,   "batches whose gradients make one optimizer step"),
     INT(train.seed,              "42",       0, 0x1p53,    "seed of weights, data order and dropout"),
     WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite"),
-    PATH(train.init,                                       "start from the weights in this safetensors file"),
+    PATH(train.init,                                       "start from these weights: a checkpoint, a safetensors file, or a model folder of others (docs/bring.md)"),
 
     INT(k1.k,                    "5",        1, 1024,      "nodes that are updated in a step"),
     WORD(k1.score,               "l2",       scores,       "of a node: norm of its gradient, or sum of its tensors' norms (q, k, v as one)"),

@@ -8,10 +8,17 @@
 #include "core/safetensors_int.h"
 
 const struct tensor_type_info tensor_types[TENSOR_TYPES] = {
-    [TENSOR_F32] = {"F32", 4},
-    [TENSOR_BF16] = {"BF16", 2},
-    [TENSOR_I32] = {"I32", 4},
+    [TENSOR_F32] = {"F32", "f32", 4},
+    [TENSOR_BF16] = {"BF16", "bf16", 2},
+    [TENSOR_I32] = {"I32", "i32", 4},
+    [TENSOR_F16] = {"F16", "f16", 2},
+    [TENSOR_F64] = {"F64", "f64", 8},
+    [TENSOR_I64] = {"I64", "i64", 8},
+    [TENSOR_U8] = {"U8", "u8", 1},
+    [TENSOR_BOOL] = {"BOOL", "bool", 1},
 };
+
+const char *tensor_type_name(enum tensor_type type) { return tensor_types[type].name; }
 
 bool tensor_bytes_checked(const struct tensor *t, uint64_t *bytes)
 {

@@ -9,7 +9,8 @@
 #include "core/error.h"
 
 enum { TENSOR_MAX_RANK = 8 };
-enum tensor_type { TENSOR_F32, TENSOR_BF16, TENSOR_I32 };
+/* What is written is f32, bf16 or i32; of the others, which foreign files have, some are only there to be passed over. */
+enum tensor_type { TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_F16, TENSOR_F64, TENSOR_I64, TENSOR_U8, TENSOR_BOOL };
 
 struct tensor {
     const char *name;
@@ -20,6 +21,7 @@ struct tensor {
 };
 
 size_t tensor_bytes(const struct tensor *t);
+const char *tensor_type_name(enum tensor_type type);        /* "bf16" */
 
 /* Writes a file and fsyncs it (no rename: the caller owns the naming). `metadata` is a NULL-terminated list of key and
  * value in turns, or NULL. *checksum (may be NULL) gets the XXH3-64 of the whole file. A full disk is an error. */

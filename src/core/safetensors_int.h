@@ -23,9 +23,10 @@ enum {
 
 struct tensor_type_info {
     const char *word;       /* "dtype" in the file */
+    const char *name;       /* for messages */
     size_t bytes;           /* of one element */
 };
-enum { TENSOR_TYPES = TENSOR_I32 + 1 };
+enum { TENSOR_TYPES = TENSOR_BOOL + 1 };
 extern const struct tensor_type_info tensor_types[TENSOR_TYPES];
 
 /* The size of the tensor's data, or false when rank, a dimension or the size is out of range. Empty dimensions count

@@ -75,6 +75,7 @@ struct dist {
     /* the thread's own */
     float *scratch;
     int64_t scratch_n;
+    float *pieces;                  /* of an exchange */
     void **under_way;               /* messages of one exchange */
     int under_way_n;
     struct note heard;              /* is received into */
@@ -96,10 +97,16 @@ bool notes_beat(struct dist *d);
 void group_fail(struct dist *d, int lost, const struct error *why);
 bool group_works(struct dist *d);
 
+/* ---- exchange.c: on the thread ---- */
+
+/* Waits for messages; false: one failed (NULL: at once), or the group has. What is left then is dropped. */
+bool carried_all(struct dist *d, void **messages, int n);
+/* Sends `mine` (n) to a rank, and gets from it `theirs` (m), or adds it to what is there; they lie apart. False: as above. */
+bool exchange_numbers(struct dist *d, int with, const float *mine, int64_t n, float *theirs, int64_t m, bool adds);
+
 /* ---- sums.c: on the thread ---- */
 
 bool job_run(struct dist *d, struct job *j);
-bool carried_all(struct dist *d, void **messages, int n);           /* waits for them; false: one failed, or the group has */
 bool broadcast_bytes(struct dist *d, char *data, int64_t n);        /* from rank 0 */
 
 /* ---- slices.c: on the thread ---- */

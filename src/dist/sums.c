@@ -6,7 +6,6 @@
  * whole sum; the way back brings all parts to all. So 2 (W - 1) / W of the bytes are sent. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
@@ -14,33 +13,6 @@
 
 enum { SHORT = 4096 };                              /* floats: not worth cutting up */
 enum { CHUNK = 16 << 20 };                          /* bytes of one message of a broadcast */
-enum { LOOKS = 200, SLEEP_NS = 50000 };             /* before it sleeps, and how long */
-
-/* Waits for messages; false: the group has failed, or a message has (NULL: at once). What is left then is dropped. */
-bool carried_all(struct dist *d, void **left, int n)
-{
-    bool ok = true;
-    int open = n;
-    for (int i = 0; i < n; i++)
-        ok &= left[i] != NULL;
-    for (int looks = 0; ok && open; looks++) {
-        for (int i = 0; i < n && ok; i++) {
-            const enum carried_state s = left[i] ? d->t->look(d->t, left[i]) : CARRY_PENDING;
-            ok = s != CARRY_FAILED;
-            if (s != CARRY_PENDING) {
-                left[i] = NULL;
-                open--;
-            }
-        }
-        if (ok && !notes_beat(d))
-            ok = false;
-        if (looks > LOOKS && ok && open)
-            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-    }
-    for (int i = 0; i < n; i++)
-        d->t->drop(d->t, left[i]);
-    return ok;
-}
 
 static bool carried(struct dist *d, void *a) { return carried_all(d, &a, 1); }
 
@@ -52,13 +24,6 @@ static bool put(struct dist *d, int to, const void *data, size_t bytes)
 static bool get(struct dist *d, int from, void *data, size_t bytes)
 {
     return carried(d, d->t->receive(d->t, from, CHANNEL_DATA, data, bytes));
-}
-
-static bool swap(struct dist *d, int with, const float *mine, int64_t n, float *theirs, int64_t m)
-{
-    void *both[] = {d->t->receive(d->t, with, CHANNEL_DATA, theirs, (size_t)m * sizeof *theirs),
-                    d->t->send(d->t, with, CHANNEL_DATA, mine, (size_t)n * sizeof *mine)};
-    return carried_all(d, both, 2);
 }
 
 static float *scratch(struct dist *d, int64_t n)
@@ -81,7 +46,7 @@ static bool sum_whole(struct dist *d, float *x, int64_t n)
 {
     for (int bit = 1; bit < d->comm.size; bit *= 2) {
         float *theirs = scratch(d, n);
-        if (!swap(d, d->comm.rank ^ bit, x, n, theirs, n))
+        if (!exchange_numbers(d, d->comm.rank ^ bit, x, n, theirs, n, false))
             return false;
         add(x, theirs, n);
     }
@@ -108,10 +73,8 @@ static int halve(struct dist *d, float *x, const struct cutting *c, struct part 
         hi = upper ? p.hi : p.mid;
         const int64_t from = cut_at(c, lo), n = cut_at(c, hi) - from;
         const int64_t other = cut_at(c, upper ? p.lo : p.mid), m = cut_at(c, upper ? p.mid : p.hi) - other;
-        float *theirs = scratch(d, n);
-        if (!swap(d, d->comm.rank ^ bit, x + other, m, theirs, n))
+        if (!exchange_numbers(d, d->comm.rank ^ bit, x + other, m, x + from, n, true))
             return -1;
-        add(x + from, theirs, n);
     }
     return levels;
 }
@@ -128,8 +91,8 @@ static bool sum_halves(struct dist *d, float *x, int64_t n)
         const bool upper = d->comm.rank >> levels & 1;
         const struct part p = parts[levels];
         const int64_t lo = cut_at(&c, p.lo), mid = cut_at(&c, p.mid), hi = cut_at(&c, p.hi);
-        if (!swap(d, d->comm.rank ^ 1 << levels, x + (upper ? mid : lo), upper ? hi - mid : mid - lo, x + (upper ? lo : mid),
-                  upper ? mid - lo : hi - mid))
+        if (!exchange_numbers(d, d->comm.rank ^ 1 << levels, x + (upper ? mid : lo), upper ? hi - mid : mid - lo, x + (upper ? lo : mid),
+                              upper ? mid - lo : hi - mid, false))
             return false;
     }
     return true;
@@ -267,17 +230,15 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The first swap is where both meet, and is not timed. */
+/* The first swap is where both meet, and is not timed. x (2 n) */
 static bool probe(struct dist *d, struct probe *p, float *x, int64_t n)
 {
     const int with = d->comm.rank ^ p->bit;
     double *seconds = xcalloc((size_t)p->rounds + 1, sizeof *seconds);
     bool ok = true;
     for (int i = 0; i <= p->rounds && ok && with < d->comm.size; i++) {
-        float *theirs = scratch(d, n);
         const int64_t start = clock_ns();
-        ok = swap(d, with, x, n, theirs, n);
-        add(x, theirs, n);
+        ok = exchange_numbers(d, with, x, n, x + n, n, true);
         seconds[i] = (double)(clock_ns() - start) * 1e-9;
     }
     qsort(seconds + 1, (size_t)p->rounds, sizeof *seconds, by_time);

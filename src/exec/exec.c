@@ -192,8 +192,8 @@ void exec_free(struct exec *e)
 {
     if (!e)
         return;
-    if (e->gathering)
-        exec_settle(e);
+    if (e->gathers)
+        exec_settle(e);             /* what is under way may be of this program */
     e->backend->release(e->backend, e->prepared);
     e->backend->release(e->backend, e->early);
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
@@ -287,10 +287,13 @@ enum status exec_status(const struct exec *e, struct error *err)
     return e->failed.status;
 }
 
-/* A step ends while other ranks still send what they updated. Its forward waits for that; who else wants weights does it here. */
+static struct exec *owner_of(struct exec *e) { return e && e->from ? e->from : e; }
+
+/* A step ends while other ranks still send what they updated. The next forward waits for that, also one of a program for batches of another shape, since
+ * the parameters are the same memory; who else wants weights does it here. */
 void exec_settle(struct exec *e)
 {
-    struct exec *owner = e && e->from ? e->from : e;
+    struct exec *owner = owner_of(e);
     if (!owner || !owner->gathering)
         return;
     owner->gathering = false;
@@ -309,7 +312,7 @@ void exec_refresh(struct exec *e)
 
 void exec_run(struct exec *e, enum phase first, enum phase last)
 {
-    if (e->from)
+    if (e->from && !e->gathers)
         exec_settle(e);
     const int from = e->phase_start[first], to = e->phase_start[last + 1];
     if (first > PHASE_SETUP)
@@ -318,7 +321,7 @@ void exec_run(struct exec *e, enum phase first, enum phase last)
         return;
     e->touched |= last > PHASE_SETUP;
     if (last == PHASE_OPTIMIZE)
-        e->gathering = e->gathers;
+        owner_of(e)->gathering = e->gathers;
     const enum status st = e->backend->run(e->backend, e->prepared, from, to,
                                            e->times ? e->times + from * e->backend->lanes : NULL, &e->failed);
     if (st == OK && e->times)

@@ -1,4 +1,4 @@
-/* GPT-2 style: pre-LayerNorm, learned positions, GELU, biases, head tied to the embedding. */
+/* GPT-2 style: pre-LayerNorm, learned positions, GELU, biases, head tied to the embedding unless model.head is own. */
 #include "model/model_int.h"
 
 static value_id block(struct builder *b, int layer, value_id x)
@@ -8,4 +8,4 @@ static value_id block(struct builder *b, int layer, value_id x)
     return build_add(b, "res2", x, build_mlp_gelu(b, build_layernorm(b, "n2", x)));
 }
 
-const struct arch_info arch_gpt = {ARCH_GPT, block, NULL, build_layernorm, .learned_positions = true, .tied_head = true};
+const struct arch_info arch_gpt = {ARCH_GPT, block, NULL, build_layernorm, .learned_positions = true};

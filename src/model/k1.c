@@ -57,4 +57,4 @@ static value_id body(struct builder *b, value_id x)
     return out[0];
 }
 
-const struct arch_info arch_k1 = {ARCH_K1, build_postln_block, body, build_layernorm, .learned_positions = true, .tied_head = false};
+const struct arch_info arch_k1 = {ARCH_K1, build_postln_block, body, build_layernorm, .learned_positions = true};

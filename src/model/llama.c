@@ -1,4 +1,4 @@
-/* LLaMA style: pre-RMSNorm, rotary positions, grouped-query attention, SwiGLU, no biases, head tied to the embedding. */
+/* LLaMA style: pre-RMSNorm, rotary positions, grouped-query attention, SwiGLU, no biases, head tied to the embedding unless model.head is own. */
 #include "model/model_int.h"
 
 static value_id block(struct builder *b, int layer, value_id x)
@@ -8,4 +8,4 @@ static value_id block(struct builder *b, int layer, value_id x)
     return build_add(b, "res2", x, build_mlp_swiglu(b, build_rmsnorm(b, "n2", x)));
 }
 
-const struct arch_info arch_llama = {ARCH_LLAMA, block, NULL, build_rmsnorm, .learned_positions = false, .tied_head = true};
+const struct arch_info arch_llama = {ARCH_LLAMA, block, NULL, build_rmsnorm, .learned_positions = false};

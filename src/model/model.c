@@ -67,11 +67,11 @@ static void rope_tables(struct builder *b)
 }
 
 /* A word of the vocabulary behind every token. */
-static void words_head(struct builder *b, const struct arch_info *arch, value_id x, value_id words)
+static void words_head(struct builder *b, value_id x, value_id words)
 {
     struct program *p = b->p;
-    p->logits = arch->tied_head ? program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "logits", 2, x, words)
-                                : build_linear(b, "head", x, b->m->vocab, false);
+    p->logits = config_head_is_tied(b->m) ? program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "logits", 2, x, words)
+                                          : build_linear(b, "head", x, b->m->vocab, false);
     if (b->o.loss)
         p->loss = build_loss(b, "", p->logits, p->targets, &p->count);
 }
@@ -104,7 +104,7 @@ enum status model_build(struct program **out, const struct config_model *m, stru
     if (arch->finish)
         arch->finish(&b, x);
     else
-        words_head(&b, arch, x, words);
+        words_head(&b, x, words);
     const enum status st = program_validate(p, err);
     if (st == OK)
         *out = p;
@@ -115,8 +115,7 @@ enum status model_build(struct program **out, const struct config_model *m, stru
 
 double model_step_flops(const struct program *p, const struct config_model *m, int64_t batch)
 {
-    const struct arch_info *arch = find_arch(m->arch);
-    int64_t weights = arch->tied_head ? m->vocab * m->dim : 0;  /* the tied table is also a matrix of the head */
+    int64_t weights = config_head_is_tied(m) ? m->vocab * m->dim : 0;  /* the tied table is also a matrix of the head */
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i].kind == VALUE_PARAMETER && p->values[i].role != ROLE_EMBEDDING)
             weights += shape_count(p->values[i].shape);

@@ -14,7 +14,7 @@ struct builder {
     int dropouts;               /* so far: each has a random stream of its own */
 };
 
-/* One file per architecture: a block, how blocks follow each other, and whether positions are learned and the head shares the embedding. */
+/* One file per architecture: a block, how blocks follow each other, and whether positions are learned. */
 struct arch_info {
     enum arch arch;
     value_id (*block)(struct builder *b, int layer, value_id x);
@@ -22,7 +22,7 @@ struct arch_info {
     value_id (*norm)(struct builder *b, const char *name, value_id x);     /* behind the last block; NULL: none */
     value_id (*read)(struct builder *b);                /* what tokens are made of; NULL: a table of words */
     void (*finish)(struct builder *b, value_id x);      /* head and loss; NULL: words */
-    bool learned_positions, tied_head;
+    bool learned_positions;
 };
 
 extern const struct arch_info arch_gpt, arch_llama, arch_postln, arch_k1, arch_regions;

@@ -8,4 +8,4 @@ value_id build_postln_block(struct builder *b, int layer, value_id x)
     return build_layernorm(b, "n2", build_add(b, "res2", x, build_mlp_gelu(b, x)));
 }
 
-const struct arch_info arch_postln = {ARCH_POSTLN, build_postln_block, NULL, build_layernorm, .learned_positions = true, .tied_head = false};
+const struct arch_info arch_postln = {ARCH_POSTLN, build_postln_block, NULL, build_layernorm, .learned_positions = true};

@@ -3,7 +3,7 @@
  * Values of 16 bits (a GPU, and the reference): activations and their gradients become bf16 or f16. The type letters of the op table
  * say where that may be: statistics of norms, sums of softmax, losses, gradients of parameters, moments and what is trained stay f32, so
  * that updates far smaller than a weight are not lost. Products read a narrow copy of their weights, which the setup makes and the
- * optimizer writes in the same sweep as the weight; other operands that are f32 are cast. f16 has little range, and gets a loss scale
+ * optimizer writes in the same sweep as the weight, or where ranks divide the optimizer, who waits for the weights of the others; other operands that are f32 are cast. f16 has little range, and gets a loss scale
  * (loss_scale.c); bf16 has that of f32.
  *
  * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): all values stay f32, and the operands of every product are rounded while they
@@ -168,6 +168,37 @@ static int with_copies_first(const struct casts *c, const struct op *op, int n, 
     return copies;
 }
 
+/* What has slices updates a part of its parameters alone. */
+static bool is_divided(const struct program *p, const struct op *op)
+{
+    return p->values[op->in[op_update_tensors(op)]].slice != NULL;
+}
+
+/* Where all of a parameter is there, its copy is made of it. */
+static void copy_gathered(struct casts *c, int at)
+{
+    struct program *p = c->r.p;
+    struct op *op = &p->ops[at];
+    const int n = op->attrs.parts;
+    struct op_member *members = arena_alloc(&p->arena, (size_t)n * sizeof *members);
+    value_id *in = xcalloc(2 * (size_t)n, sizeof *in);
+    int copies = 0;
+    for (int i = 0; i < n; i++) {
+        in[i] = op->in[i];
+        if (c->of[in[i]] == NO_VALUE)
+            continue;
+        in[n + copies] = c->of[in[i]];
+        members[copies++] = (struct op_member){-1, i};
+    }
+    rewriter_set_inputs(&c->r, at, n + copies, in);
+    op = &p->ops[at];
+    op->attrs.copies = op->attrs.n_members = copies;
+    op->attrs.members = members;
+    op->n_out = n + copies;
+    op->out = arena_copy(&p->arena, in, (size_t)(n + copies) * sizeof *in);
+    free(in);
+}
+
 static void write_copies(struct casts *c, int at)
 {
     struct program *p = c->r.p;
@@ -217,7 +248,9 @@ static void cast_operands(struct program *p)
         if (has_operands(&p->ops[i]))
             right = narrow_operands(&c, i);
     for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
-        if (p->ops[i].kind == OP_ADAMW || p->ops[i].kind == OP_ADAMW_ALL)
+        if (p->ops[i].kind == OP_GATHER_WAIT)
+            copy_gathered(&c, i);
+        else if ((p->ops[i].kind == OP_ADAMW || p->ops[i].kind == OP_ADAMW_ALL) && !is_divided(p, &p->ops[i]))
             write_copies(&c, i);
     rewriter_close(&c.r);
     free(c.of);

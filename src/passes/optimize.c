@@ -23,6 +23,8 @@ const struct pass pass_table[] = {
      "logits, loss and their gradients in blocks of rows; the logits are never whole in memory"},
     {NAMED("hoist-constants"),     "constant-rebuilt",    PASS_LOW,    STAGE_FORWARD, 0, pass_hoist_constants,
      "masks and tables are made once, and equal ones are shared"},
+    {NAMED("capture"),             "launch-bound",        PASS_LOW,    STAGE_FORWARD, 0, pass_capture,
+     "on a GPU: the kernels of a step are captured into a graph that one call of the host starts; without, it starts every kernel"},
     {NAMED("fused-optimizer"),     "unfused-optimizer",   PASS_LOW,    STAGE_STEP,    0, pass_fused_optimizer,
      "gradient norm in one op and AdamW over all tensors in one sweep"},
     {NAMED("async-metrics"),       "host-sync",           PASS_LOW,    STAGE_STEP,    0, pass_async_metrics,

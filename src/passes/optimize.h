@@ -1,7 +1,7 @@
 /* Every optimization is a pass: program -> program. One table; one file per pass, which looks for its pattern, puts other ops in its
  * place, and says in how many places it did. What else belongs to one lives where its matter is: the fused op and its kernels
  * (src/program/ops.c, src/ops/cpu), timing kernels for autotune (src/ops/cpu/autotune.c), where threads meet for fewer-meetings
- * (src/ops/cpu/waits.c) or ops run side by side (src/ops/cuda/lanes.c), what fits for recompute (src/train/fit.c), the finding that it
+ * (src/ops/cpu/waits.c) or ops run side by side (src/ops/cuda/lanes.c), making the graph for capture (src/ops/cuda/graph.c), what fits for recompute (src/train/fit.c), the finding that it
  * answers (src/analyze). */
 #ifndef HONE_PASSES_OPTIMIZE_H
 #define HONE_PASSES_OPTIMIZE_H
@@ -53,6 +53,6 @@ enum status pass_optimize(struct program *p, enum pass_stage stage, pass_set set
 
 pass_fn pass_fuse_qkv, pass_fuse_gate_up, pass_flash_attention, pass_fuse_residual_norm, pass_fuse_loss, pass_fuse_bias_gelu,
     pass_hoist_constants, pass_fused_optimizer, pass_async_metrics, pass_no_zero_fill, pass_recompute, pass_autotune,
-    pass_fewer_meetings, pass_mixed_precision, pass_group_levels;
+    pass_fewer_meetings, pass_mixed_precision, pass_group_levels, pass_capture;
 
 #endif

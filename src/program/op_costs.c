@@ -164,12 +164,16 @@ double bytes_reduce_wait(const struct program *p, const struct op *op)   /* the 
 /* Of what a rank has it sends its slice; what it waits for are the others'. */
 double bytes_gather_start(const struct program *p, const struct op *op)
 {
-    return 4 * count_outputs(p, op) / (op->attrs.n_cuts - 1);
+    (void)p;
+    return 4 * (double)op->attrs.cuts[op->attrs.n_cuts - 1] / (op->attrs.n_cuts - 1);
 }
 
 double bytes_gather_wait(const struct program *p, const struct op *op)
 {
-    return 4 * count_outputs(p, op) - bytes_gather_start(p, op);
+    double copies = 0;                      /* of which each is read as its parameter, and written */
+    for (int i = op->attrs.parts; i < op->n_in; i++)
+        copies += 6 * (double)in_count(p, op, i);
+    return 4 * (double)op->attrs.cuts[op->attrs.n_cuts - 1] - bytes_gather_start(p, op) + copies;
 }
 
 /* ---- of any op ---- */

@@ -81,10 +81,19 @@ static int64_t count_parts(const struct program *p, const struct op *op)
     return sum;
 }
 
+static bool copies_fit(const struct program *p, const struct op *op)
+{
+    const struct op_attrs *a = &op->attrs;
+    bool fit = a->copies >= 0 && a->n_members == a->copies && op->n_in == a->parts + a->copies;
+    for (int i = 0; i < a->copies && fit; i++)
+        fit = a->members[i].unit >= 0 && a->members[i].unit < a->parts && shape_equal(in_shape(p, op, a->parts + i), in_shape(p, op, a->members[i].unit));
+    return fit;
+}
+
 enum status shape_gather(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     (void)out;
-    if (parts(op) < 1 || op->n_in != parts(op) || !cuts_fit(&op->attrs, count_parts(p, op)))
-        return op_misfit(p, op, "wants parameters, and where each rank's slice of them begins", err);
+    if (parts(op) < 1 || !copies_fit(p, op) || !cuts_fit(&op->attrs, count_parts(p, op)))
+        return op_misfit(p, op, "wants parameters, where each rank's slice of them begins, and copies that are like some of them", err);
     return OK;
 }

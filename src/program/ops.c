@@ -444,7 +444,7 @@ int op_updated(enum op_kind kind, const struct op_attrs *attrs)
 {
     const int n = op_info(kind)->n_updated;
     if (n == OP_PARTS && (kind == OP_SUM_SHARDS || kind == OP_GATHER_START || kind == OP_GATHER_WAIT))
-        return attrs->parts;
+        return attrs->parts + attrs->copies;
     return n != OP_PARTS ? n : 3 * (kind == OP_ADAMW ? 1 : attrs->parts) + attrs->copies;
 }
 

@@ -98,7 +98,8 @@ enum op_kind {
                            them on its way. Of slice i the first goes to place attrs.members[i].unit; 0 for what other ranks have */
     OP_SUM_BLOCKS,      /* such sums of all ranks (N) -> n sums, attrs.parts is n: of those from attrs.members[i].unit up to the next one's */
     OP_GATHER_START,    /* n parameters in place: every rank begins to send its slice of them, by attrs.cuts. attrs.parts is n */
-    OP_GATHER_WAIT,     /* n parameters in place: what that has begun is done, if it was */
+    OP_GATHER_WAIT,     /* n parameters, k narrow copies in place: what that has begun is done, if it was, and copies are made anew. attrs.copies is
+                           k, copy i is of parameter attrs.members[i].unit */
     OP_KINDS
 };
 

@@ -126,6 +126,8 @@ struct program {
     int micro_batches;                      /* data, forward and backward run so often per optimize */
     bool fewer_meetings;                    /* threads meet, and ops of a GPU wait, only where an op needs what another one wrote: pass
                                                fewer-meetings */
+    bool launched;                          /* a host starts its ops on a device that is elsewhere: what the pass capture is for */
+    bool captured;                          /* the device replays them as a graph that one call starts: pass capture */
     struct precision_goal precision;        /* of the pass mixed-precision */
     int linger;                             /* for so many ops after its last one a value's memory is not given to another value, so that
                                                the ops in between need not wait for each other where they run side by side */

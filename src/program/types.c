@@ -76,7 +76,7 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_SQUARE_BLOCKS] = {"f", "f"},
     [OP_SUM_BLOCKS] = {"f", "f"},
     [OP_GATHER_START] = {"f", "f"},
-    [OP_GATHER_WAIT] = {"f", "f"},
+    [OP_GATHER_WAIT] = {"*f+h", "*f+h"},
 };
 
 static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }

@@ -147,12 +147,13 @@ static void say_modes(const struct evidence *e, const struct modes *m, struct ga
                  m->share * 100, m->high, (1 - m->share) * 100);
     else
         snprintf(seen, sizeof seen, "groups well apart, each side for itself: b is from %.3f to %.3f times as fast", m->low, m->high);
-    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, so the gain is not known; "
-         "measure again when it is quiet", e->turns, seen, e->longer ? ", also when measured longer than asked for" : "");
+    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, %s", e->turns, seen,
+         e->longer ? ", also when measured longer than asked for" : "",
+         g->judged ? "and the limit is further from both than they are apart" : "so the gain is not known; measure again when it is quiet");
 }
 
 /* The lower end of the interval decides: the gain must be there, not only be possible. No verdict, which does not pass either, where
- * the interval is wide and holds the limit, or where turns are of two kinds; a limit of zero asks for nothing. */
+ * the interval is wide and holds the limit, or where turns are of two kinds further apart than from it; a limit of zero asks for nothing. */
 static void throughput(const struct evidence *e, struct gate *g)
 {
     const struct speed s = speed_of(e);

@@ -77,6 +77,15 @@ static double meetings(const struct program *p, int threads)
     return n;
 }
 
+/* What the gaps between kernels cost of now's, where a host starts them: in a graph the gap is a kernel's that does nothing. */
+static double gaps(const struct program *now, const struct program *then, const struct peaks *peaks)
+{
+    const double replayed = peaks->gpu.replayed_us, launched = peaks->gpu.launched_us;
+    if (now->captured == then->captured || !(replayed > 0) || !(launched > 0))
+        return 1;
+    return then->captured ? replayed / launched : launched / replayed;
+}
+
 /* What stays, what is new, and what goes. */
 struct change {
     bool *stays;                            /* (ops of now) */
@@ -119,7 +128,7 @@ struct prediction predict_step(const struct profile *measured, const struct prog
     }
     free(c.stays);
     const double new_us = c.new_cost * (gone_cost > 0 ? gone_us / gone_cost : 1);
-    const double rest_us = fmax(measured->step_us - work_us, 0), meetings_now = meetings(now, measured->threads);
+    const double rest_us = fmax(measured->step_us - work_us, 0) * gaps(now, then, &measured->peaks), meetings_now = meetings(now, measured->threads);
     const double around_us = c.kept_us + (meetings_now > 0 ? rest_us * meetings(then, measured->threads) / meetings_now : rest_us);
     return (struct prediction){.us = around_us + new_us, .best_us = around_us + fmin(new_us, c.new_floor_us)};
 }

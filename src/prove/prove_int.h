@@ -85,14 +85,14 @@ struct modes modes_find(const double *a, const double *b, int n);
 
 /* ---- speed ---- */
 
-/* The gain of b over a in the turns that there are: with two modes the interval holds both. */
+/* The gain of b over a in the turns that there are: with two modes it is that of the lower one, and the interval holds both. */
 struct speed {
     struct ratio ratio;
     struct modes modes;
 };
 struct speed speed_of(const struct evidence *e);
 /* Is there an answer: one mode, and an interval that is narrow, or lies on one side of the limit? If not, measuring longer may help.
- * Of two modes nobody knows which is b's, so that neither the gain nor its sign is b's own. */
+ * Of two modes nobody knows which is b's: there is an answer only where both are further from the limit than from each other. */
 bool speed_is_settled(const struct speed *s, double limit);
 
 #endif

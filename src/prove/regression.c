@@ -1,14 +1,10 @@
 /* Two report.json files of `hone profile`, before and after: is a step slower, does it need more memory? */
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/fs.h"
-#include "core/json_memory.h"
+#include "core/report_json.h"
 #include "prove/prove_int.h"
-
-enum { REPORT_BYTES_MOST = 1 << 28 };
 
 struct facts {
     const char *path, *arch, *machine;          /* the texts live in `document` */
@@ -51,31 +47,11 @@ static enum status read_facts(struct facts *f, struct error *err)
     return st;
 }
 
-static bool is_word(const json_t *document, const char *key, const char *word)
-{
-    const char *text = json_string_value(json_object_get(document, key));
-    return text && !strcmp(text, word);
-}
-
 static enum status read_report(struct facts *f, const char *path, struct error *err)
 {
-    char *text;
-    size_t size;
-    json_error_t why;
-    bool no_memory;
     *f = (struct facts){.path = path};
-    const enum status st = fs_read(path, &text, &size, REPORT_BYTES_MOST, err);
-    if (st != OK)
-        return st;
-    f->document = json_memory_load(text, size, 0, &why, &no_memory);
-    free(text);
-    if (no_memory)
-        return error_set(err, CANNOT, "out of memory for reading '%.300s'", path);
-    if (!f->document)
-        return error_set(err, BAD_INPUT, "'%.300s' line %d: not JSON: %s", path, why.line, why.text);
-    if (!is_word(f->document, "schema", "hone-report") || !is_word(f->document, "kind", "profile"))
-        return error_set(err, BAD_INPUT, "'%.300s' is no report of `hone profile`", path);
-    return read_facts(f, err);
+    const enum status st = report_json_read(&f->document, path, "profile", "profile", err);
+    return st == OK ? read_facts(f, err) : st;
 }
 
 static enum status check_comparable(const struct facts *a, const struct facts *b, struct error *err)

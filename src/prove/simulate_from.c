@@ -3,11 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fs.h"
-#include "core/json_memory.h"
+#include "core/report_json.h"
 #include "prove/simulate.h"
-
-static const size_t REPORT_MOST = 256u << 20;
 
 static void count(struct sim_source *s)
 {
@@ -106,40 +103,19 @@ static enum status read_config(struct sim_source *s, const json_t *j, const char
     return st;
 }
 
-static enum status check_kind(const json_t *j, const char *path, struct error *err)
+static enum status check_alone(const json_t *j, const char *path, struct error *err)
 {
-    const char *kind = json_string_value(json_object_get(j, "kind"));
     const size_t ranks = json_array_size(json_object_get(j, "ranks"));
-    if (!kind || strcmp(kind, "profile"))
-        return error_set(err, BAD_INPUT, "'%s' is no report.json of hone profile", path);
-    if (ranks > 1)
-        return error_set(err, BAD_INPUT, "'%s' is of %zu ranks, which wait for each other; profile one rank alone", path, ranks);
-    return OK;
-}
-
-static enum status load(json_t **out, const char *path, struct error *err)
-{
-    char *text;
-    size_t size;
-    json_error_t why;
-    bool no_memory;
-    const enum status st = fs_read(path, &text, &size, REPORT_MOST, err);
-    if (st != OK)
-        return st;
-    *out = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
-    free(text);
-    if (no_memory)
-        return error_no_memory(err, "the report", size);
-    return *out ? OK : error_set(err, BAD_INPUT, "'%s' line %d: %s", path, why.line, why.text);
+    return ranks <= 1 ? OK : error_set(err, BAD_INPUT, "'%s' is of %zu ranks, which wait for each other; profile one rank alone", path, ranks);
 }
 
 enum status sim_source_read(struct sim_source *out, const char *path, const char *const *sets, int n_sets, struct error *err)
 {
     struct sim_source *s = xcalloc(1, sizeof *s);
     json_t *j = NULL;
-    enum status st = load(&j, path, err);
+    enum status st = report_json_read(&j, path, "profile", "profile", err);
     if (st == OK)
-        st = check_kind(j, path, err);
+        st = check_alone(j, path, err);
     if (st == OK)
         st = read_config(s, j, path, sets, n_sets, err);
     if (st == OK)

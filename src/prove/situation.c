@@ -118,7 +118,7 @@ enum status situation_judge(struct situation *s, const struct situation_options 
         .eval_every_steps = m->evaluation_every, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
         .clip = c->train.clip, .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
         .batch = c->train.batch_size, .padding = m->padding.now,
-        .padding_least = m->padding.least, .padding_packed = m->padding.packed, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = config_pass_set(c) != 0, .remedies = remedies, .n_remedies = n};
+        .padding_least = m->padding.least, .padding_packed = m->padding.packed, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = m->program->captured, .remedies = remedies, .n_remedies = n};
     return detect(&s->p, m->program, &facts, err);
 }
 

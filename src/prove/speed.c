@@ -13,12 +13,20 @@ struct speed speed_of(const struct evidence *e)
     if (s.modes.two) {
         s.ratio.low = fmin(s.ratio.low, s.modes.below);
         s.ratio.high = fmax(s.ratio.high, s.modes.above);
+        s.ratio.value = s.modes.low;        /* which group came more often is no property of b: what it has in any of them */
     }
     return s;
+}
+
+/* Had what comes and goes helped one side in every turn, it would have given it as much as the groups are apart: what is left without that decides. */
+static bool modes_agree(const struct modes *m, double limit)
+{
+    const double apart = m->high / m->low;
+    return limit > 0 && (m->below / apart > limit || m->above * apart <= limit);
 }
 
 bool speed_is_settled(const struct speed *s, double limit)
 {
     const struct ratio *r = &s->ratio;
-    return !s->modes.two && (r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit);
+    return s->modes.two ? modes_agree(&s->modes, limit) : (r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit);
 }

@@ -1,43 +1,16 @@
 /* A trace against the report.json of an earlier one: is a step slower, and what in it takes longer? */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/fs.h"
-#include "core/json_memory.h"
+#include "core/report_json.h"
 #include "report/fields_int.h"
 #include "report/trace_views_int.h"
 
-enum { BYTES_MOST = 1 << 28, MOST_ROWS = 12, TOP_ROWS = 6, MOST_RULES = 64, MOST_OPS = 400 };
+enum { MOST_ROWS = 12, TOP_ROWS = 6, MOST_RULES = 64, MOST_OPS = 400 };
 static const double LEAST_COMMON = 0.3, EQUAL_SPEED = 0.05, MOST_FACTOR = 1.4;
 static const double NOTICED = 0.01;         /* of the step, that something takes longer by to be named */
 
 /* ---- the earlier report ---- */
-
-static bool is_trace_report(const json_t *j) { return !strcmp(word(j, "schema"), "hone-report") && !strcmp(word(j, "kind"), "trace"); }
-
-static enum status load(json_t **out, const char *path, struct error *err)
-{
-    char *text;
-    size_t size;
-    json_error_t why;
-    bool no_memory;
-    const enum status st = fs_read(path, &text, &size, BYTES_MOST, err);
-    if (st != OK)
-        return st;
-    json_t *j = json_memory_load(text, size, 0, &why, &no_memory);
-    free(text);
-    if (no_memory)
-        return error_set(err, CANNOT, "out of memory for reading '%.300s'", path);
-    if (!j)
-        return error_set(err, BAD_INPUT, "'%.300s' line %d: not JSON: %s", path, why.line, why.text);
-    if (!is_trace_report(j)) {
-        json_decref(j);
-        return error_set(err, BAD_INPUT, "'%.300s' is no report of `hone analyze`; expected the report.json that its --out writes, or --json prints", path);
-    }
-    *out = j;
-    return OK;
-}
 
 static enum status check(const json_t *before, const struct diagnosis *d, const char *path, struct error *err)
 {
@@ -153,7 +126,7 @@ static const char *new_rules(struct diagnosis *d, const json_t *before)
 enum status report_baseline(struct diagnosis *d, const char *path, double limit, struct error *err)
 {
     json_t *before = NULL;
-    enum status st = load(&before, path, err);
+    enum status st = report_json_read(&before, path, "trace", "analyze", err);
     if (st == OK)
         st = check(before, d, path, err);
     if (st != OK) {

@@ -140,6 +140,12 @@ static enum status resolve(char path[CONFIG_PATH_MAX], const char *given, struct
     return S_ISDIR(below) ? checkpoint_newest(path, folder, err) : newest_in(path, folder, err);
 }
 
+bool checkpoint_is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
 enum status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *folder, struct error *err)
 {
     char path[CONFIG_PATH_MAX], *text;

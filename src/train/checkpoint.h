@@ -32,6 +32,9 @@ enum status checkpoint_save(char path[CONFIG_PATH_MAX], const char *out, int64_t
 enum status checkpoint_load(struct checkpoint *out, const char *path, struct error *err);
 void checkpoint_release(struct checkpoint *c);
 
+/* Is it a folder at all? */
+bool checkpoint_is_folder(const char *path);
+
 /* The newest whole checkpoint's folder under OUT, or BAD_INPUT when there is none. */
 enum status checkpoint_newest(char path[CONFIG_PATH_MAX], const char *out, struct error *err);
 

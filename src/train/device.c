@@ -3,9 +3,6 @@
 #include "ops/cuda/cuda.h"
 #include "train/train_int.h"
 
-/* Without passes the host starts every kernel itself, as the programs do that people write first. */
-static bool wants_graphs(const struct config *c) { return config_pass_set(c) != 0; }
-
 static int gpu_of(const struct config *c) { return c->dist.comm ? c->dist.comm->gpu : 0; }
 
 static enum status refuse_cuda(struct error *err)
@@ -21,7 +18,7 @@ enum status train_open_backend(struct backend **out, const struct config *c, str
     if (c->device != DEVICE_CUDA)
         return cpu_backend_new(out, division_threads(c), c->backend.kernels == KERNELS_REFERENCE, err);
     const bool alone = !c->dist.comm || c->dist.comm->size == 1;        /* NCCL sums for one rank, too, where it is asked for */
-    const struct cuda_wish wish = {.graphs = wants_graphs(c), .device = gpu_of(c),
+    const struct cuda_wish wish = {.device = gpu_of(c),
                                    .nccl = alone ? c->dist.transport == TRANSPORT_NCCL : c->dist.comm->nccl};
     return cuda_backend_new_for(out, &wish, err) == OK ? OK : refuse_cuda(err);
 }

@@ -14,7 +14,7 @@ struct division division_of(const struct config *c)
     const int64_t shards = shards_of(c, ranks), here = shards / ranks, batch = c->train.batch_size / shards;
     return (struct division){.rank = rank, .ranks = ranks, .shards = shards, .first = rank * here, .here = here,
                              .batch = batch > 0 ? batch : 1, .micro_batches = here * c->train.accumulate,
-                             .by_sample = ranks > 1 && !c->dist.shards && c->device != DEVICE_CUDA};
+                             .by_sample = ranks > 1 && !c->dist.shards};
 }
 
 struct batch_division division_batches(const struct config *c)
@@ -22,18 +22,6 @@ struct batch_division division_batches(const struct config *c)
     const struct division v = division_of(c);
     return (struct batch_division){v.shards, v.first, v.here, c->train.accumulate, c->data.group,
                                    c->data.pack == PACK_ON};
-}
-
-/* What slices of the optimizer do not go with. */
-static enum status shard_check(const struct config *c, struct error *err)
-{
-    if (c->device == DEVICE_CUDA)
-        return error_set(err, CANNOT, "dist.shard is optimizer, and device is cuda: slices are of CPUs so far; leave dist.shard out");
-    if (c->backend.kernels == KERNELS_REFERENCE && c->optimize.precision != PRECISION_F32)
-        return error_set(err, CANNOT, "dist.shard is optimizer, and backend.kernels: reference keeps %s copies of weights, which every rank writes whole; "
-                         "choose optimize.precision: f32, backend.kernels: tuned, or leave dist.shard out",
-                         config_word("optimize.precision", (int)c->optimize.precision));
-    return OK;
 }
 
 enum status division_check(const struct config *c, struct error *err)
@@ -49,7 +37,7 @@ enum status division_check(const struct config *c, struct error *err)
     if (batch % ranks)
         return error_set(err, BAD_INPUT, "train.batch_size is %lld, and %lld ranks cannot have equal parts of that; make it %lld or %lld", batch,
                          ranks, below, below + ranks);
-    return ranks > 1 && c->dist.shard == SHARD_OPTIMIZER ? shard_check(c, err) : OK;
+    return OK;
 }
 
 /* Ranks of one machine share its cores, whatever they are bound to. */

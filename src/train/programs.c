@@ -27,8 +27,10 @@ enum status forward_program(struct program **out, const struct config *c, struct
 {
     struct program *p = NULL;
     enum status st = model_build(&p, &c->model, options, err);
-    if (st == OK)
+    if (st == OK) {
+        p->launched = c->device == DEVICE_CUDA;
         st = pass_optimize(p, STAGE_FORWARD, config_pass_set(c), NULL, places, err);
+    }
     if (st == OK)
         *out = p;
     else

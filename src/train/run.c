@@ -129,20 +129,6 @@ enum status model_run_open_changed(struct model_run *r, const struct config *c, 
     return st;
 }
 
-enum status model_run_load_init(struct model_run *r, struct error *err)
-{
-    const char *path = r->config.train.init;
-    struct safetensors file;
-    if (!*path)
-        return OK;
-    enum status st = safetensors_read(&file, path, err);
-    if (st != OK)
-        return st;
-    st = state_load_tensors(r->train, &file, VALUE_PARAMETER, path, err);
-    safetensors_release(&file);
-    return st;
-}
-
 void model_run_close(struct model_run *r)
 {
     moments_release(&r->moments);

@@ -195,7 +195,6 @@ static bool same_shape(const struct tensor *t, const struct value *v)
 static enum status find_tensor(const struct tensor **out, const struct safetensors *file, const char *name, const struct value *like,
                                const char *where, struct error *err)
 {
-    static const enum dtype dtypes[] = {[TENSOR_F32] = F32, [TENSOR_BF16] = BF16, [TENSOR_I32] = I32};
     const struct tensor *t = *out = safetensors_find(file, name);
     char want[64], have[64];
     if (!t && like->kind == VALUE_STATE && like->init == INIT_VALUE)
@@ -207,7 +206,7 @@ static enum status find_tensor(const struct tensor **out, const struct safetenso
         return OK;
     struct shape s = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
     memcpy(s.dim, t->dim, sizeof s.dim);
-    return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s %s, and this model needs %s %s", where, name, dtype_name(dtypes[t->type]),
+    return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s %s, and this model needs %s %s", where, name, tensor_type_name(t->type),
                      shape_text(s, have), dtype_name(like->dtype), shape_text(like->shape, want));
 }
 

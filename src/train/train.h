@@ -41,6 +41,8 @@ struct train_info {                     /* known before the first step */
     int threads;
     struct exec_memory memory;
     const char *passes;                 /* what they changed, as train_passes_text says it */
+    int init_tensors;                   /* parameters that train.init gave; 0: none */
+    const char *init_title, *init_types;
 };
 
 struct train_log {

@@ -58,6 +58,9 @@ struct model_run {
     struct whole_moments moments;   /* rank 0: for the checkpoint that is being written */
     struct safetensors dealt;       /* rank 0: states that were read, until every rank has its slices */
     int64_t delay_ns;               /* of tests: how much longer this rank takes for a step */
+    int init_tensors;               /* parameters that train.init gave; 0: none */
+    const char *init_title;         /* whose they are, and of which types */
+    char init_types[64];
 };
 
 /* Where ranks divide the moments, all call these together: rank 0 then has them whole in r->moments; all have what rank 0 has read. */
@@ -73,7 +76,7 @@ enum status model_run_open(struct model_run *r, const struct config *c, struct d
 typedef void program_change_fn(struct program *p, void *context);
 enum status model_run_open_changed(struct model_run *r, const struct config *c, struct dataset *dataset,
                                    program_change_fn *change, void *context, struct error *err);
-/* The weights of config.train.init, where it names a file. */
+/* The weights of config.train.init, where it names a file or a folder (bring.c). */
 enum status model_run_load_init(struct model_run *r, struct error *err);
 void model_run_close(struct model_run *r);
 

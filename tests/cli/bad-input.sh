@@ -24,7 +24,7 @@ refused 2 "hone: 'no-model.yaml': there is no section model; a config has at lea
 head -c 3000 /dev/urandom >noise.yaml
 run train noise.yaml
 [ "$code" = 2 ] && grep -q "^hone: 'noise.yaml'" err || fail "noise.yaml: $code $(cat err)"
-set_ 2 "hone: --set model.hats=3: there is no key 'model.hats'; section model has arch, vocab, dim, layers, heads, kv_heads, ffn, seq, segments, positions, dropout, rope_base, norm_eps and tree" \
+set_ 2 "hone: --set model.hats=3: there is no key 'model.hats'; section model has arch, vocab, dim, layers, heads, kv_heads, ffn, seq, segments, positions, dropout, rope_base, norm_eps, head and tree" \
     model.hats=3
 set_ 2 "hone: --set nonsense: write it as key=value, like --set train.lr=1e-3" nonsense
 set_ 2 "hone: --set =: write it as key=value, like --set train.lr=1e-3" =
@@ -154,16 +154,16 @@ init() { set_ 2 "$1" train.init="$2" ${3+"$3"}; }
 ok train tiny.yaml --out run
 weights=run/checkpoints/step-00000020/weights.safetensors
 init "hone: cannot open 'nosuch.safetensors': No such file or directory" nosuch.safetensors
-init "hone: 'run' is a folder; expected a file" run
+init "hone: no checkpoint in 'cache': expected folders such as step-00000500" cache
 init "hone: 'tiny.yaml' claims a header of 8872155503151837037 bytes in a file of 229: truncated, or not safetensors" \
     tiny.yaml
-init "hone: 'run/checkpoints/step-00000020/weights.safetensors': tensor 'emb.weight' is f32 (49, 32), and this model needs f32 (49, 64)" \
+init "hone: 'run/checkpoints/step-00000020/weights.safetensors': tensor 'emb.weight' is (49, 32), and this model needs (49, 64)" \
     $weights model.dim=64
-init "hone: 'run/checkpoints/step-00000020/weights.safetensors' has no tensor 'blocks.0.g.weight', which this model needs: it is of another architecture or size" \
+init "hone: 'run/checkpoints/step-00000020/weights.safetensors' does not fit this model: it lacks 'blocks.0.g.weight' (nearest: 'blocks.0.u.bias'), it has too much: 'blocks.0.attn.k.bias', 'blocks.0.attn.o.bias', 'blocks.0.attn.q.bias', 'blocks.0.attn.v.bias' and 6 more" \
     $weights model.arch=llama
-init "hone: 'run/checkpoints/step-00000020/weights.safetensors' has no tensor 'blocks.1.n1.weight', which this model needs: it is of another architecture or size" \
+init "hone: 'run/checkpoints/step-00000020/weights.safetensors' does not fit this model: it lacks 'blocks.1.n1.weight', 'blocks.1.n1.bias', 'blocks.1.attn.q.weight', 'blocks.1.attn.q.bias' and 12 more" \
     $weights model.layers=2
-init "hone: 'run/checkpoints/step-00000020/state.safetensors' has no tensor 'emb.weight', which this model needs: it is of another architecture or size" \
+init "hone: 'run/checkpoints/step-00000020/state.safetensors' holds 41 tensors, such as 'adam.m.blocks.0.attn.k.bias', 'adam.m.blocks.0.attn.k.weight', 'adam.m.blocks.0.attn.o.bias', 'adam.m.blocks.0.attn.o.weight': these are names of no family that is known here; expected GPT-2 ('h.0.attn.c_attn.weight'), nanoGPT, LLaMA ('layers.0.self_attn.q_proj.weight' or 'layers.0.attention.wq.weight') or hone ('blocks.0.attn.q.weight')" \
     run/checkpoints/step-00000020/state.safetensors
 head -c 1000 $weights >cut.safetensors
 init "hone: 'cut.safetensors' claims a header of 1656 bytes in a file of 1000: truncated, or not safetensors" \

@@ -74,6 +74,13 @@ class Browser:
                 return
             time.sleep(0.1)
 
+    def focus(self, selector):
+        """Scrolls to a part of the page first and waits: scrolling closes tips, a frame later."""
+        e = f"document.querySelector({json.dumps(selector)})"
+        self.value(e + ".scrollIntoView({block: 'center', behavior: 'instant'})")
+        self.settle()
+        self.value(e + ".focus({preventScroll: true})")
+
     def press(self, key):
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)

@@ -62,6 +62,13 @@ done
 HONE_CUDA_GRAPH=0 ok launch -n 2 train tiny.yaml $SHARDS --out plain2r
 same_checkpoint one1 plain2r 20
 
+# Without shards dropout is drawn by the sample's place in the whole batch, whoever has it: one rank and two agree but for rounding.
+ok train tiny.yaml --set log.every=1 --out whole1
+ok launch -n 2 train tiny.yaml --set log.every=1 --out whole2
+for w in whole1 whole2; do sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' "$w/metrics.jsonl" >"loss$w"; done
+paste losswhole1 losswhole2 | awk '{d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) bad = 1; n++} END {exit bad || n < 20}' ||
+    fail "dropout of two ranks is not that of one: $(paste losswhole1 losswhole2)"
+
 # Saved on two ranks, continued on one.
 cp -r two1 half && rm -r half/checkpoints/step-00000020
 ok train tiny.yaml $SHARDS --out half --resume

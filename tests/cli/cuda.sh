@@ -123,3 +123,27 @@ sed 's/^threads: 2/device: cuda/' tiny.yaml >gpu.yaml
 ok verify tiny.yaml gpu.yaml --steps 10 --seconds 0.1 --set verify.min_gain=-1 --set verify.memory=1000
 ok verify gpu.yaml gpu.yaml --steps 4 --seconds 0.1 --set verify.min_gain=-1
 ok train tiny.yaml --out rounded --set device=cuda --set optimize.precision=bf16
+
+# ---- samples of different lengths, in rows of several lengths and packed, and regions as they are shipped: the losses of the CPU
+# alike NAME ARGS...: train on both devices; losses of all steps and the validation loss agree.
+alike() {
+    local name=$1
+    shift
+    ok train "$@" --out "$name-cpu" --set log.every=1
+    ok train "$@" --out "$name-gpu" --set log.every=1 --set device=cuda
+    python3 - "$name-cpu/metrics.jsonl" "$name-gpu/metrics.jsonl" <<'PY' || fail "$name: the GPU's losses are not the CPU's"
+import re, sys
+cpu, gpu = [[float(x) for x in re.findall(r'"(?:val_)?loss":([0-9.eE+-]+)', open(f).read())] for f in sys.argv[1:]]
+print(cpu, gpu)
+sys.exit(not cpu or len(cpu) != len(gpu) or any(abs(a - b) > 2e-3 * abs(a) for a, b in zip(cpu, gpu)))
+PY
+}
+FEW="--set train.batch_size=64 --set eval.batch_size=64 --set eval.batches=1 --set eval.every=4 --set checkpoint.every=0 --set train.warmup=2 --steps 4"
+alike regions regions-b1024 $FEW
+alike packed regions-b1024 $FEW --set data.group=1 --set data.pack=on --set model.seq=328
+alike dropped regions-b1024 $FEW --set data.group=1 --set data.pack=on --set model.seq=328 --set model.dropout=0.1
+alike lines tiny.yaml --set data.samples=lines --set data.pack=on
+ok train regions-b1024 $FEW --set data.group=1 --set data.pack=on --set model.seq=328 --set device=cuda --set optimize.precision=bf16 --out packed-bf16
+ok train regions-b1024 $FEW --set device=cuda --set optimize.precision=bf16 --out regions-bf16
+# The batch of 1024 as it is.
+ok train regions-b1024 --steps 3 --set eval.every=0 --set checkpoint.every=0 --set device=cuda --out regions-whole

@@ -44,6 +44,30 @@ for f in weights state; do
     cmp k1/checkpoints/step-00000050/$f.safetensors k2/checkpoints/step-00000050/$f.safetensors || fail "K-1 with slices: other $f"
 done
 
+# Narrow copies of weights are made where the weights of others have come; and batches of several shapes have programs that wait for each other's weights,
+# in an evaluation too.
+NARROW="--set backend.kernels=reference --set optimize.precision=bf16 --steps 6 --set eval.every=3"
+cat >regions.yaml <<'YAML'
+model: {arch: regions, dim: 16, layers: 2, heads: 2, seq: 43, positions: 64, segments: 3}
+data: {source: regions, region: 20, bucket: 8, group: 2, workers: 0}
+train: {batch_size: 8, steps: 20, warmup: 5}
+eval: {every: 5, batches: 2}
+threads: 1
+dist: {shards: 4}
+YAML
+PACKED="regions.yaml --set data.group=1 --set data.bucket=0 --set data.pack=on --set model.seq=64"
+for of in "tiny.yaml $NARROW" regions.yaml "$PACKED" "$PACKED --set model.dropout=0.1 --set train.batch_size=16 --set train.accumulate=2"; do
+    ok train $of --out of1
+    ok launch -n 2 train $of --set dist.shard=optimizer --out of2
+    for f in weights state; do
+        cmp of1/checkpoints/step-*/$f.safetensors of2/checkpoints/step-*/$f.safetensors || fail "$of with slices: other $f"
+    done
+    for w in of1 of2; do sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' "$w/metrics.jsonl" >"val$w"; done
+    [ -s valof1 ] || fail "$of: no evaluation"
+    same "the validation loss of $of with slices" valof2 valof1
+    rm -r of1 of2
+done
+
 # From any number of ranks to any, with slices and without.
 for way in '4 optimizer 1 none' '4 optimizer 2 optimizer' '4 optimizer 2 none' '1 none 4 optimizer' '2 optimizer 4 none' '2 none 1 none'; do
     set -- $way

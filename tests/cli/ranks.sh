@@ -106,9 +106,6 @@ refused_ranks 2 "dist.shards is 2, and 4 ranks cannot have equal parts of that; 
     -n 4 "$HONE" train tiny.yaml --set dist.shards=2 --out no
 refused_ranks 2 "rank 1 (WHO): train.lr is 0.002 here, and 0.001 on rank 0; all ranks have one config" \
     -n 1 "$HONE" train tiny.yaml --out no : -n 1 "$HONE" train tiny.yaml --set train.lr=2e-3 --out no
-refused_ranks 3 "dist.shard is optimizer, and backend.kernels: reference keeps bf16 copies of weights, which every rank writes whole; choose \
-optimize.precision: f32, backend.kernels: tuned, or leave dist.shard out" \
-    -n 2 "$HONE" train tiny.yaml --set dist.shard=optimizer --set backend.kernels=reference --set optimize.precision=bf16 --out no
 cp "$HONE" other && echo >>other
 refused_ranks 2 "rank 1 (WHO): this is another build of hone (0.1.0, HASH) than rank 0 runs (HASH); start the same one everywhere" \
     -n 1 "$HONE" train tiny.yaml --out no : -n 1 ./other train tiny.yaml --out no

@@ -75,7 +75,7 @@ def check_charts(b, data):
     b.mouse_over("#roofline circle.dot")
     longest = max((o for o in data["ops"] if o["flops"] > 0), key=lambda o: o["self_us"])
     check("the longest op under the mouse", b.value(TIP), lambda t: t and t.startswith(longest["name"]))
-    b.value("document.querySelector('#roofline svg').focus()")
+    b.focus("#roofline svg")
     b.press("ArrowRight")
     check("the first op by key", b.value(TIP), lambda t: t and t.startswith(longest["name"]))
     check("memory areas", b.value("[...document.querySelectorAll('#memory path.area')].filter(p => p.getAttribute('d').length > 100).length"), 5)
@@ -92,7 +92,7 @@ def check_timeline(b):
     b.mouse_over("#timeline canvas", 0.5, 0.7)        # the second thread, which has no gaps
     check("an op under the mouse", b.value(TIP),
           lambda t: t and "blocks." in t)
-    b.value("document.querySelector('#timeline canvas').focus()")
+    b.focus("#timeline canvas")
     b.press("+")
     b.settle()
     check("zoom changes it", b.value(INK) != before)

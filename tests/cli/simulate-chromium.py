@@ -27,9 +27,7 @@ def checks(b):
     check("lines", b.value(count("#scaling .scaling-line")), 2)
     check("rows", b.value(count("#by-ranks tbody tr")), 7)
     check("rows of buckets", b.value(count("#by-bucket tbody tr")), 6)
-    b.value("document.querySelector('#scaling svg').scrollIntoView({block: 'center', behavior: 'instant'})")
-    b.settle()                          # scrolling closes tips, a frame later
-    b.value("document.querySelector('#scaling svg').focus({preventScroll: true})")
+    b.focus("#scaling svg")
     b.press("ArrowLeft")
     check("a point by key", b.value(TIP), "32 ranks")
     b.press("Escape")

@@ -57,7 +57,7 @@ refused 2 "hone: how fast machines talk is not known, and 4 ranks are more than 
 refused 2 "hone: how fast ranks of one machine talk is not known: give --intra US,GBPS" simulate --from gpu.json --ranks 8 --net 5,400
 refused 2 "hone: --set train.batch_size=8: what was measured cannot be changed; with --from only keys of dist can" simulate --from "$FROM" --set train.batch_size=8
 echo '{"kind": "tune"}' >tune.json
-refused 2 "hone: 'tune.json' is no report.json of hone profile" simulate --from tune.json
+refused 2 "hone: 'tune.json' is no report of \`hone profile\`; expected the report.json that its --out writes" simulate --from tune.json
 sed -e 's/"ranks":\[\]/"ranks":[{},{}]/' "$FROM" >ranks.json
 refused 2 "hone: 'ranks.json' is of 2 ranks, which wait for each other; profile one rank alone" simulate --from ranks.json
 sed -e 's/"times_us":\[[^]]*\]/"times_us":[]/' "$FROM" >old.json

@@ -22,7 +22,7 @@ static size_t read_tensor(const struct safetensors *s, const struct tensor *t)
     for (size_t i = 0; i < bytes; i++)
         sum += ((const unsigned char *)t->data)[i];
     sink += sum;
-    require((uintptr_t)t->data % (t->type == TENSOR_BF16 ? 2 : 4) == 0);
+    require((uintptr_t)t->data % (t->type == TENSOR_F32 || t->type == TENSOR_I32 ? 4 : 1) == 0);
     require(t->name[0] && strlen(t->name) <= 512);
     require(safetensors_find(s, t->name) == t);
     return bytes;

@@ -26,8 +26,10 @@ static const struct small_model small_models[] = {
                    .seq = 7, .segments = 3, .rope_base = 10000, .norm_eps = 1e-5}},
     {"k1", 3, {.arch = ARCH_K1, .vocab = 23, .dim = 12, .layers = 10, .tree = {2, {3, 2}}, .heads = 3, .kv_heads = 3, .ffn = 20,
                .seq = 6, .rope_base = 10000, .norm_eps = 1e-5}},
+    {"untied", 3, {.arch = ARCH_LLAMA, .vocab = 31, .dim = 16, .layers = 2, .heads = 4, .kv_heads = 2, .ffn = 24, .seq = 5,
+                   .head = HEAD_OWN, .rope_base = 10000, .norm_eps = 1e-6}},
 };
-enum { SMALL_GPT, SMALL_LLAMA, SMALL_POSTLN, SMALL_K1, SMALL_MODELS };
+enum { SMALL_GPT, SMALL_LLAMA, SMALL_POSTLN, SMALL_K1, SMALL_MODELS, SMALL_UNTIED = SMALL_MODELS };      /* one of each architecture, then others */
 
 static inline struct optimizer_settings small_settings(void)
 {

@@ -21,6 +21,7 @@ enum content {
     IDS,                /* i32 below 5: tables of the cases have at least five rows */
     TARGETS,            /* i32 below 5, about every third is padding */
     PADDING,            /* i32, all padding */
+    STARTS,             /* i32 (B, T): where the sample of each place begins, in rows of samples of different lengths */
     FIRST,              /* one i32: 1 */
     COUNTER,            /* one i32 */
     NOT_A_NUMBER,       /* one NaN */
@@ -49,6 +50,7 @@ struct op_case {
 #define HEADS(h, k, s) {.heads = h, .kv_heads = k, .scale = s}
 #define CAUSAL(h, k, s) {.heads = h, .kv_heads = k, .scale = s, .causal = true}
 #define DROPPED(h, k, s, c, p) {.heads = h, .kv_heads = k, .scale = s, .causal = c, .prob = p, .seed = 7, .stream = 5}
+#define PACKED(h, k, s, p, at) {.heads = h, .kv_heads = k, .scale = s, .causal = true, .packed = true, .prob = p, .seed = 7, .stream = 5, .first = at}
 #define QKV(b, t, h, k, d)      X(b, t, (h) * (d)), X(b, t, (k) * (d)), X(b, t, (k) * (d))
 #define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), OF(HIGH, b, h, t), OF(POSITIVE, b, h, t)
 #define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
@@ -439,6 +441,22 @@ static const struct op_case op_cases[] = {
     {OP_EMBED_GRAD, {0}, {X(7, 17), OF(TARGETS, 3, 5), X(3, 5, 17)}},
     {OP_EMBED_GRAD, {0}, {X(7, 24), OF(TARGETS, 3, 700), X(3, 700, 24)}},
     {OP_EMBED_GRAD, {0}, {X(7, 17), OF(PADDING, 3, 700), X(3, 700, 17)}},
+    /* dropout of a part of a batch: from a block of random numbers on, and from the middle of one */
+    {OP_DROPOUT, {.prob = 0.3f, .seed = 7, .stream = 3, .first = 4096}, {X(9, 32), ONE(COUNTER)}},
+    {OP_DROPOUT, {.prob = 0.3f, .seed = 7, .stream = 3, .first = 867}, {X(3, 17, 17), ONE(COUNTER)}},
+    {OP_ATTENTION, {.heads = 2, .kv_heads = 2, .scale = 0.2f, .causal = true, .prob = 0.2f, .seed = 7, .first = 3 * 2 * 64 * 64}, {QKV(2, 64, 2, 2, 32), ONE(COUNTER)}},
+    {OP_ATTENTION, {.heads = 2, .kv_heads = 1, .scale = 0.2f, .causal = true, .prob = 0.2f, .seed = 7, .first = 2 * 37 * 37}, {QKV(1, 37, 2, 1, 16), ONE(COUNTER)}},
+    {OP_ATTENTION_GRAD, {.heads = 2, .kv_heads = 2, .scale = 0.2f, .causal = true, .prob = 0.2f, .seed = 7, .first = 3 * 2 * 64 * 64}, {QKV_GRAD(2, 64, 2, 2, 32), ONE(COUNTER)}},
+    {OP_ATTENTION_GRAD, {.heads = 2, .kv_heads = 1, .scale = 0.2f, .causal = true, .prob = 0.2f, .seed = 7, .first = 2 * 37 * 37}, {QKV_GRAD(1, 37, 2, 1, 16), ONE(COUNTER)}},
+    /* packed samples: shorter and longer than a tile, dropped too */
+    {OP_ATTENTION, PACKED(2, 2, 0.3f, 0, 0), {QKV(2, 5, 2, 2, 8), OF(STARTS, 2, 5)}},
+    {OP_ATTENTION, PACKED(4, 2, 0.25f, 0, 0), {QKV(2, 200, 4, 2, 16), OF(STARTS, 2, 200)}},
+    {OP_ATTENTION, PACKED(2, 1, 0.25f, 0.2f, 0), {QKV(3, 131, 2, 1, 16), ONE(COUNTER), OF(STARTS, 3, 131)}},
+    {OP_ATTENTION, PACKED(2, 2, 0.2f, 0.2f, 2 * 328 * 328), {QKV(1, 328, 2, 2, 16), ONE(COUNTER), OF(STARTS, 1, 328)}},
+    {OP_ATTENTION_GRAD, PACKED(2, 2, 0.3f, 0, 0), {QKV_GRAD(2, 5, 2, 2, 8), OF(STARTS, 2, 5)}},
+    {OP_ATTENTION_GRAD, PACKED(4, 2, 0.25f, 0, 0), {QKV_GRAD(2, 200, 4, 2, 16), OF(STARTS, 2, 200)}},
+    {OP_ATTENTION_GRAD, PACKED(2, 1, 0.25f, 0.2f, 0), {QKV_GRAD(3, 131, 2, 1, 16), ONE(COUNTER), OF(STARTS, 3, 131)}},
+    {OP_ATTENTION_GRAD, PACKED(2, 2, 0.2f, 0.2f, 2 * 328 * 328), {QKV_GRAD(1, 328, 2, 2, 16), ONE(COUNTER), OF(STARTS, 1, 328)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
@@ -451,6 +469,7 @@ enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
 #undef HEADS
 #undef CAUSAL
 #undef DROPPED
+#undef PACKED
 #undef QKV
 #undef QKV_GRAD
 #undef ADAMW

@@ -76,6 +76,8 @@ static inline void fill_ints(int32_t *x, const struct case_input *in, uint64_t k
         x[i] = (int32_t)rng_below(key, stream, (uint64_t)i, 5);
         if (in->content == PADDING || (in->content == TARGETS && i && rng_below(key, stream + 1, (uint64_t)i, 3) == 0))
             x[i] = -1;
+        if (in->content == STARTS)      /* samples of 1, 36, 71... places */
+            x[i] = i % shape_last(in->shape) == 0 || i % shape_last(in->shape) == x[i - 1] + 1 + 35 * (x[i - 1] % 5) ? (int32_t)(i % shape_last(in->shape)) : x[i - 1];
         if (in->content == COUNTER || in->content == FIRST)
             x[i] = in->content == FIRST ? 1 : 4;
     }

@@ -1,5 +1,5 @@
 /* bf16: rounding to the bit, products of rounded operands with f32 sums of every size and orientation, and the five ops that
- * have them against their reference. */
+ * have them against their reference; in every way that this CPU and build have. */
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/gemm.h"
 #include "support/all_backends.h"
@@ -98,6 +98,8 @@ static void test_products(void **state)
             check_product((struct product){sizes[i][0], sizes[i][1], sizes[i][2], how & 1, how & 2, how & 4, (how ^ (int)i) & 1},
                           how % 3 ? -1.75f : 1);
     check_product((struct product){140, 1050, 300, false, true, true, true}, 1);         /* several blocks each way */
+    check_product((struct product){150, 530, 1060, true, false, false, false}, 1);
+    check_product((struct product){33, 560, 1030, false, false, true, false}, 1);
     check_product((struct product){3, 5, 0, false, true, false, true}, 1);               /* a sum of nothing */
 }
 
@@ -238,14 +240,42 @@ static void test_ops_equal_f32_of_rounded_operands(void **state)
             check_rounded_first(&op_cases[i], backends[b]);
 }
 
-int main(void)
+/* ---- every way ---- */
+
+static int run_way(enum bf16_way way)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_product_of_odd_numbers),
         cmocka_unit_test(test_ops_equal_the_reference),
         cmocka_unit_test(test_ops_equal_f32_of_rounded_operands),
     };
+    cpu_bf16_limit(way);
+    if (cpu_bf16_way() != way)
+        return 0;
+    print_message("bf16 products: %s\n", cpu_bf16_name());
     return cmocka_run_group_tests(tests, make_backends, free_backends);
+}
+
+/* A limit is kept, and a way that this CPU has not is never taken. */
+static void test_limits(void **state)
+{
+    (void)state;
+    cpu_bf16_limit(BF16_AMX);
+    const enum bf16_way best = cpu_bf16_way();
+    for (int way = BF16_ROUNDED; way <= BF16_AMX; way++) {
+        cpu_bf16_limit((enum bf16_way)way);
+        assert_true(cpu_bf16_way() <= (enum bf16_way)way && cpu_bf16_way() <= best);
+        assert_true(cpu_has_bf16() == (cpu_bf16_way() != BF16_ROUNDED));
+    }
+    assert_true(best != BF16_AMX || !strcmp((cpu_bf16_limit(BF16_AVX512), cpu_bf16_name()), "AVX512-BF16"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding), cmocka_unit_test(test_limits)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int way = BF16_ROUNDED; way <= BF16_AMX; way++)
+        failed += run_way((enum bf16_way)way);
+    return failed;
 }

@@ -319,7 +319,7 @@ static void test_schema(void **state)
 static void test_saved_by_another_version(void **state)
 {
     (void)state;
-    static const char text[] = "model: {arch: llama, dim: 64}\noptimize: {passes: [fuse-qkv, fuse-all], fuse-all: auto, capture: 'on'}\n"
+    static const char text[] = "model: {arch: llama, dim: 64}\noptimize: {passes: [fuse-qkv, fuse-all], fuse-all: auto, no-meetings: 'on'}\n"
                                "eval: {sometimes: 3}\n";
     static const char *const refused[] = {"model: {arch: gpt, hats: 3}\n", "model: {arch: gpt}\ntrain: {hats: 3}\n",
                                           "model: {arch: gpt}\ndata: {hats: 3}\n", "model: {arch: gpt}\nhats: {a: 3}\n",

@@ -14,7 +14,7 @@
 #define GPT "model: {arch: gpt}\n"
 #define PASSES                                                                                                         \
     "flash-attention, fuse-qkv, fuse-gate-up, fuse-residual-norm, fuse-bias-gelu, fuse-loss, hoist-constants, "        \
-    "fused-optimizer, async-metrics, no-zero-fill, recompute, autotune, fewer-meetings and group-levels"
+    "capture, fused-optimizer, async-metrics, no-zero-fill, recompute, autotune, fewer-meetings and group-levels"
 
 /* A text with an optional override, and the error that it must give. */
 struct refusal {
@@ -182,7 +182,7 @@ static void test_refuses_keys(void **state)
         {"&a {model: *a}", NULL,
          "'t.yaml' line 1: there is no key 'model.model'; section model has arch, vocab, dim, layers, heads, kv_heads, "
          "ffn, "
-         "seq, segments, positions, dropout, rope_base, norm_eps and tree"},
+         "seq, segments, positions, dropout, rope_base, norm_eps, head and tree"},
         {"train: {lr: 1}", NULL, "'t.yaml': there is no section model; a config has at least 'model: {arch: gpt}'"},
         {"log: {}\nmodel:\n  dim: 64\n", NULL, "'t.yaml' line 2: model.arch is missing; choose gpt, llama, postln, k1 or regions"},
     };
@@ -435,6 +435,7 @@ static void test_refuses_regions(void **state)
          "--set model.vocab=80: model.vocab is 80, and regions have 83 ids: start, end and 81 cells; remove it, or make it 83"},
         {REGIONS, "data.region=5", "--set data.region=5: model.seq is 11, and a sample of two regions of data.region 5 has up to 13 tokens; it must be "
                                    "at least that"},
+        {REGIONS, "model.head=tied", "--set model.head=tied: model.head is tied, and arch regions has no head of words; remove it"},
         {REGIONS, "model.positions=10",
          "--set model.positions=10: model.positions is 10, and samples have model.seq 11 tokens; it must be at least that, or 0"},
         {REGIONS, "data.path=a", "--set data.path=a: data.path is 'a', and data.source is regions, which reads no file; set data.source to text or "
@@ -446,12 +447,6 @@ static void test_refuses_regions(void **state)
         {REGIONS, "data.pack=yes", "--set data.pack=yes: data.pack is 'yes'; choose off or on"},
         {GPT "data: {samples: lines, pack: on, bucket: 16, group: 2}", NULL,
          "'t.yaml' line 2: data.pack and data.group are both given, and samples that share rows need not be of like length; remove data.group"},
-        {GPT "data: {samples: lines, pack: on}\ndevice: cuda", NULL,
-         "'t.yaml' line 2: data.pack is on, and device is cuda, whose attention has a sample in every row so far; set data.pack to off, and "
-         "data.bucket and data.group instead"},
-        {GPT "data: {samples: lines, bucket: 16}\ndist: {shard: optimizer}", NULL,
-         "'t.yaml' line 3: dist.shard is optimizer, and data.bucket has programs of several shapes, which cannot hand slices to each other so far; "
-         "set dist.shard to none, or remove it"},
         {"model: {arch: llama, positions: 200}", NULL,
          "'t.yaml' line 1: model.positions is 200, and arch llama rotates instead of learning positions; remove it"},
         {GPT "data:\n  bucket: 16", NULL, "'t.yaml' line 3: data.bucket is 16, and data.samples is windows: all of them have model.seq tokens; remove "

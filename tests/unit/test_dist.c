@@ -7,11 +7,11 @@
 
 /* ---- sums ---- */
 
-enum { LONGEST = 10007 };
+enum { LONGEST = 10007, MANY_PIECES = 600001 };         /* many: of the pieces that pairs swap, several and a part */
 
 struct summed {
     int64_t n, cut;                             /* numbers, and how many are summed at a time */
-    float (*x)[LONGEST];                        /* per rank */
+    float (*x)[MANY_PIECES];                    /* per rank */
 };
 
 static void sum_in_pieces(struct dist *d, void *argument)
@@ -27,7 +27,7 @@ static void sum_in_pieces(struct dist *d, void *argument)
 }
 
 /* The same tree by recursion: the left part is the largest power of two below. */
-static float tree(float (*x)[LONGEST], int64_t i, int from, int to)
+static float tree(float (*x)[MANY_PIECES], int64_t i, int from, int to)
 {
     int left = 1;
     if (to - from == 1)
@@ -39,8 +39,8 @@ static float tree(float (*x)[LONGEST], int64_t i, int from, int to)
 
 static void test_sums_are_a_tree_of_ranks(void **state)
 {
-    static float x[MOST_RANKS][LONGEST], should[LONGEST];
-    static const int64_t sizes[][2] = {{1, 1}, {3, 3}, {4096, 4096}, {LONGEST, LONGEST}, {LONGEST, 5000}, {LONGEST, 977}, {9, 1}};
+    static float x[MOST_RANKS][MANY_PIECES], should[MANY_PIECES];
+    static const int64_t sizes[][2] = {{1, 1}, {3, 3}, {4096, 4096}, {LONGEST, LONGEST}, {LONGEST, 5000}, {LONGEST, 977}, {9, 1}, {MANY_PIECES, MANY_PIECES}};
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -75,7 +75,7 @@ struct sliced {
     struct program *p;
     const struct op *op;
     void *memory[MOST_RANKS][3];                /* per rank: three values */
-    float (*x)[LONGEST];
+    float (*x)[MANY_PIECES];
     bool ok[MOST_RANKS];
 };
 
@@ -124,7 +124,7 @@ static void check_slices(struct sliced *s, int ranks, int64_t n, const float *sh
 
 static void test_slices_have_the_bits_of_the_sum(void **state)
 {
-    static float x[MOST_RANKS][LONGEST], should[LONGEST];
+    static float x[MOST_RANKS][MANY_PIECES], should[MANY_PIECES];
     static const int64_t sizes[] = {100, LONGEST};
     (void)state;
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++)

@@ -131,7 +131,7 @@ static void save_as_older(char path[CONFIG_PATH_MAX], const char *out, const cha
     const char *text = json_string_value(json_object_get(ck.manifest, "config"));
     const char *at = strstr(text, "fewer-meetings: auto");
     assert_non_null(at);
-    json_t *config = json_sprintf("%.*scapture: auto%s", (int)(at - text), text, at + strlen("fewer-meetings: auto"));
+    json_t *config = json_sprintf("%.*sno-meetings: auto%s", (int)(at - text), text, at + strlen("fewer-meetings: auto"));
     json_t *extra = json_pack("{s:O, s:o, s:O, s:O}", "name", json_object_get(ck.manifest, "name"), "config", config, "tokenizer",
                               json_object_get(ck.manifest, "tokenizer"), "train_samples",
                               json_object_get(ck.manifest, "train_samples"));

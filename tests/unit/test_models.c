@@ -14,6 +14,7 @@ static void test_gpt(void **state) { (void)state, check_all_kernels(SMALL_GPT); 
 static void test_llama(void **state) { (void)state, check_all_kernels(SMALL_LLAMA); }
 static void test_postln(void **state) { (void)state, check_all_kernels(SMALL_POSTLN); }
 static void test_k1(void **state) { (void)state, check_all_kernels(SMALL_K1); }
+static void test_untied(void **state) { (void)state, check_all_kernels(SMALL_UNTIED); }
 
 /* --- training ---------------------------------------------------------------------------------------------------- */
 
@@ -56,6 +57,7 @@ static void test_parameters_and_inputs(void **state)
         {SMALL_LLAMA, "blocks.1.g.weight", "pos.weight"}, {SMALL_LLAMA, "norm.weight", "norm.bias"},
         {SMALL_POSTLN, "head.weight", "head.bias"},     {SMALL_POSTLN, "seg.weight", "tick"},
         {SMALL_K1, "blocks.9.n2.bias", "blocks.10.n2.bias"}, {SMALL_K1, "head.weight", "head.bias"},
+        {SMALL_UNTIED, "head.weight", "pos.weight"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct program *p = small_forward(small_models[cases[i].model], 1);
@@ -138,7 +140,7 @@ int main(void)
         cmocka_unit_test(test_gpt),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_postln),
-        cmocka_unit_test(test_k1),
+        cmocka_unit_test(test_k1), cmocka_unit_test(test_untied),
         cmocka_unit_test(test_training_gpt),
         cmocka_unit_test(test_training_llama),
         cmocka_unit_test(test_training_in_bf16),

@@ -126,6 +126,24 @@ static void test_prediction(void **state)
     s.p.peaks.gpu.replayed_us = 0;
     program_free(then);
 
+    next = s.m.config;                      /* captured: what lies between kernels shrinks as starting them does, and nothing else */
+    next.device = DEVICE_CUDA;
+    struct program *launched;
+    assert_ok(train_step_program(&launched, &next, 50, NULL, &err), err);
+    next = config_with_passes(&next, (pass_set)1 << pass_find("capture"));
+    assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
+    assert_true(launched->launched && !launched->captured && then->captured && then->n_ops == launched->n_ops);
+    s.p.peaks.gpu.replayed_us = 0.5;
+    s.p.peaks.gpu.launched_us = 5;
+    double between = 1000;
+    for (int i = 0; i < s.p.n_ops; i++)
+        between -= s.p.ops[i].self_us;
+    assert_near(predict_step_us(&s.p, launched, then), 1000 - 0.9 * between, 1e-6, "captured");
+    assert_near(predict_step_us(&s.p, launched, launched), 1000, 1e-6, "launched");
+    s.p.peaks.gpu.replayed_us = s.p.peaks.gpu.launched_us = 0;
+    program_free(launched);
+    program_free(then);
+
     double work = 0;                        /* with fewer meetings it takes that and some of the rest: its threads meet less often */
     for (int i = 0; i < s.p.n_ops; i++)
         work += s.p.ops[i].self_us;

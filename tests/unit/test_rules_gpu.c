@@ -36,7 +36,7 @@ static void test_launch_bound(void **state)
     run_detect(&x);                                 /* as a graph it would be 20 */
     const struct finding *f = assert_finding(&x, "launch-bound", 1 / 3.0, 300 / 260.0, 300 / 220.0, 1.5);
     assert_text(f->where, "between the 40 kernels of the step");
-    assert_text(f->fix, "optimize.passes=all");
+    assert_text(f->fix, "optimize.capture=on");
     assert_text(f->evidence, "kernels work for 200 µs of the 300 µs step, 5.00 µs each; one that does nothing costs 3.00 µs");
     assert_null(find(&x, "host-bound"));
     x.facts.replayed = true;                        /* it is one already */
@@ -53,6 +53,30 @@ static void test_launch_bound(void **state)
     add_up(&x);
     run_detect(&x);
     assert_null(find(&x, "launch-bound"));
+    profiled_release(&x);
+}
+
+/* Kernels of 4 µs that move next to nothing are not held back by memory, whichever side of the roofline they lie on. */
+static void test_latency(void **state)
+{
+    (void)state;
+    struct profiled x = on_gpu(8, true);
+    x.profile.peaks.gflops[NUMBERS_F32] = x.profile.peaks.copy_gb_per_s[CACHE_LEVELS - 1] = 1e6;
+    set_us(&x, OP_MATMUL, 4);
+    add_up(&x);
+    run_detect(&x);
+    assert_string_equal(x.profile.bound_by, "latency");
+    assert_text(x.profile.headline, "100 % of its 8.00 µs is in 2 short ops that take 4.00 µs each, whatever they do; their arithmetic and traffic "
+                                    "alone would take 0 % of that");
+    set_us(&x, OP_MATMUL, 40);                      /* long enough for what they do to count */
+    add_up(&x);
+    run_detect(&x);
+    assert_string_equal(x.profile.bound_by, "compute");
+    set_us(&x, OP_MATMUL, 4);
+    x.profile.gpu = false;
+    add_up(&x);
+    run_detect(&x);
+    assert_string_equal(x.profile.bound_by, "compute");
     profiled_release(&x);
 }
 
@@ -238,7 +262,7 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_bound), cmocka_unit_test(test_host_bound), cmocka_unit_test(test_no_mixed_precision),
+        cmocka_unit_test(test_launch_bound), cmocka_unit_test(test_latency), cmocka_unit_test(test_host_bound), cmocka_unit_test(test_no_mixed_precision),
         cmocka_unit_test(test_misaligned_dims), cmocka_unit_test(test_low_occupancy), cmocka_unit_test(test_copies), cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,11 +71,11 @@ static void test_two_modes_give_no_verdict(void **state)
     assert_string_equal(gate_outcome(&g), "no verdict");
 }
 
-/* Also where both modes are on the same side of the limit: how much b wins, and whether it is b that wins, nobody knows. */
+/* Also where both modes are on the same side of the limit, but nearer to it than to each other: whether it is b that wins nobody knows. */
 static void test_two_modes_that_agree_give_no_verdict(void **state)
 {
     (void)state;
-    static const double limits[] = {1.5, 0, -0.5, -0.9};    /* 2.5 times as fast it is in no mode, half as fast in both */
+    static const double limits[] = {1.5, 0, -0.3};          /* 2.6 times as fast it is in no mode, 0.7 times in both */
     fill_bimodal(200, 0.5);
     for (int i = 0; i < 200; i++)
         turns_b[i] *= 0.8;
@@ -87,6 +87,23 @@ static void test_two_modes_that_agree_give_no_verdict(void **state)
     const struct gate g = judge(200, -1);           /* nothing is asked for */
     assert_string_equal(gate_outcome(&g), "not judged");
     assert_true(g.pass);
+}
+
+/* Three and four times as fast, as a program that the host starts kernel by kernel and one that is replayed: whatever decides which, b wins, and what
+ * is said of it is the lower one. */
+static void test_two_modes_far_from_the_limit_are_judged(void **state)
+{
+    (void)state;
+    static const struct { double gain; bool pass; } cases[] = {{3, true}, {1 / 3.0, false}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        for (int i = 0; i < 200; i++) {
+            turns_a[i] = 1000 * cases[k].gain * (i % 3 ? 1 : 4 / 3.0) + normal(9, i);
+            turns_b[i] = 1000 + normal(10, i);
+        }
+        const struct gate g = judge(200, 0);
+        assert_true(g.judged && g.pass == cases[k].pass && strstr(g.words, "groups well apart"));
+        assert_true(fabs(g.value / cases[k].gain - 1) < 0.02 && g.low < cases[k].gain && g.high > 1.3 * cases[k].gain);
+    }
 }
 
 /* What was seen, and what to do. */
@@ -224,7 +241,7 @@ static void test_what_is_settled(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct speed s = {.ratio = {.value = cases[i].value, .low = cases[i].low, .high = cases[i].high}};
         assert_int_equal(speed_is_settled(&s, cases[i].limit), cases[i].settled);
-        s.modes.two = true;
+        s.modes = (struct modes){.two = true, .low = 0.9, .high = 1.5, .below = 0.9, .above = 1.5};
         assert_false(speed_is_settled(&s, cases[i].limit));
     }
 }
@@ -233,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_modes_give_no_verdict), cmocka_unit_test(test_two_modes_that_agree_give_no_verdict),
+        cmocka_unit_test(test_two_modes_far_from_the_limit_are_judged),
         cmocka_unit_test(test_what_is_said_of_two_modes), cmocka_unit_test(test_one_mode_is_judged),
         cmocka_unit_test(test_drift_is_judged),           cmocka_unit_test(test_a_wide_interval_gives_no_verdict),
         cmocka_unit_test(test_how_often),                 cmocka_unit_test(test_what_is_settled),

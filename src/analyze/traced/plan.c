@@ -57,13 +57,14 @@ static int list_phase(const struct diagnosis *d, int phase, int *list)
     return n;
 }
 
-void judge_plan(struct study *s, const struct costs *costs)
+/* What the findings of a phase (n) give together with those of the phases before it; asked for in the order of phases. */
+typedef struct interval together(void *context, const struct diagnosis *d, int phase, const int *list, int n);
+
+static void plan(struct diagnosis *d, together *give, void *context)
 {
-    struct diagnosis *d = s->d;
-    struct edit sum;
-    edit_init(&sum, s->v);
     struct interval total = {1, 0, 1};
     d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
+    d->n_phases = 0;
     for (int p = 0; p < MOST_PHASES; p++) {
         int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list);
         const int n = list_phase(d, p, list);
@@ -71,13 +72,36 @@ void judge_plan(struct study *s, const struct costs *costs)
             continue;
         for (int i = 0; i < n; i++) {
             const struct finding *f = &d->findings[list[i]];
-            add_rule(s, &sum, f);
             total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
         }
-        total = at_least(total, judge_interval(s, costs, &sum, 0.3));
+        total = at_least(total, give(context, d, p, list, n));
         d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
     }
-    edit_release(&sum);
+}
+
+/* ---- of one rank ---- */
+
+struct replayed {
+    struct study *s;
+    const struct costs *costs;
+    struct edit sum;                        /* what all phases until here take away */
+};
+
+static struct interval replay_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
+{
+    struct replayed *r = context;
+    (void)phase;
+    for (int i = 0; i < n; i++)
+        add_rule(r->s, &r->sum, &d->findings[list[i]]);
+    return judge_interval(r->s, r->costs, &r->sum, 0.3);
+}
+
+void judge_plan(struct study *s, const struct costs *costs)
+{
+    struct replayed r = {.s = s, .costs = costs};
+    edit_init(&r.sum, s->v);
+    plan(s->d, replay_together, &r);
+    edit_release(&r.sum);
 }
 
 /* ---- of a job ---- */
@@ -108,24 +132,25 @@ static struct interval of_ranks(const struct job *j, const struct plan_phase *fi
     return i;
 }
 
+struct of_job {
+    const struct job *job;
+    const struct plan_phase *first;         /* (n_first) the roadmap of the first rank alone */
+    int n_first;
+    struct interval most;                   /* one fix after the other, each with all it gives */
+};
+
+static struct interval job_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
+{
+    struct of_job *o = context;
+    for (int i = 0; i < n; i++) {
+        const struct finding *f = &d->findings[list[i]];
+        o->most = (struct interval){o->most.usual * f->speedup, o->most.low * f->speedup_low, o->most.high * f->speedup_high};
+    }
+    const struct interval all = of_ranks(o->job, o->first, o->n_first, phase);
+    return (struct interval){fmin(all.usual, o->most.usual), fmin(all.low, o->most.low), fmin(all.high, o->most.high)};
+}
+
 void job_plan(struct job *j, const struct plan_phase *first, int n_first)
 {
-    struct diagnosis *d = j->ranks[0];
-    struct interval total = {1, 0, 1}, most = {1, 1, 1};      /* most: one fix after the other, each with all it gives */
-    d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
-    d->n_phases = 0;
-    for (int p = 0; p < MOST_PHASES; p++) {
-        int *list = arena_alloc(&d->arena, (size_t)(d->n_findings + 1) * sizeof *list);
-        const int n = list_phase(d, p, list);
-        if (!n)
-            continue;
-        for (int i = 0; i < n; i++) {
-            const struct finding *f = &d->findings[list[i]];
-            total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
-            most = (struct interval){most.usual * f->speedup, most.low * f->speedup_low, most.high * f->speedup_high};
-        }
-        const struct interval all = of_ranks(j, first, n_first, p);
-        total = at_least(total, (struct interval){fmin(all.usual, most.usual), fmin(all.low, most.low), fmin(all.high, most.high)});
-        d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
-    }
+    plan(j->ranks[0], job_together, &(struct of_job){j, first, n_first, {1, 1, 1}});
 }

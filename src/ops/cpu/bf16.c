@@ -1,20 +1,87 @@
-/* Whether the CPU multiplies bf16; see bf16.h. */
+/* How the CPU multiplies bf16; see bf16.h. */
 #include "ops/cpu/bf16.h"
 
-#if defined(__aarch64__) && !defined(__clang__)                 /* see bf16_tile.h */
-#include <sys/auxv.h>
-static const unsigned long BF16_CAPABILITY = 1ul << 14;         /* HWCAP2_BF16 of Linux */
-#endif
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
-bool cpu_has_bf16(void)
-{
 #if defined(__x86_64__)
-    __builtin_cpu_init();                       /* what the kernels for AVX-512 need, and bf16; see best_variant in cpu.c */
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What the kernels for AVX-512 need, and bf16; see best_variant in cpu.c. */
+static bool has_avx512(void)
+{
+    __builtin_cpu_init();
     return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-#elif defined(__aarch64__) && !defined(__clang__)
-    return getauxval(AT_HWCAP2) & BF16_CAPABILITY;
+}
+
+/* Tiles are 8 KB of state per thread, which a process must ask Linux for, once for all of its threads. */
+static bool has_amx(void)
+{
+#if defined(HONE_AMX)
+    enum { LEAF = 7, BF16 = 1 << 22, TILES = 1 << 24, ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };     /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(LEAF, 0, &a, &b, &c, &d) || (d & (BF16 | TILES)) != (BF16 | TILES))
+        return false;
+    return syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA) == 0;
 #else
-    return false;
+    return false;                               /* the compiler does not know them */
 #endif
+}
+
+static enum bf16_way best_way(void) { return !has_avx512() ? BF16_ROUNDED : has_amx() ? BF16_AMX : BF16_AVX512; }
+
+#elif defined(__aarch64__) && !defined(__clang__)                /* see bf16_tile.h */
+
+#include <sys/auxv.h>
+
+static enum bf16_way best_way(void)
+{
+    const unsigned long capability = 1ul << 14;                 /* HWCAP2_BF16 of Linux */
+    return getauxval(AT_HWCAP2) & capability ? BF16_BFMMLA : BF16_ROUNDED;
+}
+
+#else
+
+static enum bf16_way best_way(void) { return BF16_ROUNDED; }
+
+#endif
+
+static enum bf16_way asked_for(void)
+{
+    const char *word = getenv("HONE_BF16");
+    return word && !strcmp(word, "none") ? BF16_ROUNDED : word && !strcmp(word, "avx512") ? BF16_AVX512 : BF16_AMX;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static enum bf16_way best;
+static _Atomic int most;
+
+static void find_best(void)
+{
+    best = best_way();
+    atomic_store_explicit(&most, asked_for(), memory_order_relaxed);
+}
+
+void cpu_bf16_limit(enum bf16_way limit)
+{
+    pthread_once(&once, find_best);
+    atomic_store_explicit(&most, limit, memory_order_relaxed);
+}
+
+enum bf16_way cpu_bf16_way(void)
+{
+    pthread_once(&once, find_best);
+    const enum bf16_way limit = (enum bf16_way)atomic_load_explicit(&most, memory_order_relaxed);
+    return best <= limit ? best : best == BF16_AMX && limit == BF16_AVX512 ? BF16_AVX512 : BF16_ROUNDED;
+}
+
+const char *cpu_bf16_name(void)
+{
+    return (const char *const[]){"none", "BFMMLA", "AVX512-BF16", "AMX"}[cpu_bf16_way()];
 }

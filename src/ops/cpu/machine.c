@@ -95,6 +95,7 @@ void cpu_machine_read(struct cpu_machine *m)
     if (m->cores < 1)
         m->cores = m->usable;
     m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const enum bf16_way way = cpu_bf16_way();
     snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %d cores, %s%s, %s", m->model, m->cores, cpu_isa_name(),
-             cpu_has_bf16() ? "+bf16" : "", cpu_blas_name());
+             way == BF16_AMX ? "+amx" : way == BF16_ROUNDED ? "" : "+bf16", cpu_blas_name());
 }

@@ -136,10 +136,13 @@ void ranks_gather_start(const struct kernel_call *c, const struct kernel_thread 
         c->comm->gather(c->comm, c->program, c->op, c->in);
 }
 
-/* Where the group has failed nothing is updated any more, and nothing saved. */
+/* Where the group has failed nothing is updated any more, and nothing saved. Copies are f32 here: who asks for narrow ones rounds them. */
 void ranks_gather_wait(const struct kernel_call *c, const struct kernel_thread *t)
 {
+    const struct op_attrs *a = &c->op->attrs;
     (void)t;
     if (c->comm)
         c->comm->gathered(c->comm, c->in[0]);
+    for (int i = 0; i < a->copies; i++)
+        memcpy(c->out[a->parts + i], c->in[a->members[i].unit], (size_t)out_count(c, a->parts + i) * sizeof(float));
 }

@@ -9,7 +9,7 @@
 
 struct gemm_room {
     _Alignas(64) char f32[288 << 10];           /* gemm.c */
-    _Alignas(64) char bf16[768 << 10];          /* gemm_bf16.c */
+    _Alignas(64) char bf16[1280 << 10];         /* gemm_bf16.c, pairs */
 };
 
 /* Makes the rooms of all threads of a team, so that no step has to. */

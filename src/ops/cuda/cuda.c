@@ -111,6 +111,13 @@ static bool asks_for(const char *variable, bool otherwise)
     return text && *text ? strcmp(text, "0") != 0 : otherwise;
 }
 
+/* HONE_CUDA_GRAPH: 0: nothing is captured, 1: everything. */
+static enum cuda_graphs graphs_asked_for(enum cuda_graphs otherwise)
+{
+    const char *text = getenv("HONE_CUDA_GRAPH");
+    return !text || !*text ? otherwise : strcmp(text, "0") ? GRAPHS_ALWAYS : GRAPHS_NEVER;
+}
+
 /* HONE_CUDA_LANES: how many rows of ops a graph may have; 1: every op waits for the one before it. */
 static int lanes_asked_for(void)
 {
@@ -133,7 +140,7 @@ static enum status cuda_new(struct backend **out, const struct cuda_wish *wish, 
         return error_no_memory(err, "the CUDA backend", sizeof *b);
     b->base = functions;
     b->choices = choices;
-    b->graphs = asks_for("HONE_CUDA_GRAPH", wish->graphs);
+    b->graphs = graphs_asked_for(wish->graphs);
     b->comm.nccl = wish->nccl;
     b->checks = asks_for("HONE_CUDA_SYNC", false);
     b->merges = asks_for("HONE_CUDA_MERGE", true);

@@ -5,7 +5,8 @@
 
 #include "ops/cuda/module.h"
 
-enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err);        /* on the first GPU, for one rank */
+/* On the first GPU, for one rank; graphs: whatever programs say, all is captured, or nothing. */
+enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err);
 enum status cuda_backend_new_for(struct backend **out, const struct cuda_wish *wish, struct error *err);
 /* The name of the kernel that an op has there, NULL: none. Needs the module, but no GPU. */
 enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err);

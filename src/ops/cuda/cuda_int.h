@@ -64,7 +64,7 @@ struct cuda_backend {
     struct cuda_side sides[LANES_MOST];     /* [0] is not used: lane 0 is the stream above */
     struct cuda_staging staging;
     struct cuda_comm comm;
-    bool graphs;
+    enum cuda_graphs graphs;
     int lanes;                      /* rows of ops in a graph, at most */
     bool names;                     /* HONE_NVTX=1: ranges with the names of ops and phases */
     bool merges;                    /* ops may do the work of others on the way; not with HONE_CUDA_MERGE=0 */
@@ -172,6 +172,9 @@ enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, i
 void cuda_release_replays(struct cuda_backend *b, struct prepared *p);
 /* Captures the graph of a range again when it is next run, now that CUPTI listens and learns whose its nodes are; once. */
 void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int end);
+/* Whether ops are captured at all: those of a program, and a range of prepared ones, which are of one program. */
+bool cuda_captures_program(const struct cuda_backend *b, const struct program *p);
+bool cuda_captures(const struct cuda_backend *b, const struct prepared *p, int first, int end);
 /* Whether running a range will launch a graph. */
 bool cuda_has_graph(struct prepared *p, int first, int end);
 

@@ -20,10 +20,10 @@ static bool describe(struct cudnn_attention_of *out, const struct program *p, co
         return false;
     const struct value *q = &p->values[op->in[backward]];
     const int64_t heads = op->attrs.heads, size = q->shape.dim[2] / heads;
-    const bool drops = op->n_in > (backward ? 7 : 3);           /* dropout counts as on the CPU: the own kernel's */
+    const bool more = op->n_in > (backward ? 7 : 3);            /* dropout counts as on the CPU, and packed samples: the own kernels' */
     *out = (struct cudnn_attention_of){q->shape.dim[0], heads, op->attrs.kv_heads, q->shape.dim[1], size,
                                        q->dtype == BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF, backward};
-    return dtype_is_narrow(q->dtype) && op->attrs.causal && !drops && out->seq >= FEWEST_ROWS && size >= SMALLEST_HEAD &&
+    return dtype_is_narrow(q->dtype) && op->attrs.causal && !more && out->seq >= FEWEST_ROWS && size >= SMALLEST_HEAD &&
            size <= LARGEST_HEAD && size % HEAD_STEP == 0;
 }
 

@@ -114,26 +114,31 @@ static __device__ inline struct philox philox(uint64_t key, uint64_t hi, uint64_
     return c;
 }
 
-/* What dropout multiplies by: element i is kept by word i % 4 of block i / 4. */
+/* What dropout multiplies by: element i is kept by word i % 4 of block i / 4, counted from `first`. */
 struct dropout {
     const int32_t *tick;            /* NULL: everything is kept */
     uint64_t seed, stream;
     float prob, scale;              /* scale: 1 / (1 - prob) */
+    int64_t first;                  /* the number of element 0 in the whole batch, of which this rank has a part */
 };
 
 static inline struct dropout dropout_of(const struct op_attrs *a, const void *tick)
 {
-    return {(const int32_t *)tick, a->seed, a->stream, a->prob, 1 / (1 - a->prob)};
+    return {(const int32_t *)tick, a->seed, a->stream, a->prob, 1 / (1 - a->prob), a->first};
 }
 
-static __device__ inline struct philox dropout_block(const struct dropout &d, int64_t block)
+/* The words of elements [i, i + 4); d.first + i is a multiple of 4. */
+static __device__ inline struct philox dropout_block(const struct dropout &d, int64_t i)
 {
-    return philox(d.seed, d.stream << 32 | (uint32_t)*d.tick, (uint64_t)block);
+    return philox(d.seed, d.stream << 32 | (uint32_t)*d.tick, (uint64_t)(d.first + i) / 4);
 }
 
-static __device__ inline uint32_t dropout_word(const struct philox &b, int i)       /* no index: the words stay in registers */
+/* The word of element i; no index: the words stay in registers. */
+static __device__ inline uint32_t dropout_word(const struct dropout &d, int64_t i)
 {
-    return i < 2 ? (i == 0 ? b.x[0] : b.x[1]) : (i == 2 ? b.x[2] : b.x[3]);
+    const struct philox b = dropout_block(d, i);
+    const int at = (int)((d.first + i) % 4);
+    return at < 2 ? (at == 0 ? b.x[0] : b.x[1]) : (at == 2 ? b.x[2] : b.x[3]);
 }
 
 static __device__ inline bool dropout_drops(const struct dropout &d, uint32_t bits)

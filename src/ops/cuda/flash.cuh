@@ -23,15 +23,17 @@ struct attention {
     struct dropout dropout;
     float scale;
     bool causal;
+    const int32_t *starts;                          /* (B, T): the first key that each query sees, growing along a row; NULL: all see the first */
 };
 
 static inline struct attention attention_of(const struct cuda_call *c)
 {
-    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = first ? 7 : 3;
+    const int first = c->op->kind == OP_ATTENTION_GRAD, tick = op_attention_tick(c->op), starts = op_attention_starts(c->op);
     const struct op_attrs *o = &c->op->attrs;
     const struct shape q = cuda_in(c, first)->shape;
     return {q.dim[0], o->heads, o->kv_heads, q.dim[1], q.dim[2] / o->heads, c->in[first], c->in[first + 1], c->in[first + 2],
-            cuda_in(c, first)->dtype, dropout_of(o, c->op->n_in > tick ? c->in[tick] : NULL), o->scale, o->causal};
+            cuda_in(c, first)->dtype, dropout_of(o, tick >= 0 ? c->in[tick] : NULL), o->scale, o->causal,
+            starts >= 0 ? (const int32_t *)c->in[starts] : NULL};
 }
 
 /* Where query (b, i, h) starts, and key or value (b, j, kv). */
@@ -146,9 +148,22 @@ static __device__ void write_rows(void *to, int64_t at, const float (&acc)[R][C]
         write_rows_of((float *)to + at, acc, first, stride, a);
 }
 
-static __device__ inline bool visible(const struct attention &a, int64_t i, int64_t j)
+/* The first key that query i sees: where its sample begins. */
+static __device__ inline int64_t first_key(const struct attention &a, int64_t b, int64_t i)
 {
-    return i < a.seq && j < a.seq && (!a.causal || j <= i);
+    return a.starts && i < a.seq ? a.starts[b * a.seq + i] : 0;
+}
+
+/* first: the query's first key. */
+static __device__ inline bool visible(const struct attention &a, int64_t i, int64_t j, int64_t first)
+{
+    return i < a.seq && j < a.seq && j >= first && (!a.causal || j <= i);
+}
+
+/* Where the tile begins that has the first key of query i0 and those behind it. */
+template <int TILE> static __device__ inline int64_t first_tile(const struct attention &a, int64_t b, int64_t i0)
+{
+    return first_key(a, b, i0) / TILE * TILE;
 }
 
 /* What dropout multiplies weight (b, h, i, j) by, as OP_DROPOUT does on the weights (B, H, T, T). */
@@ -157,7 +172,7 @@ static __device__ inline float kept(const struct attention &a, int64_t b, int64_
     if (!a.dropout.tick)
         return 1;
     const int64_t at = ((b * a.heads + h) * a.seq + i) * a.seq + j;
-    return dropout_drops(a.dropout, dropout_word(dropout_block(a.dropout, at / 4), (int)(at % 4))) ? 0 : a.dropout.scale;
+    return dropout_drops(a.dropout, dropout_word(a.dropout, at)) ? 0 : a.dropout.scale;
 }
 
 /* Bytes of shared memory for so many tiles of rows and one of scores. */

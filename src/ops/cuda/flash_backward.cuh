@@ -37,11 +37,12 @@ static __device__ void weight_gradients(float (&s)[R][R], float (&d)[R][R], cons
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     UNROLL for (int r = 0; r < R; r++) {
         const int64_t i = i0 + y + SIDE * r, row = (b * a.heads + h) * a.seq + i;
+        const int64_t first = first_key(a, b, i);
         const bool there = i < a.seq;
         const float largest = there ? g.largest[row] : 0, sum = there ? g.sums[row] : 1, dot = there ? g.dots[row] : 0;
         UNROLL for (int c = 0; c < R; c++) {
             const int64_t j = j0 + x + SIDE * c;
-            const bool seen = visible(a, i, j);
+            const bool seen = visible(a, i, j, first);
             const float w = seen ? expf(s[r][c] * a.scale - largest) / sum : 0, m = seen ? kept(a, b, h, i, j) : 0;
             s[r][c] = w * m;
             d[r][c] = seen ? w * (m * d[r][c] - dot) * a.scale : 0;
@@ -80,7 +81,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) query_gradients(struct att
     const int64_t end = a.causal && i0 + TILE < a.seq ? i0 + TILE : a.seq;
     float dq[R][C] = {}, s[R][R], d[R][R];
     load_pair<TILE>(t.q, t.dy, a.q, g.dy, queries, i0, a.heads * a.size, a);
-    for (int64_t j0 = 0; j0 < end; j0 += TILE) {
+    for (int64_t j0 = first_tile<TILE>(a, at.b, i0); j0 < end; j0 += TILE) {
         __syncthreads();            /* the tiles of keys, and p, have been used */
         load_pair<TILE>(t.k, t.v, a.k, a.v, keys, j0, a.kv_heads * a.size, a);
         __syncthreads();
@@ -107,7 +108,7 @@ static __global__ void __launch_bounds__(SIDE * SIDE) key_gradients(struct atten
     float dk[R][C] = {}, dv[R][C] = {}, s[R][R], d[R][R];
     load_pair<TILE>(t.k, t.v, a.k, a.v, keys, j0, a.kv_heads * a.size, a);
     for (int64_t h = at.h * group; h < (at.h + 1) * group; h++)
-        for (int64_t i0 = a.causal ? j0 : 0; i0 < a.seq; i0 += TILE) {
+        for (int64_t i0 = a.causal ? j0 : 0; i0 < a.seq && first_key(a, at.b, i0) < j0 + TILE; i0 += TILE) {
             const int64_t queries = query_at(a, at.b, 0, h);
             __syncthreads();        /* the tiles of queries, and p, have been used */
             load_pair<TILE>(t.q, t.dy, a.q, g.dy, queries, i0, a.heads * a.size, a);

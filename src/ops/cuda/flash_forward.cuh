@@ -17,21 +17,21 @@ template <class Op> static __device__ float row_reduce(float x, Op op)
 
 /* s: products in, weights e^(score - largest so far) out, zero where a key is not seen. down: what sums so far are multiplied by. */
 template <int R>
-static __device__ void weigh(float (&s)[R][R], float (&down)[R], struct row_state<R> *rows, const struct attention &a, int64_t i0,
+static __device__ void weigh(float (&s)[R][R], float (&down)[R], struct row_state<R> *rows, const struct attention &a, int64_t b, int64_t i0,
                              int64_t j0)
 {
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     UNROLL for (int r = 0; r < R; r++) {
-        const int64_t i = i0 + y + SIDE * r;
+        const int64_t i = i0 + y + SIDE * r, first = first_key(a, b, i);
         float most = -INFINITY, sum = 0;
         UNROLL for (int c = 0; c < R; c++) {
             s[r][c] *= a.scale;
-            most = visible(a, i, j0 + x + SIDE * c) ? fmaxf(most, s[r][c]) : most;
+            most = visible(a, i, j0 + x + SIDE * c, first) ? fmaxf(most, s[r][c]) : most;
         }
         most = fmaxf(rows->largest[r], row_reduce(most, max_of()));
         const float shift = most == -INFINITY ? 0 : most;       /* no finite score yet: weights are zero */
         UNROLL for (int c = 0; c < R; c++) {
-            s[r][c] = visible(a, i, j0 + x + SIDE * c) ? expf(s[r][c] - shift) : 0;
+            s[r][c] = visible(a, i, j0 + x + SIDE * c, first) ? expf(s[r][c] - shift) : 0;
             sum += s[r][c];
         }
         down[r] = expf(rows->largest[r] - shift);
@@ -64,12 +64,12 @@ static __global__ void __launch_bounds__(SIDE * SIDE) attention_kernel(void *out
     UNROLL for (int r = 0; r < R; r++)
         rows.largest[r] = -INFINITY, rows.sum[r] = 0;
     load_tile<TILE>(q, a.q, queries, i0, a.heads * a.size, a);
-    for (int64_t j0 = 0; j0 < end; j0 += TILE) {
+    for (int64_t j0 = first_tile<TILE>(a, at.b, i0); j0 < end; j0 += TILE) {
         __syncthreads();            /* the tile of values, and p, have been used */
         load_tile<TILE>(kv, a.k, keys, j0, a.kv_heads * a.size, a);
         __syncthreads();
         dot_tiles(s, q, kv, size);
-        weigh(s, down, &rows, a, i0, j0);
+        weigh(s, down, &rows, a, at.b, i0, j0);
         scale_rows(acc, down);
         UNROLL for (int r = 0; r < R; r++)
             UNROLL for (int c = 0; c < R && a.dropout.tick; c++)

@@ -188,7 +188,7 @@ template <class S, int N> static __device__ inline void hide_queries(float (&s)[
 /* Four weights in a row from (b, h, i, j) on: bit n is set where weight n is kept. */
 static __device__ inline uint32_t kept_quad(const struct attention &a, uint32_t drops_below, int64_t head, int i, int j)
 {
-    const struct philox p = dropout_block(a.dropout, ((head * a.seq + i) * a.seq + j) / 4);
+    const struct philox p = dropout_block(a.dropout, (head * a.seq + i) * a.seq + j);
     uint32_t bits = 0;
     UNROLL for (int n = 0; n < 4; n++)
         bits |= (uint32_t)(p.x[n] >= drops_below) << n;
@@ -197,16 +197,15 @@ static __device__ inline uint32_t kept_quad(const struct attention &a, uint32_t 
 
 static __device__ inline uint32_t kept_one(const struct attention &a, uint32_t drops_below, int64_t head, int i, int j)
 {
-    const int64_t at = (head * a.seq + i) * a.seq + j;
-    return dropout_word(dropout_block(a.dropout, at / 4), (int)(at % 4)) >= drops_below;
+    return dropout_word(a.dropout, (head * a.seq + i) * a.seq + j) >= drops_below;
 }
 
 /* Which of a lane's four numbers of a fragment (16, 8) are kept, the first weight being (i, j): rows are queries and columns keys, or the
- * other way round. Where T is a multiple of 4, each lane makes the numbers of one block and gives the others their part of it. */
+ * other way round. Where T, and what was counted before, are multiples of 4, each lane makes the numbers of one block and gives the others their part of it. */
 static __device__ inline uint32_t kept_of_queries(const struct attention &a, uint32_t below, int64_t head, int i, int j)
 {
     const int lane = threadIdx.x % WARP, g = lane / 4, q = lane % 4;
-    if (a.seq % 4 == 0) {       /* lanes of even q make row g, those of odd q row g + 8 */
+    if ((a.seq | a.dropout.first) % 4 == 0) {       /* lanes of even q make row g, those of odd q row g + 8 */
         const uint32_t bits = kept_quad(a, below, head, i + g + q % 2 * 8, j + q / 2 * 4);
         const uint32_t upper = __shfl_sync(0xffffffffu, bits, lane & ~1), lower = __shfl_sync(0xffffffffu, bits, lane | 1);
         return (upper >> q % 2 * 2 & 3) | (lower >> q % 2 * 2 & 3) << 2;
@@ -221,7 +220,7 @@ static __device__ inline uint32_t kept_of_keys(const struct attention &a, uint32
 {
     const int lane = threadIdx.x % WARP, g = lane / 4, q = lane % 4;
     uint32_t bits = 0;
-    if (a.seq % 4 == 0) {       /* four lanes have four keys each of rows g and g + 8, for two queries: four blocks */
+    if ((a.seq | a.dropout.first) % 4 == 0) {       /* four lanes have four keys each of rows g and g + 8, for two queries: four blocks */
         const uint32_t mine = kept_quad(a, below, head, i + 2 * q + g % 2, j + g / 4 * 4 + g % 4 / 2 * 8);
         UNROLL for (int n = 0; n < 4; n++)
             bits |= (__shfl_sync(0xffffffffu, mine, (lane & ~12) | n << 2) >> g % 4 & 1) << n;

@@ -1,4 +1,4 @@
-/* Attention on tensor cores, as attention.cu sees it: for narrow types, heads whose size is a multiple of 8, at most 128. */
+/* Attention on tensor cores, as attention.cu sees it: for narrow types, rows of one sample each, heads whose size is a multiple of 8, at most 128. */
 #ifndef HONE_OPS_CUDA_FLASH_TENSOR_CUH
 #define HONE_OPS_CUDA_FLASH_TENSOR_CUH
 
@@ -7,7 +7,7 @@
 /* Scores are compared before they are scaled: scales are above zero. Blocks, and the numbers of a sequence, are counted in int. */
 static inline bool flash_tensor_takes(const struct attention &a)
 {
-    return dtype_is_narrow(a.type) && a.size % 8 == 0 && a.size <= 128 && a.scale > 0 && a.seq * a.heads * a.size <= INT32_MAX &&
+    return dtype_is_narrow(a.type) && !a.starts && a.size % 8 == 0 && a.size <= 128 && a.scale > 0 && a.seq * a.heads * a.size <= INT32_MAX &&
            a.batch * a.heads * divide_up(a.seq, 32) < INT32_MAX;
 }
 

@@ -59,6 +59,16 @@ void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int 
     r->named = true;
 }
 
+bool cuda_captures_program(const struct cuda_backend *b, const struct program *p)
+{
+    return !b->checks && (b->graphs == GRAPHS_ALWAYS || (b->graphs == GRAPHS_BY_PROGRAM && p->captured));
+}
+
+bool cuda_captures(const struct cuda_backend *b, const struct prepared *p, int first, int end)
+{
+    return first < end && cuda_captures_program(b, p->ops[first].program);
+}
+
 bool cuda_has_graph(struct prepared *p, int first, int end) { return find_replay(p, first, end) != NULL; }
 
 /* ---- several lanes ---- */

@@ -179,7 +179,7 @@ size_t cuda_beside(struct backend *base, const struct program *p)
     const struct cuda_backend *b = (const struct cuda_backend *)base;
     size_t *scratch = calloc((size_t)p->n_ops + 1, sizeof *scratch), own = b->merges ? cuda_parts_most_bytes(p) : 0;
     struct error ignored;
-    if (!scratch || !b->graphs || b->lanes < 2 || !p->fewer_meetings) {
+    if (!scratch || !cuda_captures_program(b, p) || b->lanes < 2 || !p->fewer_meetings) {
         free(scratch);
         return own;
     }

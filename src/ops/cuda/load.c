@@ -66,7 +66,7 @@ enum status cuda_backend_new_for(struct backend **out, const struct cuda_wish *w
 
 enum status cuda_backend_new(struct backend **out, bool graphs, struct error *err)
 {
-    return cuda_backend_new_for(out, &(struct cuda_wish){.graphs = graphs}, err);
+    return cuda_backend_new_for(out, &(struct cuda_wish){.graphs = graphs ? GRAPHS_ALWAYS : GRAPHS_NEVER}, err);
 }
 
 enum status cuda_kernel_name(const char **out, enum op_kind kind, struct error *err)

@@ -25,9 +25,12 @@ struct cuda_choices {
     enum status (*remember)(struct choice *list, int n, struct error *err);
 };
 
+/* What is captured and replayed; of all else the host starts every kernel each time. */
+enum cuda_graphs { GRAPHS_BY_PROGRAM, GRAPHS_ALWAYS, GRAPHS_NEVER };
+
 /* What is asked of a backend. */
 struct cuda_wish {
-    bool graphs;                    /* what is run again and again is captured and replayed; else the host starts every kernel each time */
+    enum cuda_graphs graphs;
     int device;                     /* place of the GPU */
     bool nccl;                      /* sums over ranks are NCCL's, with one rank too; else the group's (backend.comm) */
 };

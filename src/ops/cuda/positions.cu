@@ -13,7 +13,7 @@ template <typename T> static __global__ void dropout_kernel(T *y, const T *x, in
         load_pack<P>(v, x + i * P);
 #pragma unroll
         for (int q = 0; q < P; q += 4) {
-            const struct philox random = dropout_block(d, i * (P / 4) + q / 4);
+            const struct philox random = dropout_block(d, i * P + q);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 v[q + k] = dropout_drops(d, random.x[k]) ? 0 : v[q + k] * d.scale;
@@ -22,7 +22,7 @@ template <typename T> static __global__ void dropout_kernel(T *y, const T *x, in
     }
     EACH(j, n - packs * P) {
         const int64_t i = packs * P + j;
-        const bool drops = dropout_drops(d, dropout_word(dropout_block(d, i / 4), (int)(i % 4)));
+        const bool drops = dropout_drops(d, dropout_word(d, i));
         y[i] = from_float<T>(drops ? 0 : to_float(x[i]) * d.scale);
     }
 }
@@ -33,7 +33,7 @@ static void dropout_launch(const struct cuda_call *c)
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {
         using T = decltype(zero);
         const int64_t packs = divide_up(n, 16 / (int64_t)sizeof(T));
-        const bool wide = is_aligned(c->in[0], 16) && is_aligned(c->out[0], 16);
+        const bool wide = is_aligned(c->in[0], 16) && is_aligned(c->out[0], 16) && c->op->attrs.first % 4 == 0;
         dropout_kernel<T><<<blocks_at_once(packs, threads_at_once(packs)), threads_at_once(packs), 0, c->stream>>>(
             (T *)c->out[0], (const T *)c->in[0], n, wide, dropout_of(&c->op->attrs, c->in[1]));
     });

@@ -178,5 +178,5 @@ enum status cuda_run(struct backend *base, struct prepared *p, int first, int en
     if (times)
         return cuda_run_measured(b, p, first, end, times, err);
     cupti_stop();
-    return b->graphs && !b->checks ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
+    return cuda_captures(b, p, first, end) ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
 }

@@ -142,7 +142,7 @@ static void note_launches(struct cuda_backend *b, int ops)
 
 static enum status run_traced(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
-    const bool graph = b->graphs && !b->checks;
+    const bool graph = cuda_captures(b, p, first, end);
     int n = 0;
     enum status st = cuda_finish(&b->base, err);
     if (st == OK && graph)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/cpu/bf16.h"
+#include "ops/cpu/pairs/pairs.h"
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/bf16_tile.h"
 #include "ops/cpu/tuned/tuned.h"
@@ -212,7 +213,12 @@ static void gemm_plain(const struct gemm *g)
 
 void TUNED(gemm_bf16)(const struct gemm *g)
 {
-#if defined(HONE_BF16_TILE)
+#if defined(__AVX512F__)
+    if (cpu_has_bf16()) {
+        cpu_gemm_pairs(g);
+        return;
+    }
+#elif defined(HONE_BF16_TILE)
     if (cpu_has_bf16()) {
         gemm_tiles(g);
         return;

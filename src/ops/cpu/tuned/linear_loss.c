@@ -3,7 +3,8 @@
  * out: only rows that have a target are computed, wherever they lie.
  *
  * A chunk goes over panels (loss_panels.c); or through products (loss_products.c), where w is large, the
- * products shall be BLAS or bf16, or logits are such that powers relative to the target's would overflow or are NaN.
+ * products shall be BLAS or bf16, or logits are such that powers relative to the target's would overflow or are NaN. Where AMX multiplies
+ * bf16, all rows go through its tiles at once (pairs/loss.c), and chunks are for such logits alone.
  *
  * Every thread has its rows of the logits and of dx, or a block of them, and its block of dw. Every number is summed by one
  * thread in the order of the words or rows, and the loss by the first thread, so results depend on the number of threads and
@@ -11,11 +12,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/bf16.h"
+#include "ops/cpu/pairs/loss.h"
 #include "ops/cpu/tuned/linear_loss.h"
 
 /* Rows of a chunk. The products pack w, or go over dw, once per chunk: on Neoverse-N1, 2048 rows, 10000 words and width 128
  * took 574 ms of one core with BLIS in chunks of 128 rows, 551 of 256, 533 of 512 and 530 of 1024; by panels 256 and 512
  * were alike. */
+enum { WORD_UNIT = 16 };        /* threads divide words in units of these */
 enum { MOST_ROWS = 512, FEWEST_ROWS = 64, MOST_BYTES = 32 << 20 };
 
 /* By panels where w is small enough to be held twice more and rows are enough to make up for packing it. */
@@ -30,11 +34,21 @@ static int64_t chunk_rows(int64_t rows, int64_t vocab)
     return (each + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
+/* HONE_AMX: this is the variant for CPUs that may have it. */
+#if defined(HONE_AMX)
+static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
+static size_t tile_bytes(int64_t width) { return pairs_loss_bytes(width); }
+#else
+static bool by_tiles(const struct op *op) { return (void)op, false; }
+static size_t tile_bytes(int64_t width) { return (void)width, 0; }
+#endif
+
 static struct sizes sizes_of(const struct program *p, const struct op *op)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
-    s.chunk = chunk_rows(s.rows, s.vocab);
+    s.tiles = by_tiles(op);
+    s.chunk = s.tiles ? FEWEST_ROWS : chunk_rows(s.rows, s.vocab);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;
     return s;
@@ -70,25 +84,29 @@ static struct panels panels_of(struct sizes s, struct carving *at)
 }
 
 /* Carves it; returns how much it takes. Panels lie where logits do: only one of them is in use. */
-static size_t memory_of(struct sizes s, void *scratch, struct memory *m)
+static size_t memory_of(struct sizes s, int threads, void *scratch, struct memory *m)
 {
     struct carving at = {scratch, 0};
+    const int64_t rows = s.tiles && s.rows > s.chunk ? s.rows : s.chunk;
     m->panels = panels_of(s, &at);
     const int64_t logits = s.chunk * s.vocab, z = s.panels ? panels_z_size(&m->panels) : 0;
     m->logits = m->panels.z = part(&at, z > logits ? z : logits);
-    m->losses = part(&at, s.chunk);
-    m->factors = part(&at, s.chunk);
+    m->losses = part(&at, rows);
+    m->factors = part(&at, rows);
     m->x = part(&at, s.chunk * s.width);
     m->dx = part(&at, s.chunk * s.width);
     m->list = part(&at, s.rows);
+    m->base = part(&at, s.tiles ? s.rows : 0);
+    m->targets = part(&at, s.tiles ? s.rows : 0);
+    m->tile_bytes = s.tiles ? tile_bytes(s.width) : 0;
+    m->tiles = part(&at, threads * (int64_t)(m->tile_bytes / sizeof(float)));
     return at.used;
 }
 
 static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
 {
-    (void)threads;
     struct memory m;
-    return memory_of(sizes_of(p, op), NULL, &m);
+    return memory_of(sizes_of(p, op), threads, NULL, &m);
 }
 
 static void find_rows(struct work *w)
@@ -198,7 +216,33 @@ static bool in_range(const struct work *w)
     return is;
 }
 
-/* ---- both ---- */
+/* ---- by tiles ---- */
+
+#if defined(HONE_AMX)
+/* All rows at once; false: their losses are such that it must be products. */
+static bool run_tiles(struct work *w)
+{
+    void *const *out = w->c->out;
+    const struct pairs_loss l = {
+        .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
+        .all_targets = w->c->in[2], .targets = w->m.targets, .base = w->m.base, .losses = w->m.losses, .factors = w->m.factors,
+        .dx = w->gradients ? out[2] : NULL, .dw = w->gradients ? out[3] : NULL};
+    void *mine = w->m.tiles + (size_t)w->t->index * w->m.tile_bytes;
+    pairs_loss_rows(&l, team_span(w->count, ROW_UNIT, w->t->index, w->t->count), mine);
+    team_barrier(w->t->team);
+    w->n = w->count;
+    const bool good = in_range(w);
+    if (!good)
+        team_barrier(w->t->team);               /* the others have seen the losses, too */
+    else if (w->gradients)
+        pairs_loss_words(&l, team_span(w->s.vocab, WORD_UNIT, w->t->index, w->t->count), mine);
+    return good;
+}
+#else
+static bool run_tiles(struct work *w) { return (void)w, false; }
+#endif
+
+/* ---- all of them ---- */
 
 /* The chunk by panels, or if they cannot hold it as well as all that come: returns false. */
 static bool run_panels(struct work *w)
@@ -221,15 +265,17 @@ static bool run_panels(struct work *w)
 static void linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
 {
     struct work w = {.c = c, .t = t, .s = sizes_of(c->program, c->op), .gradients = c->op->attrs.parts == 4};
-    memory_of(w.s, c->scratch, &w.m);
+    memory_of(w.s, t->count, c->scratch, &w.m);
     w.panels = w.s.panels && c->variant != GEMM_BLAS;
     find_rows(&w);
     double sum = 0;
+    const bool tiles = w.s.tiles && w.count > 0 && run_tiles(&w);
     for (; w.first < w.count; w.first += w.n) {
         if (w.first > 0)
             team_barrier(t->team);              /* the others have done with the chunk before */
-        gather(&w);
-        if (!w.panels || !run_panels(&w))
+        if (!tiles)
+            gather(&w);
+        if (!tiles && (!w.panels || !run_panels(&w)))
             TUNED(loss_products)(&w);
         for (int64_t i = 0; t->index == 0 && i < w.n; i++)
             sum += w.m.losses[i];

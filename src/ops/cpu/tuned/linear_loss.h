@@ -11,15 +11,20 @@ struct sizes {
     int64_t rows, vocab, width;
     int64_t chunk;              /* rows of a chunk at most */
     bool panels;                /* may be taken by panels */
+    bool tiles;                 /* is taken by tiles of bf16, all rows at once; a chunk is what is left to products then */
 };
 
 /* What the threads share. */
 struct memory {
     float *logits;              /* (chunk, vocab) */
-    float *losses, *factors;    /* (chunk) */
+    float *losses, *factors;    /* (chunk), or by tiles (rows) */
     float *x, *dx;              /* (chunk, width): rows with a target, gathered; x is scaled by `factors` later */
     int32_t *list;              /* (rows): which rows those are */
     struct panels panels;
+    float *base;                /* (rows): see pairs/loss.h, as for these two */
+    int32_t *targets;           /* (rows) */
+    char *tiles;                /* (threads, tile_bytes) */
+    size_t tile_bytes;
 };
 
 /* The work of one thread on one call. */

@@ -1,0 +1,62 @@
+/* hone export */
+#include <jansson.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "train/bring.h"
+#include "train/train.h"
+
+static const char *const forms[] = {[EXPORT_HF] = "hf", [EXPORT_TORCH] = "torch"};
+
+static enum status read_form(const char *to, enum export_form *form, struct error *err)
+{
+    for (int i = 0; to && i < (int)(sizeof forms / sizeof *forms); i++)
+        if (!strcmp(to, forms[i])) {
+            *form = (enum export_form)i;
+            return OK;
+        }
+    return to ? error_set(err, BAD_INPUT, "--to is '%.64s'; choose hf or torch", to)
+              : error_set(err, BAD_INPUT, "--to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)");
+}
+
+static int export(const char *checkpoint, enum export_form form, const char *out, bool json)
+{
+    struct export_result r;
+    struct error err;
+    enum status st = export_run(checkpoint, form, out, &r, &err);
+    if (st == OK && json)
+        st = print_document(json_pack("{s:o, s:s, s:o}", "checkpoint", json_text(r.checkpoint), "to", forms[form], "out", json_text(out)), 9, &err);
+    else if (st == OK)
+        printf("checkpoint  %s\nwritten     %s: config.json, model.safetensors%s\n", shown(r.checkpoint), shown(out), form == EXPORT_TORCH ? ", model.py" : "");
+    return st == OK ? OK : report_error(&err);
+}
+
+int cmd_export(int argc, char **argv)
+{
+    struct text_list positional = {0};
+    const char *to = NULL, *out = NULL;
+    bool json = false;
+    const struct option_def options[] = {
+        {"--to", "hf|torch", OPTION_TEXT, &to, "for transformers (gpt and llama), or with a model.py of plain PyTorch; required"},
+        {"--out", "DIR", OPTION_TEXT, &out, "the folder to write, empty or not there yet; required"},
+        {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
+        {0},
+    };
+    const struct usage usage = {
+        "export", "CHECKPOINT", "Writes the weights of a model for other programs. CHECKPOINT is the folder of a run or of one of its checkpoints.", options,
+        "  hone export runs/mine --to hf --out mine-hf\n"
+        "  python3 -c 'from transformers import AutoModelForCausalLM as M; M.from_pretrained(\"mine-hf\")'\n"
+        "  hone export runs/mine --to torch --out mine-torch && python3 mine-torch/model.py 1 2 3\n", 1, 1};
+    const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
+    if (parsed != PARSED_GO)
+        return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    struct error err;
+    enum export_form form = EXPORT_HF;
+    if (read_form(to, &form, &err) != OK)
+        return report_error(&err);
+    if (!out || !*out) {
+        error_set(&err, BAD_INPUT, "--out is missing: the folder to write, such as --out mine-hf");
+        return report_error(&err);
+    }
+    return export(positional.item[0], form, out, json);
+}

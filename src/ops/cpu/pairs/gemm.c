@@ -1,0 +1,112 @@
+/* Matrix products of operands that are rounded to bf16, with f32 sums, on x86-64 with AMX or AVX512-BF16.
+ *
+ * A block of b, packed, stays in the second-level cache while strips of rows of a pass by, each packed into the first level. What comes
+ * next of a is fetched while the strip before it is multiplied, and so is where results go. */
+#include <assert.h>
+
+#include "ops/cpu/bf16.h"
+#include "ops/cpu/pairs/pairs.h"
+#include "ops/cpu/pairs/tiles.h"
+#include "ops/cpu/room.h"
+
+enum { DEPTH_MOST = 1024, B_NUMBERS = 512 << 10 };      /* of blocks; numbers of a packed block of b */
+enum { LINE = 16 };                                     /* floats of a cache line */
+enum { ROWS_ACROSS = 128 };                             /* rows of a that are packed together where they lie side by side; else a block */
+
+struct pairs_room { uint16_t a[ROWS_ACROSS * DEPTH_MOST], b[B_NUMBERS]; };
+static_assert(sizeof(struct pairs_room) <= sizeof((struct gemm_room *)0)->bf16, "it has room");
+
+typedef void block_fn(const struct pairs_block *k, const struct pairs_target *t);
+
+/* One block of b, (depth, columns), and all rows of a over the same k. */
+struct panel {
+    struct pairs_side a;
+    int64_t rows, columns, depth;
+    const uint16_t *b;
+    uint16_t *strip;                    /* where rows of a are packed */
+    block_fn *block;
+};
+
+/* Some of the lines of the rows that come next: part of parts. */
+static inline void expect_side(const struct pairs_side *s, int64_t rows, int64_t depth, int64_t part, int64_t parts)
+{
+    const bool along = s->step == 1;
+    const int64_t n = along ? rows : depth, wide = along ? depth : rows, stride = along ? s->row : s->step;
+    for (int64_t i = n * part / parts; i < n * (part + 1) / parts; i++)
+        for (int64_t j = 0; j < wide; j += LINE)
+            __builtin_prefetch(s->from + i * stride + j, 0, 2);
+}
+
+static inline void expect_target(const struct pairs_target *t, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += LINE)
+            __builtin_prefetch(t->c + i * t->ldc + j, 1);
+}
+
+/* A packed block of rows of a, from row i on; meanwhile the rows behind them are fetched. */
+static void run_rows(const struct panel *p, int64_t i, int64_t rows, const struct pairs_target *target)
+{
+    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, across = up_to(p->columns, BLOCK) / BLOCK;
+    const int64_t blocks = up_to(rows, BLOCK) / BLOCK * across, coming = least(rows, p->rows - i - rows);
+    const struct pairs_side next = {p->a.from + (i + rows) * p->a.row, p->a.row, p->a.step};
+    for (int64_t n = 0; n < blocks; n++) {
+        const int64_t row = n / across * BLOCK, column = n % across * BLOCK;
+        const struct pairs_block k = {.a = p->strip + row * tiles * TILE_DEPTH, .b = p->b + column * tiles * TILE_DEPTH, .tiles = tiles,
+                                      .rows = least(BLOCK, rows - row), .columns = least(BLOCK, p->columns - column)};
+        struct pairs_target t = *target;
+        t.c += (i + row) * t.ldc + column;
+        t.bias = t.bias ? t.bias + column : NULL;
+        expect_target(&t, k.rows, k.columns);
+        expect_side(&next, coming, p->depth, n, blocks);
+        p->block(&k, &t);
+    }
+}
+
+static void run_panel(const struct panel *p, const struct pairs_target *target)
+{
+    const int64_t each = p->a.step == 1 ? BLOCK : ROWS_ACROSS;
+    for (int64_t i = 0; i < p->rows; i += each) {
+        const int64_t rows = least(each, p->rows - i);
+        pack_rows(p->strip, &(struct pairs_side){p->a.from + i * p->a.row, p->a.row, p->a.step}, rows, p->depth);
+        run_rows(p, i, rows, target);
+    }
+}
+
+static struct pairs_side side_of_b(const struct gemm *g, int64_t column, int64_t first)
+{
+    const int64_t along = g->b_transposed ? g->ldb : 1, down = g->b_transposed ? 1 : g->ldb;
+    return (struct pairs_side){g->b + column * along + first * down, along, down};
+}
+
+/* All columns and blocks of k. */
+static void run_all(const struct gemm *g, block_fn *block)
+{
+    struct pairs_room *room = (struct pairs_room *)gemm_room()->bf16;
+    const int64_t parts = (g->k + DEPTH_MOST - 1) / DEPTH_MOST, each = up_to((g->k + parts - 1) / parts, TILE_DEPTH);
+    const int64_t most = B_NUMBERS / each / BLOCK * BLOCK;
+    struct panel p = {.rows = g->m, .b = room->b, .strip = room->a, .block = block};
+    for (int64_t j = 0; j < g->n; j += most)
+        for (int64_t first = 0; first < g->k; first += each) {
+            const struct pairs_side b = side_of_b(g, j, first);
+            p.depth = least(each, g->k - first);
+            p.columns = least(most, g->n - j);
+            p.a = (struct pairs_side){g->a + first * g->a_col, g->a_row, g->a_col};
+            pack_columns(room->b, &b, p.columns, p.depth);
+            run_panel(&p, &(struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
+                                                 .scale = g->scale, .accumulate = g->accumulate || first > 0});
+        }
+}
+
+void cpu_gemm_pairs(const struct gemm *g)
+{
+#if defined(HONE_AMX)
+    if (cpu_bf16_way() == BF16_AMX) {
+        amx_begin();
+        run_all(g, amx_block);
+        amx_end();
+        return;
+    }
+#endif
+    run_all(g, dots_block);
+}

@@ -1,0 +1,285 @@
+/* The loss of a linear head by AMX tiles. No logit is ever in memory: both sweeps are two products with a function between them,
+ *     out (r, :) += f(rows (r, :) columns (:, c)) columns (c, :)
+ * of which the first has sums of width numbers and the second of a block of columns, so that only a strip of what is between them exists,
+ * in the first-level cache.
+ *
+ * First rows are those of x and columns are words: f is 2^(logit - base), with the logit of the row's target as base, so that no maximum
+ * is needed; powers are summed, and out, divided by the sum, is dx but for the target's word. Then rows are words and columns are rows of
+ * x: f is the gradient of the logit, and out is dw. So logits are made twice, which takes less time than to write and to read them: at
+ * width 128 a logit is 40 ps of AMX and its power 50, and the six bytes that one in bf16 has to travel are 200 on a core here. */
+#include "ops/cpu/pairs/loss.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/bf16.h"
+#include "ops/cpu/pairs/tiles.h"
+
+#if defined(HONE_AMX)
+
+static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+
+/* Rows that stay in the second-level cache, packed and with their out; columns of a block. */
+enum { NEAR_BYTES = 1200 << 10, ROWS_MOST = 1024, ROWS_LEAST = 64, COLUMNS_MOST = 256, COLUMNS_WIDE = 128, WIDE = 512 };
+
+struct sizes { int64_t width, deep, rows, columns; };           /* deep: width in whole tiles */
+
+static struct sizes sizes_of(int64_t width)
+{
+    struct sizes s = {.width = width, .deep = up_to(width, TILE_DEPTH), .columns = width > WIDE ? COLUMNS_WIDE : COLUMNS_MOST};
+    const int64_t rows = NEAR_BYTES / (6 * s.deep) / BLOCK * BLOCK;
+    s.rows = rows > ROWS_MOST ? ROWS_MOST : rows < ROWS_LEAST ? ROWS_LEAST : rows;
+    return s;
+}
+
+/* A thread's own memory. */
+struct chain {
+    struct sizes s;
+    uint16_t *rows;             /* packed rows (s.rows, deep) */
+    uint16_t *there, *back;     /* packed columns, for the first product (columns, deep) and the second (deep, columns) */
+    uint16_t *between;          /* packed rows (BLOCK, columns): f of what the first product gave */
+    float *product[2];          /* (BLOCK, BLOCK): of the block now and the one before */
+    float *out;                 /* (s.rows, deep) */
+    float *sums;                /* (s.rows, TILE): of powers, lane by lane */
+    float *gathered;            /* (columns, width) */
+};
+
+static size_t carve(struct chain *c, struct sizes s, char *memory)
+{
+    size_t at = 0;
+    const size_t bytes[] = {(size_t)(s.rows * s.deep) * 2, (size_t)(s.columns * s.deep) * 2, (size_t)(s.columns * s.deep) * 2,
+                            (size_t)(BLOCK * s.columns) * 2, BLOCK * BLOCK * 4, BLOCK * BLOCK * 4, (size_t)(s.rows * s.deep) * 4,
+                            (size_t)(s.rows * TILE) * 4, (size_t)(s.columns * s.width) * 4};
+    void **const places[] = {(void **)&c->rows, (void **)&c->there, (void **)&c->back, (void **)&c->between, (void **)&c->product[0],
+                             (void **)&c->product[1], (void **)&c->out, (void **)&c->sums, (void **)&c->gathered};
+    c->s = s;
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        *places[i] = memory ? memory + at : NULL;
+        at += (bytes[i] + 63) / 64 * 64;
+    }
+    return at;
+}
+
+size_t pairs_loss_bytes(int64_t width)
+{
+    struct chain c;
+    return carve(&c, sizes_of(width), NULL);
+}
+
+/* ---- what is between the products ---- */
+
+/* 2^x, within 4e-7 of it; infinite above the largest, 0 below the smallest number. */
+PAIRS_INLINE __m512 power(__m512 x)
+{
+    const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(x, n), f2 = _mm512_mul_ps(f, f);
+    const __m512 low = _mm512_fmadd_ps(f, _mm512_set1_ps(6.9314697759e-1f), _mm512_set1_ps(1));
+    const __m512 middle = _mm512_fmadd_ps(f, _mm512_set1_ps(5.5507337507e-2f), _mm512_set1_ps(2.4022242065e-1f));
+    const __m512 high = _mm512_fmadd_ps(f, _mm512_set1_ps(1.3264729144e-3f), _mm512_set1_ps(9.6715139664e-3f));
+    return _mm512_scalef_ps(_mm512_fmadd_ps(_mm512_fmadd_ps(high, f2, middle), f2, low), n);
+}
+
+/* A block of products (rows, BLOCK), of which so many columns are there, and where its two tiles go. */
+struct made {
+    const float *product;
+    int64_t rows, columns;
+    uint16_t *tile[2];
+};
+
+PAIRS_INLINE uint16_t *made_row(const struct made *m, int64_t i) { return m->tile[i / TILE] + i % TILE * TILE_DEPTH; }
+
+static void make_powers(const struct made *m, const float *base, float *sums)
+{
+    const __mmask16 u = lanes_mask(m->columns), v = lanes_mask(m->columns - TILE);
+    const __m512 bits = _mm512_set1_ps(LOG2_E);
+    for (int64_t i = 0; i < m->rows; i++) {
+        const float *p = m->product + i * BLOCK;
+        const __m512 from = _mm512_set1_ps(base[i]);
+        const __m512 x = _mm512_maskz_mov_ps(u, power(_mm512_fmsub_ps(_mm512_load_ps(p), bits, from)));
+        const __m512 y = _mm512_maskz_mov_ps(v, power(_mm512_fmsub_ps(_mm512_load_ps(p + TILE), bits, from)));
+        _mm512_store_si512(made_row(m, i), pairs_round(x, y));
+        _mm512_store_ps(sums + i * TILE, _mm512_add_ps(_mm512_load_ps(sums + i * TILE), _mm512_add_ps(x, y)));
+    }
+}
+
+/* What the columns, rows of x, bring: their base, factor and target. */
+struct column_facts {
+    __mmask16 there;
+    __m512 base, factor;
+    __m512i target;
+};
+
+PAIRS_INLINE struct column_facts facts_of(const struct pairs_loss *l, int64_t row, int64_t n)
+{
+    const __mmask16 there = lanes_mask(n);
+    return (struct column_facts){there, _mm512_maskz_loadu_ps(there, l->base + row), _mm512_maskz_loadu_ps(there, l->factors + row),
+                                 _mm512_maskz_loadu_epi32(there, l->targets + row)};
+}
+
+/* (softmax - onehot) / rows. */
+PAIRS_INLINE __m512 slope(const struct column_facts *f, const float *product, int64_t word, __m512 share)
+{
+    const __m512 p = _mm512_mul_ps(power(_mm512_fmsub_ps(_mm512_load_ps(product), _mm512_set1_ps(LOG2_E), f->base)), f->factor);
+    const __mmask16 is = _mm512_cmpeq_epi32_mask(f->target, _mm512_set1_epi32((int32_t)word));
+    return _mm512_maskz_mov_ps(f->there, _mm512_mask_sub_ps(p, is, p, share));
+}
+
+static void make_slopes(const struct made *m, const struct pairs_loss *l, int64_t word, int64_t row)
+{
+    const struct column_facts u = facts_of(l, row, m->columns), v = facts_of(l, row + TILE, m->columns - TILE);
+    const __m512 share = _mm512_set1_ps(1 / (float)l->rows);
+    for (int64_t i = 0; i < m->rows; i++) {
+        const float *p = m->product + i * BLOCK;
+        _mm512_store_si512(made_row(m, i), pairs_round(slope(&u, p, word + i, share), slope(&v, p + TILE, word + i, share)));
+    }
+}
+
+/* ---- both products ---- */
+
+/* Which sweep, and where it is: rows from `row` on and columns from `column` on, of x and of w or the other way round. */
+struct sweep {
+    const struct pairs_loss *l;
+    bool words;                         /* rows are words */
+    int64_t row, column, columns;
+};
+
+static void make(const struct chain *c, const struct sweep *w, const struct made *m, int64_t i, int64_t j)
+{
+    if (w->words)
+        make_slopes(m, w->l, w->row + i, w->column + j);
+    else
+        make_powers(m, w->l->base + w->row + i, c->sums + i * TILE);
+}
+
+/* Rows i.. of the sweep: what is between. The tiles of one block are at work while vectors make what the one before gave. */
+static void chain_there(const struct chain *c, const struct sweep *w, int64_t i, int64_t rows)
+{
+    const int64_t tiles = c->s.deep / TILE_DEPTH, blocks = up_to(w->columns, BLOCK) / BLOCK;
+    for (int64_t n = 0; n <= blocks; n++) {
+        if (n < blocks) {
+            const int64_t columns = least(BLOCK, up_to(w->columns, TILE) - n * BLOCK);
+            const struct pairs_block k = {c->rows + i * c->s.deep, c->there + n * BLOCK * c->s.deep, tiles, rows, columns};
+            amx_any(&k, NULL, 0, c->product[n % 2], BLOCK);
+        }
+        if (n > 0) {
+            const struct made m = {.product = c->product[(n - 1) % 2], .rows = rows, .columns = w->columns - (n - 1) * BLOCK,
+                                   .tile = {c->between + (n - 1) * TILE_NUMBERS, c->between + (blocks + n - 1) * TILE_NUMBERS}};
+            make(c, w, &m, i, (n - 1) * BLOCK);
+        }
+    }
+}
+
+static void chain_back(const struct chain *c, const struct sweep *w, int64_t i, int64_t rows)
+{
+    const int64_t tiles = up_to(w->columns, TILE_DEPTH) / TILE_DEPTH;
+    float *out = c->out + i * c->s.deep;
+    for (int64_t f = 0; f < c->s.width; f += BLOCK) {
+        const struct pairs_block k = {c->between, c->back + f * tiles * TILE_DEPTH, tiles, rows, least(BLOCK, up_to(c->s.width, TILE) - f)};
+        amx_any(&k, out + f, c->s.deep, out + f, c->s.deep);
+    }
+}
+
+/* One block of columns, (columns, width) at `from`, past n rows. */
+static void chain_columns(const struct chain *c, const struct sweep *w, const float *from, int64_t n)
+{
+    const int64_t width = c->s.width;
+    pack_columns(c->there, &(struct pairs_side){from, width, 1}, w->columns, width);
+    if (w->l->dx)
+        pack_columns(c->back, &(struct pairs_side){from, 1, width}, width, w->columns);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t rows = least(BLOCK, up_to(n, TILE) - i);
+        chain_there(c, w, i, rows);
+        if (w->l->dx)
+            chain_back(c, w, i, rows);
+    }
+}
+
+/* ---- the sweeps ---- */
+
+/* Rows [first, first + n) of x that have a target, n at most a block of columns. */
+static const float *take_x(const struct chain *c, const struct pairs_loss *l, int64_t first, int64_t n)
+{
+    const size_t bytes = (size_t)l->width * sizeof(float);
+    if (!l->list)
+        return l->x + first * l->width;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(c->gathered + i * l->width, l->x + l->list[first + i] * l->width, bytes);
+    return c->gathered;
+}
+
+/* The target's logit in bits, of operands that are rounded as those of the products. */
+static float target_logit(const float *x, const float *word, int64_t width)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < width; i++)
+        sum += bf16_round(x[i]) * bf16_round(word[i]);
+    return sum * LOG2_E;
+}
+
+static void begin_rows(const struct chain *c, const struct pairs_loss *l, int64_t first, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += c->s.columns) {
+        const int64_t rows = least(c->s.columns, n - j);
+        const float *x = take_x(c, l, first + j, rows);
+        pack_rows(c->rows + j * c->s.deep, &(struct pairs_side){x, l->width, 1}, rows, l->width);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t at = first + j + i;
+            l->targets[at] = l->all_targets[l->list ? l->list[at] : at];
+            l->base[at] = target_logit(x + i * l->width, l->w + l->targets[at] * l->width, l->width);
+        }
+    }
+}
+
+static void finish_row(const struct chain *c, const struct pairs_loss *l, int64_t first, int64_t i)
+{
+    const int64_t at = first + i, width = l->width;
+    const float sum = _mm512_reduce_add_ps(_mm512_load_ps(c->sums + i * TILE)), factor = 1 / (sum * (float)l->rows);
+    l->losses[at] = log2f(sum) * LN_2;
+    l->factors[at] = factor;
+    if (!l->dx)
+        return;
+    const float *from = c->out + i * c->s.deep, *word = l->w + l->targets[at] * width, share = 1 / (float)l->rows;
+    float *to = l->dx + (l->list ? l->list[at] : at) * width;
+    INDEPENDENT
+    for (int64_t j = 0; j < width; j++)
+        to[j] = from[j] * factor - bf16_round(word[j]) * share;
+}
+
+void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
+{
+    struct chain c;
+    carve(&c, sizes_of(l->width), memory);
+    amx_begin();
+    for (int64_t first = rows.lo; first < rows.hi; first += c.s.rows) {
+        const int64_t n = least(c.s.rows, rows.hi - first);
+        begin_rows(&c, l, first, n);
+        memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
+        memset(c.sums, 0, (size_t)(up_to(n, TILE) * TILE) * sizeof *c.sums);
+        for (int64_t j = 0; j < l->vocab; j += c.s.columns)
+            chain_columns(&c, &(struct sweep){l, false, first, j, least(c.s.columns, l->vocab - j)}, l->w + j * l->width, n);
+        for (int64_t i = 0; i < n; i++)
+            finish_row(&c, l, first, i);
+    }
+    amx_end();
+}
+
+void pairs_loss_words(const struct pairs_loss *l, struct span words, void *memory)
+{
+    struct chain c;
+    carve(&c, sizes_of(l->width), memory);
+    amx_begin();
+    for (int64_t first = words.lo; first < words.hi; first += c.s.rows) {
+        const int64_t n = least(c.s.rows, words.hi - first);
+        pack_rows(c.rows, &(struct pairs_side){l->w + first * l->width, l->width, 1}, n, l->width);
+        memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
+        for (int64_t j = 0; j < l->rows; j += c.s.columns) {
+            const int64_t columns = least(c.s.columns, l->rows - j);
+            chain_columns(&c, &(struct sweep){l, true, first, j, columns}, take_x(&c, l, j, columns), n);
+        }
+        for (int64_t i = 0; i < n; i++)
+            memcpy(l->dw + (first + i) * l->width, c.out + i * c.s.deep, (size_t)l->width * sizeof *l->dw);
+    }
+    amx_end();
+}
+
+#endif

@@ -1,0 +1,204 @@
+/* hone import, hone export and train.init: weights that others wrote become parameters of a program of ours, and ours theirs. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "core/fs.h"
+#include "core/setup.h"
+#include "train/bring.h"
+#include "train/train_int.h"
+#include "weights/weights.h"
+
+/* ---- import ---- */
+
+struct import {
+    struct weights *weights;
+    struct program *program;            /* whose parameters are wanted */
+    struct tensor *tensors;             /* (n): ours */
+    int n, lock;
+};
+
+static enum status copy_parameter(struct import *im, const struct value *v, const struct config_model *m, struct error *err)
+{
+    struct tensor *t = &im->tensors[im->n];
+    *t = (struct tensor){.name = v->name, .type = TENSOR_F32, .rank = v->shape.rank};
+    memcpy(t->dim, v->shape.dim, sizeof v->shape.dim);
+    t->data = malloc(value_bytes(v));
+    if (!t->data)
+        return error_no_memory(err, "a copy of the weights", value_bytes(v));
+    im->n++;
+    weights_copy(im->weights, v, m, t->data);
+    return setup_check("weights", err);
+}
+
+static enum status copy_parameters(struct import *im, const struct config_model *m, struct error *err)
+{
+    const struct program *p = im->program;
+    enum status st = weights_check(im->weights, p, m, err);
+    im->tensors = xcalloc((size_t)p->n_values, sizeof *im->tensors);
+    for (int i = 0; i < p->n_values && st == OK; i++)
+        if (p->values[i].kind == VALUE_PARAMETER)
+            st = copy_parameter(im, &p->values[i], m, err);
+    setup_done();
+    return st;
+}
+
+static json_t *manifest_of(const struct import_result *r)
+{
+    const struct tokenizer ids = {.kind = TOKENIZER_NONE, .n = (int32_t)r->config.model.vocab};
+    char *config = config_text(&r->config);
+    json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config ? config : "", "tokenizer",
+                          tokenizer_json(&ids), "imported", "from", json_text(r->from), "family", r->title);
+    free(config);
+    return j;
+}
+
+static enum status save(struct import *im, const char *out, struct import_result *r, struct error *err)
+{
+    enum status st = folder_lock(&im->lock, out, false, err);
+    json_t *extra = st == OK ? manifest_of(r) : NULL;
+    if (st == OK && !extra)
+        st = error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
+    if (st == OK)
+        st = checkpoint_save(r->checkpoint, out, 0, im->tensors, im->n, NULL, 0, extra, 1, err);
+    if (st == OK)
+        st = folder_write_config(out, &r->config, err);
+    json_decref(extra);
+    return st;
+}
+
+static void describe(struct import_result *r, const struct import *im, const char *path)
+{
+    snprintf(r->from, sizeof r->from, "%s", path);
+    snprintf(r->types, sizeof r->types, "%s", weights_types(im->weights));
+    r->title = weights_title(im->weights);
+    r->note = weights_note(im->weights);
+    r->files = weights_files(im->weights);
+    r->parameters = program_parameters(im->program);
+}
+
+static void import_release(struct import *im)
+{
+    for (int i = 0; i < im->n; i++)
+        free(im->tensors[i].data);
+    free(im->tensors);
+    program_free(im->program);
+    weights_free(im->weights);
+    if (im->lock >= 0)
+        close(im->lock);
+}
+
+enum status import_run(const char *path, const struct import_options *o, struct import_result *r, struct error *err)
+{
+    struct import im = {.lock = -1};
+    *r = (struct import_result){.title = NULL};
+    enum status st = folder_check(o->out, false, err);
+    if (st == OK)
+        st = weights_open(&im.weights, path, err);
+    if (st == OK)
+        st = weights_config(im.weights, &r->config, o->sets, o->n_sets, err);
+    if (st == OK)
+        st = model_build(&im.program, &r->config.model, (struct model_options){.batch = 1}, err);
+    if (st == OK)
+        st = copy_parameters(&im, &r->config.model, err);
+    if (st == OK) {
+        describe(r, &im, path);
+        r->tensors = im.n;
+        st = save(&im, o->out, r, err);
+    }
+    import_release(&im);
+    return st;
+}
+
+/* ---- export ---- */
+
+/* A folder that holds something is somebody's. */
+static enum status make_empty(const char *out, struct error *err)
+{
+    enum status st = fs_make_dirs(out, err);
+    if (st != OK)
+        return st;
+    DIR *dir = opendir(out);
+    if (!dir)
+        return error_errno(err, "cannot read the folder '%s'", out);
+    for (struct dirent *e; st == OK && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            st = error_set(err, BAD_INPUT, "'%s' holds '%s' already; give an --out that is empty or not there yet", out, e->d_name);
+    closedir(dir);
+    return st;
+}
+
+enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)
+{
+    struct trained t = {.exec = NULL};
+    enum status st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
+    if (st == OK && strlen(out) > CONFIG_PATH_MAX - 64)
+        st = error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", strlen(out), CONFIG_PATH_MAX - 64);
+    if (st == OK)
+        st = make_empty(out, err);
+    if (st == OK && (st = (form == EXPORT_HF ? weights_export : weights_export_torch)(out, &t.config.model, &t.checkpoint.weights, err)) != OK)
+        rmdir(out);                             /* where nothing was written */
+    if (st == OK)
+        st = fs_sync_dir(out, err);
+    if (st == OK) {
+        r->config = t.config;
+        snprintf(r->checkpoint, sizeof r->checkpoint, "%s", t.checkpoint.path);
+    }
+    trained_release(&t);
+    return st;
+}
+
+/* ---- train.init ---- */
+
+/* A file or folder of others, or the newest checkpoint of a run. */
+static enum status open_init(struct weights **out, const char *path, struct error *err)
+{
+    struct checkpoint ck;
+    if (!checkpoint_is_folder(path) || weights_is_folder(path))
+        return weights_open(out, path, err);
+    enum status st = checkpoint_load(&ck, path, err);
+    if (st != OK)
+        return st;
+    st = weights_take(out, &ck.weights, ck.path, err);
+    checkpoint_release(&ck);
+    return st;
+}
+
+static enum status write_parameters(struct model_run *r, const struct weights *w, struct error *err)
+{
+    const struct program *p = exec_program(r->train);
+    enum status st = weights_check(w, p, &r->config.model, err);
+    for (int i = 0; i < p->n_values && st == OK; i++) {
+        const struct value *v = &p->values[i];
+        if (v->kind != VALUE_PARAMETER || v->slice)
+            continue;
+        float *numbers = malloc(value_bytes(v));
+        if (!numbers)
+            return error_no_memory(err, "a copy of the weights", value_bytes(v));
+        weights_copy(w, v, &r->config.model, numbers);
+        exec_write(r->train, i, numbers);
+        r->init_tensors++;
+        free(numbers);
+    }
+    return st == OK ? exec_status(r->train, err) : st;
+}
+
+enum status model_run_load_init(struct model_run *r, struct error *err)
+{
+    struct weights *w = NULL;
+    if (!*r->config.train.init)
+        return OK;
+    r->init_tensors = 0;
+    enum status st = open_init(&w, r->config.train.init, err);
+    if (st == OK)
+        st = write_parameters(r, w, err);
+    if (st == OK) {
+        r->init_title = weights_title(w);
+        snprintf(r->init_types, sizeof r->init_types, "%s", weights_types(w));
+    }
+    weights_free(w);
+    return st;
+}

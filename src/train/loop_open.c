@@ -1,0 +1,90 @@
+/* How a run begins: its program, its folder, what a checkpoint carried; and how it ends; see loop_int.h. */
+#include <unistd.h>
+
+#include "train/loop_int.h"
+
+/* What rank 0 has read of a checkpoint, or begun with, is what all have. */
+static enum status share_start(struct loop *l, enum status st, struct carried *carried, struct error *err)
+{
+    struct node_sums *own = carried->nodes;
+    st = loop_agree(l, st, err);
+    if (st == OK)
+        st = dist_broadcast(l->dist, &l->first_step, sizeof l->first_step, err);
+    if (st == OK)
+        st = dist_broadcast(l->dist, carried, sizeof *carried, err);
+    carried->nodes = own;                       /* only rank 0 logs them */
+    return st == OK ? ranks_share_state(&l->run, err) : st;
+}
+
+/* The folder last, and in it the files of a new run last: what fails before leaves nothing behind. */
+static enum status open_folder(struct loop *l, enum status st, struct error *err)
+{
+    const struct config *c = &l->run.config;
+    const char *out = l->options->out;
+    struct carried carried = {.nodes = &l->nodes};
+    if (st == OK && loop_leads(l))
+        st = folder_lock(&l->lock, out, l->options->resume, err);
+    if (st == OK && l->options->resume && loop_leads(l))
+        st = state_resume(&l->run, out, &l->first_step, &carried, l->checkpoint, err);
+    st = share_start(l, st, &carried, err);
+    if (st == OK)
+        st = model_run_loader(&l->loader, &l->run, l->first_step, (int)c->data.workers, (int)c->data.prefetch, err);
+    if (st == OK && loop_leads(l))
+        checkpoint_sweep(out);              /* a run that is done saves no more */
+    if (st == OK && loop_leads(l))
+        st = folder_write_config(out, c, err);
+    const int64_t resumed = l->options->resume ? l->first_step : -1;
+    const bool early = carried.since_log.steps && l->first_step < l->run.total_steps;
+    if (st == OK && loop_leads(l))
+        st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
+    if (st == OK && loop_leads(l))
+        st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
+    st = loop_agree(l, st, err);
+    l->since_log.sum = carried.since_log;
+    l->since_epoch.sum = carried.since_epoch;
+    l->skipped = carried.skipped;
+    l->forgetting = carried.forgetting;
+    if (st == OK && !l->options->resume)
+        forgetting_init(&l->forgetting, &l->run);
+    if (st == OK && l->forgetting.rows)
+        loop_write_forgetting(l);            /* rows that came after the checkpoint go */
+    l->step = l->first_step;
+    l->saved = l->options->resume ? l->first_step : -1;
+    l->logged = l->evaluated = -1;
+    return st;
+}
+
+enum status loop_open(struct loop *l, const struct config *c, struct error *err)
+{
+    struct dataset *dataset;
+    enum status st = ranks_compare_configs(c, err);
+    if (st == OK)
+        st = division_check(c, err);
+    if (st == OK && loop_leads(l))
+        st = folder_check(l->options->out, l->options->resume, err);
+    if (st == OK && l->options->record_first && loop_leads(l))
+        st = folder_check_trace(l->options->out, err);
+    st = loop_agree(l, st, err);
+    if (st == OK)
+        st = loop_agree(l, dataset_open(&dataset, c, err), err);
+    if (st == OK)
+        st = ranks_compare(c, dataset, err);
+    if (st == OK)
+        st = ranks_open_run(&l->run, c, dataset, err);
+    if (st != OK)
+        return st;
+    if (!l->options->resume && loop_leads(l))
+        st = model_run_load_init(&l->run, err);
+    if (st == OK)
+        node_sums_init(&l->nodes, &l->run);
+    return open_folder(l, st, err);
+}
+
+void loop_close(struct loop *l)
+{
+    loader_free(l->loader);
+    node_sums_release(&l->nodes);
+    model_run_close(&l->run);
+    if (l->lock >= 0)
+        close(l->lock);
+}

@@ -1,0 +1,135 @@
+# Weights that others wrote become a checkpoint, and a checkpoint weights of others; what does not fit is named. scripts/make-hf-fixtures.py made
+# the models.
+. "$(dirname "$0")/lib"
+HF=$(realpath "$HONE_SOURCE")/tests/fixtures/hf
+cp -r "$HF"/gpt2 "$HF"/llama "$HF"/shards "$HF"/meta "$HF"/nano.safetensors .
+chmod -R u+w .
+
+# ---- what is said, exactly
+ok import gpt2/ --out runs/gpt2
+cat >wanted <<'END'
+from        gpt2/, GPT-2 of Hugging Face, 1 file of f32
+model       gpt with 7.42 k parameters in 36 tensors
+sizes       vocab 40, dim 16, layers 2, heads 2, kv_heads 2, ffn 64, seq 12, head tied
+tokens      ids: no tokenizer lies beside the weights
+checkpoint  runs/gpt2/checkpoints/step-00000000
+END
+same "hone import" out wanted
+[ ! -s err ] || fail "hone import wrote to stderr: $(cat err)"
+ok import shards --out runs/shards --json
+json out 'j["family"] == "LLaMA of Hugging Face" and j["files"] == 2 and j["types"] == "bf16" and j["tensors"] == 20 and j["note"] is None'
+json out 'j["model"] == {"arch": "llama", "vocab": 40, "dim": 16, "layers": 2, "heads": 4, "kv_heads": 2, "ffn": 24, "seq": 12, "tied_head": True}'
+ok import nano.safetensors --set model.heads=2 --out runs/nano
+grep -q '^note        nanoGPT computes GELU by the error function' out || fail "hone import of nanoGPT: $(cat out)"
+ok import meta --out runs/meta
+ok import llama --set model.seq=8 --out runs/llama
+
+# ---- it is a checkpoint like any other: generate, eval, train.init
+ok generate runs/gpt2 --prompt "1 2 3" --tokens 4 --temperature 0
+grep -qE '^1 2 3( [0-9]+){4} $' out || fail "hone generate: $(cat out)"
+python3 -c 'import struct; open("t.bin", "wb").write(struct.pack("<60H", *[i * i % 40 for i in range(60)]))'
+data="--set data.source=bin --set data.path=t.bin --set data.val_path=t.bin"
+ok eval runs/gpt2 $data --json
+loss=$(sed -n 's/^  "loss": \([0-9.]*\).*/\1/p' out)
+for init in gpt2 gpt2/model.safetensors runs/gpt2 runs/gpt2/checkpoints/step-00000000 runs/gpt2/checkpoints/step-00000000/weights.safetensors; do
+    rm -rf run
+    ok train runs/gpt2/config.yaml $data --set train.init=$init --set train.lr=1e-12 --set train.batch_size=2 --set eval.every=1 --steps 1 --out run
+    said=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' run/metrics.jsonl)
+    python3 -c "import sys; sys.exit(not abs($said - $loss) < 1e-5)" || fail "train.init=$init: loss $said, and hone eval says $loss"
+    cp out "out-$(echo $init | tr / -)"
+done
+grep -qx "init    36 tensors of GPT-2 of Hugging Face, f32, from 'gpt2'" out-gpt2 || fail "train.init is not told: $(cat out-gpt2)"
+grep -qx "init    36 tensors of hone, f32, from 'runs/gpt2'" out-runs-gpt2 || fail "train.init is not told: $(cat out-runs-gpt2)"
+
+# ---- export, and the same again
+for model in gpt2 shards; do
+    ok export runs/$model --to hf --out back-$model
+    ok import back-$model --out again-$model
+    cmp runs/$model/checkpoints/step-00000000/weights.safetensors again-$model/checkpoints/step-00000000/weights.safetensors || fail "$model changed on the way"
+done
+ok export runs/gpt2 --to torch --out torch
+printf 'checkpoint  runs/gpt2/checkpoints/step-00000000\nwritten     torch: config.json, model.safetensors, model.py\n' >wanted
+same "hone export" out wanted
+json torch/config.json 'j["arch"] == "gpt" and j["positions"] == 12 and j["tied_head"] is True and j["tree"] == []'
+python3 -m py_compile torch/model.py 2>/dev/null || python3 -c 'compile(open("torch/model.py").read(), "model.py", "exec")'
+tiny postln
+ok train tiny.yaml --out runs/tiny
+refused 2 "hone: arch postln has no counterpart in Hugging Face's transformers; choose --to torch" export runs/tiny --to hf --out x
+refused 2 "hone: 'torch' holds 'model.py' already; give an --out that is empty or not there yet" export runs/gpt2 --to hf --out torch
+refused 2 "hone: --to is 'onnx'; choose hf or torch" export runs/gpt2 --to onnx --out y
+refused 2 "hone: --to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)" export runs/gpt2 --out y
+refused 2 "hone: --out is missing: the folder to write, such as --out mine-hf" export runs/gpt2 --to hf
+
+# ---- what is wrong
+refused 2 "hone: --out is missing: the folder for the checkpoint, such as --out runs/mine" import gpt2
+refused 2 "hone: 'runs/gpt2' already holds a run; continue it with --resume, or give another --out" import gpt2 --out runs/gpt2
+refused 2 "hone: cannot open 'nosuch': No such file or directory" import nosuch --out x
+refused 2 "hone: 'nano.safetensors' does not say how many heads attention has, and no config.json lies beside it; give --set model.heads=N, where N divides 16" \
+    import nano.safetensors --out x
+refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000/weights.safetensors' has hone's own names, which do not say what model it is; train it with a config that does: --set train.init=runs/gpt2/checkpoints/step-00000000/weights.safetensors" \
+    import runs/gpt2/checkpoints/step-00000000/weights.safetensors --out x
+mkdir pickled
+printf 'PK\003\004and so on' >pickled/pytorch_model.bin
+echo '{"model_type": "gpt2"}' >pickled/config.json
+refused 2 "hone: 'pickled/pytorch_model.bin' is a pickle, which may run any program when it is opened; save it as safetensors: python3 -c \"import torch; from safetensors.torch import save_file; c = torch.load('pickled/pytorch_model.bin', map_location='cpu', weights_only=True); c = c.get('model', c); save_file({k: v.clone().contiguous() for k, v in c.items()}, 'pickled/pytorch_model.bin.safetensors')\"" \
+    import pickled --out x
+mkdir empty
+refused 2 "hone: 'empty' holds neither model.safetensors nor model.safetensors.index.json; name the safetensors file" import empty --out x
+
+# a shard that is cut off, or missing; an index that lies
+cp -r shards cut
+truncate -s -100 cut/model-00002-of-00002.safetensors
+run import cut --out x
+[ "$code" = 2 ] && grep -q "^hone: 'cut/model-00002-of-00002.safetensors': the data of tensor .* truncated or damaged$" err || fail "a truncated shard: $(cat err)"
+rm cut/model-00002-of-00002.safetensors
+refused 2 "hone: cannot open 'cut/model-00002-of-00002.safetensors': No such file or directory" import cut --out x
+cp -r shards lies
+sed -i 's#"model.norm.weight": "[^"]*"#"model.norm.weight": "../gpt2/model.safetensors"#' lies/model.safetensors.index.json
+refused 2 "hone: 'lies/model.safetensors.index.json': the file of tensor 'model.norm.weight' is '../gpt2/model.safetensors'; expected the name of a file beside the index" \
+    import lies --out x
+echo '{"weight_map": []}' >lies/model.safetensors.index.json
+refused 2 "hone: 'lies/model.safetensors.index.json' has no weight_map, which says where each tensor is" import lies --out x
+echo '{"weight_map": ' >lies/model.safetensors.index.json
+refused 2 "hone: 'lies/model.safetensors.index.json' is not JSON at line 2 column 0: unexpected token near end of file" import lies --out x
+
+# config.json: each by name
+config() { sed "s/\"$2\": [^,]*/\"$2\": $3/" "$HF/$1/config.json" >"$1/config.json"; }
+config gpt2 n_embd 24
+refused 2 "hone: 'gpt2': tensor 'wte.weight' is (40, 16), and this model needs (40, 24)" import gpt2 --out x
+config gpt2 n_head '"two"'
+refused 2 "hone: 'gpt2/config.json': n_head is 'two'; expected a whole number from 1 up" import gpt2 --out x
+config gpt2 n_head 3
+refused 2 "hone: 'gpt2' line 1: model.heads is 3, and 3 does not divide model.dim 16; try 2 or 4" import gpt2 --out x
+config gpt2 n_layer 3
+run import gpt2 --out x
+[ "$code" = 2 ] && grep -qx "hone: 'gpt2' does not fit this model: it lacks 'h.2.ln_1.weight', 'h.2.ln_1.bias', 'h.2.attn.c_attn.weight', 'h.2.attn.c_attn.bias' and 8 more" err \
+    || fail "a layer too many: $(cat err)"
+config gpt2 activation_function '"relu"'
+refused 2 "hone: 'gpt2/config.json': activation_function is 'relu'; expected gelu_new" import gpt2 --out x
+config gpt2 scale_attn_by_inverse_layer_idx true
+refused 2 "hone: 'gpt2/config.json': scale_attn_by_inverse_layer_idx is true, and that cannot be read so far: scores are scaled alike in all layers" import gpt2 --out x
+config gpt2 model_type '"bert"'
+refused 2 "hone: 'gpt2/config.json': model_type is 'bert'; expected gpt2 or llama" import gpt2 --out x
+config llama rope_type '"llama3"'
+refused 2 "hone: 'llama/config.json': rope_type is 'llama3'; expected default" import llama --out x
+config llama attention_bias true
+refused 2 "hone: 'llama/config.json': attention_bias is true, and that cannot be read so far: arch llama has no biases" import llama --out x
+config llama head_dim 8
+refused 2 "hone: 'llama/config.json': head_dim is 8, and hidden_size 16 has 4 heads; heads whose width is not hidden_size / num_attention_heads cannot be read so far" \
+    import llama --out x
+config llama tie_word_embeddings true
+ok import llama --out runs/tied             # a head that is given beside tied embeddings counts for nothing
+[ ! -e x ] || fail "a refused import left a folder"
+
+# names that are nobody's, and a model of another size as train.init
+python3 - <<'PY'
+import struct
+text = b'{"encoder.w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+open("other.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(8))
+PY
+refused 2 "hone: 'other.safetensors' holds 1 tensors, such as 'encoder.w': these are names of no family that is known here; expected GPT-2 ('h.0.attn.c_attn.weight'), nanoGPT, LLaMA ('layers.0.self_attn.q_proj.weight' or 'layers.0.attention.wq.weight') or hone ('blocks.0.attn.q.weight')" \
+    import other.safetensors --out x
+refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000': tensor 'emb.weight' is (40, 16), and this model needs (40, 32)" \
+    train runs/gpt2/config.yaml $data --set train.init=runs/gpt2 --set model.dim=32 --out x
+refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000' does not fit this model: it has too much: 'blocks.1.attn.k.bias', 'blocks.1.attn.k.weight', 'blocks.1.attn.o.bias', 'blocks.1.attn.o.weight' and 12 more" \
+    train runs/gpt2/config.yaml $data --set train.init=runs/gpt2 --set model.layers=1 --out x
