@@ -163,7 +163,7 @@ def test_ratio_of_medians_and_its_interval():
 
 
 def test_turns_are_long_enough():
-    assert measure.steps_of_turn(0.001) == 50 and measure.steps_of_turn(0.02) == 5 and measure.steps_of_turn(1.0) == 2
+    assert measure.steps_of_turn(0.0001) == 64 and measure.steps_of_turn(0.01) == 10 and measure.steps_of_turn(0.05) == 5 and measure.steps_of_turn(1.0) == 2
 
 
 def turns(losses, norms):

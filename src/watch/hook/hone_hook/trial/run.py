@@ -104,6 +104,8 @@ class Trial:
     def _run(self):
         if self.session.world_size > 1:
             raise GiveUp("nothing is tried in a program of several ranks")
+        if not hasattr(torch.nn.Module, "_compiled_call_impl"):
+            raise GiveUp("torch %s is too old for --try: it has no Module.compile" % torch.__version__)
         yield from self._survey()
         self.running = True
         switches = self._choose()
