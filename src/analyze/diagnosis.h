@@ -160,6 +160,7 @@ struct watched_window {                     /* steps of the program, one after t
 
 struct watched_rank {
     int rank, world_size;
+    int ranks_here;                         /* of the job, on this machine */
     const char *torch, *python, *device;    /* device: cpu, cuda, mps, ... */
     const char *steps_by;                   /* what a step was told by: "Optimizer.step", or the function that was named */
     int64_t steps;                          /* seen in all */

@@ -14,9 +14,9 @@
 enum { RECORDED_STEPS = 4 + 3 + 2, MOST_STEPS = 1000000, COMMAND_MOST = 400 };
 
 struct request {
-    const char *out, *step_call, *fail_on;
+    const char *out, *step_call, *switches, *fail_on;
     int64_t steps, warmup;
-    bool stop, json;
+    bool stop, json, tries;
     int fail_at;                /* enum severity, or FAIL_NEVER */
     char folder[REPORT_FOLDER_MAX];
     char **command;             /* NULL at its end */
@@ -88,10 +88,33 @@ static json_t *environment_before(void)
     return before;
 }
 
+/* Which names there are is the hook's own to know. */
+static json_t *split_at_commas(const char *text)
+{
+    json_t *list = json_array();
+    for (const char *word = text; *word;) {
+        const size_t n = strcspn(word, ",");
+        if (n)
+            json_array_append_new(list, json_stringn(word, n));
+        word += n + (word[n] == ',');
+    }
+    return list;
+}
+
+static json_t *trial_options(const struct request *r)
+{
+    if (!r->tries && !r->switches)
+        return json_null();
+    json_t *options = json_object();
+    if (r->switches)
+        json_object_set_new(options, "switches", split_at_commas(r->switches));
+    return options;
+}
+
 static char *hook_options(const struct request *r, const char *recording)
 {
-    json_t *j = json_pack("{s:s,s:I,s:I,s:b,s:o,s:o}", "out", recording, "warmup", (json_int_t)r->warmup, "steps", (json_int_t)r->steps, "stop",
-                          r->stop, "step_call", text_or_null(r->step_call), "environment", environment_before());
+    json_t *j = json_pack("{s:s,s:I,s:I,s:b,s:o,s:o,s:o}", "out", recording, "warmup", (json_int_t)r->warmup, "steps", (json_int_t)r->steps, "stop",
+                          r->stop, "step_call", text_or_null(r->step_call), "environment", environment_before(), "try", trial_options(r));
     char *text = j ? json_memory_dump(j, JSON_COMPACT) : NULL;
     json_decref(j);
     return text;
@@ -243,6 +266,8 @@ int cmd_watch(int argc, char **argv)
         {"--warmup", "N", OPTION_INT, &r.warmup, "leave so many steps alone before (10)"},
         {"--out", "DIR", OPTION_TEXT, &r.out, "the folder of the report and the traces (hone-watch)"},
         {"--stop", NULL, OPTION_FLAG, &r.stop, "end the program when everything is measured"},
+        {"--try", NULL, OPTION_FLAG, &r.tries, "try switches that need no change of the program in it, in turns, and put it back as it was"},
+        {"--switches", "A,B", OPTION_TEXT, &r.switches, "of --try, only these"},
         {"--step-call", "M:F", OPTION_TEXT, &r.step_call, "a step is a call of function F of module M; without: of an optimizer's step"},
         {"--fail-on", "SEVERITY", OPTION_TEXT, &r.fail_on, "exit 1 on a finding this severe: critical, high, medium or low"},
         {"--json", NULL, OPTION_FLAG, &r.json, "print the diagnosis as one JSON document; what the program prints goes to stderr"},
@@ -255,6 +280,7 @@ int cmd_watch(int argc, char **argv)
         "times some steps, records some with torch.profiler, and lets it run on. Under torchrun every rank is recorded.\n"
         "Signals, standard input and output and the exit code are the program's.", options,
         "  hone watch -- python train.py --batch-size 32\n"
+        "  hone watch --try -- python train.py                             measured gains, and the lines that win them\n"
         "  hone watch --stop --out report -- torchrun --nproc-per-node 4 train.py\n"
         "  hone watch --step-call __main__:train_step -- python train.py\n"
         "  hone watch --stop --json --fail-on high -- python train.py      a gate for CI\n", 0, 0};

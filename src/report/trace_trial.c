@@ -44,9 +44,67 @@ static const char *say_measured(const json_t *one, char out[96])
     return out;
 }
 
+/* "kept" is what the hook says of a switch that won. */
+static bool won(const json_t *one) { return !strcmp(word(one, "state"), "kept") && length(one, "lines"); }
+
+static bool any_won(const struct diagnosis *d)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(switches(d), i, one)
+        if (won(one))
+            return true;
+    return false;
+}
+
+static const char *say_restored(const json_t *trial)
+{
+    const json_t *restored = json_object_get(trial, "restored");
+    return json_is_true(restored)    ? "weights, optimizer, data and random numbers are what they were before, bit for bit"
+           : json_is_false(restored) ? "the program could not be put back as it was: what it trained since is not what it would have"
+                                     : "";
+}
+
 static const char *why_not(const json_t *trial) { return *word(trial, "why") ? word(trial, "why") : word(trial, "status"); }
 
 /* ---- report.md ---- */
+
+/* Indented, so that it is code whatever is in it. */
+static void markdown_lines(FILE *to, const json_t *one)
+{
+    size_t i;
+    const json_t *line;
+    number_text n;
+    fputs("\n    # ", to);
+    report_put_text(to, word(one, "name"));
+    fprintf(to, ": %s\n", report_show_speedup(num(one, "speedup"), n));
+    json_array_foreach(json_object_get(one, "lines"), i, line) {
+        fputs("    ", to);
+        report_put_text(to, json_is_string(line) ? json_string_value(line) : "");
+        fputc('\n', to);
+    }
+}
+
+static void markdown_won(FILE *to, const struct diagnosis *d, const json_t *trial)
+{
+    size_t i;
+    const json_t *one;
+    char measured[96];
+    if (*say_restored(trial))
+        fprintf(to, "\nAfter it %s.\n", say_restored(trial));
+    if (!any_won(d))
+        return;
+    fprintf(to, "\nAll that won, together: %s. The lines for the script, in order, each with its gain over those above it", say_measured(json_object_get(trial, "total"), measured));
+    if (*word(trial, "settings_file")) {
+        fputs("; importing ", to);
+        put_words(to, word(trial, "settings_file"));
+        fputs(" does the same", to);
+    }
+    fputs(":\n", to);
+    json_array_foreach(switches(d), i, one)
+        if (i < MOST_ROWS && won(one))
+            markdown_lines(to, one);
+}
 
 void report_markdown_trial(FILE *to, const struct diagnosis *d)
 {
@@ -77,6 +135,7 @@ void report_markdown_trial(FILE *to, const struct diagnosis *d)
         put_words(to, word(one, "why"));
         fputs(" |\n", to);
     }
+    markdown_won(to, d, trial);
 }
 
 /* ---- the terminal ---- */
@@ -95,6 +154,33 @@ static void put_switch(const struct screen *s, const struct diagnosis *d, const 
     fputc('\n', s->to);
 }
 
+static void put_lines(const struct screen *s, const json_t *one)
+{
+    size_t i;
+    const json_t *line;
+    json_array_foreach(json_object_get(one, "lines"), i, line) {
+        fputs("    ", s->to);
+        screen_put_cut(s, json_is_string(line) ? json_string_value(line) : "", SCREEN_COLUMNS);
+        fputc('\n', s->to);
+    }
+}
+
+static void put_won(const struct screen *s, const struct diagnosis *d, const json_t *trial)
+{
+    size_t i;
+    const json_t *one;
+    char measured[96];
+    screen_put_answer(s, "after it", say_restored(trial));
+    if (!any_won(d))
+        return;
+    screen_put_answer(s, "together", say_measured(json_object_get(trial, "total"), measured));
+    screen_put_answer(s, "settings", word(trial, "settings_file"));
+    screen_put_answer(s, "lines", "for the script, in order; or import the settings in its first line");
+    json_array_foreach(switches(d), i, one)
+        if (i < MOST_ROWS && won(one))
+            put_lines(s, one);
+}
+
 void screen_put_trial(const struct screen *s, const struct diagnosis *d)
 {
     size_t i;
@@ -111,4 +197,5 @@ void screen_put_trial(const struct screen *s, const struct diagnosis *d)
     json_array_foreach(switches(d), i, one)
         if (i < MOST_ROWS)
             put_switch(s, d, one);
+    put_won(s, d, trial);
 }

@@ -86,7 +86,7 @@ bool watched_all_finished(const struct watched *w)
     int finished = 0;
     for (int i = 0; i < w->n; i++)
         finished += w->ranks[i].finished;
-    return w->n && finished >= w->ranks[0].world_size && finished == w->n;
+    return w->n && finished >= w->ranks[0].ranks_here && finished == w->n;
 }
 
 static enum watched_reach reach_of(const char *folder, const char *process)

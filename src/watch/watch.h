@@ -21,7 +21,7 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
                           struct error *err);
 void watched_release(struct watched *w);
 
-/* All ranks of the job have measured what there is to measure. */
+/* All ranks of the job on this machine have measured what there is to measure. */
 bool watched_all_finished(const struct watched *w);
 
 /* The farthest that any process of the program got. */

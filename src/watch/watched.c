@@ -71,7 +71,7 @@ static enum status take(struct watched_rank *r, struct arena *a, const char *nam
     if (!json_is_integer(rank) || json_integer_value(rank) < 0 || json_integer_value(rank) > 1 << 20)
         return error_set(err, BAD_INPUT, "'%.300s' has no 'rank' of 0 or more", name);
     *r = (struct watched_rank){
-        .rank = (int)json_integer_value(rank), .world_size = (int)number(j, "world_size", 1 << 20), .torch = word(a, j, "torch"),
+        .rank = (int)json_integer_value(rank), .world_size = (int)number(j, "world_size", 1 << 20), .ranks_here = (int)number(j, "ranks_here", 1 << 20), .torch = word(a, j, "torch"),
         .python = word(a, j, "python"), .device = word(a, device, "kind"), .steps_by = word(a, j, "steps_by"), .failure = word(a, j, "failure"), .steps = count(j, "steps"),
         .backwards = count(j, "backwards_per_step"), .calls = count(j, "cycle"), .peak_bytes = number(device, "peak_bytes", 1e18),
         .finished = json_is_true(json_object_get(j, "finished")), .stopped = json_is_true(json_object_get(j, "stopped")), .ended = json_is_true(json_object_get(j, "ended")),

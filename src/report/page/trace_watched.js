@@ -39,4 +39,17 @@ function tried() {
     textColumn("state", "result"), textColumn("why", "why")]}},
     sort: "speedup", search: r => [word(r.name), word(r.rule), word(r.state)], placeholder: "filter: words of switch, rule, result",
     label: "Filter the switches", summary: () => ""});
+  triedLines(to, trial, rows.filter(r => r.state === "kept" && Array.isArray(r.lines)));
+}
+
+function triedLines(to, trial, won) {
+  const file = typeof trial.settings_file === "string" ? trial.settings_file : "", total = trial.total || {};
+  if (typeof trial.restored === "boolean")
+    note(to, trial.restored ? "After it weights, optimizer, data and random numbers are what they were before, bit for bit."
+      : "The program could not be put back as it was: what it trained since is not what it would have.");
+  if (!won.length) return;
+  note(to, "The lines for the script, in order, each with its gain over those above it" +
+    (isFinite(total.speedup) ? `; together ${times(total.speedup)} (${times(total.low)} to ${times(total.high)})` : "") +
+    (file ? `. Importing ${file} in the first line does the same.` : "."));
+  to.append("pre").text(won.map(r => `# ${r.name}: ${times(r.speedup)}\n${r.lines.join("\n")}`).join("\n\n"));
 }

@@ -12,13 +12,16 @@ class _Finder:
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self.name:
             return None
-        sys.meta_path.remove(self)              # the real finders answer, and nobody asks us again
-        spec = util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)       # it is not there now, but may be after a change of sys.path
-            return spec
-        _call_behind(spec.loader, self)
-        return spec
+        try:
+            sys.meta_path.remove(self)          # the real finders answer, and nobody asks us again
+            spec = util.find_spec(fullname)
+            if spec is not None and spec.loader is not None:
+                _call_behind(spec.loader, self)
+                return spec
+        except Exception:
+            pass                                # whatever it is, the program gets it from the real finders
+        sys.meta_path.insert(0, self)           # it is not there now, but may be after a change of sys.path
+        return None
 
 
 def _call_behind(loader, finder):

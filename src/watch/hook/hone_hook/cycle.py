@@ -3,7 +3,7 @@
 Calls come in cycles: D G D G, or D D D G. A cycle is known when it has come three times; its last call ends a step.
 """
 
-TURNS, MOST = 3, 2048
+TURNS, MOST = 3, 256
 
 
 def find_period(calls):

@@ -6,8 +6,14 @@ import sys
 FORMAT = 1
 
 
+def _ranks_here(world_size):
+    """Of the job's ranks, those that this launcher started on this machine."""
+    here = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(here) if here.isdigit() else world_size
+
+
 def new_result(torch, rank, world_size, device):
-    return {"format": FORMAT, "rank": rank, "world_size": world_size, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3],
+    return {"format": FORMAT, "rank": rank, "world_size": world_size, "ranks_here": _ranks_here(world_size), "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": str(torch.__version__), "device": device.describe(), "steps": 0, "recorded": [], "notes": [], "finished": False, "ended": False}
 
 

@@ -7,6 +7,7 @@ time to load, so the tape waits as long as the loading took: a step that waits f
 Batches are kept twice: the one that is handed out, and a copy with which it is put right if the program writes into it.
 """
 import copy
+import sys
 import weakref
 from time import perf_counter, sleep
 
@@ -14,6 +15,7 @@ import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 BYTES_MOST = 1 << 30                    # of all batches on a tape; a longer turn begins the tape again
+READ_AHEAD = ("accelerate.data_loader",)        # modules that hold one batch in their hand while the program trains on the one before
 WAITS = 0.03                            # of a step: a loader with workers that is waited for longer than this sets the pace
 
 
@@ -112,12 +114,14 @@ class Tape:
         self.source = None              # another iterator that stands in for it (loaders.py)
         self.loads, self.draws, self.given_at = 0.0, 0, None
         self.wait_s, self.period_s = 0.0, 0.0
+        self.held = None                # the batch in the hand of who reads ahead, when the trial began
 
-    def survey(self, draw):
+    def survey(self, draw, is_ahead):
         start = perf_counter()
         batch = draw()
         self.loads += perf_counter() - start
         self.draws += 1
+        self.held = keep(batch) if is_ahead else None
         return batch
 
     def set_pace(self, seconds):
@@ -194,6 +198,7 @@ class Tapes:
         self.broke = broke              # is told of exceptions in a loader that stands in, and says whether it was ours
         self.tapes = weakref.WeakKeyDictionary()        # by iterator
         self.mode, self.plain = None, None
+        self.closing = False            # the last step of a turn: who reads ahead takes what the next turn begins with
         self.live = False               # loaders that stand in are read; the first step of a turn has the tape's batch
 
     def begin_survey(self):
@@ -212,14 +217,17 @@ class Tapes:
             return self.plain(iterator)         # made since the survey: of an evaluation
         if self.mode == "drain":
             return self._drain(iterator, tape)
-        if self.mode == "play" and self.live and tape.source is not None:
+        if self.mode == "play" and self.live and not self.closing and tape.source is not None:
             try:
                 return next(tape.source)
             except Exception as error:
                 if not self.broke(error):
                     raise
-        play = tape.survey if self.mode == "survey" else tape.play
-        return play(lambda: self.plain(iterator))
+        def draw():
+            return self.plain(iterator)
+        if self.mode == "survey":
+            return tape.survey(draw, sys._getframe(2).f_globals.get("__name__") in READ_AHEAD)
+        return tape.held.give() if self.closing and tape.held else tape.play(draw)
 
     def begin_trial(self, seconds):
         """Tapes of iterators that the survey's steps have read."""
@@ -227,8 +235,11 @@ class Tapes:
             tape.set_pace(seconds)
         self.mode = "play"
 
+    def close_turn(self):
+        self.closing = True
+
     def rewind(self):
-        self.live = False
+        self.live = self.closing = False
         for tape in self.tapes.values():
             tape.rewind()
 

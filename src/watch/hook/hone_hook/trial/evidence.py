@@ -29,7 +29,7 @@ class Evidence:
 
     def __init__(self, parameters, broke):
         self.parameters, self.broke = parameters, broke
-        self.watching, self.plain = False, None
+        self.watching, self.plain, self.depth = False, None, 0
         self.losses, self.norms = [], []
 
     def install(self):
@@ -55,14 +55,17 @@ class Evidence:
         return list(self.losses), norms
 
     def backward(self, *args, **kwargs):
+        self.depth += 1
         try:
             self.plain(*args, **kwargs)
         except Exception as error:
-            if not self.broke(error):
+            if self.depth > 1 or not self.broke(error):
                 raise
             _zero_gradients(self.parameters)
             return
-        if self.watching:
+        finally:
+            self.depth -= 1
+        if self.watching and self.depth == 0:           # a checkpoint calls backward inside of backward
             self.losses.append(_loss(args[0] if args else kwargs["tensors"]))
             self.norms.append(_norms(self.parameters))
 

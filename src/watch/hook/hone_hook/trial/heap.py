@@ -15,7 +15,7 @@ def _instances(objects, kinds):
 
 
 def _scaler_kinds():
-    kinds = [getattr(getattr(torch, "amp", None), "GradScaler", None), torch.cuda.amp.GradScaler]
+    kinds = [getattr(home, "GradScaler", None) for home in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None))]
     return tuple(k for k in kinds if k is not None)
 
 

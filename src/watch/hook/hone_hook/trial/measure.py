@@ -2,7 +2,7 @@
 import random
 from math import ceil
 
-TURN_SECONDS, STEPS_FEWEST, STEPS_MOST = 0.05, 5, 64
+TURN_SECONDS, STEPS_FEWEST, STEPS_MOST = 0.1, 5, 64
 PAIRS_FEWEST, PAIRS_MOST = 6, 24
 RESAMPLES, CONFIDENCE = 2000, 0.9
 SLOW_STEP = 0.25                        # of seconds: fewer steps in a turn, which is long enough then

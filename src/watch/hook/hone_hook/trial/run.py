@@ -68,11 +68,14 @@ class Trial:
 
     def end(self, session):
         self._close()
+        if self.steps:
+            session.note("the trial took %d steps of the program's loop: its counter goes on from there, weights and data from where they were before it" % self.steps)
 
     def drop(self, session):
         """The program ends, or watch does, in the middle of it."""
         if self.result["status"] == "running":
             self.result.update(status="ended early", why="the program ended")
+            session.note("the program ended in the middle of the trial, which takes some hundred steps: let it take more, or leave --try out")
         self._close()
 
     def _go_on(self):
@@ -101,9 +104,11 @@ class Trial:
     def _run(self):
         if self.session.world_size > 1:
             raise GiveUp("nothing is tried in a program of several ranks")
+        if not hasattr(torch.nn.Module, "_compiled_call_impl"):
+            raise GiveUp("torch %s is too old for --try: it has no Module.compile" % torch.__version__)
         yield from self._survey()
         self.running = True
-        switches = [s for s in make_switches() if not self.only or s.name in self.only]
+        switches = self._choose()
         reasons = {s: s.applies(self.facts) for s in switches}
         yield from self._turn([], self._steps_of_turn())         # wakes up what a trial wakes up
         for switch in switches:
@@ -112,6 +117,13 @@ class Trial:
             else:
                 yield from self._try(switch)
         yield from self._all_together()
+
+    def _choose(self):
+        switches = make_switches()
+        unknown = [name for name in self.only or [] if name not in [s.name for s in switches]]
+        if unknown:
+            raise GiveUp("there is no switch '%s'; there are %s" % (unknown[0], ", ".join(s.name for s in switches)))
+        return [s for s in switches if not self.only or s.name in self.only]
 
     def _survey(self):
         self.facts = Facts(self.session, self._broke)
@@ -184,7 +196,7 @@ class Trial:
             self.result["total"] = {k: kept[0][k] for k in ("speedup", "low", "high", "a_ms", "b_ms", "turns", "gates")}
         self._set([])
         if kept:
-            self.result["files"] = settings.write(self.session.options["out"], kept, self.result["total"])
+            self.result["settings_file"] = settings.write(self.session.options["out"], kept, self.result["total"])
 
     # ---- comparing
 
@@ -243,7 +255,9 @@ class Trial:
             yield from self._step()
         self.session.device.synchronize()
         start = perf_counter()
-        for _ in range(n):
+        for left in range(n, 0, -1):
+            if left == 1:
+                self.facts.tapes.close_turn()
             yield from self._step()
         self.session.device.synchronize()
         return Turn((perf_counter() - start) / n, losses, norms, self._peak())
@@ -307,8 +321,6 @@ class Trial:
             self.state = None
         self._let_go(facts)
         self.result.update(steps=self.steps, seconds=perf_counter() - self.started)
-        self.session.note("the trial took %d steps of the program's loop: its counter goes on from there, weights and data go on from where they were before"
-                          % self.steps)
 
     def _let_go(self, facts):
         for held in [self.evidence, self.looks] + facts.roots:

@@ -13,6 +13,7 @@ Import it in the first line of the script, before models, optimizers and loaders
 Delete a line at the end of this file to leave a setting out.
 """
 import functools
+import inspect
 
 import torch
 '''
@@ -21,6 +22,8 @@ NEEDS = {                               # which functions a function of settings
     "use_autocast": ["to_float", "with_autocast", "when_first_called"],
     "use_channels_last": ["with_channels_last", "when_first_called"],
     "use_compile": ["when_first_called"],
+    "use_optimizer": ["with_settings"],
+    "use_loader": ["with_settings"],
 }
 
 
@@ -50,8 +53,9 @@ def patch_text(kept, total):
 
 
 def write(folder, kept, total):
+    """The path of hone_settings.py; patch.md stands beside it."""
     files = {"hone_settings.py": settings_text(kept), "patch.md": patch_text(kept, total)}
     for name, text in files.items():
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
-    return sorted(files)
+    return os.path.join(folder, "hone_settings.py")

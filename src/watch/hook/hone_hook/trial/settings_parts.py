@@ -4,6 +4,7 @@ Functions named use_* are called there, before the program builds anything. The 
 is what is written.
 """
 import functools
+import inspect
 
 import torch
 
@@ -65,16 +66,24 @@ def use_cudnn_benchmark():
     torch.backends.cudnn.benchmark = True
 
 
+def with_settings(init, settings, applies=lambda *args, **kwargs: True):
+    """__init__ with these settings, whatever it is called with."""
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def build(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        if applies(*args, **kwargs):
+            bound.arguments.update(settings)
+        init(*bound.args, **bound.kwargs)
+    return build
+
+
 def use_optimizer(names, **settings):
     """Optimizers of these classes are built with these settings."""
-    def with_settings(init):
-        @functools.wraps(init)
-        def build(self, *args, **kwargs):
-            init(self, *args, **dict(kwargs, **settings))
-        return build
     for name in names:
         kind = getattr(torch.optim, name)
-        kind.__init__ = with_settings(kind.__init__)
+        kind.__init__ = with_settings(kind.__init__, settings)
 
 
 def use_set_to_none():
@@ -86,14 +95,11 @@ def use_set_to_none():
 
 
 def use_loader(**settings):
-    """DataLoaders that load in this process are built with these settings."""
+    """DataLoaders are built with these settings; not those of iterable datasets, of which every worker would read all."""
+    def is_map(loader, dataset, *args, **kwargs):
+        return not isinstance(dataset, torch.utils.data.IterableDataset)
     loader = torch.utils.data.DataLoader
-    init = loader.__init__
-
-    @functools.wraps(init)
-    def build(self, *args, **kwargs):
-        init(self, *args, **dict(kwargs, **settings))
-    loader.__init__ = build
+    loader.__init__ = with_settings(loader.__init__, settings, is_map)
 
 
 def use_threads(n):

@@ -102,11 +102,15 @@ class Plain:
 
 # ---- random numbers
 
+def _gpu_rng(i):
+    return (lambda: torch.cuda.get_rng_state(i)), (lambda state: torch.cuda.set_rng_state(state, i))
+
+
 def _devices_rng():
     """(save, restore) of every device that has begun."""
     pairs = [(torch.get_rng_state, torch.set_rng_state)]
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        pairs.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+        pairs.extend(_gpu_rng(i) for i in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(i))
     if getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available():
         pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
     return pairs

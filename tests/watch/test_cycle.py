@@ -1,0 +1,52 @@
+"""Which call of an optimizer ends a step: cycles of calls, by letters. Needs no torch."""
+import os
+import random
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "watch", "hook"))
+from hone_hook.cycle import MOST, Cycle, find_period  # noqa: E402
+
+
+def ends(calls):
+    """How many steps end with each call."""
+    cycle = Cycle()
+    return [int(cycle.steps_ended(c)) for c in calls], cycle
+
+
+class Periods(unittest.TestCase):
+    def test_periods(self):
+        for calls, period in (("a", 0), ("aa", 0), ("aaa", 1), ("ababa", 0), ("ababab", 2), ("aab" * 3, 3), ("aab" * 3 + "a", 3), ("abac" * 3, 4)):
+            self.assertEqual(find_period(calls), period, calls)
+
+    def test_one_optimizer(self):
+        steps, _ = ends("aaaaa")
+        self.assertEqual(steps, [0, 0, 3, 1, 1])
+
+    def test_two_optimizers(self):
+        steps, cycle = ends("ab" * 5)
+        self.assertEqual(steps, [0, 0, 0, 0, 0, 3, 0, 1, 0, 1])
+        self.assertEqual(cycle.period, 2)
+
+    def test_critic(self):
+        """Five of one for each of the other: what looked like a step is told again when the other comes."""
+        steps, cycle = ends(("d" * 5 + "g") * 8)
+        self.assertEqual(cycle.period, 6)
+        self.assertEqual(sum(steps[-12:]), 2)
+
+    def test_new_optimizer(self):
+        """A second training in the same process."""
+        steps, cycle = ends("aaaaa" + "bbbbb")
+        self.assertEqual(steps[5:], [0, 0, 3, 1, 1])
+
+    def test_no_cycle(self):
+        """Where there is none, the optimizer that is called the least ends a step."""
+        calls, draw = [], random.Random(1)
+        while len(calls) < MOST + 100:
+            calls += ["a"] * draw.randint(1, 7) + ["b"]
+        steps, cycle = ends(calls)
+        self.assertEqual(sum(steps), calls.count("b"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,149 @@
+"""hone watch on programs with the real torch, in the styles in which people write them. For each: what the program prints is the same with and without
+being watched, its steps are found, and the time of a step is that of the program's own clock. Run by tests/watch/torch.sh; HONE is the program."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HONE = os.environ["HONE"]
+ATTEMPTS, CLOSE = 3, 0.02               # where a busy machine decides, the clock is asked again
+
+
+def run(command, tmp_path, **environment):
+    settings = dict(os.environ, OMP_NUM_THREADS="1", **environment)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=settings, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def program(name, *args):
+    return [sys.executable, os.path.join(HERE, "programs", name), *args]
+
+
+def watched(command, tmp_path, *options, **environment):
+    """What the program and hone printed, and report.json."""
+    out = str(tmp_path / "report")
+    done = run([HONE, "watch", "--out", out, *options, "--", *command], tmp_path, **environment)
+    with open(os.path.join(out, "report.json")) as f:
+        return done, json.load(f)
+
+
+def own_step_us(path, window):
+    """By the program's clock, read before the optimizer's call in each step, over the very steps of the window."""
+    times = [float(t) for t in open(path).read().split()]
+    first = window["first"] - 1                 # the boundary behind step `first` is behind reading number first - 1
+    return (times[first + window["steps"]] - times[first]) / window["steps"] * 1e6
+
+
+def check(command, tmp_path, *options, **environment):
+    plain = run(command, tmp_path, **environment)
+    for attempt in range(ATTEMPTS):
+        clock = str(tmp_path / "clock")
+        done, report = watched(command, tmp_path, *options, CLOCK=clock, **environment)
+        assert done.stdout.startswith(plain.stdout)
+        assert "hone: watch:" not in done.stderr, done.stderr
+        rank = report["watched"]["ranks"][0]
+        own = own_step_us(clock, rank["undisturbed"])
+        if abs(rank["undisturbed"]["step_us"] / own - 1) < CLOSE:
+            break
+    else:
+        pytest.fail("a step takes %.1f us by hone's clock and %.1f by its own" % (rank["undisturbed"]["step_us"], own))
+    assert rank["finished"] and rank["undisturbed"]["steps"] == 20 and len(report["steps"]) == 4
+    assert not rank["notes"] and report["trace"]["has_shapes"]
+    return report, rank
+
+
+def test_nanogpt(tmp_path):
+    report, rank = check(program("nanogpt.py"), tmp_path)
+    assert rank["steps"] == 39 and rank["backwards_per_step"] == 1 and rank["optimizer_calls_per_step"] == 1
+    assert any(".py(" in (f["where"] or "") for f in report["findings"]), "no finding names a line"
+
+
+def test_accumulation(tmp_path):
+    _, rank = check(program("nanogpt.py"), tmp_path, ACCUMULATE="4")
+    assert rank["steps"] == 39 and rank["backwards_per_step"] == 4
+
+
+def test_amp_with_scaler(tmp_path):
+    _, rank = check(program("nanogpt.py"), tmp_path, AMP="1")
+    assert rank["backwards_per_step"] == 1
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_vision(tmp_path, workers):
+    """An epoch ends, and evaluation runs, within the windows or not: what is timed is what the program does."""
+    report, rank = check(program("vision.py", workers), tmp_path)
+    assert rank["steps"] == 39 and rank["optimizer_calls_per_step"] == 1
+
+
+def test_trainer(tmp_path):
+    """Optimizers around optimizers: a step counts once."""
+    _, rank = check(program("trainer.py"), tmp_path)
+    assert rank["steps"] == 39 and rank["backwards_per_step"] == 1
+
+
+def test_gan(tmp_path):
+    _, rank = check(program("real_gan.py"), tmp_path)
+    assert rank["steps"] == 39 and rank["optimizer_calls_per_step"] == 2 and rank["backwards_per_step"] == 3
+
+
+def test_ranks(tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", os.path.join(HERE, "programs", "ranks.py")]
+    report, _ = check(command, tmp_path)
+    ranks = report["watched"]["ranks"]
+    assert [r["rank"] for r in ranks] == [0, 1] and all(r["world_size"] == 2 and r["finished"] for r in ranks)
+    assert [r["rank"] for r in report["ranks"]] == [0, 1] and report["collectives"]
+    assert ranks[0]["undisturbed"]["first"] == ranks[1]["undisturbed"]["first"]
+
+
+def test_stop(tmp_path):
+    done, report = watched(program("nanogpt.py"), tmp_path, "--stop", STEPS="100000")
+    assert report["watched"]["ranks"][0]["stopped"] and "iter 90" not in done.stdout
+
+
+def test_cost_outside_of_windows():
+    """A boundary in the warm-up, and one after everything: about a microsecond, of steps that take a thousand at least."""
+    code = """
+import json, os, sys, tempfile, time
+import torch
+parameter = torch.nn.Parameter(torch.zeros(1))
+class Nothing(torch.optim.Optimizer):
+    def __init__(self): super().__init__([parameter], {})
+    def step(self): pass
+optimizer, n = Nothing(), 20000
+def cost():
+    best = 1e9
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(n // 10): optimizer.step()
+        best = min(best, (time.perf_counter() - start) / (n // 10))
+    return best * 1e6
+for _ in range(10): optimizer.step()
+print(cost())
+"""
+    out = {}
+    for kind in ("plain", "watched"):
+        command = [sys.executable, "-c", code]
+        if kind == "watched":
+            command = [HONE, "watch", "--warmup", "100000", "--out", "cost-" + str(os.getpid()), "--"] + command
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        out[kind] = float(done.stdout.split()[0])
+    print(out)
+    assert out["watched"] - out["plain"] < 5, out
+
+
+def test_compiled_step(tmp_path):
+    """Where an optimizer's step is compiled, watching must not stand in the way."""
+    code = ("import torch\ntorch.manual_seed(0)\nm = torch.nn.Linear(8, 8)\no = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+            "step = torch.compile(o.step, backend='eager')\n"
+            "for i in range(60):\n    m(torch.ones(2, 8)).sum().backward()\n    step()\n    o.zero_grad()\nprint(m.weight.sum().item())\n")
+    path = tmp_path / "compiled.py"
+    path.write_text(code)
+    plain = run([sys.executable, str(path)], tmp_path)
+    done, report = watched([sys.executable, str(path)], tmp_path)
+    assert done.stdout.startswith(plain.stdout) and report["watched"]["ranks"][0]["finished"]
