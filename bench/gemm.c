@@ -57,8 +57,8 @@ static float *filled(int64_t n)
 
 int main(void)
 {
-    printf("%-22s %8s %8s %6s %8s %8s %8s   (GFLOP/s, one thread; bf16: 0 where the CPU has none)\n", "m x n x k", cpu_blas_name(), "own", "ratio",
-           "BFMMLA", "AVX512", "AMX");
+    printf("%-22s %8s %8s %6s %8s %8s %8s %8s   (GFLOP/s, one thread; bf16: 0 where the CPU has none)\n", "m x n x k", cpu_blas_name(), "own", "ratio",
+           "rounded", "BFMMLA", "AVX512", "AMX");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         const bool ta = shapes[i].ta, tb = shapes[i].tb;
@@ -68,8 +68,8 @@ int main(void)
         const double blas = best_gflops(GEMM_BLAS, &g), own = best_gflops(GEMM_OWN, &g);
         char text[64];
         snprintf(text, sizeof text, "%ld x %ld x %ld %c%c", (long)m, (long)n, (long)k, ta ? 'T' : 'N', tb ? 'T' : 'N');
-        printf("%-22s %8.1f %8.1f %6.2f %8.1f %8.1f %8.1f\n", text, blas, own, own / blas, best_bf16(BF16_BFMMLA, &g), best_bf16(BF16_AVX512, &g),
-               best_bf16(BF16_AMX, &g));
+        printf("%-22s %8.1f %8.1f %6.2f %8.1f %8.1f %8.1f %8.1f\n", text, blas, own, own / blas, best_bf16(BF16_ROUNDED, &g), best_bf16(BF16_BFMMLA, &g),
+               best_bf16(BF16_AVX512, &g), best_bf16(BF16_AMX, &g));
         free(a);
         free(b);
         free(c);
