@@ -352,6 +352,43 @@ def test_an_own_exception_of_the_program_passes(tmp_path):
     assert trials[0].result["status"] == "ended early" and trials[0].result["restored"] is True
 
 
+class WithLoss(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x, y):
+        return torch.nn.functional.cross_entropy(self.inner(x), y)
+
+
+class Counted(Program):
+    """Batches by a counter of the program's own, which goes on in a trial."""
+
+    def __init__(self, inside, **settings):
+        super().__init__(**settings)
+        self.pool = [(torch.randn(8, 3, 6, 6), torch.randint(0, 3, (8,))) for _ in range(5)]
+        self.at, self.inside, self.whole = 0, inside, WithLoss(self.model)
+
+    def step(self):
+        x, y = self.pool[self.at % 5]
+        self.at += 1
+        loss = self.whole(x, y) if self.inside else torch.nn.functional.cross_entropy(self.model(x), y)
+        self.optimizer.zero_grad(set_to_none=self.set_to_none)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_batches_by_a_counter_are_made_equal_or_make_the_limit_wider(tmp_path, inside):
+    result = drive(Counted(inside, set_to_none=False), tmp_path, switches=["set-to-none"])
+    entry = result["switches"][0]
+    assert result["same_batches"] == "by inputs" and entry["state"] in ("kept", "no gain"), result
+    assert (result["noise"]["losses"] == 0) == inside
+    losses = next(g for g in entry["gates"] if g["gate"] == "losses")
+    assert (losses["value"] == 0 and losses["limit"] == 1e-5) == inside
+
+
 def test_a_switch_that_is_not_there_is_named(tmp_path):
     result = drive(Program(), tmp_path, switches=["fused"])
     assert result["status"] == "not tried" and result["why"].startswith("there is no switch 'fused'; there are loader-workers, ") and result["restored"] is True

@@ -1,6 +1,9 @@
 """Some steps under torch.profiler, and the file of them. One step before them wakes the profiler up and is not recorded."""
+import inspect
 import os
 from time import perf_counter_ns
+
+from .cupti import letting_go
 
 
 def _activities(torch):
@@ -9,9 +12,16 @@ def _activities(torch):
     return [a for a in (of.CPU, getattr(of, "CUDA", None), getattr(of, "XPU", None)) if a is not None and a in supported]
 
 
+def _quiet(profile):
+    """What keeps newer versions of torch from warning that a second recording forgets the first."""
+    return {"acc_events": True} if "acc_events" in inspect.signature(profile.__init__).parameters else {}
+
+
 class Record:
-    def __init__(self, kind, steps, stacks=False):
-        self.kind, self.n, self.stacks = kind, steps, stacks
+    """last: nothing is recorded behind it, and the profiler lets go of the device."""
+
+    def __init__(self, kind, steps, stacks=False, last=False):
+        self.kind, self.n, self.stacks, self.last = kind, steps, stacks, last
         self.profiler = None
 
     def begin(self, session):
@@ -19,15 +29,18 @@ class Record:
         self.left = self.n + 1
         self.first = session.steps + 1
         self.profiler = profiler.profile(activities=_activities(session.torch), record_shapes=True, with_stack=self.stacks,
-                                         schedule=profiler.schedule(wait=0, warmup=1, active=self.n, repeat=1))
+                                         schedule=profiler.schedule(wait=0, warmup=1, active=self.n, repeat=1), **_quiet(profiler.profile))
         self.profiler.__enter__()
 
     def boundary(self, session):
+        """The device is not waited for: that would be a call in the recorded step. The profiler does when it stops."""
         self.left -= 1
         if self.left == 0:
-            session.device.synchronize()        # what the last step launched belongs to it
             self.ended = perf_counter_ns()
-        self.profiler.step()
+            with letting_go(session, self.last):
+                self.profiler.step()
+        else:
+            self.profiler.step()
         if self.left == self.n:
             self.started = perf_counter_ns()
         return self.left == 0

@@ -33,7 +33,7 @@ def _phases(options):
         with without_bytecode():
             from .trial import Trial
         phases.append(Trial(options["try"]))
-    return phases + [Record("shapes", SHAPES_STEPS), Record("stacks", STACKS_STEPS, stacks=True), Finish(options["stop"])]
+    return phases + [Record("shapes", SHAPES_STEPS), Record("stacks", STACKS_STEPS, stacks=True, last=True), Finish(options["stop"])]
 
 
 class Taken(Exception):

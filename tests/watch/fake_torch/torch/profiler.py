@@ -18,7 +18,7 @@ def schedule(wait, warmup, active, repeat):
 class profile:
     """Steps `warmup` to `warmup + active` of those that are told by step()."""
 
-    def __init__(self, activities, record_shapes, with_stack, schedule):
+    def __init__(self, activities, record_shapes, with_stack, schedule, acc_events=False):
         if os.environ.get("FAKE_TORCH_PROFILER") == "broken":
             raise RuntimeError("the profiler is broken")
         self.skip, self.active = schedule

@@ -48,9 +48,11 @@ class Evidence:
         self.watching = True
         self.losses, self.norms = [], []
 
-    def stop(self):
-        """(losses, norms) of all backward passes since the start."""
+    def pause(self):
         self.watching = False
+
+    def seen(self):
+        """(losses, norms) of all backward passes since the start."""
         norms = torch.cat(self.norms).tolist() if self.norms else []
         return list(self.losses), norms
 

@@ -1,8 +1,8 @@
 """The gates of a switch: from the same state and on the same batch, losses and gradients as without it, within what its kind of numbers allows.
 
 All turns begin with the same weights and batch, and the two of a pair with the same random numbers, so the first step of each can be compared. Where a
-program draws its batches by a counter of its own, or where dropout takes its numbers in another order, pairs differ by chance: the limit is wider by
-what the mean of their differences may be off.
+program draws its batches by a counter of its own, its models get the same inputs in that step; what turns without any switch still differ by makes
+the limit wider (noise_of). Where dropout takes its numbers in another order, pairs differ by chance: so does what the mean of their differences may be off.
 """
 from math import isfinite, sqrt
 
@@ -14,6 +14,7 @@ LIMITS = {
 }
 MEMORY_MORE = 1.1                       # times as much as without the switch, or
 MEMORY_SHARE = 0.8                      # so much of the device
+NOISES = 2                              # of noise_of
 SPREADS = 3                             # standard errors
 
 
@@ -40,6 +41,20 @@ def _failed(name, limit, why):
     return {"gate": name, "pass": False, "value": None, "limit": limit, "why": why}
 
 
+def _relative(a, b):
+    return _norm([x - y for x, y in zip(a, b)]) / max(_norm(a), 1e-30)
+
+
+def noise_of(turns):
+    """The most that two turns without any switch differ by: (losses, gradients). None: their losses are not finite, or not as many."""
+    found = []
+    for vectors in ([t.losses for t in turns], [t.norms for t in turns]):
+        if len({len(v) for v in vectors}) != 1 or not vectors[0] or not all(isfinite(_norm(v)) for v in vectors):
+            return None
+        found.append(max(_relative(a, b) for a in vectors for b in vectors))
+    return tuple(found)
+
+
 def _compare(name, a, b, limit):
     """a, b: vectors of equal length, of as many turns without the switch as with it; a pair has the same random numbers."""
     if len({len(v) for v in a + b}) != 1 or not a[0]:
@@ -64,9 +79,9 @@ def _memory(a, b, total):
     return gate
 
 
-def judge(kind, a, b, memory_total):
+def judge(kind, a, b, memory_total, noise=(0.0, 0.0)):
     """a, b: turns without and with the switch, each with losses, norms and peak_bytes."""
-    losses, gradients = LIMITS[kind]
+    losses, gradients = (limit + NOISES * more for limit, more in zip(LIMITS[kind], noise))
     gates = [_compare("losses", [t.losses for t in a], [t.losses for t in b], losses),
              _compare("gradients", [t.norms for t in a], [t.norms for t in b], gradients)]
     if memory_total:

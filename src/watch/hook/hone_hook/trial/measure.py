@@ -3,7 +3,9 @@ import random
 from math import ceil
 
 TURN_SECONDS, STEPS_FEWEST, STEPS_MOST = 0.1, 5, 64
-PAIRS_FEWEST, PAIRS_MOST = 6, 24
+PAIRS_FEWEST, PAIRS_MOST = 8, 100
+SETTLED = 0.03                          # the width of an interval that needs no more turns
+PATIENCE = 3                            # times as long as asked for, where it is wider
 RESAMPLES, CONFIDENCE = 2000, 0.9
 SLOW_STEP = 0.25                        # of seconds: fewer steps in a turn, which is long enough then
 
@@ -18,6 +20,16 @@ def median(values):
     ordered = sorted(values)
     n = len(ordered)
     return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+
+
+def is_enough(a, b, fewest, spent, seconds):
+    """After len(a) pairs that took so long."""
+    if len(a) < fewest or spent < seconds:
+        return False
+    if spent >= PATIENCE * seconds or len(a) >= PAIRS_MOST:
+        return True
+    _, low, high = ratio(a, b)
+    return high - low < SETTLED
 
 
 def ratio(a, b, seed=1):

@@ -62,6 +62,8 @@ class Root:
         self.plain, self.stack = None, None
         self.was_compiled = module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule"
         self.compiled = None            # by a trial
+        self.kept = None                # inputs of a step, call by call, where the program's own batches do not come back
+        self.calls = None               # so far in the step that is compared; None: in any other
 
     def look_at(self, args, kwargs):
         self.autocast = self.autocast or any(_autocast_is_on(kind) for kind in self.kinds)
@@ -80,6 +82,8 @@ class Root:
         self.stack = self.plain
 
         def call(*args, **kwargs):
+            if self.calls is not None and self.kept is not None:
+                args, kwargs = self._same_inputs(args, kwargs)
             try:
                 return self.stack(*args, **kwargs)
             except Exception as error:
@@ -96,6 +100,16 @@ class Root:
                 self.module._compiled_call_impl = self.before
             self.plain = None
 
+    def _same_inputs(self, args, kwargs):
+        """Those of the first step that was compared. What has another shape now stays what it is: what comes behind the model relies on it."""
+        self.calls += 1
+        if self.calls > len(self.kept):
+            self.kept.append(([_copy(v) for v in args], {k: _copy(v) for k, v in kwargs.items()}))
+        kept_args, kept_kwargs = self.kept[self.calls - 1]
+        if len(kept_args) != len(args) or kept_kwargs.keys() != kwargs.keys():
+            return args, kwargs
+        return [_instead(v, k) for v, k in zip(args, kept_args)], {key: _instead(v, kept_kwargs[key]) for key, v in kwargs.items()}
+
     def wrap(self, order, function):
         """function goes around what has a lower order; None takes it away."""
         if function is None:
@@ -105,3 +119,12 @@ class Root:
         self.stack = self.plain
         for key in sorted(self.wraps):
             self.stack = self.wraps[key](self.stack)
+
+
+def _copy(value):
+    return value.detach().clone() if isinstance(value, torch.Tensor) and not value.requires_grad else None
+
+
+def _instead(value, kept):
+    same = kept is not None and isinstance(value, torch.Tensor) and not value.requires_grad
+    return kept if same and (value.shape, value.dtype, value.device) == (kept.shape, kept.dtype, kept.device) else value

@@ -6,6 +6,7 @@ steps of the program's own loop, so its counter goes on; nothing else of it does
 
 The trial is written as a generator: `yield` is one step of the program.
 """
+import itertools
 from time import perf_counter
 
 import torch
@@ -18,10 +19,12 @@ from .state import DoesNotFit, State
 from .survey import STEPS, Facts
 from .switches import make_switches
 
-SECONDS_EACH, SECONDS_MOST = 4.0, 240.0         # of a switch, and of all of them
+SECONDS_EACH, SECONDS_MOST = 5.0, 300.0         # of a switch, and of all of them
 LEAST_GAIN = 1.01
 GATED_FROM = 3                                  # pairs of turns
 LOOKS_MOST = 8
+NOISE_TURNS = 4
+SAME = 1e-6                                     # of losses: what sums in another order may make of them
 
 
 class GiveUp(Exception):
@@ -39,6 +42,10 @@ class Looked(Exception):
 class Turn:
     def __init__(self, step_s, losses, norms, peak_bytes):
         self.step_s, self.losses, self.norms, self.peak_bytes = step_s, losses, norms, peak_bytes
+
+
+def _times(turns):
+    return [[t.step_s for t in side] for side in turns]
 
 
 class Trial:
@@ -110,7 +117,8 @@ class Trial:
         self.running = True
         switches = self._choose()
         reasons = {s: s.applies(self.facts) for s in switches}
-        yield from self._turn([], self._steps_of_turn())         # wakes up what a trial wakes up
+        yield from self._turn([], self._steps_of_turn())        # wakes up what a trial wakes up
+        yield from self._find_noise()
         for switch in switches:
             if reasons[switch] is not None:
                 self._tell(switch, "not tried", reasons[switch])
@@ -143,6 +151,26 @@ class Trial:
         self.steps = 0                  # those of the survey are the program's own
         self.state = State(self.facts.optimizers, self.facts.heap, self.facts.others, self.where)
         self.result.update(first=self.session.steps, state=self.state.describe())
+
+    def _find_noise(self):
+        """Whether turns without any switch are equal; where not, models get the same inputs in the step that is compared."""
+        self.noise = yield from self._noise()
+        if self.noise[0] > SAME:
+            for root in self.facts.roots:
+                root.kept = []
+            self.noise = yield from self._noise()
+        self.result.update(same_batches="by inputs" if any(r.kept for r in self.facts.roots) else "yes", noise={"losses": self.noise[0], "gradients": self.noise[1]})
+
+    def _noise(self):
+        """Of turns of all lengths, so that a counter of the program stands everywhere."""
+        turns = []
+        for n in range(1, NOISE_TURNS + 1):
+            turn = yield from self._turn([], n)
+            turns.append(turn)
+        noise = gates.noise_of(turns)
+        if noise is None:
+            raise GiveUp("losses are not finite, or steps differ in their backward passes: there is nothing to compare with")
+        return noise
 
     def _try(self, switch):
         entry = self._tell(switch, "running")
@@ -214,21 +242,21 @@ class Trial:
         skip = max([s.skip for s in a + b], default=1)
         if switch.warm:
             yield from self._turn(b, switch.warm)
-        for pair in range(measure.PAIRS_MOST):
+        for pair in itertools.count():
             for side in ((0, 1) if pair % 2 == 0 else (1, 0)):
                 turn = yield from self._turn((a, b)[side], n, skip, pair)
                 turns[side].append(turn)
             if pair + 1 >= GATED_FROM:
-                found = gates.judge(kind, turns[0], turns[1], self._memory_total())
+                found = gates.judge(kind, turns[0], turns[1], self._memory_total(), self.noise)
                 if gates.failure(found):
                     break
-            if pair + 1 >= self.pairs and perf_counter() - started > self.seconds_each:
+            if measure.is_enough(*_times(turns), self.pairs, perf_counter() - started, self.seconds_each):
                 break
         self._set([])
         return self._numbers(turns, n, found)
 
     def _numbers(self, turns, n, found):
-        times = [[t.step_s for t in side] for side in turns]
+        times = _times(turns)
         value, low, high = measure.ratio(*times)
         return {"speedup": value, "low": low, "high": high, "a_ms": 1e3 * measure.median(times[0]), "b_ms": 1e3 * measure.median(times[1]),
                 "turns": len(times[0]), "steps_per_turn": n, "gates": found}
@@ -247,9 +275,10 @@ class Trial:
 
     def _one_turn(self, arm, n, skip, seed):
         self._rewind(arm, seed)
-        self.evidence.start()
+        self._compare_next(True)
         yield from self._step()
-        losses, norms = self.evidence.stop()
+        self._compare_next(False)
+        losses, norms = self.evidence.seen()
         self.facts.tapes.live = True
         for _ in range(skip - 1 + self.facts.loaders.loaded_ahead()):
             yield from self._step()
@@ -261,6 +290,12 @@ class Trial:
             yield from self._step()
         self.session.device.synchronize()
         return Turn((perf_counter() - start) / n, losses, norms, self._peak())
+
+    def _compare_next(self, is_compared):
+        """The step that comes is looked at, or is one of the others."""
+        self.evidence.start() if is_compared else self.evidence.pause()
+        for root in self.facts.roots:
+            root.calls = 0 if is_compared else None
 
     def _step(self):
         yield
@@ -277,6 +312,7 @@ class Trial:
         self.state.restore()
         self.facts.tapes.rewind()
         self.failure, self.looked = None, False
+        self._compare_next(False)
         if seed:
             torch.manual_seed(seed)     # dropout may draw its numbers in another order under a switch: pairs differ, and so does what it does to the loss
         if self.session.device.kind == "cuda":
