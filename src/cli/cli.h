@@ -35,6 +35,8 @@ int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);
+int cmd_tokenizer(int argc, char **argv);
 
 /* ---- options ---- */
 
