@@ -39,6 +39,8 @@ int cmd_export(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_man(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);
+int cmd_tokenizer(int argc, char **argv);
 
 /* ---- options ---- */
 

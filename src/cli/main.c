@@ -25,6 +25,8 @@ const struct command commands[] = {
     {"simulate", "CONFIG", "the step on many ranks, from the measured step of one", cmd_simulate},
     {"import", "MODEL", "a checkpoint of weights that others wrote: Hugging Face, nanoGPT, Meta", cmd_import},
     {"export", "CHECKPOINT", "its weights as Hugging Face's transformers or plain PyTorch read them", cmd_export},
+    {"tokenize", "TEXT...", "shards of tokens from text, to train on", cmd_tokenize},
+    {"tokenizer", "train TEXT", "a tokenizer of byte-level BPE from text", cmd_tokenizer},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
     {"explain", "[RULE]", "what a finding means and how to mend it", cmd_explain},

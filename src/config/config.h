@@ -81,6 +81,7 @@ struct config_data {
     enum data_domain domain;
     struct config_names domains;            /* learned one after the other, words of `domain` or text files; empty: no stages */
     enum data_tokens tokens;
+    char tokenizer[CONFIG_PATH_MAX];        /* byte pairs instead; of shards: whose tokens they hold. Empty: none, or the one beside the shards */
     enum data_samples samples;
     int64_t chars;                          /* length of the built-in corpus */
     int64_t max_chars;                      /* read at most this many characters of a text file; 0: all */
