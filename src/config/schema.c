@@ -129,7 +129,7 @@ static const struct config_key rows[] = {
     WORD(backend.kernels,        "tuned",    kernels,      "tuned kernels, or the plain ones"),
 
     WORD(dist.transport,         "auto",     transports,   "how ranks talk; auto: MPI where mpirun or srun has started several, and NCCL for sums where each has a GPU"),
-    INT(dist.bucket_mb,          "25",       1, 1e5,       "MB of gradients that travel together; the first are 1 MB"),
+    INT(dist.bucket_mb,          "0",        0, 1e5,       "MB of gradients that travel together; the first are 1 MB; 0: a twelfth of all, from 1 to 25"),
     WORD(dist.shard,             "none",     shard_words,  "optimizer: every rank has a part of AdamW's moments alone; the same bits"),
     INT(dist.shards,             "0",        0, 1 << 20,   "parts of a batch, a power of two: as many ranks as divide it give equal bits; 0: as many as ranks"),
 

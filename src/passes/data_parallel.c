@@ -12,6 +12,7 @@
 #include "program/rewriter.h"
 
 enum { FIRST_BUCKET_BYTES = 1 << 20 };      /* small, so that the first is soon on its way */
+enum { BUCKETS = 12, BUCKET_BYTES = 25000000 };     /* where nothing is said: so many, as what is in the last one nothing hides; but of no more bytes */
 
 struct pending {                    /* a parameter whose gradient is known from op `ready` on */
     value_id param, grad;
@@ -200,11 +201,24 @@ static void start_bucket(struct building *b, int number, int from, int to)
         b->bucket[i] = p->ops[op].out[0];
 }
 
+/* Of the buckets behind the first. */
+static double bucket_bytes(const struct building *b)
+{
+    double part = 0;
+    if (b->s->bucket_bytes > 0)
+        return b->s->bucket_bytes;
+    for (int i = 0; i < b->n; i++)
+        part += (double)value_bytes(&b->p->values[b->list[i].param]) / BUCKETS;
+    part = part > FIRST_BUCKET_BYTES ? part : FIRST_BUCKET_BYTES;
+    return b->s->ranks > 1 && part < BUCKET_BYTES ? part : BUCKET_BYTES;
+}
+
 static void start_buckets(struct building *b)
 {
+    const double behind = bucket_bytes(b);
     double bytes = 0, most = FIRST_BUCKET_BYTES;
     int number = 0, from = 0;
-    most = b->s->bucket_bytes < most ? b->s->bucket_bytes : most;
+    most = behind < most ? behind : most;
     for (int i = 0; i < b->n; i++) {
         bytes += (double)value_bytes(&b->p->values[b->list[i].param]);
         if ((bytes < most && i + 1 < b->n) || !can_end(b, from, i))
@@ -212,7 +226,7 @@ static void start_buckets(struct building *b)
         start_bucket(b, number++, from, i + 1);
         from = i + 1;
         bytes = 0;
-        most = b->s->bucket_bytes;
+        most = behind;
     }
 }
 

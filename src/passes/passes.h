@@ -11,7 +11,7 @@
 /* How a step is divided. Shards are as many as ranks, or that times a power of two; one: it is not divided. */
 struct ranks_settings {
     int ranks, shards, accumulate;  /* accumulate: micro-batches of every shard */
-    double bucket_bytes;            /* gradients that travel together, about */
+    double bucket_bytes;            /* gradients that travel together, about; 0: as data_parallel.c finds right */
     bool alone;                     /* one rank: its gradients go through buckets all the same, and stay as they are */
     bool whole_layers;              /* what is summed or started is so behind all of its layer, whose ops a GPU may do together */
     int rank;                       /* this one */

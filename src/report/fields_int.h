@@ -11,6 +11,16 @@ enum { NAME_COLUMNS = 160, SENTENCE_COLUMNS = 500 };
 
 /* ---- fields ---- */
 
+/* Of hone simulate: "25 MB"; 0: what is right where the config says nothing. */
+static inline const char *report_show_bucket(double mb, number_text out)
+{
+    if (mb > 0)
+        snprintf(out, sizeof(number_text), "%.0f MB", mb);
+    else
+        snprintf(out, sizeof(number_text), "own size");
+    return out;
+}
+
 static inline double num(const json_t *j, const char *key)
 {
     const json_t *x = json_object_get(j, key);

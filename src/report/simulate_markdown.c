@@ -34,23 +34,24 @@ static void put_top(FILE *to, const json_t *j)
 
 static void put_point(FILE *to, const json_t *p)
 {
-    number_text a, b, c, d, e, f, g, h, i, k;
-    fprintf(to, "| %.0f | %.0f | %s | %s | %s | %s | %s | %s | %s | %s | %.0f MB | %s | %s |\n", num(p, "ranks"), num(p, "machines"),
+    number_text a, b, c, d, e, f, g, h, i, k, l;
+    fprintf(to, "| %.0f | %.0f | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", num(p, "ranks"), num(p, "machines"),
             report_show_us(num(p, "step_us"), a), report_show_percent(num(p, "efficiency"), b), report_show_count(num(p, "tokens_per_s"), c),
             report_show_us(num(p, "compute_us"), d), report_show_us(num(p, "packing_us"), e), report_show_us(num(p, "sums_us"), f),
-            report_show_us(num(p, "exposed_us"), g), report_show_us(num(p, "slowest_us"), h), num(p, "best_bucket_mb"),
+            report_show_us(num(p, "exposed_us"), g), report_show_us(num(p, "slowest_us"), h), report_show_bucket(num(p, "best_bucket_mb"), l),
             report_show_us(num(p, "best_step_us"), i), report_show_bytes(num(p, "memory_bytes"), k));
 }
 
 enum status report_simulate_write_markdown(const json_t *simulated, FILE *to, struct error *err)
 {
     const json_t *p;
+    number_text n;
     size_t i;
     (void)err;
     put_top(to, simulated);
-    fprintf(to, "\n## By ranks\n\nEvery rank has the batch of the one that was measured. Step = compute + packing + exposed + slowest, with buckets of %.0f MB.\n\n"
+    fprintf(to, "\n## By ranks\n\nEvery rank has the batch of the one that was measured. Step = compute + packing + exposed + slowest, with buckets of %s.\n\n"
             "| ranks | machines | step | efficiency | tokens/s | compute | packing | sums | exposed | slowest | best bucket | step with it | memory |\n"
-            "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", num(simulated, "bucket_mb"));
+            "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", report_show_bucket(num(simulated, "bucket_mb"), n));
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(to, p);
     fputs("\nPacking: buckets are filled and emptied. Sums: on one queue beside backward. Exposed: what is not hidden of them. Slowest: what the slowest\n"

@@ -38,7 +38,7 @@ static void put_point(const struct screen *s, const json_t *p)
     screen_put_right(s, report_show_us(num(p, "sums_us"), n), 10);
     screen_put_right(s, report_show_us(num(p, "exposed_us"), n), 10);
     screen_put_right(s, report_show_us(num(p, "slowest_us"), n), 10);
-    fprintf(s->to, "%9.0f MB", num(p, "best_bucket_mb"));
+    screen_put_right(s, report_show_bucket(num(p, "best_bucket_mb"), n), 12);
     screen_put_right(s, report_show_bytes(num(p, "memory_bytes"), n), 10);
     fputc('\n', s->to);
 }
@@ -47,6 +47,7 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
 {
     const struct screen s = {to, color};
     const json_t *p;
+    number_text n;
     size_t i;
     fputs(screen_style(&s, BOLD), to);
     screen_put_wrapped(&s, word(simulated, "headline"), 0);
@@ -57,6 +58,6 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(&s, p);
     fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
-            "  the slowest of all ranks takes longer than the mean; buckets of %.0f MB but for the best one; memory of one rank, as planned%s\n",
-            screen_style(&s, DIM), num(simulated, "bucket_mb"), screen_style(&s, OFF));
+            "  the slowest of all ranks takes longer than the mean; buckets of %s but for the best one; memory of one rank, as planned%s\n",
+            screen_style(&s, DIM), report_show_bucket(num(simulated, "bucket_mb"), n), screen_style(&s, OFF));
 }

@@ -2,6 +2,7 @@
 const most = data.points[d3.scan(data.points, (a, b) => b.ranks - a.ranks)];
 const stepParts = p => [{name: "compute", us: p.compute_us, color: "--c0"}, {name: "packing", us: p.packing_us, color: "--c4"},
                         {name: "exposed communication", us: p.exposed_us, color: "--c3"}, {name: "the slowest rank", us: p.slowest_us, color: "--c1"}];
+const bucketSize = mb => mb ? `${mb}\u00a0MB` : "their own size";
 const linkWords = l => l ? `${time(l.us)}, ${plainNumber(l.gbit_per_s)} Gbit/s` : null;
 
 function overview() {
@@ -10,7 +11,7 @@ function overview() {
   tile("Efficiency", percent(most.efficiency), "", `${many(most.ranks, "rank")}, ${times(most.speedup)} of one`).remove();
   tile("Step", time(most.step_us), "", `${time(data.step_us)} on one rank`).remove();
   tile("Exposed", time(most.exposed_us), "", `of ${time(most.sums_us)} that sums take`).remove();
-  tile("Best bucket", String(most.best_bucket_mb), "MB", `a step of ${time(most.best_step_us)}; the config has ${data.bucket_mb} MB`).remove();
+  tile("Best bucket", bucketSize(most.best_bucket_mb), "", `a step of ${time(most.best_step_us)}; the config has ${bucketSize(data.bucket_mb)}`).remove();
   tile("Memory", bytes(most.memory_bytes), "", "of one rank, as planned").remove();
   stackedBar(part("step-parts"), `A step on ${many(most.ranks, "rank")}`, stepParts(most));
   const list = part("answers"), links = data.links;
@@ -29,13 +30,13 @@ function overview() {
 
 function byRanks() {
   const to = part("by-ranks");
-  note(to, `Step = compute + packing + exposed + slowest, with buckets of ${data.bucket_mb} MB. Packing: buckets are filled and emptied.`);
+  note(to, `Step = compute + packing + exposed + slowest, with buckets of ${bucketSize(data.bucket_mb)}. Packing: buckets are filled and emptied.`);
   plainTable(to, [
     {label: "ranks", show: p => p.ranks}, {label: "machines", show: p => p.machines}, {label: "step", show: p => time(p.step_us)},
     {label: "efficiency", show: p => percent(p.efficiency)}, {label: "samples/s", show: p => count(p.samples_per_s)},
     {label: "tokens/s", show: p => count(p.tokens_per_s)}, {label: "packing", show: p => time(p.packing_us)}, {label: "sums", show: p => time(p.sums_us)},
     {label: "exposed", show: p => time(p.exposed_us)}, {label: "hidden", show: p => percent(p.hidden_share)},
-    {label: "slowest", show: p => time(p.slowest_us)}, {label: "best bucket", show: p => p.best_bucket_mb + "\u00a0MB"},
+    {label: "slowest", show: p => time(p.slowest_us)}, {label: "best bucket", show: p => bucketSize(p.best_bucket_mb)},
     {label: "step with it", show: p => time(p.best_step_us)}, {label: "memory", show: p => bytes(p.memory_bytes)}], data.points);
 }
 

@@ -17,7 +17,7 @@ function scalingHover(svg, x, height, margin) {
     const p = data.points[at];
     cursor.style("display", null).attr("x1", x(p.ranks)).attr("x2", x(p.ranks));
     showTip(many(p.ranks, "rank"), [["times one rank", times(p.speedup)], ["efficiency", percent(p.efficiency)], ["step", time(p.step_us)],
-      ["exposed", time(p.exposed_us)], ["slowest", time(p.slowest_us)], ["best bucket", p.best_bucket_mb + " MB"]], where);
+      ["exposed", time(p.exposed_us)], ["slowest", time(p.slowest_us)], ["best bucket", bucketSize(p.best_bucket_mb)]], where);
   };
   svg.on("mousemove", () => {
     const ranks = x.invert(d3.mouse(svg.node())[0]);
