@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 from trial_driver import Net, Program, drive, run                       # noqa: E402
-from hone_hook.trial import batches, gates, heap, measure, state, switches    # noqa: E402
+from hone_hook.trial import batches, gates, heap, measure, stage, state, switches    # noqa: E402
 from hone_hook.trial.switch import Switch                               # noqa: E402
 
 
@@ -167,7 +167,7 @@ def test_turns_are_long_enough():
 
 
 def turns(losses, norms):
-    return [run.Turn(1.0, [loss], norms, 0) for loss in losses]
+    return [stage.Turn(1.0, [loss], norms, 0) for loss in losses]
 
 
 def test_gates_hold_what_is_equal_and_stop_what_is_not():
@@ -217,8 +217,8 @@ def test_a_switch_goes_on_and_off(tmp_path, name, settings, is_on):
     before, layout = settings_now(), program.model.conv.weight.stride()
 
     def look(trial, step):
-        if trial.running:
-            on = any(s.name == name for s in trial.on)
+        if trial.stage and trial.stage.state:
+            on = any(s.name == name for s in trial.stage.on)
             seen.append(on)
             if on or step % 5 == 0:
                 held = [p.grad for p in program.model.parameters()]
@@ -255,7 +255,8 @@ def test_workers_stand_in_and_leave(tmp_path):
 def test_what_wins_is_kept_and_written(tmp_path, monkeypatch):
     """By a clock that goes half as fast under the switch."""
     now = {"s": 0.0, "step": 1.0}
-    monkeypatch.setattr(run, "perf_counter", lambda: now["s"])
+    for module in (run, stage):
+        monkeypatch.setattr(module, "perf_counter", lambda: now["s"])
 
     class Timed(Net):
         def forward(self, x):
@@ -329,6 +330,14 @@ def test_an_exception_under_a_switch_is_not_the_programs(tmp_path, monkeypatch, 
     assert result["restored"] is True and not broken["on"]
 
 
+def test_a_switch_that_does_not_go_on_has_failed(tmp_path, monkeypatch):
+    def on(self, facts):
+        raise RuntimeError("no room")
+    with_switch(monkeypatch, on=on)
+    result = drive(Program(), tmp_path)
+    assert result["switches"][0]["state"] == "failed" and result["switches"][0]["why"] == "RuntimeError: no room" and result["restored"] is True
+
+
 def test_an_exception_in_the_trial_leaves_the_program_as_it_was(tmp_path, monkeypatch, capsys):
     program = Program()
     monkeypatch.setattr(measure, "ratio", lambda a, b: 1 / 0)
@@ -344,7 +353,7 @@ def test_an_own_exception_of_the_program_passes(tmp_path):
 
     def fail(trial, step):
         trials[:] = [trial]
-        if trial.running and step > 8:
+        if trial.stage and trial.stage.state and step > 8:
             program.model(torch.ones(1))
     with pytest.raises(RuntimeError):
         drive(program, tmp_path, seen=fail, switches=["foreach-optimizer"])

@@ -11,37 +11,17 @@ from time import perf_counter
 
 import torch
 
-from . import gates, measure, settings
-from .evidence import Evidence
 from ..guard import say
-from .looks import Looks
-from .state import DoesNotFit, State
-from .survey import STEPS, Facts
+from . import gates, measure, settings
+from .stage import Broke, GiveUp, Stage
+from .state import DoesNotFit
 from .switches import make_switches
 
 SECONDS_EACH, SECONDS_MOST = 5.0, 300.0         # of a switch, and of all of them
 LEAST_GAIN = 1.01
 GATED_FROM = 3                                  # pairs of turns
-LOOKS_MOST = 8
 NOISE_TURNS = 4
 SAME = 1e-6                                     # of losses: what sums in another order may make of them
-
-
-class GiveUp(Exception):
-    """No (further) trial, and why."""
-
-
-class Broke(Exception):
-    """The program's step failed under a switch."""
-
-
-class Looked(Exception):
-    """The program evaluated or saved: the turn is void."""
-
-
-class Turn:
-    def __init__(self, step_s, losses, norms, peak_bytes):
-        self.step_s, self.losses, self.norms, self.peak_bytes = step_s, losses, norms, peak_bytes
 
 
 def _times(turns):
@@ -55,10 +35,8 @@ class Trial:
         self.seconds_each = options.get("seconds", SECONDS_EACH)
         self.pairs, self.turn_steps = options.get("pairs", measure.PAIRS_FEWEST), options.get("turn_steps")
         self.where = options.get("state")
-        self.state, self.facts, self.evidence, self.looks = None, None, None, None
-        self.on, self.winners, self.entries = [], [], []
-        self.failure, self.looked, self.look_count = None, False, 0
-        self.running, self.inside, self.done, self.closed, self.steps = False, False, False, False, 0
+        self.winners, self.entries = [], []
+        self.stage, self.done, self.steps = None, False, 0
 
     # ---- what a session calls
 
@@ -89,7 +67,7 @@ class Trial:
         """Up to the next step. True: it is done."""
         if self.done:
             return True
-        self.inside = True
+        self._is_inside(True)
         try:
             next(self.script)
             return False
@@ -102,9 +80,13 @@ class Trial:
             self.result.update(status="ended early", why="%s: %s" % (type(error).__name__, error))
             say("watch: --try ended: %s: %s; the program goes on as it was" % (type(error).__name__, error))
         finally:
-            self.inside = False
+            self._is_inside(False)
         self.done = True
         return True
+
+    def _is_inside(self, inside):
+        if self.stage is not None:
+            self.stage.inside = inside
 
     # ---- the whole
 
@@ -114,10 +96,9 @@ class Trial:
         if not hasattr(torch.nn.Module, "_compiled_call_impl"):
             raise GiveUp("torch %s is too old for --try: it has no Module.compile" % torch.__version__)
         yield from self._survey()
-        self.running = True
         switches = self._choose()
         reasons = {s: s.applies(self.facts) for s in switches}
-        yield from self._turn([], self._steps_of_turn())        # wakes up what a trial wakes up
+        yield from self.stage.turn([], self._steps_of_turn())        # wakes up what a trial wakes up
         yield from self._find_noise()
         for switch in switches:
             if reasons[switch] is not None:
@@ -134,23 +115,14 @@ class Trial:
         return [s for s in switches if not self.only or s.name in self.only]
 
     def _survey(self):
-        self.facts = Facts(self.session, self._broke)
+        self.stage = Stage(self.session)
+        self.facts = self.stage.facts
         if not self.facts.parameters:
             raise GiveUp("no optimizer is known, so it is not known what a step changes")
-        self.facts.begin()
-        for _ in range(STEPS):
-            yield
-            self.facts.step()
-        self.facts.end()
-        self.evidence = Evidence(self.facts.parameters, self._broke)
-        self.evidence.install()
-        self.looks = Looks(self.facts.parameters, self._look)
-        self.looks.install()
-        for root in self.facts.roots:
-            root.install(self._broke)
+        yield from self.stage.survey()
         self.steps = 0                  # those of the survey are the program's own
-        self.state = State(self.facts.optimizers, self.facts.heap, self.facts.others, self.where)
-        self.result.update(first=self.session.steps, state=self.state.describe())
+        self.stage.open(self.where)
+        self.result.update(first=self.session.steps, state=self.stage.state.describe())
 
     def _find_noise(self):
         """Whether turns without any switch are equal; where not, models get the same inputs in the step that is compared."""
@@ -165,7 +137,7 @@ class Trial:
         """Of turns of all lengths, so that a counter of the program stands everywhere."""
         turns = []
         for n in range(1, NOISE_TURNS + 1):
-            turn = yield from self._turn([], n)
+            turn = yield from self.stage.turn([], n)
             turns.append(turn)
         noise = gates.noise_of(turns)
         if noise is None:
@@ -205,7 +177,7 @@ class Trial:
             entry.update(state="no gain", why="it wins nothing that can be told from chance" if entry["high"] > 1 else "it is slower")
 
     def _keep(self, switch, entry):
-        self._set([])
+        self.stage.set([])
         entry.update(state="kept", lines=switch.lines(self.facts), settings=switch.settings(self.facts))
         self.winners.append(switch)
 
@@ -222,7 +194,7 @@ class Trial:
                 raise GiveUp("all that won, together: " + gates.failure(total["gates"]))
         elif kept:
             self.result["total"] = {k: kept[0][k] for k in ("speedup", "low", "high", "a_ms", "b_ms", "turns", "gates")}
-        self._set([])
+        self.stage.set([])
         if kept:
             self.result["settings_file"] = settings.write(self.session.options["out"], kept, self.result["total"])
 
@@ -230,9 +202,9 @@ class Trial:
 
     def _check(self, switch):
         """Its own gates, from the saved state."""
-        self._rewind([])
+        self.stage.rewind([])
         try:
-            return switch.check(self.facts, self.state)
+            return switch.check(self.facts, self.stage.state)
         except Exception as error:
             return [{"gate": "starts", "pass": False, "value": None, "limit": None, "why": "%s: %s" % (type(error).__name__, error)}]
 
@@ -241,18 +213,18 @@ class Trial:
         turns, started, n, found = ([], []), perf_counter(), self._steps_of_turn(), []
         skip = max([s.skip for s in a + b], default=1)
         if switch.warm:
-            yield from self._turn(b, switch.warm)
+            yield from self.stage.turn(b, switch.warm)
         for pair in itertools.count():
             for side in ((0, 1) if pair % 2 == 0 else (1, 0)):
-                turn = yield from self._turn((a, b)[side], n, skip, pair)
+                turn = yield from self.stage.turn((a, b)[side], n, skip, pair)
                 turns[side].append(turn)
             if pair + 1 >= GATED_FROM:
-                found = gates.judge(kind, turns[0], turns[1], self._memory_total(), self.noise)
+                found = gates.judge(kind, turns[0], turns[1], self.stage.memory_total(), self.noise)
                 if gates.failure(found):
                     break
             if measure.is_enough(*_times(turns), self.pairs, perf_counter() - started, self.seconds_each):
                 break
-        self._set([])
+        self.stage.set([])
         return self._numbers(turns, n, found)
 
     def _numbers(self, turns, n, found):
@@ -264,117 +236,19 @@ class Trial:
     def _steps_of_turn(self):
         return self.turn_steps or measure.steps_of_turn(self.facts.step_s)
 
-    def _turn(self, arm, n, skip=1, seed=0):
-        while True:
-            try:
-                return (yield from self._one_turn(arm, n, skip, seed))
-            except Looked:
-                self.look_count += 1
-                if self.look_count > LOOKS_MOST:
-                    raise GiveUp("the program evaluates or saves its weights too often")
-
-    def _one_turn(self, arm, n, skip, seed):
-        self._rewind(arm, seed)
-        self._compare_next(True)
-        yield from self._step()
-        self._compare_next(False)
-        losses, norms = self.evidence.seen()
-        self.facts.tapes.live = True
-        for _ in range(skip - 1 + self.facts.loaders.loaded_ahead()):
-            yield from self._step()
-        self.session.device.synchronize()
-        start = perf_counter()
-        for left in range(n, 0, -1):
-            if left == 1:
-                self.facts.tapes.close_turn()
-            yield from self._step()
-        self.session.device.synchronize()
-        return Turn((perf_counter() - start) / n, losses, norms, self._peak())
-
-    def _compare_next(self, is_compared):
-        """The step that comes is looked at, or is one of the others."""
-        self.evidence.start() if is_compared else self.evidence.pause()
-        for root in self.facts.roots:
-            root.calls = 0 if is_compared else None
-
-    def _step(self):
-        yield
-        if self.failure is not None:
-            error, self.failure = self.failure, None
-            raise Broke("%s: %s" % (type(error).__name__, str(error).split("\n")[0]))
-        if self.looked:
-            raise Looked()
-
-    # ---- the program's state
-
-    def _rewind(self, arm, seed=0):
-        self._set([])
-        self.state.restore()
-        self.facts.tapes.rewind()
-        self.failure, self.looked = None, False
-        self._compare_next(False)
-        if seed:
-            torch.manual_seed(seed)     # dropout may draw its numbers in another order under a switch: pairs differ, and so does what it does to the loss
-        if self.session.device.kind == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.session.device.device)
-        self._set(arm)
-
-    def _set(self, arm):
-        """These switches on, in this order, and no others."""
-        for switch in reversed(self.on):
-            switch.off(self.facts)
-        self.on = []
-        for switch in arm:
-            self.on.append(switch)
-            switch.on(self.facts)
-
-    def _broke(self, error):
-        """An exception in the program's step. Ours if something is on: it is taken off, and the turn is void."""
-        if not self.running or not self.on:
-            return False
-        self.failure = error
-        self._set([])
-        return True
-
-    def _look(self):
-        if self.running and not self.inside and not self.looked:
-            self._set([])
-            self.state.restore()
-            self.looked = True
+    # ---- the end
 
     def _close(self):
         """The program as it was, checked bit for bit. Called once or more."""
-        facts = self.facts
-        if facts is None or self.closed:
+        stage, self.stage = self.stage, None
+        if stage is None:
             return
-        self.closed = True
-        facts.end()
-        self._set([])
-        self.running = False
-        if self.state is not None:
-            self.state.restore()
-            self.result["restored"] = self.state.equal()
-            self.state = None
-        self._let_go(facts)
-        self.result.update(steps=self.steps, seconds=perf_counter() - self.started)
+        self.result.update(batches_kept=stage.facts.tapes.kept(), steps=self.steps, seconds=perf_counter() - self.started)
+        equal = stage.close()
+        if equal is not None:
+            self.result["restored"] = equal
 
-    def _let_go(self, facts):
-        for held in [self.evidence, self.looks] + facts.roots:
-            if held is not None:
-                held.remove()
-        facts.loaders.close()
-        self.result["batches_kept"] = facts.tapes.kept()
-        facts.tapes.begin_drain()
-
-    # ---- memory, words
-
-    def _memory_total(self):
-        device = self.session.device
-        return torch.cuda.get_device_properties(device.device).total_memory if device.kind == "cuda" else 0
-
-    def _peak(self):
-        device = self.session.device
-        return torch.cuda.max_memory_allocated(device.device) if device.kind == "cuda" else 0
+    # ---- words
 
     def _tell(self, switch, state, why=None):
         entry = {"name": switch.name, "rule": switch.rule, "state": state, "why": why}
