@@ -9,9 +9,28 @@ import sys
 import torch
 
 
-def _instances(objects, kinds):
-    """isinstance would ask proxies for their __class__, which may run code of the program."""
-    return [o for o in objects if issubclass(type(o), kinds)]
+class _Sorter:
+    """Objects by what they are. isinstance would ask proxies for their __class__, which may run code of the program; each type is looked at once."""
+
+    def __init__(self, **kinds):
+        self.kinds, self.of_type = kinds, {}
+        self.found = {name: {} for name in kinds}       # by id
+
+    def _look_at(self, kind):
+        name = next((name for name, kinds in self.kinds.items() if issubclass(kind, kinds)), None)
+        self.of_type[kind] = name
+        return name
+
+    def add(self, objects):
+        of_type = self.of_type
+        for o in objects:
+            kind = type(o)
+            name = of_type[kind] if kind in of_type else self._look_at(kind)
+            if name is not None:
+                self.found[name][id(o)] = o
+
+    def all(self, name):
+        return list(self.found[name].values())
 
 
 def _scaler_kinds():
@@ -40,24 +59,20 @@ def _locals_of_callers():
 
 
 def _generators(objects):
-    kinds, found = _generator_kinds(), {}
-    def look(values):
-        for value in values:
-            if issubclass(type(value), kinds):
-                found[id(value)] = value
-    look(_locals_of_callers())
+    sorter = _Sorter(generators=_generator_kinds())
+    sorter.add(_locals_of_callers())
     for o in objects:
-        look(gc.get_referents(o))
-    return list(found.values())
+        sorter.add(gc.get_referents(o))
+    return sorter.all("generators")
 
 
 class Heap:
     def __init__(self):
         objects = gc.get_objects()
-        self.modules = _instances(objects, torch.nn.Module)
-        self.optimizers = _instances(objects, torch.optim.Optimizer)
-        self.schedules = _instances(objects, _schedule_kinds())
-        self.scalers = _instances(objects, _scaler_kinds())
+        sorter = _Sorter(modules=torch.nn.Module, optimizers=torch.optim.Optimizer, schedules=_schedule_kinds(), scalers=_scaler_kinds())
+        sorter.add(objects)
+        self.modules, self.optimizers = sorter.all("modules"), sorter.all("optimizers")
+        self.schedules, self.scalers = sorter.all("schedules"), sorter.all("scalers")
         self.generators = _generators(objects)
 
 
@@ -69,7 +84,9 @@ class Written:
 
     @staticmethod
     def _tensors():
-        return [t for t in _instances(gc.get_objects(), torch.Tensor) if t.layout == torch.strided and not t.is_inference()]
+        sorter = _Sorter(tensors=torch.Tensor)
+        sorter.add(gc.get_objects())
+        return [t for t in sorter.all("tensors") if t.layout == torch.strided and not t.is_inference()]
 
     def now(self):
         found = [t for t in self._tensors() if id(t) in self.seen and self.seen[id(t)][1] != t._version]
