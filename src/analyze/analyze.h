@@ -117,6 +117,7 @@ struct profile {
     struct profile_part gaps[8];            /* not op work: loader wait, upload, imbalance, dispatch, host; on a GPU instead of the
                                                two before the last: idle between kernels */
     int n_gaps;
+    const char *waits_behind;               /* the ops that threads wait behind for others the longest, and how these are cut; NULL: nobody waits */
     struct profile_part parts[8];           /* self time of the ops by part of the model; see model_parts */
     int n_parts;
 

@@ -472,6 +472,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     profile_hold_against_peaks(out, in->program);
     fill_kinds(out);
     fill_gaps(&b);
+    profile_fill_waits(out);
     fill_split(&b);
     fill_parts(out);
     fill_memory(&b);

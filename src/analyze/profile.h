@@ -41,6 +41,11 @@ struct profile_input {
  * events, so that the parts add up to it exactly. No op and no step is above its roofline: the peaks are raised to what was reached. */
 enum status profile_build(struct profile *out, const struct profile_input *in, struct error *err);
 
+/* ---- waits.c ---- */
+
+/* Says behind which ops threads wait the longest. */
+void profile_fill_waits(struct profile *p);
+
 /* ---- roofline.c ---- */
 
 /* Raises the peaks to what ops of the profile, and the step as a whole, reached where that is more; true: something rose. */

@@ -93,9 +93,10 @@ static json_t *efficiency(const struct profile *p)
 /* What the step is made of: parts of the step's time, each list of all of it. */
 static json_t *where(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->step_us), "scale", N(p->scale), "op_self_us",
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->step_us), "scale", N(p->scale), "op_self_us",
                      N(report_op_work_us(p)), "split", report_parts(p->split, p->n_split, report_split_us(p)), "parts",
-                     report_parts(p->parts, p->n_parts, report_op_work_us(p)), "gaps", report_parts(p->gaps, p->n_gaps, p->step_us));
+                     report_parts(p->parts, p->n_parts, report_op_work_us(p)), "gaps", report_parts(p->gaps, p->n_gaps, p->step_us),
+                     "waits_behind", p->waits_behind ? W(p->waits_behind) : json_null());
 }
 
 /* What a row of work reaches; the same fields for one op and for a kind. */

@@ -50,6 +50,11 @@ static void put_split(FILE *to, const struct profile *p)
     fputs("| not op work | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_gaps; i++)
         report_markdown_part(to, &p->gaps[i], p->step_us);
+    if (p->waits_behind) {
+        fputs("\nThreads wait longest behind ", to);
+        report_put_markdown(to, p->waits_behind);
+        fputs(".\n", to);
+    }
 }
 
 static void put_parts(FILE *to, const struct profile *p)

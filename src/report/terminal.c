@@ -103,6 +103,11 @@ static void put_split(const struct screen *s, const struct profile *p)
         screen_put_part(s, p->gaps[i].name, p->gaps[i].us, p->step_us, YELLOW);
         fputc('\n', s->to);
     }
+    if (p->waits_behind) {
+        fputs("  threads wait longest behind ", s->to);
+        report_put_text(s->to, p->waits_behind);
+        fputc('\n', s->to);
+    }
 }
 
 /* One paragraph: what people call the parts of a model, of the work of all ops. */

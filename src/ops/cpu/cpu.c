@@ -150,16 +150,19 @@ static size_t scratch_place(const struct program *p, const struct op *op, size_t
 struct prepared {
     struct kernel_call *calls;
     int n;
-    struct arena names;             /* of kernels with a variant */
+    struct arena names;             /* of kernels with a variant, or with blocks */
     const char **kernels;
 };
 
-static void name_kernels(struct prepared *p)
+/* "blocks 8x2/own": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
+static void name_kernels(struct prepared *p, int threads)
 {
     for (int i = 0; i < p->n; i++) {
-        const struct kernel *k = p->calls[i].kernel;
-        const int variant = p->calls[i].variant;
-        p->kernels[i] = variant ? arena_printf(&p->names, "%s/%s", k->name, k->variants[variant]) : k->name;
+        const struct kernel_call *c = &p->calls[i];
+        const struct kernel *k = c->kernel;
+        const struct split s = k->split ? k->split(c->program, c->op, threads) : (struct split){1, 1};
+        const char *name = s.rows * s.columns > 1 ? arena_printf(&p->names, "%s %dx%d", k->name, s.rows, s.columns) : k->name;
+        p->kernels[i] = c->variant ? arena_printf(&p->names, "%s/%s", name, k->variants[c->variant]) : name;
     }
 }
 
@@ -184,7 +187,7 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
         p->calls[i] = bind_call(b, &ops[i], scratch);
     cpu_find_waits(p->calls, n);
     cpu_tune(b, p->calls, n);
-    name_kernels(p);
+    name_kernels(p, b->lanes);
     *out = p;
     return OK;
 }

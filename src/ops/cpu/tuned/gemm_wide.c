@@ -20,7 +20,7 @@ enum { DEPTH = 256, BLOCK = 48 << 10 };
 enum { ROW_GAP = DEPTH + WIDE_LINE };                   /* between copied rows */
 enum { COPIED = WIDE_ROWS * ROW_GAP > DEPTH * WIDE_LANES ? WIDE_ROWS * ROW_GAP : DEPTH * WIDE_LANES };
 enum { ALIKE = 1024 };                                  /* floats: rows that far apart compete for the same cache lines */
-enum { NEAR = 8192 };                                   /* floats: what the first-level cache holds beside other things */
+enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the first-level cache holds beside other things; what the second may not hold */
 
 static_assert((BLOCK + COPIED) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a tile of rows have room");
 
@@ -31,6 +31,7 @@ struct block {
     int64_t k, depth;
     float *packed, *copied;     /* panels of b, a tile of rows of a */
     bool b_there, a_there;      /* read where they are */
+    bool a_far, c_far;          /* not in a cache nearby: lines are fetched ahead */
 };
 
 /* Rows of a tile. */
@@ -106,8 +107,9 @@ static void run_block(const struct block *b)
             take_panel(b, j, t == 0, &p);
             p.c = g->c + rows.lo * g->ldc + b->first + j;
             p.bias = g->bias && b->k == 0 ? g->bias + b->first + j : NULL;
-            expect(&p, rows.hi - rows.lo);
-            if (t + 1 < tiles)
+            if (b->c_far)
+                expect(&p, rows.hi - rows.lo);
+            if (b->a_far && t + 1 < tiles)
                 expect_rows(b, tile_rows(g->m, t + 1, tiles), j);
             TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
         }
@@ -125,7 +127,7 @@ void TUNED(gemm_own)(const struct gemm *g)
 {
     const int64_t deep = equal_part(g->k, DEPTH, 4), columns = equal_part(g->n, BLOCK / (deep ? deep : 1) / WIDE_COLUMNS * WIDE_COLUMNS, WIDE_COLUMNS);
     float *room = (float *)gemm_room()->f32;
-    struct block b = {.g = g, .packed = room, .copied = room + BLOCK};
+    struct block b = {.g = g, .packed = room, .copied = room + BLOCK, .a_far = g->m * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
     b.a_there = g->a_col == 1 ? g->a_row % ALIKE || g->n <= WIDE_COLUMNS : deep * g->a_col <= NEAR || g->n <= WIDE_COLUMNS;
     b.b_there = !g->b_transposed && (deep * g->ldb <= NEAR || g->m <= WIDE_ROWS);
     for (b.first = 0; b.first < g->n; b.first += columns) {

@@ -7,12 +7,11 @@
 /* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest. But where the right operand
  * (k, n) is small and rows are enough to pay for packing it on every thread, rows alone are cut: most ops split their work so, and
  * what a thread has made is in its own cache. */
-struct grid { int rows, columns; };
 enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64 };
 
-static inline struct grid grid_choose(int64_t m, int64_t n, int64_t k, int threads)
+static inline struct split grid_choose(int64_t m, int64_t n, int64_t k, int threads)
 {
-    struct grid best = {threads, 1};
+    struct split best = {threads, 1};
     double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
@@ -20,7 +19,7 @@ static inline struct grid grid_choose(int64_t m, int64_t n, int64_t k, int threa
         const double border = (double)m / r + (double)n / (threads / r);
         if (border < shortest) {
             shortest = border;
-            best = (struct grid){r, threads / r};
+            best = (struct split){r, threads / r};
         }
     }
     return best;
@@ -29,10 +28,14 @@ static inline struct grid grid_choose(int64_t m, int64_t n, int64_t k, int threa
 /* The rows and columns of an (m, n) product over k that belong to this thread. */
 struct block { struct span rows, cols; };
 
+static inline struct block block_of(struct split g, int thread, int64_t m, int64_t n)
+{
+    return (struct block){team_span(m, 8, thread % g.rows, g.rows), team_span(n, 16, thread / g.rows, g.columns)};
+}
+
 static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k)
 {
-    const struct grid g = grid_choose(m, n, k, t->count);
-    return (struct block){team_span(m, 8, t->index % g.rows, g.rows), team_span(n, 16, t->index / g.rows, g.columns)};
+    return block_of(grid_choose(m, n, k, t->count), t->index, m, n);
 }
 
 #endif

@@ -98,7 +98,13 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
         finish_row(y + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
 }
 
+static struct split split(const struct program *p, const struct op *op, int threads)
+{
+    const struct shape x = p->values[op->in[0]].shape;
+    return grid_choose(shape_rows(x), shape_last(p->values[op->out[0]].shape), shape_last(x), threads);
+}
+
 const struct kernel TUNED(linear_gelu)[] = {
-    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .split = split, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

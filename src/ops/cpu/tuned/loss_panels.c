@@ -11,10 +11,15 @@
 #include "ops/cpu/tuned/loss_panels.h"
 #include "ops/cpu/tuned/pack.h"
 
-/* Where the panel of a word and a row is in its block. */
+/* Where the panel of a word and a row is in its block; from one row and one word of it to the next. */
+#if defined(__x86_64__)
+enum { BLOCK_ROW = PANEL_WORDS, BLOCK_WORD = 1 };
+#else
+enum { BLOCK_ROW = 1, BLOCK_WORD = TILE_ROWS };
+#endif
 static inline float *panels_block(const struct panels *p, int64_t word, int64_t row)
 {
-    return p->block + row * PANEL_WORDS + word % PANEL_WORDS * TILE_ROWS;
+    return p->block + row * PANEL_WORDS + word % PANEL_WORDS * BLOCK_WORD;
 }
 
 void TUNED(panels_take_words)(const struct panels *p, const float *w, struct span words)
@@ -53,9 +58,13 @@ static __attribute__((noinline)) void panels_powers(int64_t depth, const float *
         store(z + i * PANEL, u);
         store(z + i * PANEL + LANES, v);
         store(sums + i * LANES, load(sums + i * LANES) + (u + v));
+        if (BLOCK_WORD == 1) {
+            store(block + i * BLOCK_ROW, u);
+            store(block + i * BLOCK_ROW + LANES, v);
+        }
     }
     UNROLL(8)
-    for (int j = 0; j < PANEL; j += 4)
+    for (int j = 0; BLOCK_ROW == 1 && j < PANEL; j += 4)
         UNROLL(2)
         for (int i = 0; i < TILE_ROWS; i += 4)
             pack_quad(block + j * TILE_ROWS + i, TILE_ROWS, z + i * PANEL + j, PANEL);
@@ -67,10 +76,12 @@ static void panels_powers_part(int64_t words, int64_t depth, const float *x, con
 {
     float unused[TILE_ROWS * LANES] = {0};
     panels_powers(depth, x, w, base, z, block, unused);
-    memset(block + words * TILE_ROWS, 0, (size_t)((PANEL - words) * TILE_ROWS) * sizeof *block);
-    for (int i = 0; i < TILE_ROWS; i++)
-        for (int j = 0; j < words; j++)
+    for (int i = 0; i < TILE_ROWS; i++) {
+        for (int64_t j = words; j < PANEL; j++)
+            block[i * BLOCK_ROW + j * BLOCK_WORD] = 0;
+        for (int64_t j = 0; j < words; j++)
             sums[i * LANES] += z[i * PANEL + j];
+    }
 }
 
 /* A panel of z and its part of the block. */
@@ -95,6 +106,12 @@ static void panels_logits(const struct panels *p, struct span rows, struct span 
                 panels_panel(p, i, word);
 }
 
+/* A function of its own, as in tile.h. */
+static __attribute__((noinline)) void panels_tile(int64_t depth, const float *block, const float *w, const struct tile_target *t)
+{
+    tile_run(TILE_ROWS, depth, (struct tile_side){block, BLOCK_ROW, BLOCK_WORD}, (struct tile_side){w, 1, PANEL}, t);
+}
+
 /* dx (rows, width) = powers of some words times w, or is added to. */
 static void panels_rows_gradient(const struct panels *p, struct span rows, struct span words, float *dx)
 {
@@ -104,7 +121,7 @@ static void panels_rows_gradient(const struct panels *p, struct span rows, struc
                 float *c = dx + i * p->width + g;
                 for (int64_t k = 0; g % PACK_LINE == 0 && k < TILE_ROWS; k++)
                     __builtin_prefetch(c + k * p->width, 1);
-                tile_packed(words.hi - words.lo, panels_block(p, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
+                panels_tile(words.hi - words.lo, panels_block(p, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
                             &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - g),
                                                   .scale = 1, .accumulate = words.lo > 0});
             }

@@ -13,7 +13,8 @@ struct panels {
     int64_t words;              /* vocab in whole panels; words that do not exist are 0 */
     int64_t rows;               /* that there is place for */
     float *z;                   /* (words / PANEL, rows + PANEL_GAP, PANEL): powers, then gradients */
-    float *block;               /* (rows / TILE_ROWS, PANEL_WORDS, TILE_ROWS): powers of a block of words */
+    float *block;               /* (rows / TILE_ROWS, PANEL_WORDS, TILE_ROWS): powers of a block of words; (rows, PANEL_WORDS) where
+                                 * a number is spread over a vector when it is loaded, wherever it lies (x86) */
     float *w_z;                 /* (words / PANEL, width, PANEL) */
     float *w_dx;                /* (width / PANEL, words, PANEL) */
     float *x;                   /* (rows / TILE_ROWS, width, TILE_ROWS) */

@@ -24,13 +24,25 @@ static void part_block(const struct kernel_call *c, int part, struct span rows, 
         .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
 }
 
+/* Units of columns of all parts. */
+static int64_t all_units(const struct program *p, const struct op *op)
+{
+    int64_t all = 0;
+    for (int i = 0; i < op->n_out; i++)
+        all += units(shape_last(p->values[op->out[i]].shape));
+    return all;
+}
+
+static struct split project_split(const struct program *p, const struct op *op, int threads)
+{
+    const struct shape x = p->values[op->in[0]].shape;
+    return grid_choose(shape_rows(x), all_units(p, op) * COLUMN_UNIT, shape_last(x), threads);
+}
+
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    const int64_t m = shape_rows(call_in(c, 0)->shape);
-    int64_t all = 0;
-    for (int i = 0; i < c->op->n_out; i++)
-        all += units(part_width(c, i));
-    const struct grid g = grid_choose(m, all * COLUMN_UNIT, shape_last(call_in(c, 0)->shape), t->count);
+    const int64_t m = shape_rows(call_in(c, 0)->shape), all = all_units(c->program, c->op);
+    const struct split g = project_split(c->program, c->op, t->count);
     const struct span rows = team_span(m, ROW_UNIT, t->index % g.rows, g.rows);
     const struct span mine = team_span(all, 1, t->index / g.rows, g.columns);      /* units of columns of all parts */
     int64_t at = 0;                             /* units before this part */
@@ -43,15 +55,21 @@ static void project(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+static struct split project_grad_split(const struct program *p, const struct op *op, int threads)
+{
+    const struct shape dx = p->values[op->out[0]].shape;
+    int64_t depth = 0;
+    for (int i = 0; i < op->attrs.parts; i++)
+        depth += shape_last(p->values[op->in[i]].shape);
+    return grid_choose(shape_rows(dx), shape_last(dx), depth, threads);
+}
+
 /* dx = sum of dy w: every thread adds the parts up in its own block of dx. */
 static void project_grad(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const int parts = c->op->attrs.parts;
     const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
-    int64_t depth = 0;
-    for (int i = 0; i < parts; i++)
-        depth += shape_last(call_in(c, i)->shape);
-    const struct block b = my_block(t, m, n, depth);
+    const struct block b = block_of(project_grad_split(c->program, c->op, t->count), t->index, m, n);
     const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);
@@ -65,7 +83,7 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
 }
 
 const struct kernel TUNED(project)[] = {
-    {.op = OP_PROJECT, .name = "blocks", .run = project, .variants = gemm_variants, .supports = gemm_fits},
-    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT, .name = "blocks", .run = project, .split = project_split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .split = project_grad_split, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };
