@@ -32,6 +32,8 @@ static void print_text(const struct tokenize_result *r, const char *out)
     printf("tokens    %lld of a vocabulary of %lld: %.2f bytes of text each\n", (long long)r->tokens, (long long)r->vocab,
            r->tokens ? (double)r->bytes / (double)r->tokens : 0);
     printf("shards    %d of %d-byte tokens in %s, with tokenizer.json beside them\n", r->shards, r->width, shown(out));
+    if (r->interrupted)
+        puts("stopped   before the end of the text; these shards are whole, and hold what comes before");
     printf("time      %.2f s, %s of text per second\n", r->seconds, rate);
 }
 

@@ -210,13 +210,22 @@ static enum status take_trainer(void *context, const char *text, size_t length, 
     return bpe_trainer_add(context, text, length, err);
 }
 
+static enum status refuse_used(const char *path, struct error *err)
+{
+    bool there;
+    const enum status st = fs_there(path, &there, err);
+    return st != OK || !there ? st : error_set(err, BAD_INPUT, "'%s' is there already; remove it, or give another --out", path);
+}
+
 enum status tokenizer_train_run(const struct tokenizer_train_options *o, struct tokenizer_train_result *r, struct error *err)
 {
     const double start = clock_s();
     struct bpe_trainer *t = bpe_trainer_new(&o->how, threads_of(o->threads));
     struct consumer c = {.context = t, .cut = cut_trainer, .take = take_trainer, .stop = o->stop, .progress = o->progress, .progress_context = o->context};
     struct bpe *b = NULL;
-    enum status st = consume(&c, o->texts, o->n_texts, err);
+    enum status st = refuse_used(o->out, err);
+    if (st == OK)
+        st = consume(&c, o->texts, o->n_texts, err);
     if (st == OK && c.stopped)
         st = error_set(err, BAD_INPUT, "stopped before the text was read; nothing was written");
     if (st == OK)

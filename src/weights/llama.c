@@ -75,6 +75,8 @@ static enum status read_config(struct model_facts *f, const json_t *j, const cha
     if (st == OK)
         st = facts_want_word(j, "hidden_act", silu, where, err);
     if (st == OK)
+        st = facts_want_bool(j, "rope_interleaved", false, "numbers that are half a head apart are rotated together", where, err);
+    if (st == OK)
         st = facts_want_bool(j, "attention_bias", false, "arch llama has no biases", where, err);
     return st == OK ? facts_want_bool(j, "mlp_bias", false, "arch llama has no biases", where, err) : st;
 }
