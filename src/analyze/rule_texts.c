@@ -63,7 +63,7 @@ const struct rule_text rule_texts[] = {
               "in products and in memory-bound ops; casts are added, and in a step bound by the host autocast can "
               "lose.",
      .fix_hone = "optimize.precision: bf16 gives activations and operands of products 16 bits; sums, master weights, their gradients "
-                 "and optimizer state stay f32. It wins on GPUs, and on CPUs with AVX512-BF16 or BFMMLA (hone doctor says so).",
+                 "and optimizer state stay f32. It wins on GPUs, and on CPUs with AMX or BFMMLA (hone doctor says so).",
      .fix_pytorch = "torch.set_float32_matmul_precision('high')            # TF32, one line\n"
                     "with torch.autocast('cuda', dtype=torch.bfloat16):    # no loss scaling needed with bf16\n"
                     "    loss = model(x, y)\n"

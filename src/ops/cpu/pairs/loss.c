@@ -24,11 +24,11 @@ enum { NEAR_BYTES = 1200 << 10, ROWS_MOST = 1024, ROWS_LEAST = 64, COLUMNS_MOST 
 
 struct sizes { int64_t width, deep, rows, columns; };           /* deep: width in whole tiles */
 
-static struct sizes sizes_of(int64_t width)
+static struct sizes sizes_of(int64_t width, int64_t share)
 {
     struct sizes s = {.width = width, .deep = up_to(width, TILE_DEPTH), .columns = width > WIDE ? COLUMNS_WIDE : COLUMNS_MOST};
     const int64_t rows = NEAR_BYTES / (6 * s.deep) / BLOCK * BLOCK;
-    s.rows = rows > ROWS_MOST ? ROWS_MOST : rows < ROWS_LEAST ? ROWS_LEAST : rows;
+    s.rows = least(rows > ROWS_MOST ? ROWS_MOST : rows < ROWS_LEAST ? ROWS_LEAST : rows, up_to(share, BLOCK));
     return s;
 }
 
@@ -60,10 +60,10 @@ static size_t carve(struct chain *c, struct sizes s, char *memory)
     return at;
 }
 
-size_t pairs_loss_bytes(int64_t width)
+size_t pairs_loss_bytes(int64_t width, int64_t share)
 {
     struct chain c;
-    return carve(&c, sizes_of(width), NULL);
+    return carve(&c, sizes_of(width, share), NULL);
 }
 
 /* ---- what is between the products ---- */
@@ -268,7 +268,7 @@ static void finish_row(const struct chain *c, const struct pairs_loss *l, int64_
 void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
 {
     struct chain c;
-    carve(&c, sizes_of(l->width), memory);
+    carve(&c, sizes_of(l->width, l->share), memory);
     amx_begin();
     for (int64_t first = rows.lo; first < rows.hi; first += c.s.rows) {
         const int64_t n = least(c.s.rows, rows.hi - first);
@@ -286,7 +286,7 @@ void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
 void pairs_loss_words(const struct pairs_loss *l, struct span words, void *memory)
 {
     struct chain c;
-    carve(&c, sizes_of(l->width), memory);
+    carve(&c, sizes_of(l->width, l->share), memory);
     amx_begin();
     for (int64_t first = words.lo; first < words.hi; first += c.s.rows) {
         const int64_t n = least(c.s.rows, words.hi - first);

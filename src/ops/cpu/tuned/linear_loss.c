@@ -40,10 +40,10 @@ enum { TILES_LOGITS = 1 << 18 };
 /* HONE_AMX: this is the variant for CPUs that may have it. */
 #if defined(HONE_AMX)
 static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
-static size_t tile_bytes(int64_t width) { return pairs_loss_bytes(width); }
+static size_t tile_bytes(int64_t width, int64_t share) { return pairs_loss_bytes(width, share); }
 #else
 static bool by_tiles(const struct op *op) { return (void)op, false; }
-static size_t tile_bytes(int64_t width) { return (void)width, 0; }
+static size_t tile_bytes(int64_t width, int64_t share) { return (void)width, (void)share, 0; }
 #endif
 
 static struct sizes sizes_of(const struct program *p, const struct op *op)
@@ -86,6 +86,13 @@ static struct panels panels_of(struct sizes s, struct carving *at)
     return p;
 }
 
+/* The most rows or words that one of the threads has. */
+static int64_t tile_share(struct sizes s, int threads)
+{
+    const int64_t rows = up_to(s.rows, ROW_UNIT * (int64_t)threads), words = up_to(s.vocab, WORD_UNIT * (int64_t)threads);
+    return (rows > words ? rows : words) / threads;
+}
+
 /* Carves it; returns how much it takes. Panels lie where logits do: only one of them is in use. */
 static size_t memory_of(struct sizes s, int threads, void *scratch, struct memory *m)
 {
@@ -101,7 +108,7 @@ static size_t memory_of(struct sizes s, int threads, void *scratch, struct memor
     m->list = part(&at, s.rows);
     m->base = part(&at, s.tiles ? s.rows : 0);
     m->targets = part(&at, s.tiles ? s.rows : 0);
-    m->tile_bytes = s.tiles ? tile_bytes(s.width) : 0;
+    m->tile_bytes = s.tiles ? tile_bytes(s.width, tile_share(s, threads)) : 0;
     m->tiles = part(&at, threads * (int64_t)(m->tile_bytes / sizeof(float)));
     return at.used;
 }
@@ -227,7 +234,7 @@ static bool run_tiles(struct work *w)
 {
     void *const *out = w->c->out;
     const struct pairs_loss l = {
-        .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
+        .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .share = tile_share(w->s, w->t->count), .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
         .all_targets = w->c->in[2], .targets = w->m.targets, .base = w->m.base, .losses = w->m.losses, .factors = w->m.factors,
         .dx = w->gradients ? out[2] : NULL, .dw = w->gradients ? out[3] : NULL};
     void *mine = w->m.tiles + (size_t)w->t->index * w->m.tile_bytes;
