@@ -160,7 +160,7 @@ static void name_kernels(struct prepared *p, int threads)
     for (int i = 0; i < p->n; i++) {
         const struct kernel_call *c = &p->calls[i];
         const struct kernel *k = c->kernel;
-        const struct split s = k->split ? k->split(c->program, c->op, threads) : (struct split){1, 1};
+        const struct blocks s = k->split ? k->split(c->program, c->op, threads) : (struct blocks){1, 1};
         const char *name = s.rows * s.columns > 1 ? arena_printf(&p->names, "%s %dx%d", k->name, s.rows, s.columns) : k->name;
         p->kernels[i] = c->variant ? arena_printf(&p->names, "%s/%s", name, k->variants[c->variant]) : name;
     }

@@ -34,7 +34,7 @@ struct kernel_thread {
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
 /* How a result is cut into one block per thread. */
-struct split { int rows, columns; };
+struct blocks { int rows, columns; };
 
 struct kernel {
     enum op_kind op;
@@ -43,7 +43,7 @@ struct kernel {
     bool serial;                    /* called by thread 0 alone */
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
-    struct split (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
+    struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
 };
 

@@ -9,9 +9,9 @@
  * what a thread has made is in its own cache. */
 enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64 };
 
-static inline struct split grid_choose(int64_t m, int64_t n, int64_t k, int threads)
+static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int threads)
 {
-    struct split best = {threads, 1};
+    struct blocks best = {threads, 1};
     double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
@@ -19,7 +19,7 @@ static inline struct split grid_choose(int64_t m, int64_t n, int64_t k, int thre
         const double border = (double)m / r + (double)n / (threads / r);
         if (border < shortest) {
             shortest = border;
-            best = (struct split){r, threads / r};
+            best = (struct blocks){r, threads / r};
         }
     }
     return best;
@@ -28,7 +28,7 @@ static inline struct split grid_choose(int64_t m, int64_t n, int64_t k, int thre
 /* The rows and columns of an (m, n) product over k that belong to this thread. */
 struct block { struct span rows, cols; };
 
-static inline struct block block_of(struct split g, int thread, int64_t m, int64_t n)
+static inline struct block block_of(struct blocks g, int thread, int64_t m, int64_t n)
 {
     return (struct block){team_span(m, 8, thread % g.rows, g.rows), team_span(n, 16, thread / g.rows, g.columns)};
 }

@@ -98,7 +98,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
         finish_row(y + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
 }
 
-static struct split split(const struct program *p, const struct op *op, int threads)
+static struct blocks split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape x = p->values[op->in[0]].shape;
     return grid_choose(shape_rows(x), shape_last(p->values[op->out[0]].shape), shape_last(x), threads);

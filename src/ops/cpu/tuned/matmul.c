@@ -20,7 +20,7 @@ static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
         .bf16 = c->op->attrs.round == ROUND_BF16});
 }
 
-static struct split split(const struct program *p, const struct op *op, int threads)
+static struct blocks split(const struct program *p, const struct op *op, int threads)
 {
     const struct matmul_dims d = matmul_dims(p, op);
     return grid_choose(d.m, d.n, d.k, threads);

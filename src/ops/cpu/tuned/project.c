@@ -33,7 +33,7 @@ static int64_t all_units(const struct program *p, const struct op *op)
     return all;
 }
 
-static struct split project_split(const struct program *p, const struct op *op, int threads)
+static struct blocks project_split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape x = p->values[op->in[0]].shape;
     return grid_choose(shape_rows(x), all_units(p, op) * COLUMN_UNIT, shape_last(x), threads);
@@ -42,7 +42,7 @@ static struct split project_split(const struct program *p, const struct op *op, 
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const int64_t m = shape_rows(call_in(c, 0)->shape), all = all_units(c->program, c->op);
-    const struct split g = project_split(c->program, c->op, t->count);
+    const struct blocks g = project_split(c->program, c->op, t->count);
     const struct span rows = team_span(m, ROW_UNIT, t->index % g.rows, g.rows);
     const struct span mine = team_span(all, 1, t->index / g.rows, g.columns);      /* units of columns of all parts */
     int64_t at = 0;                             /* units before this part */
@@ -55,7 +55,7 @@ static void project(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
-static struct split project_grad_split(const struct program *p, const struct op *op, int threads)
+static struct blocks project_grad_split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape dx = p->values[op->out[0]].shape;
     int64_t depth = 0;
