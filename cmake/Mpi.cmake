@@ -20,7 +20,7 @@ endif()
 module_build(HONE_MPI_BUILD src/core/error.h src/dist/transport.h src/dist/module.h)
 
 add_library(hone_mpi MODULE src/dist/mpi.c src/core/error.c src/core/clean.c)
-set_target_properties(hone_mpi PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+set_target_properties(hone_mpi PROPERTIES NO_SONAME ON POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 target_include_directories(hone_mpi PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(hone_mpi PRIVATE _GNU_SOURCE HONE_MPI_BUILD="${HONE_MPI_BUILD}")
 target_compile_options(hone_mpi PRIVATE -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wpointer-arith -Werror

@@ -8,7 +8,7 @@ build_packages() {
     esac
 }
 
-test_packages() { echo libcmocka-dev python3 chromium clang-tidy libopenmpi-dev openmpi-bin; }
+test_packages() { echo libcmocka-dev python3 chromium clang-tidy libopenmpi-dev openmpi-bin dpkg-dev file; }
 
 install_packages() {
     missing=""

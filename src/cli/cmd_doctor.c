@@ -190,6 +190,14 @@ static enum status check_config(struct check *k, struct config *c, const struct 
 
 /* ---- output ---- */
 
+static int problems_of(const struct check *k)
+{
+    int n = 0;
+    for (int i = 0; i < k->n; i++)
+        n += k->problem[i];
+    return n;
+}
+
 static void print_text(const struct machine *m, const struct check *k, const struct config *c)
 {
     static const char *const levels[] = {"L1", "L2", "L3", "memory"};
@@ -226,13 +234,11 @@ static void print_text(const struct machine *m, const struct check *k, const str
     doctor_print_ranks(&m->ranks);
     if (!c)
         return;
-    int problems = 0;
+    const int problems = problems_of(k);
     printf("\n%s (%s)\n", shown(c->name), shown(c->file));
-    for (int i = 0; i < k->n; i++) {
+    for (int i = 0; i < k->n; i++)
         printf("  %s%s%s %s\n", style(stdout, k->problem[i] ? "yellow" : "green"), k->problem[i] ? "!!" : "ok",
                style(stdout, "off"), shown(k->text[i]));
-        problems += k->problem[i];
-    }
     printf("%d problem%s\n", problems, problems == 1 ? "" : "s");
 }
 
@@ -267,7 +273,7 @@ int cmd_doctor(int argc, char **argv)
     };
     const struct usage usage = {
         "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks (the best that were ever seen); with a config, what\n"
-        "it needs and what is wrong with it; on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+        "it needs and what is wrong with it (exit code 1 where something is); on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
@@ -291,5 +297,5 @@ int cmd_doctor(int argc, char **argv)
         st = print_json(&m, &k, positional.n ? &c : NULL, &err);
     else
         print_text(&m, &k, positional.n ? &c : NULL);
-    return st == OK ? OK : report_error(&err);
+    return st != OK ? report_error(&err) : problems_of(&k) ? ANSWER_NO : OK;
 }

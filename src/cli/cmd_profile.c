@@ -79,7 +79,18 @@ static enum status peaks_of_ranks(const struct config *c, struct dist *d, struct
     return st == OK ? dist_broadcast(d, peaks, sizeof *peaks, err) : st;
 }
 
-static int profile(const struct config *c, int steps, const char *out, struct dist *ranks)
+/* What was found, for people or for programs. */
+static enum status show(const struct situation *s, const char *out, bool json, struct error *err)
+{
+    if (json)
+        return report_write_json(&s->p, stdout, err);
+    report_print_terminal(&s->p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+    printf("\npasses: %s\n", s->m.passes);
+    printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", shown(out));
+    return OK;
+}
+
+static int profile(const struct config *c, int steps, const char *out, bool json, struct dist *ranks)
 {
     const bool leads = dist_rank(ranks) == 0;
     struct situation s;
@@ -112,11 +123,8 @@ static int profile(const struct config *c, int steps, const char *out, struct di
     }
     peaks_remember(&s.peaks, NULL);         /* what steps proved; no harm if it cannot be written */
     st = report_folder_publish(out, REPORT_PROFILE, write_all, &s.p, &err);
-    if (st == OK) {
-        report_print_terminal(&s.p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
-        printf("\npasses: %s\n", s.m.passes);
-        printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", shown(out));
-    }
+    if (st == OK)
+        st = show(&s, out, json, &err);
     situation_release(&s);
     return st == OK ? OK : report_error(&err);
 }
@@ -125,6 +133,7 @@ int cmd_profile(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
     const char *out = NULL;
+    bool json = false;
     int64_t steps = 20, batch = INT64_MIN, seq = INT64_MIN;     /* not given */
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the config; may be repeated"},
@@ -132,6 +141,7 @@ int cmd_profile(int argc, char **argv)
         {"--seq-len", "N", OPTION_INT, &seq, "the same as --set model.seq=N"},
         {"--steps", "N", OPTION_INT, &steps, "steps to measure, each once without and once with events (default 20)"},
         {"--out", "DIR", OPTION_TEXT, &out, "folder of the report (default profiles/NAME)"},
+        {"--json", NULL, OPTION_FLAG, &json, "print report.json to the standard output, and nothing else there"},
         {0},
     };
     const struct usage usage = {
@@ -169,7 +179,7 @@ int cmd_profile(int argc, char **argv)
     if (report_folder_name(folder, out ? out : named, &err) != OK)
         code = ranks_report(ranks, &err);
     else
-        code = profile(&c, (int)steps, folder, ranks);
+        code = profile(&c, (int)steps, folder, json, ranks);
     ranks_close(ranks, code);
     return code;
 }

@@ -15,7 +15,8 @@ json out '0 < j["largest_batch"][0]["batch"] < j["largest_batch"][3]["batch"] or
 
 # the best that was ever seen is kept, until it is measured anew
 sed -i 's/"product_gflops": [0-9.e+]*/"product_gflops": 987654321.0/' cache/hone/peaks.json
-ok doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000
+run doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000
+[ "$code" = 1 ] || fail "problems, and exit code $code"
 grep -q '^peaks ' out && grep -q '^memory ' out && grep -q '^cpu ' out || fail "no machine: $(cat out)"
 grep -q ' 987654321.0 ' out || fail "a peak was forgotten: $(cat out)"
 grep -q '!! train.clip is 0' out || fail "no word about clipping: $(cat out)"

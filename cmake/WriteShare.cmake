@@ -1,0 +1,28 @@
+# cmake -DHONE=PROGRAM -DSHARE=FOLDER -DVERSION=... -DCHANGES=FILE -DLICENSE=FILE -P: asks the program for pages of the manual and for completion.
+function(write_from_hone file)
+  execute_process(COMMAND ${HONE} ${ARGN} OUTPUT_FILE ${file} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${SHARE})
+file(MAKE_DIRECTORY ${SHARE}/man/man1 ${SHARE}/bash-completion/completions ${SHARE}/zsh/vendor-completions ${SHARE}/fish/vendor_completions.d
+     ${SHARE}/doc/hone)
+write_from_hone(${SHARE}/bash-completion/completions/hone completion bash)
+write_from_hone(${SHARE}/zsh/vendor-completions/_hone completion zsh)
+write_from_hone(${SHARE}/fish/vendor_completions.d/hone.fish completion fish)
+write_from_hone(${SHARE}/man/man1/hone.1 man)
+execute_process(COMMAND ${HONE} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "commands:\n.*\n\n`hone COMMAND" listed "${help}")
+string(REGEX MATCHALL "\n  [a-z]+ " commands "${listed}")
+foreach(command IN LISTS commands)
+  string(STRIP "${command}" command)
+  write_from_hone(${SHARE}/man/man1/hone-${command}.1 man ${command})
+endforeach()
+file(COPY_FILE ${LICENSE} ${SHARE}/doc/hone/copyright)
+file(COPY_FILE ${CHANGES} ${SHARE}/doc/hone/NEWS)
+file(WRITE ${SHARE}/doc/hone/changelog "hone (${VERSION}) unstable; urgency=medium\n\n  * What is new is in NEWS.\n\n"
+     " -- The hone authors <hone@example.org>  Mon, 16 Nov 2026 00:00:00 +0000\n")
+# CPack has ldconfig called for any package with a module in it.
+file(WRITE ${SHARE}/lintian/overrides/hone "hone: maintscript-calls-ldconfig *\n")
+file(GLOB pages ${SHARE}/man/man1/*.1)
+execute_process(COMMAND gzip -9nf ${pages} ${SHARE}/doc/hone/changelog ${SHARE}/doc/hone/NEWS COMMAND_ERROR_IS_FATAL ANY)
+file(TOUCH ${SHARE}/written)

@@ -1,0 +1,28 @@
+# The package and the folder that runs wherever it lies: both are made from what was built, unpacked, and train.
+. "$(dirname "$0")/lib"
+build=$(dirname "$HONE")
+[ -e "$build/CPackConfig.cmake" ] || skip "there is no package to make beside $HONE"
+command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null || skip "what makes Debian packages is not there"
+
+try() {         # a root with usr/bin, or bin
+    "$1/bin/hone" --version >version
+    grep -qxF "$("$HONE" --version)" version || fail "$1: $(cat version) is not the version of the program"
+    "$1/bin/hone" train quickstart --steps 3 --out "run-$2" --set data.chars=50000 >out 2>&1 || { cat out >&2; fail "$2: quickstart does not train"; }
+    for page in hone hone-train hone-analyze hone-watch; do
+        gzip -dc "$1/share/man/man1/$page.1.gz" | grep -q '^\.SH NAME' || fail "$2: no manual page $page"
+    done
+    bash -n "$1/share/bash-completion/completions/hone" || fail "$2: completion of bash"
+    [ -e "$1/share/hone/hook/sitecustomize.py" ] || fail "$2: the hook of hone watch is missing"
+}
+
+cpack --config "$build/CPackConfig.cmake" -G DEB -B "$PWD/packed" >log 2>&1 || { cat log >&2; fail "no Debian package"; }
+dpkg-deb -I packed/hone_*.deb control >control
+grep -q '^Package: hone$' control && grep -q "^Version: $("$HONE" --version | cut -d' ' -f2)" control || fail "control: $(cat control)"
+grep -q '^Depends:.*libyaml' control || fail "its libraries are not named: $(grep Depends control)"
+dpkg-deb -x packed/hone_*.deb deb
+try deb/usr deb
+
+cpack --config "$build/CPackConfig.cmake" -G TGZ -B "$PWD/packed" >log 2>&1 || { cat log >&2; fail "no folder"; }
+mkdir tgz
+tar -C tgz --strip-components=1 -xzf packed/hone-*.tar.gz
+try tgz tgz
