@@ -74,11 +74,20 @@ static size_t place_biases(struct prepared *list, char *at, int *casts)
     return bytes;
 }
 
+/* Where ranks divide the optimizer, biases come from the others within the forward: at its first product they are not all there. */
+static bool come_later(const struct prepared *list)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->calls[i].op->kind == OP_GATHER_WAIT)
+            return true;
+    return false;
+}
+
 void cuda_place_biases(struct cuda_backend *b, struct prepared *list)
 {
     int n = 0, first = 0, ignored;
     const size_t bytes = place_biases(list, NULL, &n);
-    if (n < 2)
+    if (n < 2 || come_later(list))
         return;
     list->casts = (struct cuda_cast *)calloc((size_t)n, sizeof *list->casts);
     list->biases = list->casts ? cuda_alloc(&b->base, bytes) : NULL;
