@@ -85,6 +85,7 @@ struct profile_rank {                       /* one of several ranks, per step: s
     double exposed_us;                      /* waited for sums that every rank waits for: communication that nothing hides */
     double wait_us;                         /* waited for ranks that were later than this one */
     double sums_us;                         /* that sums took, hidden or not */
+    double hidden_share;                    /* of the bytes of sums, what travelled behind backward; below 0: not known */
     double memory_bytes, delayed_share;     /* delayed_share below 0: not known */
 };
 

@@ -36,6 +36,11 @@ int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_config(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
+int cmd_man(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);
+int cmd_tokenizer(int argc, char **argv);
 
 /* ---- options ---- */
 
@@ -63,6 +68,11 @@ struct usage {
 };
 
 enum parsed { PARSED_GO, PARSED_HELP, PARSED_BAD };
+
+/* Asks a command what its usage is, instead of having it printed: for manuals and completion. */
+typedef void usage_fn(const struct usage *usage, void *context);
+void command_usage(const struct command *c, usage_fn *tell, void *context);
+const struct command *command_find(const char *name);   /* NULL: there is none */
 
 /* Fills the options' targets and the positional arguments. --help prints the usage; a mistake is printed with what would
  * be right. */

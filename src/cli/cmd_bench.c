@@ -14,11 +14,12 @@ static json_t *result_json(const char *name, const struct bench_result *r)
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
     char passes[PASSES_TEXT_MAX];
     json_t *kernels = r->kernels >= 0 ? json_real(r->kernels) : json_null();
-    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name), "kernels_per_step", kernels,
+    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name), "kernels_per_step", kernels,
                      "device", r->device, "device_name", r->device_name, "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
                      "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
                      "tflops", r->tflops, "mfu_percent", known(r->mfu_percent, r), "mfu_peak_gflops", known(r->mfu_peak.gflops, r),
-                     "mfu_peak_type", numbers_name(r->mfu_peak.numbers), "loss", loss, "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
+                     "mfu_peak_type", numbers_name(r->mfu_peak.numbers), "mfu_peak_of", products_peak_word(r->mfu_peak), "loss", loss,
+                     "steps", (json_int_t)r->steps, "ops_per_step", r->ops,
                      "passes", train_passes_text(r->places, passes));
 }
 
@@ -72,7 +73,7 @@ static void judge_by_peaks(struct config *c, struct peaks *peaks, struct bench_r
     double *peak = &peaks->gflops[r->mfu_peak.numbers];
     *peak = reached > *peak ? reached : *peak;
     peaks_remember(peaks, NULL);            /* no harm if it cannot be written */
-    r->mfu_peak.gflops = *peak;
+    r->mfu_peak = peaks_products(peaks, r->mfu_peak.numbers);
     r->mfu_percent = 100 * reached / *peak;
 }
 
@@ -125,7 +126,7 @@ int cmd_bench(int argc, char **argv)
     };
     const struct usage usage = {
         "bench", "CASE...", "Times whole training steps on random tokens: forward, backward, clipping and AdamW. A step time is a\n"
-        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of a GEMM\n"
+        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of the machine\n"
         "in f32, or in bf16 where the step multiplies in it.", options,
         "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n", 1, MAX_LIST};
     const enum parsed parsed = parse_options(&usage, argc, argv, &cases);

@@ -207,12 +207,12 @@ static void print_text(const struct machine *m, const struct check *k, const str
     printf(", bf16 products: %s", cpu_bf16_name());
     printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
     doctor_print_gpu(&m->gpu);
-    printf("peaks      %7s %14s %14s", "threads", "GEMM GFLOP/s", "bf16 GFLOP/s");
+    printf("peaks      %7s %17s %14s %14s", "threads", "registers GFLOP/s", "GEMM GFLOP/s", "bf16 GFLOP/s");
     for (int i = 0; i < CACHE_LEVELS; i++)
         printf(" %8s GB/s", levels[i]);
     for (int one = 0; one < 2; one++) {
         const struct peaks *p = one ? &m->one : &m->peaks;
-        printf("\n           %7d %14.1f ", p->threads, p->gflops[NUMBERS_F32]);
+        printf("\n           %7d %17.1f %14.1f ", p->threads, p->registers_gflops, p->product_gflops);
         if (peaks_has(p, NUMBERS_BF16))
             printf("%14.1f", p->gflops[NUMBERS_BF16]);
         else
@@ -220,8 +220,9 @@ static void print_text(const struct machine *m, const struct check *k, const str
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (384x768x768 per thread, f32 and with operands in bf16; copies count bytes read and written;\n"
-         "           MFU is relative to the peak of the numbers that a step multiplies)");
+    puts("\n           (multiply-adds of f32 that stay in registers; products of 384x768x768 per thread, the fastest that is known here, f32 and\n"
+         "           with operands in bf16; copies count bytes read and written; MFU is relative to the peak of the numbers that a step\n"
+         "           multiplies: for f32 the larger of the first two)");
     doctor_print_ranks(&m->ranks);
     if (!c)
         return;
@@ -240,10 +241,11 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
                           "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
+                          "f32_registers_gflops", m->peaks.registers_gflops, "f32_product_gflops", m->peaks.product_gflops,
                           "f32_gflops_1_thread", m->one.gflops[NUMBERS_F32], "bf16_gflops", m->peaks.gflops[NUMBERS_BF16],
                           "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",

@@ -27,7 +27,8 @@ static int export(const char *checkpoint, enum export_form form, const char *out
     if (st == OK && json)
         st = print_document(json_pack("{s:o, s:s, s:o}", "checkpoint", json_text(r.checkpoint), "to", forms[form], "out", json_text(out)), 9, &err);
     else if (st == OK)
-        printf("checkpoint  %s\nwritten     %s: config.json, model.safetensors%s\n", shown(r.checkpoint), shown(out), form == EXPORT_TORCH ? ", model.py" : "");
+        printf("checkpoint  %s\nwritten     %s: config.json, model.safetensors%s%s\n", shown(r.checkpoint), shown(out), form == EXPORT_TORCH ? ", model.py" : "",
+               r.has_tokenizer ? ", tokenizer.json" : "");
     return st == OK ? OK : report_error(&err);
 }
 

@@ -1,6 +1,8 @@
 /* hone generate */
 #include <signal.h>
 
+#include <unistd.h>
+
 #include "cli/cli.h"
 #include "core/clean.h"
 #include "train/train.h"
@@ -47,7 +49,7 @@ int cmd_generate(int argc, char **argv)
     struct text_stream terminal = {.to = stdout};
     const struct generate_options o = {.prompt = prompt, .device = device, .tokens = tokens, .temperature = temperature,
                                        .seed = (uint64_t)seed, .stop = &stop_requested};
-    const enum status st = generate_run(positional.item[0], &o, emit, stream_is_terminal(stdout) ? &terminal : NULL, &err);
+    const enum status st = generate_run(positional.item[0], &o, emit, isatty(STDOUT_FILENO) ? &terminal : NULL, &err);
     text_stream_end(&terminal);
     if (st != OK)
         return report_error(&err);

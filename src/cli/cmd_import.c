@@ -8,12 +8,12 @@
 static enum status print_json(const struct import_result *r, struct error *err)
 {
     const struct config_model *m = &r->config.model;
-    return print_document(json_pack("{s:o, s:s, s:s, s:i, s:i, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}, s:o}", "from", json_text(r->from),
+    return print_document(json_pack("{s:o, s:s, s:s, s:i, s:i, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}, s:b, s:o}", "from", json_text(r->from),
                                     "family", r->title, "types", r->types, "files", r->files, "tensors", r->tensors, "parameters",
                                     (json_int_t)r->parameters, "note", r->note ? json_string(r->note) : json_null(), "model", "arch",
                                     config_word("model.arch", (int)m->arch), "vocab", (json_int_t)m->vocab, "dim", (json_int_t)m->dim, "layers",
                                     (json_int_t)m->layers, "heads", (json_int_t)m->heads, "kv_heads", (json_int_t)m->kv_heads, "ffn",
-                                    (json_int_t)m->ffn, "seq", (json_int_t)m->seq, "tied_head", config_head_is_tied(m), "checkpoint",
+                                    (json_int_t)m->ffn, "seq", (json_int_t)m->seq, "tied_head", config_head_is_tied(m), "tokenizer", r->has_tokenizer, "checkpoint",
                                     json_text(r->checkpoint)), 9, err);
 }
 
@@ -27,7 +27,7 @@ static void print_text(const struct import_result *r)
     printf("sizes       vocab %lld, dim %lld, layers %lld, heads %lld, kv_heads %lld, ffn %lld, seq %lld, head %s\n", (long long)m->vocab,
            (long long)m->dim, (long long)m->layers, (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)m->seq,
            config_head_is_tied(m) ? "tied" : "own");
-    puts("tokens      ids: no tokenizer lies beside the weights");
+    printf("tokens      %s\n", shown(r->tokens));
     if (r->note)
         printf("note        %s\n", r->note);
     printf("checkpoint  %s\n", shown(r->checkpoint));

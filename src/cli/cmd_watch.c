@@ -128,7 +128,7 @@ static enum status settings_make(struct settings *s, const struct request *r, co
     if (st != OK)
         return st;
     if (snprintf(s->path, sizeof s->path, "%s%s%s", hook, path && *path ? ":" : "", path ? path : "") >= (int)sizeof s->path)
-        return error_set(err, BAD_INPUT, "PYTHONPATH has %zu bytes, more than fit beside the hook's folder", strlen(path));
+        return error_set(err, BAD_INPUT, "PYTHONPATH is too long for the hook's folder to stand before it");
     s->options = hook_options(r, recording);
     if (!s->options)
         return error_set(err, BAD_INPUT, "--out, --step-call and PYTHONPATH must be UTF-8");

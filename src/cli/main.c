@@ -25,17 +25,30 @@ const struct command commands[] = {
     {"simulate", "CONFIG", "the step on many ranks, from the measured step of one", cmd_simulate},
     {"import", "MODEL", "a checkpoint of weights that others wrote: Hugging Face, nanoGPT, Meta", cmd_import},
     {"export", "CHECKPOINT", "its weights as Hugging Face's transformers or plain PyTorch read them", cmd_export},
+    {"tokenize", "TEXT...", "shards of tokens from text, to train on", cmd_tokenize},
+    {"tokenizer", "train TEXT", "a tokenizer of byte-level BPE from text", cmd_tokenizer},
     {"bench", "CASE...", "time whole training steps", cmd_bench},
     {"doctor", "[CONFIG]", "show the machine, measure its peaks, check a config", cmd_doctor},
     {"explain", "[RULE]", "what a finding means and how to mend it", cmd_explain},
+    {"config", "[CONFIG]", "the keys of a config with their defaults, or a config with all of its keys", cmd_config},
+    {"completion", "SHELL", "completion of commands and options for bash, zsh or fish", cmd_completion},
+    {"man", "[COMMAND]", "a page of the manual, for man", cmd_man},
     {NULL, NULL, NULL, NULL},
 };
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(name, c->name))
+            return c;
+    return NULL;
+}
 
 static void print_help(FILE *to)
 {
     fputs("hone trains transformers and measures what it does.\n\nusage: hone COMMAND [OPTIONS]\n\ncommands:\n", to);
     for (const struct command *c = commands; c->name; c++)
-        fprintf(to, "  %-9s %-11s %s\n", c->name, c->arguments, c->summary);
+        fprintf(to, "  %-10s %-11s %s\n", c->name, c->arguments, c->summary);
     fputs("\n`hone COMMAND --help` shows a command's options and examples.\n\nexamples:\n"
           "  hone train quickstart                      train the built-in example on the built-in corpus\n"
           "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
@@ -47,7 +60,8 @@ static void print_help(FILE *to)
           "  hone forget forget-tree5 forget-random5    does choosing nodes by gradient help against forgetting?\n"
           "  hone simulate quickstart --net 30,10       what up to 1024 ranks would make of it\n"
           "  hone bench lecture-gpt-b4 --threads 2      time a step\n"
-          "  hone doctor quickstart                     is this machine and this config all right?\n\n"
+          "  hone doctor quickstart                     is this machine and this config all right?\n"
+          "  hone config --example >my.yaml             a config to begin with\n\n"
           "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot\n", to);
 }
 
@@ -80,6 +94,14 @@ static void show_notice(void *context, const char *text)
     fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
 }
 
+static int help_for(const char *name)
+{
+    char help[] = "--help", given[32], *argv[] = {given, help, NULL};
+    const struct command *c = command_find(name);
+    snprintf(given, sizeof given, "%s", name);
+    return c ? c->run(2, argv) : unknown_command(name);
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -88,6 +110,8 @@ static int run(int argc, char **argv)
     }
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        if (argc > 2)
+            return help_for(argv[2]);
         print_help(stdout);
         return OK;
     }
@@ -95,13 +119,12 @@ static int run(int argc, char **argv)
         puts("hone " HONE_VERSION);
         return OK;
     }
-    for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(name, c->name)) {
-            show_choosing(NULL);
-            notice_listen(show_notice, NULL);
-            return c->run(argc - 1, argv + 1);
-        }
-    return unknown_command(name);
+    const struct command *c = command_find(name);
+    if (!c)
+        return unknown_command(name);
+    show_choosing(NULL);
+    notice_listen(show_notice, NULL);
+    return c->run(argc - 1, argv + 1);
 }
 
 /* Any thread may come here, in the midst of anything: nothing is closed or flushed. */

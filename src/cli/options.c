@@ -53,6 +53,27 @@ static void print_usage(const struct usage *u, FILE *to)
     fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
 }
 
+static usage_fn *asked;
+static void *asked_context;
+
+void command_usage(const struct command *c, usage_fn *tell, void *context)
+{
+    char name[32], help[] = "--help", *argv[] = {name, help, NULL};
+    snprintf(name, sizeof name, "%s", c->name);
+    asked = tell;
+    asked_context = context;
+    c->run(2, argv);
+    asked = NULL;
+}
+
+static void show_usage(const struct usage *u)
+{
+    if (asked)
+        asked(u, asked_context);
+    else
+        print_usage(u, stdout);
+}
+
 /* Ranks are started with the same words: the first of them says what is wrong with these. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
 {
@@ -153,7 +174,7 @@ enum parsed parse_options(const struct usage *u, int argc, char **argv, struct t
         if (!only_positional && !strcmp(argv[i], "--")) {
             only_positional = true;
         } else if (!only_positional && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))) {
-            print_usage(u, stdout);
+            show_usage(u);
             return PARSED_HELP;
         } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
             if (take_option(u, argc, argv, &i) != PARSED_GO)

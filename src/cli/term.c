@@ -7,7 +7,12 @@
 #include "cli/cli.h"
 #include "core/clock.h"
 
-bool stream_is_terminal(FILE *f) { return isatty(fileno(f)); }
+/* One that can move its cursor and show colours: a dumb one is a file that somebody reads. */
+bool stream_is_terminal(FILE *f)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(f)) && !(term && !strcmp(term, "dumb"));
+}
 
 const char *style(FILE *f, const char *name)
 {

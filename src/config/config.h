@@ -81,6 +81,7 @@ struct config_data {
     enum data_domain domain;
     struct config_names domains;            /* learned one after the other, words of `domain` or text files; empty: no stages */
     enum data_tokens tokens;
+    char tokenizer[CONFIG_PATH_MAX];        /* byte pairs instead; of shards: whose tokens they hold. Empty: none, or the one beside the shards */
     enum data_samples samples;
     int64_t chars;                          /* length of the built-in corpus */
     int64_t max_chars;                      /* read at most this many characters of a text file; 0: all */
@@ -168,6 +169,17 @@ char *config_text(const struct config *c);
 
 /* Writes the reference of all keys as Markdown (docs/config.md is its output). */
 void config_print_reference(FILE *to);
+
+/* For a terminal: the keys of a section, or one key, with default, what is allowed and what it is; of all sections where `of` is NULL. False: there is no
+ * section and no key of that name. */
+bool config_print_keys(const char *of, FILE *to);
+/* A whole file with every key at its default and a comment to each, which config_load reads. */
+void config_print_example(FILE *to);
+
+/* Names of configs that can be given without a path, and of all keys. */
+typedef void config_name_fn(const char *name, void *context);
+void config_tell_names(config_name_fn *tell, void *context);
+void config_tell_keys(config_name_fn *tell, void *context);
 
 /* The word of an enum value as it stands in the file: config_word("model.arch", ARCH_GPT) is "gpt". */
 const char *config_word(const char *key, int value);

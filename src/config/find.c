@@ -89,6 +89,16 @@ static void list_names(struct names *names, const struct folders *folders)
     qsort(names->name, (size_t)names->n, sizeof names->name[0], compare_names);
 }
 
+void config_tell_names(config_name_fn *tell, void *context)
+{
+    struct folders folders;
+    struct names names;
+    list_folders(&folders);
+    list_names(&names, &folders);
+    for (int i = 0; i < names.n; i++)
+        tell(names.name[i], context);
+}
+
 static bool is_near(const char *asked, const char *name)
 {
     return (strlen(asked) > 2 && strstr(name, asked)) || suggest_is_near(asked, suggest_distance(asked, name));

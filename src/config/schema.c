@@ -63,11 +63,12 @@ static const struct config_key rows[] = {
     INTS(model.tree,                         2, 64,        "children of a node, level by level (k1); [3, 3] is 1 + 3 + 9 nodes"),
 
     WORD(data.source,            "corpus",   sources,      "the built-in corpus, a text file, token shards, or built-in walks on a grid (arch regions)"),
-    PATH(data.path,                                        "the text file, or the shards (may hold a glob)"),
+    PATH(data.path,                                        "text: a file, a folder or a pattern, of gzip too; bin: the shards (may hold a glob)"),
     PATH(data.val_path,                                    "validation file; empty: val_fraction of path"),
     WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
     NAMES(data.domains,                      domains,      "instead of domain: several, learned one after the other for train.steps each"),
     WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
+    PATH(data.tokenizer,                                   "instead of tokens: a tokenizer.json of byte-level BPE, or its folder; of shards, the one that wrote them"),
     WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
     INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),

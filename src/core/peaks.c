@@ -28,8 +28,10 @@ bool peaks_has(const struct peaks *p, enum numbers n) { return p->gflops[n] > 0;
 struct products_peak peaks_products(const struct peaks *p, enum numbers n)
 {
     const enum numbers taken = peaks_has(p, n) ? n : NUMBERS_F32;
-    return (struct products_peak){p->gflops[taken], taken};
+    return (struct products_peak){p->gflops[taken], taken, taken == NUMBERS_F32 && p->registers_gflops >= p->gflops[taken] && p->registers_gflops > 0};
 }
+
+const char *products_peak_word(struct products_peak peak) { return peak.registers ? "registers" : "product"; }
 
 double products_peak_percent(struct products_peak peak, double flops, double us)
 {
@@ -40,7 +42,7 @@ void products_peak_raise(struct products_peak *peak, double flops, double us)
 {
     const double reached = us > 0 ? flops / us / 1e3 : 0;
     if (peak->gflops > 0 && isfinite(reached) && reached > peak->gflops)
-        peak->gflops = reached;
+        *peak = (struct products_peak){reached, peak->numbers, false};
 }
 
 int peaks_level(const struct peaks *p, double bytes)
@@ -61,6 +63,7 @@ static bool sound(const struct peaks *p)
 {
     bool good = p->threads >= 1 && p->gflops[NUMBERS_F32] > 0 && p->copy_gb_per_s[MEMORY] > 0 && is_rate(p->gpu.replayed_us) &&
                 is_rate(p->gpu.launched_us) && is_rate(p->gpu.pinned_gb_per_s) && is_rate(p->gpu.pageable_gb_per_s);
+    good = good && is_rate(p->registers_gflops) && is_rate(p->product_gflops);
     for (enum numbers n = 0; n < NUMBERS; n++)
         good = good && is_rate(p->gflops[n]);
     for (int level = 0; level < CACHE_LEVELS; level++)
@@ -100,7 +103,8 @@ static bool read_entry(struct peaks *p, const json_t *j)
     if (!machine || strlen(machine) >= sizeof p->machine)
         return false;
     strcpy(p->machine, machine);
-    bool good = read_gpu(p, json_object_get(j, "gpu"));
+    bool good = read_gpu(p, json_object_get(j, "gpu")) && read_number(&p->registers_gflops, j, "registers_gflops") &&
+                read_number(&p->product_gflops, j, "product_gflops");
     for (enum numbers k = 0; k < NUMBERS; k++)
         good = good && read_number(&p->gflops[k], j, numbers_key(k));
     return good && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
@@ -116,6 +120,10 @@ static json_t *entry(const struct peaks *p)
     for (enum numbers n = 0; n < NUMBERS; n++)
         if (j && (n == NUMBERS_F32 || n == NUMBERS_BF16 || peaks_has(p, n)))
             json_object_set_new(j, numbers_key(n), json_real(p->gflops[n]));
+    if (j && p->registers_gflops > 0)
+        json_object_set_new(j, "registers_gflops", json_real(p->registers_gflops));
+    if (j && p->product_gflops > 0)
+        json_object_set_new(j, "product_gflops", json_real(p->product_gflops));
     if (j && p->gpu.launched_us > 0)
         json_object_set_new(j, "gpu", json_pack("{s:f, s:f, s:f, s:f}", "replayed_us", p->gpu.replayed_us, "launched_us",
                                                 p->gpu.launched_us, "pinned_gb_per_s", p->gpu.pinned_gb_per_s, "pageable_gb_per_s",
@@ -272,6 +280,8 @@ void peaks_keep_best(struct peaks *p, const struct peaks *other)
 {
     for (enum numbers n = 0; n < NUMBERS; n++)
         keep_more(&p->gflops[n], other->gflops[n]);
+    keep_more(&p->registers_gflops, other->registers_gflops);
+    keep_more(&p->product_gflops, other->product_gflops);
     for (int i = 0; i < CACHE_LEVELS; i++)
         keep_more(&p->copy_gb_per_s[i], other->copy_gb_per_s[i]);
     keep_less(&p->gpu.replayed_us, other->gpu.replayed_us);

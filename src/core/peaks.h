@@ -14,7 +14,10 @@ const char *numbers_key(enum numbers n);    /* of their peak in documents: "gemm
 
 struct peaks {
     int threads;
-    double gflops[NUMBERS];                 /* of large products by their operands, sums in f32; 0: the device has no such products */
+    double gflops[NUMBERS];                 /* of large products by their operands, sums in f32; 0: the device has no such products. Of f32
+                                             * on a CPU: the larger of the two below, or what a step or an op was seen to reach */
+    double registers_gflops;                /* multiply-adds of f32 that stay in registers; 0: not measured (a GPU) */
+    double product_gflops;                  /* the fastest product of f32, whoever made it; 0: as above */
     double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level. */
     double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */
     struct {                                /* of a GPU; all 0: this is none */
@@ -28,7 +31,9 @@ struct peaks {
 struct products_peak {
     double gflops;                          /* 0: not known */
     enum numbers numbers;                   /* of products with such operands */
+    bool registers;                         /* it is what registers do; else what a product reached */
 };
+const char *products_peak_word(struct products_peak peak);      /* "registers", "product" */
 /* Operands of a kind that the machine has no products of are rounded and multiplied in f32: its peak is theirs, then. */
 struct products_peak peaks_products(const struct peaks *p, enum numbers n);
 /* Where the machine does have them. */

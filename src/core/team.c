@@ -1,4 +1,5 @@
-/* Threads, a sense-counting barrier, and waiting that spins before it sleeps; see team.h. */
+/* Threads, a barrier, and waiting that spins before it sleeps; see team.h. Who comes to a barrier counts itself in a group of a few, the last of a
+ * group counts in a group of groups, and so on: a word that all threads change would go from core to core once for each of them. */
 #include "core/team.h"
 
 #include <linux/futex.h>
@@ -15,7 +16,7 @@
 #include "core/clock.h"
 #include "core/subnormal.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000, FEWEST_SPINS = 16, LOOK_AROUND = 64, SHORT_NS = 50000, STACK_BYTES = 1 << 20 };
+enum { CACHE_LINE = 128, GROUP = 4, MOST_SPINS = 4000, FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, SHORT_NS = 50000, STACK_BYTES = 1 << 20 };
 
 struct member {
     struct team *team;
@@ -27,14 +28,17 @@ struct member {
     _Atomic uint32_t arrived;       /* the phase in which it last came to one */
 };
 
+/* How many of a group have arrived. */
+struct group { _Alignas(CACHE_LINE) _Atomic uint32_t arrived; };
+
 struct team {
     int members;
     struct member *list;
+    struct group *groups;           /* of members, then of those, up to one of all */
     team_fn *fn;
     void *argument;
     bool stopping;
     _Alignas(CACHE_LINE) _Atomic uint32_t generation;   /* a new run starts when it changes */
-    _Alignas(CACHE_LINE) _Atomic uint32_t arrived;
     _Alignas(CACHE_LINE) _Atomic uint32_t phase;        /* a barrier opens when it changes */
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;     /* a change must wake someone only when this is not 0 */
 };
@@ -103,7 +107,7 @@ static enum spun spin(struct member *m, const struct awaited *w)
     for (; i < m->most_spins && end == TOO_LONG; i++) {
         if (has_changed(w))
             end = CHANGED;
-        else if (i % LOOK_AROUND == 0 && is_in_the_way(m, w))
+        else if (i % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))     /* not at once: it reads a line of every other member */
             end = IN_THE_WAY;
         else
             pause_cpu();
@@ -133,6 +137,23 @@ static void wait_change(struct member *m, _Atomic uint32_t *word, uint32_t seen)
     note_cpu(m);
 }
 
+static int groups_of(int n) { return (n + GROUP - 1) / GROUP; }
+
+/* Counts a member in; true for the last of all. A group is empty again before anyone can come to it for the next time: that takes a new phase. */
+static bool arrive(struct team *t, int place)
+{
+    struct group *level = t->groups;
+    for (int count = t->members; count > 1; count = groups_of(count)) {
+        const int group = place / GROUP, left = count - group * GROUP;
+        if (atomic_fetch_add_explicit(&level[group].arrived, 1, memory_order_acq_rel) + 1 != (uint32_t)(left < GROUP ? left : GROUP))
+            return false;
+        atomic_store_explicit(&level[group].arrived, 0, memory_order_relaxed);
+        place = group;
+        level += groups_of(count);
+    }
+    return true;
+}
+
 static void meet(struct member *m)
 {
     struct team *t = m->team;
@@ -141,12 +162,10 @@ static void meet(struct member *m)
     const uint32_t seen = atomic_load_explicit(&t->phase, memory_order_acquire);
     note_cpu(m);
     atomic_store_explicit(&m->arrived, seen, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == (uint32_t)t->members) {
-        atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+    if (arrive(t, m->index))
         change(t, &t->phase);
-    } else {
+    else
         wait_change(m, &t->phase, seen);
-    }
 }
 
 void team_barrier(struct team *t) { meet(&t->list[member_index]); }
@@ -216,17 +235,27 @@ static enum status start_members(struct team *t, struct error *err)
     return OK;
 }
 
+/* Zeroed, in whole cache lines. */
+static void *lines(size_t bytes)
+{
+    void *memory = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
 enum status team_new(struct team **out, int members, struct error *err)
 {
-    struct team *t = aligned_alloc(CACHE_LINE, (sizeof *t + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    const size_t list = (size_t)members * sizeof(struct member), groups = (size_t)members * sizeof(struct group);       /* no more than members */
+    struct team *t = lines(sizeof *t);
     if (!t)
         return error_no_memory(err, "a team of threads", sizeof *t);
-    memset(t, 0, sizeof *t);
     t->members = members;
-    t->list = aligned_alloc(CACHE_LINE, (size_t)members * sizeof *t->list);
-    if (!t->list) {
+    t->list = lines(list);
+    t->groups = lines(groups);
+    if (!t->list || !t->groups) {
+        free(t->list);
+        free(t->groups);
         free(t);
-        return error_no_memory(err, "a team of threads", (size_t)members * sizeof *t->list);
+        return error_no_memory(err, "a team of threads", list + groups);
     }
     for (int i = 0; i < members; i++)
         t->list[i] = (struct member){.team = t, .index = i, .most_spins = MOST_SPINS, .cpu = -1, .arrived = UINT32_MAX};
@@ -248,6 +277,7 @@ void team_free(struct team *t)
     for (int i = 1; i < t->members; i++)
         pthread_join(t->list[i].thread, NULL);
     free(t->list);
+    free(t->groups);
     free(t);
 }
 

@@ -67,6 +67,7 @@ struct dataset {
     uint64_t region_key;
     bool random;                        /* no stores: tokens come from order_key */
     double entropy;
+    bool trained;                       /* the vocabulary is that of a model that is there already */
     char *name;                         /* one of several domains: as data.domains has it; else NULL */
     struct dataset **domains;           /* several (domains.c): all else but tokenizer, vocab, newline and sums of parts is in these */
     int n_domains;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -58,7 +59,7 @@ struct store *dataset_add_store(struct dataset *d)
 
 static enum status refuse_vocab(const struct dataset *d, const struct config *c, struct error *err)
 {
-    const char *what = d->tokenizer.kind == TOKENIZER_BYTE ? "bytes" : "characters";
+    const char *what = tokenizer_unit(d->tokenizer.kind);
     const long long has = d->vocab, room = c->model.vocab;
     char where[CONFIG_WHERE_MAX];
     if (d->n_domains)
@@ -68,13 +69,21 @@ static enum status refuse_vocab(const struct dataset *d, const struct config *c,
                      "to take the data's", d->stores[0].name, has, what, room, has);
 }
 
+/* It is known per character. */
+static void forget_entropy(struct dataset *d)
+{
+    d->entropy = NAN;
+    for (int i = 0; i < d->n_domains; i++)
+        d->domains[i]->entropy = NAN;
+}
+
 static enum status source_open(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
 {
     static source_fn *const sources[] = {
         [SOURCE_CORPUS] = source_corpus, [SOURCE_TEXT] = source_text, [SOURCE_BIN] = source_bin, [SOURCE_REGIONS] = source_regions,
     };
     const bool is_text = c->data.source == SOURCE_CORPUS || c->data.source == SOURCE_TEXT;
-    if (given && is_text != (given->kind != TOKENIZER_NONE))
+    if (given && given->kind != TOKENIZER_BPE && is_text != (given->kind != TOKENIZER_NONE))
         return error_set(err, BAD_INPUT, "the model's tokens are %s, and data.source %s has %s; give data of the same kind",
                          is_text ? "ids without a text" : "pieces of text", config_word("data.source", (int)c->data.source),
                          is_text ? "text" : "ids without a text");
@@ -82,6 +91,8 @@ static enum status source_open(struct dataset *d, const struct config *c, const 
     const enum status st = source(d, c, given, err);
     if (st == OK)
         d->newline = tokenizer_newline(&d->tokenizer);
+    if (st == OK && d->tokenizer.kind == TOKENIZER_BPE)
+        forget_entropy(d);
     if (st == OK && c->model.vocab > 0 && d->vocab > c->model.vocab)
         return refuse_vocab(d, c, err);
     return st;
@@ -102,8 +113,6 @@ static void describe(struct dataset *d, const struct config *c)
 {
     static const char *const domains[] = {
         [DOMAIN_PROSE] = "prose", [DOMAIN_CODE] = "code", [DOMAIN_FORMULAS] = "formulas"};
-    static const char *const units[] = {
-        [TOKENIZER_NONE] = "token ids", [TOKENIZER_BYTE] = "bytes", [TOKENIZER_CHAR] = "characters"};
     char where[CONFIG_PATH_MAX + 64];
     if (d->region) {
         snprintf(d->description, sizeof d->description, "built-in walks on a grid of %d x %d: %lld training and %lld validation samples of %lld to "
@@ -122,7 +131,7 @@ static void describe(struct dataset *d, const struct config *c)
     snprintf(d->description, sizeof d->description,
              "%s: %lld training and %lld validation tokens, vocabulary of %lld %s", where,
              (long long)d->parts[SPLIT_TRAIN].tokens, (long long)d->parts[SPLIT_VAL].tokens, (long long)d->vocab,
-             units[d->tokenizer.kind]);
+             tokenizer_unit(d->tokenizer.kind));
 }
 
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
@@ -130,10 +139,30 @@ enum status dataset_open(struct dataset **out, const struct config *c, struct er
     return dataset_open_for(out, c, NULL, err);
 }
 
+/* The one that data.tokenizer names; shards may have theirs beside them. */
+static enum status open_tokenizer(struct tokenizer *t, const struct config *c, struct error *err)
+{
+    char folder[CONFIG_PATH_MAX];
+    struct bpe *b = NULL;
+    const char *path = c->data.tokenizer, *slash = strrchr(c->data.path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - c->data.path) : 1, slash ? c->data.path : ".");
+    if (!*path && c->data.source == SOURCE_BIN && bpe_is_there(folder))
+        path = folder;
+    const enum status st = *path ? bpe_open(&b, path, err) : OK;
+    if (b)
+        tokenizer_init_bpe(t, b);
+    return st;
+}
+
 enum status dataset_open_for(struct dataset **out, const struct config *c, const struct tokenizer *given, struct error *err)
 {
     struct dataset *d = dataset_new(c);
-    enum status st = source_open(d, c, given, err);
+    struct tokenizer named = {.kind = TOKENIZER_NONE};
+    enum status st = given ? OK : open_tokenizer(&named, c, err);
+    d->trained = given != NULL;
+    if (st == OK)
+        st = source_open(d, c, given ? given : named.kind == TOKENIZER_BPE ? &named : NULL, err);
+    tokenizer_release(&named);
     if (st == OK)
         st = d->n_domains ? domains_split(d, c, err) : d->region ? OK : split_init(d, c, err);
     setup_done();

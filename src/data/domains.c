@@ -46,7 +46,7 @@ enum status source_domains(struct dataset *d, const struct config *c, const stru
         free(texts[i].bytes);
     const struct tokenizer *v = &d->domains[0]->tokenizer;
     if (st == OK)
-        st = tokenizer_init(&d->tokenizer, v->kind, v->code_points, v->n, err);
+        st = tokenizer_copy(&d->tokenizer, v, err);
     d->vocab = d->domains[0]->vocab;
     return st;
 }

@@ -67,6 +67,16 @@ static enum status scan(struct dataset *d, const struct store *s, int64_t model_
     return OK;
 }
 
+/* Ids are those of a tokenizer, which has more of them perhaps. */
+static enum status take_tokenizer(struct dataset *d, const struct tokenizer *t, struct error *err)
+{
+    if (d->vocab > t->n)
+        return error_set(err, BAD_INPUT, "'%s' holds tokens up to %lld, and the tokenizer has %d: the shards were written with another one", d->stores[0].name,
+                         (long long)d->vocab - 1, t->n);
+    d->vocab = t->n;
+    return tokenizer_copy(&d->tokenizer, t, err);
+}
+
 enum status source_bin(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err)
 {
     if (c->data.samples == SAMPLES_LINES)
@@ -76,7 +86,9 @@ enum status source_bin(struct dataset *d, const struct config *c, const struct t
     if (st == OK && c->data.val_path[0])
         st = add_shards(d, "data.val_path", c->data.val_path, true, err);
     for (int i = 0; i < d->n_stores && st == OK; i++)
-        st = scan(d, &d->stores[i], c->model.vocab, given != NULL, err);
+        st = scan(d, &d->stores[i], c->model.vocab, d->trained, err);
     d->entropy = NAN;
+    if (st == OK && given && given->kind == TOKENIZER_BPE)
+        return take_tokenizer(d, given, err);
     return st == OK ? tokenizer_init(&d->tokenizer, TOKENIZER_NONE, NULL, (int32_t)d->vocab, err) : st;
 }

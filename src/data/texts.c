@@ -5,32 +5,65 @@
 
 #include "core/arena.h"
 #include "core/setup.h"
+#include "core/system.h"
 #include "data/corpus.h"
 #include "data/data_int.h"
+#include "data/files.h"
 #include "data/utf8.h"
 
 enum { CORPUS_SEED = 20260101 };
-enum { CHECKED_CHARS = 1 << 20 };          /* between two looks at whether to go on */
+enum { CHECKED_CHARS = 1 << 20, READ_BYTES = 4 << 20 };        /* between two looks at whether to go on */
 
 /* ---- getting them ---- */
 
-enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err)
+/* Behind what is there already; `most` 0: all. */
+static enum status append(struct text *t, struct text_input *in, uint64_t most, struct error *err)
 {
-    const uint64_t most = (uint64_t)(c->max_chars > 0 ? c->max_chars : 0);
-    const uint64_t most_bytes = bytes ? most : most > UINT64_MAX / 4 ? 0 : most * 4;
-    struct map m;
-    enum status st = map_init(&m, path, err);
+    for (size_t room = t->size, n = 1; n;) {
+        size_t want = t->size ? READ_BYTES : text_input_size(in) + 1;
+        want = most && most - t->size < want ? (size_t)(most - t->size) : want;
+        if (t->size + want > room) {
+            room = t->size + want > 2 * room ? t->size + want : 2 * room;
+            char *bytes = realloc(t->bytes, room ? room : 1);
+            if (!bytes)
+                return error_set(err, CANNOT, "out of memory: '%s' has more than %.1f MB; set data.max_chars", t->name, (double)t->size / 1e6);
+            t->bytes = bytes;
+        }
+        enum status st = setup_check("text", err);
+        if (st == OK)
+            st = text_input_read(in, t->bytes + t->size, want, &n, err);
+        if (st != OK)
+            return st;
+        t->size += n;
+    }
+    return OK;
+}
+
+static enum status append_file(struct text *t, const char *path, uint64_t most, struct error *err)
+{
+    struct text_input *in;
+    enum status st = text_input_open(&in, path, err);
     if (st != OK)
         return st;
-    const size_t size = most_bytes && most_bytes < m.size ? (size_t)most_bytes : m.size;
-    *t = (struct text){.name = path, .size = size, .bytes = malloc(size ? size : 1)};
-    if (size == 0)
+    st = append(t, in, most, err);
+    text_input_free(in);
+    return st;
+}
+
+enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err)
+{
+    const uint64_t limit = (uint64_t)(c->max_chars > 0 ? c->max_chars : 0);
+    const uint64_t most = bytes ? limit : limit > UINT64_MAX / 4 ? 0 : limit * 4;
+    struct file_list files;
+    *t = (struct text){.name = path};
+    enum status st = file_list_init(&files, path, "text", err);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < files.n && st == OK && (!most || t->size < most); i++)
+        st = append_file(t, files.paths[i], most, err);
+    file_list_release(&files);
+    if (st == OK && !t->size)
         st = error_set(err, BAD_INPUT, "'%s' is empty; it should hold text", path);
-    else if (!t->bytes)
-        st = error_set(err, CANNOT, "out of memory: '%s' has %.1f MB; set data.max_chars", path, (double)size / 1e6);
-    else
-        st = map_read(&m, 0, t->bytes, size, err);
-    map_release(&m);
     return st;
 }
 
@@ -176,7 +209,7 @@ static enum status add_store(struct text *t, const int32_t *id_of, const struct 
 static enum status give_vocabulary(struct dataset *d, const struct tokenizer *v, struct error *err)
 {
     d->vocab = v->n;
-    return d->tokenizer.n ? OK : tokenizer_init(&d->tokenizer, v->kind, v->code_points, v->n, err);
+    return d->tokenizer.n ? OK : tokenizer_copy(&d->tokenizer, v, err);
 }
 
 static enum status by_char(struct text *texts, int n, const struct config_data *c, struct tokenizer *v, struct error *err)
@@ -198,18 +231,40 @@ static enum status by_char(struct text *texts, int n, const struct config_data *
     return st;
 }
 
+/* Byte pairs; on all cores, as ids do not depend on how many there are. */
+static enum status by_pairs(struct text *t, const struct config_data *c, const struct tokenizer *v, struct error *err)
+{
+    struct id_list ids = {0};
+    struct store s;
+    if (c->samples == SAMPLES_LINES)
+        return error_set(err, BAD_INPUT, "data.samples is lines, and tokens of byte pairs may go on from one line to the next; set it to windows");
+    enum status st = bpe_encode_threads(v->bpe, t->bytes, t->size, true, system_cores(sched_getaffinity), &ids, err);
+    if (st == OK)
+        st = store_init_memory(&s, t->name, (int64_t)ids.n, v->n, err);
+    for (size_t i = 0; st == OK && i < ids.n; i++)
+        store_set(&s, (int64_t)i, ids.ids[i]);
+    id_list_release(&ids);
+    if (st != OK)
+        return st;
+    s.val = t->val;
+    *dataset_add_store(t->to) = s;
+    return OK;
+}
+
 enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given, struct error *err)
 {
     struct tokenizer v = {.kind = TOKENIZER_NONE};
-    const bool bytes = text_is_bytes(c, given);
+    const bool bytes = !given && c->tokens == TOKENS_BYTE;
     enum status st = OK;
     if (given || bytes)
-        st = tokenizer_init(&v, bytes ? TOKENIZER_BYTE : TOKENIZER_CHAR, given ? given->code_points : NULL, given ? given->n : 0, err);
-    if (st == OK && !bytes)
+        st = given ? tokenizer_copy(&v, given, err) : tokenizer_init(&v, TOKENIZER_BYTE, NULL, 0, err);
+    if (st == OK && (v.kind == TOKENIZER_CHAR || v.kind == TOKENIZER_NONE))
         st = by_char(texts, n, c, &v, err);
     for (int i = 0; i < n && st == OK; i++) {
-        if (bytes)
+        if (v.kind == TOKENIZER_BYTE)
             st = add_store(&texts[i], NULL, &v, err);
+        else if (v.kind == TOKENIZER_BPE)
+            st = by_pairs(&texts[i], c, &v, err);
         if (st == OK)
             st = give_vocabulary(texts[i].to, &v, err);
     }
@@ -219,5 +274,5 @@ enum status texts_tokenize(struct text *texts, int n, const struct config_data *
 
 bool text_is_bytes(const struct config_data *c, const struct tokenizer *given)
 {
-    return given ? given->kind == TOKENIZER_BYTE : c->tokens == TOKENS_BYTE;
+    return given ? given->kind != TOKENIZER_CHAR : c->tokens == TOKENS_BYTE;
 }

@@ -1,4 +1,4 @@
-/* The three vocabularies; see tokenizer.h. */
+/* The vocabularies; see tokenizer.h. */
 #include "data/tokenizer.h"
 
 #include <ctype.h>
@@ -41,9 +41,23 @@ enum status tokenizer_init(struct tokenizer *t, enum tokenizer_kind kind, const 
     return OK;
 }
 
+void tokenizer_init_bpe(struct tokenizer *t, struct bpe *bpe)
+{
+    *t = (struct tokenizer){.kind = TOKENIZER_BPE, .n = bpe_size(bpe), .bpe = bpe};
+}
+
+enum status tokenizer_copy(struct tokenizer *to, const struct tokenizer *from, struct error *err)
+{
+    if (from->kind != TOKENIZER_BPE)
+        return tokenizer_init(to, from->kind, from->code_points, from->n, err);
+    tokenizer_init_bpe(to, bpe_share(from->bpe));
+    return OK;
+}
+
 void tokenizer_release(struct tokenizer *t)
 {
     free(t->code_points);
+    bpe_free(t->bpe);
     *t = (struct tokenizer){.kind = TOKENIZER_NONE};
 }
 
@@ -107,6 +121,18 @@ static enum status encode_ids(const struct tokenizer *t, const char *text, size_
     return OK;
 }
 
+static void encode_bpe(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n)
+{
+    struct bpe_coder *c = bpe_coder_new(t->bpe);
+    struct id_list list = {0};
+    bpe_encode(c, text, length, true, &list);
+    if (list.n)
+        memcpy(ids, list.ids, list.n * sizeof *ids);
+    *n = list.n;
+    id_list_release(&list);
+    bpe_coder_free(c);
+}
+
 enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n,
                              struct error *err)
 {
@@ -115,6 +141,10 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
         return encode_chars(t, text, length, ids, n, err);
     if (t->kind == TOKENIZER_NONE)
         return encode_ids(t, text, length, ids, n, err);
+    if (t->kind == TOKENIZER_BPE) {
+        encode_bpe(t, text, length, ids, n);
+        return OK;
+    }
     for (size_t i = 0; i < length; i++)
         ids[i] = (unsigned char)text[i];
     *n = length;
@@ -123,11 +153,18 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
 
 /* An id without a text (padding, a vocabulary larger than the text's) shows as a replacement character; ids alone show
  * as the number and a space, which tokenizer_encode reads back. */
-size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[16])
+size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[static TOKEN_TEXT_MAX])
 {
+    size_t length = 0;
+    const char *bytes = t->kind == TOKENIZER_BPE ? bpe_token(t->bpe, id, &length) : NULL;
     if (t->kind == TOKENIZER_NONE)
         return (size_t)snprintf(out, 16, "%d ", id);
-    if (id < 0 || id >= t->n)
+    if (bytes) {
+        memcpy(out, bytes, length);
+        out[length] = '\0';
+        return length;
+    }
+    if (id < 0 || id >= t->n || t->kind == TOKENIZER_BPE)
         return utf8_encode(0xFFFD, out);
     if (t->kind == TOKENIZER_CHAR)
         return utf8_encode(t->code_points[id], out);
@@ -136,7 +173,15 @@ size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[16])
     return 1;
 }
 
+/* Byte pairs may hold a newline in the midst of a token: none of them is the end of a line. */
 int32_t tokenizer_newline(const struct tokenizer *t)
 {
     return t->kind == TOKENIZER_BYTE ? '\n' : t->kind == TOKENIZER_CHAR ? find(t, '\n') : -1;
+}
+
+const char *tokenizer_unit(enum tokenizer_kind kind)
+{
+    static const char *const units[] = {
+        [TOKENIZER_NONE] = "token ids", [TOKENIZER_BYTE] = "bytes", [TOKENIZER_CHAR] = "characters", [TOKENIZER_BPE] = "byte pairs"};
+    return units[kind];
 }

@@ -40,10 +40,11 @@ static void work(struct dist *d)
         }
         struct job *j = &d->jobs[d->done % JOBS];
         pthread_mutex_unlock(&d->lock);
-        const int64_t start = clock_ns();
+        const int64_t start = j->began_ns = clock_ns();
         const bool ok = job_run(d, j);
+        j->ended_ns = clock_ns();
         if (j->kind == JOB_SUM || j->kind == JOB_SCATTER || j->kind == JOB_SLICES)
-            atomic_fetch_add(&d->sum_ns, clock_ns() - start);
+            atomic_fetch_add(&d->sum_ns, j->ended_ns - start);
         if (!ok && group_works(d)) {
             struct error why;
             error_set(&why, CANNOT, "messages between ranks fail, and MPI does not say why");
@@ -251,6 +252,7 @@ struct comm *dist_comm(struct dist *d) { return d ? &d->comm : NULL; }
 void dist_set_leading(struct dist *d, bool leads) { d->leading = leads; }
 bool dist_is_leading(const struct dist *d) { return d && d->leading; }
 int64_t dist_wait_ns(const struct dist *d) { return d ? d->wait_ns : 0; }
+struct dist_bytes dist_sum_bytes(const struct dist *d) { return d ? d->bytes : (struct dist_bytes){0, 0}; }
 int64_t dist_sum_ns(struct dist *d) { return d ? atomic_load(&d->sum_ns) : 0; }
 
 void dist_at_step(struct dist *d, int64_t step)
@@ -338,9 +340,15 @@ static bool wait_for(struct dist *d, int64_t number)
     return ok;
 }
 
+static void push_sum(struct dist *d, struct job j)
+{
+    d->asked_ns = 0;
+    push(d, j);
+}
+
 static void comm_start(struct comm *c, float *data, int64_t n)
 {
-    push((struct dist *)c, (struct job){.kind = JOB_SUM, .data = data, .n = n});
+    push_sum((struct dist *)c, (struct job){.kind = JOB_SUM, .data = data, .n = n});
 }
 
 static int64_t newest_with(struct dist *d, const float *data)
@@ -354,18 +362,32 @@ static int64_t newest_with(struct dist *d, const float *data)
     return found ? number : -1;
 }
 
+/* Of a sum that is done: as much is hidden as its time had passed when the first one was asked for. */
+static void count_bytes(struct dist *d, int64_t number)
+{
+    pthread_mutex_lock(&d->lock);
+    const struct job j = d->jobs[number % JOBS];
+    pthread_mutex_unlock(&d->lock);
+    const double bytes = (double)j.n * sizeof(float), took = (double)(j.ended_ns - j.began_ns), before = (double)(d->asked_ns - j.began_ns);
+    d->bytes.all += bytes;
+    d->bytes.hidden += before <= 0 ? 0 : before >= took ? bytes : bytes * before / took;
+}
+
 static bool comm_wait(struct comm *c, const float *data)
 {
     struct dist *d = (struct dist *)c;
     const int64_t start = clock_ns(), number = newest_with(d, data);
+    d->asked_ns = d->asked_ns ? d->asked_ns : start;
     const bool ok = number >= 0 && wait_for(d, number);
+    if (ok)
+        count_bytes(d, number);
     d->wait_ns += clock_ns() - start;
     return ok;
 }
 
 static void comm_scatter(struct comm *c, float *data, const int64_t *cuts)
 {
-    push((struct dist *)c, (struct job){.kind = JOB_SCATTER, .data = data, .n = cuts[c->size], .cuts = cuts});
+    push_sum((struct dist *)c, (struct job){.kind = JOB_SCATTER, .data = data, .n = cuts[c->size], .cuts = cuts});
 }
 
 static void comm_gather(struct comm *c, const struct program *p, const struct op *op, void *const *memory)

@@ -63,5 +63,8 @@ void dist_set_leading(struct dist *d, bool leads);
 bool dist_is_leading(const struct dist *d);
 int64_t dist_wait_ns(const struct dist *d);         /* that the caller has waited for sums so far */
 int64_t dist_sum_ns(struct dist *d);                /* that sums, and slices of weights, have taken so far, hidden or not */
+/* Bytes that sums had so far, and what of them travelled before the caller asked for the first sum that it had started since it last asked: behind what it computed. */
+struct dist_bytes { double all, hidden; };
+struct dist_bytes dist_sum_bytes(const struct dist *d);
 
 #endif

@@ -22,6 +22,7 @@ struct job {
     const struct op *op;
     void *const *memory;
     struct probe *probe;
+    int64_t began_ns, ended_ns;     /* on the thread */
     bool ok;
 };
 /* Some swaps of as many floats with the rank whose number differs in this bit; it adds what it gets, as sums do. */
@@ -70,6 +71,8 @@ struct dist {
     pthread_mutex_t looking;        /* held while comm.at is looked at */
     _Atomic int64_t step;
     int64_t wait_ns;                /* of the caller */
+    int64_t asked_ns;               /* when it first asked for one of the sums that are under way; 0: not yet */
+    struct dist_bytes bytes;
     bool leading;                   /* the others do what this one does */
     _Atomic int64_t sum_ns;         /* that the thread has spent on sums */
     /* the thread's own */

@@ -44,17 +44,6 @@ size_t source_headroom(const struct source *s);
 /* After the last block: what was wrong with a compressed file, or NULL. */
 const char *source_problem(const struct source *s);
 
-/* ---- gunzip.c ---- */
-
-struct gunzip;
-struct gunzip *gunzip_new(void);
-void gunzip_free(struct gunzip *g);
-/* Inflates from in to out until one of them is used up; returns the bytes written. *taken is what was read of in.
- * After damage or the end nothing more is written. */
-size_t gunzip_write(struct gunzip *g, const void *in, size_t size, size_t *taken, void *out, size_t room);
-bool gunzip_whole(const struct gunzip *g);      /* at the end of a member */
-const char *gunzip_damage(const struct gunzip *g);      /* or NULL */
-
 /* ---- number.c: numbers as text, written as numbers or as strings ---- */
 
 /* Microseconds as nanoseconds; decimals beyond are cut, values beyond the range clamp. False for what is no number. */

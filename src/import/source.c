@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/gunzip.h"
 #include "import/import_int.h"
 
 enum { BLOCKS = 4, INPUT = 256 << 10 };

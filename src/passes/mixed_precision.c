@@ -123,6 +123,7 @@ static value_id narrow_form(struct casts *c, value_id v, int reader)
     const int at = add_cast(c, v, reader, "cast");
     if (at == NO_OP)
         return NO_VALUE;
+    c->setup_end = reader == c->setup_end ? at : c->setup_end;
     program_rename(p, p->ops[at].out[0], name);
     return c->of[v] = p->ops[at].out[0];
 }

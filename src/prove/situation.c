@@ -34,7 +34,7 @@ static struct profile_rank *ranks_of_profile(const struct measured *m)
     for (int r = 0; r < m->n_ranks; r++) {
         const struct measured_rank *k = &m->ranks[r];
         list[r] = (struct profile_rank){.host = k->host, .step_us = k->step_us, .compute_us = k->compute_us, .loader_us = k->loader_us,
-                                        .exposed_us = k->exposed_us, .wait_us = k->wait_us, .sums_us = k->sums_us,
+                                        .exposed_us = k->exposed_us, .wait_us = k->wait_us, .sums_us = k->sums_us, .hidden_share = k->hidden_share,
                                         .memory_bytes = k->memory_bytes, .delayed_share = k->delayed_share};
     }
     return list;

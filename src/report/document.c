@@ -23,6 +23,8 @@ static json_t *gpu_peaks(const struct peaks *p)
                : json_null();
 }
 
+static json_t *known(double x) { return x > 0 ? N(x) : json_null(); }
+
 json_t *report_peaks(const struct profile *p)
 {
     const struct peaks *peaks = &p->peaks;
@@ -36,7 +38,8 @@ json_t *report_peaks(const struct profile *p)
     json_t *products = json_object();
     for (enum numbers n = 0; n < NUMBERS && products; n++)
         json_object_set_new(products, numbers_key(n), n == NUMBERS_F32 || peaks_has(peaks, n) ? N(peaks->gflops[n]) : json_null());
-    return report_merge(json_pack("{s:i,s:o,s:o}", "threads", peaks->threads, "levels", levels, "gpu", gpu_peaks(peaks)), products);
+    return report_merge(json_pack("{s:i,s:o,s:o,s:o,s:o}", "threads", peaks->threads, "levels", levels, "registers_gflops", known(peaks->registers_gflops),
+                                  "product_gflops", known(peaks->product_gflops), "gpu", gpu_peaks(peaks)), products);
 }
 
 /* How the GPU was, and how its kernels were seen. */
@@ -80,9 +83,9 @@ static json_t *step(const struct profile *p)
 static json_t *efficiency(const struct profile *p)
 {
     const double s = p->step_us / 1e6;
-    return json_pack("{s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
-                     "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", numbers_name(p->mfu_peak.numbers), "model_flops",
-                     N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", N(p->hardware_bytes),
+    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
+                     "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", numbers_name(p->mfu_peak.numbers), "mfu_peak_of",
+                     products_peak_word(p->mfu_peak), "model_flops", N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", N(p->hardware_bytes),
                      "model_flops_per_s", N(report_ratio(p->model_flops, s)), "arithmetic_intensity_flops_per_byte",
                      N(report_ratio(p->hardware_flops, p->hardware_bytes)));
 }

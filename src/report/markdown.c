@@ -24,8 +24,8 @@ static void put_numbers(FILE *to, const struct profile *p)
     fprintf(to, "| speed | %s samples/s, %s tokens/s", report_show_count(p->samples_per_s, a), report_show_count(p->tokens_per_s, b));
     report_put_padding(to, p);
     fputs(" |\n", to);
-    fprintf(to, "| MFU | %s of %s FLOP/s measured in %s; band ", report_show_percent(p->mfu_percent / 100, a),
-            report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers));
+    fprintf(to, "| MFU | %s of %s FLOP/s measured in %s%s; band ", report_show_percent(p->mfu_percent / 100, a),
+            report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers), p->mfu_peak.registers ? " registers" : "");
     report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");
     fprintf(to, " |\n| memory | %s at the peak of a step; %s %s", report_show_bytes(p->peak_bytes, a), p->gpu ? "planned" : "process",
             report_show_bytes(report_taken_bytes(p), b));
@@ -211,7 +211,8 @@ static void put_machine(FILE *to, const struct profile *p)
         put_gpu(to, p);
     else
         put_cpu(to, p);
-    fprintf(to, "| peak | %s GFLOP/s (f32 matrix product)", report_show_number(p->peaks.gflops[NUMBERS_F32], a));
+    fprintf(to, "| peak | %s GFLOP/s (f32 %s)", report_show_number(p->peaks.gflops[NUMBERS_F32], a),
+            peaks_products(&p->peaks, NUMBERS_F32).registers ? "in registers" : "matrix product");
     for (enum numbers n = NUMBERS_F32 + 1; n < NUMBERS; n++)
         if (peaks_has(&p->peaks, n))
             fprintf(to, ", %s GFLOP/s (%s)", report_show_number(p->peaks.gflops[n], a), numbers_name(n));

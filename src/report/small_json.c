@@ -19,7 +19,8 @@ static json_t *efficiency_metrics(const struct profile *p)
 {
     const double peak = p->mfu_peak.gflops * 1e9;
     char source[64];
-    snprintf(source, sizeof source, "measured %s matrix product", numbers_name(p->mfu_peak.numbers));
+    snprintf(source, sizeof source, "measured %s %s", numbers_name(p->mfu_peak.numbers),
+             p->mfu_peak.registers ? "multiply-adds in registers" : "matrix product");
     return json_pack("{s:o,s:o,s:o,s:o,s:s}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
                      "hfu_percent", N(100 * report_ratio(p->hardware_flops, p->step_us / 1e6 * peak)),
                      "device_peak_flops", N(peak > 0 ? peak : NAN), "device_peak_source", source);

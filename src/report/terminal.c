@@ -67,8 +67,8 @@ static void put_numbers(const struct screen *s, const struct profile *p)
     fputc('\n', s->to);
     screen_put_label(s, "MFU");
     screen_put_bar(s, p->mfu_percent / 100, SCREEN_BAR, BLUE);
-    fprintf(s->to, "%s of %s FLOP/s in %s", report_show_percent(p->mfu_percent / 100, a),
-            report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers));
+    fprintf(s->to, "%s of %s FLOP/s in %s%s", report_show_percent(p->mfu_percent / 100, a),
+            report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers), p->mfu_peak.registers ? " registers" : "");
     if (p->mfu_band) {
         fputs(", band ", s->to);
         report_put_text(s->to, p->mfu_band);

@@ -1,5 +1,4 @@
 /* hone import, hone export and train.init: weights that others wrote become parameters of a program of ours, and ours theirs. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@ struct import {
     struct program *program;            /* whose parameters are wanted */
     struct tensor *tensors;             /* (n): ours */
     int n, lock;
+    struct tokenizer tokenizer;
 };
 
 static enum status copy_parameter(struct import *im, const struct value *v, const struct config_model *m, struct error *err)
@@ -46,12 +46,29 @@ static enum status copy_parameters(struct import *im, const struct config_model 
     return st;
 }
 
-static json_t *manifest_of(const struct import_result *r)
+/* The one beside the weights; where that is of a kind that is not known here, tokens are ids. */
+static void find_tokenizer(struct import *im, struct import_result *r)
 {
-    const struct tokenizer ids = {.kind = TOKENIZER_NONE, .n = (int32_t)r->config.model.vocab};
+    const char *folder = weights_folder(im->weights);
+    struct bpe *b = NULL;
+    struct error why;
+    im->tokenizer = (struct tokenizer){.kind = TOKENIZER_NONE, .n = (int32_t)r->config.model.vocab};
+    if (!folder || !bpe_is_there(folder)) {
+        snprintf(r->tokens, sizeof r->tokens, "ids: no tokenizer lies beside the weights");
+    } else if (bpe_open(&b, folder, &why) != OK) {
+        snprintf(r->tokens, sizeof r->tokens, "ids: %.400s", why.text);
+    } else {
+        tokenizer_init_bpe(&im->tokenizer, b);
+        r->has_tokenizer = true;
+        snprintf(r->tokens, sizeof r->tokens, "byte pairs, %d of them", bpe_size(b));
+    }
+}
+
+static json_t *manifest_of(const struct import *im, const struct import_result *r)
+{
     char *config = config_text(&r->config);
     json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config ? config : "", "tokenizer",
-                          tokenizer_json(&ids), "imported", "from", json_text(r->from), "family", r->title);
+                          tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
     free(config);
     return j;
 }
@@ -59,7 +76,7 @@ static json_t *manifest_of(const struct import_result *r)
 static enum status save(struct import *im, const char *out, struct import_result *r, struct error *err)
 {
     enum status st = folder_lock(&im->lock, out, false, err);
-    json_t *extra = st == OK ? manifest_of(r) : NULL;
+    json_t *extra = st == OK ? manifest_of(im, r) : NULL;
     if (st == OK && !extra)
         st = error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
     if (st == OK)
@@ -86,6 +103,7 @@ static void import_release(struct import *im)
         free(im->tensors[i].data);
     free(im->tensors);
     program_free(im->program);
+    tokenizer_release(&im->tokenizer);
     weights_free(im->weights);
     if (im->lock >= 0)
         close(im->lock);
@@ -107,6 +125,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
     if (st == OK) {
         describe(r, &im, path);
         r->tensors = im.n;
+        find_tokenizer(&im, r);
         st = save(&im, o->out, r, err);
     }
     import_release(&im);
@@ -115,20 +134,19 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 
 /* ---- export ---- */
 
-/* A folder that holds something is somebody's. */
-static enum status make_empty(const char *out, struct error *err)
+/* As transformers look for it. */
+static enum status export_tokenizer(const struct tokenizer *t, const char *out, struct error *err)
 {
-    enum status st = fs_make_dirs(out, err);
-    if (st != OK)
-        return st;
-    DIR *dir = opendir(out);
-    if (!dir)
-        return error_errno(err, "cannot read the folder '%s'", out);
-    for (struct dirent *e; st == OK && (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            st = error_set(err, BAD_INPUT, "'%s' holds '%s' already; give an --out that is empty or not there yet", out, e->d_name);
-    closedir(dir);
-    return st;
+    static const char how[] = "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
+    char path[CONFIG_PATH_MAX + 32];
+    size_t size;
+    if (t->kind != TOKENIZER_BPE)
+        return OK;
+    const char *text = bpe_json(t->bpe, &size);
+    snprintf(path, sizeof path, "%s/tokenizer.json", out);
+    const enum status st = fs_write_synced(path, text, size, err);
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", out);
+    return st == OK ? fs_write_synced(path, how, sizeof how - 1, err) : st;
 }
 
 enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)
@@ -138,13 +156,16 @@ enum status export_run(const char *checkpoint, enum export_form form, const char
     if (st == OK && strlen(out) > CONFIG_PATH_MAX - 64)
         st = error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", strlen(out), CONFIG_PATH_MAX - 64);
     if (st == OK)
-        st = make_empty(out, err);
+        st = fs_make_empty(out, err);
     if (st == OK && (st = (form == EXPORT_HF ? weights_export : weights_export_torch)(out, &t.config.model, &t.checkpoint.weights, err)) != OK)
         rmdir(out);                             /* where nothing was written */
+    if (st == OK)
+        st = export_tokenizer(&t.tokenizer, out, err);
     if (st == OK)
         st = fs_sync_dir(out, err);
     if (st == OK) {
         r->config = t.config;
+        r->has_tokenizer = t.tokenizer.kind == TOKENIZER_BPE;
         snprintf(r->checkpoint, sizeof r->checkpoint, "%s", t.checkpoint.path);
     }
     trained_release(&t);

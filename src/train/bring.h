@@ -16,6 +16,8 @@ struct import_result {
     const char *title;                  /* "GPT-2 of Hugging Face" */
     char types[64];                     /* "f16" */
     const char *note;                   /* what ours does otherwise; NULL: nothing */
+    char tokens[512];                   /* its tokenizer, in words */
+    bool has_tokenizer;
     int files, tensors;                 /* that were read; that ours has */
     int64_t parameters;
     struct config config;
@@ -26,6 +28,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 
 enum export_form { EXPORT_HF, EXPORT_TORCH };
 struct export_result {
+    bool has_tokenizer;                 /* tokenizer.json was written, too */
     char checkpoint[CONFIG_PATH_MAX];
     struct config config;
 };

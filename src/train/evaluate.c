@@ -14,7 +14,7 @@ static void leave_out_repeats(const struct batch *b, int64_t samples)
 
 static double bytes_of(const struct batch *b, const struct tokenizer *t)
 {
-    char text[16];
+    char text[TOKEN_TEXT_MAX];
     double bytes = 0;
     for (int64_t i = 0; i < b->size * b->seq; i++)
         bytes += b->targets[i] < 0 ? 0 : t->kind == TOKENIZER_BYTE ? 1 : (double)tokenizer_decode(t, b->targets[i], text);

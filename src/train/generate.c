@@ -60,14 +60,14 @@ static enum status encode_prompt(struct generator *g, const char *prompt, int32_
 
 static void tell_last(struct generator *g, emit_fn *emit, void *context)
 {
-    char text[16];
+    char text[TOKEN_TEXT_MAX];
     const size_t length = tokenizer_decode(&g->model.tokenizer, g->window[g->length - 1], text);
     emit(context, text, length);
 }
 
 static enum status push_prompt(struct generator *g, const char *prompt, emit_fn *emit, void *context, struct error *err)
 {
-    int32_t *ids = xcalloc(strlen(prompt) + 1, sizeof *ids);
+    int32_t *ids = xcalloc(strlen(prompt) + 2, sizeof *ids);
     size_t n = 0;
     const enum status st = encode_prompt(g, prompt, ids, &n, err);
     for (size_t i = 0; st == OK && i < n; i++) {

@@ -111,6 +111,13 @@ static enum status measure_all(const struct session *s, struct error *err)
     return st;
 }
 
+/* Of the bytes of sums; -1: there were none. */
+static double hidden_since(const struct dist *d, struct dist_bytes before)
+{
+    const struct dist_bytes now = dist_sum_bytes(d);
+    return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
+}
+
 static enum status run_all(const struct session *s, struct error *err)
 {
     struct measured *m = s->m;
@@ -119,6 +126,7 @@ static enum status run_all(const struct session *s, struct error *err)
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     enum status st = warm_up(s, err);
     const int64_t sums = dist_sum_ns(d);
+    const struct dist_bytes bytes = dist_sum_bytes(d);
     if (st == OK)
         st = measure_all(s, err);
     if (st != OK && dist_status(d, NULL) == OK)
@@ -129,7 +137,7 @@ static enum status run_all(const struct session *s, struct error *err)
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
     else if (st == OK)
-        st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), err);      /* with events and without */
+        st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), hidden_since(d, bytes), err);     /* with events and without */
     return st;
 }
 

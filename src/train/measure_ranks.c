@@ -8,7 +8,7 @@
 #include "core/stats.h"
 #include "train/train_int.h"
 
-struct told { double sums_us, memory_bytes, delayed_share; };       /* of a rank, as a whole */
+struct told { double sums_us, hidden_share, memory_bytes, delayed_share; };       /* of a rank, as a whole */
 
 /* Which steps count: those between the quartiles by the mean over ranks, so that one slow step does not spoil the numbers, and the same
  * steps on every rank. steps (ranks, n). */
@@ -62,14 +62,15 @@ static enum status gather(struct dist *d, const double *mine, double **all, int 
     return dist_gather(d, mine, *all, (size_t)n * sizeof *mine, err);
 }
 
-static enum status gather_told(struct dist *d, struct measured *m, double sums_us, struct error *err)
+static enum status gather_told(struct dist *d, struct measured *m, double sums_us, double hidden_share, struct error *err)
 {
-    const struct told mine = {sums_us, process_peak_bytes(), m->delayed_share};
+    const struct told mine = {sums_us, hidden_share, process_peak_bytes(), m->delayed_share};
     struct told *all = xcalloc((size_t)m->n_ranks, sizeof *all);
     const enum status st = dist_gather(d, &mine, all, sizeof mine, err);
     for (int r = 0; r < m->n_ranks && st == OK; r++) {
         struct measured_rank *to = &m->ranks[r];
         to->sums_us = all[r].sums_us;
+        to->hidden_share = all[r].hidden_share;
         to->memory_bytes = all[r].memory_bytes;
         to->delayed_share = all[r].delayed_share;
         snprintf(to->host, sizeof to->host, "%s", dist_host(d, r));
@@ -78,7 +79,7 @@ static enum status gather_told(struct dist *d, struct measured *m, double sums_u
     return st;
 }
 
-enum status measure_ranks(struct measured *m, double sums_us, struct error *err)
+enum status measure_ranks(struct measured *m, double sums_us, double hidden_share, struct error *err)
 {
     struct dist *d = ranks_of(&m->run->config);
     struct gathered g = {0};
@@ -95,7 +96,7 @@ enum status measure_ranks(struct measured *m, double sums_us, struct error *err)
     if (st == OK) {
         choose_steps(g.step_us, m->n_ranks, m->n, used);
         add_up(m->ranks, &g, m->n_ranks, m->n, used);
-        st = gather_told(d, m, sums_us, err);
+        st = gather_told(d, m, sums_us, hidden_share, err);
     }
     free(used);
     free(g.step_us);

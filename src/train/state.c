@@ -76,8 +76,17 @@ static void list_take(struct tensor_list *l, const struct whole_moments *m)
         l->tensors[l->n++] = m->tensors[i];
 }
 
+static json_t *pairs_json(const struct tokenizer *t)
+{
+    size_t size;
+    const char *text = bpe_json(t->bpe, &size);
+    return json_pack("{s:s, s:i, s:s%}", "kind", "bpe", "vocab", t->n, "tokenizer.json", text, size);
+}
+
 json_t *tokenizer_json(const struct tokenizer *t)
 {
+    if (t->kind == TOKENIZER_BPE)
+        return pairs_json(t);
     json_t *points = json_array();
     for (int i = 0; points && t->kind == TOKENIZER_CHAR && i < t->n; i++)
         if (json_array_append_new(points, json_integer(t->code_points[i]))) {

@@ -248,6 +248,7 @@ struct measured_rank {
     double exposed_us;                  /* waited for sums that every rank waits for: communication that nothing hides */
     double wait_us;                     /* waited for ranks that were later with the step than this one */
     double sums_us;                     /* that sums took, hidden or not; also until the last rank had come */
+    double hidden_share;                /* of the bytes of sums, what travelled behind backward; below 0: not known */
     double memory_bytes;                /* the process's peak */
     double delayed_share;               /* as below */
 };

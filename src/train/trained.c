@@ -1,14 +1,28 @@
 /* A model that was trained, from its checkpoint: config, tokenizer, and a forward program with its weights. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "train/train_int.h"
 
+static enum status read_pairs(struct trained *t, const json_t *text, struct error *err)
+{
+    struct bpe *b;
+    char name[CONFIG_PATH_MAX + 64];
+    snprintf(name, sizeof name, "%s/manifest.json: the tokenizer", t->checkpoint.path);
+    const enum status st = bpe_parse(&b, name, json_string_value(text), json_string_length(text), err);
+    if (st == OK)
+        tokenizer_init_bpe(&t->tokenizer, b);
+    return st;
+}
+
 static enum status read_tokenizer(struct trained *t, struct error *err)
 {
     json_t *j = json_object_get(t->checkpoint.manifest, "tokenizer"), *points = json_object_get(j, "code_points");
     const char *kind = json_string_value(json_object_get(j, "kind"));
+    if (kind && !strcmp(kind, "bpe") && json_is_string(json_object_get(j, "tokenizer.json")))
+        return read_pairs(t, json_object_get(j, "tokenizer.json"), err);
     const json_int_t n = json_integer_value(json_object_get(j, "vocab"));
     const enum tokenizer_kind k = !kind ? TOKENIZER_NONE : !strcmp(kind, "char") ? TOKENIZER_CHAR
                                 : !strcmp(kind, "byte") ? TOKENIZER_BYTE : TOKENIZER_NONE;

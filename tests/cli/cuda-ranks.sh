@@ -1,7 +1,7 @@
 # Several ranks on device: cuda. Without a GPU they are refused with clear words; with one, a rank that sums by NCCL has the bits of one that
 # does not, and two that share the GPU through MPI have those of one with as many shards; stops and losses are as on CPUs.
 . "$(dirname "$0")/lib"
-. "$(dirname "$0")/lib-ranks"
+. "$HONE_SOURCE/tests/cli/lib-ranks"
 tiny
 sed -i -e 's/batch_size: 2, steps: 20/batch_size: 8, steps: 20/' -e 's/chars: 20000, workers: 0/chars: 20000, workers: 1, samples: lines/' \
     -e 's/seq: 16/seq: 16, dropout: 0.1/' tiny.yaml
@@ -61,6 +61,36 @@ for set in "" "$BF16" "--set train.accumulate=2" "--set optimize.passes=none" "-
 done
 HONE_CUDA_GRAPH=0 ok launch -n 2 train tiny.yaml $SHARDS --out plain2r
 same_checkpoint one1 plain2r 20
+
+# Where they divide the optimizer, too: the bits of one rank that has all of it, and an evaluation waits for weights that are still on their way.
+n=0
+for set in "" "$BF16" "--set optimize.precision=f16" "--set train.accumulate=2 --set dist.bucket_mb=1" "--set optimize.passes=none" "--set data.bucket=4" \
+    "--set data.pack=on $BF16" "--set model.arch=llama --set model.dim=24 --set dist.shards=4"; do
+    n=$((n + 1))
+    ok train tiny.yaml $SHARDS $set --out "whole-$n"
+    ok launch -n 2 train tiny.yaml $SHARDS $set --set dist.shard=optimizer --out "slices-$n"
+    same_checkpoint "whole-$n" "slices-$n" 20
+    for w in whole slices; do sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' "$w-$n/metrics.jsonl" >"val$w"; done
+    [ -s valwhole ] || fail "no evaluation"
+    same "the validation loss with slices, $set" valslices valwhole
+done
+HONE_CUDA_GRAPH=0 ok launch -n 2 train tiny.yaml $SHARDS --set dist.shard=optimizer --out slices-plain
+same_checkpoint whole-1 slices-plain 20
+cat >k1.yaml <<'YAML'
+model: {arch: k1, dim: 32, heads: 2, seq: 16, tree: [2, 2], dropout: 0.1}
+k1: {k: 2, every: 2}
+data: {chars: 20000, workers: 0, samples: lines}
+train: {batch_size: 4, steps: 20}
+dist: {shards: 2}
+device: cuda
+YAML
+ok train k1.yaml --out k1
+ok launch -n 2 train k1.yaml --set dist.shard=optimizer --out k2
+same_checkpoint k1 k2 20
+# Saved with slices on two ranks, continued on one.
+cp -r slices-1 on && rm -r on/checkpoints/step-00000020
+ok train tiny.yaml $SHARDS --out on --resume
+same_checkpoint whole-1 on 20
 
 # Without shards dropout is drawn by the sample's place in the whole batch, whoever has it: one rank and two agree but for rounding.
 ok train tiny.yaml --set log.every=1 --out whole1

@@ -17,6 +17,11 @@ for command in $commands; do
     same "hone $command -h" out "$EXPECTED/help-$command.txt"
 done
 
+# `hone help COMMAND` is the same, and a dumb terminal is a file.
+ok help train
+same "hone help train" out "$EXPECTED/help-train.txt"
+refused 2 "hone: 'trian' is not a command; did you mean 'train'? \`hone --help\` lists them" help trian
+
 ok --version
 grep -qx 'hone [0-9]*\.[0-9]*\.[0-9]*' out || fail "hone --version: $(cat out)"
 

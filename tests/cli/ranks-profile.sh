@@ -19,6 +19,7 @@ HONE_TEST_DELAY=1:40 run launch -n 2 profile tiny.yaml --steps 4 --out two
 [ "$(grep -c '^Ranks, per step' out)" = 1 ] && grep -q '^       1 .*  ← straggler$' out || fail "no word of the ranks: $(cat out)"
 json two/report.json '[r["rank"] for r in j["ranks"]] == [0, 1] and [r["straggler"] for r in j["ranks"]] == [False, True]'
 json two/report.json 'all(abs(r["compute_us"] + r["loader_us"] + r["exposed_comm_us"] + r["wait_us"] - r["step_us"]) < 1 for r in j["ranks"])'
+json two/report.json 'all(0 <= r["hidden_share"] <= 1 for r in j["ranks"])'
 json two/report.json 'any(f["rule"] == "straggler" and f["where"].startswith("rank 1 (") for f in j["findings"]) and len(j["step"]["times_us"]) == 4'
 grep -q '^| 1 (straggler) | ' two/report.md || fail "no ranks in report.md: $(cat two/report.md)"
 

@@ -1,7 +1,7 @@
 # dist.shard: optimizer. Ranks divide AdamW's moments: the same bits on 1, 2 and 4, and checkpoints that go on on any number of them, divided or
 # not. Needs MPI.
 . "$(dirname "$0")/lib"
-. "$(dirname "$0")/lib-ranks"
+. "$HONE_SOURCE/tests/cli/lib-ranks"
 tiny_of_ranks
 run launch -n 1 train tiny.yaml --out none
 ! grep -q 'has no MPI module' err || skip "this build has no MPI module"

@@ -1,6 +1,6 @@
 # Several ranks train one model: the same bits on 1, 2 and 4; checkpoints of any number; stops, losses and refusals. Needs MPI.
 . "$(dirname "$0")/lib"
-. "$(dirname "$0")/lib-ranks"
+. "$HONE_SOURCE/tests/cli/lib-ranks"
 tiny_of_ranks
 
 # Without MPI there are words for it. The variables are what mpirun sets.

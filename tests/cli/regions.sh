@@ -26,6 +26,9 @@ lines whole/metrics.jsonl '[l["loss"] for l in j if "loss" in l][-1] < j[0]["los
 ok train regions.yaml --out rows --set data.bucket=0 --set data.group=1 --steps 10
 grep -qE '^\[10\] .* 2[0-9]\.[0-9] % padding' out || fail "rows of 43 tokens: $(grep '^\[10\]' out)"
 
+# ---- values of 16 bits: features are cast before anything else is done with them
+ok train regions.yaml --out narrow --set backend.kernels=reference --set optimize.precision=bf16 --steps 2
+
 # ---- stopped and resumed: the same losses
 ok train regions.yaml --out part --steps 15 --set train.schedule=constant --set eval.every=0
 ok train regions.yaml --out part --resume --set train.schedule=constant --set eval.every=0

@@ -16,7 +16,7 @@ static void require(int condition)
 
 static void check_text(const struct tokenizer *t, const int32_t *ids, size_t n, const char *text, size_t length)
 {
-    char part[16];
+    char part[TOKEN_TEXT_MAX];
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         require(ids[i] >= 0 && ids[i] < t->n);

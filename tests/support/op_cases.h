@@ -82,6 +82,7 @@ static const struct op_member none_and_two[] = {{-1, 0}, {0, 0}, {1, 0}}, of_fir
 
 static const struct op_member block_places[] = {{0, 1}, {1, 12}};
 static const int64_t two_slices[] = {0, 1024, 2213};
+static const struct op_member second_copied[] = {{-1, 1}};
 
 static const struct op_case op_cases[] = {
     {OP_EMBED, {0}, {X(5, 1), OF(IDS, 1, 1)}},
@@ -441,6 +442,9 @@ static const struct op_case op_cases[] = {
     {OP_EMBED_GRAD, {0}, {X(7, 17), OF(TARGETS, 3, 5), X(3, 5, 17)}},
     {OP_EMBED_GRAD, {0}, {X(7, 24), OF(TARGETS, 3, 700), X(3, 700, 24)}},
     {OP_EMBED_GRAD, {0}, {X(7, 17), OF(PADDING, 3, 700), X(3, 700, 17)}},
+    {OP_GATHER_WAIT, {.parts = 2, .copies = 1, .n_members = 1, .members = second_copied, .n_cuts = 3, .cuts = two_slices}, {X(2048), X(5, 33), X(5, 33)}},
+    {OP_SUM_BLOCKS, {.parts = 2, .n_members = 2, .members = block_places}, {OF(POSITIVE, 20011)}},
+    {OP_SUM_SQUARES, {0}, {X(3, 1024), X(2111, 1024), X(1023)}},
     /* dropout of a part of a batch: from a block of random numbers on, and from the middle of one */
     {OP_DROPOUT, {.prob = 0.3f, .seed = 7, .stream = 3, .first = 4096}, {X(9, 32), ONE(COUNTER)}},
     {OP_DROPOUT, {.prob = 0.3f, .seed = 7, .stream = 3, .first = 867}, {X(3, 17, 17), ONE(COUNTER)}},

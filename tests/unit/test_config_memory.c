@@ -23,7 +23,9 @@ void *yaml_malloc(size_t size) { return fails() ? NULL : malloc(size ? size : 1)
 void *yaml_realloc(void *old, size_t size) { return fails() ? NULL : realloc(old, size ? size : 1); }
 char *yaml_strdup(const char *text) { return !text || fails() ? NULL : strdup(text); }
 
-/* libyaml itself forgets some bytes when one of its allocations fails. */
+/* libyaml itself forgets some bytes when one of its allocations fails. It has no frame pointers on x86-64: its callers are found the slow way. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "fast_unwind_on_malloc=0"; }
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:yaml_parser_load\n"; }
 

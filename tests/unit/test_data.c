@@ -1,4 +1,5 @@
 /* Datasets of text, of the built-in corpus and of random tokens: what comes out and what is refused. */
+#include <sys/stat.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,8 +107,9 @@ static void test_bad_text(void **state)
     assert_refused(&c, "empty.txt", "is empty", NULL);
     c = config_of(SOURCE_TEXT, in_folder("missing.txt"), 4);
     assert_refused(&c, "missing.txt", "No such file", NULL);
-    c = config_of(SOURCE_TEXT, folder, 4);
-    assert_refused(&c, folder, "folder", NULL);
+    assert_int_equal(mkdir(in_folder("none"), 0700), 0);
+    c = config_of(SOURCE_TEXT, in_folder("none"), 4);
+    assert_refused(&c, folder, "the folder", "holds no files", NULL);
     c = config_of(SOURCE_TEXT, file_write("short.txt", "abcd", 4), 4);
     assert_refused(&c, "short.txt", "4 tokens for training", "model.seq 4 needs 5", NULL);
     c = config_of(SOURCE_TEXT, file_write("long.txt", "abcdefghijklmnopqrst", 20), 4);
@@ -231,7 +233,7 @@ static void test_corpus_dataset(void **state)
     assert_int_equal(dataset_tokens(d, SPLIT_TRAIN), 18000);
     assert_true(dataset_entropy(d) == corpus_entropy(DOMAIN_CODE));
     assert_int_equal(dataset_sample(d, SPLIT_VAL, 0, tokens, targets, NULL, NULL), OK);
-    char text[64 * 4 + 1] = "", one[16];
+    char text[64 * 4 + 1] = "", one[TOKEN_TEXT_MAX];
     for (int i = 0; i < 64; i++) {
         tokenizer_decode(dataset_tokenizer(d), tokens[i], one);
         strcat(text, one);

@@ -341,6 +341,37 @@ static void test_links_are_measured(void **state)
     }
 }
 
+/* ---- what travels behind other work ---- */
+
+enum { HIDDEN = 1000, ASKED = 3000 };           /* floats of the sum that has time, and of the one that is asked for at once */
+
+static void sum_behind_work(struct dist *d, void *argument)
+{
+    struct comm *c = dist_comm(d);
+    float *x = xcalloc(HIDDEN + ASKED, sizeof *x);
+    bool ok = true;
+    c->start(c, x, HIDDEN);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    ok &= c->wait(c, x);
+    c->start(c, x + HIDDEN, ASKED);
+    ok &= c->wait(c, x + HIDDEN);
+    ((struct dist_bytes *)argument)[dist_rank(d)] = ok ? dist_sum_bytes(d) : (struct dist_bytes){-1, -1};
+    free(x);
+}
+
+static void test_bytes_behind_work_are_hidden(void **state)
+{
+    struct world w = {.size = 2, .patience_s = 60, .delay_s = 0.02};
+    struct dist_bytes b[2];
+    (void)state;
+    on_ranks(&w, sum_behind_work, b);
+    for (int r = 0; r < 2; r++) {
+        assert_true(b[r].all == 4 * (HIDDEN + ASKED));
+        assert_true(b[r].hidden >= 4 * HIDDEN && b[r].hidden < 4 * (HIDDEN + ASKED / 2));
+    }
+    assert_true(dist_sum_bytes(NULL).all == 0);
+}
+
 static void test_alone(void **state)
 {
     struct links links;
@@ -363,7 +394,8 @@ int main(void)
         cmocka_unit_test(test_sums_are_a_tree_of_ranks), cmocka_unit_test(test_slices_have_the_bits_of_the_sum),
         cmocka_unit_test(test_parts_are_dealt_and_collected), cmocka_unit_test(test_gather_and_broadcast),
         cmocka_unit_test(test_one_error_is_everybodys), cmocka_unit_test(test_a_lost_rank_is_named),
-        cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_links_are_measured), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_who_gives_up_says_why), cmocka_unit_test(test_links_are_measured), cmocka_unit_test(test_bytes_behind_work_are_hidden),
+        cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Data of several domains: one vocabulary, stages by the index of a sample, the loader over their borders; and data in a vocabulary
  * that is given. */
+#include <sys/stat.h>
 #include <math.h>
 
 #include "data/corpus.h"
@@ -29,7 +30,7 @@ static void sample_text(const struct dataset *d, enum split split, int64_t i, ch
 {
     int32_t tokens[SEQ], targets[SEQ], segments[SEQ];
     struct error err = {.text = ""};
-    char piece[16];
+    char piece[TOKEN_TEXT_MAX];
     *out = '\0';
     if (dataset_sample(d, split, i, tokens, targets, segments, &err) != OK)
         fail_msg("%s", err.text);
@@ -209,8 +210,9 @@ static void test_refusals(void **state)
     assert_refused(&c, "'prose' leaves 15 tokens for training", "set a larger data.chars", NULL);
     c = CONFIG("prose", in_folder("missing.txt"));
     assert_refused(&c, "missing.txt", "No such file", NULL);
-    c = CONFIG(folder);
-    assert_refused(&c, folder, "folder", NULL);
+    assert_int_equal(mkdir(in_folder("none"), 0700), 0);
+    c = CONFIG(in_folder("none"));
+    assert_refused(&c, folder, "the folder", "holds no files", NULL);
     c = CONFIG("prose", "code", "formulas");
     c.model.vocab = 50;
     snprintf(c.file, sizeof c.file, "%s", file_write("v.yaml", "model:\n  arch: gpt\n  vocab: 50\n", 31));

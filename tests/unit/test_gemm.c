@@ -143,7 +143,7 @@ static void test_large_sizes(void **state_)
     (void)state_;
     static const int64_t sizes[][3] = {{9, 17, 255},   {9, 17, 256},    {9, 17, 257},   {16, 33, 513},  {33, 20, 1024},
                                        {17, 140, 1024}, {300, 40, 300}, {270, 150, 260}, {1100, 24, 64}, {24, 530, 270},
-                                       {70, 9, 4100}};
+                                       {70, 9, 4100},   {20, 1700, 300},  {15, 70, 2048}};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_all(sizes[i][0], sizes[i][1], sizes[i][2], i);
 }

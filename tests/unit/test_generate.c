@@ -69,11 +69,11 @@ static void check_samples(const struct config *c, const struct dataset *d, const
     struct error err;
     int later = 0;                      /* prompts that end in another segment than the first */
     for (int i = 0; i < PROMPTS; i++) {
-        char prompt[SEQ * 16 + 1] = "", all[SEQ * 16 + 32] = "", next[16];
+        char prompt[SEQ * 16 + 1] = "", all[SEQ * 16 + 32] = "", next[TOKEN_TEXT_MAX];
         const int64_t n = SEQ / 2 + i % (SEQ / 2);
         assert_ok(dataset_sample(d, SPLIT_TRAIN, i, tokens, targets, segments, &err), err);
         for (int64_t k = 0; k < n; k++) {
-            char one[16];
+            char one[TOKEN_TEXT_MAX];
             strncat(prompt, one, tokenizer_decode(t, tokens[k], one));
         }
         const struct generate_options o = {.prompt = prompt, .tokens = 1};

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/fs.h"
+#include "core/gunzip.h"
 
 /* The path of a shared trace; skips the test when the folder is not there. */
 static const char *shared(const char *name)

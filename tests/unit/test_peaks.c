@@ -41,7 +41,7 @@ static const char *at(const char *name)
 
 static struct peaks sample(const char *machine, int threads)
 {
-    struct peaks p = {.threads = threads, .gflops[NUMBERS_F32] = 41.7 * threads, .gflops[NUMBERS_BF16] = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
+    struct peaks p = {.threads = threads, .registers_gflops = 41.7 * threads, .product_gflops = 38.2 * threads, .gflops[NUMBERS_F32] = 41.7 * threads, .gflops[NUMBERS_BF16] = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
                       .cache_bytes = {65536, 1 << 20, 0, 1.6e10}};
     snprintf(p.machine, sizeof p.machine, "%s", machine);
     return p;
@@ -50,6 +50,7 @@ static struct peaks sample(const char *machine, int threads)
 static void assert_same(const struct peaks *a, const struct peaks *b)
 {
     assert_int_equal(a->threads, b->threads);
+    assert_true(a->registers_gflops == b->registers_gflops && a->product_gflops == b->product_gflops);
     assert_true(a->gflops[NUMBERS_F32] == b->gflops[NUMBERS_F32] && a->gflops[NUMBERS_BF16] == b->gflops[NUMBERS_BF16]);
     assert_memory_equal(a->copy_gb_per_s, b->copy_gb_per_s, sizeof a->copy_gb_per_s);
     assert_memory_equal(a->cache_bytes, b->cache_bytes, sizeof a->cache_bytes);
@@ -341,6 +342,24 @@ static void test_peak_of_products(void **state)
     assert_true(products_peak_percent((struct products_peak){0}, 1, 1) == 0 && products_peak_percent(f32, 1, 0) == 0);
 }
 
+/* Which of registers and products the peak of f32 is; what a step reached is neither's to claim. */
+static void test_whose_peak(void **state)
+{
+    (void)state;
+    struct peaks p = {.gflops[NUMBERS_F32] = 100, .gflops[NUMBERS_BF16] = 300, .registers_gflops = 100, .product_gflops = 90};
+    struct products_peak f32 = peaks_products(&p, NUMBERS_F32);
+    assert_true(f32.registers && f32.gflops == 100 && !peaks_products(&p, NUMBERS_BF16).registers);
+    assert_string_equal(products_peak_word(f32), "registers");
+    products_peak_raise(&f32, 110e3, 1);
+    assert_true(!f32.registers && f32.gflops == 110);
+    p.gflops[NUMBERS_F32] = p.product_gflops = 105;             /* registers were disturbed whenever they were measured */
+    f32 = peaks_products(&p, NUMBERS_F32);
+    assert_true(!f32.registers && f32.gflops == 105);
+    assert_string_equal(products_peak_word(f32), "product");
+    p.registers_gflops = p.product_gflops = 0;                  /* a GPU */
+    assert_false(peaks_products(&p, NUMBERS_F32).registers);
+}
+
 static void test_long_machine(void **state)
 {
     (void)state;
@@ -417,7 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_forget), TEST(test_settle), TEST(test_no_leftovers), TEST(test_where),
-        TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_long_machine),
+        TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_whose_peak), TEST(test_long_machine),
         TEST(test_of_a_gpu), TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void test_tokenizer_chars(void **state)
     struct error err;
     int32_t ids[sizeof text];
     size_t n;
-    char back[sizeof text] = "", one[16];
+    char back[sizeof text] = "", one[TOKEN_TEXT_MAX];
     assert_int_equal(tokenizer_init(&t, TOKENIZER_CHAR, points, 6, &err), OK);
     assert_int_equal(tokenizer_encode(&t, text, strlen(text), ids, &n, &err), OK);
     assert_int_equal(n, 6);
@@ -74,7 +74,7 @@ static void test_tokenizer_bytes_and_ids(void **state)
     struct error err;
     int32_t ids[16];
     size_t n;
-    char one[16];
+    char one[TOKEN_TEXT_MAX];
     assert_int_equal(tokenizer_init(&t, TOKENIZER_BYTE, NULL, 0, &err), OK);
     assert_int_equal(t.n, 256);
     assert_int_equal(tokenizer_encode(&t, "a\xFF", 2, ids, &n, &err), OK);

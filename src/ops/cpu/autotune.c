@@ -13,6 +13,7 @@
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/setup.h"
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 
@@ -212,7 +213,12 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
 
 /* ---- the calls of a program ---- */
 
-static bool has_variants(const struct kernel *k) { return k->variants && k->variants[0] && k->variants[1]; }
+/* Products of bf16 have one way on a CPU that multiplies it (gemm.h). */
+static bool has_variants(const struct kernel_call *c)
+{
+    const char *const *names = c->kernel->variants;
+    return names && names[0] && names[1] && !(c->op->attrs.round == ROUND_BF16 && cpu_has_bf16());
+}
 
 /* Whether it can run before anything else has: it changes nothing that it reads, and where it reads numbers of tokens or classes,
  * they are inputs, which are zero until the first batch. */
@@ -247,7 +253,7 @@ static int find_jobs(const struct kernel_call *calls, int n, int threads, struct
     for (int i = 0; i < n; i++) {
         const struct kernel_call *c = &calls[i];
         job_of[i] = -1;
-        if (!c->op->timed || !has_variants(c->kernel) || !runs_alone(c) || !write_key(c, threads, jobs[found].key))
+        if (!c->op->timed || !has_variants(c) || !runs_alone(c) || !write_key(c, threads, jobs[found].key))
             continue;
         jobs[found].call = c;
         job_of[i] = job_with_key(jobs, found, jobs[found].key);

@@ -23,15 +23,18 @@ struct cpu_backend {
 
 extern const struct kernel *const cpu_kernels_baseline[];
 gemm_fn cpu_gemm_baseline;
+registers_fn cpu_registers_baseline;
 #if defined(__x86_64__)
 extern const struct kernel *const cpu_kernels_avx2[], *const cpu_kernels_avx512[];
 gemm_fn cpu_gemm_avx2, cpu_gemm_avx512;
+registers_fn cpu_registers_avx2, cpu_registers_avx512;
 #endif
 
 struct variant {
     const char *isa;
     const struct kernel *const *kernels;
     gemm_fn *gemm;
+    registers_fn *registers;
 };
 
 /* The best instruction set that was compiled in and that this CPU has. */
@@ -41,18 +44,19 @@ static struct variant best_variant(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq"))
-        return (struct variant){"avx512", cpu_kernels_avx512, cpu_gemm_avx512};
+        return (struct variant){"avx512", cpu_kernels_avx512, cpu_gemm_avx512, cpu_registers_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (struct variant){"avx2", cpu_kernels_avx2, cpu_gemm_avx2};
-    return (struct variant){"sse2", cpu_kernels_baseline, cpu_gemm_baseline};
+        return (struct variant){"avx2", cpu_kernels_avx2, cpu_gemm_avx2, cpu_registers_avx2};
+    return (struct variant){"sse2", cpu_kernels_baseline, cpu_gemm_baseline, cpu_registers_baseline};
 #elif defined(__aarch64__)
-    return (struct variant){"neon", cpu_kernels_baseline, cpu_gemm_baseline};
+    return (struct variant){"neon", cpu_kernels_baseline, cpu_gemm_baseline, cpu_registers_baseline};
 #else
-    return (struct variant){"portable", cpu_kernels_baseline, cpu_gemm_baseline};
+    return (struct variant){"portable", cpu_kernels_baseline, cpu_gemm_baseline, cpu_registers_baseline};
 #endif
 }
 
 gemm_fn *cpu_gemm(void) { return best_variant().gemm; }
+registers_fn *cpu_registers(void) { return best_variant().registers; }
 const char *cpu_isa_name(void) { return best_variant().isa; }
 
 static void *cpu_alloc(struct backend *b, size_t bytes)

@@ -28,7 +28,7 @@ void cpu_machine_read(struct cpu_machine *m);
 int cpu_usable_cores(void);
 size_t cpu_available_bytes(void);   /* memory that can still be had: free now, and promised to no backend; SIZE_MAX: unknown */
 
-/* Measures what the threads of a backend reach together: a GEMM, one of bf16 where the CPU has that, and copies from each
+/* Measures what the threads of a backend reach together: multiply-adds in registers, a GEMM, one of bf16 where the CPU has that, and copies from each
  * cache and from memory. Takes about three seconds. */
 void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct peaks *out);
 

@@ -32,7 +32,11 @@ typedef void gemm_fn(const struct gemm *g);
 /* Whether all sizes of an op can be counted in int, as CBLAS does. */
 bool gemm_fits(const struct program *p, const struct op *op);
 
-/* The one for the instruction set in use. */
+/* Those for the instruction set in use. */
 gemm_fn *cpu_gemm(void);
+
+/* Multiply-adds in registers, so many rounds; returns the FLOPs of them. */
+typedef double registers_fn(int64_t rounds);
+registers_fn *cpu_registers(void);
 
 #endif

@@ -43,6 +43,16 @@ static void multiply(void *argument, int member)
     keep_best(w, member, start);
 }
 
+enum { REGISTER_ROUNDS = 20000 };          /* some tens of microseconds */
+
+/* Every thread multiplies and adds in its registers. */
+static void multiply_add(void *argument, int member)
+{
+    const double start = clock_s();
+    cpu_registers()(REGISTER_ROUNDS);
+    keep_best(argument, member, start);
+}
+
 /* Every thread copies within a part of its own; a barrier keeps the compiler from seeing that repeats change nothing. */
 static void copy(void *argument, int member)
 {
@@ -119,7 +129,9 @@ static void measure_round(void *context, struct peaks *out)
 {
     const struct rounds *r = context;
     const double *cache = r->machine->cache_bytes, threads = team_size(r->work->team), memory = r->memory_bytes;
-    out->gflops[NUMBERS_F32] = measure_gemm(r->work, false);
+    out->registers_gflops = rate_each(r->work, multiply_add, cpu_registers()(REGISTER_ROUNDS)) / 1e9;
+    out->product_gflops = measure_gemm(r->work, false);
+    out->gflops[NUMBERS_F32] = fmax(out->registers_gflops, out->product_gflops);
     out->gflops[NUMBERS_BF16] = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
     /* source and target together fill half of a level: of a core's own, or its share of the common one */
     out->copy_gb_per_s[0] = measure_copy(r->work, cache[0] / 4, false);

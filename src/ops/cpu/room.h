@@ -8,7 +8,7 @@
 #include "core/team.h"
 
 struct gemm_room {
-    _Alignas(64) char f32[288 << 10];           /* gemm.c */
+    _Alignas(64) char f32[800 << 10];           /* gemm_own.c, gemm_wide.c */
     _Alignas(64) char bf16[1280 << 10];         /* gemm_bf16.c, pairs */
 };
 

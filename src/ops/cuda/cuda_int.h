@@ -51,6 +51,7 @@ struct cuda_comm {
     bool silent;                    /* nothing is to travel: kernels are counted */
     int64_t run;
     const char *failed;             /* what NCCL said; NULL: nothing */
+    struct cuda_landing *landings;  /* where slices of weights come to, one for each bucket (gathers.c) */
 };
 
 struct cuda_backend {
@@ -119,6 +120,8 @@ struct prepared {
     void *parts;                    /* memory of products that their reader adds up; NULL: none (together.cu) */
     struct cuda_reduction *reductions;      /* (n_reductions): buckets that travel; NULL: none */
     int n_reductions, first_reduction;      /* first: the op that starts the first */
+    struct cuda_gather *gathers;    /* (n_gathers): ops by which slices of weights travel; NULL: none */
+    int n_gathers;
 };
 
 /* run.c */
@@ -138,11 +141,17 @@ enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int
 /* reductions.c: sums over ranks (reductions.h). Before the first run with such ops all ranks open NCCL together, where it is that. */
 enum status cuda_reductions_make(struct cuda_backend *b, struct prepared *p, struct error *err);
 void cuda_reductions_release(struct prepared *p);
+enum status cuda_comm_stream(struct cuda_backend *b, struct error *err);       /* opens the stream, unless it is open */
 enum status cuda_comm_open(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
 void cuda_comm_begin(struct cuda_backend *b);
 enum status cuda_comm_end(struct cuda_backend *b, struct error *err);
 void cuda_comm_close(struct cuda_backend *b);
 cudaError_t cuda_wait(struct cuda_backend *b);          /* until all in the main stream is done, or a rank is lost */
+
+/* gathers.c: slices of weights */
+enum status cuda_gathers_make(struct cuda_backend *b, struct prepared *p, struct error *err);
+void cuda_gathers_release(struct prepared *p);
+void cuda_landings_free(struct cuda_backend *b);
 
 /* items.c: the ops of a replay and the pieces of ops, in their order; what is theirs alone is allocated for the replay. */
 struct cuda_piece { int op, piece; };       /* op: of the list that is prepared; piece -1: all of it */

@@ -95,7 +95,7 @@ static int touches_of_op(const struct maker *m, int op, struct lane_touch *out)
         if (call->sums.of[i])
             out[n++] = (struct lane_touch){call->sums.of[i], call->sums.of_bytes, false};
     }
-    if (call->reduction && (b->op->kind == OP_REDUCE_START || !m->b->comm.nccl))
+    if ((call->reduction || call->gather) && (b->op->kind == OP_REDUCE_START || b->op->kind == OP_GATHER_START || !m->b->comm.nccl))
         out[n++] = (struct lane_touch){&m->b->comm, 1, true};
     for (int i = 0; i < call->n_also; i++) {
         if (call->also[i]->leave)

@@ -74,6 +74,7 @@ struct cuda_call {
     struct cuda_call *also[GROUP_MOST - 1];         /* whose work it does beside its own (groups.c) */
     int n_also;
     struct cuda_reduction *reduction;       /* of OP_REDUCE_START and _WAIT, where there are other ranks */
+    struct cuda_gather *gather;     /* of OP_GATHER_START and _WAIT, likewise */
     bool merged;                    /* another op does its work */
     double saves_us;                /* by what was chosen for this op, besides its plans */
 };
@@ -99,7 +100,7 @@ struct cuda_kernel {
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
 extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
-    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_clip[], cuda_select[], cuda_optimizer[], cuda_ranks[];
+    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_squares[], cuda_clip[], cuda_select[], cuda_optimizer[], cuda_ranks[];
 
 /* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }

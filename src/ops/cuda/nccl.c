@@ -13,7 +13,8 @@
 
 #define NCCL_FUNCTIONS(each)                                                                                           \
     each(ncclGetVersion) each(ncclGetUniqueId) each(ncclCommInitRank) each(ncclAllReduce) each(ncclCommDestroy)       \
-    each(ncclCommAbort) each(ncclCommGetAsyncError) each(ncclGetErrorString)
+    each(ncclCommAbort) each(ncclCommGetAsyncError) each(ncclGetErrorString) each(ncclReduce) each(ncclBroadcast)     \
+    each(ncclGroupStart) each(ncclGroupEnd)
 
 static struct {
 #define NCCL_FIELD(name) __typeof__(name) *name;
@@ -148,11 +149,24 @@ enum status nccl_open(void **communicator, struct comm *ranks, struct error *err
     return st;
 }
 
+static const char *word_of(ncclResult_t r) { return r == ncclSuccess ? NULL : nccl.ncclGetErrorString(r); }
+
 const char *nccl_sum(void *communicator, float *data, int64_t n, cudaStream_t stream)
 {
-    const ncclResult_t r = nccl.ncclAllReduce(data, data, (size_t)n, ncclFloat32, ncclSum, communicator, stream);
-    return r == ncclSuccess ? NULL : nccl.ncclGetErrorString(r);
+    return word_of(nccl.ncclAllReduce(data, data, (size_t)n, ncclFloat32, ncclSum, communicator, stream));
 }
+
+const char *nccl_sum_to(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream)
+{
+    return word_of(nccl.ncclReduce(data, data, (size_t)n, ncclFloat32, ncclSum, rank, communicator, stream));
+}
+
+const char *nccl_broadcast(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream)
+{
+    return word_of(nccl.ncclBroadcast(data, data, (size_t)n, ncclFloat32, rank, communicator, stream));
+}
+
+const char *nccl_group(bool begins) { return word_of(begins ? nccl.ncclGroupStart() : nccl.ncclGroupEnd()); }
 
 bool nccl_works(void *communicator)
 {
@@ -186,6 +200,24 @@ enum status nccl_open(void **communicator, struct comm *ranks, struct error *err
 const char *nccl_sum(void *communicator, float *data, int64_t n, cudaStream_t stream)
 {
     (void)communicator, (void)data, (void)n, (void)stream;
+    return "there is no NCCL";
+}
+
+const char *nccl_sum_to(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream)
+{
+    (void)rank;
+    return nccl_sum(communicator, data, n, stream);
+}
+
+const char *nccl_broadcast(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream)
+{
+    (void)rank;
+    return nccl_sum(communicator, data, n, stream);
+}
+
+const char *nccl_group(bool begins)
+{
+    (void)begins;
     return "there is no NCCL";
 }
 

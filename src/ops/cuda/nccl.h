@@ -14,6 +14,9 @@ enum status nccl_version(int *version, struct error *err);
 enum status nccl_open(void **communicator, struct comm *ranks, struct error *err);
 /* Puts the sum over all ranks into a stream, in place; NULL, or what NCCL said. */
 const char *nccl_sum(void *communicator, float *data, int64_t n, cudaStream_t stream);
+const char *nccl_sum_to(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream);        /* one rank gets it alone */
+const char *nccl_broadcast(void *communicator, float *data, int64_t n, int rank, cudaStream_t stream);     /* all get what it has */
+const char *nccl_group(bool begins);                    /* around several of these: they run together */
 bool nccl_works(void *communicator);
 /* whole: all ranks close. Else what is under way ends at once, with no result. */
 void nccl_close(void *communicator, bool whole);

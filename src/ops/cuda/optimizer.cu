@@ -141,8 +141,10 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
 static struct tensor tensor_of(const struct cuda_call *c, int at, int parts, unsigned first)
 {
     const int copies = c->op->attrs.copies;
-    return {out_floats(c, at), out_floats(c, parts + at), out_floats(c, 2 * parts + at), in_floats(c, 3 * parts + copies + at),
-            at < copies ? c->out[3 * parts + at] : NULL, in_count(c, at), first, c->op->attrs.masked ? cuda_in(c, at)->group : -1};
+    const struct value_slice *slice = cuda_in(c, parts + at)->slice;        /* of the parameter, that this rank updates; NULL: all of it */
+    return {out_floats(c, at) + (slice ? slice->first : 0), out_floats(c, parts + at), out_floats(c, 2 * parts + at),
+            in_floats(c, 3 * parts + copies + at), at < copies ? c->out[3 * parts + at] : NULL, in_count(c, parts + at), first,
+            c->op->attrs.masked ? cuda_in(c, at)->group : -1};
 }
 
 static void adamw_launch(const struct cuda_call *c)
@@ -158,7 +160,7 @@ static void adamw_launch(const struct cuda_call *c)
             unsigned blocks = 0;
             for (all.n = 0; at < parts && all.n < all.MOST; at++, all.n++) {
                 all.item[all.n] = tensor_of(c, at, parts, blocks);
-                blocks += (unsigned)divide_up(in_count(c, at), ADAMW_CHUNK);
+                blocks += (unsigned)divide_up(in_count(c, parts + at), ADAMW_CHUNK);
             }
             with_type(copy, [&](auto zero) { adamw_kernel<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(a, all); });
         }

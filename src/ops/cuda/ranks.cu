@@ -169,7 +169,7 @@ static void reduce_start_launch(const struct cuda_call *c)
 static void reduce_wait_launch(const struct cuda_call *c)
 {
     const int n = c->op->attrs.parts, first = c->op->n_in - n;
-    int64_t at = 0;
+    int64_t at = c->op->attrs.first;                    /* of a slice */
     cuda_reduction_wait(c);
     launch_parts(c, divided{first > 1 ? in_floats(c, 1) : NULL}, n, [&](int i) {
         const struct part p = {out_floats(c, i), in_floats(c, 0) + at, out_count(c, i), 0};
@@ -183,15 +183,78 @@ bool cuda_reduction_is_free(const struct cuda_call *c)
     const bool starts = c->op->kind == OP_REDUCE_START;
     const int n = c->op->attrs.parts;
     bool stays = c->op->n_in == (starts ? n : n + 1);
-    int64_t at = 0;
+    int64_t at = starts ? 0 : c->op->attrs.first;
     for (int i = 0; i < n && stays; at += starts ? in_count(c, i) : out_count(c, i), i++)
         stays = starts ? in_floats(c, i) == out_floats(c, 0) + at : out_floats(c, i) == in_floats(c, 0) + at;
     return stays;
+}
+
+/* ---- slices of weights ---- */
+
+struct gathered {
+    float *to;
+    const float *from;              /* on the host; NULL: nothing comes from there */
+    void *copy;                     /* narrow; NULL: there is none */
+    int64_t n, lo, hi;              /* [lo, hi) is this rank's own */
+    unsigned first;
+};
+
+/* What others have sent goes to its place, and copies are made of all. */
+template <typename C, int BYTES>
+static __global__ void __launch_bounds__(THREADS) take_slices(const int32_t *arrived, const __grid_constant__ struct items<struct gathered, BYTES> all)
+{
+    const struct gathered &g = item_of_block(all);
+    const int64_t start = (int64_t)(blockIdx.x - g.first) * CHUNK, end = start + CHUNK < g.n ? start + CHUNK : g.n;
+    if (arrived && !*arrived)
+        return;
+    for (int64_t i = start + threadIdx.x; i < end; i += THREADS) {
+        const bool theirs = g.from && (i < g.lo || i >= g.hi);
+        const float x = theirs ? g.from[i] : g.to[i];
+        if (theirs)
+            g.to[i] = x;
+        if (g.copy)
+            ((C *)g.copy)[i] = from_float<C>(x);
+    }
+}
+
+static void *copy_of(const struct cuda_call *c, int i)
+{
+    const struct op_attrs *a = &c->op->attrs;
+    for (int k = 0; k < a->copies; k++)
+        if (a->members[k].unit == i)
+            return c->out[a->parts + k];
+    return NULL;
+}
+
+static void gather_start_launch(const struct cuda_call *c) { cuda_gather_start(c); }
+
+static void gather_wait_launch(const struct cuda_call *c)
+{
+    const int n = c->op->attrs.parts;
+    const int32_t *arrived = cuda_gather_wait(c);
+    const enum dtype copy = c->op->attrs.copies ? cuda_in(c, n)->dtype : F32;
+    with_items<struct gathered>(n, [&](auto all) {
+        for (int at = 0; at < n;) {
+            unsigned blocks = 0;
+            for (all.n = 0; at < n && all.n < all.MOST; at++) {
+                const struct cuda_arrival a = cuda_arrival_of(c, at);
+                const struct gathered g = {out_floats(c, at), a.host, copy_of(c, at), in_count(c, at), a.own.first, a.own.first + a.own.n, blocks};
+                if (!g.from && !g.copy)
+                    continue;
+                all.item[all.n++] = g;
+                blocks += (unsigned)divide_up(g.n, CHUNK);
+            }
+            if (blocks)
+                with_type(copy, [&](auto zero) { take_slices<decltype(zero)><<<blocks, THREADS, 0, c->stream>>>(arrived, all); });
+        }
+    });
 }
 
 const struct cuda_kernel cuda_ranks[] = {
     {OP_SUM_SHARDS, "sum_shards", sum_shards_launch, NULL},
     {OP_REDUCE_START, "reduce_start", reduce_start_launch, NULL},
     {OP_REDUCE_WAIT, "reduce_wait", reduce_wait_launch, NULL},
+    {OP_GATHER_START, "gather_start", gather_start_launch, NULL},
+    {OP_GATHER_WAIT, "gather_wait", gather_wait_launch, NULL},
     {OP_KINDS, NULL, NULL, NULL},
 };

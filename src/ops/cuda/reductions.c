@@ -19,6 +19,8 @@ struct cuda_reduction {
     value_id bucket;
     float *device, *host;           /* host: pinned; NULL with NCCL */
     int64_t n;
+    const int64_t *cuts;            /* every rank gets its slice alone; NULL: all */
+    int64_t first, count;           /* what comes back: all, or this rank's slice */
     int64_t run;                    /* that has started it: see struct cuda_comm */
     cudaEvent_t packed, there;
 };
@@ -30,7 +32,11 @@ static bool has_ranks(const struct cuda_backend *b) { return b->comm.nccl || (b-
 static void CUDART_CB begin_sum(void *bucket)
 {
     struct cuda_reduction *r = bucket;
-    r->b->base.comm->start(r->b->base.comm, r->host, r->n);
+    struct comm *ranks = r->b->base.comm;
+    if (r->cuts)
+        ranks->scatter(ranks, r->host, r->cuts);
+    else
+        ranks->start(ranks, r->host, r->n);
 }
 
 /* Without the other ranks there are no numbers, and so no update. */
@@ -54,6 +60,20 @@ static void follow(cudaStream_t stream, cudaEvent_t event, cudaStream_t before)
     cudaStreamWaitEvent(stream, event, 0);
 }
 
+/* Slices need not be alike, so that each is a sum of its own, for its rank. */
+static const char *scatter_by_nccl(const struct cuda_reduction *r)
+{
+    const int ranks = r->b->base.comm->size;
+    const char *why = nccl_group(true);
+    for (int k = 0; k < ranks; k++) {
+        const int place = slice_place(k, ranks);
+        if (!why && r->cuts[place + 1] > r->cuts[place])
+            why = nccl_sum_to(r->b->comm.communicator, r->device + r->cuts[place], r->cuts[place + 1] - r->cuts[place], k, r->b->comm.stream);
+    }
+    const char *ended = nccl_group(false);
+    return why ? why : ended;
+}
+
 void cuda_reduction_start(const struct cuda_call *c)
 {
     struct cuda_reduction *r = c->reduction;
@@ -65,7 +85,7 @@ void cuda_reduction_start(const struct cuda_call *c)
     m->used = true;
     r->run = m->run;
     if (m->nccl) {
-        const char *why = nccl_sum(m->communicator, r->device, r->n, m->stream);
+        const char *why = r->cuts ? scatter_by_nccl(r) : nccl_sum(m->communicator, r->device, r->n, m->stream);
         m->failed = m->failed ? m->failed : why;
         cudaEventRecord(r->there, m->stream);
     } else {
@@ -79,7 +99,6 @@ void cuda_reduction_wait(const struct cuda_call *c)
 {
     struct cuda_reduction *r = c->reduction;
     struct cuda_comm *m = r ? &r->b->comm : NULL;
-    const size_t bytes = r ? (size_t)r->n * sizeof *r->device : 0;
     if (!r || m->silent)
         return;
     if (!m->nccl) {
@@ -87,7 +106,7 @@ void cuda_reduction_wait(const struct cuda_call *c)
             follow(m->stream, m->forked, c->stream);
         m->used = true;
         cudaLaunchHostFunc(m->stream, end_sum, r);
-        cudaMemcpyAsync(r->device, r->host, bytes, cudaMemcpyHostToDevice, m->stream);
+        cudaMemcpyAsync(r->device + r->first, r->host + r->first, (size_t)r->count * sizeof *r->device, cudaMemcpyHostToDevice, m->stream);
         cudaEventRecord(r->there, m->stream);
     }
     if (!m->nccl || r->run == m->run)
@@ -114,7 +133,7 @@ enum status cuda_comm_end(struct cuda_backend *b, struct error *err)
 
 /* ---- opening ---- */
 
-static enum status open_stream(struct cuda_backend *b, struct error *err)
+enum status cuda_comm_stream(struct cuda_backend *b, struct error *err)
 {
     struct cuda_comm *m = &b->comm;
     int least = 0, greatest = 0;
@@ -144,6 +163,7 @@ void cuda_comm_close(struct cuda_backend *b)
 {
     struct cuda_comm *m = &b->comm;
     nccl_close(m->communicator, !b->base.comm || b->base.comm->status(b->base.comm, NULL) == OK);
+    cuda_landings_free(b);
     if (m->forked)
         cudaEventDestroy(m->forked);
     if (m->joined)
@@ -191,9 +211,13 @@ cudaError_t cuda_wait(struct cuda_backend *b)
 
 static enum status make_one(struct cuda_backend *b, struct cuda_reduction *r, const struct cuda_call *c, struct error *err)
 {
+    const struct op_attrs *a = &c->op->attrs;
     void *host = NULL;
     *r = (struct cuda_reduction){.b = b, .program = c->program, .bucket = c->op->out[0], .device = c->out[0],
-                                 .n = shape_count(cuda_out(c, 0)->shape)};
+                                 .n = shape_count(cuda_out(c, 0)->shape), .cuts = a->n_cuts ? a->cuts : NULL};
+    const int place = a->n_cuts ? slice_place(b->base.comm->rank, b->base.comm->size) : 0;
+    r->first = a->n_cuts ? a->cuts[place] : 0;
+    r->count = a->n_cuts ? a->cuts[place + 1] - r->first : r->n;
     enum status st = cuda_said(cudaEventCreateWithFlags(&r->packed, cudaEventDisableTiming), err, "an event");
     if (st == OK)
         st = cuda_said(cudaEventCreateWithFlags(&r->there, cudaEventDisableTiming), err, "an event");
@@ -224,7 +248,7 @@ enum status cuda_reductions_make(struct cuda_backend *b, struct prepared *p, str
     p->reductions = calloc((size_t)n, sizeof *p->reductions);
     if (!p->reductions)
         return error_no_memory(err, "sums over ranks", (size_t)n * sizeof *p->reductions);
-    enum status st = open_stream(b, err);
+    enum status st = cuda_comm_stream(b, err);
     for (int i = 0; i < p->n && st == OK; i++) {
         struct cuda_call *c = &p->calls[i];
         if (c->op->kind == OP_REDUCE_START) {

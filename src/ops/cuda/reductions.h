@@ -16,6 +16,14 @@ void cuda_reduction_wait(const struct cuda_call *c);
 /* ranks.cu: all of it lies in its place already; nothing is launched. */
 bool cuda_reduction_is_free(const struct cuda_call *c);
 
+/* gathers.c, as the kernels of OP_GATHER_START and _WAIT ask for it: behind the updates of this rank's slice, and before whoever reads the weights. Returns where
+ * the device reads whether slices of others have arrived; NULL: they are there. */
+void cuda_gather_start(const struct cuda_call *c);
+const int32_t *cuda_gather_wait(const struct cuda_call *c);
+/* Value i of OP_GATHER_WAIT: where what has arrived lies on the host, NULL where nothing does, and which part of it is this rank's own. */
+struct cuda_arrival { const float *host; struct slice own; };
+struct cuda_arrival cuda_arrival_of(const struct cuda_call *c, int i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,7 +8,7 @@
 #include "ops/cuda/products.h"
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_sums, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads,
-                                                  cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_clip, cuda_select,
+                                                  cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_squares, cuda_clip, cuda_select,
                                                   cuda_optimizer, cuda_ranks};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
@@ -42,8 +42,6 @@ enum status cuda_scratch(struct backend *b, size_t *bytes, const struct program 
     (void)b;
     if (!k)
         return error_set(err, CANNOT, "the cuda backend has no kernel for op %s", op_info(op->kind)->name);
-    if (op->attrs.sliced || op->attrs.n_cuts)
-        return error_set(err, CANNOT, "the cuda backend has no kernel for op %s of slices", op_info(op->kind)->name);
     *bytes = k->scratch ? k->scratch(p, op) : 0;
     return OK;
 }
@@ -79,6 +77,8 @@ enum status cuda_prepare(struct backend *base, struct prepared **out, const stru
     if (st == OK)
         st = cuda_reductions_make(b, p, err);
     if (st == OK)
+        st = cuda_gathers_make(b, p, err);
+    if (st == OK)
         *out = p;
     else
         cuda_release(base, p);
@@ -101,6 +101,7 @@ void cuda_release(struct backend *base, struct prepared *p)
     cuda_release_replays(b, p);
     cuda_release_times(p);
     cuda_reductions_release(p);
+    cuda_gathers_release(p);
     cuda_release_biases(b, p);
     cuda_release_parts(b, p);
     free(p->kernels);

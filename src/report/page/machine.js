@@ -1,5 +1,5 @@
 /* The machine, the model, and the config as it was run. */
-const productPeaks = peaks => [["f32", peaks.gemm_gflops], ["tf32", peaks.tf32_gflops], ["bf16", peaks.bf16_gflops], ["f16", peaks.f16_gflops]]
+const productPeaks = peaks => [["f32", peaks.product_gflops || peaks.gemm_gflops], ["tf32", peaks.tf32_gflops], ["bf16", peaks.bf16_gflops], ["f16", peaks.f16_gflops]]
   .filter(([type, top]) => type === "f32" || top > 0);
 
 /* What it costs to start a kernel, and to bring data to the GPU. */
@@ -19,7 +19,8 @@ function peaksTable(to) {
   const heads = ["", "peak", "size", "ridge, FLOP/byte"];
   head.selectAll("th").data(heads).enter().append("th").attr("scope", "col").classed("text", h => !h).text(h => h);
   const product = (type, gflops) => [`matrix product, ${type}`, plainNumber(gflops) + " GFLOP/s", "", ""];
-  const rows = productPeaks(peaks).map(([type, top]) => product(type, top))
+  const registers = peaks.registers_gflops > 0 ? [["multiply-adds in registers, f32", plainNumber(peaks.registers_gflops) + " GFLOP/s", "", ""]] : [];
+  const rows = registers.concat(productPeaks(peaks).map(([type, top]) => product(type, top)))
     .concat(peaks.levels.map(l => [l.level + ", copy", plainNumber(l.gb_per_s) + " GB/s", bytes(l.bytes),
                                    plainNumber(l.ridge_flops_per_byte)]), gpuPeaks(peaks.gpu));
   const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");

@@ -18,7 +18,7 @@ function speedTiles() {
 function mfuTile() {
   const e = data.efficiency;
   const [value, unit] = percent(e.mfu_percent === null ? null : e.mfu_percent / 100).split("\u00a0");
-  const gauge = tile("MFU", value, unit, `band ${e.mfu_band || "–"}, ${e.mfu_peak_type} peak ${plainNumber(e.mfu_peak_gflops)} GFLOP/s`);
+  const gauge = tile("MFU", value, unit, `band ${e.mfu_band || "–"}, ${e.mfu_peak_type}${e.mfu_peak_of === "registers" ? " register" : ""} peak ${plainNumber(e.mfu_peak_gflops)} GFLOP/s`);
   fillGauge(gauge, 0, e.mfu_percent === null ? null : Math.min(1, e.mfu_percent / 100));
   for (const edge of [0.2, 0.4, 0.6]) gauge.append("b").style("left", across(edge));
 }

@@ -1,4 +1,4 @@
-/* The roofline: every op as a dot, under the ceilings of the matrix product and of each level of memory. Where
+/* The roofline: every op as a dot, under the ceilings of arithmetic and of each level of memory. Where
  * products are of narrower numbers there are two: what is no such product stays below that of f32. */
 const rooflineHidden = new Set();       /* names of legend entries that are switched off */
 const rooflineGroup = op => kindGroup(op.kind);
@@ -41,7 +41,8 @@ function rooflineCeilings(svg, {x, y}) {
   for (const [type, top] of rooflineTops) {
     const from = widest > 0 ? Math.max(x0, top / widest) : x0;
     line([from, top], [x1, top], "");
-    label(`matrix product, ${type}, ${plainNumber(top)} GFLOP/s`, x(from) + 6, y(top) + (top < highest ? 13 : -6), 0);
+    const of = type === "f32" && peaks.registers_gflops >= top ? "registers" : "matrix product";
+    label(`${of}, ${type}, ${plainNumber(top)} GFLOP/s`, x(from) + 6, y(top) + (top < highest ? 13 : -6), 0);
   }
   rooflineSlopes(line, label, x, y, highest);
 }
@@ -132,8 +133,8 @@ function rooflineBareOps(to) {
 
 function roofline() {
   const to = part("roofline");
-  note(to, "Each dot is an op, its area the self time. Solid lines are the measured ceilings of main memory and of the " +
-    "matrix product; dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can.");
+  note(to, "Each dot is an op, its area the self time. Solid lines are the measured ceilings of main memory and of " +
+    "arithmetic; dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can.");
   if (!rooflineOps.length) {
     note(to, "No op has FLOPs, bytes and a time.");
     return;

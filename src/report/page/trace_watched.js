@@ -12,7 +12,7 @@ function watched() {
   note(to, `Steps of ${nameOf(w.command)}, told by ${nameOf(r.steps_by)}` +
     (r.backwards_per_step > 1 ? `; ${count(r.backwards_per_step)} backward passes in each` : "") +
     (r.optimizer_calls_per_step > 1 ? `; ${count(r.optimizer_calls_per_step)} calls of optimizers in each` : "") +
-    ". The device was waited for at the ends of each row alone; findings are judged by the undisturbed step.");
+    ". The device was waited for at the ends of the undisturbed steps alone; findings are judged by the undisturbed step.");
   sortableTable(to, {views: {all: {rows, columns: [
     numberColumn("rank", "rank", count), textColumn("name", "window"), numberColumn("step_us", "step", time, {bar: true}),
     numberColumn("steps", "steps", count), numberColumn("first", "after", x => many(x, "step")), numberColumn("ratio", "of undisturbed", times),

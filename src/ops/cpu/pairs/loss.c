@@ -38,7 +38,7 @@ struct chain {
     uint16_t *rows;             /* packed rows (s.rows, deep) */
     uint16_t *there, *back;     /* packed columns, for the first product (columns, deep) and the second (deep, columns) */
     uint16_t *between;          /* packed rows (BLOCK, columns): f of what the first product gave */
-    float *product[2];          /* (BLOCK, BLOCK): of the block now and the one before */
+    float *product[2];          /* (BLOCK, BLOCK): of the last two blocks of the first one */
     float *out;                 /* (s.rows, deep) */
     float *sums;                /* (s.rows, TILE): of powers, lane by lane */
     float *gathered;            /* (columns, width) */
@@ -78,20 +78,20 @@ PAIRS_INLINE __m512 power(__m512 x)
     return _mm512_scalef_ps(_mm512_fmadd_ps(_mm512_fmadd_ps(high, f2, middle), f2, low), n);
 }
 
-/* A block of products (rows, BLOCK), of which so many columns are there, and where its two tiles go. */
+/* A block of products (BLOCK, BLOCK), of which so many columns are there, and where its two tiles go. */
 struct made {
     const float *product;
-    int64_t rows, columns;
+    int64_t columns;
     uint16_t *tile[2];
 };
 
 PAIRS_INLINE uint16_t *made_row(const struct made *m, int64_t i) { return m->tile[i / TILE] + i % TILE * TILE_DEPTH; }
 
-static void make_powers(const struct made *m, const float *base, float *sums)
+PAIRS_INLINE void make_powers(const struct made *m, struct span rows, const float *base, float *sums)
 {
     const __mmask16 u = lanes_mask(m->columns), v = lanes_mask(m->columns - TILE);
     const __m512 bits = _mm512_set1_ps(LOG2_E);
-    for (int64_t i = 0; i < m->rows; i++) {
+    for (int64_t i = rows.lo; i < rows.hi; i++) {
         const float *p = m->product + i * BLOCK;
         const __m512 from = _mm512_set1_ps(base[i]);
         const __m512 x = _mm512_maskz_mov_ps(u, power(_mm512_fmsub_ps(_mm512_load_ps(p), bits, from)));
@@ -123,11 +123,11 @@ PAIRS_INLINE __m512 slope(const struct column_facts *f, const float *product, in
     return _mm512_maskz_mov_ps(f->there, _mm512_mask_sub_ps(p, is, p, share));
 }
 
-static void make_slopes(const struct made *m, const struct pairs_loss *l, int64_t word, int64_t row)
+PAIRS_INLINE void make_slopes(const struct made *m, struct span rows, const struct pairs_loss *l, int64_t word, int64_t row)
 {
     const struct column_facts u = facts_of(l, row, m->columns), v = facts_of(l, row + TILE, m->columns - TILE);
     const __m512 share = _mm512_set1_ps(1 / (float)l->rows);
-    for (int64_t i = 0; i < m->rows; i++) {
+    for (int64_t i = rows.lo; i < rows.hi; i++) {
         const float *p = m->product + i * BLOCK;
         _mm512_store_si512(made_row(m, i), pairs_round(slope(&u, p, word + i, share), slope(&v, p + TILE, word + i, share)));
     }
@@ -142,30 +142,50 @@ struct sweep {
     int64_t row, column, columns;
 };
 
-static void make(const struct chain *c, const struct sweep *w, const struct made *m, int64_t i, int64_t j)
+/* Some rows of block n of what is between, from the product that it had. */
+PAIRS_INLINE void make(const struct chain *c, const struct sweep *w, int64_t i, int64_t n, struct span rows)
 {
+    const int64_t blocks = up_to(w->columns, BLOCK) / BLOCK;
+    const struct made m = {.product = c->product[n % 2], .columns = w->columns - n * BLOCK,
+                           .tile = {c->between + n * TILE_NUMBERS, c->between + (blocks + n) * TILE_NUMBERS}};
     if (w->words)
-        make_slopes(m, w->l, w->row + i, w->column + j);
+        make_slopes(&m, rows, w->l, w->row + i, w->column + n * BLOCK);
     else
-        make_powers(m, w->l->base + w->row + i, c->sums + i * TILE);
+        make_powers(&m, rows, w->l->base + w->row + i, c->sums + i * TILE);
 }
 
-/* Rows i.. of the sweep: what is between. The tiles of one block are at work while vectors make what the one before gave. */
+/* Block n of the first product, while vectors make what the last block but one gave: between two steps of the tiles some of its rows. (What
+ * tiles have just stored cannot be read for a while.) Its product is read before the new one takes its place. */
+PAIRS_INLINE void chain_block(const bool two_rows, const bool two_columns, const struct chain *c, const struct sweep *w, int64_t i, int64_t n)
+{
+    const int64_t tiles = c->s.deep / TILE_DEPTH, rows = two_rows ? BLOCK : TILE;
+    const uint16_t *a = c->rows + i * c->s.deep, *b = c->there + n * BLOCK * c->s.deep;
+    amx_start(two_rows, two_columns, NULL, 0);
+    for (int64_t p = 0; p < tiles; p++) {
+        amx_step(two_rows, two_columns, a + p * TILE_NUMBERS, b + p * TILE_NUMBERS, tiles * TILE_NUMBERS);
+        if (n > 1)
+            make(c, w, i, n - 2, (struct span){rows * p / tiles, rows * (p + 1) / tiles});
+    }
+    amx_store(two_rows, two_columns, c->product[n % 2], BLOCK);
+}
+
+/* Rows i.. of the sweep: all that is between the products. */
 static void chain_there(const struct chain *c, const struct sweep *w, int64_t i, int64_t rows)
 {
-    const int64_t tiles = c->s.deep / TILE_DEPTH, blocks = up_to(w->columns, BLOCK) / BLOCK;
-    for (int64_t n = 0; n <= blocks; n++) {
-        if (n < blocks) {
-            const int64_t columns = least(BLOCK, up_to(w->columns, TILE) - n * BLOCK);
-            const struct pairs_block k = {c->rows + i * c->s.deep, c->there + n * BLOCK * c->s.deep, tiles, rows, columns};
-            amx_any(&k, NULL, 0, c->product[n % 2], BLOCK);
-        }
-        if (n > 0) {
-            const struct made m = {.product = c->product[(n - 1) % 2], .rows = rows, .columns = w->columns - (n - 1) * BLOCK,
-                                   .tile = {c->between + (n - 1) * TILE_NUMBERS, c->between + (blocks + n - 1) * TILE_NUMBERS}};
-            make(c, w, &m, i, (n - 1) * BLOCK);
-        }
+    const int64_t blocks = up_to(w->columns, BLOCK) / BLOCK;
+    for (int64_t n = 0; n < blocks; n++) {
+        const bool two_columns = w->columns - n * BLOCK > TILE;
+        if (rows > TILE && two_columns)
+            chain_block(true, true, c, w, i, n);
+        else if (rows > TILE)
+            chain_block(true, false, c, w, i, n);
+        else if (two_columns)
+            chain_block(false, true, c, w, i, n);
+        else
+            chain_block(false, false, c, w, i, n);
     }
+    for (int64_t n = blocks > 1 ? blocks - 2 : 0; n < blocks; n++)
+        make(c, w, i, n, (struct span){0, rows});
 }
 
 static void chain_back(const struct chain *c, const struct sweep *w, int64_t i, int64_t rows)

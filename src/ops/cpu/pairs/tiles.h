@@ -59,7 +59,6 @@ static inline void amx_begin(void)
 }
 static inline void amx_end(void) { _tile_release(); }
 
-/* Sums begin with what is there, with the bias, or with zero. */
 #define AMX_START(tile, i, j)                                                                                         \
     do {                                                                                                              \
         if (from)                                                                                                     \
@@ -69,12 +68,27 @@ static inline void amx_end(void) { _tile_release(); }
     } while (0)
 #define AMX_STORE(tile, i, j) _tile_stored(tile, to + (i) * TILE * to_row + (j) * TILE, (size_t)to_row * 4)
 
-/* to = from + a b, with two tiles of rows or columns where two_rows and two_columns say so, which are constants; from may be NULL. */
-PAIRS_INLINE void amx_product(const bool two_rows, const bool two_columns, const struct pairs_block *k, const float *from, int64_t from_row,
-                              float *to, int64_t to_row)
+/* One step along k: a tile of each strip. two_rows and two_columns are constants. */
+PAIRS_INLINE void amx_step(const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
 {
-    const uint16_t *a = k->a, *b = k->b;
-    const int64_t next = k->tiles * TILE_NUMBERS;
+    _tile_loadd(6, b, 64);
+    _tile_loadd(4, a, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    if (two_columns) {
+        _tile_loadd(7, b + next, 64);
+        _tile_dpbf16ps(1, 4, 7);
+    }
+    if (two_rows) {
+        _tile_loadd(5, a + next, 64);
+        _tile_dpbf16ps(2, 5, 6);
+    }
+    if (two_rows && two_columns)
+        _tile_dpbf16ps(3, 5, 7);
+}
+
+/* Sums begin with `from`, or with zero where it is NULL. */
+PAIRS_INLINE void amx_start(const bool two_rows, const bool two_columns, const float *from, int64_t from_row)
+{
     __asm__ volatile("" ::: "memory");          /* what was packed is in memory: gcc does not know that tiles are read from there */
     AMX_START(0, 0, 0);
     if (two_columns)
@@ -83,21 +97,10 @@ PAIRS_INLINE void amx_product(const bool two_rows, const bool two_columns, const
         AMX_START(2, 1, 0);
     if (two_rows && two_columns)
         AMX_START(3, 1, 1);
-    for (int64_t p = 0; p < k->tiles; p++, a += TILE_NUMBERS, b += TILE_NUMBERS) {
-        _tile_loadd(6, b, 64);
-        _tile_loadd(4, a, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        if (two_columns) {
-            _tile_loadd(7, b + next, 64);
-            _tile_dpbf16ps(1, 4, 7);
-        }
-        if (two_rows) {
-            _tile_loadd(5, a + next, 64);
-            _tile_dpbf16ps(2, 5, 6);
-        }
-        if (two_rows && two_columns)
-            _tile_dpbf16ps(3, 5, 7);
-    }
+}
+
+PAIRS_INLINE void amx_store(const bool two_rows, const bool two_columns, float *to, int64_t to_row)
+{
     AMX_STORE(0, 0, 0);
     if (two_columns)
         AMX_STORE(1, 0, 1);
@@ -108,6 +111,16 @@ PAIRS_INLINE void amx_product(const bool two_rows, const bool two_columns, const
 }
 #undef AMX_START
 #undef AMX_STORE
+
+/* to = from + a b, with two tiles of rows or columns where two_rows and two_columns say so. */
+PAIRS_INLINE void amx_product(const bool two_rows, const bool two_columns, const struct pairs_block *k, const float *from, int64_t from_row,
+                              float *to, int64_t to_row)
+{
+    amx_start(two_rows, two_columns, from, from_row);
+    for (int64_t p = 0; p < k->tiles; p++)
+        amx_step(two_rows, two_columns, k->a + p * TILE_NUMBERS, k->b + p * TILE_NUMBERS, k->tiles * TILE_NUMBERS);
+    amx_store(two_rows, two_columns, to, to_row);
+}
 
 static inline void amx_any(const struct pairs_block *k, const float *from, int64_t from_row, float *to, int64_t to_row)
 {

@@ -34,6 +34,9 @@ static int64_t chunk_rows(int64_t rows, int64_t vocab)
     return (each + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
+/* Tiles have memory of their own in every thread, about 0.3 MB: what has fewer logits than that would need more memory with them. */
+enum { TILES_LOGITS = 1 << 18 };
+
 /* HONE_AMX: this is the variant for CPUs that may have it. */
 #if defined(HONE_AMX)
 static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
@@ -47,7 +50,7 @@ static struct sizes sizes_of(const struct program *p, const struct op *op)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
-    s.tiles = by_tiles(op);
+    s.tiles = by_tiles(op) && s.rows * s.vocab >= TILES_LOGITS;
     s.chunk = s.tiles ? FEWEST_ROWS : chunk_rows(s.rows, s.vocab);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;

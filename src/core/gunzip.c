@@ -1,8 +1,9 @@
 /* gzip with several members, as `cat a.gz b.gz` makes them, by ISA-L. Zeros after the last member are padding. */
 #include <isa-l/igzip_lib.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "import/import_int.h"
+#include "core/gunzip.h"
 
 struct gunzip {
     struct inflate_state state;
