@@ -33,6 +33,7 @@ static const char *word(struct arena *a, const json_t *j, const char *key)
 static struct watched_window window(const json_t *j)
 {
     struct watched_window w = {.first = count(j, "first"), .steps = count(j, "steps"), .step_us = number(j, "step_us", MOST_US),
+                               .usual_us = number(j, "usual_us", MOST_US),
                                .median_us = number(j, "median_us", MOST_US), .fastest_us = number(j, "fastest_us", MOST_US),
                                .slowest_us = number(j, "slowest_us", MOST_US)};
     return w.steps && w.step_us > 0 ? w : (struct watched_window){0};
