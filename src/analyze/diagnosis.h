@@ -155,6 +155,7 @@ struct baseline {
 struct watched_window {                     /* steps of the program, one after the other */
     int64_t first, steps;                   /* first: how many steps the program had taken before it */
     double step_us;                         /* mean; of undisturbed steps the device is waited for at both ends */
+    double usual_us;                        /* the same without single steps far from the others; 0: unknown */
     double median_us, fastest_us, slowest_us;       /* of single steps by the host's clock; 0: unknown */
 };
 

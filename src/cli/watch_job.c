@@ -10,7 +10,7 @@
 
 struct recordings {
     const char **paths;         /* (n) */
-    double *step_us;            /* (n) undisturbed */
+    double *step_us;            /* (n) usual, undisturbed */
     int n;
 };
 
@@ -25,7 +25,7 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
         if (!(stacks ? rank->stacks.steps : rank->shapes.steps))
             continue;
         r.paths[r.n] = arena_printf(&j->arena, "%s/rank%d/%s", folder, rank->rank, stacks ? WATCH_STACKS : WATCH_SHAPES);
-        r.step_us[r.n++] = rank->undisturbed.step_us;
+        r.step_us[r.n++] = rank->undisturbed.usual_us > 0 ? rank->undisturbed.usual_us : rank->undisturbed.step_us;
     }
     return r;
 }

@@ -16,7 +16,8 @@ static json_t *window(const struct watched_window *w)
 {
     if (!w->steps)
         return json_null();
-    return json_pack("{s:I,s:I,s:o,s:o,s:o,s:o}", "first", I(w->first), "steps", I(w->steps), "step_us", N(w->step_us), "median_us",
+    return json_pack("{s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "first", I(w->first), "steps", I(w->steps), "step_us", N(w->step_us), "usual_us",
+                     N(w->usual_us > 0 ? w->usual_us : NAN), "median_us",
                      N(w->median_us > 0 ? w->median_us : NAN), "fastest_us", N(w->fastest_us > 0 ? w->fastest_us : NAN), "slowest_us",
                      N(w->slowest_us > 0 ? w->slowest_us : NAN));
 }

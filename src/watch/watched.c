@@ -33,6 +33,7 @@ static const char *word(struct arena *a, const json_t *j, const char *key)
 static struct watched_window window(const json_t *j)
 {
     struct watched_window w = {.first = count(j, "first"), .steps = count(j, "steps"), .step_us = number(j, "step_us", MOST_US),
+                               .usual_us = number(j, "usual_us", MOST_US),
                                .median_us = number(j, "median_us", MOST_US), .fastest_us = number(j, "fastest_us", MOST_US),
                                .slowest_us = number(j, "slowest_us", MOST_US)};
     return w.steps && w.step_us > 0 ? w : (struct watched_window){0};
@@ -85,6 +86,7 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
 {
     json_error_t why;
     bool no_memory;
+    *trial = NULL;
     json_t *j = json_memory_load(text, size, 0, &why, &no_memory);
     if (no_memory)
         return error_set(err, CANNOT, "out of memory for reading '%.300s'", name);
@@ -92,7 +94,8 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
         return error_set(err, BAD_INPUT, "'%.300s' line %d: not JSON: %s", name, why.line, why.text);
     const enum status st = take(out, a, name, j, err);
     json_t *tried = json_object_get(j, "trial");
-    *trial = st == OK && json_is_object(tried) ? json_incref(tried) : NULL;
+    if (st == OK && json_is_object(tried))
+        *trial = json_incref(tried);
     json_decref(j);
     return st;
 }

