@@ -215,12 +215,12 @@ static void print_text(const struct machine *m, const struct check *k, const str
     printf(", bf16 products: %s", cpu_bf16_name());
     printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
     doctor_print_gpu(&m->gpu);
-    printf("peaks      %7s %17s %14s %14s", "threads", "registers GFLOP/s", "GEMM GFLOP/s", "bf16 GFLOP/s");
+    printf("peaks      %7s %14s %10s %10s %14s", "threads", "f32 GFLOP/s", "registers", "GEMM", "bf16 GFLOP/s");
     for (int i = 0; i < CACHE_LEVELS; i++)
         printf(" %8s GB/s", levels[i]);
     for (int one = 0; one < 2; one++) {
         const struct peaks *p = one ? &m->one : &m->peaks;
-        printf("\n           %7d %17.1f %14.1f ", p->threads, p->registers_gflops, p->product_gflops);
+        printf("\n           %7d %14.1f %10.1f %10.1f ", p->threads, p->gflops[NUMBERS_F32], p->registers_gflops, p->product_gflops);
         if (peaks_has(p, NUMBERS_BF16))
             printf("%14.1f", p->gflops[NUMBERS_BF16]);
         else
@@ -228,9 +228,9 @@ static void print_text(const struct machine *m, const struct check *k, const str
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (multiply-adds of f32 that stay in registers; products of 384x768x768 per thread, the fastest that is known here, f32 and\n"
-         "           with operands in bf16; copies count bytes read and written; MFU is relative to the peak of the numbers that a step\n"
-         "           multiplies: for f32 the larger of the first two)");
+    puts("\n           (f32: the larger of multiply-adds that stay in registers and of a product of 384x768x768 per thread, the fastest known here, or\n"
+         "           what a step was seen to reach; bf16: products with operands in it; copies count bytes read and written; MFU is relative\n"
+         "           to the peak of the numbers that a step multiplies)");
     doctor_print_ranks(&m->ranks);
     if (!c)
         return;
