@@ -44,7 +44,7 @@ text "hone: cannot open 'nosuch.txt': No such file or directory" nosuch.txt
 : >empty.txt
 text "hone: 'empty.txt' is empty; it should hold text" empty.txt
 mkdir folder
-text "hone: 'folder' is a folder; name a file in it" folder
+text "hone: the folder 'folder' (text) holds no files" folder
 printf 'too short' >short.txt
 text "hone: 'short.txt' leaves 9 tokens for training, and one sequence of model.seq 16 needs 17; give more data, or set a smaller model.seq" \
     short.txt

@@ -155,7 +155,8 @@ sed -i 's/cods/code/' wrong.yaml
 refused 2 "hone: 'wrong.yaml' line 3: model.vocab is 50, and data.domains have 68 characters; set it to 68, or to 0 to take the data's" train wrong.yaml --out no
 refused 2 "hone: --set model.vocab=60: model.vocab is 60, and data.domains have 68 characters; set it to 68, or to 0 to take the data's" \
     train wrong.yaml --set model.vocab=60 --out no
-refused 2 "hone: 'WORK' is a folder; name a file in it" train tiny.yaml --set data.domains=$PWD,code --out no
+mkdir none
+refused 2 "hone: the folder 'WORK/none' (text) holds no files" train tiny.yaml --set data.domains=$PWD/none,code --out no
 head -c 3000 /dev/zero | tr '\0' '\377' >bytes.txt
 refused 2 "hone: 'bytes.txt' is not UTF-8 text at byte 0 (0xFF); set data.tokens: byte, or convert the file" train tiny.yaml --set data.domains=code,bytes.txt --out no
 [ ! -e no ] || fail "a refused run made a folder"

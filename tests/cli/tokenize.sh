@@ -101,6 +101,13 @@ ok tokenize text.txt --tokenizer pair --out from-pair --between '<|endoftext|>' 
 json out 'j["vocab"] == 259'
 grep -q '"content": "<|endoftext|>"' from-pair/tokenizer.json || fail "the special token is lost"
 
+# ---- ids beyond 65535 take four bytes
+sed 's/"added_tokens": \[/"added_tokens": [{"id": 70000, "content": "<far>"},/' own.json >far.json
+ok tokenize text.txt --tokenizer far.json --out far --between '<far>' --json
+json out "j['vocab'] == 70001 and j['token_bytes'] == 4 and j['tokens'] == $tokens + 1"
+ok train tiny.yaml --set data.source=bin --set data.path=far/tokens-000000.bin --steps 2 --out far-run
+grep -q "vocabulary of 70001 byte pairs$" out || fail "hone train: $(cat out)"
+
 # ---- what is wrong
 refused 2 "hone: --tokenizer is missing: a tokenizer.json, such as \`hone tokenizer train\` makes" tokenize text.txt --out x
 refused 2 "hone: --out is missing: the folder for the shards, such as --out shards" tokenize text.txt --tokenizer own.json
