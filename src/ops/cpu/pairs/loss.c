@@ -6,7 +6,7 @@
  * First rows are those of x and columns are words: f is 2^(logit - base), with the logit of the row's target as base, so that no maximum
  * is needed; powers are summed, and out, divided by the sum, is dx but for the target's word. Then rows are words and columns are rows of
  * x: f is the gradient of the logit, and out is dw. So logits are made twice, which takes less time than to write and to read them: at
- * width 128 a logit is 40 ps of AMX and its power 50, and the six bytes that one in bf16 has to travel are 200 on a core here. */
+ * width 128 a logit takes a core 110 ps and its power 140; the six bytes that one in bf16 would travel take 460 at 13 GB/s. */
 #include "ops/cpu/pairs/loss.h"
 
 #include <math.h>
