@@ -10,7 +10,7 @@
 
 struct pairs_loss {
     int64_t rows, vocab, width;         /* rows that have a target, and are counted here */
-    int64_t share;                      /* the most rows, or words, that one thread has */
+    int64_t share, most;                /* the most rows, or words, that one thread has; that there are */
     const float *x;                     /* (all rows, width) */
     const float *w;                     /* (vocab, width) */
     const int32_t *list;                /* (rows): which rows those are; NULL: all */
@@ -20,7 +20,7 @@ struct pairs_loss {
     float *dx, *dw;                     /* (all rows, width), (vocab, width); NULL: no gradients are wanted */
 };
 
-size_t pairs_loss_bytes(int64_t width, int64_t share);          /* that a thread needs, a multiple of 64 */
+size_t pairs_loss_bytes(int64_t width, int64_t share, int64_t most);          /* that a thread needs, a multiple of 64 */
 
 /* A thread's rows: everything but dw. */
 void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory);

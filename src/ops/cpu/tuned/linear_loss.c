@@ -34,24 +34,21 @@ static int64_t chunk_rows(int64_t rows, int64_t vocab)
     return (each + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
-/* Tiles have memory of their own in every thread, about 0.3 MB: what has fewer logits than that would need more memory with them. */
-enum { TILES_LOGITS = 1 << 18 };
-
 /* HONE_AMX: this is the variant for CPUs that may have it. */
 #if defined(HONE_AMX)
 static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
-static size_t tile_bytes(int64_t width, int64_t share) { return pairs_loss_bytes(width, share); }
+static size_t tile_bytes(struct sizes s, int64_t share) { return pairs_loss_bytes(s.width, share, s.rows > s.vocab ? s.rows : s.vocab); }
 #else
 static bool by_tiles(const struct op *op) { return (void)op, false; }
-static size_t tile_bytes(int64_t width, int64_t share) { return (void)width, (void)share, 0; }
+static size_t tile_bytes(struct sizes s, int64_t share) { return (void)s, (void)share, 0; }
 #endif
 
 static struct sizes sizes_of(const struct program *p, const struct op *op)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
-    s.tiles = by_tiles(op) && s.rows * s.vocab >= TILES_LOGITS;
-    s.chunk = s.tiles ? FEWEST_ROWS : chunk_rows(s.rows, s.vocab);
+    s.tiles = by_tiles(op);
+    s.chunk = s.tiles ? least(FEWEST_ROWS, up_to(s.rows, ROW_UNIT)) : chunk_rows(s.rows, s.vocab);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;
     return s;
@@ -108,7 +105,7 @@ static size_t memory_of(struct sizes s, int threads, void *scratch, struct memor
     m->list = part(&at, s.rows);
     m->base = part(&at, s.tiles ? s.rows : 0);
     m->targets = part(&at, s.tiles ? s.rows : 0);
-    m->tile_bytes = s.tiles ? tile_bytes(s.width, tile_share(s, threads)) : 0;
+    m->tile_bytes = s.tiles ? tile_bytes(s, tile_share(s, threads)) : 0;
     m->tiles = part(&at, threads * (int64_t)(m->tile_bytes / sizeof(float)));
     return at.used;
 }
@@ -234,7 +231,8 @@ static bool run_tiles(struct work *w)
 {
     void *const *out = w->c->out;
     const struct pairs_loss l = {
-        .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .share = tile_share(w->s, w->t->count), .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
+        .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .share = tile_share(w->s, w->t->count),
+        .most = w->s.rows > w->s.vocab ? w->s.rows : w->s.vocab, .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
         .all_targets = w->c->in[2], .targets = w->m.targets, .base = w->m.base, .losses = w->m.losses, .factors = w->m.factors,
         .dx = w->gradients ? out[2] : NULL, .dw = w->gradients ? out[3] : NULL};
     void *mine = w->m.tiles + (size_t)w->t->index * w->m.tile_bytes;
