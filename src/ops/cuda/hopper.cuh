@@ -20,27 +20,28 @@ static __device__ inline void expect_bytes(uint32_t barrier, uint32_t bytes)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
 }
 
-/* At the barrier in the same place of that block of the cluster. */
+/* At the barrier in the same place of that block of the cluster. What is handed over are tiles that wgmma has read, and no memory: a release for the
+ * whole cluster would wait for all that the thread has written, in every step. */
 static __device__ inline void arrive_at(uint32_t barrier, uint32_t block)
 {
     asm volatile("{\n"
                  ".reg .b32 there;\n"
                  "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
                  "}"
                  :
                  : "r"(barrier), "r"(block)
                  : "memory");
 }
 
-/* Until its phase of this parity is over. */
+/* Until its phase of this parity is over. Tiles come by copies, which the barrier counts: an acquire for the whole cluster would empty the cache. */
 static __device__ inline void wait_at(uint32_t barrier, uint32_t parity)
 {
     uint32_t over;
     do
         asm volatile("{\n"
                      ".reg .pred p;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
                      "selp.u32 %0, 1, 0, p;\n"
                      "}"
                      : "=r"(over)
