@@ -44,7 +44,7 @@ sed -n '1s/.* on \(cpu\) .*/\1/p' out | grep -q cpu || fail "not on the CPU: $(h
 [ $gpu = 0 ] || { echo "the rest is skipped: $why"; exit 0; }
 
 # ---- with a GPU
-ok doctor tiny.yaml
+run doctor tiny.yaml             # with a GPU that the config does not use it has something to say
 grep -q "!! device is auto, which is the CPU, and there is a GPU that is not used: " out || fail "no word about the GPU: $(cat out)"
 grep -q "^           products f32 .*, tf32 .*, bf16 .*, f16 .* TFLOP/s$" out || fail "no peaks of the GPU: $(cat out)"
 
