@@ -85,7 +85,7 @@ struct modes modes_find(const double *a, const double *b, int n);
 
 /* ---- speed ---- */
 
-/* The gain of b over a in the turns that there are: with two modes it is that of the lower one, and the interval holds both. */
+/* The gain of b over a in the turns that there are: with two modes the interval holds both. */
 struct speed {
     struct ratio ratio;
     struct modes modes;

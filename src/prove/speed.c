@@ -13,7 +13,6 @@ struct speed speed_of(const struct evidence *e)
     if (s.modes.two) {
         s.ratio.low = fmin(s.ratio.low, s.modes.below);
         s.ratio.high = fmax(s.ratio.high, s.modes.above);
-        s.ratio.value = s.modes.low;        /* which group came more often is no property of b: what it has in any of them */
     }
     return s;
 }

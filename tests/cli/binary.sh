@@ -33,7 +33,7 @@ build=$(dirname "$HONE")
     fail "$(grep '^CMAKE_SKIP_RPATH' "$build/CMakeCache.txt"): the project's own value was not taken"
 if command -v cmake >/dev/null && [ -f "$build/cmake_install.cmake" ]; then
     cmake --install "$build" --prefix "$WORK/installed" >install.log 2>&1 || fail "cmake --install: $(cat install.log)"
-    installed=$(find "$WORK/installed" -type f -name hone)
+    installed=$(find "$WORK/installed" -type f -path '*/bin/hone')
     runpath "$installed"
     apart "$installed"
     tiny

@@ -89,8 +89,8 @@ static void test_two_modes_that_agree_give_no_verdict(void **state)
     assert_true(g.pass);
 }
 
-/* Three and four times as fast, as a program that the host starts kernel by kernel and one that is replayed: whatever decides which, b wins, and what
- * is said of it is the lower one. */
+/* Three and four times as fast, as a program that the host starts kernel by kernel and one that is replayed: whatever decides which, b wins, and the
+ * interval holds both. */
 static void test_two_modes_far_from_the_limit_are_judged(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_two_modes_far_from_the_limit_are_judged(void **state)
         }
         const struct gate g = judge(200, 0);
         assert_true(g.judged && g.pass == cases[k].pass && strstr(g.words, "groups well apart"));
-        assert_true(fabs(g.value / cases[k].gain - 1) < 0.02 && g.low < cases[k].gain && g.high > 1.3 * cases[k].gain);
+        assert_true(g.value > 0.99 * cases[k].gain && g.low < cases[k].gain && g.high > 1.3 * cases[k].gain);
     }
 }
 

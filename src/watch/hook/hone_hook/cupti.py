@@ -13,18 +13,23 @@ def _has_graphs(torch):
     return kind is not None and any(isinstance(o, kind) for o in gc.get_objects())
 
 
-@contextlib.contextmanager
-def letting_go(session, last):
-    """Around the end of a recording. Only behind the last one: what comes back after it was taken out has crashed. The user's own word stands."""
-    if not last or session.device.kind != "cuda" or SWITCH in os.environ:
-        yield
-        return
+def may_go(session):
+    """Asked before a recording begins, as the look at all objects would be in it. The user's own word stands."""
+    if session.device.kind != "cuda" or SWITCH in os.environ:
+        return False
     if _has_graphs(session.torch):
         session.note("the program has CUDA graphs, so the profiler was left in it: steps may be slower from now on")
-        yield
-        return
-    os.environ[SWITCH] = "1"
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def letting_go(goes):
+    """Around the end of the last recording: what comes back after it was taken out has crashed."""
+    if goes:
+        os.environ[SWITCH] = "1"
     try:
         yield
     finally:
-        os.environ.pop(SWITCH, None)
+        if goes:
+            os.environ.pop(SWITCH, None)

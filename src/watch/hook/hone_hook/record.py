@@ -3,7 +3,7 @@ import inspect
 import os
 from time import perf_counter_ns
 
-from .cupti import letting_go
+from .cupti import letting_go, may_go
 
 
 def _activities(torch):
@@ -28,6 +28,7 @@ class Record:
         profiler = session.torch.profiler
         self.left = self.n + 1
         self.first = session.steps + 1
+        self.goes = self.last and may_go(session)
         self.profiler = profiler.profile(activities=_activities(session.torch), record_shapes=True, with_stack=self.stacks,
                                          schedule=profiler.schedule(wait=0, warmup=1, active=self.n, repeat=1), **_quiet(profiler.profile))
         self.profiler.__enter__()
@@ -37,7 +38,7 @@ class Record:
         self.left -= 1
         if self.left == 0:
             self.ended = perf_counter_ns()
-            with letting_go(session, self.last):
+            with letting_go(self.goes):
                 self.profiler.step()
         else:
             self.profiler.step()
