@@ -88,13 +88,14 @@ struct made {
 
 PAIRS_INLINE uint16_t *made_row(const struct made *m, int64_t i) { return m->tile[i / TILE] + i % TILE * TILE_DEPTH; }
 
-PAIRS_INLINE void make_powers(const struct made *m, struct span rows, const float *base, float *sums)
+/* Of rows so many are there; those behind them are another thread's, and what is made of them is not looked at. */
+PAIRS_INLINE void make_powers(const struct made *m, struct span rows, const float *base, int64_t there, float *sums)
 {
     const __mmask16 u = lanes_mask(m->columns), v = lanes_mask(m->columns - TILE);
     const __m512 bits = _mm512_set1_ps(LOG2_E);
     for (int64_t i = rows.lo; i < rows.hi; i++) {
         const float *p = m->product + i * BLOCK;
-        const __m512 from = _mm512_set1_ps(base[i]);
+        const __m512 from = _mm512_set1_ps(base[i < there ? i : 0]);
         const __m512 x = _mm512_maskz_mov_ps(u, power(_mm512_fmsub_ps(_mm512_load_ps(p), bits, from)));
         const __m512 y = _mm512_maskz_mov_ps(v, power(_mm512_fmsub_ps(_mm512_load_ps(p + TILE), bits, from)));
         _mm512_store_si512(made_row(m, i), pairs_round(x, y));
@@ -140,7 +141,7 @@ PAIRS_INLINE void make_slopes(const struct made *m, struct span rows, const stru
 struct sweep {
     const struct pairs_loss *l;
     bool words;                         /* rows are words */
-    int64_t row, column, columns;
+    int64_t row, rows, column, columns;
 };
 
 /* Some rows of block n of what is between, from the product that it had. */
@@ -152,7 +153,7 @@ PAIRS_INLINE void make(const struct chain *c, const struct sweep *w, int64_t i, 
     if (w->words)
         make_slopes(&m, rows, w->l, w->row + i, w->column + n * BLOCK);
     else
-        make_powers(&m, rows, w->l->base + w->row + i, c->sums + i * TILE);
+        make_powers(&m, rows, w->l->base + w->row + i, w->rows - i, c->sums + i * TILE);
 }
 
 /* Block n of the first product, while vectors make what the last block but one gave: between two steps of the tiles some of its rows. (What
@@ -277,7 +278,7 @@ void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
         memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
         memset(c.sums, 0, (size_t)(up_to(n, TILE) * TILE) * sizeof *c.sums);
         for (int64_t j = 0; j < l->vocab; j += c.s.columns)
-            chain_columns(&c, &(struct sweep){l, false, first, j, least(c.s.columns, l->vocab - j)}, l->w + j * l->width, n);
+            chain_columns(&c, &(struct sweep){l, false, first, n, j, least(c.s.columns, l->vocab - j)}, l->w + j * l->width, n);
         for (int64_t i = 0; i < n; i++)
             finish_row(&c, l, first, i);
     }
@@ -295,7 +296,7 @@ void pairs_loss_words(const struct pairs_loss *l, struct span words, void *memor
         memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
         for (int64_t j = 0; j < l->rows; j += c.s.columns) {
             const int64_t columns = least(c.s.columns, l->rows - j);
-            chain_columns(&c, &(struct sweep){l, true, first, j, columns}, take_x(&c, l, j, columns), n);
+            chain_columns(&c, &(struct sweep){l, true, first, n, j, columns}, take_x(&c, l, j, columns), n);
         }
         for (int64_t i = 0; i < n; i++)
             memcpy(l->dw + (first + i) * l->width, c.out + i * c.s.deep, (size_t)l->width * sizeof *l->dw);
