@@ -124,6 +124,8 @@ struct progress {
 };
 void progress_start(struct progress *p, int64_t first, int64_t total);
 void progress_show(struct progress *p, int64_t at, const char *text);
+/* For work that tells how many bytes of text are done (context: the bar, zero before). */
+void progress_show_bytes(void *bar, int64_t bytes, int64_t total);
 /* Another text for a while, at the same place; NULL: the bar's own again. */
 void progress_note(struct progress *p, const char *text);
 void progress_clear(struct progress *p);

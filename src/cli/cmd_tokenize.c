@@ -5,17 +5,6 @@
 #include "data/tokenize.h"
 #include "train/train.h"
 
-static void show(void *context, int64_t bytes, int64_t total)
-{
-    struct progress *bar = context;
-    char text[96], done[32];
-    if (bar->total != total)
-        progress_start(bar, 0, total);
-    human_bytes((double)bytes, done);
-    snprintf(text, sizeof text, "%s of text", done);
-    progress_show(bar, bytes, text);
-}
-
 static enum status print_json(const struct tokenize_result *r, const char *out, struct error *err)
 {
     return print_document(json_pack("{s:o, s:I, s:I, s:I, s:i, s:I, s:i, s:f, s:b}", "out", json_text(out), "files", (json_int_t)r->files, "bytes",
@@ -43,7 +32,7 @@ static int tokenize(const struct tokenize_options *o, bool json)
     struct error err;
     struct progress bar = {0};
     struct tokenize_options with = *o;
-    with.progress = show;
+    with.progress = progress_show_bytes;
     with.context = &bar;
     enum status st = tokenize_run(&with, &r, &err);
     progress_clear(&bar);

@@ -6,17 +6,6 @@
 #include "data/tokenize.h"
 #include "train/train.h"
 
-static void show(void *context, int64_t bytes, int64_t total)
-{
-    struct progress *bar = context;
-    char text[96], done[32];
-    if (bar->total != total)
-        progress_start(bar, 0, total);
-    human_bytes((double)bytes, done);
-    snprintf(text, sizeof text, "%s of text", done);
-    progress_show(bar, bytes, text);
-}
-
 static int train(const struct tokenizer_train_options *o, bool json)
 {
     struct tokenizer_train_result r;
@@ -24,7 +13,7 @@ static int train(const struct tokenizer_train_options *o, bool json)
     struct progress bar = {0};
     char bytes[32];
     struct tokenizer_train_options with = *o;
-    with.progress = show;
+    with.progress = progress_show_bytes;
     with.context = &bar;
     enum status st = tokenizer_train_run(&with, &r, &err);
     progress_clear(&bar);

@@ -92,6 +92,17 @@ void progress_show(struct progress *p, int64_t at, const char *text)
     draw(p, p->text, at >= p->total);
 }
 
+void progress_show_bytes(void *context, int64_t bytes, int64_t total)
+{
+    struct progress *bar = context;
+    char text[96], done[32];
+    if (bar->total != total)
+        progress_start(bar, 0, total);
+    human_bytes((double)bytes, done);
+    snprintf(text, sizeof text, "%s of text", done);
+    progress_show(bar, bytes, text);
+}
+
 void progress_note(struct progress *p, const char *text)
 {
     if (text || *p->text)

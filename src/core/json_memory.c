@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fs.h"
+
 enum { RESERVE_BYTES = 1 << 20, ALIGN = 16 };
 
 static void *(*allocate_with)(size_t size) = malloc;
@@ -107,6 +109,28 @@ static int append(const char *piece, size_t size, void *context)
     b->used += size;
     b->text[b->used] = '\0';
     return 0;
+}
+
+enum status json_memory_read_object(json_t **out, const char *path, size_t most, const char *what, struct error *err)
+{
+    char *text;
+    size_t size;
+    json_error_t why;
+    bool no_memory;
+    const enum status st = fs_read(path, &text, &size, most, err);
+    if (st != OK)
+        return st;
+    *out = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
+    free(text);
+    if (no_memory)
+        return error_set(err, CANNOT, "out of memory for '%s'", path);
+    if (!*out)
+        return error_set(err, BAD_INPUT, "'%s' is not JSON at line %d column %d: %s", path, why.line, why.column, why.text);
+    if (json_is_object(*out))
+        return OK;
+    json_decref(*out);
+    *out = NULL;
+    return error_set(err, BAD_INPUT, "'%s' is not a JSON object%s", path, what);
 }
 
 char *json_memory_dump(const json_t *j, size_t flags)

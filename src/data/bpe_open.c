@@ -38,28 +38,6 @@ static enum status read_whole(struct bpe **out, const char *path, struct error *
 
 /* ---- vocab.json and merges.txt ---- */
 
-static enum status read_vocab(json_t **out, const char *path, struct error *err)
-{
-    char *text;
-    size_t size;
-    json_error_t why;
-    bool no_memory;
-    const enum status st = fs_read(path, &text, &size, FILE_MOST, err);
-    if (st != OK)
-        return st;
-    *out = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
-    free(text);
-    if (no_memory)
-        return error_set(err, CANNOT, "out of memory for '%s'", path);
-    if (!*out)
-        return error_set(err, BAD_INPUT, "'%s' is not JSON at line %d column %d: %s", path, why.line, why.column, why.text);
-    if (json_is_object(*out))
-        return OK;
-    json_decref(*out);
-    *out = NULL;
-    return error_set(err, BAD_INPUT, "'%s' is not a JSON object of tokens and ids", path);
-}
-
 /* A merge per line; the first may say the version. */
 static enum status read_merges(json_t **out, const char *path, struct error *err)
 {
@@ -97,7 +75,7 @@ static json_t *endings_in(const json_t *vocab)
 static enum status read_pair(struct bpe **out, const char *vocab_path, const char *merges_path, struct error *err)
 {
     json_t *vocab = NULL, *merges = NULL;
-    enum status st = read_vocab(&vocab, vocab_path, err);
+    enum status st = json_memory_read_object(&vocab, vocab_path, FILE_MOST, " of tokens and ids", err);
     if (st == OK)
         st = read_merges(&merges, merges_path, err);
     if (st != OK) {

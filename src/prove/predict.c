@@ -106,7 +106,9 @@ static void match(struct change *c, const struct profile *measured, const struct
         }
         const double before = cost_us(&old, &now->ops[at]);
         c->stays[at] = true;
-        c->kept_us += (measured->ops[at].self_us + measured->ops[at].imbalance_us) * (before > 0 ? cost / before : 1);
+        const double us = measured->ops[at].self_us + measured->ops[at].imbalance_us;
+        const double floor_us = op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
+        c->kept_us += fmax(us * (before > 0 ? cost / before : 1), fmin(us, floor_us));     /* whatever the ratio says, not below its roofline */
         if (changed)
             changed[at] = cost != before || op->timed != now->ops[at].timed;
     }

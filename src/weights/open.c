@@ -75,28 +75,6 @@ static enum status add_file(struct weights *w, const char *path, struct error *e
     return OK;
 }
 
-static enum status read_json(json_t **out, const char *path, struct error *err)
-{
-    char *text;
-    size_t size;
-    json_error_t why;
-    bool no_memory;
-    const enum status st = fs_read(path, &text, &size, JSON_MAX_BYTES, err);
-    if (st != OK)
-        return st;
-    *out = json_memory_load(text, size, JSON_REJECT_DUPLICATES, &why, &no_memory);
-    free(text);
-    if (no_memory)
-        return error_set(err, CANNOT, "out of memory for '%s'", path);
-    if (!*out)
-        return error_set(err, BAD_INPUT, "'%s' is not JSON at line %d column %d: %s", path, why.line, why.column, why.text);
-    if (json_is_object(*out))
-        return OK;
-    json_decref(*out);
-    *out = NULL;
-    return error_set(err, BAD_INPUT, "'%s' is not a JSON object", path);
-}
-
 /* A file beside the index, and no way out of its folder. */
 static enum status check_shard_name(const char *index, const char *tensor, const json_t *file, struct error *err)
 {
@@ -136,7 +114,7 @@ static enum status add_shards(struct weights *w, const char *index, const json_t
 static enum status open_index(struct weights *w, const char *path, struct error *err)
 {
     json_t *j = NULL, *opened = json_object();
-    enum status st = read_json(&j, path, err);
+    enum status st = json_memory_read_object(&j, path, JSON_MAX_BYTES, "", err);
     const json_t *map = json_object_get(j, "weight_map");
     if (st == OK && (!json_is_object(map) || !json_object_size(map)))
         st = error_set(err, BAD_INPUT, "'%s' has no weight_map, which says where each tensor is", path);
@@ -157,7 +135,7 @@ static enum status open_config(struct weights *w, struct error *err)
         if (!has(w->folder, names[i]))
             continue;
         const enum status st = join(path, w->folder, names[i], err);
-        return st == OK ? read_json(&w->config, path, err) : st;
+        return st == OK ? json_memory_read_object(&w->config, path, JSON_MAX_BYTES, "", err) : st;
     }
     return OK;
 }
