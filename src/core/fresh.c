@@ -71,7 +71,14 @@ enum status fresh_begin(struct fresh *f, const char *folder, struct error *err)
 
 static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
 
-static int backwards(const struct dirent **a, const struct dirent **b) { return strcmp((*b)->d_name, (*a)->d_name); }
+static bool is_config(const char *name) { return !strncmp(name, "config.", 7); }
+
+/* What says what the others are comes last: when it is there, all of it is. */
+static int config_last(const struct dirent **a, const struct dirent **b)
+{
+    const int by_kind = is_config((*a)->d_name) - is_config((*b)->d_name);
+    return by_kind ? by_kind : strcmp((*a)->d_name, (*b)->d_name);
+}
 
 static enum status move(const struct fresh *f, const char *name, struct error *err)
 {
@@ -91,7 +98,7 @@ static void take_back(const struct fresh *f, const char *name)
 enum status fresh_publish(struct fresh *f, struct error *err)
 {
     struct dirent **names;
-    const int n = scandir(f->part, &names, visible, backwards);
+    const int n = scandir(f->part, &names, visible, config_last);
     int moved = 0;
     enum status st = n < 0 ? error_errno(err, "cannot read the folder '%s'", f->part) : OK;
     for (; moved < n && st == OK; moved += st == OK)

@@ -19,7 +19,7 @@ struct fresh {
 
 /* A folder that holds something is somebody's, and refused. On failure there is nothing to end. */
 enum status fresh_begin(struct fresh *f, const char *folder, struct error *err);
-/* In the order of their names, from the last to the first: config.json, which says what the others are, comes last. On failure none is there. */
+/* In the order of their names, and last config.json or config.yaml, which says what the others are. On failure none is there. */
 enum status fresh_publish(struct fresh *f, struct error *err);
 /* What was not published is removed. Nothing where nothing was begun. */
 void fresh_end(struct fresh *f);

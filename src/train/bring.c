@@ -72,8 +72,8 @@ static enum status find_tokenizer(struct import *im, struct import_result *r, st
 
 static json_t *manifest_of(const struct import *im, const struct import_result *r)
 {
-    char *config = config_text(&r->config);
-    json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config ? config : "", "tokenizer",
+    char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
+    json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config, "tokenizer",
                           tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
     free(config);
     return j;

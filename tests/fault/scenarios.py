@@ -208,7 +208,18 @@ class Analyze(Report):
 
 class Profile(Report):
     name = "profile"
-    command = ["profile", "tiny.yaml", "--out", "report", "--set", "eval.batches=2", "--steps", "2"]
+    command = ["profile", "tiny.yaml", "--out", "report", "--set", "eval.batches=2", "--steps", "2", "--json"]
+
+
+class Simulate(Report):
+    """Many ranks, from what was measured on one."""
+    name = "simulate"
+    command = ["simulate", "--from", "measured.json", "--net", "5,100", "--intra", "3,400", "--ranks", "2,4", "--out", "report", "--json"]
+    other = ["--gpus-per-node", "2"]
+
+    def prepare(self, t, folder):
+        shutil.copy(fixture("simulate/report.json"), os.path.join(folder, "measured.json"))
+        super().prepare(t, folder)
 
 
 class Tune(Report):
@@ -259,6 +270,20 @@ class Generate(Scenario):
 
     def after(self, t, folder, code, whole):
         require(files(os.path.join(folder, "run")) == whole, "generating changed the folder of the run")
+
+
+class Eval(Generate):
+    name = "eval"
+    command = ["eval", "run", "--json"]
+
+
+class Show(Compare):
+    """The whole of a config."""
+    name = "config"
+    command = ["config", "tiny.yaml", "--set", "model.layers=2"]
+
+    def prepare(self, t, folder):
+        pass
 
 
 class Made(Scenario):
@@ -369,4 +394,4 @@ class Cache(Scenario):
         t.must(folder, "train", "tiny.yaml", "--set", "model.dim=24", "--out", "other")
 
 
-SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Compare, Import, Export, ExportTorch, Tokenize, Tokenizer, Tune, Cache]
+SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Compare, Simulate, Eval, Show, Import, Export, ExportTorch, Tokenize, Tokenizer, Tune, Cache]
