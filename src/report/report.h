@@ -62,6 +62,11 @@ enum status report_simulate_write_html(const json_t *simulated, FILE *to, struct
 enum status report_simulate_write_markdown(const json_t *simulated, FILE *to, struct error *err);
 void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool color);
 
+/* ---- of hone runs and hone compare ---- */
+
+/* The table of runs, and what there is to say of them; `runs` is the document of src/runs. */
+void report_runs_print_terminal(const json_t *runs, FILE *to, bool color);
+
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);
 enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err);

@@ -243,6 +243,8 @@ enum status train_run(const struct config *c, const struct train_options *option
     if (!loop_leads(&l))
         l.recording = (struct recording){0};
     enum status st = loop_open(&l, c, err);
+    if (st == OK)
+        st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
         gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
         tell_start(&l);
@@ -268,6 +270,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         st = closed;
         *err = why;
     }
+    loop_end_file(&l, st, result, err);
     loop_close(&l);
     return st;
 }

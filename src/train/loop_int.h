@@ -2,6 +2,8 @@
 #ifndef HONE_TRAIN_LOOP_INT_H
 #define HONE_TRAIN_LOOP_INT_H
 
+#include <time.h>
+
 #include "train/train_int.h"
 
 /* Sums over the steps since the last log or epoch: the loss also over those before a resume, the time not. */
@@ -37,8 +39,9 @@ struct loop {
     int runaway;                        /* steps in a row whose loss was far above guessing; RUNAWAY_STEPS: it was said */
     char checkpoint[CONFIG_PATH_MAX];   /* the newest */
     struct dist *dist;                  /* the ranks of this run; NULL: one */
-    bool alike;                         /* what ends the run ends it on every rank */
+    bool alike;                         /* what ends the run ends it on every rank: its numbers, which are not finite */
     double rank_wait_s;                 /* waited for other ranks until the last log */
+    time_t started;                     /* 0: run.json says nothing of this run */
 };
 
 bool loop_stopped(const struct loop *l);                /* ranks stop after the same step */
@@ -49,6 +52,10 @@ void loop_warn(struct loop *l, const char *text);
 /* loop_open.c: how a run begins and ends. A loop is closed also where opening it failed. */
 enum status loop_open(struct loop *l, const struct config *c, struct error *err);
 void loop_close(struct loop *l);
+
+/* run_file.c: OUT/run.json, before the first step and at the end. What cannot be written at the end is only said: nothing is lost by it. */
+enum status loop_begin_file(struct loop *l, struct error *err);
+void loop_end_file(struct loop *l, enum status st, const struct train_result *result, const struct error *why);
 
 /* loop_numbers.c: reads the metrics of all steps since the last time, and looks at each as if it had been read after its step. */
 enum status loop_read_metrics(struct loop *l, struct error *err);

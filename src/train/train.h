@@ -118,6 +118,11 @@ enum status train_quietly(const struct config *c, int64_t seed, const char *out,
 /* Is there something of such a run in the folder that would be continued? Refused as train_quietly refuses it. */
 enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err);
 
+/* Files that a run writes into its folder, beside its checkpoints; ends with NULL. */
+extern const char *const train_files[];
+/* Removes them where a run has saved no checkpoint: it begins anew. */
+enum status train_clear(const char *out, struct error *err);
+
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
 enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);

@@ -10,6 +10,8 @@ grep -qx '\[20\] saved run/checkpoints/step-00000020' out || fail "no line about
 grep -qE '^done: 20 steps, loss [0-9.]+, validation loss [0-9.]+, [0-9]+ samples/s, [0-9]+ tokens/s$' out || fail "no end"
 [ "$(ls run/checkpoints)" = "step-00000010
 step-00000020" ] || fail "checkpoints: $(ls run/checkpoints)"
+json run/run.json 'j["state"] == "finished" and j["step"] == j["steps"] == 20 and j["device"] == "cpu" and j["threads"] == 2 and j["parameters"] > 0'
+json run/run.json 'len(j["started"]) == len(j["ended"]) == 20 and 0 < j["loss"] < 10 and j["planned_bytes"] < j["peak_bytes"] and j["reason"] is null'
 
 # ---- --json: one document on stdout, the rest on stderr
 ok train tiny.yaml --out json --json
