@@ -67,9 +67,18 @@ struct train_log {
 };
 
 struct train_epoch {
-    int64_t epoch;
+    int64_t step, epoch;                /* step: its last one */
+    int64_t steps, steps_whole;         /* that were timed: fewer than all where the run was resumed on the way */
+    const char *domain;                 /* NULL: the run has none */
     double loss, seconds, samples_per_s;
+    double first_samples_per_s;         /* of the first epoch since the start or resume; NAN: this is it */
+    double data_wait_share;             /* of its time */
+    double mfu_percent;                 /* NAN: the peak of the machine is not known */
+    const char *verdict;                /* "low", "fair", "good", "high", "first"; later "steady", "slower", "faster"; "waits for data" */
+    char words[160];                    /* what that is about */
 };
+/* Fills verdict and words from the rest. */
+void epoch_judge(struct train_epoch *e);
 
 /* Any function may be NULL. */
 struct train_observer {

@@ -252,6 +252,7 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
                          struct error *err);
 struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
+void metrics_epoch(struct metrics *m, const struct train_epoch *epoch);
 /* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
