@@ -262,7 +262,7 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);
 
 /* What the ranks took, from the steps that each of them measured; fills m->ranks. Of one rank nothing. */
-enum status measure_ranks(struct measured *m, double sums_us, double hidden_share, struct error *err);
+enum status measure_ranks(struct measured *m, double sums_us, struct error *err);
 
 /* The steps of a run that are recorded into a trace. */
 struct recording {
