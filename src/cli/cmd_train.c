@@ -157,7 +157,11 @@ static void on_epoch(void *context, const struct train_epoch *e)
     char time[32];
     human_time(e->seconds, time);
     progress_clear(&v->bar);
-    fprintf(v->to, "epoch %lld: mean loss %.4f, %s, %.1f samples/s\n", (long long)e->epoch, e->loss, time, e->samples_per_s);
+    fprintf(v->to, "epoch %lld: mean loss %.4f, %s", (long long)e->epoch, e->loss, time);
+    if (e->steps < e->steps_whole)
+        fprintf(v->to, " for %lld of %lld steps", (long long)e->steps, (long long)e->steps_whole);
+    fprintf(v->to, ", %.1f samples/s: %s%s%s (%s)\n", e->samples_per_s, style(v->to, "bold"), e->verdict, style(v->to, "off"), e->words);
+    fflush(v->to);
 }
 
 static void on_checkpoint(void *context, int64_t step, const char *path)

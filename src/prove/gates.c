@@ -163,6 +163,7 @@ static void throughput(const struct evidence *e, struct gate *g)
     g->value = r.value;
     g->low = r.low;
     g->high = r.high;
+    g->grouped = s.modes.two;
     g->limit = 1 + e->limits->verify.min_gain;
     g->judged = speed_is_settled(&s, g->limit);
     g->pass = g->judged ? g->low > g->limit : g->limit <= 0;

@@ -84,7 +84,7 @@ static enum status prove_stage(struct tuner *t, struct choice *c, struct error *
     if (st != OK)
         return st;
     const struct gate *speed = verdict_gate(&v, "throughput");
-    s->measured = speed->value;
+    s->measured = tune_gain(speed);
     s->low = speed->low;
     s->high = speed->high;
     s->longer = v.longer;

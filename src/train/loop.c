@@ -110,10 +110,18 @@ static void log_step(struct loop *l)
 static void end_epoch(struct loop *l)
 {
     const struct window *w = &l->since_epoch;
-    const struct train_epoch e = {.epoch = model_run_epoch(&l->run, l->step), .loss = mean_loss(w),
-                                  .seconds = w->seconds,
-                                  .samples_per_s = (double)(w->steps * samples_per_step(l)) / w->seconds};
+    const int64_t samples = samples_per_step(l);
+    struct train_epoch e = {.step = l->step, .epoch = model_run_epoch(&l->run, l->step), .steps = w->steps, .steps_whole = l->run.steps_per_epoch,
+                            .domain = dataset_name(dataset_domain(l->run.dataset, model_run_stage(&l->run, l->step))), .loss = mean_loss(w),
+                            .seconds = w->seconds, .samples_per_s = (double)(w->steps * samples) / w->seconds,
+                            .first_samples_per_s = l->first_epoch, .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds,
+                            .mfu_percent = epoch_mfu_percent(&l->run, samples, w->seconds / (double)w->steps * 1e6)};
+    if (isnan(l->first_epoch))
+        l->first_epoch = e.samples_per_s;
     l->since_epoch = (struct window){0};
+    epoch_judge(&e);
+    if (loop_leads(l))
+        metrics_epoch(l->metrics, &e);
     if (l->watch->on_epoch)
         l->watch->on_epoch(l->watch->context, &e);
 }
@@ -238,7 +246,7 @@ static void fill_result(const struct loop *l, struct train_result *r)
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
-    struct loop l = {.options = options, .dist = ranks_of(c), .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
+    struct loop l = {.options = options, .dist = ranks_of(c), .watch = observer, .lock = -1, .first_epoch = NAN, .last_loss = NAN, .val_loss = NAN,
                      .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
     if (!loop_leads(&l))
         l.recording = (struct recording){0};

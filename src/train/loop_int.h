@@ -28,6 +28,7 @@ struct loop {
     struct recording recording;
     struct gpu_watch gpu;               /* looked at when a step is logged */
     struct window since_log, since_epoch;
+    double first_epoch;                 /* samples/s of the first epoch since the start or resume; NAN: there was none yet */
     int unread;                         /* steps whose metrics the host has not read yet */
     struct step_metrics newest;         /* of those it has */
     double seconds, last_loss, val_loss;
@@ -59,6 +60,9 @@ void loop_end_file(struct loop *l, enum status st, const struct train_result *re
 
 /* loop_numbers.c: reads the metrics of all steps since the last time, and looks at each as if it had been read after its step. */
 enum status loop_read_metrics(struct loop *l, struct error *err);
+
+/* epochs.c: MFU of a step of so many samples and such a time; NAN: not known. */
+double epoch_mfu_percent(const struct model_run *r, int64_t samples_per_step, double step_us);
 
 /* loop_keep.c: evaluations and checkpoints. */
 bool loop_due(const struct loop *l, struct interval every);

@@ -67,9 +67,18 @@ struct train_log {
 };
 
 struct train_epoch {
-    int64_t epoch;
+    int64_t step, epoch;                /* step: its last one */
+    int64_t steps, steps_whole;         /* that were timed: fewer than all where the run was resumed on the way */
+    const char *domain;                 /* NULL: the run has none */
     double loss, seconds, samples_per_s;
+    double first_samples_per_s;         /* of the first epoch since the start or resume; NAN: this is it */
+    double data_wait_share;             /* of its time */
+    double mfu_percent;                 /* NAN: the peak of the machine is not known */
+    const char *verdict;                /* "low", "fair", "good", "high", "first"; later "steady", "slower", "faster"; "waits for data" */
+    char words[160];                    /* what that is about */
 };
+/* Fills verdict and words from the rest. */
+void epoch_judge(struct train_epoch *e);
 
 /* Any function may be NULL. */
 struct train_observer {
@@ -253,7 +262,7 @@ struct measured_rank {
     double exposed_us;                  /* waited for sums that every rank waits for: communication that nothing hides */
     double wait_us;                     /* waited for ranks that were later with the step than this one */
     double sums_us;                     /* that sums took, hidden or not; also until the last rank had come */
-    double hidden_share;                /* of the bytes of sums, what travelled behind backward; below 0: not known */
+    double hidden_share;                /* of the bytes of sums, what travelled before the last rank's backward had ended; below 0: not known */
     double memory_bytes;                /* the process's peak */
     double delayed_share;               /* as below */
 };
@@ -263,6 +272,7 @@ struct measured {
     double *step_us;                    /* (n): whole steps without events */
     double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it */
     double *comm_us;                    /* (n): what each of them waited for sums with other ranks */
+    double *hidden;                     /* (n): of the bytes of those sums, the share that travelled before this rank's backward had ended */
     int n;
     struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */
     int n_ranks;

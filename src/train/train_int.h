@@ -252,6 +252,7 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
                          struct error *err);
 struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
+void metrics_epoch(struct metrics *m, const struct train_epoch *epoch);
 /* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
@@ -261,7 +262,7 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);
 
 /* What the ranks took, from the steps that each of them measured; fills m->ranks. Of one rank nothing. */
-enum status measure_ranks(struct measured *m, double sums_us, double hidden_share, struct error *err);
+enum status measure_ranks(struct measured *m, double sums_us, struct error *err);
 
 /* The steps of a run that are recorded into a trace. */
 struct recording {

@@ -14,6 +14,8 @@ extern "C" {
 #include "backend/backend.h"
 #include "ops/cuda/lanes.h"
 
+int cuda_capability(int index);     /* of a GPU: 90 is 9.0; 0 where it is not known (device.c) */
+
 struct cuda_plan;                   /* products.h */
 struct cuda_reduction;              /* reductions.h */
 enum { CALL_PLANS = 8, GROUP_MOST = 9 };      /* GROUP_MOST: nodes of a level; of other groups groups.c says it */

@@ -10,6 +10,7 @@ from math import isfinite, sqrt
 LIMITS = {
     "exact": (1e-5, 1e-4),              # the same sums in another order
     "tf32":  (1e-3, 1e-2),              # operands of 10 bits
+    "f16":   (2e-3, 1e-2),              # operands, and what ops hand on, of 11 bits
     "bf16":  (1e-2, 5e-2),              # operands of 8 bits
 }
 MEMORY_MORE = 1.1                       # times as much as without the switch, or

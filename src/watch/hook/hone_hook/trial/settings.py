@@ -20,6 +20,7 @@ import torch
 
 NEEDS = {                               # which functions a function of settings_parts calls
     "use_autocast": ["to_float", "with_autocast", "when_first_called"],
+    "use_autocast_f16": ["to_float", "with_autocast", "when_first_called", "Scaler"],
     "use_channels_last": ["with_channels_last", "when_first_called"],
     "use_compile": ["when_first_called"],
     "use_optimizer": ["with_settings"],

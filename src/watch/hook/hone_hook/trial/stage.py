@@ -39,7 +39,7 @@ class Stage:
     def __init__(self, session):
         self.session, self.device = session, session.device
         self.facts = Facts(session, self.broke)
-        self.evidence = Evidence(self.facts.parameters, self.broke)
+        self.evidence = self.facts.evidence = Evidence(self.facts.parameters, self.broke)
         self.looks = Looks(self.facts.parameters, self.look)
         self.state, self.on = None, []
         self.failure, self.looked, self.look_count = None, False, 0

@@ -1,5 +1,15 @@
 """What all switches have in common."""
 
+COMPILE, CHANNELS_LAST, AUTOCAST = 1, 2, 3      # what goes around what in a model's call: compiled code innermost
+
+
+def names_of(roots):
+    """How many roots of each class there are: what hone_settings.py knows them by."""
+    names = {}
+    for root in roots:
+        names[root.name] = names.get(root.name, 0) + 1
+    return names
+
 
 class Switch:
     name = rule = None
