@@ -35,6 +35,8 @@ int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
 int cmd_runs(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_config(int argc, char **argv);

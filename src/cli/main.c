@@ -17,6 +17,8 @@ const struct command commands[] = {
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
     {"eval", "CHECKPOINT", "the loss of a trained model on its data, or on other data", cmd_eval},
     {"runs", "[DIR]", "the runs below a folder: state, losses, speed, and how their configs differ", cmd_runs},
+    {"compare", "RUN...", "runs side by side on one page: curves, figures, speed, memory", cmd_compare},
+    {"sweep", "CONFIG", "a run for every combination of values of some keys, in turn", cmd_sweep},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
     {"watch", "COMMAND...", "the same for a PyTorch program that is started here, unchanged", cmd_watch},

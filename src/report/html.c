@@ -13,7 +13,7 @@ enum { NONCE_BYTES = 18 };
 enum { TITLE_COLUMNS = 200, HEADLINE_COLUMNS = 1000 };
 
 struct page {
-    const char *kind;                   /* "profile", "trace", "tune", "forget" or "simulate": which sections and scripts it has */
+    const char *kind;                   /* "profile", "trace", "tune", "forget", "simulate" or "compare": which sections and scripts it has */
     const char *title, *headline;
     json_t *data;                       /* NULL: no memory */
     char nonce[2 * NONCE_BYTES + 1];
@@ -143,3 +143,4 @@ static enum status put_document(const char *kind, const json_t *document, FILE *
 enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err) { return put_document("tune", tune, to, err); }
 enum status report_forget_write_html(const json_t *forget, FILE *to, struct error *err) { return put_document("forget", forget, to, err); }
 enum status report_simulate_write_html(const json_t *simulated, FILE *to, struct error *err) { return put_document("simulate", simulated, to, err); }
+enum status report_compare_write_html(const json_t *compared, FILE *to, struct error *err) { return put_document("compare", compared, to, err); }

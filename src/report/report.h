@@ -66,6 +66,10 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
 
 /* The table of runs, and what there is to say of them; `runs` is the document of src/runs. */
 void report_runs_print_terminal(const json_t *runs, FILE *to, bool color);
+/* Of runs that are compared: their curves over each other, and speed and memory. */
+void report_compare_print_terminal(const json_t *compared, FILE *to, bool color);
+enum status report_compare_write_html(const json_t *compared, FILE *to, struct error *err);
+enum status report_compare_write_markdown(const json_t *compared, FILE *to, struct error *err);
 
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);

@@ -74,8 +74,8 @@ static void put_best(const struct screen *s, const json_t *runs)
     const json_t *run;
     size_t i;
     number_text n;
-    if (json_array_size(json_object_get(runs, "runs")) < 2)
-        return;
+    if (json_array_size(json_object_get(runs, "runs")) < 2 || *word(runs, "headline"))
+        return;                         /* one is no choice, and a headline names the best */
     json_array_foreach(json_object_get(runs, "runs"), i, run) {
         if (!*word(runs, "best") || strcmp(word(run, "name"), word(runs, "best")))
             continue;

@@ -18,7 +18,7 @@ struct reading {
 
 static double tokens_at(const struct reading *r, int64_t step)
 {
-    return step > r->step && isfinite(r->tokens_each) ? r->c->tokens + (double)(step - r->step) * r->tokens_each : r->c->tokens;
+    return step > r->step && isfinite(r->tokens_each) ? r->c->tokens + round((double)(step - r->step) * r->tokens_each) : r->c->tokens;
 }
 
 /* The clock of a run begins anew with every resume. */

@@ -69,9 +69,12 @@ static void check_run(void)
     check_curve(&r.run[0].curves->loss);
     check_curve(&r.run[0].curves->validation);
     run_keys_init(&k, &r);
-    json_t *j = runs_json(&r, &k, folder);
-    require(j != NULL);
+    json_t *j = runs_json(&r, &k, folder), *compared = runs_compare_json(&r, &k);
+    require(j && compared);
     report_runs_print_terminal(j, to, true);
+    report_compare_print_terminal(compared, to, true);
+    require(report_compare_write_markdown(compared, to, &err) == OK);
+    json_decref(compared);
     json_decref(j);
     run_keys_release(&k);
     runs_release(&r);
