@@ -139,6 +139,8 @@ enum status forward_program(struct program **out, const struct config *c, struct
                             struct error *err);
 /* That of a batch of evaluation, in the types that training has. */
 enum status evaluation_program(struct program **out, const struct config *c, struct error *err);
+/* One of generation (struct model_options), for rows of `length` tokens, in f32. */
+enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err);
 enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
                                struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
