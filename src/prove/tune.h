@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "passes/optimize.h"
 #include "prove/prove.h"
+#include "train/batch_sweep.h"
 
 enum { TUNE_WHY = 400, TUNE_NAMES = 256, TUNE_CHANGE = 256, TUNE_IDEAS = 48, TUNE_NAME = 48 };
 
@@ -76,8 +77,19 @@ struct tune_reference {
 };
 enum { TUNE_REFERENCES = 2 };
 
+/* An update of more samples, where it was asked for: what follows starts from it. */
+struct tune_larger {
+    bool asked;
+    enum lr_rule rule;
+    struct batch_sweep sweep;               /* from the given batch on; n 0: nothing was measured */
+    int64_t times;                          /* as many samples in an update; 1: as given */
+    struct config given;                    /* before it */
+    char words[640];
+};
+
 struct tune_result {
-    struct config base, tuned;              /* base: as given */
+    struct config base, tuned;              /* base: as given, but for a larger update */
+    struct tune_larger larger;
     const char *given;                      /* what to call it: "the given config", or the program without passes that it is */
     char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
     struct { bool done; double speedup, low, high; } check;     /* the base against itself, before anything was tried */
@@ -109,6 +121,8 @@ struct tune_options {
     void (*progress)(void *context, const char *what, double part);     /* part of the budget; may be NULL */
     void (*on_stage)(void *context, const struct tune_stage *stage);    /* after each; may be NULL */
     void *context;
+    bool larger_batch;                      /* more samples in an update, and the learning rate by the rule, where that is faster */
+    enum lr_rule rule;
     trial_change_fn *change;                /* done to the second run of the base against itself; may be NULL */
     void *change_context;
 };

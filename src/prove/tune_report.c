@@ -265,6 +265,16 @@ static json_t *model(const struct config *c)
                      (json_int_t)c->train.accumulate);
 }
 
+static json_t *larger(const struct tune_result *r)
+{
+    const struct tune_larger *l = &r->larger;
+    const int64_t samples = l->given.train.batch_size * l->given.train.accumulate;
+    return l->asked ? json_pack("{s:s,s:I,s:I,s:o,s:o,s:o,s:o}", "rule", lr_rule_name(l->rule), "samples_before", (json_int_t)samples, "samples_after",
+                                (json_int_t)(samples * l->times), "lr_before", number(l->given.train.lr), "lr_after", number(r->base.train.lr), "words",
+                                tune_text(l->words), "sweep", l->sweep.n ? batch_sweep_json(&l->sweep) : json_null())
+                    : json_null();
+}
+
 json_t *tune_json(const struct tune_result *r)
 {
     char *yaml = config_text(&r->tuned);
@@ -281,6 +291,7 @@ json_t *tune_json(const struct tune_result *r)
     if (j) {
         put_gates(j, &r->verdict, r->judged);
         json_object_set_new(j, "limits", limits(r));
+        json_object_set_new(j, "larger_batch", larger(r));
         json_object_set_new(j, "naive_kernels", measured(r->naive_kernels));
         json_object_set_new(j, "warning", tune_text(*r->warning ? r->warning : NULL));
     }

@@ -259,6 +259,9 @@ void metrics_epoch(struct metrics *m, const struct train_epoch *epoch);
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
 
+/* The config whose steps bench_run times: on random tokens, without evaluation. */
+struct config bench_config(const struct config *c);
+
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);

@@ -106,6 +106,26 @@ json strict/report.json '(any("flash-attention" in s["pass"] for s in j["stages"
 consistent strict/report.json
 ! grep -q 'passes:.*flash-attention' strict/tuned.yaml || fail "what was dropped is in the config: $(cat strict/tuned.yaml)"
 
+# a larger update where it is asked for: as many samples in an update of base.yaml and of tuned.yaml, by gates the same; the rate by the rule. Where larger
+# batches are not proved to be faster, both have the update that was given
+ok tune tiny.yaml --budget 8 $quick --set threads=1 --larger-batch sqrt --out larger
+consistent larger/report.json
+update() { sed -n 's/^  \(batch_size\|accumulate\): //p' "$1" | head -2 | paste -sd' ' | { read -r a b && echo $((a * b)); }; }
+json larger/report.json '(j["larger_batch"]["rule"] == "sqrt" and j["larger_batch"]["samples_before"] == 2 and j["larger_batch"]["words"]
+    and abs(j["larger_batch"]["lr_after"] ** 2 / j["larger_batch"]["lr_before"] ** 2 * 2 / j["larger_batch"]["samples_after"] - 1) < 1e-9
+    and [p["batch"] for p in j["larger_batch"]["sweep"]["points"]][:2] == [2, 4])'
+json larger/report.json 'j["larger_batch"]["samples_after"] in (2, 2 * j["larger_batch"]["sweep"]["sweet_spot"] / 2)'
+json larger/report.json "j['larger_batch']['samples_after'] == $(update larger/base.yaml) == $(update larger/tuned.yaml)"
+grep -q '^larger batch: ' out || fail "not a word about the larger batch: $(cat out)"
+ok train larger/tuned.yaml --steps 2 --out larger-run
+ok tune tiny.yaml --budget 0 --larger-batch linear --out larger-none
+grep -qx 'larger batch: not tried: nothing is measured with a budget of 0' out || fail "$(cat out)"
+ok tune tiny.yaml --budget 0 --larger-batch linear --set model.dropout=0.1 --out larger-none
+grep -qx 'larger batch: not tried: dropout falls on other samples in other batches, and nothing could be proved' out || fail "$(cat out)"
+same "tuned.yaml without a larger update" larger-none/tuned.yaml larger-none/base.yaml
+json made/report.json 'j["larger_batch"] is null'
+refused 2 "hone: --larger-batch is 'cubic'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update" tune tiny.yaml --larger-batch cubic
+
 # a folder whose name must be quoted and is no UTF-8
 ok tune tiny.yaml --budget 0 --out "$(printf 'a <b>\377')"
 json "$(printf 'a <b>\377')/report.json" 'j["tuned_config"] == "tuned.yaml"'
