@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/fs.h"
 #include "dist/dist.h"
+#include "lib/peaks.h"
 #include "ops/cpu/cpu.h"
 #include "prove/tune.h"
 #include "report/report.h"
