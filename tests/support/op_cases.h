@@ -103,10 +103,6 @@ static const struct op_case op_cases[] = {
     {OP_MATMUL, {.trans_b = true}, {X(130, 17), X(33, 17), X(33)}},
     {OP_MATMUL, {.trans_b = true}, {X(1, 64), X(130, 64)}},
     {OP_MATMUL, {.trans_b = true}, {X(33, 1), X(5, 1), X(5)}},
-    {OP_MATMUL, {.trans_b = true}, {X(1, 768), X(133, 768), X(133)}},           /* a token, and several samples' */
-    {OP_MATMUL, {.trans_b = true}, {X(2, 1, 515), X(37, 515), X(37)}},
-    {OP_MATMUL, {.trans_b = true}, {X(5, 1, 130), X(18, 130)}},
-    {OP_MATMUL, {.trans_b = true}, {X(8, 1, 64), X(131, 64), X(131)}},
     {OP_MATMUL, {0}, {X(5, 3), X(3, 17)}},
     {OP_MATMUL, {0}, {X(2, 3, 33), X(33, 130)}},
     {OP_MATMUL, {0}, {X(130, 33), X(33, 1)}},
@@ -193,9 +189,6 @@ static const struct op_case op_cases[] = {
     {OP_ROPE, {.heads = 1}, {X(1, 1, 2), OF(FIXED, 1, 1), OF(FIXED, 1, 1)}},
     {OP_ROPE, {.heads = 3}, {X(2, 5, 18), OF(FIXED, 5, 3), OF(FIXED, 5, 3)}},
     {OP_ROPE, {.heads = 5, .inverse = true}, {X(3, 3, 170), OF(FIXED, 3, 17), OF(FIXED, 3, 17)}},
-    {OP_ROPE, {.heads = 3}, {X(2, 5, 18), OF(FIXED, 12, 3), OF(FIXED, 12, 3), OF(PLACES, 2, 5)}},
-    {OP_ROPE, {.heads = 2}, {X(3, 1, 128), OF(FIXED, 33, 32), OF(FIXED, 33, 32), OF(PLACES, 3, 1)}},
-    {OP_ROPE, {.heads = 1, .inverse = true}, {X(1, 9, 16), OF(FIXED, 9, 8), OF(FIXED, 9, 8), OF(PADDING, 1, 9)}},
     {OP_CAUSAL_MASK, {.rows = 1}, {{0}}},
     {OP_CAUSAL_MASK, {.rows = 17}, {{0}}},
     {OP_CAUSAL_MASK, {.rows = 33}, {{0}}},
@@ -243,20 +236,6 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.25f, true, 0.1f), {QKV_GRAD(1, 131, 2, 1, 16), ONE(COUNTER)}},
 
     /* what generation keeps: of each sample, of one for all, nothing; queries that see one key, a block more or less one, none */
-    {OP_STORE_KV, {0}, {KEPT(1, 1, 1), X(1, 1, 1), X(1, 1, 1), OF(PLACES, 1, 1)}},
-    {OP_STORE_KV, {0}, {KEPT(3, 20, 17), X(3, 5, 17), X(3, 5, 17), OF(PLACES, 3, 5)}},
-    {OP_STORE_KV, {0}, {KEPT(3, 9, 64), X(1, 9, 64), X(1, 9, 64), OF(PLACES, 1, 9)}},
-    {OP_STORE_KV, {0}, {KEPT(4, 33, 130), X(4, 1, 130), X(4, 1, 130), OF(PLACES, 4, 1)}},
-    {OP_STORE_KV, {0}, {KEPT(2, 4, 8), X(2, 7, 8), X(2, 7, 8), OF(PLACES, 2, 7)}},            /* more places than there is room */
-    {OP_STORE_KV, {0}, {KEPT(2, 5, 16), X(2, 3, 16), X(2, 3, 16), OF(PADDING, 2, 3)}},
-    {OP_ATTEND_KV, HEADS(1, 1, 1), {X(1, 1, 1), KEPT(1, 1, 1), OF(PLACES, 1, 1)}},
-    {OP_ATTEND_KV, HEADS(4, 4, 0.35f), {X(2, 5, 32), KEPT(2, 12, 32), OF(PLACES, 2, 5)}},
-    {OP_ATTEND_KV, HEADS(4, 2, 0.25f), {X(3, 3, 64), KEPT(3, 20, 32), OF(PLACES, 3, 3)}},
-    {OP_ATTEND_KV, HEADS(3, 1, 0.2f), {X(11, 1, 99), KEPT(11, 71, 33), OF(PLACES, 11, 1)}},
-    {OP_ATTEND_KV, HEADS(12, 12, 0.125f), {X(1, 130, 768), KEPT(1, 130, 768), OF(PLACES, 1, 130)}},
-    {OP_ATTEND_KV, HEADS(4, 2, 0.1f), {X(1, 67, 512), KEPT(1, 80, 256), OF(PLACES, 1, 67)}},
-    {OP_ATTEND_KV, HEADS(2, 2, 0.2f), {X(2, 3, 80), KEPT(2, 5, 80), OF(PADDING, 2, 3)}},
-    {OP_ATTEND_KV, HEADS(2, 1, 0.1f), {X(1, 600, 32), KEPT(1, 600, 16), OF(PLACES, 1, 600)}},
 
     {OP_SOFTMAX, {0}, {X(3, 1)}},
     {OP_SOFTMAX, {0}, {X(5, 17)}},
@@ -486,6 +465,27 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, PACKED(4, 2, 0.25f, 0, 0), {QKV_GRAD(2, 200, 4, 2, 16), OF(STARTS, 2, 200)}},
     {OP_ATTENTION_GRAD, PACKED(2, 1, 0.25f, 0.2f, 0), {QKV_GRAD(3, 131, 2, 1, 16), ONE(COUNTER), OF(STARTS, 3, 131)}},
     {OP_ATTENTION_GRAD, PACKED(2, 2, 0.2f, 0.2f, 2 * 328 * 328), {QKV_GRAD(1, 328, 2, 2, 16), ONE(COUNTER), OF(STARTS, 1, 328)}},
+    {OP_MATMUL, {.trans_b = true}, {X(1, 768), X(133, 768), X(133)}},           /* a token, and several samples' */
+    {OP_MATMUL, {.trans_b = true}, {X(2, 1, 515), X(37, 515), X(37)}},
+    {OP_MATMUL, {.trans_b = true}, {X(5, 1, 130), X(18, 130)}},
+    {OP_MATMUL, {.trans_b = true}, {X(8, 1, 64), X(131, 64), X(131)}},
+    {OP_ROPE, {.heads = 3}, {X(2, 5, 18), OF(FIXED, 12, 3), OF(FIXED, 12, 3), OF(PLACES, 2, 5)}},
+    {OP_ROPE, {.heads = 2}, {X(3, 1, 128), OF(FIXED, 33, 32), OF(FIXED, 33, 32), OF(PLACES, 3, 1)}},
+    {OP_ROPE, {.heads = 1, .inverse = true}, {X(1, 9, 16), OF(FIXED, 9, 8), OF(FIXED, 9, 8), OF(PADDING, 1, 9)}},
+    {OP_STORE_KV, {0}, {KEPT(1, 1, 1), X(1, 1, 1), X(1, 1, 1), OF(PLACES, 1, 1)}},
+    {OP_STORE_KV, {0}, {KEPT(3, 20, 17), X(3, 5, 17), X(3, 5, 17), OF(PLACES, 3, 5)}},
+    {OP_STORE_KV, {0}, {KEPT(3, 9, 64), X(1, 9, 64), X(1, 9, 64), OF(PLACES, 1, 9)}},
+    {OP_STORE_KV, {0}, {KEPT(4, 33, 130), X(4, 1, 130), X(4, 1, 130), OF(PLACES, 4, 1)}},
+    {OP_STORE_KV, {0}, {KEPT(2, 4, 8), X(2, 7, 8), X(2, 7, 8), OF(PLACES, 2, 7)}},            /* more places than there is room */
+    {OP_STORE_KV, {0}, {KEPT(2, 5, 16), X(2, 3, 16), X(2, 3, 16), OF(PADDING, 2, 3)}},
+    {OP_ATTEND_KV, HEADS(1, 1, 1), {X(1, 1, 1), KEPT(1, 1, 1), OF(PLACES, 1, 1)}},
+    {OP_ATTEND_KV, HEADS(4, 4, 0.35f), {X(2, 5, 32), KEPT(2, 12, 32), OF(PLACES, 2, 5)}},
+    {OP_ATTEND_KV, HEADS(4, 2, 0.25f), {X(3, 3, 64), KEPT(3, 20, 32), OF(PLACES, 3, 3)}},
+    {OP_ATTEND_KV, HEADS(3, 1, 0.2f), {X(11, 1, 99), KEPT(11, 71, 33), OF(PLACES, 11, 1)}},
+    {OP_ATTEND_KV, HEADS(12, 12, 0.125f), {X(1, 130, 768), KEPT(1, 130, 768), OF(PLACES, 1, 130)}},
+    {OP_ATTEND_KV, HEADS(4, 2, 0.1f), {X(1, 67, 512), KEPT(1, 80, 256), OF(PLACES, 1, 67)}},
+    {OP_ATTEND_KV, HEADS(2, 2, 0.2f), {X(2, 3, 80), KEPT(2, 5, 80), OF(PADDING, 2, 3)}},
+    {OP_ATTEND_KV, HEADS(2, 1, 0.1f), {X(1, 600, 32), KEPT(1, 600, 16), OF(PLACES, 1, 600)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
