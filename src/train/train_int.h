@@ -58,6 +58,7 @@ struct model_run {
     struct whole_moments moments;   /* rank 0: for the checkpoint that is being written */
     struct safetensors dealt;       /* rank 0: states that were read, until every rank has its slices */
     int64_t delay_ns;               /* of tests: how much longer this rank takes for a step */
+    int64_t flip_step;              /* of tests: before this step a bit of a weight changes; 0: none does */
     int init_tensors;               /* parameters that train.init gave; 0: none */
     const char *init_title;         /* whose they are, and of which types */
     char init_types[64];
