@@ -322,6 +322,8 @@ static const struct op_case op_cases[] = {
     {OP_LINEAR_GELU, {.parts = 2}, {X(517, 3), X(130, 3), X(130)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(3, 5), X(17, 5), X(17)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(203, 131), X(151, 131), X(151)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(1, 1, 768), X(70, 768), X(70)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(7, 1, 64), X(131, 64), X(131)}},
 
     /* widths alike, as with grouped heads, below and beside the width of a block; one row; more than BLAS takes over */
     {OP_PROJECT, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1)}},
@@ -332,6 +334,8 @@ static const struct op_case op_cases[] = {
     {OP_PROJECT, {.parts = 4}, {X(5, 3), X(1, 3), X(16, 3), X(17, 3), X(31, 3)}},
     {OP_PROJECT, {.parts = 2}, {X(3, 11, 17), X(48, 17), X(48, 17)}},
     {OP_PROJECT, {.parts = 3}, {X(203, 131), X(151, 131), X(75, 131), X(75, 131), X(151), X(75), X(75)}},
+    {OP_PROJECT, {.parts = 3}, {X(1, 1, 768), X(68, 768), X(34, 768), X(34, 768), X(68), X(34), X(34)}},
+    {OP_PROJECT, {.parts = 2}, {X(6, 1, 132), X(33, 132), X(33, 132)}},
     {OP_PROJECT_GRAD, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1), X(1, 1)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(3, 17), X(3, 7), X(3, 7), X(17, 5), X(7, 5), X(7, 5)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(2, 9, 34), X(2, 9, 17), X(2, 9, 17), X(34, 33), X(17, 33), X(17, 33)}},
