@@ -120,6 +120,28 @@ static void print_verdicts(const struct tune_result *r)
     }
 }
 
+static double member(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+/* The whole run before and after, and what each of what was kept saves of it. */
+static void print_run(const json_t *document)
+{
+    const json_t *run = json_object_get(document, "run"), *s;
+    const double before = member(run, "before_s");
+    size_t i;
+    if (!isfinite(before))
+        return;
+    print_change("whole run", before, member(run, "after_s"), "s");
+    printf("  %-16s %10.0f    steps, evaluation %.3g -> %.3g s of it\n", "", member(run, "steps"), member(run, "evaluation_before_s"),
+           member(run, "evaluation_after_s"));
+    json_array_foreach(json_object_get(document, "stages"), i, s)
+        if (json_is_true(json_object_get(s, "kept")) && member(s, "saved_s") > 0)
+            printf("  %-16s %s saves %.3g s of %.3g s\n", "", json_string_value(json_object_get(s, "pass")), member(s, "saved_s"), before);
+}
+
 static void print_result(const struct tuned *t, const char *folder)
 {
     const struct tune_result *r = &t->r;
@@ -130,6 +152,7 @@ static void print_result(const struct tuned *t, const char *folder)
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
+    print_run(t->document);
     print_mfu(&r->before, &r->after);
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");

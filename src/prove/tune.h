@@ -37,6 +37,7 @@ struct tune_stage {                         /* one move that was tried, or the l
     double predicted;                       /* speed-up over the step before it, by the cost model */
     double measured, low, high;             /* the same in turns, with its interval; NAN: not measured */
     bool longer;                            /* measured longer than asked for, as the interval was wide */
+    double around_us;                       /* what it won per training step, where `around` */
     enum tune_outcome outcome;
     char why[TUNE_WHY];
 };
@@ -100,6 +101,10 @@ struct tune_result {
     /* base and tuned, of the same turns as the speed-up; where tuned is the base there is one measurement, and both are it */
     struct tune_point before, after;
     double speedup, speedup_low, speedup_high;      /* NAN: both at once do not fit in memory */
+    struct {                                /* the whole run, without checkpoints */
+        int64_t steps;                      /* 0: not known */
+        double evaluation_before_us, evaluation_after_us;       /* per training step */
+    } run;
     bool judged;                            /* base to tuned, by all gates: `verdict` holds */
     struct verdict verdict;
     bool taken_back;                        /* what was kept stage by stage is no better all together: tuned is the base */

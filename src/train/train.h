@@ -314,6 +314,7 @@ struct measured {
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
     int64_t evaluation_every;           /* steps; 0: never */
+    int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
     double tokens_per_step;

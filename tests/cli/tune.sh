@@ -35,6 +35,13 @@ for s in j["stages"]:
         assert s["measured_high"] < 1 or "gate" in s["why"] or j["taken_back"], s
     if s["kept"] and not s["around"]: product *= s["measured_speedup"]
     near(s["cumulative_speedup"], product, "cumulative")
+r = j["run"]
+if r:
+    near(r["before_s"], r["steps"] * j["before"]["step_us"] / 1e6 + r["evaluation_before_s"], "run before")
+    if j["after"]["step_us"]: near(r["after_s"], r["steps"] * j["after"]["step_us"] / 1e6 + r["evaluation_after_s"], "run after")
+    for s in j["stages"]:
+        if s["measured_speedup"] and not s["around"]: near(s["saved_s"], r["steps"] * (s["step_before_us"] - s["step_after_us"]) / 1e6, "saved")
+        assert (s["saved_s"] is None) == (s["measured_speedup"] is None) and (s["saved_s"] or 0) <= r["before_s"], s
 won = any(s["kept"] and not s["around"] for s in j["stages"])
 assert won or not [c for c in j["changes"] if c["key"] != "eval.every"], j["changes"]
 if won and not j["interrupted"]:
@@ -58,6 +65,8 @@ json out '(j["schema"] == "hone-report" and j["kind"] == "tune" and len(j["roadm
     and j["before"]["mfu_peak_type"] == "f32" and len(j["sizes"]) == 6 and all(s["before"]["fits"] and s["after"]["fits"] for s in j["sizes"]))'
 consistent made/report.json
 same "report.json" made/report.json made.json
+json out 'j["run"]["steps"] == 20 and j["run"]["evaluation_before_s"] > 0'
+grep -q '^The whole run of 20 steps with its evaluations: .* before, .* after\.$' made/report.md || fail "not a word on the whole run: $(cat made/report.md)"
 grep -q '^| step | ' made/report.md || fail "no step in the report: $(cat made/report.md)"
 grep -q 'passes: none' made/base.yaml || fail "the base is not what was given: $(cat made/base.yaml)"
 ok train made/tuned.yaml --steps 2 --out trained      # a plain config
