@@ -11,6 +11,8 @@ target_include_directories(hone_shared INTERFACE $<INSTALL_INTERFACE:include>)
 target_link_options(hone_shared PRIVATE LINKER:--no-undefined LINKER:--as-needed)
 set_target_properties(hone_shared PROPERTIES OUTPUT_NAME hone EXPORT_NAME hone VERSION ${PROJECT_VERSION} SOVERSION ${HONE_SOVERSION} LINKER_LANGUAGE C)
 
+include(cmake/AnalyzerLibrary.cmake)         # tested here; python/ has a build of its own for it
+
 include(CMakePackageConfigHelpers)
 set(HONE_DEVELOP ${PROJECT_BINARY_DIR}/develop)
 file(WRITE ${HONE_DEVELOP}/hone.pc
