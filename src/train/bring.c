@@ -79,7 +79,7 @@ static json_t *manifest_of(const struct import *im, const struct import_result *
     return j;
 }
 
-static enum status write_run(struct import *im, struct import_result *r, struct error *err)
+static enum status save(struct import *im, struct import_result *r, struct error *err)
 {
     char path[CONFIG_PATH_MAX];
     json_t *extra = manifest_of(im, r);
@@ -90,14 +90,6 @@ static enum status write_run(struct import *im, struct import_result *r, struct 
     if (st == OK)
         snprintf(r->checkpoint, sizeof r->checkpoint, "%s%s", im->folder.folder, path + strlen(im->folder.part));
     json_decref(extra);
-    return st;
-}
-
-static enum status save(struct import *im, const char *out, struct import_result *r, struct error *err)
-{
-    enum status st = fresh_begin(&im->folder, out, err);
-    if (st == OK)
-        st = write_run(im, r, err);
     return st == OK ? fresh_publish(&im->folder, err) : st;
 }
 
@@ -128,6 +120,8 @@ enum status import_run(const char *path, const struct import_options *o, struct 
     *r = (struct import_result){.title = NULL};
     enum status st = folder_check(o->out, false, err);
     if (st == OK)
+        st = fresh_begin(&im.folder, o->out, err);      /* before what may take minutes */
+    if (st == OK)
         st = weights_open(&im.weights, path, err);
     if (st == OK)
         st = weights_config(im.weights, &r->config, o->sets, o->n_sets, err);
@@ -141,7 +135,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
         st = find_tokenizer(&im, r, err);
     }
     if (st == OK)
-        st = save(&im, o->out, r, err);
+        st = save(&im, r, err);
     import_release(&im);
     return st;
 }
@@ -176,9 +170,9 @@ enum status export_run(const char *checkpoint, enum export_form form, const char
 {
     struct trained t = {.exec = NULL};
     struct fresh folder = {.lock = -1};
-    enum status st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
+    enum status st = fresh_begin(&folder, out, err);
     if (st == OK)
-        st = fresh_begin(&folder, out, err);
+        st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
     if (st == OK)
         st = export_files(&t, form, folder.part, err);
     if (st == OK)
