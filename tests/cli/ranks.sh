@@ -138,6 +138,14 @@ code=0; OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 installed/bin/hone train t
 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
 [ "$code" = 3 ] && grep -q '^hone: mpirun started 3 ranks, and MPI sees 1; ' err || fail "a wrong number of ranks: $code $(cat err)"
 
+# An mpirun that starts nothing is not tried again, and no rank is blamed.
+OMPI_MCA_plm=nothing run launch -n 2 --retry 2 train tiny.yaml --out no
+echo "hone: 'MPIRUN' has started no rank; see what 'MPIRUN -n 2 true' says" >wanted
+grep '^hone: ' err | sed "s#'/[^' ]*#'MPIRUN#g" >said || true
+same "an mpirun that starts nothing" said wanted
+[ "$code" = 3 ] || fail "an mpirun that starts nothing: exit code $code"
+[ ! -e no ] || fail "an mpirun that starts nothing: a folder was made"
+
 refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train tiny.yaml
 refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2
 refused 2 "hone: 'bench' is not a command that ranks share; train, profile, tune and doctor are" launch -n 2 bench tiny.yaml
