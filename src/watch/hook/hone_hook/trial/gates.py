@@ -90,5 +90,12 @@ def judge(kind, a, b, memory_total, noise=(0.0, 0.0)):
     return gates
 
 
+def worst_of(by_rank):
+    """The gates of all ranks as one list: of each gate the one that failed, else the one that is nearest to it."""
+    def badness(gate):
+        return (not gate["pass"], (gate["value"] or 0) / gate["limit"] if gate["limit"] else 0)
+    return [max(same, key=badness) for same in zip(*by_rank)]
+
+
 def failure(gates):
     return next((g["why"] for g in gates if not g["pass"]), None)

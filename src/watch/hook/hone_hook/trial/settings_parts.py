@@ -102,6 +102,11 @@ def use_loader(**settings):
     loader.__init__ = with_settings(loader.__init__, settings, is_map)
 
 
+def use_ddp_buckets(megabytes):
+    ddp = torch.nn.parallel.DistributedDataParallel
+    ddp.__init__ = with_settings(ddp.__init__, {"bucket_cap_mb": megabytes})
+
+
 def use_threads(n):
     torch.set_num_threads(n)
 

@@ -10,6 +10,7 @@ import shutil
 import torch
 
 from . import settings_parts as parts
+from .buckets import Buckets
 from .cpus import gpu_cpus, physical_cores, set_affinity
 from .loaders import PinnedMemory, Workers
 from .optimizers import Foreach, Fused
@@ -113,7 +114,7 @@ class Threads(Switch):
         self.count, self.name = count, name
 
     def applies(self, facts):
-        self.n = self.count(torch.get_num_threads())
+        self.n = self.count(torch.get_num_threads(), facts.ranks_here)
         if facts.device.kind != "cpu":
             return "the model is not on the CPU"
         return "so many are in use" if self.n == torch.get_num_threads() else None
@@ -217,8 +218,9 @@ TABLE = [
     Tf32, Autocast, AutocastF16,
     Fused, Foreach, ZeroGrad,
     CudnnBenchmark, ChannelsLast,
-    lambda: Threads(lambda now: physical_cores(), "threads-cores"), lambda: Threads(lambda now: max(now // 2, 1), "threads-half"), Affinity,
+    lambda: Threads(lambda now, ranks: max(physical_cores() // ranks, 1), "threads-cores"), lambda: Threads(lambda now, ranks: max(now // 2, 1), "threads-half"), Affinity,
     ExpandableSegments,
+    lambda: Buckets(4, "ddp-large-buckets"), lambda: Buckets(0.25, "ddp-small-buckets"),
     Compile,
 ]
 
