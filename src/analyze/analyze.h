@@ -31,6 +31,7 @@ struct finding {
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
     const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what would raise it (NULL: nothing) */
+    double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
@@ -147,6 +148,11 @@ struct profile {
     double delayed_share;                   /* of the time: threads were ready to run and had no core; below 0: not known */
     double preemptions_per_s;               /* how often other work took a core away */
     const char *warning;                    /* one sentence that stands before any advice; NULL: the machine was quiet */
+
+    struct {                                /* the whole run at this speed, without checkpoints */
+        int64_t steps;                      /* 0: not known */
+        double seconds, evaluation_s;       /* in all, and of it evaluation */
+    } run;
 
     /* answers in words */
     const char *headline;                   /* what bounds this step, one sentence */

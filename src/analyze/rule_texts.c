@@ -426,7 +426,7 @@ const struct rule_text rule_texts[] = {
                    "data.group as they are. In a trace: not looked for.",
      .costs = "Padding costs what any token costs, but for the loss. The expected gain is that of buckets of 16 tokens and groups of 8 batches, or of shared rows where that is more; "
               "the pessimistic end is half of it, the optimistic one no padding at all.",
-     .fix_hone = "data.pack: on puts several samples into a row, whose attention does not cross from one to the other (CPU). data.bucket: a batch is "
+     .fix_hone = "data.pack: on puts several samples into a row, whose attention does not cross from one to the other. data.bucket: a batch is "
                  "as long as its longest sample, up to the next multiple; data.group sorts the samples of so many batches "
                  "by length, so that a batch has samples of like length. Every length has a program, all in one memory.",
      .fix_pytorch = "torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)   # to the longest of the batch, not of all\n"

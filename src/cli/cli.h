@@ -82,12 +82,6 @@ const struct command *command_find(const char *name);   /* NULL: there is none *
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
-/* The peaks of this machine with the threads of a configuration; measures them when they are not known yet. */
-/* *measured (may be NULL): they were not known, and have just been measured. */
-enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err);
-/* Measures them once more on the threads of a config (struct config *), remembers them, and raises *best to them. */
-void measure_peaks_again(void *config, struct peaks *best);
-
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);
 
@@ -136,7 +130,7 @@ void progress_clear(struct progress *p);
 
 void progress_line(struct progress *p, const char *text);       /* the text alone, where nobody knows how much is left */
 
-/* Shows on the terminal that kernels are being timed or a run is being set up, whenever they are: as a note in this bar; NULL: as
+/* Shows on the terminal that kernels are being timed, peaks measured or a run set up, whenever they are: as a note in this bar; NULL: as
  * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
 

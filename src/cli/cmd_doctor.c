@@ -8,6 +8,7 @@
 
 #include "cli/doctor.h"
 #include "data/data.h"
+#include "lib/peaks.h"
 #include "model/model.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"

@@ -3,6 +3,7 @@
 
 #include "cli/doctor.h"
 #include "core/gpu.h"
+#include "lib/peaks.h"
 #include "train/train.h"
 
 enum { GPU_SIZES = 4 };

@@ -194,7 +194,9 @@ enum parsed parse_options(const struct usage *u, int argc, char **argv, struct t
         }
     }
     if (positional->n < u->min_positional) {
-        complain("hone %s: %s is missing; `hone %s --help` shows examples\n", u->command, u->arguments, u->command);
+        const char *rest = strstr(u->arguments, " [");          /* what may be left out */
+        complain("hone %s: %.*s is missing; `hone %s --help` shows examples\n", u->command,
+                 (int)(rest ? (size_t)(rest - u->arguments) : strlen(u->arguments)), u->arguments, u->command);
         return PARSED_BAD;
     }
     return PARSED_GO;

@@ -124,22 +124,34 @@ static int take_lock(int fd)
     return rc;
 }
 
+/* Whether the file is still what the path names: who ends may remove it (fresh.c), and a lock on a file without a name locks nobody out. */
+static bool has_name(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) == 0 && s.st_nlink > 0;
+}
+
 enum status fs_lock(int *lock, const char *folder, struct error *err)
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s/.lock", folder);
     if (n < 0 || n >= (int)sizeof path)
         return error_set(err, BAD_INPUT, "the path '%.200s…' is too long", folder);
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return error_errno(err, "cannot write into '%s'", folder);
-    if (take_lock(fd) == 0) {
-        *lock = fd;
-        return OK;
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd < 0)
+            return error_errno(err, "cannot write into '%s'", folder);
+        if (take_lock(fd)) {
+            const enum status st = errno == EWOULDBLOCK
+                ? error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", folder)
+                : error_errno(err, "cannot lock '%s'", path);
+            close(fd);
+            return st;
+        }
+        if (has_name(fd)) {
+            *lock = fd;
+            return OK;
+        }
+        close(fd);
     }
-    const enum status st = errno == EWOULDBLOCK
-        ? error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", folder)
-        : error_errno(err, "cannot lock '%s'", path);
-    close(fd);
-    return st;
 }

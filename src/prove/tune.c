@@ -44,6 +44,16 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
     return st;
 }
 
+/* How long the run is, and what of it is evaluation: at first that of the base. */
+static void know_run(struct tuner *t, const struct measured *m)
+{
+    const double us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0;
+    if (!t->r->run.steps)
+        t->r->run.evaluation_before_us = us;
+    t->r->run.evaluation_after_us = us;
+    t->r->run.steps = m->total_steps;
+}
+
 /* Measures what has been kept, once. */
 static enum status look_around(struct tuner *t, struct error *err)
 {
@@ -57,6 +67,8 @@ static enum status look_around(struct tuner *t, struct error *err)
         return st;
     }
     t->situation = s;
+    know_run(t, &s->m);
+    s->sweep = t->r->larger.sweep.n ? &t->r->larger.sweep : NULL;
     t->planned_bytes = s->p.planned_bytes;
     tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
@@ -179,7 +191,9 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
 {
     *out = (struct tune_result){.base = *c, .given = tune_given_name(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
     struct tuner t = {.r = out, .o = options, .now = *c, .believed = 1, .start_s = clock_s()};
-    enum status st = options->budget_s > 0 ? tune_check_base(&t, err) : OK;
+    enum status st = options->larger_batch ? tune_enlarge(&t, err) : OK;
+    if (st == OK && options->budget_s > 0)
+        st = tune_check_base(&t, err);
     if (st == OK)
         st = run_stages(&t, err);
     forget_situation(&t);
@@ -193,6 +207,7 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
                 out->speedup_low = out->speedup_high = NAN;
     }
     t.now.model.vocab = c->model.vocab;     /* as it was written */
+    tune_keep_or_shrink(&t);
     out->tuned = t.now;
     out->seconds = tuner_spent_s(&t);
     return st;

@@ -37,6 +37,14 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
 
 enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or of another size */
 
+/* ---- tune_larger.c ---- */
+
+/* Looks for the sweet spot of the batch, and makes the base an update of so many samples in micro-batches of the given size: that larger ones compute the
+ * same is then proved like any move. */
+enum status tune_enlarge(struct tuner *t, struct error *err);
+/* At the end: where larger batches were not kept, the larger update is of no use, and goes. */
+void tune_keep_or_shrink(struct tuner *t);
+
 /* ---- tune_choose.c ---- */
 
 /* What is tried next. */

@@ -184,7 +184,7 @@ json_t *report_document(const struct profile *p)
     const struct answers answers = report_profile_answers(p);
     json_t *head = report_head("profile", PROFILE_SCHEMA, p->version, &answers);
     return report_merge(
-        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", report_ranks(p), "model", model(p), "machine", machine(p), "step",
+        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run", report_run(p), "ranks", report_ranks(p), "model", model(p), "machine", machine(p), "step",
                         step(p), "efficiency", efficiency(p), "recorded", where(p), "findings",
                         report_findings(p->findings, p->n_findings), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
                         "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml)));

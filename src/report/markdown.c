@@ -7,7 +7,8 @@
 #include "report/report_int.h"
 
 /* Together below 200 lines for any profile. */
-enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 14 };
+enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 10 };
+enum { MOST_OPS = 100 };                   /* of the tables of operations alone */
 
 static void put_top(FILE *to, const struct profile *p)
 {
@@ -102,14 +103,14 @@ static void put_kinds(FILE *to, const struct profile *p)
     fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken. Target: the finding about it.\n", to);
 }
 
-static void put_ops(FILE *to, const struct profile *p)
+static void put_ops(FILE *to, const struct profile *p, int most)
 {
     if (!p->n_ops)
         return;
     fputs("\n## Operations\n\n| op | kind | phase | bound | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline | target |\n"
           "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n", to);
     int *order = report_ops_by_time(p);
-    for (int i = 0; i < p->n_ops && i < TOP_OPS; i++) {
+    for (int i = 0; i < p->n_ops && i < most; i++) {
         const struct profile_op *op = &p->ops[order[i]];
         fputs("| ", to);
         report_put_markdown(to, op->name);
@@ -120,8 +121,8 @@ static void put_ops(FILE *to, const struct profile *p)
         put_target(to, op->target);
     }
     free(order);
-    if (p->n_ops > TOP_OPS)
-        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - TOP_OPS);
+    if (p->n_ops > most)
+        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - most);
 }
 
 static void put_memory_curve(FILE *to, const struct profile *p)
@@ -258,6 +259,16 @@ static void put_config(FILE *to, const struct profile *p)
     free(rest);
 }
 
+enum status report_write_operations(const struct profile *p, FILE *to, struct error *err)
+{
+    (void)err;
+    number_text a, b;
+    fprintf(to, "A step takes %s, of which ops work for %s.\n", report_show_us(p->step_us, a), report_show_us(report_op_work_us(p), b));
+    put_kinds(to, p);
+    put_ops(to, p, MOST_OPS);
+    return OK;
+}
+
 enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err)
 {
     (void)err;
@@ -267,8 +278,9 @@ enum status report_write_markdown(const struct profile *p, FILE *to, struct erro
     put_parts(to, p);
     report_markdown_ranks(to, p);
     report_markdown_findings(to, p->findings, p->n_findings, false);
+    report_markdown_run(to, p);
     put_kinds(to, p);
-    put_ops(to, p);
+    put_ops(to, p, TOP_OPS);
     put_memory(to, p);
     put_layers(to, p);
     put_machine(to, p);

@@ -51,12 +51,12 @@ json_t *report_findings(const struct finding *findings, int n)
     for (int i = 0; i < n; i++) {
         const struct finding *f = &findings[i];
         list = report_array(
-            list, json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity",
+            list, json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity",
                             severity_name(f->severity), "effort", effort_name(f->effort), "share", N(f->share),
                             "expected_speedup", N(f->speedup), "expected_speedup_low", N(f->speedup_low),
                             "expected_speedup_high", N(f->speedup_high), "where", W(f->where), "cause", W(f->cause),
                             "fix", W(f->fix), "evidence", W(f->evidence), "after", W(f->after), "pass", W(f->pass), "confidence",
-                            W(f->confidence), "raise", W(f->raise)));
+                            W(f->confidence), "raise", W(f->raise), "saves_s", f->saves_s > 0 ? N(f->saves_s) : json_null()));
     }
     return list;
 }

@@ -24,6 +24,7 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color);
  * random bytes cannot be had. */
 enum status report_write_html(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_operations(const struct profile *p, FILE *to, struct error *err);     /* Markdown: tables of kinds and of ops alone */
 enum status report_write_json(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_flops(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_intensity(const struct profile *p, FILE *to, struct error *err);

@@ -189,6 +189,7 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color)
     screen_put_ranks(&s, p);
     put_kinds(&s, p);
     put_findings(&s, p);
+    screen_put_run(&s, p);
     fputc('\n', to);
     screen_put_answer(&s, "bound by", p->bound_by);
     screen_put_answer(&s, "largest", p->largest);

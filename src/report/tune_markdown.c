@@ -44,6 +44,11 @@ static void put_top(FILE *to, const json_t *j)
     fputs("| profiled first | ", to);
     put_words(to, word(j, "bound"));
     fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
+    if (json_is_object(json_object_get(j, "larger_batch"))) {
+        fputs("\nLarger batch: ", to);
+        put_words(to, word(json_object_get(j, "larger_batch"), "words"));
+        fputs(".\n", to);
+    }
     if (yes(j, "out_of_time"))
         fputs("\nThe time was spent before everything was tried; `--budget` gives more.\n", to);
     if (yes(j, "interrupted"))

@@ -45,6 +45,26 @@ static void put_references(FILE *to, const json_t *j)
     }
 }
 
+/* The whole run, and what each of what was kept saves of it. */
+static void put_run(FILE *to, const json_t *j)
+{
+    const json_t *run = json_object_get(j, "run"), *s;
+    number_text a, b, c;
+    size_t i;
+    if (!isfinite(num(run, "before_s")))
+        return;
+    fprintf(to, "\nThe whole run of %.0f steps with its evaluations: %s before, %s after.\n", num(run, "steps"), report_show_seconds(num(run, "before_s"), a),
+            report_show_seconds(num(run, "after_s"), b));
+    json_array_foreach(json_object_get(j, "stages"), i, s) {
+        if (!yes(s, "kept") || !(num(s, "saved_s") > 0))
+            continue;
+        fputs("\n- ", to);
+        report_put_markdown_cut(to, word(s, "pass"), NAME_COLUMNS);
+        fprintf(to, " saves %s of %s", report_show_seconds(num(s, "saved_s"), b), report_show_seconds(num(run, "before_s"), c));
+    }
+    fputc('\n', to);
+}
+
 void tune_put_points(FILE *to, const json_t *j)
 {
     char mfu[48];
@@ -60,6 +80,7 @@ void tune_put_points(FILE *to, const json_t *j)
     if (num(json_object_get(j, "before"), "kernels") > 0)
         put_row(to, j, "kernels per step", "kernels", report_show_count, 1);
     fputs("\nAll rows are of the same turns.\n", to);
+    put_run(to, j);
     if (num(j, "naive_kernels") > 0)
         fprintf(to, "\nThe program without passes starts %.0f kernels per step.\n", num(j, "naive_kernels"));
     put_references(to, j);

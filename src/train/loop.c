@@ -6,6 +6,8 @@
 #include "core/setup.h"
 #include "train/loop_int.h"
 
+static const double COMPARE_S = 20;     /* between two looks at whether ranks have the same weights: one that has others is named within 30 s, at a log */
+
 bool loop_stopped(const struct loop *l)
 {
     return dist_size(l->dist) > 1 ? l->run.stopping : l->options->stop && *l->options->stop;
@@ -65,7 +67,8 @@ static enum status add_ranks(struct loop *l, struct train_log *log, int64_t step
     if (log->ranks == 1)
         return OK;
     l->rank_wait_s += waited;
-    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, &t, &unsaid);
+    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, clock_s() - l->compared_s > COMPARE_S, &t, &unsaid);
+    l->compare |= t.compare;
     log->rank_wait_share = waited / seconds;
     log->compute_least_s = t.compute_least_s;
     log->compute_most_s = t.compute_most_s;
@@ -191,6 +194,8 @@ static enum status run_steps(struct loop *l, struct error *err)
             return st;
         if (is_log_step(l) || l->step == l->run.total_steps)
             log_step(l);
+        if ((l->compare || loop_due(l, c->checkpoint.every)) && (st = loop_compare(l, err)) != OK)
+            return st;
         if (c->train.epochs && l->step % l->run.steps_per_epoch == 0)
             end_epoch(l);
         if (loop_due(l, c->eval.every) && (st = loop_evaluate(l, err)) != OK)
@@ -221,11 +226,13 @@ static enum status run_and_save(struct loop *l, struct error *err)
         st = loop_evaluate(l, err);
     if (st == OK && l->unwritten)
         st = forgetting_write(&l->forgetting, &l->run.config, l->options->out, err);
+    if (st == OK && l->saved != l->step)
+        st = loop_compare(l, err);
     if (st == OK)
         return loop_save(l, err);
     if (dist_status(l->dist, NULL) == OK && !l->alike && dist_size(l->dist) > 1)
         dist_give_up(l->dist, err);
-    if (l->step > l->first_step && dist_status(l->dist, NULL) == OK)
+    if (l->step > l->first_step && dist_status(l->dist, NULL) == OK && !l->apart)
         loop_save_or_warn(l);
     return st;
 }
@@ -255,6 +262,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
         gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
+        l.compared_s = clock_s();
         tell_start(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);

@@ -44,6 +44,9 @@ struct loop {
     bool alike;                         /* what ends the run ends it on every rank: its numbers, which are not finite */
     double rank_wait_s;                 /* waited for other ranks until the last log */
     time_t started;                     /* 0: run.json says nothing of this run */
+    double compared_s;                  /* when their weights were compared last, by this rank's clock */
+    bool compare;                       /* they are to be compared now */
+    bool apart;                         /* they are not the same: nothing is saved any more */
 };
 
 bool loop_stopped(const struct loop *l);                /* ranks stop after the same step */
@@ -78,6 +81,8 @@ enum status loop_pass_border(struct loop *l, struct error *err);
 /* What cannot be written in mid-run is written later. */
 void loop_write_forgetting(struct loop *l);
 enum status loop_save(struct loop *l, struct error *err);
+/* Several ranks have the same weights, or the run ends; what is saved is what all have. */
+enum status loop_compare(struct loop *l, struct error *err);
 /* A checkpoint in mid-run that fails (a full disk) costs nothing yet: warn and go on; the last one must succeed. */
 void loop_save_or_warn(struct loop *l);
 

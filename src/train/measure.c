@@ -169,6 +169,7 @@ static void fill_facts(struct measured *m)
     struct model_run *r = m->run;
     m->program = exec_program(r->train);
     m->config = r->config;
+    m->total_steps = r->total_steps;
     m->threads = exec_lanes(r->train);
     train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);

@@ -174,14 +174,49 @@ struct generate_options {
     const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
     int64_t tokens;
     double temperature;                 /* 0: always the most likely */
-    uint64_t seed;
+    int64_t top_k;                      /* only the so many most likely are drawn; 0: all */
+    double top_p;                       /* only the most likely that have this probability together are; 0 and 1: all */
+    const char *const *stop_texts;      /* a sample ends before the first of these; none is empty */
+    int n_stop_texts;
+    uint64_t seed;                      /* sample i is the same for any number of samples */
+    int64_t samples;                    /* 0: one */
+    bool logprobs;                      /* tell them */
     const volatile sig_atomic_t *stop;
+    /* The prompt and then the text of every sample, one sample after the other and each as it is made, in pieces that end with a character as far
+     * as there are any. May be NULL. */
+    void (*on_text)(void *context, int64_t sample, const char *text, size_t length);
+    void *context;
 };
 
-/* Continues the prompt with the model of a checkpoint; the prompt, then every piece of text as it is made, is given to
- * `emit`. A piece may hold any bytes. */
-enum status generate_run(const char *checkpoint, const struct generate_options *options,
-                         void (*emit)(void *context, const char *text, size_t length), void *context, struct error *err);
+struct generated_token {
+    int32_t id;
+    double logprob;                     /* that the model gives it, at temperature 1 and of all tokens; NAN: not asked for */
+    size_t first, end;                  /* its bytes among those of the sample's text */
+};
+enum generate_end { END_NOT, END_TOKENS, END_STOP, END_INTERRUPTED };      /* END_TOKENS: as many as were asked for */
+struct generated {
+    char *text;                         /* of all tokens, any bytes; a NUL behind them */
+    size_t length;                      /* of it, what counts: without a stop text and what follows it */
+    struct generated_token *tokens;
+    int64_t n, room;
+    enum generate_end end;
+};
+struct generate_result {
+    char checkpoint[CONFIG_PATH_MAX];
+    int64_t step;                       /* of the checkpoint */
+    int64_t context;                    /* tokens that the model sees at most */
+    char *prompt;                       /* its text, as its tokens have it */
+    int32_t *prompt_tokens;
+    int64_t n_prompt;
+    struct generated *samples;
+    int64_t n;
+    double prompt_s, tokens_s;          /* seconds that all prompts, and that all other tokens took */
+};
+
+/* Continues the prompt with the model of a checkpoint. An empty one begins with the tokenizer's token for the end of a text, where it has one, or
+ * else with token 0. *out is to be released in any case. */
+enum status generate_run(const char *checkpoint, const struct generate_options *options, struct generate_result *out, struct error *err);
+void generate_release(struct generate_result *r);
 
 struct eval_options {
     const char *const *sets;            /* "data.domain=code": other data, or how to run */
@@ -281,6 +316,7 @@ struct measured {
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
     int64_t evaluation_every;           /* steps; 0: never */
+    int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
     double tokens_per_step;

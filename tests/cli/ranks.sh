@@ -87,6 +87,19 @@ grep -q '^hone: rank 0 (.*) was not heard of' err || fail "SIGSTOP: $(cat err)"
 
 unset HONE_RANKS_PATIENCE
 
+# A rank whose weights are not those of the others is named where a checkpoint would be saved, and none is.
+for way in '1:5 2 memory or a device of one of them' '2:5 4 its memory or its device' '0:5 4 its memory or its device'; do
+    set -- $way
+    rank=${1%:*} n=$2
+    shift 2
+    HONE_TEST_FLIP=$rank:5 run launch -n $n train tiny.yaml --set checkpoint.every=10 --out parted
+    [ "$code" = 3 ] || fail "another weight on rank $rank: exit code $code: $(cat err)"
+    [ "$(grep -c "^hone: rank $rank (.*, process [0-9]*) has another 'emb.weight' than rank . (.*) after step 10, though .*: $* has failed; " err)" = 1 ] ||
+        fail "another weight on rank $rank: $(cat err)"
+    [ ! -e parted/checkpoints ] || fail "another weight on rank $rank: saved all the same"
+    rm -r parted
+done
+
 # What cannot be is refused once, by rank 0, and before anything is written.
 refused_ranks() {
     local want_code=$1 want=$2

@@ -11,7 +11,7 @@ static const double tolerances[OP_KINDS] = {
     [OP_LAYERNORM_GRAD] = 4e-6, [OP_RMSNORM] = 1e-6,        [OP_RMSNORM_GRAD] = 4e-6, [OP_ROPE_TABLE] = 1e-7,
     [OP_ROPE] = 3e-7,           [OP_ATTN_SCORES] = 2e-6,    [OP_ATTN_MIX] = 2e-6,     [OP_ATTN_MIX_T] = 2e-6,
     [OP_SOFTMAX] = 1e-6,        [OP_SOFTMAX_GRAD] = 1e-6,   [OP_LOG_SOFTMAX] = 5e-7,  [OP_LOG_SOFTMAX_GRAD] = 1e-6,
-    [OP_ATTENTION] = 2e-6,      [OP_ATTENTION_GRAD] = 5e-6,
+    [OP_ATTENTION] = 2e-6,      [OP_ATTENTION_GRAD] = 5e-6, [OP_ATTEND_KV] = 2e-6,
     [OP_ACCUMULATE] = 2e-7,     [OP_SUM_SQUARES] = 1e-6,    [OP_SQUARE_BLOCKS] = 1e-6,  [OP_SUM_BLOCKS] = 1e-6,   [OP_ADAMW] = 1e-6,
     [OP_ADD_LAYERNORM] = 2e-6,  [OP_ADD_RMSNORM] = 1e-6,    [OP_LINEAR_GELU] = 1e-5,
     [OP_PROJECT] = 2e-6,        [OP_PROJECT_GRAD] = 2e-6,   [OP_SWIGLU] = 5e-7,       [OP_SWIGLU_GRAD] = 1e-6,

@@ -230,9 +230,32 @@ static void test_without(void **state)
     situation_release(&s);
 }
 
+/* Sizes that were timed before are taken at their word: the sweet spot is proposed, with the gain that was measured, and nothing else. */
+static void test_batch_of_a_sweep(void **state)
+{
+    (void)state;
+    const struct config c = tiny(NULL);
+    struct situation s = measured(&c);
+    struct batch_sweep sweep = {.n = 3, .end = BATCHES_LEVEL, .given = 2,
+                                .points = {{.batch = 2, .fits = true, .samples_per_s = 100}, {.batch = 4, .fits = true, .samples_per_s = 170},
+                                           {.batch = 8, .fits = true, .samples_per_s = 171}}};
+    batch_sweep_judge(&sweep);
+    s.sweep = &sweep;
+    struct proposal p = proposed(&s, "batch-size");
+    assert_int_equal(p.places, 1);
+    assert_true(fabs(p.predicted - 1.7) < 1e-12);
+    assert_string_equal(p.change, "train.batch_size: 4, train.accumulate: 2");
+    sweep.points[0].samples_per_s = 180;            /* the given size is the spot: nothing to do */
+    batch_sweep_judge(&sweep);
+    p = proposed(&s, "batch-size");
+    assert_int_equal(p.places, 0);
+    situation_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batch_of_a_sweep),
         cmocka_unit_test(test_every_pass_is_a_move), cmocka_unit_test(test_prediction), cmocka_unit_test(test_batch_size),
         cmocka_unit_test(test_evaluation),           cmocka_unit_test(test_loader),     cmocka_unit_test(test_without),
     };
