@@ -1,27 +1,23 @@
 /* The screen of hone compare: the table of hone runs, and what runs took. */
+#include <stdlib.h>
+
+#include "core/arena.h"
 #include "report/runs_text_int.h"
 #include "report/terminal_int.h"
 
 enum { NAME = 28, SPARK = 32 };
 
-/* Losses of the curve as so many blocks, the lowest as the lowest. */
+/* Losses of the curve. */
 static void put_spark(const struct screen *s, const json_t *points)
 {
-    static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     const size_t n = json_array_size(points);
-    double low = NAN, high = NAN;
+    double *losses = xcalloc(n + 1, sizeof *losses);
     for (size_t i = 0; i < n; i++) {
         const json_t *x = json_array_get(json_array_get(points, i), 3);
-        const double loss = json_is_number(x) ? json_number_value(x) : NAN;
-        low = fmin(low, loss);
-        high = fmax(high, loss);
+        losses[i] = json_is_number(x) ? json_number_value(x) : NAN;
     }
-    for (size_t i = 0; i < SPARK && n; i++) {
-        const json_t *x = json_array_get(json_array_get(points, i * n / SPARK), 3);
-        const double part = json_is_number(x) && high > low ? (json_number_value(x) - low) / (high - low) : 0;
-        fputs(json_is_number(x) ? block[(int)(7 * part + 0.5)] : " ", s->to);
-    }
-    fprintf(s->to, "%*s", n ? 0 : SPARK, "");
+    report_put_blocks(s->to, losses, (int)n, SPARK);
+    free(losses);
 }
 
 static void put_run(const struct screen *s, const json_t *run)

@@ -20,12 +20,9 @@ struct walk {
 void runs_release(struct runs *r)
 {
     for (int i = 0; i < r->n; i++) {
-        struct run_curves *c = r->run[i].curves;
-        if (c) {
-            curve_release(&c->loss);
-            curve_release(&c->validation);
-        }
-        free(c);
+        if (r->run[i].curves)
+            run_curves_release(r->run[i].curves);
+        free(r->run[i].curves);
         free(r->run[i].config);
     }
     free(r->run);

@@ -84,8 +84,15 @@ struct run_curves {
     double best_val_loss;               /* NAN: none */
     int64_t best_step;
     double tokens, seconds;             /* of all steps, over resumes; without evaluation and checkpoints */
+    int64_t step, evaluated;            /* of the last log and the last evaluation */
+    double tokens_each;                 /* per step, as the last log had it; NAN: not known */
+    double before_s, part_s;            /* seconds before the last resume, and since */
 };
 enum status run_read_curves(struct run *r, int points, struct error *err);
+/* The same line by line, as they come. */
+void run_curves_init(struct run_curves *c, int points);
+void run_curves_add(struct run_curves *c, const struct metrics_line *line);
+void run_curves_release(struct run_curves *c);
 
 /* ---- side by side ---- */
 

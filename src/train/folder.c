@@ -11,7 +11,7 @@
 
 enum { NAME_ROOM = 128 };       /* for the longest name below the folder, a file of a checkpoint */
 
-const char *const train_files[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json", "run.json", NULL};
+const char *const train_files[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json", "samples.jsonl", "run.json", NULL};
 
 static enum status holds(const char *out, const char *name, bool *there, struct error *err)
 {

@@ -282,6 +282,10 @@ enum status train_run(const struct config *c, const struct train_options *option
         closed = node_log_close(l.node_log, &why);
     else
         node_log_close(l.node_log, NULL);
+    if (closed == OK)
+        closed = lines_close(&l.samples, &why);
+    else
+        lines_close(&l.samples, NULL);
     if (st == OK && closed != OK) {
         st = closed;
         *err = why;

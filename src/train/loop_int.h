@@ -21,6 +21,7 @@ struct loop {
     struct metrics *metrics;
     struct node_log *node_log;          /* NULL: nothing is selected */
     struct node_sums nodes;             /* since the last log */
+    struct lines samples;               /* without a file: none are asked for, or none can be made */
     struct loader *loader;
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
@@ -60,6 +61,10 @@ void loop_close(struct loop *l);
 /* run_file.c: OUT/run.json, before the first step and at the end. What cannot be written at the end is only said: nothing is lost by it. */
 enum status loop_begin_file(struct loop *l, struct error *err);
 void loop_end_file(struct loop *l, enum status st, const struct train_result *result, const struct error *why);
+
+/* samples.c: samples.jsonl; a sample of the newest checkpoint. What fails is said once, and then no more are made. */
+enum status loop_open_samples(struct loop *l, int64_t resumed_step, struct error *err);
+void loop_sample(struct loop *l);
 
 /* loop_numbers.c: reads the metrics of all steps since the last time, and looks at each as if it had been read after its step. */
 enum status loop_read_metrics(struct loop *l, struct error *err);

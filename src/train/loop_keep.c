@@ -86,6 +86,7 @@ enum status loop_save(struct loop *l, struct error *err)
     l->saved = l->step;
     if (loop_leads(l) && l->watch->on_checkpoint)
         l->watch->on_checkpoint(l->watch->context, l->step, l->checkpoint);
+    loop_sample(l);
     return OK;
 }
 

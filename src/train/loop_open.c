@@ -39,6 +39,8 @@ static enum status open_folder(struct loop *l, enum status st, struct error *err
         st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
     if (st == OK && loop_leads(l))
         st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
+    if (st == OK && loop_leads(l))
+        st = loop_open_samples(l, resumed, err);
     st = loop_agree(l, st, err);
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;

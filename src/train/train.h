@@ -89,6 +89,7 @@ struct train_observer {
     void (*on_eval)(void *context, int64_t step, double val_loss);
     void (*on_epoch)(void *context, const struct train_epoch *epoch);
     void (*on_checkpoint)(void *context, int64_t step, const char *path);
+    void (*on_sample)(void *context, int64_t step, const char *text);           /* any bytes but NUL */
     void (*on_warning)(void *context, const char *text);
     /* Of a run over data.domains: a stage begins or goes on; and instead of on_eval, the losses of all domains. */
     void (*on_stage)(void *context, int stage);
@@ -100,6 +101,7 @@ struct train_options {
     bool resume;
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
+    int64_t sample_tokens;              /* text of so many tokens at every checkpoint, into OUT/samples.jsonl; 0: none */
     bool save_first;                    /* also before the first step, so that there is always something to go on from */
     const volatile sig_atomic_t *stop;  /* set from a signal handler: save and return; may be NULL */
 };
