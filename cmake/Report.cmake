@@ -2,11 +2,11 @@
 # file is the script that writes the arrays (cmake -P with PAGE, D3 and OUTPUT), so that only a changed page is made again.
 
 # The scripts of each kind of page, in order.
-set(profile_scripts base kinds tiles bars table overview split ranks operations roofline memory layers timeline profile_timeline
-                    findings machine main profile_main)
-set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_watched trace_tables trace_views trace_over_time
-                  trace_ranks timeline trace_timeline findings trace_plan main trace_main)
-set(tune_scripts base tiles plain_table tune_parts tune_overview tune_waterfall tune_table tune_sizes tune_roadmap tune_config main tune_main)
+set(profile_scripts base copy matrix kinds tiles bars table overview findings plan split ranks operations roofline_labels roofline memory layers timeline
+                    profile_timeline machine main profile_main)
+set(trace_scripts base copy matrix trace_colors tiles bars table trace_overview findings plan trace_split trace_gpu trace_watched trace_tables trace_views
+                  trace_over_time trace_ranks timeline trace_timeline trace_about main trace_main)
+set(tune_scripts base copy matrix tiles plain_table tune_parts tune_overview tune_waterfall tune_table tune_sizes tune_roadmap tune_config main tune_main)
 set(forget_scripts base tiles plain_table forget_parts forget_overview forget_tradeoff forget_tables forget_nodes main forget_main)
 
 set(simulate_scripts base tiles bars plain_table simulate_parts simulate_scaling main simulate_main)
@@ -51,8 +51,6 @@ if(CMAKE_SCRIPT_MODE_FILE)
   add_asset(live-overview.html "${PAGE}/live_overview.html")
   add_asset(live-sections.html "${PAGE}/live_sections.html")
   add_asset(live-script.js ${live_scripts})
-  add_asset(profile-overview.html "${PAGE}/overview.html")
-  add_asset(trace-overview.html "${PAGE}/overview.html")
   add_asset(tune-overview.html "${PAGE}/tune_overview.html")
   add_asset(forget-overview.html "${PAGE}/forget_overview.html")
   add_asset(profile-sections.html "${PAGE}/profile_sections.html")

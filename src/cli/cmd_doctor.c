@@ -212,7 +212,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
     printf("cpu        %s, %d cores, %d usable", m->cpu.model, m->cpu.cores, m->cpu.usable);
     for (int i = 0; i < 3; i++)
         if (m->cpu.caches[i])
-            printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
+            printf(", %d × %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
     printf(", bf16 products: %s", cpu_bf16_name());
     printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
     doctor_print_gpu(&m->gpu);

@@ -129,7 +129,8 @@ enum status report_write_html(const struct profile *p, FILE *to, struct error *e
 
 enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err)
 {
-    struct page page = {.kind = "trace", .title = d->name, .headline = d->headline, .data = report_trace_document(d)};
+    char title[TITLE_MOST];
+    struct page page = {.kind = "trace", .title = report_trace_title(d, title), .headline = d->headline, .data = report_trace_document(d)};
     return put_page(&page, to, err);
 }
 

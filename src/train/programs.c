@@ -15,7 +15,7 @@ const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX])
         if (!places[i])
             continue;
         used = *before ? used : 0;
-        used += (size_t)snprintf(out + used, used < PASSES_TEXT_MAX ? PASSES_TEXT_MAX - used : 0, "%s%s x%d", before,
+        used += (size_t)snprintf(out + used, used < PASSES_TEXT_MAX ? PASSES_TEXT_MAX - used : 0, "%s%s ×%d", before,
                                  pass_table[i].name, places[i]);
         before = ", ";
     }

@@ -18,9 +18,10 @@ struct sample {
     volatile sig_atomic_t enough;
 };
 
-static void emit(void *context, const char *text, size_t length)
+static void emit(void *context, int64_t sample, const char *text, size_t length)
 {
     struct sample *s = context;
+    (void)sample;
     for (size_t i = 0; i < length && s->size + 1 < SAMPLE_BYTES; i++)
         s->text[s->size++] = text[i] ? text[i] : ' ';
     s->enough = s->size + 1 == SAMPLE_BYTES || clock_s() > s->until || (s->stop && *s->stop);
@@ -56,18 +57,21 @@ static json_t *line(int64_t step, const char *text)
 void loop_sample(struct loop *l)
 {
     struct sample s = {.text = l->samples.file ? calloc(1, SAMPLE_BYTES) : NULL, .stop = l->options->stop, .until = clock_s() + MOST_S};
-    const struct generate_options how = {.prompt = "", .tokens = l->options->sample_tokens, .temperature = 0.8, .seed = 1, .stop = &s.enough};
+    const struct generate_options how = {.prompt = "", .tokens = l->options->sample_tokens, .temperature = 0.8, .seed = 1, .stop = &s.enough,
+                                         .on_text = emit, .context = &s};
+    struct generate_result made;
     struct error why;
     if (!s.text || loop_stopped(l)) {
         free(s.text);
         return;
     }
-    if (generate_run(l->checkpoint, &how, emit, &s, &why) != OK) {
+    if (generate_run(l->checkpoint, &how, &made, &why) != OK) {
         give_up(l, &why);
     } else {
         lines_write(&l->samples, line(l->step, s.text));
         if (l->watch->on_sample)
             l->watch->on_sample(l->watch->context, l->step, s.text);
     }
+    generate_release(&made);
     free(s.text);
 }

@@ -162,7 +162,7 @@ enum status train_plan_rank(struct step_plan *out, const struct config *c, int r
 enum { LARGEST_BATCH_MOST = 1 << 16 };
 enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err);
 
-/* "flash-attention x4, fuse-qkv x4", or "none". Returns `out`. */
+/* "flash-attention ×4, fuse-qkv ×4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
 const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX]);
 

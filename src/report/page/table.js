@@ -1,7 +1,7 @@
 /* A table that is sorted by a click on a header, filtered by words, and shows its first rows until asked for all.
  * views: {key: {label, rows, columns, tip}}, the first one shown first; a column: {key, label, title, show, text, bar}, where
  * bar draws it against the largest; tip(row) is what withTip takes, for the first column. */
-const FIRST_ROWS = 25, FEW_ROWS = 40;
+const FIRST_ROWS = 12, FEW_ROWS = 16;
 
 const textColumn = (key, label, show) => ({key, label, text: true, show: show || (r => nameOf(r[key]))});
 

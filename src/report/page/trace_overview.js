@@ -43,7 +43,7 @@ function workTiles() {
 
 function overview() {
   const t = data.trace, where = part("where");
-  where.append("b").text(nameOf(data.name));
+  where.append("b").text(nameOf(data.title));
   where.append("span").text(` · ${data.device || "no device named"}` + (t.rank === null ? "" : ` · rank ${t.rank}`) +
     (t.world_size > 1 ? ` of ${t.world_size}` : "") + ` · ${count(t.events)} events`);
   if (data.warnings.length) {
@@ -54,6 +54,4 @@ function overview() {
   correctedTile();
   busyTile();
   workTiles();
-  bottlenecks();
-  answers();
 }
