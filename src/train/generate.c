@@ -282,6 +282,20 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     return st;
 }
 
+enum status generate_print_program(const char *checkpoint, int64_t samples, FILE *to, struct error *err)
+{
+    struct generator g = {.options = &(struct generate_options){.device = NULL}};
+    struct program *p = NULL;
+    enum status st = open_model(&g, checkpoint, err);
+    if (st == OK)
+        st = decoder_program(&p, &g.model.config, samples < TOGETHER ? samples : TOGETHER, err);
+    if (st == OK)
+        program_print(p, to);
+    program_free(p);
+    trained_release(&g.model);
+    return st;
+}
+
 void generate_release(struct generate_result *r)
 {
     for (int64_t i = 0; r->samples && i < r->n; i++) {

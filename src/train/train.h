@@ -217,6 +217,8 @@ struct generate_result {
  * else with token 0. *out is to be released in any case. */
 enum status generate_run(const char *checkpoint, const struct generate_options *options, struct generate_result *out, struct error *err);
 void generate_release(struct generate_result *r);
+/* Prints the program that makes a token of each of so many samples. */
+enum status generate_print_program(const char *checkpoint, int64_t samples, FILE *to, struct error *err);
 
 struct eval_options {
     const char *const *sets;            /* "data.domain=code": other data, or how to run */

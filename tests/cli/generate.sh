@@ -87,6 +87,10 @@ ok generate run --tokens 100 --json --prompt "the cat" --stop " " --temperature 
 json out 'j["prompt"] == "the cat" and len(j["prompt_tokens"]) == 7 and j["samples"][0]["end"] == "stop"'
 json out 'j["samples"][0]["text"] + " " == "".join([t["text"] for t in j["samples"][0]["tokens"]])'
 
+# ---- the program of a token: what is kept, and where it is read
+ok generate run --print-program --samples 2
+grep -q '^  table  *%[0-9]*  *blocks.0.attn.keys  *f32  *(2, 16, ' out && grep -q ' store_kv ' out && grep -q ' attend_kv ' out || fail "--print-program: $(cat out)"
+
 # ---- what may be named: the run, its checkpoints, one of them
 ok generate run/checkpoints --tokens 100 && same "the text of run/checkpoints" out a
 ok generate run/ --tokens 100 && same "the text of run/" out a
