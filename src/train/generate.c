@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/notice.h"
 #include "core/rng.h"
 #include "train/decoder.h"
 #include "train/sample_text.h"
@@ -103,6 +104,8 @@ static enum status encode_prompt(struct generator *g, struct error *err)
             return error_set(err, BAD_INPUT, "--prompt: token %d is outside the vocabulary of %lld", r->prompt_tokens[i],
                              (long long)g->model.config.model.vocab);
     r->n_prompt = (int64_t)n;
+    if (r->n_prompt > g->model.config.model.seq)
+        notice_tell("the prompt has %zu tokens, and the model sees the last %lld of them (model.seq)", n, (long long)g->model.config.model.seq);
     return OK;
 }
 

@@ -102,9 +102,11 @@ ok generate run --tokens 5 --prompt "the cat "
 [ "$(head -c 8 out)" = "the cat " ] && [ "$(wc -c <out)" = 14 ] || fail "the prompt is not continued: $(cat out)"
 long="the cat sat on the mat and the dog sat on the cat "
 ok generate run --tokens 5 --prompt "$long" --temperature 0
+[ "$(cat err)" = "warning: the prompt has 50 tokens, and the model sees the last 16 of them (model.seq)" ] || fail "a long prompt: $(cat err)"
 [ "$(head -c ${#long} out)" = "$long" ] || fail "a long prompt is not shown whole: $(cat out)"
 tail -c 6 out >end
 ok generate run --tokens 5 --prompt "${long: -16}" --temperature 0
+[ ! -s err ] || fail "a prompt that fits: $(cat err)"
 tail -c 6 out >end2
 same "the text after the last 16 characters of the prompt" end2 end
 refused 2 "hone: --prompt: character 'é' (U+00E9) at byte 1 is not among the 49 characters of the vocabulary" generate run --prompt "aé"
