@@ -56,6 +56,7 @@ static void print_help(FILE *to)
           "  hone train quickstart                      train the built-in example on the built-in corpus\n"
           "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
           "  hone eval runs/quickstart                  its loss, perplexity and bits per byte\n"
+          "  hone runs                                  what became of all runs below runs/\n"
           "  hone profile quickstart                    what bounds a step, and what to do about it\n"
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
           "  hone watch -- python train.py              the same for a program as it is\n"

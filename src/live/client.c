@@ -60,7 +60,7 @@ static void refuse(struct client *c, int status, bool head)
     answer(c, status, head, "text/plain; charset=utf-8", c->words, status == 204 ? 0 : strlen(c->words));
 }
 
-/* False: it is not whole yet. */
+/* False: the request is not whole yet. */
 static bool take_request(struct client *c, struct live *l)
 {
     const struct live_request r = live_request_parse(c->in, c->in_size, l->port);
@@ -82,69 +82,60 @@ static bool take_request(struct client *c, struct live *l)
 
 /* ---- bytes ---- */
 
+/* Each of these says whether the client is now in another state, and may be ready for that. */
+
 static bool would_wait(ssize_t n) { return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR); }
 
-static void read_request(struct client *c, struct live *l)
+static bool leave(struct client *c)
 {
-    if (!c->in && !(c->in = malloc(LIVE_REQUEST_MOST))) {
-        client_close(c);
-        return;
-    }
+    client_close(c);
+    return false;
+}
+
+static bool read_request(struct client *c, struct live *l)
+{
+    if (!c->in && !(c->in = malloc(LIVE_REQUEST_MOST)))
+        return leave(c);
     const ssize_t n = recv(c->fd, c->in + c->in_size, LIVE_REQUEST_MOST - c->in_size, 0);
     if (would_wait(n))
-        return;
-    if (n <= 0) {
-        client_close(c);
-        return;
-    }
+        return false;
+    if (n <= 0)
+        return leave(c);
     c->in_size += (size_t)n;
-    take_request(c, l);
+    return take_request(c, l);
 }
 
 /* A connection that is closed while bytes of its client are unread takes the answer with it. */
-static void linger(struct client *c)
+static bool linger(struct client *c)
 {
     shutdown(c->fd, SHUT_WR);
     c->state = CLIENT_LEAVES;
     c->deadline = clock_s() + LINGER_S;
+    return true;
 }
 
-static void write_answer(struct client *c)
+static bool write_answer(struct client *c)
 {
     const bool in_head = c->sent < c->head_size;
     const char *from = in_head ? c->head + c->sent : c->body + (c->sent - c->head_size);
     const size_t left = in_head ? c->head_size - c->sent : c->body_size - (c->sent - c->head_size);
     const ssize_t n = left ? send(c->fd, from, left, MSG_NOSIGNAL) : 0;
-    if (n < 0 && !would_wait(n))
-        client_close(c);
-    else if (n >= 0 && (c->sent += (size_t)n) == c->head_size + c->body_size)
-        linger(c);
+    if (n < 0)
+        return would_wait(n) ? false : leave(c);
+    c->sent += (size_t)n;
+    return c->sent == c->head_size + c->body_size ? linger(c) : in_head && c->sent == c->head_size;
 }
 
-static void read_rest(struct client *c)
+static bool read_rest(struct client *c)
 {
     char away[1024];
     const ssize_t n = recv(c->fd, away, sizeof away, 0);
-    if (!would_wait(n) && n <= 0)
-        client_close(c);
-}
-
-static void serve_once(struct client *c, struct live *l)
-{
-    if (c->state == CLIENT_READS)
-        read_request(c, l);
-    else if (c->state == CLIENT_WRITES)
-        write_answer(c);
-    else
-        read_rest(c);
+    return n > 0 || would_wait(n) ? false : leave(c);
 }
 
 /* What is asked for in one piece is answered in one go: a thread of low priority waits long for its next turn on a busy machine. */
 void client_serve(struct client *c, struct live *l)
 {
-    int state;
-    do {
-        state = c->state;
-        serve_once(c, l);
-    } while (c->fd >= 0 && (int)c->state != state);
+    while (c->state == CLIENT_READS ? read_request(c, l) : c->state == CLIENT_WRITES ? write_answer(c) : read_rest(c))
+        ;
 }

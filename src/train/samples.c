@@ -32,8 +32,6 @@ enum status loop_open_samples(struct loop *l, int64_t resumed_step, struct error
     int64_t ignored;
     if (!l->options->sample_tokens)
         return OK;
-    if (l->run.config.model.arch == ARCH_REGIONS)
-        return error_set(err, BAD_INPUT, "--samples: a model of arch regions writes no text");
     return lines_open(&l->samples, l->options->out, "samples.jsonl", resumed_step, false, &ignored, err);
 }
 

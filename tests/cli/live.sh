@@ -70,6 +70,8 @@ lines halves/samples.jsonl '[l["step"] for l in j] == [1000, 2000, 3000]'
 refused 2 "hone: --live is '0'; it takes a port from 1 to 65535, or nothing for one that is free" train tiny.yaml --live=0 --out none
 refused 2 "hone: --live is '80x'; it takes a port from 1 to 65535, or nothing for one that is free" train tiny.yaml --live=80x --out none
 refused 2 "hone: --samples is -1; it must not be negative" train tiny.yaml --samples -1 --out none
+sed -e 's/arch: gpt/arch: regions/' -e 's/seq: 16/seq: 43, positions: 64, segments: 3/' -e 's/^data: .*/data: {source: regions, region: 20, workers: 0}/' tiny.yaml >regions.yaml
+refused 2 "hone: --samples: a model of arch regions writes no text" train regions.yaml --samples 5 --out none
 [ ! -e none ] || fail "what was refused left something"
 ok train tiny.yaml --steps 5 --live --json --out document
 json out 'j["steps"] == 5'
