@@ -24,6 +24,8 @@ enum status fs_there(const char *path, bool *there, struct error *err);
 enum status fs_replace(const char *path, const void *data, size_t size, struct error *err);
 /* Size and XXH3-64 of a regular file; a link is not followed. */
 enum status fs_hash(const char *path, uint64_t *bytes, uint64_t *xxh3, struct error *err);
+/* Does somebody hold FOLDER/.lock? Makes nothing. */
+enum status fs_locked(const char *folder, bool *locked, struct error *err);
 /* Holds FOLDER/.lock, which is made where it is missing, until *lock is closed; BAD_INPUT at once when another has it. */
 enum status fs_lock(int *lock, const char *folder, struct error *err);
 

@@ -93,20 +93,45 @@ enum status fs_hash(const char *path, uint64_t *bytes, uint64_t *xxh3, struct er
     return st;
 }
 
-enum status fs_lock(int *lock, const char *folder, struct error *err)
+static enum status lock_path(char path[PATH_MAX], const char *folder, struct error *err)
 {
-    char path[PATH_MAX];
-    const int n = snprintf(path, sizeof path, "%s/.lock", folder);
-    if (n < 0 || n >= (int)sizeof path)
-        return error_set(err, BAD_INPUT, "the path '%.200s…' is too long", folder);
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return error_errno(err, "cannot write into '%s'", folder);
+    const int n = snprintf(path, PATH_MAX, "%s/.lock", folder);
+    return n > 0 && n < PATH_MAX ? OK : error_set(err, BAD_INPUT, "the path '%.200s…' is too long", folder);
+}
+
+static int try_lock(int fd)
+{
     int rc;
     do
         rc = flock(fd, LOCK_EX | LOCK_NB);
     while (rc < 0 && errno == EINTR);
-    if (rc == 0) {
+    return rc;
+}
+
+enum status fs_locked(const char *folder, bool *locked, struct error *err)
+{
+    char path[PATH_MAX];
+    const enum status st = lock_path(path, folder, err);
+    *locked = false;
+    if (st != OK)
+        return st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return OK;              /* who writes there will say why not */
+    *locked = try_lock(fd) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return OK;
+}
+
+enum status fs_lock(int *lock, const char *folder, struct error *err)
+{
+    char path[PATH_MAX];
+    if (lock_path(path, folder, err) != OK)
+        return err->status;
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return error_errno(err, "cannot write into '%s'", folder);
+    if (try_lock(fd) == 0) {
         *lock = fd;
         return OK;
     }
