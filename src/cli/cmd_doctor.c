@@ -127,9 +127,9 @@ static void check_settings(struct check *k, const struct config *c, const struct
 {
     if (c->train.clip == 0)
         add(k, true, "train.clip is 0: one bad batch can ruin a run; try 1.0 (no-clipping)");
-    if (c->threads > m->cpu.usable)
-        add(k, true, "threads is %lld and this process may use %d cores; try 0 (cpu-oversubscribed)", (long long)c->threads,
-            m->cpu.usable);
+    char words[THREADS_WORDS];
+    if (train_threads_warning(c, words))
+        add(k, true, "%s", words);
     if (c->threads == 0 && c->data.workers >= m->cpu.usable && m->cpu.usable > 2)
         add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)

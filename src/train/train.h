@@ -43,6 +43,7 @@ struct train_info {                     /* known before the first step */
     const char *passes;                 /* what they changed, as train_passes_text says it */
     int init_tensors;                   /* parameters that train.init gave; 0: none */
     const char *init_title, *init_types;
+    const char *changed;                /* of the config since the checkpoint that the run goes on from: "train.lr 0.001 -> 0.0005"; empty: nothing */
 };
 
 struct train_log {
@@ -352,6 +353,10 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
 void measured_release(struct measured *m);
+
+/* Are there more threads than cores? Then in words; else NULL. */
+enum { THREADS_WORDS = 128 };
+const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS]);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);
