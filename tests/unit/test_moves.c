@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "passes/passes.h"
 #include "prove/moves.h"
 #include "support/check.h"
 
