@@ -120,6 +120,7 @@ static void test_prediction(void **state)
     next.train.accumulate = 8;
     assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
     const struct peaks usual = s.p.peaks;
+    s.p.peaks.cache_bytes[0] = s.p.peaks.cache_bytes[1] = 16;
     s.p.peaks.cache_bytes[2] = (pass_planned_bytes(then) + pass_planned_bytes(s.m.program)) / 2;
     s.p.peaks.copy_gb_per_s[3] = 0.1;
     assert_true(predict_step_us(&s.p, s.m.program, then) > 0.95 * predict_step_us(&s.p, s.m.program, s.m.program));
