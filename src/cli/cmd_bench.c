@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "lib/peaks.h"
 #include "train/train.h"
 
 /* Null where the peak of the device is not known. */

@@ -8,6 +8,7 @@
 
 #include "cli/doctor.h"
 #include "data/data.h"
+#include "lib/peaks.h"
 #include "model/model.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
@@ -132,9 +133,9 @@ static void check_settings(struct check *k, const struct config *c, const struct
 {
     if (c->train.clip == 0)
         add(k, true, "train.clip is 0: one bad batch can ruin a run; try 1.0 (no-clipping)");
-    if (c->threads > m->cpu.usable)
-        add(k, true, "threads is %lld and this process may use %d cores; try 0 (cpu-oversubscribed)", (long long)c->threads,
-            m->cpu.usable);
+    char words[THREADS_WORDS];
+    if (train_threads_warning(c, words))
+        add(k, true, "%s", words);
     if (c->threads == 0 && c->data.workers >= m->cpu.usable && m->cpu.usable > 2)
         add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
@@ -217,7 +218,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
     printf("cpu        %s, %d cores, %d usable", m->cpu.model, m->cpu.cores, m->cpu.usable);
     for (int i = 0; i < 3; i++)
         if (m->cpu.caches[i])
-            printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
+            printf(", %d × %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
     printf(", bf16 products: %s", cpu_bf16_name());
     printf("\nmemory     %s, %s available\n", a, b);
     doctor_print_disk(&m->disk, m->free_disk_bytes);

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/fs.h"
 #include "dist/dist.h"
+#include "lib/peaks.h"
 #include "ops/cpu/cpu.h"
 #include "prove/tune.h"
 #include "report/report.h"
@@ -28,7 +29,7 @@ static void on_progress(void *context, const char *what, double part)
 static void put_times(double x, const char *after)
 {
     if (isfinite(x))
-        printf("%6.2fx%s", x, after);
+        printf("%6.2f×%s", x, after);
     else
         printf("%7s%s", "-", after);
 }
@@ -56,7 +57,7 @@ static void print_change(const char *what, double before, double after, const ch
     if (before == after)
         printf("  %-16s %10.4g    %-10s %s\n", what, before, "", unit);
     else
-        printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
+        printf("  %-16s %10.4g -> %-10.4g %-9s × %.2f\n", what, before, after, unit, after / before);
 }
 
 /* A pass may change the numbers that are multiplied, and with them the peak: shares of two peaks have no ratio. */
@@ -112,8 +113,8 @@ static void print_verdicts(const struct tune_result *r)
         char where[64];
         if (!s->judged)
             continue;
-        snprintf(where, sizeof where, "at %lld x %lld", (long long)s->batch, (long long)s->seq);
-        printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
+        snprintf(where, sizeof where, "at %lld × %lld", (long long)s->batch, (long long)s->seq);
+        printf("  %-17s %10.4g -> %-10.4g %-9s × %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
                s->after.step_us / s->before.step_us);
         print_gates("", &s->verdict);
     }

@@ -3,6 +3,7 @@
 
 #include "cli/doctor.h"
 #include "core/gpu.h"
+#include "lib/peaks.h"
 #include "train/train.h"
 
 static const int sizes_gb[GPU_SIZES] = {12, 16, 24, 80};

@@ -1,7 +1,6 @@
 /* Makes room for what a watched program records, and finds the hook; see watch_folder.h. */
 #include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "cli/watch_folder.h"
 #include "core/fs.h"
+#include "core/process.h"
 
 #ifndef HONE_HOOK_DIR
 #define HONE_HOOK_DIR "src/watch/hook"
@@ -33,9 +33,10 @@ static enum status check_ours(const char *folder, bool *there, struct error *err
                                                "--out", folder);
 }
 
+/* rankN and processes: what else lies there somebody put there. */
 static bool is_ours(const char *name)
 {
-    return !strncmp(name, "rank", 4) || !strcmp(name, "processes");
+    return !strncmp(name, "rank", 4) ? name[4] && !name[4 + strspn(name + 4, "0123456789")] : !strcmp(name, "processes");
 }
 
 /* Its lock stays, and is held. */
@@ -105,11 +106,8 @@ static bool has_hook(const char *folder)
 /* share/hone/hook beside the bin/ that the running program stands in. */
 static void installed_folder(char folder[PATH_MAX])
 {
-    char exe[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    const char *root = dirname(dirname(exe));
-    if (snprintf(folder, PATH_MAX, "%s/share/hone/hook", strcmp(root, "/") ? root : "") >= PATH_MAX)
+    char root[PATH_MAX];
+    if (!process_root(root) || snprintf(folder, PATH_MAX, "%s/share/hone/hook", root) >= PATH_MAX)
         folder[0] = '\0';
 }
 

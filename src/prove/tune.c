@@ -10,6 +10,7 @@ static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that kerne
 static const double KEPT_OPEN = 1e9;        /* a larger run is closed while the two of a proof are open */
 static const double STAGES_SHARE = 0.75;    /* of the budget: the rest is for judging the whole */
 static const double PATIENCE = 4;           /* times as long, at most, where an interval is wide */
+static const double MOST_TOLD = 0.99;       /* of the whole, while there is work: a stage may end after the budget */
 enum { STEPS = 6 };                         /* profiled */
 
 bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
@@ -17,7 +18,7 @@ bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
 void tuner_tell(const struct tuner *t, const char *what)
 {
     if (t->o->progress)
-        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, 1) : 1);
+        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, MOST_TOLD) : 0);
 }
 
 void tuner_know_base(struct tuner *t, double planned_bytes)
@@ -96,7 +97,7 @@ static enum status prove_stage(struct tuner *t, struct choice *c, struct error *
     if (st != OK)
         return st;
     const struct gate *speed = verdict_gate(&v, "throughput");
-    s->measured = speed->value;
+    s->measured = tune_gain(speed);
     s->low = speed->low;
     s->high = speed->high;
     s->longer = v.longer;
@@ -111,7 +112,7 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     char what[TUNE_NAMES + 64];
     if (t->planned_bytes > KEPT_OPEN)
         forget_situation(t);
-    snprintf(what, sizeof what, "trying %s (expected %.2fx)", c->stage.pass, c->stage.predicted);
+    snprintf(what, sizeof what, "trying %s (expected %.2f×)", c->stage.pass, c->stage.predicted);
     tuner_tell(t, what);
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)

@@ -65,6 +65,7 @@ const char *tune_given_name(const struct config *c);     /* what to call the bas
 /* Does the base give the same bits twice, and is it no faster than itself? */
 enum status tune_check_base(struct tuner *t, struct error *err);
 /* What a verdict says: to keep b, or why not. `believed`: what a gain must be above. */
+double tune_gain(const struct gate *speed);     /* what a stage won: where turns fall into groups, no more than in any of them */
 enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY]);
 /* Base against what was kept, by all gates; where that is no better, it is taken back. */
 enum status tune_judge_whole(struct tuner *t, struct error *err);

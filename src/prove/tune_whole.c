@@ -44,6 +44,8 @@ static enum tune_outcome too_noisy(const struct gate *speed, char why[TUNE_WHY])
     return TUNE_NO_VERDICT;
 }
 
+double tune_gain(const struct gate *speed) { return speed->grouped ? speed->low : speed->value; }
+
 enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY])
 {
     const struct gate *speed = verdict_gate(v, "throughput"), *memory = verdict_gate(v, "memory"), *broken = broken_gate(v);

@@ -51,6 +51,6 @@ void screen_put_baseline(const struct screen *s, const struct baseline *b);     
 /* ---- trace_plan_terminal.c ---- */
 
 void screen_put_findings(const struct screen *s, const struct diagnosis *d);
-void screen_put_roadmap(const struct screen *s, const struct diagnosis *d);
+void screen_put_roadmap(const struct screen *s, const struct plan *p);      /* of a profile, too */
 
 #endif

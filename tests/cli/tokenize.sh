@@ -126,15 +126,26 @@ refused 2 "hone: cannot inflate 'cut.gz': the end is missing" tokenize cut.gz --
 refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenize empty.txt --tokenizer own.json --out x
 refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenizer train empty.txt --out x.json
 refused 2 "hone: --out is missing: the file to write, such as --out tokenizer.json" tokenizer train text.txt
-refused 2 "hone: 'own.json' is there already; remove it, or give another --out" tokenizer train text.txt --out own.json
+refused 2 "hone: 'own.json' is there already; give another --out" tokenizer train text.txt --out own.json
 refused 2 "hone: --vocab is 100; it must be 257 (the bytes and the special tokens) to 1048576" tokenizer train text.txt --vocab 100 --out x.json
 refused 2 "hone: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
 refused 2 "hone: --special is '<s>', which is there twice" tokenizer train text.txt --special '<s>' --special '<s>' --out x.json
+refused 2 "hone: --special is '$(printf '\357\277\275')', which is not UTF-8" tokenizer train text.txt --special "$(printf '\377')" --out x.json
+refused 2 "hone: the special token 'a' would be a token of the text, too, or is too long; choose one that no text has, such as <|a|>" \
+    tokenizer train text.txt --special a --out x.json
+refused 2 "hone: cannot write 'nosuch/x.json': No such file or directory" tokenizer train text.txt --out nosuch/x.json
 refused 2 "hone: hone tokenizer knows train, not 'make'" tokenizer make text.txt --out x.json
 refused 2 "hone tokenizer: train TEXT... is missing; \`hone tokenizer --help\` shows examples" tokenizer
 refused 2 "hone: 'moved/tokens-000000.bin' holds tokens up to 399, and the tokenizer has 259: the shards were written with another one" \
     train tiny.yaml --set data.source=bin --set data.path=moved/tokens-000000.bin --set data.tokenizer=pair --out x
-refused 2 "hone: cannot open the tokenizer 'nosuch': No such file or directory" train tiny.yaml --set data.source=text --set data.path=text.txt --set data.tokenizer=nosuch --out x
+refused 2 "hone: --set data.tokenizer=\"nosuch\": cannot open the tokenizer 'nosuch': No such file or directory; relative paths start from 'WORK'" train tiny.yaml --set data.source=text --set data.path=text.txt --set data.tokenizer=nosuch --out x
 printf 'caf\351 \377\376 au lait %.0s' $(seq 50) >latin.txt
+mkdir torn
+echo '{"a": 0, "b": 1}' >torn/vocab.json
+printf '#version: 0.2\na \377b\n' >torn/merges.txt
+refused 2 "hone: 'torn/merges.txt': the line 'a �b' is not UTF-8 text" tokenize latin.txt --tokenizer torn --out x
+sed 's/"merges"/"\xffmerges"/' own.json >torn.json
+run tokenize latin.txt --tokenizer torn.json --out x
+[ "$code" = 2 ] && grep -q "^hone: 'torn.json' is not JSON at line .*: unable to decode byte 0xff" err || fail "a tokenizer that is no UTF-8: $code $(cat err)"
 ok tokenize latin.txt --tokenizer own.json --out latin              # bytes that are no UTF-8 are tokens like any others
 [ ! -e x ] && [ ! -e x.json ] || fail "what was refused left something"

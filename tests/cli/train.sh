@@ -10,6 +10,8 @@ grep -qx '\[20\] saved run/checkpoints/step-00000020' out || fail "no line about
 grep -qE '^done: 20 steps, loss [0-9.]+, validation loss [0-9.]+, [0-9]+ samples/s, [0-9]+ tokens/s$' out || fail "no end"
 [ "$(ls run/checkpoints)" = "step-00000010
 step-00000020" ] || fail "checkpoints: $(ls run/checkpoints)"
+json run/run.json 'j["state"] == "finished" and j["step"] == j["steps"] == 20 and j["device"] == "cpu" and j["threads"] == 2 and j["parameters"] > 0'
+json run/run.json 'len(j["started"]) == len(j["ended"]) == 20 and 0 < j["loss"] < 10 and j["planned_bytes"] < j["peak_bytes"] and j["reason"] is null'
 
 # ---- --json: one document on stdout, the rest on stderr
 ok train tiny.yaml --out json --json
@@ -82,8 +84,8 @@ same "the folder of the run" after before
 # ---- two at once: the second is refused and the first is not disturbed
 start train tiny.yaml --steps 2000 --set log.every=1 --set eval.every=0 --out busy
 until_step 12
-refused 2 "hone: 'busy' already holds a run; continue it with --resume, or give another --out" train tiny.yaml --out busy
-refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy --resume
+refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy
+refused 2 "hone: the run in 'busy' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" train tiny.yaml --out busy --resume
 kill -TERM $pid
 finish
 [ "$code" = 0 ] || fail "the first of two runs ended with $code"

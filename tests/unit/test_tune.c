@@ -228,6 +228,15 @@ static void test_decisions(void **state)
     }
 }
 
+/* Gains of stages are multiplied: one that was there in a part of the turns only would be there for good. */
+static void test_a_gain_of_groups_is_the_smaller_one(void **state)
+{
+    (void)state;
+    const struct gate even = {.value = 1.87, .low = 1.85, .high = 1.89}, grouped = {.value = 1.87, .low = 1.44, .high = 2.01, .grouped = true};
+    assert_float_equal(tune_gain(&even), 1.87, 0);
+    assert_float_equal(tune_gain(&grouped), 1.44, 0);
+}
+
 /* What was kept stage by stage, and breaks a gate all together, is not written. */
 static void test_what_does_not_hold_is_taken_back(void **state)
 {
@@ -327,7 +336,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_larger_update_only_with_larger_batches),
         cmocka_unit_test(test_loop),      cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_switches),
-        cmocka_unit_test(test_decisions), cmocka_unit_test(test_what_is_not_itself_is_refused),
+        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_a_gain_of_groups_is_the_smaller_one), cmocka_unit_test(test_what_is_not_itself_is_refused),
         cmocka_unit_test(test_what_does_not_hold_is_taken_back), cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
