@@ -158,10 +158,20 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
 /* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
 enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
 
-/* About the largest train.batch_size whose step fits into so many bytes (n of them), as planned and without recompute; 0: not even
- * one sample does. `*_MOST`: so many fit, and more were not asked for. Needs no GPU. */
+/* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
+ * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */
 enum { LARGEST_BATCH_MOST = 1 << 16 };
-enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err);
+enum { SAVE_BF16 = 1, SAVE_RECOMPUTE = 2, SAVERS = 4 };         /* flags; so many sets of them */
+enum status train_largest_batches(const struct config *c, int savers, const double *bytes, int64_t *batch, int n, struct error *err);
+
+/* What to do with a batch on a GPU of such a memory: most[s] is the largest with the savers s. */
+struct memory_fit {
+    int gb;
+    int64_t most[SAVERS];
+    bool narrow;                        /* the config is of 16 bits already */
+};
+enum { FIT_WORDS = 300 };
+const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS]);
 
 /* "flash-attention ×4, fuse-qkv ×4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
