@@ -1,4 +1,5 @@
 /* Events of a recorded step: where the backend tells what measuring took before and behind a run, the trace's clock stands still meanwhile. */
+#include "core/clock.h"
 #include "support/models.h"
 #include "train/record.h"
 
@@ -27,12 +28,15 @@ static void test_measuring_takes_no_time(void **state)
     for (int told = 0; told < 2; told++) {
         recorder_begin_step(r);
         recorder_loaded(r, &(struct batch){.worker = -1});
+        const int64_t uploads_ns = clock_ns();
+        while (clock_ns() < uploads_ns + 200)
+            ;
         recorder_uploaded(r);
         exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
         if (told) {
             b->ran_from_ns = exec_times(e, 0)[0].start_ns - 1000;
             b->ran_to_ns = exec_times(e, 0)[0].end_ns + 2000;
-            queued[0] = (struct device_event){DEVICE_COPY, 0, NULL, b->ran_from_ns - 300, b->ran_from_ns - 100};
+            queued[0] = (struct device_event){DEVICE_COPY, 0, NULL, uploads_ns, uploads_ns + 200};
             queued[1] = (struct device_event){DEVICE_LAUNCH, 0, NULL, b->ran_from_ns + 10, b->ran_from_ns + 20};
             queued[2] = (struct device_event){DEVICE_KERNEL, 1, &p->ops[0], b->ran_from_ns + 1500, b->ran_from_ns + 1600};
             b->events = queued;
