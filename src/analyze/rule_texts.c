@@ -139,7 +139,8 @@ const struct rule_text rule_texts[] = {
      .costs = "With a fixed part F of step S, twice the batch takes 2S - F: a gain per sample of 2S / (2S - F). The "
               "optimistic end also counts half of the imbalance and of the time beyond the roofline as fixed.",
      .fix_hone = "train.batch_size. It changes training: updates get fewer per epoch, and train.lr may have to rise. "
-                 "Where train.accumulate is above 1, lower it by the same factor and training stays the same.",
+                 "Where train.accumulate is above 1, lower it by the same factor and training stays the same. `hone bench --batches auto` "
+                 "finds the size from which more wins nothing; `hone tune --larger-batch sqrt` takes it, with train.lr by that rule.",
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=2 * B)\n"
                     "# the same update with accumulation halved:\n"
                     "accumulate //= 2"},

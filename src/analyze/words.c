@@ -211,13 +211,12 @@ static void write_largest(struct scene *s)
                                      gap_name, text_us(a, gap), percent(gap, s->step_us),
                                      op_info((enum op_kind)top)->name, percent(t->self_us, s->step_us));
     } else {
-        s->p->largest =
-            arena_printf(a,
-                         "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; most time beyond the "
-                         "roofline is in %s: %s",
-                         op_info((enum op_kind)top)->name, text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s",
-                         percent(t->self_us, s->step_us), percent(t->floor_us, t->self_us),
-                         op_info((enum op_kind)lossy)->name, text_us(a, lost_us(&kinds[lossy])));
+        const char *beyond = text_us(a, lost_us(&kinds[lossy]));
+        s->p->largest = arena_printf(a, "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; %s", op_info((enum op_kind)top)->name,
+                                     text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s", percent(t->self_us, s->step_us),
+                                     percent(t->floor_us, t->self_us),
+                                     lossy == top ? arena_printf(a, "%s of it is beyond the roofline, more than of any other kind", beyond)
+                                                  : arena_printf(a, "most time beyond the roofline is in %s: %s", op_info((enum op_kind)lossy)->name, beyond));
     }
 }
 

@@ -60,13 +60,22 @@ static json_t *bytes_json(const char *bytes, size_t n)
     return j;
 }
 
+/* The list with one more; NULL where there was no memory for it. */
+static json_t *append(json_t *list, json_t *one)
+{
+    if (json_array_append_new(list, one) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *tokens_json(const struct generated *s)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < s->n; i++) {
         const struct generated_token *t = &s->tokens[i];
-        json_array_append_new(list, json_pack("{s:i, s:o, s:o}", "id", t->id, "text", bytes_json(s->text + t->first, t->end - t->first), "logprob",
-                                              isfinite(t->logprob) ? json_real(t->logprob) : json_null()));
+        list = append(list, json_pack("{s:i, s:o, s:o}", "id", t->id, "text", bytes_json(s->text + t->first, t->end - t->first), "logprob",
+                                      isfinite(t->logprob) ? json_real(t->logprob) : json_null()));
     }
     return list;
 }
@@ -80,8 +89,8 @@ static json_t *samples_json(const struct generate_result *r)
         double sum = 0;
         for (int64_t k = 0; k < s->n; k++)
             sum += s->tokens[k].logprob;
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "text", bytes_json(s->text, s->length), "end", ends[s->end], "logprob",
-                                              isfinite(sum) ? json_real(sum) : json_null(), "tokens", tokens_json(s)));
+        list = append(list, json_pack("{s:o, s:s, s:o, s:o}", "text", bytes_json(s->text, s->length), "end", ends[s->end], "logprob",
+                                      isfinite(sum) ? json_real(sum) : json_null(), "tokens", tokens_json(s)));
     }
     return list;
 }
@@ -90,7 +99,7 @@ static json_t *ids_json(const int32_t *ids, int64_t n)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
+        list = append(list, json_integer(ids[i]));
     return list;
 }
 
@@ -148,7 +157,7 @@ int cmd_generate(int argc, char **argv)
     struct text_list positional = {0}, stops = {0};
     struct generate_options o = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_p = 1, .samples = 1, .stop = &stop_requested};
     int64_t seed = 1, top_k = INT64_MIN;        /* not given */
-    bool json = false;
+    bool json = false, print = false;
     const struct option_def options[] = {
         {"--prompt", "TEXT", OPTION_TEXT, &o.prompt, "text to continue (token ids for models trained on .bin shards)"},
         {"--tokens", "N", OPTION_INT, &o.tokens, "how many tokens to add (default 200)"},
@@ -159,6 +168,7 @@ int cmd_generate(int argc, char **argv)
         {"--samples", "N", OPTION_INT, &o.samples, "how many texts to write (default 1)"},
         {"--seed", "N", OPTION_INT, &seed, "the same seed gives the same text (default 1)"},
         {"--device", "cpu|cuda", OPTION_TEXT, &o.device, "where to run (default: where it was trained)"},
+        {"--print-program", NULL, OPTION_FLAG, &print, "show the program of one token and stop"},
         {"--json", NULL, OPTION_FLAG, &json, "print texts, tokens and their log-probabilities as one JSON document"},
         {0},
     };
@@ -177,6 +187,8 @@ int cmd_generate(int argc, char **argv)
     o.n_stop_texts = stops.n;
     if (check(&o, top_k != INT64_MIN, &err) != OK)
         return report_error(&err);
+    if (print)
+        return generate_print_program(positional.item[0], o.samples, stdout, &err) == OK ? OK : report_error(&err);
     install_stop_handler();
     signal(SIGPIPE, SIG_DFL);           /* text that nobody reads need not be made */
     return generate(positional.item[0], &o, json);

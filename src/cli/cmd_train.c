@@ -79,6 +79,8 @@ static void on_start(void *context, const struct train_info *i)
     if (i->first_step)
         fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
     fputc('\n', v->to);
+    if (*i->changed)
+        fprintf(v->to, "changed %s\n", shown(i->changed));
     print_floors(v, i->domains);
     if (isfinite(i->entropy))
         fprintf(v->to, "floor   the best possible loss on this corpus is %.4f: its true entropy per character\n", i->entropy);

@@ -164,7 +164,9 @@ static enum status open_tokenizer(struct tokenizer *t, const struct config *c, s
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - c->data.path) : 1, slash ? c->data.path : ".");
     if (!*path && c->data.source == SOURCE_BIN && bpe_is_there(folder))
         path = folder;
-    const enum status st = *path ? bpe_open(&b, path, err) : OK;
+    enum status st = *path ? bpe_open(&b, path, err) : OK;
+    if (st != OK && path == c->data.tokenizer)
+        st = config_blame_path(c, "data.tokenizer", path, err);
     if (b)
         tokenizer_init_bpe(t, b);
     return st;

@@ -162,9 +162,9 @@ json_t *report_trace_document(const struct diagnosis *d)
     const struct answers answers = report_trace_answers(d);
     const struct plan plan = report_trace_plan(d);
     char title[TITLE_MOST];
-    json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i}", "name", W(d->name), "title", W(report_trace_title(d, title)), "device", W(d->device), "trace",
+    json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(d->name), "title", W(report_trace_title(d, title)), "device", W(d->device), "trace",
                                 origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(&d->gpu),
-                                "corrected", corrected(&d->corrected), "cold_steps", d->all_cold ? 0 : d->cold_steps);
+                                "corrected", corrected(&d->corrected));
     char note[STEPS_NOTE_MOST];
     report_trace_steps_note(d, note);
     json_t *listed = json_pack("{s:i,s:i,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",

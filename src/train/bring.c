@@ -163,7 +163,7 @@ static enum status export_files(const struct trained *t, enum export_form form, 
     enum status st = (form == EXPORT_HF ? weights_export : weights_export_torch)(part, &t->config.model, &t->checkpoint.weights, err);
     if (st == OK)
         st = export_tokenizer(&t->tokenizer, part, err);
-    return st == OK ? setup_check("files", err) : st;
+    return st != OK || setup_goes_on("files") ? st : error_set(err, BAD_INPUT, "stopped; nothing was written");
 }
 
 enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)
@@ -237,5 +237,5 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
         snprintf(r->init_types, sizeof r->init_types, "%s", weights_types(w));
     }
     weights_free(w);
-    return st;
+    return st == OK ? OK : config_blame_path(&r->config, "train.init", r->config.train.init, err);
 }

@@ -53,6 +53,16 @@ static enum status refuse_used(const char *out, struct error *err)
     return OK;
 }
 
+/* Before anything else is said of a folder: what is missing there may be on its way. */
+static enum status refuse_alive(const char *out, bool resume, struct error *err)
+{
+    if (!fs_is_locked(out))
+        return OK;
+    return resume ? error_set(err, BAD_INPUT, "the run in '%s' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and "
+                              "resume it then", out)
+                  : error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", out);
+}
+
 enum status folder_check(const char *out, bool resume, struct error *err)
 {
     const size_t length = strlen(out);
@@ -60,6 +70,8 @@ enum status folder_check(const char *out, bool resume, struct error *err)
     bool there;
     if (length == 0 || length > CONFIG_PATH_MAX - NAME_ROOM)
         return error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", length, CONFIG_PATH_MAX - NAME_ROOM);
+    if (refuse_alive(out, resume, err) != OK)
+        return err->status;
     if (!resume)
         return refuse_used(out, err);
     enum status st = fs_there(out, &there, err);

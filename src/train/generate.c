@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/notice.h"
 #include "core/rng.h"
 #include "train/decoder.h"
 #include "train/sample_text.h"
@@ -103,6 +104,8 @@ static enum status encode_prompt(struct generator *g, struct error *err)
             return error_set(err, BAD_INPUT, "--prompt: token %d is outside the vocabulary of %lld", r->prompt_tokens[i],
                              (long long)g->model.config.model.vocab);
     r->n_prompt = (int64_t)n;
+    if (r->n_prompt > g->model.config.model.seq)
+        notice_tell("the prompt has %zu tokens, and the model sees the last %lld of them (model.seq)", n, (long long)g->model.config.model.seq);
     return OK;
 }
 
@@ -279,6 +282,20 @@ enum status generate_run(const char *checkpoint, const struct generate_options *
     for (int64_t i = 0; st == OK && i < out->n && !interrupted(&g); i += TOGETHER)
         st = make_together(&g, i, i + TOGETHER < out->n ? i + TOGETHER : out->n, err);
     release(&g);
+    return st;
+}
+
+enum status generate_print_program(const char *checkpoint, int64_t samples, FILE *to, struct error *err)
+{
+    struct generator g = {.options = &(struct generate_options){.device = NULL}};
+    struct program *p = NULL;
+    enum status st = open_model(&g, checkpoint, err);
+    if (st == OK)
+        st = decoder_program(&p, &g.model.config, samples < TOGETHER ? samples : TOGETHER, err);
+    if (st == OK)
+        program_print(p, to);
+    program_free(p);
+    trained_release(&g.model);
     return st;
 }
 

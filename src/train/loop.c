@@ -33,7 +33,7 @@ static void tell_start(struct loop *l)
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = rows * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types};
+        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types, .changed = r->changed};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }
@@ -257,6 +257,9 @@ enum status train_run(const struct config *c, const struct train_options *option
                      .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
     if (!loop_leads(&l))
         l.recording = (struct recording){0};
+    char words[THREADS_WORDS];
+    if (train_threads_warning(c, words))
+        loop_warn(&l, words);
     enum status st = loop_open(&l, c, err);
     if (st == OK)
         st = loop_agree(&l, loop_begin_file(&l, err), err);

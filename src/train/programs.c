@@ -181,18 +181,9 @@ enum status evaluation_program(struct program **out, const struct config *c, str
 
 enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err)
 {
-    const pass_set fewer_meetings = config_pass_set(c) & (pass_set)1 << pass_find("fewer-meetings");
     struct config of = *c;
-    struct program *p = NULL;
     of.model.length = length;
-    enum status st = forward_program(&p, &of, options, NULL, err);
-    if (st == OK)
-        st = pass_optimize(p, STAGE_STEP, fewer_meetings, NULL, NULL, err);
-    if (st == OK)
-        *out = p;
-    else
-        program_free(p);
-    return st;
+    return forward_program(out, &of, options, NULL, err);
 }
 
 static enum status shorter_evaluation(struct program **out, const struct config *c, void *context, struct error *err)

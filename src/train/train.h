@@ -43,6 +43,7 @@ struct train_info {                     /* known before the first step */
     const char *passes;                 /* what they changed, as train_passes_text says it */
     int init_tensors;                   /* parameters that train.init gave; 0: none */
     const char *init_title, *init_types;
+    const char *changed;                /* of the config since the checkpoint that the run goes on from: "train.lr 0.001 -> 0.0005"; empty: nothing */
 };
 
 struct train_log {
@@ -157,10 +158,20 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
 /* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
 enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
 
-/* About the largest train.batch_size whose step fits into so many bytes (n of them), as planned and without recompute; 0: not even
- * one sample does. `*_MOST`: so many fit, and more were not asked for. Needs no GPU. */
+/* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
+ * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */
 enum { LARGEST_BATCH_MOST = 1 << 16 };
-enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err);
+enum { SAVE_BF16 = 1, SAVE_RECOMPUTE = 2, SAVERS = 4 };         /* flags; so many sets of them */
+enum status train_largest_batches(const struct config *c, int savers, const double *bytes, int64_t *batch, int n, struct error *err);
+
+/* What to do with a batch on a GPU of such a memory: most[s] is the largest with the savers s. */
+struct memory_fit {
+    int gb;
+    int64_t most[SAVERS];
+    bool narrow;                        /* the config is of 16 bits already */
+};
+enum { FIT_WORDS = 300 };
+const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS]);
 
 /* "flash-attention ×4, fuse-qkv ×4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
@@ -217,6 +228,8 @@ struct generate_result {
  * else with token 0. *out is to be released in any case. */
 enum status generate_run(const char *checkpoint, const struct generate_options *options, struct generate_result *out, struct error *err);
 void generate_release(struct generate_result *r);
+/* Prints the program that makes a token of each of so many samples. */
+enum status generate_print_program(const char *checkpoint, int64_t samples, FILE *to, struct error *err);
 
 struct eval_options {
     const char *const *sets;            /* "data.domain=code": other data, or how to run */
@@ -350,6 +363,10 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
 void measured_release(struct measured *m);
+
+/* Are there more threads than cores? Then in words; else NULL. */
+enum { THREADS_WORDS = 128 };
+const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS]);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);

@@ -40,6 +40,7 @@ struct whole_moments {
     int n;
 };
 
+enum { CHANGED_MAX = 512 };
 struct model_run {
     struct config config;           /* with the vocabulary resolved */
     struct backend *backend;
@@ -62,6 +63,7 @@ struct model_run {
     int init_tensors;               /* parameters that train.init gave; 0: none */
     const char *init_title;         /* whose they are, and of which types */
     char init_types[64];
+    char changed[CHANGED_MAX];      /* keys of the config that a resumed run did not have so: "train.lr 0.001 -> 0.0005"; empty: none */
 };
 
 /* Where ranks divide the moments, all call these together: rank 0 then has them whole in r->moments; all have what rank 0 has read. */
@@ -189,7 +191,7 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
 json_t *tokenizer_json(const struct tokenizer *t);
 json_t *domain_samples_json(const struct dataset *d);       /* training samples of each domain; NULL: no memory */
 /* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
-enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err);
+enum status same_run(struct model_run *r, const struct checkpoint *ck, struct error *err);
 /* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err);

@@ -55,7 +55,7 @@ cp text.txt copy.txt
 ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
 rm text.txt
-refused 2 "hone: cannot open 'text.txt': No such file or directory" eval text
+refused 2 "hone: 'text/checkpoints/step-00000020': data.path: cannot open 'text.txt': No such file or directory; relative paths start from 'WORK'" eval text
 ok eval text --set data.path=copy.txt --json
 same "the loss on a copy" out <(sed 's/text\.txt/copy.txt/' own)
 json out 'j["bytes"] > j["tokens"] and j["entropy"] is None and j["above_entropy"] is None'

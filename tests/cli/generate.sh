@@ -87,6 +87,10 @@ ok generate run --tokens 100 --json --prompt "the cat" --stop " " --temperature 
 json out 'j["prompt"] == "the cat" and len(j["prompt_tokens"]) == 7 and j["samples"][0]["end"] == "stop"'
 json out 'j["samples"][0]["text"] + " " == "".join([t["text"] for t in j["samples"][0]["tokens"]])'
 
+# ---- the program of a token: what is kept, and where it is read
+ok generate run --print-program --samples 2
+grep -q '^  table  *%[0-9]*  *blocks.0.attn.keys  *f32  *(2, 16, ' out && grep -q ' store_kv ' out && grep -q ' attend_kv ' out || fail "--print-program: $(cat out)"
+
 # ---- what may be named: the run, its checkpoints, one of them
 ok generate run/checkpoints --tokens 100 && same "the text of run/checkpoints" out a
 ok generate run/ --tokens 100 && same "the text of run/" out a
@@ -98,9 +102,11 @@ ok generate run --tokens 5 --prompt "the cat "
 [ "$(head -c 8 out)" = "the cat " ] && [ "$(wc -c <out)" = 14 ] || fail "the prompt is not continued: $(cat out)"
 long="the cat sat on the mat and the dog sat on the cat "
 ok generate run --tokens 5 --prompt "$long" --temperature 0
+[ "$(cat err)" = "warning: the prompt has 50 tokens, and the model sees the last 16 of them (model.seq)" ] || fail "a long prompt: $(cat err)"
 [ "$(head -c ${#long} out)" = "$long" ] || fail "a long prompt is not shown whole: $(cat out)"
 tail -c 6 out >end
 ok generate run --tokens 5 --prompt "${long: -16}" --temperature 0
+[ ! -s err ] || fail "a prompt that fits: $(cat err)"
 tail -c 6 out >end2
 same "the text after the last 16 characters of the prompt" end2 end
 refused 2 "hone: --prompt: character 'é' (U+00E9) at byte 1 is not among the 49 characters of the vocabulary" generate run --prompt "aé"

@@ -36,7 +36,7 @@ ok verify run run --out run
 start train tiny.yaml --steps 800 --set log.every=1 --set checkpoint.every=25 --out run
 until_step 30
 refused 2 "hone: another hone is writing into 'run'; give another --out" analyze t.json --out run
-refused 2 "hone: another hone is writing into 'run'; give another --out" train tiny.yaml --out run --resume
+refused 2 "hone: the run in 'run' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" train tiny.yaml --out run --resume
 finish
 [ "$code" = 0 ] || fail "the run: exit code $code: $(cat err)"
 sums run/checkpoints >before

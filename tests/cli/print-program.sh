@@ -19,5 +19,5 @@ grep -q ' adamw_all .*(.* inputs).*\[fused-optimizer\]$' out || fail "no sweep: 
 # It needs no data when the vocabulary is given.
 tiny
 ok train tiny.yaml --set model.vocab=10 --set data.source=text --set data.path=nosuch.txt --print-program
-refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" \
+refused 2 "hone: --set data.path=\"nosuch.txt\": cannot open 'nosuch.txt': No such file or directory; relative paths start from 'WORK'" \
     train tiny.yaml --set data.source=text --set data.path=nosuch.txt --print-program

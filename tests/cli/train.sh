@@ -84,8 +84,8 @@ same "the folder of the run" after before
 # ---- two at once: the second is refused and the first is not disturbed
 start train tiny.yaml --steps 2000 --set log.every=1 --set eval.every=0 --out busy
 until_step 12
-refused 2 "hone: 'busy' already holds a run; continue it with --resume, or give another --out" train tiny.yaml --out busy
-refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy --resume
+refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy
+refused 2 "hone: the run in 'busy' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" train tiny.yaml --out busy --resume
 kill -TERM $pid
 finish
 [ "$code" = 0 ] || fail "the first of two runs ended with $code"

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "passes/passes.h"
 #include "prove/moves.h"
 #include "support/check.h"
 
@@ -112,6 +113,20 @@ static void test_prediction(void **state)
     assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
     const double half = predict_step_us(&s.p, s.m.program, then);
     assert_true(half < 0.75 * same && half > 0.4 * same);
+    program_free(then);
+
+    next = s.m.config;                      /* smaller micro-batches, of which the cache could hold all: ops read what was just written, and win nothing by it */
+    next.train.batch_size = 1;
+    next.train.accumulate = 8;
+    assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
+    const struct peaks usual = s.p.peaks;
+    s.p.peaks.cache_bytes[0] = s.p.peaks.cache_bytes[1] = 16;
+    s.p.peaks.cache_bytes[2] = (pass_planned_bytes(then) + pass_planned_bytes(s.m.program)) / 2;
+    s.p.peaks.copy_gb_per_s[3] = 0.1;
+    s.p.step_us = 0;                        /* nothing lies between ops */
+    assert_true(predict_step_us(&s.p, s.m.program, then) > 0.95 * predict_step_us(&s.p, s.m.program, s.m.program));
+    s.p.peaks = usual;
+    s.p.step_us = 1000;
     program_free(then);
 
     next = s.m.config;                      /* fewer bits; less is won where a kernel alone costs more than its work */

@@ -146,3 +146,4 @@ def test_the_worst_gate_of_all_ranks_stands():
         return {"gate": "losses", "pass": value <= limit, "value": value, "limit": limit}
     assert gates.worst_of([[gate(1, 10)], [gate(4, 5)], [gate(2, 10)]]) == [gate(4, 5)]
     assert gates.worst_of([[gate(1, 10)], [gate(6, 5)]])[0]["pass"] is False and gates.worst_of([[], []]) == []
+    assert gates.worst_of([[], [gate(6, 5)]]) == [gate(6, 5)], "a rank that could not even start"

@@ -82,17 +82,24 @@ function findingList(to) {
 
 const countWords = () => severities.filter(s => data.counts[s]).map(s => `${data.counts[s]} ${s}`).join(", ");
 
+/* What else one asks; what to do first is the first of the list. */
+function answers(to) {
+  const a = data.answers;
+  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]);
+}
+
 function findings() {
-  const to = part("findings"), a = data.answers;
-  facts(to, [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]);
+  const to = part("findings");
   if (!data.findings.length) {
     note(to, "No rule found time to win.");
+    answers(to);
     return;
   }
   note(to, `${many(data.findings.length, "finding")}: ${countWords()}. ` +
     (data.kind === "trace" ? "In the order in which to take them, causes before what they look like. " : "Ranked by the time that would be won. ") +
     "The number is the expected speed-up of the step, with its interval; hone explain RULE tells more about a rule.");
   findingList(to);
+  answers(to);
   if (data.findings.length >= FROM_MATRIX) {
     to.append("h3").attr("class", "apart").text("Impact against effort");
     note(to, "Top left is worth doing first.").classed("wide", true);

@@ -8,7 +8,7 @@ function unitTile(title, text, more) {
 
 function recordedTile() {
   const all = data.steps.map(s => s.total_us).filter(known), mean = data.mean_step.total_us;
-  const gauge = unitTile("Step as recorded", time(mean), many(data.steps_total, "step") +
+  const gauge = unitTile("Step as recorded", time(mean), (all.length > 1 ? "mean of " : "") + many(data.steps_total, "step") +
     (all.length > 1 ? `, ${time(d3.min(all))} to ${time(d3.max(all))}` : ""));
   const low = d3.min(all) * 0.9, high = d3.max(all) * 1.1;
   if (all.length < 2 || !(high > low)) {

@@ -3,7 +3,12 @@
  * alone: it is the same for any number of rows, columns and threads. */
 #include "ops/cpu/tuned/lanes.h"
 
-enum { ROWS = 4, COLUMNS = 4 };             /* of results whose sums are in registers */
+/* Of results whose sums are in registers, of which there are 32 or 16. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { ROWS = 4, COLUMNS = 4 };
+#else
+enum { ROWS = 2, COLUMNS = 4 };
+#endif
 
 /* a (rows, k), b (columns, k) with their row strides: the sums of results (i, j) are to[i * COLUMNS + j]. */
 INLINE void dots(float *to, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, const int rows, const int columns)
@@ -36,12 +41,17 @@ INLINE void dots(float *to, const float *a, int64_t lda, const float *b, int64_t
     }
 DOTS(1)
 DOTS(2)
+#if defined(__AVX512F__) || defined(__aarch64__)
 DOTS(3)
 DOTS(4)
+#define ALL_DOTS {dots_1, dots_2, dots_3, dots_4}
+#else
+#define ALL_DOTS {dots_1, dots_2}
+#endif
 
 static void tile(const struct gemm *g, int64_t i, int64_t j, int64_t rows, int64_t columns)
 {
-    static void (*const of[])(float *, const float *, int64_t, const float *, int64_t, int64_t) = {dots_1, dots_2, dots_3, dots_4};
+    static void (*const of[ROWS])(float *, const float *, int64_t, const float *, int64_t, int64_t) = ALL_DOTS;
     const float *a = g->a + i * g->a_row, *b = g->b + j * g->ldb;
     float sum[ROWS * COLUMNS];
     if (columns == COLUMNS)

@@ -4,6 +4,7 @@ All turns begin with the same weights and batch, and the two of a pair with the 
 program draws its batches by a counter of its own, its models get the same inputs in that step; what turns without any switch still differ by makes
 the limit wider (noise_of). Where dropout takes its numbers in another order, pairs differ by chance: so does what the mean of their differences may be off.
 """
+from itertools import zip_longest
 from math import isfinite, sqrt
 
 #           losses, gradients, relative to those without the switch
@@ -94,7 +95,7 @@ def worst_of(by_rank):
     """The gates of all ranks as one list: of each gate the one that failed, else the one that is nearest to it."""
     def badness(gate):
         return (not gate["pass"], (gate["value"] or 0) / gate["limit"] if gate["limit"] else 0)
-    return [max(same, key=badness) for same in zip(*by_rank)]
+    return [max((gate for gate in same if gate is not None), key=badness) for same in zip_longest(*by_rank)]
 
 
 def failure(gates):
