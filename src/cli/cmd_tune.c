@@ -13,6 +13,8 @@
 #include "report/report.h"
 #include "train/follow.h"
 
+static const double WORTH_A_WORD = 1.05;    /* expected of a larger batch, which is not tried by itself */
+
 struct tuned {
     struct tune_result r;
     struct peaks peaks;
@@ -163,6 +165,9 @@ static void print_result(const struct tuned *t, const char *folder)
         printf("  %swarning:%s %s\n", style(stdout, "yellow"), style(stdout, "off"), r->warning);
     print_references(r);
     print_verdicts(r);
+    if (!r->larger.asked && r->larger_expected > WORTH_A_WORD)
+        printf("not tried: twice the batch, expected to make %.2f times as many samples/s; it changes what an update sees: --larger-batch sqrt\n",
+               r->larger_expected);
     if (r->out_of_time)
         printf("the time was spent before everything was tried; --budget gives more\n");
     printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given%s)\n", shown(folder), r->larger.times > 1 ? ", with the larger update" : "");

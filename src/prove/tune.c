@@ -73,6 +73,9 @@ static enum status look_around(struct tuner *t, struct error *err)
     t->planned_bytes = s->p.planned_bytes;
     tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
+    const struct finding *small = situation_finding(s, "small-batch");
+    if (!*t->r->bound)
+        t->r->larger_expected = small ? small->speedup : 0;
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
     return OK;

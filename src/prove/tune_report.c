@@ -315,6 +315,7 @@ json_t *tune_json(const struct tune_result *r)
         put_gates(j, &r->verdict, r->judged);
         json_object_set_new(j, "limits", limits(r));
         json_object_set_new(j, "larger_batch", larger(r));
+        json_object_set_new(j, "larger_batch_expected", measured(r->larger_expected));
         json_object_set_new(j, "run", run(r));
         json_object_set_new(j, "naive_kernels", measured(r->naive_kernels));
         json_object_set_new(j, "warning", tune_text(*r->warning ? r->warning : NULL));
