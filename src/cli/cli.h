@@ -34,6 +34,9 @@ int cmd_watch(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
+int cmd_runs(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_config(int argc, char **argv);
@@ -50,13 +53,14 @@ struct text_list {
     int n;
 };
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST,
+                   OPTION_MAYBE };      /* "--live" or "--live=8123"; without a value it is "" */
 
 struct option_def {
     const char *name;           /* "--steps" */
     const char *argument;       /* "N"; NULL for flags */
     enum option_kind kind;
-    void *target;               /* bool, const char *, int64_t, double or struct text_list */
+    void *target;               /* bool, const char *, int64_t, double, struct text_list or const char * */
     const char *help;
 };
 

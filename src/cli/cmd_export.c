@@ -59,5 +59,6 @@ int cmd_export(int argc, char **argv)
         error_set(&err, BAD_INPUT, "--out is missing: the folder to write, such as --out mine-hf");
         return report_error(&err);
     }
+    install_stop_handler();
     return export(positional.item[0], form, out, json);
 }

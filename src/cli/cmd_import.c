@@ -39,7 +39,7 @@ int cmd_import(int argc, char **argv)
     bool json = false;
     struct import_options o = {.out = NULL};
     const struct option_def options[] = {
-        {"--out", "DIR", OPTION_TEXT, &o.out, "the folder for the checkpoint; required"},
+        {"--out", "DIR", OPTION_TEXT, &o.out, "the folder for the checkpoint, empty or not there yet; required"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "what the files do not say (model.heads), or shorter samples (model.seq); may be repeated"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {0},

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/clean.h"
 #include "data/tokenize.h"
 #include "train/train.h"
 
@@ -40,10 +41,13 @@ static enum status check(const struct tokenizer_train_options *o, int64_t vocab,
         return error_set(err, BAD_INPUT, "--threads must be 0 to 4096");
     if (o->how.least < 1)
         return error_set(err, BAD_INPUT, "--least must be at least 1");
-    for (int i = 0; i < o->how.n_specials; i++)
+    for (int i = 0; i < o->how.n_specials; i++) {
+        if (!text_is_utf8(o->how.specials[i]))
+            return error_set(err, BAD_INPUT, "--special is '%.60s', which is not UTF-8", o->how.specials[i]);
         for (int k = 0; k < i || !*o->how.specials[i]; k++)
             if (!*o->how.specials[i] || !strcmp(o->how.specials[i], o->how.specials[k]))
                 return error_set(err, BAD_INPUT, "--special is '%.60s', which is %s", o->how.specials[i], *o->how.specials[i] ? "there twice" : "empty");
+    }
     return OK;
 }
 

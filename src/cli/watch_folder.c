@@ -33,9 +33,10 @@ static enum status check_ours(const char *folder, bool *there, struct error *err
                                                "--out", folder);
 }
 
+/* rankN and processes: what else lies there somebody put there. */
 static bool is_ours(const char *name)
 {
-    return !strncmp(name, "rank", 4) || !strcmp(name, "processes");
+    return !strncmp(name, "rank", 4) ? name[4] && !name[4 + strspn(name + 4, "0123456789")] : !strcmp(name, "processes");
 }
 
 /* Its lock stays, and is held. */

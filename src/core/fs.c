@@ -196,18 +196,3 @@ enum status fs_remove_tree(const char *path, struct error *err)
 {
     return remove_at(AT_FDCWD, path) ? error_errno(err, "cannot remove '%s'", path) : OK;
 }
-
-enum status fs_make_empty(const char *out, struct error *err)
-{
-    enum status st = fs_make_dirs(out, err);
-    if (st != OK)
-        return st;
-    DIR *dir = opendir(out);
-    if (!dir)
-        return error_errno(err, "cannot read the folder '%s'", out);
-    for (struct dirent *e; st == OK && (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            st = error_set(err, BAD_INPUT, "'%s' holds '%s' already; give an --out that is empty or not there yet", out, e->d_name);
-    closedir(dir);
-    return st;
-}

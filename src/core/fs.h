@@ -10,8 +10,6 @@
 
 bool fs_exists(const char *path);
 enum status fs_make_dirs(const char *path, struct error *err);                  /* mkdir -p */
-/* The same, and what is there must be empty: a folder that holds something is somebody's. */
-enum status fs_make_empty(const char *path, struct error *err);
 /* Reads a whole regular file into malloc'd memory with a NUL after it; refuses files above `limit` bytes (0: none). */
 enum status fs_read(const char *path, char **data, size_t *size, size_t limit, struct error *err);
 enum status fs_write_synced(const char *path, const void *data, size_t size, struct error *err);
@@ -24,9 +22,9 @@ enum status fs_there(const char *path, bool *there, struct error *err);
 enum status fs_replace(const char *path, const void *data, size_t size, struct error *err);
 /* Size and XXH3-64 of a regular file; a link is not followed. */
 enum status fs_hash(const char *path, uint64_t *bytes, uint64_t *xxh3, struct error *err);
-/* Does somebody hold FOLDER/.lock? Makes nothing. */
-enum status fs_locked(const char *folder, bool *locked, struct error *err);
 /* Holds FOLDER/.lock, which is made where it is missing, until *lock is closed; BAD_INPUT at once when another has it. */
 enum status fs_lock(int *lock, const char *folder, struct error *err);
+/* Does somebody hold it? Nothing is made, and who comes to hold it just now is not turned away. */
+bool fs_is_locked(const char *folder);
 
 #endif

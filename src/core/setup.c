@@ -5,7 +5,7 @@
 
 static setup_watch_fn *watcher;
 static void *watcher_context;
-static bool was_stopped;
+static _Thread_local bool was_stopped;       /* ranks may be threads, and set up at the same time */
 
 void setup_watch(setup_watch_fn *watch, void *context)
 {

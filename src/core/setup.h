@@ -16,6 +16,6 @@ void setup_watch(setup_watch_fn *watch, void *context);
 bool setup_goes_on(const char *what);
 enum status setup_check(const char *what, struct error *err);       /* OK, or an error that says that it was stopped */
 void setup_done(void);                                              /* with a part that a command may ask for alone */
-bool setup_was_stopped(void);                                       /* whether the last answer was no */
+bool setup_was_stopped(void);                                       /* whether the last answer to this thread was no */
 
 #endif

@@ -471,13 +471,9 @@ static bool put_token(json_t *vocab, const struct bpe_trainer *t, int32_t id, ch
     return json_object_set_new(vocab, shown, json_integer(id)) == 0;
 }
 
-static char *document(const struct bpe_trainer *t)
+static bool put_merges(json_t *merges, const struct bpe_trainer *t, char *shown)
 {
-    json_t *vocab = json_object(), *merges = json_array(), *specials = json_array();
-    char shown[4 * TOKEN_TEXT_MAX + 2];
-    bool made = vocab && merges && specials;
-    for (int32_t i = 0; made && i < t->n_tokens; i++)
-        made = put_token(vocab, t, i, shown);
+    bool made = true;
     for (int32_t i = 0; made && i < t->n_merges; i++) {
         const struct bpe_bytes a = t->tokens[t->merges[i][0]], b = t->tokens[t->merges[i][1]];
         size_t n = bpe_show(a.at, a.length, shown);
@@ -485,22 +481,46 @@ static char *document(const struct bpe_trainer *t)
         bpe_show(b.at, b.length, shown + n);
         made = json_array_append_new(merges, json_string(shown)) == 0;
     }
+    return made;
+}
+
+/* Two ids of one text would be one token. */
+static enum status check_specials(const struct bpe_trainer *t, const json_t *vocab, struct error *err)
+{
+    for (int i = 0; i < t->how.n_specials; i++)
+        if (json_integer_value(json_object_get(vocab, t->how.specials[i])) != i)
+            return error_set(err, BAD_INPUT, "the special token '%.60s' would be a token of the text, too, or is too long; choose one that no text has, such as <|%.40s|>",
+                             t->how.specials[i], t->how.specials[i]);
+    return OK;
+}
+
+static enum status document(const struct bpe_trainer *t, char **text, struct error *err)
+{
+    json_t *vocab = json_object(), *merges = json_array(), *specials = json_array();
+    char shown[4 * TOKEN_TEXT_MAX + 2];
+    bool made = vocab && merges && specials;
+    for (int32_t i = 0; made && i < t->n_tokens; i++)
+        made = put_token(vocab, t, i, shown);
+    made = made && put_merges(merges, t, shown);
     for (int i = 0; made && i < t->how.n_specials; i++)
         made = json_array_append_new(specials, json_string(t->how.specials[i])) == 0;
-    if (made)
-        return bpe_document(vocab, merges, specials, &t->how.cutting);
-    json_decref(vocab);
-    json_decref(merges);
-    json_decref(specials);
-    return NULL;
+    const enum status st = made ? check_specials(t, vocab, err) : OK;
+    if (made && st == OK) {
+        *text = bpe_document(vocab, merges, specials, &t->how.cutting);
+    } else {
+        json_decref(vocab);
+        json_decref(merges);
+        json_decref(specials);
+    }
+    return st != OK || *text ? st : error_set(err, CANNOT, "out of memory for the tokenizer");
 }
 
 enum status bpe_trainer_finish(struct bpe_trainer *t, struct bpe **out, struct error *err)
 {
     enum status st = t->counter.n ? learn(t, err) : error_set(err, BAD_INPUT, "there is no text to make a tokenizer of");
-    char *text = st == OK ? document(t) : NULL;
-    if (st == OK && !text)
-        st = error_set(err, CANNOT, "out of memory for the tokenizer");
+    char *text = NULL;
+    if (st == OK)
+        st = document(t, &text, err);
     if (st == OK)
         st = bpe_parse(out, "the new tokenizer", text, strlen(text), err);
     setup_done();

@@ -7,64 +7,51 @@
 #include <unistd.h>
 
 #include "core/arena.h"
-#include "core/fs.h"
+#include "core/fresh.h"
 
-enum { HEADER_NUMBERS = 256, PATH_ROOM = 1200, CHUNK = 4096 };
+enum { HEADER_NUMBERS = 256, PATH_ROOM = FRESH_PATH_MAX + 16, CHUNK = 4096 };
 
 struct shard_writer {
-    char folder[PATH_ROOM], path[PATH_ROOM + 64], part[PATH_ROOM + 64];     /* of the shard that is open */
+    char folder[PATH_ROOM], path[PATH_ROOM + 64];       /* path: of the shard that is open */
     FILE *file;                         /* NULL: none is */
     int width, shards;
     int64_t shard_tokens, in_shard, tokens;
 };
 
-enum status shard_writer_new(struct shard_writer **out, const char *folder, int64_t vocab, int64_t shard_tokens, struct error *err)
+struct shard_writer *shard_writer_new(const char *folder, int64_t vocab, int64_t shard_tokens)
 {
-    if (!*folder || strlen(folder) >= PATH_ROOM)
-        return error_set(err, BAD_INPUT, "the folder '%.100s' has a path of %zu bytes; expected 1 to %d", folder, strlen(folder), PATH_ROOM - 1);
-    const enum status st = fs_make_empty(folder, err);
-    if (st != OK)
-        return st;
     struct shard_writer *w = xcalloc(1, sizeof *w);
     snprintf(w->folder, sizeof w->folder, "%s", folder);
     w->width = vocab <= 1 << 16 ? 2 : 4;
     w->shard_tokens = shard_tokens;
-    *out = w;
-    return OK;
+    return w;
 }
 
 static enum status put_header(struct shard_writer *w, struct error *err)
 {
     int32_t head[HEADER_NUMBERS] = {w->width == 2 ? 20240520 : 20240801, w->width == 2 ? 1 : 7, (int32_t)w->in_shard};
-    return fwrite(head, sizeof head, 1, w->file) == 1 ? OK : error_errno(err, "cannot write '%s'", w->part);
+    return fwrite(head, sizeof head, 1, w->file) == 1 ? OK : error_errno(err, "cannot write '%s'", w->path);
 }
 
 static enum status begin(struct shard_writer *w, struct error *err)
 {
     snprintf(w->path, sizeof w->path, "%s/tokens-%06d.bin", w->folder, w->shards);
-    snprintf(w->part, sizeof w->part, "%s/.tokens-%06d.part", w->folder, w->shards);
     w->in_shard = 0;
-    w->file = fopen(w->part, "wbe");
-    return w->file ? put_header(w, err) : error_errno(err, "cannot make '%s'", w->part);
+    w->file = fopen(w->path, "wbe");
+    return w->file ? put_header(w, err) : error_errno(err, "cannot make '%s'", w->path);
 }
 
 /* The count of tokens is known now. */
 static enum status end(struct shard_writer *w, struct error *err)
 {
-    enum status st = fseek(w->file, 0, SEEK_SET) ? error_errno(err, "cannot write '%s'", w->part) : put_header(w, err);
+    enum status st = fseek(w->file, 0, SEEK_SET) ? error_errno(err, "cannot write '%s'", w->path) : put_header(w, err);
     if (st == OK && (fflush(w->file) || fsync(fileno(w->file))))
-        st = error_errno(err, "cannot write '%s'", w->part);
+        st = error_errno(err, "cannot write '%s'", w->path);
     if (fclose(w->file) && st == OK)
-        st = error_errno(err, "cannot write '%s'", w->part);
+        st = error_errno(err, "cannot write '%s'", w->path);
     w->file = NULL;
-    if (st == OK && rename(w->part, w->path))
-        st = error_errno(err, "cannot rename '%s'", w->part);
-    if (st != OK) {
-        unlink(w->part);
-        return st;
-    }
-    w->shards++;
-    return OK;
+    w->shards += st == OK;
+    return st;
 }
 
 static enum status put_chunk(struct shard_writer *w, const int32_t *ids, size_t n, struct error *err)
@@ -73,7 +60,7 @@ static enum status put_chunk(struct shard_writer *w, const int32_t *ids, size_t 
     for (size_t i = 0; w->width == 2 && i < n; i++)
         narrow[i] = (uint16_t)ids[i];
     if (fwrite(w->width == 2 ? (const void *)narrow : ids, (size_t)w->width, n, w->file) != n)
-        return error_errno(err, "cannot write '%s'", w->part);
+        return error_errno(err, "cannot write '%s'", w->path);
     w->in_shard += (int64_t)n;
     w->tokens += (int64_t)n;
     return OK;
@@ -100,8 +87,7 @@ enum status shard_writer_put(struct shard_writer *w, const int32_t *ids, size_t 
 
 enum status shard_writer_finish(struct shard_writer *w, struct error *err)
 {
-    const enum status st = w->file ? end(w, err) : OK;
-    return st == OK ? fs_sync_dir(w->folder, err) : st;
+    return w->file ? end(w, err) : OK;
 }
 
 int64_t shard_writer_tokens(const struct shard_writer *w) { return w->tokens; }
@@ -110,13 +96,7 @@ int shard_writer_width(const struct shard_writer *w) { return w->width; }
 
 void shard_writer_free(struct shard_writer *w)
 {
-    if (!w)
-        return;
-    if (w->file) {
+    if (w && w->file)
         fclose(w->file);
-        unlink(w->part);
-    }
-    if (!w->shards)
-        rmdir(w->folder);               /* where nothing was written */
     free(w);
 }

@@ -9,14 +9,14 @@
 
 struct shard_writer;
 
-/* Into a folder that is empty or not there yet. Ids are below `vocab`; a shard has `shard_tokens` but for the last. */
-enum status shard_writer_new(struct shard_writer **out, const char *folder, int64_t vocab, int64_t shard_tokens, struct error *err);
+/* Into a folder whose files are named once all are whole (core/fresh.h). Ids are below `vocab`; a shard has `shard_tokens` but for the last. */
+struct shard_writer *shard_writer_new(const char *folder, int64_t vocab, int64_t shard_tokens);
 enum status shard_writer_put(struct shard_writer *w, const int32_t *ids, size_t n, struct error *err);
-/* Ends the last shard. A shard has its name once it is whole. */
+/* Ends the last shard. */
 enum status shard_writer_finish(struct shard_writer *w, struct error *err);
 int64_t shard_writer_tokens(const struct shard_writer *w);
 int shard_writer_count(const struct shard_writer *w);
 int shard_writer_width(const struct shard_writer *w);           /* bytes of a token */
-void shard_writer_free(struct shard_writer *w);                 /* what is not finished is removed */
+void shard_writer_free(struct shard_writer *w);
 
 #endif

@@ -1,12 +1,15 @@
 /* hone tokenize and hone tokenizer train; see tokenize.h. */
 #include "data/tokenize.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/fresh.h"
 #include "core/fs.h"
 #include "core/system.h"
 #include "data/files.h"
@@ -40,10 +43,12 @@ static enum status fill(struct block *b, struct text_input *in, bool *ended, str
     size_t n = 1;
     enum status st = OK;
     if (b->n == b->room) {
-        b->room = b->room ? 2 * b->room : BLOCK_BYTES;
-        b->bytes = realloc(b->bytes, b->room);
-        if (!b->bytes)
-            return error_no_memory(err, "a block of text", b->room);
+        const size_t room = b->room ? 2 * b->room : BLOCK_BYTES;
+        char *bytes = realloc(b->bytes, room);
+        if (!bytes)
+            return error_no_memory(err, "a block of text", room);
+        b->bytes = bytes;
+        b->room = room;
     }
     while (st == OK && n && b->n < b->room) {
         st = text_input_read(in, b->bytes + b->n, b->room - b->n, &n, err);
@@ -135,6 +140,7 @@ static int threads_of(int asked) { return asked ? asked : system_cores(sched_get
 
 struct tokenizing {
     struct bpe *bpe;
+    struct fresh folder;
     struct shard_writer *shards;
     int threads;
     int32_t between;                    /* -1: nothing */
@@ -166,12 +172,16 @@ static enum status open_tokenizing(struct tokenizing *t, const struct tokenize_o
     t->between = -1;
     if (st == OK && o->between && (t->between = bpe_special(t->bpe, o->between)) < 0)
         st = error_set(err, BAD_INPUT, "--between is '%.60s', and the tokenizer has no such special token", o->between);
-    return st == OK ? shard_writer_new(&t->shards, o->out, bpe_size(t->bpe), o->shard_tokens, err) : st;
+    if (st == OK)
+        st = fresh_begin(&t->folder, o->out, err);
+    if (st == OK)
+        t->shards = shard_writer_new(t->folder.part, bpe_size(t->bpe), o->shard_tokens);
+    return st;
 }
 
 static enum status write_tokenizer(const struct bpe *b, const char *folder, struct error *err)
 {
-    char path[1200];
+    char path[FRESH_PATH_MAX + 64];
     size_t size;
     const char *text = bpe_json(b, &size);
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);
@@ -181,7 +191,7 @@ static enum status write_tokenizer(const struct bpe *b, const char *folder, stru
 enum status tokenize_run(const struct tokenize_options *o, struct tokenize_result *r, struct error *err)
 {
     const double start = clock_s();
-    struct tokenizing t = {.bpe = NULL};
+    struct tokenizing t = {.folder = {.lock = -1}};
     struct consumer c = {.context = &t, .cut = cut_shards, .take = take_shards, .end_file = end_shards_file, .stop = o->stop, .progress = o->progress,
                          .progress_context = o->context};
     enum status st = open_tokenizing(&t, o, err);
@@ -190,12 +200,15 @@ enum status tokenize_run(const struct tokenize_options *o, struct tokenize_resul
     if (st == OK)
         st = shard_writer_finish(t.shards, err);
     if (st == OK)
-        st = write_tokenizer(t.bpe, o->out, err);
+        st = write_tokenizer(t.bpe, t.folder.part, err);
+    if (st == OK)
+        st = fresh_publish(&t.folder, err);
     if (st == OK)
         *r = (struct tokenize_result){.files = c.files, .bytes = c.bytes, .tokens = shard_writer_tokens(t.shards), .vocab = bpe_size(t.bpe),
                                       .shards = shard_writer_count(t.shards), .width = shard_writer_width(t.shards), .seconds = clock_s() - start,
                                       .interrupted = c.stopped};
     shard_writer_free(t.shards);
+    fresh_end(&t.folder);
     bpe_free(t.bpe);
     return st;
 }
@@ -210,11 +223,19 @@ static enum status take_trainer(void *context, const char *text, size_t length, 
     return bpe_trainer_add(context, text, length, err);
 }
 
-static enum status refuse_used(const char *path, struct error *err)
+/* Before the text is read, which may take an hour: nothing is there of that name, and its folder can be written. */
+static enum status check_out(const char *path, struct error *err)
 {
+    char folder[PATH_MAX];
     bool there;
+    const char *slash = strrchr(path, '/');
+    const int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (n >= (int)sizeof folder || strlen(path) >= PATH_MAX)
+        return error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", strlen(path), PATH_MAX - 1);
     const enum status st = fs_there(path, &there, err);
-    return st != OK || !there ? st : error_set(err, BAD_INPUT, "'%s' is there already; remove it, or give another --out", path);
+    if (st != OK || there)
+        return st != OK ? st : error_set(err, BAD_INPUT, "'%s' is there already; give another --out", path);
+    return access(folder, W_OK | X_OK) ? error_errno(err, "cannot write '%s'", path) : OK;
 }
 
 enum status tokenizer_train_run(const struct tokenizer_train_options *o, struct tokenizer_train_result *r, struct error *err)
@@ -223,7 +244,7 @@ enum status tokenizer_train_run(const struct tokenizer_train_options *o, struct 
     struct bpe_trainer *t = bpe_trainer_new(&o->how, threads_of(o->threads));
     struct consumer c = {.context = t, .cut = cut_trainer, .take = take_trainer, .stop = o->stop, .progress = o->progress, .progress_context = o->context};
     struct bpe *b = NULL;
-    enum status st = refuse_used(o->out, err);
+    enum status st = check_out(o->out, err);
     if (st == OK)
         st = consume(&c, o->texts, o->n_texts, err);
     if (st == OK && c.stopped)

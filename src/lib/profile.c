@@ -50,22 +50,34 @@ enum status profile_measure(struct situation *out, const struct config *c, const
 
 /* ---- files ---- */
 
+/* A page of Markdown under TensorBoard's tab for text. */
+static enum status add_text(struct tensorboard *t, const char *tag, enum status (*write)(const struct profile *p, FILE *to, struct error *err),
+                            const struct profile *p, struct error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return error_no_memory(err, "a page for TensorBoard", 1 << 16);
+    enum status st = write(p, f, err);
+    if (fclose(f) && st == OK)
+        st = error_no_memory(err, "a page for TensorBoard", 1 << 16);
+    if (st == OK)
+        tensorboard_text(t, tag, 0, text);
+    free(text);
+    return st;
+}
+
 static enum status write_tensorboard(const struct profile *p, const char *folder, struct error *err)
 {
     struct tensorboard *t;
-    char path[1200], *text = NULL;
-    size_t size = 0;
+    char path[1200];
     snprintf(path, sizeof path, "%s/tensorboard", folder);
     enum status st = fs_make_dirs(path, err);
     if (st == OK)
         st = tensorboard_open(&t, path, err);
     if (st != OK)
         return st;
-    FILE *f = open_memstream(&text, &size);
-    if (f) {
-        st = report_write_markdown(p, f, err);
-        fclose(f);
-    }
     tensorboard_scalar(t, "step/ms", 0, p->step_us / 1e3);
     tensorboard_scalar(t, "step/samples_per_s", 0, p->samples_per_s);
     tensorboard_scalar(t, "step/tokens_per_s", 0, p->tokens_per_s);
@@ -77,9 +89,9 @@ static enum status write_tensorboard(const struct profile *p, const char *folder
         const double alive = m->parameters + m->state + m->gradients + m->activations + m->inputs;
         tensorboard_scalar(t, "memory/alive_mb_by_op", i, alive / 1e6);
     }
-    if (st == OK && text)
-        tensorboard_text(t, "report", 0, text);
-    free(text);
+    st = add_text(t, "report", report_write_markdown, p, err);
+    if (st == OK)
+        st = add_text(t, "operations", report_write_operations, p, err);
     struct error why;
     const enum status closed = tensorboard_close(t, st == OK ? err : &why);
     return st == OK ? closed : st;

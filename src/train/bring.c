@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/arena.h"
+#include "core/fresh.h"
 #include "core/fs.h"
 #include "core/setup.h"
 #include "train/bring.h"
@@ -17,7 +17,8 @@ struct import {
     struct weights *weights;
     struct program *program;            /* whose parameters are wanted */
     struct tensor *tensors;             /* (n): ours */
-    int n, lock;
+    int n;
+    struct fresh folder;
     struct tokenizer tokenizer;
 };
 
@@ -46,8 +47,8 @@ static enum status copy_parameters(struct import *im, const struct config_model 
     return st;
 }
 
-/* The one beside the weights; where that is of a kind that is not known here, tokens are ids. */
-static void find_tokenizer(struct import *im, struct import_result *r)
+/* The one beside the weights; where that is of a kind that is not known here, tokens are ids. Where the machine could not read it, it may be one that is known. */
+static enum status find_tokenizer(struct import *im, struct import_result *r, struct error *err)
 {
     const char *folder = weights_folder(im->weights);
     struct bpe *b = NULL;
@@ -56,35 +57,40 @@ static void find_tokenizer(struct import *im, struct import_result *r)
     if (!folder || !bpe_is_there(folder)) {
         snprintf(r->tokens, sizeof r->tokens, "ids: no tokenizer lies beside the weights");
     } else if (bpe_open(&b, folder, &why) != OK) {
+        if (why.status == CANNOT) {
+            *err = why;
+            return CANNOT;
+        }
         snprintf(r->tokens, sizeof r->tokens, "ids: %.400s", why.text);
     } else {
         tokenizer_init_bpe(&im->tokenizer, b);
         r->has_tokenizer = true;
         snprintf(r->tokens, sizeof r->tokens, "byte pairs, %d of them", bpe_size(b));
     }
+    return OK;
 }
 
 static json_t *manifest_of(const struct import *im, const struct import_result *r)
 {
-    char *config = config_text(&r->config);
-    json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config ? config : "", "tokenizer",
+    char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
+    json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config, "tokenizer",
                           tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
     free(config);
     return j;
 }
 
-static enum status save(struct import *im, const char *out, struct import_result *r, struct error *err)
+static enum status save(struct import *im, struct import_result *r, struct error *err)
 {
-    enum status st = folder_lock(&im->lock, out, false, err);
-    json_t *extra = st == OK ? manifest_of(im, r) : NULL;
-    if (st == OK && !extra)
-        st = error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
+    char path[CONFIG_PATH_MAX];
+    json_t *extra = manifest_of(im, r);
+    enum status st = extra ? checkpoint_save(path, im->folder.part, 0, im->tensors, im->n, NULL, 0, extra, 1, err)
+                           : error_set(err, CANNOT, "out of memory for the manifest of a checkpoint");
     if (st == OK)
-        st = checkpoint_save(r->checkpoint, out, 0, im->tensors, im->n, NULL, 0, extra, 1, err);
+        st = folder_write_config(im->folder.part, &r->config, err);
     if (st == OK)
-        st = folder_write_config(out, &r->config, err);
+        snprintf(r->checkpoint, sizeof r->checkpoint, "%s%s", im->folder.folder, path + strlen(im->folder.part));
     json_decref(extra);
-    return st;
+    return st == OK ? fresh_publish(&im->folder, err) : st;
 }
 
 static void describe(struct import_result *r, const struct import *im, const char *path)
@@ -105,15 +111,16 @@ static void import_release(struct import *im)
     program_free(im->program);
     tokenizer_release(&im->tokenizer);
     weights_free(im->weights);
-    if (im->lock >= 0)
-        close(im->lock);
+    fresh_end(&im->folder);
 }
 
 enum status import_run(const char *path, const struct import_options *o, struct import_result *r, struct error *err)
 {
-    struct import im = {.lock = -1};
+    struct import im = {.folder = {.lock = -1}};
     *r = (struct import_result){.title = NULL};
     enum status st = folder_check(o->out, false, err);
+    if (st == OK)
+        st = fresh_begin(&im.folder, o->out, err);      /* before what may take minutes */
     if (st == OK)
         st = weights_open(&im.weights, path, err);
     if (st == OK)
@@ -125,9 +132,10 @@ enum status import_run(const char *path, const struct import_options *o, struct 
     if (st == OK) {
         describe(r, &im, path);
         r->tensors = im.n;
-        find_tokenizer(&im, r);
-        st = save(&im, o->out, r, err);
+        st = find_tokenizer(&im, r, err);
     }
+    if (st == OK)
+        st = save(&im, r, err);
     import_release(&im);
     return st;
 }
@@ -138,7 +146,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 static enum status export_tokenizer(const struct tokenizer *t, const char *out, struct error *err)
 {
     static const char how[] = "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
-    char path[CONFIG_PATH_MAX + 32];
+    char path[CONFIG_PATH_MAX + 64];
     size_t size;
     if (t->kind != TOKENIZER_BPE)
         return OK;
@@ -149,25 +157,33 @@ static enum status export_tokenizer(const struct tokenizer *t, const char *out, 
     return st == OK ? fs_write_synced(path, how, sizeof how - 1, err) : st;
 }
 
+/* Into the part of a folder that is not seen before all of it is there. */
+static enum status export_files(const struct trained *t, enum export_form form, const char *part, struct error *err)
+{
+    enum status st = (form == EXPORT_HF ? weights_export : weights_export_torch)(part, &t->config.model, &t->checkpoint.weights, err);
+    if (st == OK)
+        st = export_tokenizer(&t->tokenizer, part, err);
+    return st != OK || setup_goes_on("files") ? st : error_set(err, BAD_INPUT, "stopped; nothing was written");
+}
+
 enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)
 {
     struct trained t = {.exec = NULL};
-    enum status st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
-    if (st == OK && strlen(out) > CONFIG_PATH_MAX - 64)
-        st = error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", strlen(out), CONFIG_PATH_MAX - 64);
+    struct fresh folder = {.lock = -1};
+    enum status st = fresh_begin(&folder, out, err);
     if (st == OK)
-        st = fs_make_empty(out, err);
-    if (st == OK && (st = (form == EXPORT_HF ? weights_export : weights_export_torch)(out, &t.config.model, &t.checkpoint.weights, err)) != OK)
-        rmdir(out);                             /* where nothing was written */
+        st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
     if (st == OK)
-        st = export_tokenizer(&t.tokenizer, out, err);
+        st = export_files(&t, form, folder.part, err);
     if (st == OK)
-        st = fs_sync_dir(out, err);
+        st = fresh_publish(&folder, err);
     if (st == OK) {
         r->config = t.config;
         r->has_tokenizer = t.tokenizer.kind == TOKENIZER_BPE;
         snprintf(r->checkpoint, sizeof r->checkpoint, "%s", t.checkpoint.path);
     }
+    setup_done();
+    fresh_end(&folder);
     trained_release(&t);
     return st;
 }

@@ -1,9 +1,11 @@
 /* Opens what people bring: a safetensors file, or a folder with config.json and one file, or several that an index lists. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/fs.h"
@@ -47,14 +49,14 @@ static enum status refuse_pickle(const char *path, struct error *err)
                      "save_file({k: v.clone().contiguous() for k, v in c.items()}, '%.150s.safetensors')\"", path, name, name);
 }
 
-/* A zip, as torch.save writes it since 1.6, or a bare pickle of protocol 2 to 5. */
+/* A zip, as torch.save writes it since 1.6, or a bare pickle of protocol 2 to 5. Opening a pipe must not wait. */
 static bool is_pickle(const char *path)
 {
     unsigned char head[4] = {0};
-    FILE *f = fopen(path, "rbe");
-    const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
-    if (f)
-        fclose(f);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : 0;
+    if (fd >= 0)
+        close(fd);
     return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || (head[0] == 0x80 && head[1] >= 2 && head[1] <= 5));
 }
 

@@ -3,16 +3,6 @@
 . "$(dirname "$0")/lib"
 command -v readelf >/dev/null || skip "no readelf"
 
-# runpath PROGRAM: every element is an absolute path (an empty one is the current folder).
-runpath() {
-    local path
-    readelf -dW "$1" >dynamic
-    ! grep -q '(RPATH)' dynamic || fail "$1 has an RPATH"
-    path=$(sed -n 's/.*(RUNPATH).*\[\(.*\)\]$/\1/p' dynamic)
-    [ -n "$path" ] || return 0
-    case ":$path:" in *::* | *:[!/]*) fail "$1: RUNPATH has an empty or relative element: '$path'" ;; esac
-}
-
 # apart PROGRAM: files here that are named like its libraries are not loaded.
 apart() {
     local library

@@ -50,7 +50,7 @@ ok train tiny.yaml --out recorded --profile 1:2
 refused 2 "hone: 'recorded/trace.json' is there, and no report that is known here wrote it; $away" profile tiny.yaml --steps 1 --out recorded
 
 # ---- a config that is in the way is the user's, and so are files of other names that a run writes
-for name in config.yaml nodes.jsonl forgetting.json; do
+for name in config.yaml nodes.jsonl forgetting.json run.json; do
     rm -rf own
     mkdir own
     cp tiny.yaml own/$name

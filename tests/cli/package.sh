@@ -11,6 +11,9 @@ try() {         # a root with usr/bin, or bin
     for page in hone hone-train hone-analyze hone-watch; do
         gzip -dc "$1/share/man/man1/$page.1.gz" | grep -q '^\.SH NAME' || fail "$2: no manual page $page"
     done
+    for file in "$1"/bin/hone "$1"/lib/hone/*.so; do
+        [ ! -e "$file" ] || ! command -v readelf >/dev/null || runpath "$file"
+    done
     bash -n "$1/share/bash-completion/completions/hone" || fail "$2: completion of bash"
     [ -e "$1/share/hone/hook/sitecustomize.py" ] || fail "$2: the hook of hone watch is missing"
 }

@@ -11,7 +11,7 @@ python3 -c 'import sys; sys.exit(not 0 < float(sys.argv[1]) < float(sys.argv[2])
 
 # And what passes make of it.
 ok train tiny.yaml --set optimize.passes=hoist-constants,async-metrics,fused-optimizer --print-program
-[ "$(tail -2 out | head -1)" = "passes: hoist-constants x1, fused-optimizer x3, async-metrics x3" ] || fail "$(tail -2 out)"
+[ "$(tail -2 out | head -1)" = "passes: hoist-constants ×1, fused-optimizer ×3, async-metrics ×3" ] || fail "$(tail -2 out)"
 grep -q '^setup: 1 ops' out && grep -q '^  table  *%[0-9]* *metrics ' out || fail "no setup: $(cat out)"
 grep -q ' adamw_all .*(.* inputs).*\[fused-optimizer\]$' out || fail "no sweep: $(cat out)"
 [ ! -e runs ] || fail "--print-program made a folder"

@@ -126,10 +126,14 @@ refused 2 "hone: cannot inflate 'cut.gz': the end is missing" tokenize cut.gz --
 refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenize empty.txt --tokenizer own.json --out x
 refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenizer train empty.txt --out x.json
 refused 2 "hone: --out is missing: the file to write, such as --out tokenizer.json" tokenizer train text.txt
-refused 2 "hone: 'own.json' is there already; remove it, or give another --out" tokenizer train text.txt --out own.json
+refused 2 "hone: 'own.json' is there already; give another --out" tokenizer train text.txt --out own.json
 refused 2 "hone: --vocab is 100; it must be 257 (the bytes and the special tokens) to 1048576" tokenizer train text.txt --vocab 100 --out x.json
 refused 2 "hone: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
 refused 2 "hone: --special is '<s>', which is there twice" tokenizer train text.txt --special '<s>' --special '<s>' --out x.json
+refused 2 "hone: --special is '$(printf '\357\277\275')', which is not UTF-8" tokenizer train text.txt --special "$(printf '\377')" --out x.json
+refused 2 "hone: the special token 'a' would be a token of the text, too, or is too long; choose one that no text has, such as <|a|>" \
+    tokenizer train text.txt --special a --out x.json
+refused 2 "hone: cannot write 'nosuch/x.json': No such file or directory" tokenizer train text.txt --out nosuch/x.json
 refused 2 "hone: hone tokenizer knows train, not 'make'" tokenizer make text.txt --out x.json
 refused 2 "hone tokenizer: train TEXT... is missing; \`hone tokenizer --help\` shows examples" tokenizer
 refused 2 "hone: 'moved/tokens-000000.bin' holds tokens up to 399, and the tokenizer has 259: the shards were written with another one" \

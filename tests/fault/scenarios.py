@@ -40,6 +40,10 @@ def files(folder):
     return found
 
 
+def fixture(name):
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures", name)
+
+
 def leftovers(folder, root=""):
     folder = os.path.join(folder, root)
     return [os.path.relpath(os.path.join(root, name), folder)
@@ -204,7 +208,18 @@ class Analyze(Report):
 
 class Profile(Report):
     name = "profile"
-    command = ["profile", "tiny.yaml", "--out", "report", "--set", "eval.batches=2", "--steps", "2"]
+    command = ["profile", "tiny.yaml", "--out", "report", "--set", "eval.batches=2", "--steps", "2", "--json"]
+
+
+class Simulate(Report):
+    """Many ranks, from what was measured on one."""
+    name = "simulate"
+    command = ["simulate", "--from", "measured.json", "--net", "5,100", "--intra", "3,400", "--ranks", "2,4", "--out", "report", "--json"]
+    other = ["--gpus-per-node", "2"]
+
+    def prepare(self, t, folder):
+        shutil.copy(fixture("simulate/report.json"), os.path.join(folder, "measured.json"))
+        super().prepare(t, folder)
 
 
 class Tune(Report):
@@ -257,6 +272,111 @@ class Generate(Scenario):
         require(files(os.path.join(folder, "run")) == whole, "generating changed the folder of the run")
 
 
+class Eval(Generate):
+    name = "eval"
+    command = ["eval", "run", "--json"]
+
+
+class Show(Compare):
+    """The whole of a config."""
+    name = "config"
+    command = ["config", "tiny.yaml", "--set", "model.layers=2"]
+
+    def prepare(self, t, folder):
+        pass
+
+
+class Made(Scenario):
+    """A command that makes a file or a folder out of others: all of it is there afterwards or, where it fails, nothing. After a kill what has a name is
+    whole, and unless all was in place the same command succeeds again."""
+    out = "made"
+
+    def prepare(self, t, folder):
+        self.inputs(t, folder)
+        self.before = self.given(folder)
+
+    def given(self, folder):
+        """What a command must leave alone."""
+        return {name: data for name, data in files(folder).items() if name.split("/")[0] not in (self.out, "cache", "." + self.out + ".hone-tmp")}
+
+    def made(self, folder):
+        """Without what is not seen: locks, and what is on its way."""
+        path = os.path.join(folder, self.out)
+        if os.path.isfile(path):
+            with open(path, "rb") as f:
+                return {"": f.read()}
+        return {name: data for name, data in files(path).items() if not any(part.startswith(".") for part in name.split("/"))}
+
+    def remember(self, folder):
+        require(self.made(folder), "nothing was made")
+        return self.made(folder)
+
+    def after(self, t, folder, code, whole):
+        now = self.made(folder)
+        require(self.given(folder) == self.before, "what was given is changed: %s" % sorted(set(self.given(folder)) ^ set(self.before)))
+        require(code != 0 or now == whole, "ended with 0, and %s is not that of a run without the fault" % self.out)
+        require(code != 3 or now in ({}, whole), "ended with 3, and there is %s" % sorted(now))     # whole: it could not be told
+        require(all(whole.get(name) == data for name, data in now.items()), "not whole: %s" % sorted(n for n in now if whole.get(n) != now[n]))
+        if not now:
+            self.again(t, folder)
+            require(self.made(folder) == whole, "made again, it is another one")
+
+    def again(self, t, folder):
+        if self.made(folder):               # whole files that a kill left between two names: a user looks, and clears them away
+            shutil.rmtree(os.path.join(folder, self.out))
+        t.must(folder, *self.command)
+
+
+class Export(Made):
+    """Weights for others, with a tokenizer."""
+    name = "export"
+    command = ["export", "imported", "--to", "hf", "--out", "made"]
+
+    def inputs(self, t, folder):
+        model = os.path.join(folder, "model")
+        for name in ("model", "imported"):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        shutil.copytree(fixture("hf/gpt2"), model)
+        shutil.copy(fixture("bpe/gpt2.json"), os.path.join(model, "tokenizer.json"))
+        t.must(folder, "import", "model", "--out", "imported")
+
+
+class ExportTorch(Export):
+    name = "torch"
+    command = ["export", "imported", "--to", "torch", "--out", "made"]
+
+
+class Import(Export):
+    """Weights and a tokenizer of others."""
+    name = "import"
+    command = ["import", "model", "--out", "made"]
+
+    def made(self, folder):
+        """A manifest has the checksums of its files, and the time."""
+        return {name: data for name, data in super().made(folder).items() if not name.endswith("manifest.json")}
+
+    def after(self, t, folder, code, whole):
+        if self.made(folder):
+            t.must(folder, "generate", "made", "--tokens", "2")
+        super().after(t, folder, code, whole)
+
+
+class Tokenize(Made):
+    """Several shards, and the tokenizer beside them."""
+    name = "tokenize"
+    command = ["tokenize", "text.txt", "--tokenizer", "tokenizer.json", "--out", "made", "--shard", "1000", "--threads", "2"]
+
+    def inputs(self, t, folder):
+        shutil.copy(fixture("bpe/text.txt"), os.path.join(folder, "text.txt"))
+        shutil.copy(fixture("bpe/gpt2.json"), os.path.join(folder, "tokenizer.json"))
+
+
+class Tokenizer(Tokenize):
+    """A tokenizer that is made from text."""
+    name = "tokenizer"
+    command = ["tokenizer", "train", "text.txt", "--vocab", "300", "--out", "made", "--threads", "2"]
+
+
 class Cache(Scenario):
     """Kernels are timed and remembered for the first time. What was remembered is a hint: failing to keep it is no failure."""
     name = "cache"
@@ -274,4 +394,4 @@ class Cache(Scenario):
         t.must(folder, "train", "tiny.yaml", "--set", "model.dim=24", "--out", "other")
 
 
-SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Compare, Tune, Cache]
+SCENARIOS = [Train, Resume, Products, Generate, Analyze, Profile, Verify, Compare, Simulate, Eval, Show, Import, Export, ExportTorch, Tokenize, Tokenizer, Tune, Cache]

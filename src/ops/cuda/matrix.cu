@@ -1,5 +1,8 @@
 /* Ops that are products of matrices, and what is done to their results. */
+#include <stdlib.h>
+
 #include "ops/cuda/device.cuh"
+#include "ops/cuda/few.cuh"
 #include "ops/cuda/products.h"
 #include "ops/cuda/small.cuh"
 #include "ops/cuda/types.cuh"
@@ -321,9 +324,13 @@ static void at_once_launch(const struct cuda_call *c)
     cuda_together_launch(c, r.together, r.biases[0], r.biases[0] ? (int64_t)(((char *)r.biases[1] - (char *)r.biases[0]) / 2) : 0);
 }
 
+static bool few_are_off(void) { return getenv("HONE_CUDA_FEW") != NULL; }
+
 void cuda_matrix_launch(const struct cuda_call *c)
 {
-    if (c->at_once)
+    if (!few_are_off() && cuda_few_does(c))
+        cuda_few_launch(c);
+    else if (c->at_once)
         at_once_launch(c);
     else if (c->pieces)
         small_launch(c);
