@@ -37,7 +37,7 @@ module_build(HONE_CUDA_BUILD src/backend/backend.h src/backend/comm.h src/core/c
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.c)
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "/load\\.c$")
 list(FILTER CUDA_SOURCES EXCLUDE REGEX "hopper\\.cu$")
-add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/op_costs.c src/program/op_ranks.c src/program/slices.c src/program/shape.c)
+add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> src/core/error.c src/core/clean.c src/program/ops.c src/program/op_costs.c src/program/op_ranks.c src/program/op_cache.c src/program/slices.c src/program/shape.c)
 set_target_properties(hone_cuda PROPERTIES NO_SONAME ON POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(hone_cuda PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)

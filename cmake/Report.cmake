@@ -2,14 +2,16 @@
 # file is the script that writes the arrays (cmake -P with PAGE, D3 and OUTPUT), so that only a changed page is made again.
 
 # The scripts of each kind of page, in order.
-set(profile_scripts base kinds tiles bars table overview split ranks operations roofline memory layers timeline profile_timeline
-                    findings machine main profile_main)
-set(trace_scripts base trace_colors tiles bars table trace_overview trace_split trace_gpu trace_watched trace_tables trace_views trace_over_time
-                  trace_ranks timeline trace_timeline findings trace_plan main trace_main)
-set(tune_scripts base tiles plain_table tune_parts tune_overview tune_waterfall tune_table tune_sizes tune_roadmap tune_config main tune_main)
+set(profile_scripts base copy matrix kinds tiles bars table overview findings plan split ranks operations roofline_labels roofline memory layers timeline
+                    profile_timeline machine main profile_main)
+set(trace_scripts base copy matrix trace_colors tiles bars table trace_overview findings plan trace_split trace_gpu trace_watched trace_tables trace_views
+                  trace_over_time trace_ranks timeline trace_timeline trace_about main trace_main)
+set(tune_scripts base copy matrix tiles plain_table tune_parts tune_overview tune_waterfall tune_table tune_sizes tune_roadmap tune_config main tune_main)
 set(forget_scripts base tiles plain_table forget_parts forget_overview forget_tradeoff forget_tables forget_nodes main forget_main)
 
 set(simulate_scripts base tiles bars plain_table simulate_parts simulate_scaling main simulate_main)
+set(live_scripts base tiles plain_table curves live_parts main live_main)
+set(compare_scripts base tiles plain_table curves compare_parts compare_curves main compare_main)
 
 function(add_asset name)        # the files in ARGN, one after the other
   set(bytes "")
@@ -30,6 +32,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
   list(TRANSFORM tune_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
   list(TRANSFORM forget_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
   list(TRANSFORM simulate_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
+  list(TRANSFORM live_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
+  list(TRANSFORM compare_scripts REPLACE "(.+)" "${PAGE}/\\1.js")
   file(WRITE "${OUTPUT}.new" "/* Made by cmake/Report.cmake. */\n#include \"report/report_int.h\"\n\n")
   add_asset(page.html "${PAGE}/page.html")
   add_asset(page.css "${PAGE}/page.css")
@@ -39,8 +43,14 @@ if(CMAKE_SCRIPT_MODE_FILE)
   add_asset(simulate-overview.html "${PAGE}/simulate_overview.html")
   add_asset(simulate-sections.html "${PAGE}/simulate_sections.html")
   add_asset(simulate-script.js ${simulate_scripts})
-  add_asset(profile-overview.html "${PAGE}/overview.html")
-  add_asset(trace-overview.html "${PAGE}/overview.html")
+  add_asset(compare-more.css "${PAGE}/curves.css")
+  add_asset(compare-overview.html "${PAGE}/compare_overview.html")
+  add_asset(compare-sections.html "${PAGE}/compare_sections.html")
+  add_asset(compare-script.js ${compare_scripts})
+  add_asset(live-more.css "${PAGE}/curves.css" "${PAGE}/live.css")
+  add_asset(live-overview.html "${PAGE}/live_overview.html")
+  add_asset(live-sections.html "${PAGE}/live_sections.html")
+  add_asset(live-script.js ${live_scripts})
   add_asset(tune-overview.html "${PAGE}/tune_overview.html")
   add_asset(forget-overview.html "${PAGE}/forget_overview.html")
   add_asset(profile-sections.html "${PAGE}/profile_sections.html")

@@ -1,4 +1,5 @@
-# cmake -DHONE=PROGRAM -DSHARE=FOLDER -DVERSION=... -DCHANGES=FILE -DLICENSE=FILE -P: asks the program for pages of the manual and for completion.
+# cmake -DHONE=PROGRAM -DSHARE=FOLDER -DVERSION=... -DLIBRARY=libhoneN -DCHANGES=FILE -DLICENSE=FILE -P: asks the program for pages of the manual and
+# for completion.
 function(write_from_hone file)
   execute_process(COMMAND ${HONE} ${ARGN} OUTPUT_FILE ${file} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -17,12 +18,17 @@ foreach(command IN LISTS commands)
   string(STRIP "${command}" command)
   write_from_hone(${SHARE}/man/man1/hone-${command}.1 man ${command})
 endforeach()
-file(COPY_FILE ${LICENSE} ${SHARE}/doc/hone/copyright)
+foreach(package IN ITEMS hone ${LIBRARY} libhone-dev)
+  file(MAKE_DIRECTORY ${SHARE}/doc/${package})
+  file(COPY_FILE ${LICENSE} ${SHARE}/doc/${package}/copyright)
+  file(WRITE ${SHARE}/doc/${package}/changelog "hone (${VERSION}) unstable; urgency=medium\n\n  * What is new is in NEWS of the package hone.\n\n"
+       " -- The hone authors <hone@example.org>  Mon, 16 Nov 2026 00:00:00 +0000\n")
+endforeach()
 file(COPY_FILE ${CHANGES} ${SHARE}/doc/hone/NEWS)
-file(WRITE ${SHARE}/doc/hone/changelog "hone (${VERSION}) unstable; urgency=medium\n\n  * What is new is in NEWS.\n\n"
-     " -- The hone authors <hone@example.org>  Mon, 16 Nov 2026 00:00:00 +0000\n")
-# CPack has ldconfig called for any package with a module in it.
+# CPack has ldconfig called for any package with a module in it, and not by a trigger.
 file(WRITE ${SHARE}/lintian/overrides/hone "hone: maintscript-calls-ldconfig *\n")
+file(WRITE ${SHARE}/lintian/overrides/${LIBRARY} "${LIBRARY}: maintscript-calls-ldconfig *\n${LIBRARY}: no-symbols-control-file *\n")
 file(GLOB pages ${SHARE}/man/man1/*.1)
-execute_process(COMMAND gzip -9nf ${pages} ${SHARE}/doc/hone/changelog ${SHARE}/doc/hone/NEWS COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB changelogs ${SHARE}/doc/*/changelog)
+execute_process(COMMAND gzip -9nf ${pages} ${changelogs} ${SHARE}/doc/hone/NEWS COMMAND_ERROR_IS_FATAL ANY)
 file(TOUCH ${SHARE}/written)

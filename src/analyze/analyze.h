@@ -31,6 +31,7 @@ struct finding {
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
     const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what would raise it (NULL: nothing) */
+    double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
@@ -38,10 +39,18 @@ enum severity severity_of(double speedup);
 const char *severity_name(enum severity s);
 const char *effort_name(enum effort e);
 
+struct plan_phase {                         /* of the roadmap: findings to take together, in order of effort */
+    const char *title;                      /* "Quick wins", ... */
+    const int *findings;                    /* (n) indices */
+    int n;
+    double speedup, low, high;              /* of this and all earlier phases together */
+};
+
 /* What `hone explain` and docs/rules.md show; one entry per rule id. */
 struct rule_text {
     const char *id, *summary, *recognised, *costs, *fix_hone, *fix_pytorch;
     enum effort effort;
+    bool trade;                             /* something is given for the speed: digits, updates per sample, evaluations */
 };
 extern const struct rule_text rule_texts[];     /* ends with a NULL id; the order of DESIGN's list */
 const struct rule_text *rule_text_find(const char *id);
@@ -142,11 +151,18 @@ struct profile {
 
     struct finding *findings;               /* ranked by expected gain */
     int n_findings;
+    struct plan_phase *phases;              /* (n_phases) empty ones left out; the last one's speedup is that of everything */
+    int n_phases;
 
     /* how the machine was while this was measured */
     double delayed_share;                   /* of the time: threads were ready to run and had no core; below 0: not known */
     double preemptions_per_s;               /* how often other work took a core away */
     const char *warning;                    /* one sentence that stands before any advice; NULL: the machine was quiet */
+
+    struct {                                /* the whole run at this speed, without checkpoints */
+        int64_t steps;                      /* 0: not known */
+        double seconds, evaluation_s;       /* in all, and of it evaluation */
+    } run;
 
     /* answers in words */
     const char *headline;                   /* what bounds this step, one sentence */

@@ -87,8 +87,19 @@ static void store(struct profile *p, const struct claim *claims, int n)
 {
     p->findings = arena_alloc(&p->arena, (size_t)n * sizeof *p->findings);
     p->n_findings = n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         p->findings[i] = claims[i].finding;
+        p->findings[i].saves_s = (double)p->run.steps * claims[i].base_us * (1 - 1 / claims[i].finding.speedup) * 1e-6;
+    }
+}
+
+/* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes. */
+static void fill_run(struct profile *p, const struct scene *s)
+{
+    const double steps = (double)s->facts.run_steps;
+    p->run.steps = s->facts.run_steps;
+    p->run.evaluation_s = steps * positive(s->facts.eval_us_per_step) * 1e-6;
+    p->run.seconds = steps * s->step_us * 1e-6 + p->run.evaluation_s;
 }
 
 enum status detect(struct profile *p, const struct program *program, const struct run_facts *facts, struct error *err)
@@ -101,6 +112,7 @@ enum status detect(struct profile *p, const struct program *program, const struc
     struct claim *claims = xcalloc((size_t)(rule_count() + s.facts.n_remedies), sizeof *claims);
     const int n = run_rules(&s, claims);
     claims_rank(claims, n);
+    fill_run(p, &s);
     store(p, claims, n);
     set_targets(p, claims, n);
     words_fill(&s, claims, n);

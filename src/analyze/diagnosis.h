@@ -128,13 +128,6 @@ struct corrected_view {
     double idle_us, recorded_idle_us;       /* device idle per step, after and before the correction */
 };
 
-struct plan_phase {                         /* of the roadmap: findings to take together, in order of effort */
-    const char *title;                      /* "Quick wins", ... */
-    const int *findings;                    /* (n) indices */
-    int n;
-    double speedup, low, high;              /* of this and all earlier phases together, replayed */
-};
-
 /* ---- against the report of an earlier trace; report/baseline.c ---- */
 
 struct baseline_row { const char *what, *name; double before_us, after_us; };      /* per step; it takes longer now */

@@ -16,7 +16,7 @@ static enum part part_by_kind(enum op_kind kind)
     case OP_LAYERNORM: case OP_LAYERNORM_GRAD: case OP_RMSNORM: case OP_RMSNORM_GRAD: case OP_ADD_LAYERNORM: case OP_ADD_RMSNORM:
         return NORMS;
     case OP_ROPE_TABLE: case OP_ROPE: case OP_CAUSAL_MASK: case OP_ATTN_SCORES: case OP_ATTN_MIX: case OP_ATTN_MIX_T:
-    case OP_SOFTMAX: case OP_SOFTMAX_GRAD: case OP_ATTENTION: case OP_ATTENTION_GRAD:
+    case OP_SOFTMAX: case OP_SOFTMAX_GRAD: case OP_ATTENTION: case OP_ATTENTION_GRAD: case OP_STORE_KV: case OP_ATTEND_KV:
         return ATTENTION;
     case OP_GELU: case OP_GELU_GRAD: case OP_SILU: case OP_SILU_GRAD: case OP_SWIGLU: case OP_SWIGLU_GRAD: case OP_LINEAR_GELU:
         return FEED_FORWARD;

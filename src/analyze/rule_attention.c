@@ -101,7 +101,7 @@ static void describe(const struct search *w, struct claim *c)
     struct arena *a = &w->s->p->arena;
     c->finding.where = claim_where(w->s, c);
     c->finding.cause = arena_printf(
-        a, "Scores of all %lld x %lld pairs are written to memory and read back between scores, %ssoftmax and mix%s",
+        a, "Scores of all %lld × %lld pairs are written to memory and read back between scores, %ssoftmax and mix%s",
         (long long)w->seq, (long long)w->seq, w->causal ? "mask, " : "", w->backward ? ", and again in backward" : "");
     c->finding.fix =
         arena_printf(a, "--set optimize.flash-attention=on: blocks with a running softmax%s, one number per row kept for backward",

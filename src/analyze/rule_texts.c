@@ -54,7 +54,7 @@ const struct rule_text rule_texts[] = {
                  "sweep of AdamW over all tensors. train.accumulate above 1 runs it less often per sample.",
      .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True\n"
                     "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
-    {.id = "no-mixed-precision", .effort = EFFORT_LOW,
+    {.id = "no-mixed-precision", .effort = EFFORT_LOW, .trade = true,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
      .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "
                    "types) on a device with tensor cores. In a program on a GPU: products of f32, where its bf16 peak is higher; the "
@@ -115,7 +115,7 @@ const struct rule_text rule_texts[] = {
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=B, num_workers=8, prefetch_factor=4,\n"
                     "                    persistent_workers=True, pin_memory=True)\n"
                     "# tokenize once into a memory-mapped array: np.memmap('train.bin', dtype=np.uint16)"},
-    {.id = "eval-share", .effort = EFFORT_LOW,
+    {.id = "eval-share", .effort = EFFORT_LOW, .trade = true,
      .summary = "Evaluation during training takes more than 2 % of the run.",
      .recognised = "Time of one evaluation over the training steps between two, relative to step plus evaluation. In "
                    "a trace: forward passes without a backward beside the training steps.",
@@ -129,7 +129,7 @@ const struct rule_text rule_texts[] = {
                     "        losses = [model(x, y) for x, y in islice(val_loader, eval_batches)]\n"
                     "    val = torch.stack(losses).mean().item()    # one synchronization\n"
                     "    model.train()"},
-    {.id = "small-batch", .effort = EFFORT_LOW,
+    {.id = "small-batch", .effort = EFFORT_LOW, .trade = true,
      .summary = "A large part of the step does not grow with the batch, so that a larger batch costs less per sample.",
      .recognised = "Each op's time is split by what it touches: ops that see nothing of the batch (optimizer, "
                    "constants) are fixed, ops bound by memory are fixed as the weights are of their bytes, ops bound "
@@ -139,7 +139,8 @@ const struct rule_text rule_texts[] = {
      .costs = "With a fixed part F of step S, twice the batch takes 2S - F: a gain per sample of 2S / (2S - F). The "
               "optimistic end also counts half of the imbalance and of the time beyond the roofline as fixed.",
      .fix_hone = "train.batch_size. It changes training: updates get fewer per epoch, and train.lr may have to rise. "
-                 "Where train.accumulate is above 1, lower it by the same factor and training stays the same.",
+                 "Where train.accumulate is above 1, lower it by the same factor and training stays the same. `hone bench --batches auto` "
+                 "finds the size from which more wins nothing; `hone tune --larger-batch sqrt` takes it, with train.lr by that rule.",
      .fix_pytorch = "loader = DataLoader(dataset, batch_size=2 * B)\n"
                     "# the same update with accumulation halved:\n"
                     "accumulate //= 2"},
@@ -426,7 +427,7 @@ const struct rule_text rule_texts[] = {
                    "data.group as they are. In a trace: not looked for.",
      .costs = "Padding costs what any token costs, but for the loss. The expected gain is that of buckets of 16 tokens and groups of 8 batches, or of shared rows where that is more; "
               "the pessimistic end is half of it, the optimistic one no padding at all.",
-     .fix_hone = "data.pack: on puts several samples into a row, whose attention does not cross from one to the other (CPU). data.bucket: a batch is "
+     .fix_hone = "data.pack: on puts several samples into a row, whose attention does not cross from one to the other. data.bucket: a batch is "
                  "as long as its longest sample, up to the next multiple; data.group sorts the samples of so many batches "
                  "by length, so that a batch has samples of like length. Every length has a program, all in one memory.",
      .fix_pytorch = "torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)   # to the longest of the batch, not of all\n"

@@ -4,6 +4,8 @@
 
 #include "analyze/detect.h"
 
+#define WORTH_DOING 1.02                    /* expected speed-up from which something is named as the thing to do */
+
 /* The profile as rules see it: every number finite and not negative, times per step. */
 struct scene {
     struct profile *p;
@@ -81,5 +83,10 @@ bool remedy_claim(const struct scene *s, struct claim *c, bool fired);
 void claim_settle(struct claim *c, const char *rule);
 void claims_rank(struct claim *claims, int n); /* the largest expected gain first; equal ones as they were */
 void words_fill(struct scene *s, const struct claim *claims, int n);
+
+/* ---- roadmap.c ---- */
+
+/* The phases of the roadmap, and the gain of everything in words, which is that of the last one. */
+void roadmap_fill(struct scene *s, const struct claim *claims, int n);
 
 #endif

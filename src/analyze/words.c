@@ -6,12 +6,10 @@
 
 #include "analyze/rules.h"
 
-static const double WORTH_DOING = 1.02;     /* expected speed-up from which a finding is named as the thing to do */
 static const double BUSY_DELAYED = 0.05;    /* of the time that threads are ready to run */
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
 static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
-static const double WORTH_ADDING = 0.001;   /* share of the step from which a gain is added to the others */
 
 /* ---- what bounds the step ---- */
 
@@ -213,13 +211,12 @@ static void write_largest(struct scene *s)
                                      gap_name, text_us(a, gap), percent(gap, s->step_us),
                                      op_info((enum op_kind)top)->name, percent(t->self_us, s->step_us));
     } else {
-        s->p->largest =
-            arena_printf(a,
-                         "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; most time beyond the "
-                         "roofline is in %s: %s",
-                         op_info((enum op_kind)top)->name, text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s",
-                         percent(t->self_us, s->step_us), percent(t->floor_us, t->self_us),
-                         op_info((enum op_kind)lossy)->name, text_us(a, lost_us(&kinds[lossy])));
+        const char *beyond = text_us(a, lost_us(&kinds[lossy]));
+        s->p->largest = arena_printf(a, "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; %s", op_info((enum op_kind)top)->name,
+                                     text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s", percent(t->self_us, s->step_us),
+                                     percent(t->floor_us, t->self_us),
+                                     lossy == top ? arena_printf(a, "%s of it is beyond the roofline, more than of any other kind", beyond)
+                                                  : arena_printf(a, "most time beyond the roofline is in %s: %s", op_info((enum op_kind)lossy)->name, beyond));
     }
 }
 
@@ -230,99 +227,13 @@ static void write_first_action(struct scene *s, const struct claim *claims, int 
     struct arena *a = &s->p->arena;
     const struct finding *f = n ? &claims[0].finding : NULL;
     if (f && f->speedup >= WORTH_DOING)
-        s->p->first_action = arena_printf(a, "%s (%s): %s. Expected %.2fx, %.2fx to %.2fx", f->rule, f->where, f->fix,
+        s->p->first_action = arena_printf(a, "%s (%s): %s. Expected %.2f×, %.2f× to %.2f×", f->rule, f->where, f->fix,
                                           f->speedup, f->speedup_low, f->speedup_high);
     else if (f && f->speedup > 1.0005)
         s->p->first_action = arena_printf(a, "Nothing above 2 %% is left; the most is %s with %.1f %%", f->rule,
                                           100 * (f->speedup - 1));
     else
         s->p->first_action = "Nothing above 2 % is left";
-}
-
-/* ---- what gain is realistic ---- */
-
-/* Findings whose time does not overlap, taken together. */
-struct sum {
-    double base_us, won_us, low_us, high_us;
-    double outside_us;                      /* of won_us, what is not in the step: evaluation */
-    double floor_us;                        /* roofline of the ops that none of them touches: no fix goes below it */
-    int taken;
-    const char *names;
-};
-
-static bool overlaps(const struct claim *c, const bool *claimed, int n_ops)
-{
-    for (int i = 0; c->ops && i < n_ops; i++)
-        if (c->ops[i] && claimed[i])
-            return true;
-    return false;
-}
-
-static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *claimed)
-{
-    sum->base_us += c->outside ? c->involved_us : 0;
-    sum->won_us += c->won_us;
-    sum->outside_us += c->outside ? c->won_us : 0;
-    sum->low_us += c->won_low_us;
-    sum->high_us += c->won_high_us;
-    for (int i = 0; c->ops && i < s->p->n_ops; i++)
-        claimed[i] |= c->ops[i];
-    sum->names = sum->taken++ ? arena_printf(&s->p->arena, "%s, %s", sum->names, c->finding.rule) : c->finding.rule;
-}
-
-/* Best first, leaving out what overlaps with one already taken. */
-static struct sum combine(struct scene *s, const struct claim *claims, int n, bool with_broad)
-{
-    struct sum sum = {.base_us = s->step_us};
-    bool *claimed = xcalloc((size_t)s->p->n_ops, sizeof *claimed);
-    bool broad = false, specific = false;
-    for (int i = 0; i < n; i++) {
-        const struct claim *c = &claims[i];
-        const bool clash =
-            c->broad ? broad || specific || !with_broad : c->ops && (broad || overlaps(c, claimed, s->p->n_ops));
-        if (clash || c->won_us <= WORTH_ADDING * sum.base_us)
-            continue;
-        broad |= c->broad;
-        specific |= c->ops != NULL;
-        take(s, &sum, c, claimed);
-    }
-    for (int i = 0; i < s->p->n_ops; i++)
-        sum.floor_us += claimed[i] ? 0 : fmin(scene_floor_us(s, i), scene_self_us(s, i));
-    free(claimed);
-    return sum;
-}
-
-static double gain_of(const struct sum *sum, double won_us)
-{
-    const double least = fmax(sum->floor_us, sum->base_us / 1000);
-    return sum->base_us > 0 ? fmax(sum->base_us / fmax(sum->base_us - won_us, least), 1) : 1;
-}
-
-static double program_floor_us(const struct scene *s)
-{
-    double sum = 0;
-    for (int i = 0; i < s->p->n_ops; i++)
-        sum += scene_floor_us(s, i);
-    return sum;
-}
-
-static void write_realistic_gain(struct scene *s, const struct claim *claims, int n)
-{
-    struct arena *a = &s->p->arena;
-    const struct sum narrow = combine(s, claims, n, false), wide = combine(s, claims, n, true);
-    const struct sum *best = wide.won_us > narrow.won_us ? &wide : &narrow;
-    const double gain = gain_of(best, best->won_us), floor_us = program_floor_us(s);
-    const double left_us = fmax(s->step_us - (best->won_us - best->outside_us), fmax(best->floor_us, s->step_us / 1000));
-    const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
-    const char *roof =
-        floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
-    if (gain < WORTH_DOING)
-        s->p->realistic_gain = arena_printf(a, "Less than 2 %%: %.2fx by what was found%s", gain, roof);
-    else
-        s->p->realistic_gain =
-            arena_printf(a, "%.2fx (%.2fx to %.2fx)%s, the step from %s to %s, by %s%s", gain, gain_of(best, best->low_us),
-                         gain_of(best, best->high_us), best->outside_us > 0 ? " of steps with their evaluation" : "",
-                         text_us(a, s->shown_us), text_us(a, left_us * shown), best->names, roof);
 }
 
 void words_fill(struct scene *s, const struct claim *claims, int n)
@@ -332,6 +243,6 @@ void words_fill(struct scene *s, const struct claim *claims, int n)
     write_threads(s, claims, n);
     write_largest(s);
     write_first_action(s, claims, n);
-    write_realistic_gain(s, claims, n);
+    roadmap_fill(s, claims, n);
     s->p->mfu_band = mfu_band(s->p->mfu_percent);
 }

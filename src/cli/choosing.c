@@ -1,9 +1,10 @@
-/* Shows that a run is being set up, where that takes longer than a second, and that kernels are being timed, which takes seconds
- * where a shape is new to a machine. Off a terminal nothing is said. And tells who sets up that Ctrl-C was pressed. */
+/* Shows that a run is being set up, where that takes longer than a second, and that kernels are being timed or peaks measured, which takes
+ * seconds where a shape is new to a machine. Off a terminal nothing is said. And tells who sets up that Ctrl-C was pressed. */
 #include "cli/cli.h"
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/setup.h"
+#include "lib/peaks.h"
 
 static const double SHOWN_AFTER_S = 1;
 
@@ -48,8 +49,18 @@ static bool on_setup(void *context, const char *what)
     return !stop_requested;
 }
 
+static void on_peaks(const struct backend *b, bool again)
+{
+    const char *when = again ? " again, behind the steps" : ", once";
+    if (stream_is_terminal(stderr) && b->device)
+        fprintf(stderr, "measuring the peaks of %s%s\n", b->device, when);
+    else if (stream_is_terminal(stderr))
+        fprintf(stderr, "measuring the peaks of this machine on %d threads%s\n", b->lanes, when);
+}
+
 void show_choosing(struct progress *within)
 {
     choices_watch(on_choice, within);
     setup_watch(on_setup, within);
+    known_peaks_watch(on_peaks);
 }

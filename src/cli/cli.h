@@ -34,6 +34,9 @@ int cmd_watch(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_forget(int argc, char **argv);
+int cmd_runs(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_config(int argc, char **argv);
@@ -50,13 +53,14 @@ struct text_list {
     int n;
 };
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST,
+                   OPTION_MAYBE };      /* "--live" or "--live=8123"; without a value it is "" */
 
 struct option_def {
     const char *name;           /* "--steps" */
     const char *argument;       /* "N"; NULL for flags */
     enum option_kind kind;
-    void *target;               /* bool, const char *, int64_t, double or struct text_list */
+    void *target;               /* bool, const char *, int64_t, double, struct text_list or const char * */
     const char *help;
 };
 
@@ -77,12 +81,6 @@ const struct command *command_find(const char *name);   /* NULL: there is none *
 /* Fills the options' targets and the positional arguments. --help prints the usage; a mistake is printed with what would
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
-
-/* The peaks of this machine with the threads of a configuration; measures them when they are not known yet. */
-/* *measured (may be NULL): they were not known, and have just been measured. */
-enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err);
-/* Measures them once more on the threads of a config (struct config *), remembers them, and raises *best to them. */
-void measure_peaks_again(void *config, struct peaks *best);
 
 /* Prints "hone: text" to stderr and returns the error's status as exit code. */
 int report_error(const struct error *err);
@@ -132,7 +130,7 @@ void progress_clear(struct progress *p);
 
 void progress_line(struct progress *p, const char *text);       /* the text alone, where nobody knows how much is left */
 
-/* Shows on the terminal that kernels are being timed or a run is being set up, whenever they are: as a note in this bar; NULL: as
+/* Shows on the terminal that kernels are being timed, peaks measured or a run set up, whenever they are: as a note in this bar; NULL: as
  * a line of its own. From then on Ctrl-C is heard by who does it, too. */
 void show_choosing(struct progress *within);
 

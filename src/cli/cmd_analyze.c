@@ -64,7 +64,7 @@ static double or_zero(double x) { return isnan(x) ? 0 : x; }
 
 static enum status job_make(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
 {
-    const enum status st = trace_job_make(j, paths, n, options, err);
+    const enum status st = trace_job_show(j, paths, n, options, err);
     if (st == OK)
         trace_job_print_warnings(j);
     return st;

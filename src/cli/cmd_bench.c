@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/bench.h"
+#include "lib/peaks.h"
 #include "train/train.h"
 
 /* Null where the peak of the device is not known. */
@@ -61,6 +62,7 @@ static void print_components(const struct bench_component *list, int n, const st
 struct output {
     json_t *results;
     bool components, started;
+    struct batch_list *batches;             /* NULL: one batch, the config's own */
 };
 
 /* A step that beats the peak proves it wrong: it is measured again, and raised to what the step reached. */
@@ -88,6 +90,8 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     enum status st = config_load(&c, name, sets->item, sets->n, err);
     if (st == OK)
         st = known_peaks(&c, &peaks, NULL, err);
+    if (st == OK && out->batches)
+        return bench_batches(&c, out->batches, seconds, &peaks, out->results, err);
     if (st == OK)
         st = bench_run(&c, seconds, &peaks, &r, out->components ? list : NULL, &n, err);
     if (st != OK)
@@ -113,12 +117,14 @@ int cmd_bench(int argc, char **argv)
     struct text_list sets = {0}, cases = {0};
     const char *device = NULL;
     int64_t threads = INT64_MIN;        /* not given */
-    double seconds = 6;
+    double seconds = NAN;                /* not given */
+    const char *batches = NULL;
     bool json = false, by_component = false;
     const struct option_def options[] = {
         {"--device", "cpu|cuda", OPTION_TEXT, &device, "the same as --set device=..."},
         {"--threads", "N", OPTION_INT, &threads, "the same as --set threads=N"},
-        {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6)"},
+        {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6), or per batch size (default 2)"},
+        {"--batches", "LIST", OPTION_TEXT, &batches, "speed and memory at these batch sizes: 8,16,32, or auto for powers of two"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the configs; may be repeated"},
         {"--components", NULL, OPTION_FLAG, &by_component, "also time forward, one block, attention, ... with their rooflines"},
         {"--json", NULL, OPTION_FLAG, &json, "print the results as one JSON document"},
@@ -127,8 +133,10 @@ int cmd_bench(int argc, char **argv)
     const struct usage usage = {
         "bench", "CASE...", "Times whole training steps on random tokens: forward, backward, clipping and AdamW. A step time is a\n"
         "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of the machine\n"
-        "in f32, or in bf16 where the step multiplies in it.", options,
-        "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n", 1, MAX_LIST};
+        "in f32, or in bf16 where the step multiplies in it. With --batches: which sizes are too small, which is the sweet\n"
+        "spot (the smallest within 5 % of the fastest) and which do not fit in memory; exit code 3 where none does.", options,
+        "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n"
+        "  hone bench my.yaml --batches auto\n", 1, MAX_LIST};
     const enum parsed parsed = parse_options(&usage, argc, argv, &cases);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
@@ -136,22 +144,35 @@ int cmd_bench(int argc, char **argv)
     snprintf(device_set, sizeof device_set, "device=%s", device ? device : "");
     snprintf(threads_set, sizeof threads_set, "threads=%lld", (long long)threads);
     struct error err;
+    struct batch_list sizes = {0};
+    if (isnan(seconds))
+        seconds = batches ? 2 : 6;
     if (sets.n + 2 > MAX_LIST || !(seconds > 0)) {
         error_set(&err, BAD_INPUT, "--seconds must be above 0 and --set given at most %d times", MAX_LIST - 2);
         return report_error(&err);
     }
+    if (batches && by_component) {
+        error_set(&err, BAD_INPUT, "--components is of one batch size; give it without --batches");
+        return report_error(&err);
+    }
+    if (batches && batch_list_parse(&sizes, batches, &err) != OK)
+        return report_error(&err);
     if (device)
         sets.item[sets.n++] = device_set;
     if (threads != INT64_MIN)
         sets.item[sets.n++] = threads_set;
-    struct output to = {.results = json ? json_array() : NULL, .components = by_component};
+    struct output to = {.results = json ? json_array() : NULL, .components = by_component, .batches = batches ? &sizes : NULL};
     enum status st = OK;
+    if (batches)
+        install_stop_handler();
     for (int i = 0; i < cases.n && st == OK; i++)
         st = bench_case(cases.item[i], &sets, seconds, &to, &err);
     if (json && st == OK) {
-        json_t *j = json_pack("{s:O}", "results", to.results);
+        json_t *j = json_pack("{s:O}", batches ? "sweeps" : "results", to.results);
         st = print_document(j, 9, &err);
     }
     json_decref(to.results);
+    if (st == OK && sizes.none_fits)
+        return CANNOT;
     return st == OK ? OK : report_error(&err);
 }

@@ -55,7 +55,7 @@ static void put_bash(void)
     printf("    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '");
     put_commands();
     puts(" help --help --version' -- \"$cur\"))\n        return\n    fi");
-    printf("    if [ \"$prev\" = --set ]; then\n        compopt -o nospace 2>/dev/null\n        COMPREPLY=($(compgen -S = -W '");
+    printf("    if [ \"$prev\" = --set ] || [ \"$prev\" = --vary ]; then\n        compopt -o nospace 2>/dev/null\n        COMPREPLY=($(compgen -S = -W '");
     config_tell_keys(put_name, NULL);
     puts("' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
     for (const struct command *c = commands; c->name; c++)
@@ -97,7 +97,7 @@ static void put_fish_options(const struct usage *u, void *context)
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -s %s", u->command, o->name + 1);
         } else
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -l %s", u->command, o->name + 2);
-        printf("%s -d ", o->argument ? " -r" : "");
+        printf("%s -d ", o->argument && o->kind != OPTION_MAYBE ? " -r" : "");
         put_quoted(o->help);
         putchar('\n');
     }

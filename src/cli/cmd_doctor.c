@@ -8,6 +8,7 @@
 
 #include "cli/doctor.h"
 #include "data/data.h"
+#include "lib/peaks.h"
 #include "model/model.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
@@ -20,6 +21,7 @@ struct machine {
     double free_memory_bytes, free_disk_bytes;
     struct doctor_gpu gpu;
     struct doctor_ranks ranks;
+    struct doctor_disk disk;
 };
 
 /* ---- the machine ---- */
@@ -50,25 +52,28 @@ static enum status measure(struct machine *m, bool anew, struct error *err)
     if (st == OK)
         st = measure_peaks(1, &m->cpu, &m->one, err);
     m->free_memory_bytes = (double)cpu_available_bytes();
+    doctor_read_disk(&m->disk);
     m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
     return st;
 }
 
 /* ---- a config on this machine ---- */
 
+enum { CHECKS_MOST = 32 };
 struct check {
-    char text[16][256];
-    bool problem[16];
+    char text[CHECKS_MOST][400];
+    bool problem[CHECKS_MOST];
     int n;
     bool has_fit;
     struct doctor_fit fit;
+    struct doctor_data data;
 };
 
 static void add(struct check *k, bool problem, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void add(struct check *k, bool problem, const char *format, ...)
 {
     va_list args;
-    if (k->n == 16)
+    if (k->n == CHECKS_MOST)
         return;
     va_start(args, format);
     vsnprintf(k->text[k->n], sizeof k->text[0], format, args);
@@ -98,18 +103,16 @@ static void check_memory(struct check *k, const struct config *c, const struct d
 static void check_fit(struct check *k, const struct config *c)
 {
     struct error err;
-    char words[256];
+    char words[FIT_WORDS];
     k->has_fit = doctor_fit(&k->fit, c, &err) == OK;
-    if (k->has_fit)
-        doctor_fit_words(&k->fit, c, words);
-    if (k->has_fit)
-        add(k, false, "%s", words);
+    for (int i = 0; k->has_fit && i < GPU_SIZES; i++)
+        add(k, false, "batch: %.300s", memory_fit_words(&k->fit.size[i], c->train.batch_size, words));
 }
 
-/* Against the peaks of the device that it runs on; nothing is said where they are not known. */
+/* Against the peaks of the device that it runs on; nothing is said where they are not known. Steps that are so fast need the most of a disk. */
 static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
 {
-    char floor[32];
+    char floor[32], words[DATA_WORDS];
     struct peaks peaks = m->peaks;
     struct error err;
     if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || !peaks_has(&peaks, NUMBERS_F32)))
@@ -120,15 +123,19 @@ static void check_time(struct check *k, const struct config *c, const struct pro
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
     add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld steps take at least %s",
         flops / 1e9, ms, numbers_name(peak.numbers), (long long)c->train.steps, floor);
+    if (k->data.known) {
+        const bool slow = doctor_data_words(&k->data, doctor_data_need(&k->data, c, ms, m->free_memory_bytes), words);
+        add(k, slow, "%s", words);
+    }
 }
 
 static void check_settings(struct check *k, const struct config *c, const struct machine *m)
 {
     if (c->train.clip == 0)
         add(k, true, "train.clip is 0: one bad batch can ruin a run; try 1.0 (no-clipping)");
-    if (c->threads > m->cpu.usable)
-        add(k, true, "threads is %lld and this process may use %d cores; try 0 (cpu-oversubscribed)", (long long)c->threads,
-            m->cpu.usable);
+    char words[THREADS_WORDS];
+    if (train_threads_warning(c, words))
+        add(k, true, "%s", words);
     if (c->threads == 0 && c->data.workers >= m->cpu.usable && m->cpu.usable > 2)
         add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
@@ -164,6 +171,7 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         add(k, true, "data: no validation samples; try a larger data.val_fraction or data.val_path");
     if (!c->model.vocab)
         c->model.vocab = dataset_vocab(d);
+    doctor_read_data(&k->data, c, dataset_tokens(d, SPLIT_TRAIN) + dataset_tokens(d, SPLIT_VAL));
     dataset_free(d);
     return OK;
 }
@@ -201,19 +209,19 @@ static int problems_of(const struct check *k)
 static void print_text(const struct machine *m, const struct check *k, const struct config *c)
 {
     static const char *const levels[] = {"L1", "L2", "L3", "memory"};
-    char a[32], b[32], d[32];
+    char a[32], b[32];
     human_bytes(m->cpu.memory_bytes, a);
     human_bytes(m->free_memory_bytes, b);
-    human_bytes(m->free_disk_bytes, d);
     printf("hone       %s, %s kernels\nBLAS       %s\n", HONE_VERSION, cpu_isa_name(), cpu_blas_about());
     printf("libraries  jansson %s, libyaml %s, hwloc %u.%u\n", JANSSON_VERSION, yaml_get_version_string(),
            HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 255);
     printf("cpu        %s, %d cores, %d usable", m->cpu.model, m->cpu.cores, m->cpu.usable);
     for (int i = 0; i < 3; i++)
         if (m->cpu.caches[i])
-            printf(", %d x %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
+            printf(", %d × %s %.0f KiB", m->cpu.caches[i], levels[i], m->cpu.cache_bytes[i] / 1024);
     printf(", bf16 products: %s", cpu_bf16_name());
-    printf("\nmemory     %s, %s available; disk here: %s free\n", a, b, d);
+    printf("\nmemory     %s, %s available\n", a, b);
+    doctor_print_disk(&m->disk, m->free_disk_bytes);
     doctor_print_gpu(&m->gpu);
     printf("peaks      %7s %14s %10s %10s %14s", "threads", "f32 GFLOP/s", "registers", "GEMM", "bf16 GFLOP/s");
     for (int i = 0; i < CACHE_LEVELS; i++)
@@ -247,7 +255,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
                           "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
@@ -257,7 +265,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
                           doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
-                          c ? json_text(c->name) : json_null(), "checks", checks);
+                          c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data));
     return print_document(j, 6, err);
 }
 

@@ -1,4 +1,5 @@
 /* hone eval */
+#include <glob.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,9 @@
 
 static double bits_per_token(const struct eval_loss *l) { return l->loss / M_LN2; }
 static double bits_per_byte(const struct eval_loss *l) { return l->bytes > 0 ? l->loss * l->tokens / l->bytes / M_LN2 : NAN; }
+
+/* Of the data, what is looked at. */
+enum part { PART_VALIDATION, PART_TRAIN, PART_ALL };
 
 /* ---- JSON ---- */
 
@@ -38,10 +42,10 @@ static json_t *domains_json(const struct eval_result *r)
     return list;
 }
 
-static enum status print_json(const struct eval_result *r, bool train, struct error *err)
+static enum status print_json(const struct eval_result *r, enum part part, struct error *err)
 {
     json_t *j = json_pack("{s:o, s:I, s:s, s:o, s:b, s:o}", "checkpoint", json_text(r->checkpoint), "step", (json_int_t)r->step,
-                          "split", train ? "train" : "validation", "data", json_text(r->data), "interrupted", r->interrupted,
+                          "split", (const char *[]){"validation", "train", "all"}[part], "data", json_text(r->data), "interrupted", r->interrupted,
                           "domains", domains_json(r));
     json_t *all = loss_json(&r->all);
     const bool made = j && all && json_object_update(j, all) == 0;
@@ -100,11 +104,11 @@ static void print_one(const struct eval_loss *l)
     printf("\ntokens      %.0f\n", l->tokens);
 }
 
-static void print_text(const struct eval_result *r, bool train)
+static void print_text(const struct eval_result *r, enum part part)
 {
     printf("checkpoint  %s, step %lld\n", shown(r->checkpoint), (long long)r->step);
     printf("data        %s\n", shown(r->data));
-    printf("part        %s%s\n", train ? "training" : "validation", r->interrupted ? ", stopped before the end of it" : "");
+    printf("part        %s%s\n", (const char *[]){"validation", "training", "all, in whole windows"}[part], r->interrupted ? ", stopped before the end of it" : "");
     if (r->n)
         print_table(r);
     else
@@ -131,16 +135,54 @@ static enum status read_split(const char *text, bool *train, struct error *err)
     return error_set(err, BAD_INPUT, "--split is '%.64s'; choose train or validation", text);
 }
 
-static int eval(const char *checkpoint, const struct eval_options *o, bool json)
+/* ---- data of one's own ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/* Does a folder hold token shards? */
+static bool holds_shards(const char *folder)
+{
+    char pattern[CONFIG_PATH_MAX];
+    glob_t found = {0};
+    const bool fits = snprintf(pattern, sizeof pattern, "%s/*.bin", folder) < (int)sizeof pattern;
+    const bool some = fits && glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
+    globfree(&found);
+    return some;
+}
+
+/* Settings that make all of DATA what is evaluated. */
+enum { DATA_SETS = 4 };
+struct data_sets { char path[CONFIG_PATH_MAX + 64]; const char *list[DATA_SETS + MAX_LIST]; int n; };
+
+static enum status set_data(struct data_sets *s, const char *data, const struct text_list *sets, struct error *err)
+{
+    const bool folder = !ends_with(data, ".bin") && holds_shards(data), bin = folder || ends_with(data, ".bin");
+    if (strlen(data) >= CONFIG_PATH_MAX - 8)
+        return error_set(err, BAD_INPUT, "the path of DATA is longer than %d bytes", CONFIG_PATH_MAX - 8);
+    snprintf(s->path, sizeof s->path, "data.path=%s%s", data, folder ? "/*.bin" : "");
+    s->list[s->n++] = bin ? "data.source=bin" : "data.source=text";
+    s->list[s->n++] = s->path;
+    s->list[s->n++] = "data.val_path=";
+    s->list[s->n++] = "data.val_fraction=0";
+    for (int i = 0; i < sets->n; i++)
+        s->list[s->n++] = sets->item[i];
+    return OK;
+}
+
+static int eval(const char *checkpoint, const struct eval_options *o, enum part part, bool json)
 {
     struct eval_result *r = malloc(sizeof *r);
     struct error err;
     enum status st = r ? eval_run(checkpoint, o, r, &err) : error_no_memory(&err, "the result", sizeof *r);
     progress_clear(o->context);
     if (st == OK && json)
-        st = print_json(r, o->train, &err);
+        st = print_json(r, part, &err);
     else if (st == OK)
-        print_text(r, o->train);
+        print_text(r, part);
     free(r);
     return st == OK ? OK : report_error(&err);
 }
@@ -150,7 +192,8 @@ int cmd_eval(int argc, char **argv)
     struct text_list sets = {0}, positional = {0};
     struct progress bar = {0};
     struct eval_options o = {.stop = &stop_requested, .progress = on_progress, .context = &bar};
-    const char *split = "validation";
+    struct data_sets data = {.n = 0};
+    const char *split = NULL;
     int64_t batches = INT64_MIN;        /* not given */
     bool json = false;
     const struct option_def options[] = {
@@ -162,24 +205,29 @@ int cmd_eval(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "eval", "CHECKPOINT", "Tells the loss of a model on its data, or on other data that its tokenizer can read. CHECKPOINT is the folder\n"
-        "of a run or of one of its checkpoints. A whole text file: data.val_fraction=0 and --split train.", options,
+        "eval", "CHECKPOINT [DATA]", "Tells loss and perplexity of a model on its data, or on all of other data that its tokenizer can read.\n"
+        "CHECKPOINT is the folder of a run or of one of its checkpoints; DATA a text file, a folder or glob of them, .gz too,\n"
+        "or token shards (.bin).", options,
         "  hone eval runs/quickstart\n  hone eval runs/quickstart --split train --batches 50 --json\n"
-        "  hone eval runs/quickstart --set data.domain=code\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n"
-        "  hone eval runs/mine --set data.source=text --set data.path=new.txt --set data.val_fraction=0 --split train\n", 1, 1};
+        "  hone eval runs/mine new.txt --json\n  hone eval runs/mine 'shards/*.bin'\n"
+        "  hone eval runs/quickstart --set data.domain=code\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n", 1, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct error err;
-    if (read_split(split, &o.train, &err) != OK)
+    const bool given = positional.n > 1;
+    if (given && split)
+        error_set(&err, BAD_INPUT, "--split is for the run's own data; DATA is looked at whole");
+    if (given ? split || set_data(&data, positional.item[1], &sets, &err) != OK : read_split(split ? split : "validation", &o.train, &err) != OK)
         return report_error(&err);
     if (batches != INT64_MIN && batches < 1) {
         error_set(&err, BAD_INPUT, "--batches must be at least 1");
         return report_error(&err);
     }
-    o.sets = sets.item;
-    o.n_sets = sets.n;
+    o.sets = given ? data.list : sets.item;
+    o.n_sets = given ? data.n : sets.n;
+    o.train |= given;                   /* all of it is in that part */
     o.batches = batches == INT64_MIN ? 0 : batches;
     install_stop_handler();
-    return eval(positional.item[0], &o, json);
+    return eval(positional.item[0], &o, given ? PART_ALL : o.train ? PART_TRAIN : PART_VALIDATION, json);
 }

@@ -62,6 +62,14 @@ static bool some_failed(const struct launch *l)
     return false;
 }
 
+static bool some_began(const struct launch *l)
+{
+    for (int r = 0; r < l->ranks; r++)
+        if (number_in(l, r, ".process") != SAID_NOTHING || number_in(l, r, "") != SAID_NOTHING)
+            return true;
+    return false;
+}
+
 /* The first that failed decides; one that said nothing was killed. */
 static int code_of(const struct launch *l, int *lost)
 {
@@ -165,6 +173,11 @@ static int run_once(struct launch *l, bool resume, int *lost, struct error *err)
         return report_error(err);
     }
     wait_for(l);
+    if (!some_began(l) && !stop_requested) {
+        l->retries = 0;                             /* it would not start any the next time either */
+        error_set(err, CANNOT, "'%s' has started no rank; see what '%s -n %d true' says", HONE_MPIRUN, HONE_MPIRUN, l->ranks);
+        return report_error(err);
+    }
     return code_of(l, lost);
 }
 

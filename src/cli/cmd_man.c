@@ -36,7 +36,7 @@ static void put_options(const struct option_def *options)
         put(o->name);
         printf("\\fR");
         if (o->argument)
-            printf(" \\fI%s\\fR", o->argument);
+            printf(o->kind == OPTION_MAYBE ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
         putchar('\n');
         put(o->help);
         putchar('\n');

@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "core/fs.h"
 #include "dist/dist.h"
-#include "ops/cpu/cpu.h"
-#include "prove/situation.h"
+#include "lib/profile.h"
 #include "report/report.h"
 
 static void on_progress(void *context, int done, int total)
@@ -14,69 +12,6 @@ static void on_progress(void *context, int done, int total)
     char text[64];
     snprintf(text, sizeof text, "measuring step %d/%d", done, total);
     progress_show(context, done, text);
-}
-
-/* Memory that can be had before the run takes its own; 0: unknown. */
-static double available_bytes(const struct config *c)
-{
-    const size_t bytes = train_available_bytes(c);
-    return bytes == SIZE_MAX ? 0 : (double)bytes;
-}
-
-/* ---- files ---- */
-
-static enum status write_tensorboard(const struct profile *p, const char *folder, struct error *err)
-{
-    struct tensorboard *t;
-    char path[1200], *text = NULL;
-    size_t size = 0;
-    snprintf(path, sizeof path, "%s/tensorboard", folder);
-    enum status st = fs_make_dirs(path, err);
-    if (st == OK)
-        st = tensorboard_open(&t, path, err);
-    if (st != OK)
-        return st;
-    FILE *f = open_memstream(&text, &size);
-    if (f) {
-        st = report_write_markdown(p, f, err);
-        fclose(f);
-    }
-    tensorboard_scalar(t, "step/ms", 0, p->step_us / 1e3);
-    tensorboard_scalar(t, "step/samples_per_s", 0, p->samples_per_s);
-    tensorboard_scalar(t, "step/tokens_per_s", 0, p->tokens_per_s);
-    tensorboard_scalar(t, "step/mfu_percent", 0, p->mfu_percent);
-    tensorboard_scalar(t, "step/loss", 0, p->loss);
-    tensorboard_scalar(t, "memory/peak_mb", 0, p->rss_peak_bytes / 1e6);
-    for (int i = 0; i < p->n_ops; i++) {
-        const struct profile_memory_point *m = &p->memory[i];
-        const double alive = m->parameters + m->state + m->gradients + m->activations + m->inputs;
-        tensorboard_scalar(t, "memory/alive_mb_by_op", i, alive / 1e6);
-    }
-    if (st == OK && text)
-        tensorboard_text(t, "report", 0, text);
-    free(text);
-    struct error why;
-    const enum status closed = tensorboard_close(t, st == OK ? err : &why);
-    return st == OK ? closed : st;
-}
-
-static enum status write_all(const void *what, const char *folder, struct error *err)
-{
-    const struct profile *p = what;
-    char path[1200];
-    enum status st = report_write(p, folder, err);
-    snprintf(path, sizeof path, "%s/trace.json", folder);
-    if (st == OK)
-        st = trace_write_chrome(p->trace, path, p->name, err);
-    return st == OK ? write_tensorboard(p, folder, err) : st;
-}
-
-/* Rank 0 measures them where they are not known, and the others wait. */
-static enum status peaks_of_ranks(const struct config *c, struct dist *d, struct peaks *peaks, bool *new_peaks, struct error *err)
-{
-    *new_peaks = false;
-    const enum status st = dist_agree(d, dist_rank(d) == 0 ? known_peaks(c, peaks, new_peaks, err) : OK, err);
-    return st == OK ? dist_broadcast(d, peaks, sizeof *peaks, err) : st;
 }
 
 /* What was found, for people or for programs. */
@@ -94,36 +29,21 @@ static int profile(const struct config *c, int steps, const char *out, bool json
 {
     const bool leads = dist_rank(ranks) == 0;
     struct situation s;
-    struct peaks peaks;
     struct progress bar;
     struct error err;
-    struct config measured_as = *c;         /* the hook takes no const */
-    bool new_peaks;
+    const struct profile_options options = {.steps = steps, .ranks = ranks, .stop = &stop_requested, .progress = on_progress, .context = &bar};
     enum status st = dist_agree(ranks, leads ? report_folder_check(out, REPORT_PROFILE, &err) : OK, &err);
-    if (st == OK)
-        st = peaks_of_ranks(c, ranks, &peaks, &new_peaks, &err);
     if (st != OK)
         return ranks_report(ranks, &err);
-    const bool cuda = c->device == DEVICE_CUDA;
-    const struct situation_options options = {
-        .steps = steps, .last = true, .peaks = &peaks, .peaks_are_new = new_peaks,
-        .measure_peaks = leads ? measure_peaks_again : NULL, .peaks_context = &measured_as, .ask_passes = leads, .stop = &stop_requested,
-        .progress = leads ? on_progress : NULL, .context = &bar,
-        .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
-        .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
     install_stop_handler();
     progress_start(&bar, 0, steps);
-    st = situation_measure(&s, c, &options, &err);
+    st = profile_measure(&s, c, &options, &err);
     progress_clear(&bar);
     if (st != OK)
         return ranks_report(ranks, &err);
-    if (!leads) {
-        situation_release(&s);
-        return OK;
-    }
-    peaks_remember(&s.peaks, NULL);         /* what steps proved; no harm if it cannot be written */
-    st = report_folder_publish(out, REPORT_PROFILE, write_all, &s.p, &err);
-    if (st == OK)
+    if (leads)
+        st = profile_publish(&s, out, &err);
+    if (st == OK && leads)
         st = show(&s, out, json, &err);
     situation_release(&s);
     return st == OK ? OK : report_error(&err);

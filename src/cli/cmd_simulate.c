@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "dist/dist.h"
+#include "lib/peaks.h"
 #include "ops/cpu/cpu.h"
 #include "prove/simulate.h"
 #include "prove/situation.h"

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/live.h"
 #include "core/arena.h"
 #include "dist/dist.h"
 #include "ops/cpu/cpu.h"
+#include "report/report.h"
 #include "train/train.h"
+
+enum { SAMPLE_COLUMNS = 120 };
 
 /* What is shown while it runs, and the curve for the end. */
 struct view {
@@ -18,7 +22,18 @@ struct view {
     double entropy, recent_rate;
     double *x, *y;
     int n, cap;
+    const char *out;                /* the folder of the run */
+    struct live_run *live;          /* NULL: nobody asked for it */
+    struct panel panel;
+    int stage;
 };
+
+/* Before a line is printed. */
+static void clear(struct view *v)
+{
+    progress_clear(&v->bar);
+    panel_clear(&v->panel);
+}
 
 static const char *domain_name(const struct view *v, int i) { return shown(config_name(&v->config->data.domains, i)); }
 
@@ -64,17 +79,22 @@ static void on_start(void *context, const struct train_info *i)
     if (i->first_step)
         fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
     fputc('\n', v->to);
+    if (*i->changed)
+        fprintf(v->to, "changed %s\n", shown(i->changed));
     print_floors(v, i->domains);
     if (isfinite(i->entropy))
         fprintf(v->to, "floor   the best possible loss on this corpus is %.4f: its true entropy per character\n", i->entropy);
     v->entropy = i->entropy;
     progress_start(&v->bar, i->first_step, i->total_steps);
+    live_run_start(v->live, i, v->out);
 }
 
 static void on_step(void *context, int64_t step, double loss)
 {
     struct view *v = context;
     char text[96];
+    live_run_step(v->live, step);
+    panel_show(&v->panel, v->live);
     const int n = snprintf(text, sizeof text, "step %lld/%lld", (long long)step, (long long)v->bar.total);
     if (isfinite(loss))
         snprintf(text + n, sizeof text - (size_t)n, " loss %.4f", loss);
@@ -95,7 +115,7 @@ static void remember(struct view *v, double x, double y)
 static void on_log(void *context, const struct train_log *l)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    clear(v);
     fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s", (long long)l->step, l->loss, l->steps_per_s, l->steps_per_s_overall,
             l->tokens_per_s);
     if (l->padding_share > 0)
@@ -118,23 +138,26 @@ static void on_log(void *context, const struct train_log *l)
     fflush(v->to);
     if (isfinite(l->loss))
         remember(v, (double)l->step, l->loss);
+    live_run_log(v->live, l);
 }
 
 static void on_eval(void *context, int64_t step, double val_loss)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    clear(v);
     fprintf(v->to, "[%lld] %svalidation loss %.4f%s", (long long)step, style(v->to, "green"), val_loss, style(v->to, "off"));
     if (isfinite(v->entropy))
         fprintf(v->to, " (%.4f above the best possible)", val_loss - v->entropy);
     fputc('\n', v->to);
     fflush(v->to);
+    live_run_eval(v->live, step, val_loss);
 }
 
 static void on_stage(void *context, int stage)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    v->stage = stage;
+    clear(v);
     fprintf(v->to, "stage %d of %d: %s%s%s\n", stage + 1, config_stages(v->config), style(v->to, "bold"), domain_name(v, stage),
             style(v->to, "off"));
     fflush(v->to);
@@ -143,12 +166,13 @@ static void on_stage(void *context, int stage)
 static void on_domains(void *context, int64_t step, const double *losses)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    clear(v);
     fprintf(v->to, "[%lld] %svalidation loss", (long long)step, style(v->to, "green"));
     for (int i = 0; i < config_stages(v->config); i++)
         fprintf(v->to, "%s %s %.4f", i ? "," : "", domain_name(v, i), losses[i]);
     fprintf(v->to, "%s\n", style(v->to, "off"));
     fflush(v->to);
+    live_run_eval(v->live, step, losses[v->stage]);
 }
 
 static void on_epoch(void *context, const struct train_epoch *e)
@@ -156,21 +180,37 @@ static void on_epoch(void *context, const struct train_epoch *e)
     struct view *v = context;
     char time[32];
     human_time(e->seconds, time);
-    progress_clear(&v->bar);
-    fprintf(v->to, "epoch %lld: mean loss %.4f, %s, %.1f samples/s\n", (long long)e->epoch, e->loss, time, e->samples_per_s);
+    clear(v);
+    fprintf(v->to, "epoch %lld: mean loss %.4f, %s", (long long)e->epoch, e->loss, time);
+    if (e->steps < e->steps_whole)
+        fprintf(v->to, " for %lld of %lld steps", (long long)e->steps, (long long)e->steps_whole);
+    fprintf(v->to, ", %.1f samples/s: %s%s%s (%s)\n", e->samples_per_s, style(v->to, "bold"), e->verdict, style(v->to, "off"), e->words);
+    fflush(v->to);
 }
 
 static void on_checkpoint(void *context, int64_t step, const char *path)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    clear(v);
     fprintf(v->to, "[%lld] %ssaved %s%s\n", (long long)step, style(v->to, "dim"), shown(path), style(v->to, "off"));
+}
+
+/* The beginning of it, in a line. */
+static void on_sample(void *context, int64_t step, const char *text)
+{
+    struct view *v = context;
+    clear(v);
+    fprintf(v->to, "[%lld] wrote: %s", (long long)step, style(v->to, "dim"));
+    report_put_cut(v->to, text, SAMPLE_COLUMNS);
+    fprintf(v->to, "%s\n", style(v->to, "off"));
+    fflush(v->to);
+    live_run_sample(v->live, step, text);
 }
 
 static void on_warning(void *context, const char *text)
 {
     struct view *v = context;
-    progress_clear(&v->bar);
+    clear(v);
     fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
 }
 
@@ -224,18 +264,34 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, "try: hone generate %s\n", shown(out));
 }
 
-static int train(const struct config *c, const struct train_options *options, bool json, struct dist *ranks)
+/* Where the run can be followed. False: it cannot, and why was told. */
+static enum status go_live(struct view *v, const char *port, struct error *err)
+{
+    const enum status st = port ? live_run_open(&v->live, port, v->config, err) : OK;
+    if (st != OK || !port)
+        return st;
+    fprintf(v->to, "live    http://127.0.0.1:%d/ follows the run, on this machine alone\n", live_run_port(v->live));
+    fflush(v->to);
+    panel_start(&v->panel);
+    return OK;
+}
+
+static int train(const struct config *c, const struct train_options *options, const char *live, bool json, struct dist *ranks)
 {
     const bool leads = dist_rank(ranks) == 0;
-    struct view v = {.to = json ? stderr : stdout, .config = c};
-    const struct train_observer told = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_warning, on_stage, on_domains},
+    struct view v = {.to = json ? stderr : stdout, .config = c, .out = options->out};
+    const struct train_observer told = {&v, on_start, on_step, on_log, on_eval, on_epoch, on_checkpoint, on_sample, on_warning, on_stage, on_domains},
                                 none = {0};
     const struct train_observer observer = leads ? told : none;
     struct train_result result;
     struct error err;
     install_stop_handler();
-    enum status st = train_run(c, options, &observer, &result, &err);
-    progress_clear(&v.bar);
+    enum status st = leads ? go_live(&v, live, &err) : OK;
+    st = dist_agree(ranks, st, &err);
+    if (st == OK)
+        st = train_run(c, options, &observer, &result, &err);
+    clear(&v);
+    live_run_close(v.live, st != OK ? "failed" : result.interrupted ? "stopped" : "finished");
     if (st == OK && json && leads)
         st = print_json(&result, &err);
     else if (st == OK && leads)
@@ -274,7 +330,7 @@ int cmd_train(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
     struct train_options run = {.stop = &stop_requested};
-    const char *window = NULL;
+    const char *window = NULL, *live = NULL;
     int64_t steps = INT64_MIN;      /* not given */
     bool json = false, print = false;
     const struct option_def options[] = {
@@ -284,6 +340,8 @@ int cmd_train(int argc, char **argv)
         {"--resume", NULL, OPTION_FLAG, &run.resume, "continue the run in that folder from its newest checkpoint"},
         {"--tensorboard", NULL, OPTION_FLAG, &run.tensorboard, "write the metrics for TensorBoard too, into DIR/tensorboard"},
         {"--profile", "N:M", OPTION_TEXT, &window, "record steps N to M into DIR/trace.json (opens in Perfetto)"},
+        {"--live", "PORT", OPTION_MAYBE, &live, "follow the run on a page at 127.0.0.1 (any free port) and in the terminal"},
+        {"--samples", "N", OPTION_INT, &run.sample_tokens, "let the model write N tokens at every checkpoint, into DIR/samples.jsonl"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {"--print-program", NULL, OPTION_FLAG, &print, "print the program of a training step and stop"},
         {0},
@@ -292,7 +350,7 @@ int cmd_train(int argc, char **argv)
         "train", "CONFIG", "Trains a model. CONFIG is a YAML file or the name of a shipped one (docs/config.md lists the keys).\n"
         "Ctrl-C, SIGTERM or a terminal that closes: it saves a checkpoint and stops.", options,
         "  hone train quickstart\n  hone train my.yaml --set train.lr=1e-3 --set model.layers=6 --out runs/deep\n"
-        "  hone train my.yaml --out runs/deep --resume\n  hone train quickstart --print-program | less\n", 1, 1};
+        "  hone train my.yaml --out runs/deep --resume\n  hone train my.yaml --live --samples 200\n  hone train quickstart --print-program | less\n", 1, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
@@ -304,6 +362,8 @@ int cmd_train(int argc, char **argv)
         return ranks_refuse(&err);
     if (window && set_window(&run, window, &err) != OK)
         return ranks_refuse(&err);
+    if (run.sample_tokens < 0 && error_set(&err, BAD_INPUT, "--samples is %lld; it must not be negative", (long long)run.sample_tokens) != OK)
+        return ranks_refuse(&err);
     struct dist *ranks;
     int code = ranks_open(&ranks, &c, positional.item[0], &sets);
     if (code != OK)
@@ -313,7 +373,7 @@ int cmd_train(int argc, char **argv)
     if (!run.out)
         run.out = folder;
     if (!print)
-        code = train(&c, &run, json, ranks);
+        code = train(&c, &run, live, json, ranks);
     else if (dist_rank(ranks) == 0 && train_print_program(&c, stdout, &err) != OK)
         code = report_error(&err);
     ranks_close(ranks, code);

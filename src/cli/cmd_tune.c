@@ -7,10 +7,13 @@
 #include "core/arena.h"
 #include "core/fs.h"
 #include "dist/dist.h"
+#include "lib/peaks.h"
 #include "ops/cpu/cpu.h"
 #include "prove/tune.h"
 #include "report/report.h"
 #include "train/follow.h"
+
+static const double WORTH_A_WORD = 1.05;    /* expected of a larger batch, which is not tried by itself */
 
 struct tuned {
     struct tune_result r;
@@ -28,7 +31,7 @@ static void on_progress(void *context, const char *what, double part)
 static void put_times(double x, const char *after)
 {
     if (isfinite(x))
-        printf("%6.2fx%s", x, after);
+        printf("%6.2f×%s", x, after);
     else
         printf("%7s%s", "-", after);
 }
@@ -56,7 +59,7 @@ static void print_change(const char *what, double before, double after, const ch
     if (before == after)
         printf("  %-16s %10.4g    %-10s %s\n", what, before, "", unit);
     else
-        printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", what, before, after, unit, after / before);
+        printf("  %-16s %10.4g -> %-10.4g %-9s × %.2f\n", what, before, after, unit, after / before);
 }
 
 /* A pass may change the numbers that are multiplied, and with them the peak: shares of two peaks have no ratio. */
@@ -112,21 +115,46 @@ static void print_verdicts(const struct tune_result *r)
         char where[64];
         if (!s->judged)
             continue;
-        snprintf(where, sizeof where, "at %lld x %lld", (long long)s->batch, (long long)s->seq);
-        printf("  %-16s %10.4g -> %-10.4g %-9s x %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
+        snprintf(where, sizeof where, "at %lld × %lld", (long long)s->batch, (long long)s->seq);
+        printf("  %-17s %10.4g -> %-10.4g %-9s × %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
                s->after.step_us / s->before.step_us);
         print_gates("", &s->verdict);
     }
+}
+
+static double member(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+/* The whole run before and after, and what each of what was kept saves of it. */
+static void print_run(const json_t *document)
+{
+    const json_t *run = json_object_get(document, "run"), *s;
+    const double before = member(run, "before_s");
+    size_t i;
+    if (!isfinite(before))
+        return;
+    print_change("whole run", before, member(run, "after_s"), "s");
+    printf("  %-16s %10.0f    steps, evaluation %.3g -> %.3g s of it\n", "", member(run, "steps"), member(run, "evaluation_before_s"),
+           member(run, "evaluation_after_s"));
+    json_array_foreach(json_object_get(document, "stages"), i, s)
+        if (json_is_true(json_object_get(s, "kept")) && member(s, "saved_s") > 0)
+            printf("  %-16s %s saves %.3g s of %.3g s\n", "", json_string_value(json_object_get(s, "pass")), member(s, "saved_s"), before);
 }
 
 static void print_result(const struct tuned *t, const char *folder)
 {
     const struct tune_result *r = &t->r;
     printf("report: %s/report.html   (also report.md, report.json)\n\n", shown(folder));
+    if (r->larger.asked)
+        printf("larger batch: %s\n\n", r->larger.words);
     print_stages(r);
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
+    print_run(t->document);
     print_mfu(&r->before, &r->after);
     print_change("planned memory", r->before.planned_bytes / 1e6, r->after.planned_bytes / 1e6, "MB");
     print_change("ops per step", r->before.ops, r->after.ops, "");
@@ -137,9 +165,12 @@ static void print_result(const struct tuned *t, const char *folder)
         printf("  %swarning:%s %s\n", style(stdout, "yellow"), style(stdout, "off"), r->warning);
     print_references(r);
     print_verdicts(r);
+    if (!r->larger.asked && r->larger_expected > WORTH_A_WORD)
+        printf("not tried: twice the batch, expected to make %.2f times as many samples/s; it changes what an update sees: --larger-batch sqrt\n",
+               r->larger_expected);
     if (r->out_of_time)
         printf("the time was spent before everything was tried; --budget gives more\n");
-    printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given)\n", shown(folder));
+    printf("\nconfig: %s/tuned.yaml   (base.yaml is the config as given%s)\n", shown(folder), r->larger.times > 1 ? ", with the larger update" : "");
     const char *limits = json_string_value(json_object_get(t->document, "limits"));
     if (limits && !r->taken_back)
         printf("the same verdict again: hone verify %s/base.yaml %s/tuned.yaml %s\n", shown(folder), shown(folder), shown(limits));
@@ -206,7 +237,15 @@ static enum status measure_links(struct dist *ranks, struct error *err)
     return st;
 }
 
-static enum status tune(struct tuned *t, struct config c, double budget, struct error *err)
+/* What was asked for on the command line. */
+struct wish {
+    const char *out;
+    double budget;
+    bool json, larger_batch;
+    enum lr_rule rule;
+};
+
+static enum status tune(struct tuned *t, struct config c, const struct wish *w, struct error *err)
 {
     struct progress bar;
     enum status st = known_peaks(&c, &t->peaks, NULL, err);
@@ -215,21 +254,21 @@ static enum status tune(struct tuned *t, struct config c, double budget, struct 
     install_stop_handler();
     progress_start(&bar, 0, 1000);
     show_choosing(&bar);
-    st = tune_run(&t->r, &c, &(struct tune_options){.budget_s = budget, .peaks = &t->peaks, .stop = &stop_requested,
-                                                .progress = on_progress, .context = &bar}, err);
+    st = tune_run(&t->r, &c, &(struct tune_options){.budget_s = w->budget, .peaks = &t->peaks, .stop = &stop_requested,
+                                                .progress = on_progress, .context = &bar, .larger_batch = w->larger_batch, .rule = w->rule}, err);
     show_choosing(NULL);
     progress_clear(&bar);
     return st;
 }
 
 /* Rank 0, or the only one. */
-static int lead(const struct config *c, struct dist *ranks, const char *out, double budget, bool json)
+static int lead(const struct config *c, struct dist *ranks, const struct wish *w)
 {
     struct error err;
     struct tuned *t = xcalloc(1, sizeof *t);
     char folder[CONFIG_PATH_MAX], fallback[256];
     snprintf(fallback, sizeof fallback, "runs/%s-tuned", c->name);
-    enum status st = report_folder_name(folder, out ? out : fallback, &err);
+    enum status st = report_folder_name(folder, w->out ? w->out : fallback, &err);
     if (st == OK)
         st = report_folder_check(folder, REPORT_TUNE, &err);
     st = dist_agree(ranks, st, &err);
@@ -237,14 +276,14 @@ static int lead(const struct config *c, struct dist *ranks, const char *out, dou
         st = measure_links(ranks, &err);
     if (st == OK) {
         follow_lead(ranks);
-        st = tune(t, *c, budget, &err);
+        st = tune(t, *c, w, &err);
         follow_end(ranks);
     }
     if (st == OK && !(t->document = make_document(t, folder)))
         st = error_no_memory(&err, "the report", 1 << 16);
     if (st == OK)
         st = report_folder_publish(folder, REPORT_TUNE, write_files, t, &err);
-    if (st == OK && json)
+    if (st == OK && w->json)
         st = print_document(json_incref(t->document), 12, &err);
     else if (st == OK)
         print_result(t, folder);
@@ -269,14 +308,14 @@ static int follow_along(struct dist *ranks)
 int cmd_tune(int argc, char **argv)
 {
     struct text_list sets = {0}, given = {0};
-    const char *out = NULL;
-    double budget = 300;
-    bool json = false;
+    struct wish w = {.budget = 300};
+    const char *rule = NULL;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key of the config; may be given several times"},
-        {"--out", "DIR", OPTION_TEXT, &out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
-        {"--budget", "SECONDS", OPTION_REAL, &budget, "time to try changes in (default 300); 0: predictions only"},
-        {"--json", NULL, OPTION_FLAG, &json, "print the report as one JSON document"},
+        {"--out", "DIR", OPTION_TEXT, &w.out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
+        {"--budget", "SECONDS", OPTION_REAL, &w.budget, "time to try changes in (default 300); 0: predictions only"},
+        {"--larger-batch", "RULE", OPTION_TEXT, &rule, "more samples in an update where that is faster; train.lr rises by a rule: sqrt or linear"},
+        {"--json", NULL, OPTION_FLAG, &w.json, "print the report as one JSON document"},
         {0},
     };
     const struct usage usage = {
@@ -290,6 +329,7 @@ int cmd_tune(int argc, char **argv)
         .examples = "  hone tune tinyllama-ex3\n"
                     "  hone tune quickstart --set optimize.passes=none      # what do the passes win?\n"
                     "  hone tune my.yaml --set train.batch_size=16 --budget 60 --out runs/fast\n"
+                    "  hone tune my.yaml --larger-batch sqrt                # also other updates, by a rule\n"
                     "  hone train runs/fast/tuned.yaml\n",
     };
     switch (parse_options(&usage, argc, argv, &given)) {
@@ -300,13 +340,18 @@ int cmd_tune(int argc, char **argv)
     struct error err;
     struct config c;
     struct dist *ranks = NULL;
-    if (!(budget >= 0 && budget < 1e7)) {
-        error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", budget);
+    w.larger_batch = rule != NULL;
+    if (!(w.budget >= 0 && w.budget < 1e7)) {
+        error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", w.budget);
+        return report_error(&err);
+    }
+    if (rule && !lr_rule_find(rule, &w.rule)) {
+        error_set(&err, BAD_INPUT, "--larger-batch is '%s'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update", rule);
         return report_error(&err);
     }
     int code = ranks_open(&ranks, &c, given.item[0], &sets);
     if (code == OK) {
-        code = dist_rank(ranks) == 0 ? lead(&c, ranks, out, budget, json) : follow_along(ranks);
+        code = dist_rank(ranks) == 0 ? lead(&c, ranks, &w) : follow_along(ranks);
         ranks_close(ranks, code);
     }
     return code;

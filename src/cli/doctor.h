@@ -5,9 +5,11 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "core/disk.h"
 #include "core/links.h"
 #include "core/gpu.h"
 #include "ops/cuda/cuda.h"
+#include "train/train.h"
 
 struct doctor_gpu {
     struct cuda_device device;
@@ -23,10 +25,36 @@ void doctor_print_gpu(const struct doctor_gpu *g);
 json_t *doctor_gpu_json(const struct doctor_gpu *g);        /* null: there is none */
 
 /* The largest batches of a config on GPUs of usual sizes. */
-struct doctor_fit { int64_t batch[4]; };
+enum { GPU_SIZES = 4 };
+struct doctor_fit { struct memory_fit size[GPU_SIZES]; };
 enum status doctor_fit(struct doctor_fit *f, const struct config *c, struct error *err);
-void doctor_fit_words(const struct doctor_fit *f, const struct config *c, char out[256]);
 json_t *doctor_fit_json(const struct doctor_fit *f);
+
+/* ---- doctor_disk.c ---- */
+
+struct doctor_disk {                    /* of the current folder */
+    bool here_known;
+    struct disk_speed here;
+    struct error not_here;              /* why it is not known */
+};
+void doctor_read_disk(struct doctor_disk *d);
+void doctor_print_disk(const struct doctor_disk *d, double free_bytes);
+json_t *doctor_disk_json(const struct doctor_disk *d, double free_bytes);
+
+struct doctor_data {                    /* of a config whose data are files */
+    bool known;                         /* false: they are none, or could not be read */
+    bool bin;                           /* shards, which are read while it trains; text is read before */
+    struct disk_speed speed;
+    double bytes;                       /* of all files */
+    int64_t tokens;
+    char file[CONFIG_PATH_MAX];         /* that was read, the largest */
+};
+enum { DATA_WORDS = 400 };
+void doctor_read_data(struct doctor_data *d, const struct config *c, int64_t tokens);
+/* Bytes/s that steps of such a length read; 0: all of it stays in memory. */
+double doctor_data_need(const struct doctor_data *d, const struct config *c, double step_ms, double free_bytes);
+bool doctor_data_words(const struct doctor_data *d, double need, char out[DATA_WORDS]);             /* true: it is too slow for that */
+json_t *doctor_data_json(const struct doctor_data *d);                                              /* null: not known */
 
 /* ---- doctor_ranks.c: where several ranks were started ---- */
 

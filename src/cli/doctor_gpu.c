@@ -3,9 +3,9 @@
 
 #include "cli/doctor.h"
 #include "core/gpu.h"
+#include "lib/peaks.h"
 #include "train/train.h"
 
-enum { GPU_SIZES = 4 };
 static const int sizes_gb[GPU_SIZES] = {12, 16, 24, 80};
 static const double SHARE = 0.9;            /* of a GPU's memory: CUDA itself, cuBLAS, scratch, also that of ops side by side, take the rest */
 
@@ -75,25 +75,31 @@ void doctor_print_gpu(const struct doctor_gpu *g)
 enum status doctor_fit(struct doctor_fit *f, const struct config *c, struct error *err)
 {
     double bytes[GPU_SIZES];
-    for (int i = 0; i < GPU_SIZES; i++)
+    enum status st = OK;
+    *f = (struct doctor_fit){0};
+    for (int i = 0; i < GPU_SIZES; i++) {
         bytes[i] = SHARE * sizes_gb[i] * 1e9;
-    return train_largest_batches(c, bytes, f->batch, GPU_SIZES, err);
-}
-
-void doctor_fit_words(const struct doctor_fit *f, const struct config *c, char out[256])
-{
-    size_t used = (size_t)snprintf(out, 256, "batch: at most");
-    for (int i = 0; i < GPU_SIZES; i++)
-        used += (size_t)snprintf(out + used, 256 - used, "%s %s%lld on a GPU of %d GB", i ? "," : "",
-                                 f->batch[i] >= LARGEST_BATCH_MOST ? "over " : "", (long long)f->batch[i], sizes_gb[i]);
-    snprintf(out + used, 256 - used, " (planned, without recompute; train.batch_size is %lld)", (long long)c->train.batch_size);
+        f->size[i].gb = sizes_gb[i];
+        f->size[i].narrow = c->optimize.precision == PRECISION_BF16 || c->optimize.precision == PRECISION_F16;
+    }
+    for (int s = 0; s < SAVERS && st == OK; s++) {
+        int64_t most[GPU_SIZES];
+        st = train_largest_batches(c, s, bytes, most, GPU_SIZES, err);
+        for (int i = 0; i < GPU_SIZES; i++)
+            f->size[i].most[s] = most[i];
+    }
+    return st;
 }
 
 json_t *doctor_fit_json(const struct doctor_fit *f)
 {
     json_t *list = json_array();
-    for (int i = 0; i < GPU_SIZES; i++)
-        json_array_append_new(list, json_pack("{s:i, s:I}", "gpu_gb", sizes_gb[i], "batch", (json_int_t)f->batch[i]));
+    for (int i = 0; i < GPU_SIZES; i++) {
+        const int64_t *most = f->size[i].most;
+        json_array_append_new(list, json_pack("{s:i, s:I, s:I, s:I, s:I}", "gpu_gb", f->size[i].gb, "batch", (json_int_t)most[0], "with_bf16",
+                                              (json_int_t)most[SAVE_BF16], "with_recompute", (json_int_t)most[SAVE_RECOMPUTE], "with_both",
+                                              (json_int_t)most[SAVE_BF16 | SAVE_RECOMPUTE]));
+    }
     return list;
 }
 

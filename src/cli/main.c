@@ -16,6 +16,9 @@ const struct command commands[] = {
     {"launch", "-n N ...", "the same on several ranks of this machine, which train one model together", cmd_launch},
     {"generate", "CHECKPOINT", "continue a prompt with a trained model", cmd_generate},
     {"eval", "CHECKPOINT", "the loss of a trained model on its data, or on other data", cmd_eval},
+    {"runs", "[DIR]", "the runs below a folder: state, losses, speed, and how their configs differ", cmd_runs},
+    {"compare", "RUN...", "runs side by side on one page: curves, figures, speed, memory", cmd_compare},
+    {"sweep", "CONFIG", "a run for every combination of values of some keys, in turn", cmd_sweep},
     {"profile", "CONFIG", "where every microsecond, FLOP and byte of a step went", cmd_profile},
     {"analyze", "TRACE...", "what bounds a step that the PyTorch profiler recorded, and the fix", cmd_analyze},
     {"watch", "COMMAND...", "the same for a PyTorch program that is started here, unchanged", cmd_watch},
@@ -53,6 +56,7 @@ static void print_help(FILE *to)
           "  hone train quickstart                      train the built-in example on the built-in corpus\n"
           "  hone generate runs/quickstart --tokens 200 print text from what was trained\n"
           "  hone eval runs/quickstart                  its loss, perplexity and bits per byte\n"
+          "  hone runs                                  what became of all runs below runs/\n"
           "  hone profile quickstart                    what bounds a step, and what to do about it\n"
           "  hone analyze trace.json.gz                 the same for a trace of the PyTorch profiler\n"
           "  hone watch -- python train.py              the same for a program as it is\n"

@@ -42,13 +42,20 @@ int report_error(const struct error *err)
     return err->status;
 }
 
+/* "--steps N", "--live[=PORT]", "--json" */
+static const char *option_form(const struct option_def *o, char out[64])
+{
+    const bool maybe = o->kind == OPTION_MAYBE;
+    snprintf(out, 64, "%s%s%s%s", o->name, maybe ? "[=" : o->argument ? " " : "", o->argument ? o->argument : "", maybe ? "]" : "");
+    return out;
+}
+
 static void print_usage(const struct usage *u, FILE *to)
 {
     fprintf(to, "usage: hone %s %s [OPTIONS]\n\n%s\n\noptions:\n", u->command, u->arguments, u->summary);
     for (const struct option_def *o = u->options; o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-        fprintf(to, "  %-20s %s\n", left, o->help);
+        fprintf(to, "  %-20s %s\n", option_form(o, left), o->help);
     }
     fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
 }
@@ -133,6 +140,7 @@ static enum parsed store(const struct usage *u, const struct option_def *o, cons
         *(bool *)o->target = true;
         return PARSED_GO;
     case OPTION_TEXT:
+    case OPTION_MAYBE:
         *(const char **)o->target = value;
         return PARSED_GO;
     case OPTION_INT:
@@ -158,8 +166,8 @@ static enum parsed take_option(const struct usage *u, int argc, char **argv, int
             continue;
         if (o->kind == OPTION_FLAG)
             return equals ? bad(u, "this option takes no value:", text) : store(u, o, NULL);
-        if (equals)
-            return store(u, o, equals + 1);
+        if (equals || o->kind == OPTION_MAYBE)
+            return store(u, o, equals ? equals + 1 : "");
         if (*i + 1 >= argc)
             return bad(u, "a value is missing after", text);
         return store(u, o, argv[++*i]);
@@ -186,7 +194,9 @@ enum parsed parse_options(const struct usage *u, int argc, char **argv, struct t
         }
     }
     if (positional->n < u->min_positional) {
-        complain("hone %s: %s is missing; `hone %s --help` shows examples\n", u->command, u->arguments, u->command);
+        const char *rest = strstr(u->arguments, " [");          /* what may be left out */
+        complain("hone %s: %.*s is missing; `hone %s --help` shows examples\n", u->command,
+                 (int)(rest ? (size_t)(rest - u->arguments) : strlen(u->arguments)), u->arguments, u->command);
         return PARSED_BAD;
     }
     return PARSED_GO;

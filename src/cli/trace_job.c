@@ -1,10 +1,36 @@
-/* Reads the traces of a job and diagnoses them; says what was odd, and what is too severe. */
+/* Shows how the traces of a job are read and diagnosed; says what was odd, and what is too severe. */
 #include <string.h>
 
 #include "cli/trace_job.h"
 #include "core/suggest.h"
 
-/* ---- the work ---- */
+/* ---- progress ---- */
+
+/* What comes through a pipe has no end: only what has come is shown. */
+static void on_bytes(void *context, int at, int n, int64_t done, int64_t total)
+{
+    struct progress *bar = context;
+    char text[64], bytes[32];
+    if (!bar->on)
+        progress_start(bar, 0, total < 0 ? 0 : total);
+    if (total < 0) {
+        human_bytes((double)done, bytes);
+        snprintf(text, sizeof text, "%s read", bytes);
+        progress_line(bar, text);
+        return;
+    }
+    snprintf(text, sizeof text, "reading %d of %d", at + 1, n);
+    progress_show(bar, done, n > 1 ? text : "reading");
+}
+
+static void on_diagnose(void *context, bool done)
+{
+    progress_clear(context);
+    if (stream_is_terminal(stderr))
+        fputs(done ? "\r\033[K" : "\ranalyzing", stderr);
+}
+
+/* ---- warnings ---- */
 
 static void print_warnings(char *const *warnings, int n)
 {
@@ -12,48 +38,19 @@ static void print_warnings(char *const *warnings, int n)
         fprintf(stderr, "%shone: warning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(warnings[i]));
 }
 
-/* What was odd about the files together is said with what was odd about each. */
-static void add_warnings(struct diagnosis *d, const struct trace_set *set)
-{
-    char **list = arena_alloc(&d->arena, (size_t)(d->n_warnings + set->n_warnings + 1) * sizeof *list);
-    for (int i = 0; i < d->n_warnings; i++)
-        list[i] = d->warnings[i];
-    for (int i = 0; i < set->n_warnings; i++)
-        list[d->n_warnings++] = set->warnings[i];
-    d->warnings = list;
-}
-
-enum status trace_job_make(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
-{
-    struct diagnosis *d = &j->diagnosis;
-    enum status st = trace_set_read(&j->set, paths, n, err);
-    if (st != OK)
-        return st;
-    if (stream_is_terminal(stderr))
-        fputs("\ranalyzing", stderr);
-    st = diagnose(d, j->set.traces, j->set.n, options, err);
-    if (stream_is_terminal(stderr))
-        fputs("\r\033[K", stderr);
-    if (st != OK) {
-        for (int i = 0; i < j->set.n; i++)
-            print_warnings(j->set.traces[i]->origin.warnings, j->set.traces[i]->origin.n_warnings);
-        print_warnings(j->set.warnings, j->set.n_warnings);
-        return st;
-    }
-    j->diagnosed = true;
-    add_warnings(d, &j->set);
-    if (n == 1 && j->set.n > 1)
-        d->name = paths[0];                     /* of the folder, not of its first file */
-    return OK;
-}
-
 void trace_job_print_warnings(const struct trace_job *j) { print_warnings(j->diagnosis.warnings, j->diagnosis.n_warnings); }
 
-void trace_job_release(struct trace_job *j)
+enum status trace_job_show(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err)
 {
-    if (j->diagnosed)
-        diagnosis_release(&j->diagnosis);
-    trace_set_release(&j->set);
+    struct progress bar = {0};
+    const struct trace_watch watch = {&bar, on_bytes, on_diagnose};
+    const enum status st = trace_job_make(j, paths, n, options, &watch, err);
+    progress_clear(&bar);
+    for (int i = 0; st != OK && i < j->set.n; i++)
+        print_warnings(j->set.traces[i]->origin.warnings, j->set.traces[i]->origin.n_warnings);
+    if (st != OK)
+        print_warnings(j->set.warnings, j->set.n_warnings);
+    return st;
 }
 
 /* ---- --fail-on ---- */

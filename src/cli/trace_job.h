@@ -1,22 +1,15 @@
-/* The traces of a job and what they say: what `hone analyze` and `hone watch` share. */
+/* The traces of a job and what they say, on a terminal: what `hone analyze` and `hone watch` share. */
 #ifndef HONE_CLI_TRACE_JOB_H
 #define HONE_CLI_TRACE_JOB_H
 
-#include "analyze/diagnosis.h"
-#include "cli/read_traces.h"
+#include "cli/cli.h"
+#include "lib/traces.h"
 
 enum { FAIL_NEVER = SEVERITY_CRITICAL + 1 };
 
-struct trace_job {
-    struct trace_set set;
-    struct diagnosis diagnosis;
-    bool diagnosed;
-};
-
-/* Reads and diagnoses, with progress on a terminal. Where traces cannot be diagnosed, what was odd about them is said. Released in any case. */
-enum status trace_job_make(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err);
+/* trace_job_make with progress on a terminal. Where traces cannot be diagnosed, what was odd about them is said. */
+enum status trace_job_show(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options, struct error *err);
 void trace_job_print_warnings(const struct trace_job *j);
-void trace_job_release(struct trace_job *j);
 
 /* --fail-on: NULL is FAIL_NEVER. */
 enum status parse_fail_on(const char *text, int *fail_at, struct error *err);

@@ -1,7 +1,6 @@
 /* Makes room for what a watched program records, and finds the hook; see watch_folder.h. */
 #include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "cli/watch_folder.h"
 #include "core/fs.h"
+#include "core/process.h"
 
 #ifndef HONE_HOOK_DIR
 #define HONE_HOOK_DIR "src/watch/hook"
@@ -106,11 +106,8 @@ static bool has_hook(const char *folder)
 /* share/hone/hook beside the bin/ that the running program stands in. */
 static void installed_folder(char folder[PATH_MAX])
 {
-    char exe[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    const char *root = dirname(dirname(exe));
-    if (snprintf(folder, PATH_MAX, "%s/share/hone/hook", strcmp(root, "/") ? root : "") >= PATH_MAX)
+    char root[PATH_MAX];
+    if (!process_root(root) || snprintf(folder, PATH_MAX, "%s/share/hone/hook", root) >= PATH_MAX)
         folder[0] = '\0';
 }
 

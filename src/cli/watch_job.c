@@ -32,7 +32,7 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
 
 static enum status diagnose_recordings(struct trace_job *to, const struct recordings *r, struct error *err)
 {
-    return trace_job_make(to, r->paths, r->n, &(struct diagnose_options){.rank_step_us = r->step_us}, err);
+    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.rank_step_us = r->step_us}, err);
 }
 
 /* Lines are good to have; without them the diagnosis stands. */

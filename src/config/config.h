@@ -207,6 +207,10 @@ int config_stages(const struct config *c);
 enum { CONFIG_WHERE_MAX = 512 };
 const char *config_where(const struct config *c, const char *key, char out[CONFIG_WHERE_MAX]);
 
+/* An error about the path that a key names begins with where that stands; where there is no such file it ends with the folder that relative
+ * paths start from. Returns the error's status. */
+enum status config_blame_path(const struct config *c, const char *key, const char *path, struct error *err);
+
 /* Keys in which two configurations differ, one after the other: *at is 0 at the first call; false: there are no more. Values are as
  * they stand in the file, cut where they are long. */
 enum { CONFIG_VALUE_MAX = CONFIG_NAMES_BYTES + 4 * CONFIG_LIST_MAX };

@@ -1,13 +1,13 @@
 /* Finds the file of a configuration: a path as it is, or the name of one that is shipped. When there is none, says
  * where it was looked for and which names are near. */
 #include <dirent.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/config_int.h"
 #include "core/fs.h"
+#include "core/process.h"
 
 #ifndef HONE_CONFIG_DIR
 #define HONE_CONFIG_DIR "configs"
@@ -37,13 +37,10 @@ static void add_folder(struct folders *f, const char *path)
 /* share/hone/configs beside the bin/ that the running program stands in. */
 static void add_installed_folder(struct folders *f)
 {
-    char exe[CONFIG_PATH_MAX], path[CONFIG_PATH_MAX + 32];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0)
+    char root[PATH_MAX], path[PATH_MAX + 32];
+    if (!process_root(root))
         return;
-    exe[n] = '\0';
-    const char *root = dirname(dirname(exe));
-    snprintf(path, sizeof path, "%s/share/hone/configs", strcmp(root, "/") ? root : "");
+    snprintf(path, sizeof path, "%s/share/hone/configs", root);
     add_folder(f, path);
 }
 

@@ -1,8 +1,10 @@
 /* Loads a configuration: defaults, then the file, then the overrides, then the checks. */
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/config_int.h"
 #include "core/fs.h"
@@ -129,4 +131,18 @@ const char *config_where(const struct config *c, const char *key, char out[CONFI
     else
         snprintf(out, CONFIG_WHERE_MAX, "'%.*s'", most, c->file);
     return out;
+}
+
+enum status config_blame_path(const struct config *c, const char *key, const char *path, struct error *err)
+{
+    char where[CONFIG_WHERE_MAX], folder[PATH_MAX];
+    const struct error why = *err;
+    const bool in_file = *config_where(c, key, where) == '\'';           /* --set shows the key itself */
+    if (why.status != BAD_INPUT)
+        return why.status;
+    error_set(err, why.status, "%.300s: %s%s%.600s", where, in_file ? key : "", in_file ? ": " : "", why.text);
+    err->code = why.code;
+    if (*path != '/' && access(path, F_OK) < 0 && getcwd(folder, sizeof folder))
+        error_add(err, "; relative paths start from '%.300s'", folder);
+    return why.status;
 }

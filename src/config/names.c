@@ -1,4 +1,5 @@
 /* Lists of names: words of the schema, or text files. Who reads such a list asks config_domain what a name is. */
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,18 +31,29 @@ bool config_domain(const char *name, enum data_domain *out)
 
 int config_stages(const struct config *c) { return c->data.domains.n ? (int)c->data.domains.n : 1; }
 
+/* What a name may be meant as: a word that is near, or a file in another folder. */
+static void suggest(const char *name, const char *near, char out[PATH_MAX])
+{
+    char folder[256];
+    *out = '\0';
+    if (near)
+        snprintf(out, PATH_MAX, "; did you mean '%s'?", near);
+    else if (*name && *name != '/' && strpbrk(name, "./") && getcwd(folder, sizeof folder))
+        snprintf(out, PATH_MAX, "; relative paths start from '%s'", folder);
+}
+
 static enum status refuse_name(struct config_reader *r, int key, struct config_place at, const char *name)
 {
     const struct config_choice *choices = config_key(key).choices;
     const char *words[CONFIG_LIST_MAX], *near;
-    char list[256], shown[CONFIG_SHOWN_MAX];
+    char list[256], shown[CONFIG_SHOWN_MAX], more[PATH_MAX];
     int n = 0;
     for (; choices[n].word; n++)
         words[n] = choices[n].word;
     config_join(list, sizeof list, words, n, ", ", ", ");
     near = suggest_nearest(name, words, n);
-    return config_refuse(r, at, "%s holds '%s', and there is no such file; choose %s or a text file%s%s%s", config_key(key).name,
-                         config_shown(shown, name), list, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    suggest(name, near, more);
+    return config_refuse(r, at, "%s holds '%s', and there is no such file; choose %s or a text file%.300s", config_key(key).name, config_shown(shown, name), list, more);
 }
 
 /* What a run has kept is taken as it stands: its files may have moved, and not everybody needs them. */

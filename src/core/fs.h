@@ -24,5 +24,7 @@ enum status fs_replace(const char *path, const void *data, size_t size, struct e
 enum status fs_hash(const char *path, uint64_t *bytes, uint64_t *xxh3, struct error *err);
 /* Holds FOLDER/.lock, which is made where it is missing, until *lock is closed; BAD_INPUT at once when another has it. */
 enum status fs_lock(int *lock, const char *folder, struct error *err);
+/* Does somebody hold it? Nothing is made, and who comes to hold it just now is not turned away. */
+bool fs_is_locked(const char *folder);
 
 #endif

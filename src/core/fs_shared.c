@@ -93,20 +93,42 @@ enum status fs_hash(const char *path, uint64_t *bytes, uint64_t *xxh3, struct er
     return st;
 }
 
+static int try_lock(int fd, int how)
+{
+    int rc;
+    do
+        rc = flock(fd, how | LOCK_NB);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+bool fs_is_locked(const char *folder)
+{
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/.lock", folder), fd = n > 0 && n < (int)sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    const bool held = fd >= 0 && try_lock(fd, LOCK_SH) < 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return held;
+}
+
+/* Who looks whether a folder is locked has it for a moment. */
+static int take_lock(int fd)
+{
+    enum { TRIES = 10, PAUSE_US = 2000 };
+    int rc = try_lock(fd, LOCK_EX);
+    for (int i = 1; i < TRIES && rc < 0 && errno == EWOULDBLOCK; i++) {
+        usleep(PAUSE_US);
+        rc = try_lock(fd, LOCK_EX);
+    }
+    return rc;
+}
+
 /* Whether the file is still what the path names: who ends may remove it (fresh.c), and a lock on a file without a name locks nobody out. */
 static bool has_name(int fd)
 {
     struct stat s;
     return fstat(fd, &s) == 0 && s.st_nlink > 0;
-}
-
-static int lock_open(int fd)
-{
-    int rc;
-    do
-        rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc < 0 && errno == EINTR);
-    return rc;
 }
 
 enum status fs_lock(int *lock, const char *folder, struct error *err)
@@ -119,7 +141,7 @@ enum status fs_lock(int *lock, const char *folder, struct error *err)
         const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd < 0)
             return error_errno(err, "cannot write into '%s'", folder);
-        if (lock_open(fd)) {
+        if (take_lock(fd)) {
             const enum status st = errno == EWOULDBLOCK
                 ? error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", folder)
                 : error_errno(err, "cannot lock '%s'", path);

@@ -2,19 +2,57 @@
 #include "core/process.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <libgen.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* The file that this code is in: libhone.so of another program, or the program itself. */
+static bool own_file(char out[PATH_MAX], bool *library)
+{
+    Dl_info unused;
+    const struct link_map *object = NULL;
+    dladdr1((void *)(uintptr_t)own_file, &unused, (void **)&object, RTLD_DL_LINKMAP);
+    *library = object && object->l_name && *object->l_name;
+    if (*library)
+        return realpath(object->l_name, out) != NULL;
+    const ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    out[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* Of a folder of libraries that is for one architecture: lib/x86_64-linux-gnu. */
+static bool is_below_lib(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    return slash && slash - folder >= 4 && !strncmp(slash - 4, "/lib", 4);
+}
+
+bool process_root(char out[PATH_MAX])
+{
+    char file[PATH_MAX];
+    bool library;
+    if (!own_file(file, &library))
+        return false;
+    char *folder = dirname(file);
+    if (library && is_below_lib(folder))
+        folder = dirname(folder);
+    const char *root = dirname(folder);
+    snprintf(out, PATH_MAX, "%s", strcmp(root, "/") ? root : "");
+    return true;
+}
+
 bool process_installed(char out[PATH_MAX], const char *file)
 {
-    char program[PATH_MAX - 64];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0)
+    char root[PATH_MAX];
+    if (!process_root(root) || strlen(root) > PATH_MAX - 64)
         return false;
-    program[n] = 0;
-    snprintf(out, PATH_MAX, "%s/../lib/hone/%.40s", dirname(program), file);
+    snprintf(out, PATH_MAX, "%.*s/lib/hone/%.40s", PATH_MAX - 64, root, file);
     return access(out, R_OK) == 0;
 }
 

@@ -5,7 +5,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* ../lib/hone/FILE, as seen from the folder of this program; false: it is not there. */
+/* The folder that bin/ or lib/ is in, where this program, or libhone in another one, lies; without a slash at its end. */
+bool process_root(char out[PATH_MAX]);
+/* lib/hone/FILE in it; false: it is not there. */
 bool process_installed(char out[PATH_MAX], const char *file);
 
 double process_peak_bytes(void);        /* the most memory that was resident; 0: unknown */

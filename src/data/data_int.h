@@ -71,6 +71,8 @@ struct dataset {
     char *name;                         /* one of several domains: as data.domains has it; else NULL */
     struct dataset **domains;           /* several (domains.c): all else but tokenizer, vocab, newline and sums of parts is in these */
     int n_domains;
+    bool cut;                           /* data.max_chars left something of a text out, */
+    double text_bytes;                  /* whose files, with those of the others, have so many */
     int64_t stage_samples;              /* that each of them is trained on, one after the other */
     char description[CONFIG_PATH_MAX + 256];
 };
@@ -90,6 +92,8 @@ struct text {
     char *bytes;
     size_t size;
     int64_t chars;          /* characters in bytes[0..size), once they are counted */
+    bool cut;               /* data.max_chars ended it, and there is more */
+    double file_bytes;      /* of its files, as they lie */
     bool is_corpus;         /* printed by the grammar of `domain` */
     enum data_domain domain;
 };

@@ -109,6 +109,21 @@ static void list_domains(const struct dataset *d, char *out, size_t size)
     }
 }
 
+/* What data.max_chars left out. */
+static void describe_cut(struct dataset *d, int64_t max_chars)
+{
+    const size_t used = strlen(d->description);
+    bool cut = d->cut;
+    double bytes = d->text_bytes;
+    for (int i = 0; i < d->n_domains; i++) {
+        cut |= d->domains[i]->cut;
+        bytes += d->domains[i]->text_bytes;
+    }
+    if (cut)
+        snprintf(d->description + used, sizeof d->description - used, "; cut: data.max_chars is %lld, and the text has %.1f %s",
+                 (long long)max_chars, bytes / (bytes < 1e6 ? 1e3 : 1e6), bytes < 1e6 ? "kB" : "MB");
+}
+
 static void describe(struct dataset *d, const struct config *c)
 {
     static const char *const domains[] = {
@@ -132,6 +147,7 @@ static void describe(struct dataset *d, const struct config *c)
              "%s: %lld training and %lld validation tokens, vocabulary of %lld %s", where,
              (long long)d->parts[SPLIT_TRAIN].tokens, (long long)d->parts[SPLIT_VAL].tokens, (long long)d->vocab,
              tokenizer_unit(d->tokenizer.kind));
+    describe_cut(d, c->data.max_chars);
 }
 
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
@@ -148,7 +164,9 @@ static enum status open_tokenizer(struct tokenizer *t, const struct config *c, s
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - c->data.path) : 1, slash ? c->data.path : ".");
     if (!*path && c->data.source == SOURCE_BIN && bpe_is_there(folder))
         path = folder;
-    const enum status st = *path ? bpe_open(&b, path, err) : OK;
+    enum status st = *path ? bpe_open(&b, path, err) : OK;
+    if (st != OK && path == c->data.tokenizer)
+        st = config_blame_path(c, "data.tokenizer", path, err);
     if (b)
         tokenizer_init_bpe(t, b);
     return st;

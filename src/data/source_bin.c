@@ -26,7 +26,7 @@ static enum status add_shard(struct dataset *d, const char *path, bool val, stru
 }
 
 /* Adds the file of that name or, if there is none, the files that match it, in the order of their names. */
-static enum status add_shards(struct dataset *d, const char *key, const char *pattern, bool val, struct error *err)
+static enum status add_shards(struct dataset *d, const char *pattern, bool val, struct error *err)
 {
     glob_t found = {.gl_pathc = 0};
     if (access(pattern, F_OK) == 0 || !strpbrk(pattern, "*?["))
@@ -36,13 +36,21 @@ static enum status add_shards(struct dataset *d, const char *key, const char *pa
     if (failed == GLOB_NOSPACE)
         st = error_no_memory(err, "the list of shards", 0);
     else if (failed)
-        st = error_set(err, BAD_INPUT, "no file matches '%s' (%s)", pattern, key);
+        st = error_set(err, BAD_INPUT, "no file matches '%s'", pattern);
     else
         qsort(found.gl_pathv, found.gl_pathc, sizeof found.gl_pathv[0], compare_names);
     for (size_t i = 0; i < found.gl_pathc && st == OK; i++)
         st = add_shard(d, found.gl_pathv[i], val, err);
     globfree(&found);
     return st;
+}
+
+/* Where none was found, that is the fault of the key that names them. */
+static enum status add_named(struct dataset *d, const struct config *c, const char *key, const char *pattern, bool val, struct error *err)
+{
+    const int before = d->n_stores;
+    const enum status st = add_shards(d, pattern, val, err);
+    return st != OK && d->n_stores == before && access(pattern, F_OK) < 0 ? config_blame_path(c, key, pattern, err) : st;
 }
 
 /* `given`: the model is there already, and has no room for more. */
@@ -82,9 +90,9 @@ enum status source_bin(struct dataset *d, const struct config *c, const struct t
     if (c->data.samples == SAMPLES_LINES)
         return error_set(err, BAD_INPUT,
                          "data.samples is lines, and a shard of token ids has no lines; set it to windows");
-    enum status st = add_shards(d, "data.path", c->data.path, false, err);
+    enum status st = add_named(d, c, "data.path", c->data.path, false, err);
     if (st == OK && c->data.val_path[0])
-        st = add_shards(d, "data.val_path", c->data.val_path, true, err);
+        st = add_named(d, c, "data.val_path", c->data.val_path, true, err);
     for (int i = 0; i < d->n_stores && st == OK; i++)
         st = scan(d, &d->stores[i], c->model.vocab, d->trained, err);
     d->entropy = NAN;

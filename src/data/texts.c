@@ -2,6 +2,7 @@
  * the characters of all texts, or a vocabulary that is given, which must have them. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/arena.h"
 #include "core/setup.h"
@@ -39,6 +40,15 @@ static enum status append(struct text *t, struct text_input *in, uint64_t most, 
     return OK;
 }
 
+/* Also where what comes next cannot be read: it is not wanted. */
+static bool has_more(struct text_input *in)
+{
+    struct error unsaid;
+    char next;
+    size_t n;
+    return text_input_read(in, &next, 1, &n, &unsaid) != OK || n > 0;
+}
+
 static enum status append_file(struct text *t, const char *path, uint64_t most, struct error *err)
 {
     struct text_input *in;
@@ -46,8 +56,16 @@ static enum status append_file(struct text *t, const char *path, uint64_t most, 
     if (st != OK)
         return st;
     st = append(t, in, most, err);
+    t->file_bytes += (double)text_input_size(in);
+    t->cut |= st == OK && most && t->size >= most && has_more(in);
     text_input_free(in);
     return st;
+}
+
+static double size_of(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 ? (double)s.st_size : 0;
 }
 
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err)
@@ -59,8 +77,13 @@ enum status text_read(struct text *t, const char *path, const struct config_data
     enum status st = file_list_init(&files, path, "text", err);
     if (st != OK)
         return st;
-    for (int i = 0; i < files.n && st == OK && (!most || t->size < most); i++)
+    int i = 0;
+    for (; i < files.n && st == OK && (!most || t->size < most); i++)
         st = append_file(t, files.paths[i], most, err);
+    for (; i < files.n && st == OK; i++) {
+        t->cut = true;
+        t->file_bytes += size_of(files.paths[i]);
+    }
     file_list_release(&files);
     if (st == OK && !t->size)
         st = error_set(err, BAD_INPUT, "'%s' is empty; it should hold text", path);
@@ -106,6 +129,7 @@ static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, stru
         seen[c] = 1;
         at += step;
     }
+    t->cut |= at < t->size;
     t->size = at;
     return OK;
 }
@@ -265,6 +289,8 @@ enum status texts_tokenize(struct text *texts, int n, const struct config_data *
             st = add_store(&texts[i], NULL, &v, err);
         else if (v.kind == TOKENIZER_BPE)
             st = by_pairs(&texts[i], c, &v, err);
+        texts[i].to->cut |= texts[i].cut;
+        texts[i].to->text_bytes += texts[i].file_bytes;
         if (st == OK)
             st = give_vocabulary(texts[i].to, &v, err);
     }

@@ -22,7 +22,7 @@ static void add_inputs(struct builder *b)
         p->segments = program_add_value(p, "segments", VALUE_INPUT, I32, ids);
     if (b->o.packed)
         p->starts = program_add_value(p, "starts", VALUE_INPUT, I32, ids);
-    if (b->m->given_positions)
+    if (b->placed)
         p->positions = program_add_value(p, "positions", VALUE_INPUT, I32, ids);
     if (b->o.dropout && b->m->dropout > 0) {
         b->tick = program_add_value(p, "tick", VALUE_STATE, I32, shape_of(0));
@@ -34,7 +34,7 @@ static void add_inputs(struct builder *b)
 static value_id positions(struct builder *b)
 {
     const value_id table = build_table(b, "pos.weight", b->m->positions ? b->m->positions : b->m->seq);
-    return b->m->given_positions ? build_embed(b, "pos", table, b->p->positions) : table;
+    return b->placed ? build_embed(b, "pos", table, b->p->positions) : table;
 }
 
 static value_id embeddings(struct builder *b, const struct arch_info *arch, value_id *words)
@@ -58,7 +58,7 @@ static value_id embeddings(struct builder *b, const struct arch_info *arch, valu
 
 static void rope_tables(struct builder *b)
 {
-    const struct op_attrs attrs = {.rows = b->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base};
+    const struct op_attrs attrs = {.rows = b->o.samples ? b->m->seq : b->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base};
     const int at = program_add_op(b->p, OP_ROPE_TABLE, attrs, "rope", 0, NULL);
     if (at >= 0) {
         b->cosine = b->p->ops[at].out[0];
@@ -76,6 +76,16 @@ static void words_head(struct builder *b, value_id x, value_id words)
         p->loss = build_loss(b, "", p->logits, p->targets, &p->count);
 }
 
+static void finish(struct builder *b, const struct arch_info *arch, value_id x, value_id words)
+{
+    if (arch->norm)
+        x = arch->norm(b, "norm", x);
+    if (arch->finish)
+        arch->finish(b, x);
+    else
+        words_head(b, x, words);
+}
+
 static value_id chain(struct builder *b, const struct arch_info *arch, value_id x)
 {
     for (int i = 0; i < b->m->layers; i++) {
@@ -90,7 +100,7 @@ enum status model_build(struct program **out, const struct config_model *m, stru
 {
     const struct arch_info *arch = find_arch(m->arch);
     struct builder b = {.p = program_new(config_word("model.arch", (int)m->arch)), .m = m, .o = options, .seq = m->length ? m->length : m->seq,
-                        .tick = NO_VALUE, .cosine = NO_VALUE, .sine = NO_VALUE};
+                        .placed = m->given_positions || options.samples, .tick = NO_VALUE, .cosine = NO_VALUE, .sine = NO_VALUE};
     struct program *p = b.p;
     value_id words = NO_VALUE;
     add_inputs(&b);
@@ -99,12 +109,8 @@ enum status model_build(struct program **out, const struct config_model *m, stru
         rope_tables(&b);
     x = arch->body ? arch->body(&b, x) : chain(&b, arch, x);
     program_scope(p, NO_LAYER, "%s", "");
-    if (arch->norm)
-        x = arch->norm(&b, "norm", x);
-    if (arch->finish)
-        arch->finish(&b, x);
-    else
-        words_head(&b, x, words);
+    if (!options.begins)
+        finish(&b, arch, x, words);
     const enum status st = program_validate(p, err);
     if (st == OK)
         *out = p;

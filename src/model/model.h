@@ -16,6 +16,11 @@ struct model_options {
     uint64_t seed;          /* of dropout */
     int64_t first_sample;   /* of a larger batch, which dropout counts by */
     int64_t packed;         /* samples that share the `batch` rows, each with positions of its own; 0: every row is one sample */
+    /* Generation. Keys and values of tokens are kept in tables, m->seq places of each sample; positions, an input, say which place a token has;
+     * where that is below 0 the token is none. */
+    int64_t samples;        /* that there is room for; 0: nothing is kept */
+    bool begins;            /* tokens are the first of their samples, all of them where `batch` is 1: they see each other and are kept, and
+                               there are no logits. Else a token sees what is kept, which it is part of */
 };
 
 /* Builds the forward program for (batch, m->seq) tokens; m->vocab must be known. The caller owns *out. */

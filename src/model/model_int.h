@@ -9,6 +9,7 @@ struct builder {
     const struct config_model *m;
     struct model_options o;
     int64_t seq;                /* tokens of a row: m->seq, or m->length where that is given */
+    bool placed;                /* positions are an input */
     value_id tick;              /* counter that makes every forward's dropout differ; NO_VALUE without dropout */
     value_id cosine, sine;      /* RoPE tables; NO_VALUE without */
     int dropouts;               /* so far: each has a random stream of its own */

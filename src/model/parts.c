@@ -78,7 +78,8 @@ value_id build_add(struct builder *b, const char *name, value_id x, value_id y)
 
 static value_id rotate(struct builder *b, const char *name, value_id x, int64_t heads)
 {
-    return program_emit(b->p, OP_ROPE, (struct op_attrs){.heads = (int32_t)heads}, name, 3, x, b->cosine, b->sine);
+    const bool placed = b->o.samples > 0;
+    return program_emit(b->p, OP_ROPE, (struct op_attrs){.heads = (int32_t)heads}, name, placed ? 4 : 3, x, b->cosine, b->sine, b->p->positions);
 }
 
 /* Norms of their gradients count as one: other programs hold the three as one tensor. */
@@ -127,6 +128,29 @@ static value_id plain_attention(struct builder *b, struct op_attrs heads, value_
     return program_emit(b->p, OP_ATTN_MIX, heads, "mix", 2, w, v);
 }
 
+/* Keys and values of the tokens are put to those of their samples. */
+struct kept { value_id keys, values; };
+
+static struct kept keep(struct builder *b, value_id k, value_id v)
+{
+    if (b->p->error.status)
+        return (struct kept){NO_VALUE, NO_VALUE};
+    const struct shape room = shape_of(3, b->o.samples, b->m->seq, shape_last(b->p->values[k].shape));
+    const value_id keys = program_add_value(b->p, "keys", VALUE_TABLE, F32, room), values = program_add_value(b->p, "values", VALUE_TABLE, F32, room);
+    program_emit(b->p, OP_STORE_KV, (struct op_attrs){0}, "keep", 5, keys, values, k, v, b->p->positions);
+    return (struct kept){keys, values};
+}
+
+static value_id attend(struct builder *b, struct op_attrs heads, value_id q, value_id k, value_id v)
+{
+    if (b->o.packed)
+        return packed_attention(b, heads, q, k, v);
+    const struct kept kept = b->o.samples ? keep(b, k, v) : (struct kept){NO_VALUE, NO_VALUE};
+    if (b->o.samples && !b->o.begins)
+        return program_emit(b->p, OP_ATTEND_KV, heads, "attention", 4, q, kept.keys, kept.values, b->p->positions);
+    return plain_attention(b, heads, q, k, v);
+}
+
 value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bool rotary)
 {
     const struct config_model *m = b->m;
@@ -143,8 +167,7 @@ value_id build_attention(struct builder *b, int layer, value_id x, bool bias, bo
     }
     struct op_attrs heads = {.heads = (int32_t)m->heads, .kv_heads = (int32_t)m->kv_heads};
     heads.scale = 1 / sqrtf((float)size);
-    const value_id y = b->o.packed ? packed_attention(b, heads, q, k, v) : plain_attention(b, heads, q, k, v);
-    const value_id out = build_dropout(b, build_linear(b, "o", y, m->dim, bias));
+    const value_id out = build_dropout(b, build_linear(b, "o", attend(b, heads, q, k, v), m->dim, bias));
     program_scope(b->p, layer, "blocks.%d", layer);
     return out;
 }

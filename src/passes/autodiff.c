@@ -127,7 +127,9 @@ static void d_rope(struct tape *t, const struct op *op)
 {
     struct op_attrs back = op->attrs;
     back.inverse = !back.inverse;
-    emit_for(t, op->in[0], OP_ROPE, back, 3, dy_of(t, op), op->in[1], op->in[2]);
+    if (wants(t, op->in[0]))
+        contribute(t, op->in[0], program_emit(t->p, OP_ROPE, back, grad_name(t, op->in[0]), op->n_in, dy_of(t, op), op->in[1], op->in[2],
+                                              op->n_in > 3 ? op->in[3] : NO_VALUE));
 }
 
 /* s = scale q k^T: dq = scale ds k, dk = scale ds^T q. */

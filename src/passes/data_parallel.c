@@ -213,6 +213,17 @@ static double bucket_bytes(const struct building *b)
     return b->s->ranks > 1 && part < BUCKET_BYTES ? part : BUCKET_BYTES;
 }
 
+/* What lies before the first layer gets its gradient from the last ops of backward: what is ready long before them does not wait for it, where it is worth
+ * a message. */
+static bool ends_layers(const struct building *b, int i, double bytes, double most)
+{
+    const struct value *values = b->p->values;
+    bool last = values[b->list[i].param].layer != NO_LAYER && i + 1 < b->n && bytes >= most / 4;
+    for (int k = i + 1; k < b->n && last; k++)
+        last = values[b->list[k].param].layer == NO_LAYER;
+    return last;
+}
+
 static void start_buckets(struct building *b)
 {
     const double behind = bucket_bytes(b);
@@ -221,7 +232,7 @@ static void start_buckets(struct building *b)
     most = behind < most ? behind : most;
     for (int i = 0; i < b->n; i++) {
         bytes += (double)value_bytes(&b->p->values[b->list[i].param]);
-        if ((bytes < most && i + 1 < b->n) || !can_end(b, from, i))
+        if ((bytes < most && i + 1 < b->n && !ends_layers(b, i, bytes, most)) || !can_end(b, from, i))
             continue;
         start_bucket(b, number++, from, i + 1);
         from = i + 1;

@@ -12,6 +12,8 @@ static enum role role_of_input(const struct op *op, int k)
     case OP_ATTN_SCORES: return k == 0 ? QUERY : KEY;
     case OP_ATTN_MIX: return k == 1 ? VALUE : NO_ROLE;
     case OP_ATTENTION: return k < ROLES ? (enum role)k : NO_ROLE;
+    case OP_STORE_KV: return k == 2 ? KEY : k == 3 ? VALUE : NO_ROLE;
+    case OP_ATTEND_KV: return k == 0 ? QUERY : NO_ROLE;
     default: return NO_ROLE;
     }
 }

@@ -187,9 +187,11 @@ static enum status rope_table(const struct program *p, const struct op *op, stru
 static enum status rope(const struct program *p, const struct op *op, struct shape *out, struct error *err)
 {
     const struct shape x = in_shape(p, op, 0), table = in_shape(p, op, 1);
-    if (x.rank != 3 || op->attrs.heads < 1 || x.dim[1] != table.dim[0] ||
+    if (x.rank != 3 || op->attrs.heads < 1 || (op->n_in < 4 && x.dim[1] != table.dim[0]) ||
         x.dim[2] != op->attrs.heads * 2 * table.dim[1])
         return op_misfit(p, op, "wants (B, T, H*D) and a table (T, D/2)", err);
+    if (op->n_in > 3 && in_count(p, op, 3) != x.dim[0] * x.dim[1])
+        return op_misfit(p, op, "wants a place for each of (B, T)", err);
     out[0] = x;
     return OK;
 }
@@ -201,7 +203,7 @@ static enum status causal_mask(const struct program *p, const struct op *op, str
     return OK;
 }
 
-static bool heads_fit(const struct op_attrs *a, int64_t q_width, int64_t k_width)
+bool op_heads_fit(const struct op_attrs *a, int64_t q_width, int64_t k_width)
 {
     return a->heads > 0 && a->kv_heads > 0 && a->heads % a->kv_heads == 0 && q_width % a->heads == 0 &&
            k_width == q_width / a->heads * a->kv_heads;
@@ -211,7 +213,7 @@ static enum status attn_scores(const struct program *p, const struct op *op, str
 {
     const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
     if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] ||
-        !heads_fit(&op->attrs, q.dim[2], k.dim[2]))
+        !op_heads_fit(&op->attrs, q.dim[2], k.dim[2]))
         return op_misfit(p, op, "wants q (B, T, H*D) and k (B, T, K*D) with K dividing H", err);
     out[0] = shape_of(4, q.dim[0], (int64_t)op->attrs.heads, q.dim[1], q.dim[1]);
     return OK;
@@ -353,7 +355,7 @@ static enum status attention(const struct program *p, const struct op *op, struc
 {
     const struct shape q = in_shape(p, op, 0), k = in_shape(p, op, 1);
     if (q.rank != 3 || k.rank != 3 || q.dim[0] != k.dim[0] || q.dim[1] != k.dim[1] || !shape_equal(k, in_shape(p, op, 2)) ||
-        !heads_fit(&op->attrs, q.dim[2], k.dim[2]) || op->n_in != 3 + (op->attrs.prob > 0) + op->attrs.packed)
+        !op_heads_fit(&op->attrs, q.dim[2], k.dim[2]) || op->n_in != 3 + (op->attrs.prob > 0) + op->attrs.packed)
         return op_misfit(p, op, "wants q (B, T, H*D), k and v (B, T, K*D) with K dividing H, a tick with dropout, and starts of packed samples", err);
     if (op->attrs.packed && (!op->attrs.causal || in_count(p, op, op->n_in - 1) != q.dim[0] * q.dim[1]))
         return op_misfit(p, op, "packed samples are causal, with a start for each of (B, T)", err);
@@ -467,7 +469,7 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_RMSNORM]          = {"rmsnorm",          2, 2, 2, layernorm,   flops_few,  NULL,              0, 0},
     [OP_RMSNORM_GRAD]     = {"rmsnorm_grad",     4, 5, 2, norm_grad,   flops_many, NULL,              FIRST, 0},
     [OP_ROPE_TABLE]       = {"rope_table",       0, 0, 2, rope_table,  flops_per_output,       NULL,              0, 0},
-    [OP_ROPE]             = {"rope",             3, 3, 1, rope,        flops_few,  NULL,              FIRST, 0},
+    [OP_ROPE]             = {"rope",             3, 4, 1, rope,        flops_few,  NULL,              FIRST, 0},
     [OP_CAUSAL_MASK]      = {"causal_mask",      0, 0, 1, causal_mask, flops_none,             NULL,              0, 0},
     [OP_ATTN_SCORES]      = {"attn_scores",      2, 2, 1, attn_scores, flops_attn,       NULL,              0, 0},
     [OP_ATTN_MIX]         = {"attn_mix",         2, 2, 1, attn_mix,    flops_attn,       NULL,              0, 0},
@@ -515,4 +517,6 @@ const struct op_info op_table[OP_KINDS] = {
     [OP_SUM_BLOCKS]       = {"sum_blocks",       1, 1, OP_PARTS, shape_sum_blocks, flops_squares,      NULL,             0, 0},
     [OP_GATHER_START]     = {"gather_start",     1, INT_MAX, OP_PARTS, shape_gather, flops_none,       bytes_gather_start, 0, OP_PARTS},
     [OP_GATHER_WAIT]      = {"gather_wait",      1, INT_MAX, OP_PARTS, shape_gather, flops_none,       bytes_gather_wait, 0, OP_PARTS},
+    [OP_STORE_KV]         = {"store_kv",         5, 5, 2, shape_store_kv,  flops_none,             bytes_store_kv,    0, 2},
+    [OP_ATTEND_KV]        = {"attend_kv",        4, 4, 1, shape_attend_kv, flops_attend_kv,        bytes_attend_kv,   0, 0},
 };

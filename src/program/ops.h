@@ -28,7 +28,8 @@ enum op_kind {
     OP_RMSNORM,         /* x, gain -> y, rstd (N) */
     OP_RMSNORM_GRAD,    /* dy, x, gain, rstd[, more] -> dx (+ more), dgain */
     OP_ROPE_TABLE,      /* -> cos, sin (T, D/2): rows, cols, base */
-    OP_ROPE,            /* x (B,T,H*D), cos, sin -> rotated pairs; inverse: rotated back */
+    OP_ROPE,            /* x (B,T,H*D), cos, sin[, places (B,T) i32] -> rotated pairs, by row t of the tables or row places[b,t]; inverse:
+                           rotated back. Where a place is below 0: zeros */
     OP_CAUSAL_MASK,     /* -> (T,T): 0 on and below the diagonal, -inf above */
     OP_ATTN_SCORES,     /* q (B,T,H*D), k (B,T,K*D) -> scale * q k^T (B,H,T,T) */
     OP_ATTN_MIX,        /* p (B,H,T,T), v (B,T,K*D) -> scale * p v (B,T,H*D) */
@@ -100,6 +101,11 @@ enum op_kind {
     OP_GATHER_START,    /* n parameters in place: every rank begins to send its slice of them, by attrs.cuts. attrs.parts is n */
     OP_GATHER_WAIT,     /* n parameters, k narrow copies in place: what that has begun is done, if it was, and copies are made anew. attrs.copies is
                            k, copy i is of parameter attrs.members[i].unit */
+    /* generation: keys and values of tokens are kept, so that a new token costs one token. S samples, room for C tokens of each */
+    OP_STORE_KV,        /* keys, values (S,C,W) in place; k, v (B,T,W), places (B,T) i32: what is at place places[b,t] of sample b, or of all
+                           samples where B is 1. Places below 0 and from C on are left out; those of a sample differ */
+    OP_ATTEND_KV,       /* q (B,T,H*D), keys, values (B,C,K*D), places (B,T) i32 -> y (B,T,H*D): query (b,t) sees what is at places 0 to
+                           places[b,t]. Zeros where that is below 0; it is below C */
     OP_KINDS
 };
 

@@ -29,7 +29,7 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_RMSNORM] = {"nf", "nf"},
     [OP_RMSNORM_GRAD] = {"nnffn", "nf"},
     [OP_ROPE_TABLE] = {"f", "f"},
-    [OP_ROPE] = {"nff", "n"},
+    [OP_ROPE] = {"nffi", "n"},
     [OP_CAUSAL_MASK] = {"f", "f"},
     [OP_ATTN_SCORES] = {"o", "f"},
     [OP_ATTN_MIX] = {"o", "a"},
@@ -77,6 +77,8 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_SUM_BLOCKS] = {"f", "f"},
     [OP_GATHER_START] = {"f", "f"},
     [OP_GATHER_WAIT] = {"*f+h", "*f+h"},
+    [OP_STORE_KV] = {"nnnni", "n"},
+    [OP_ATTEND_KV] = {"nnni", "n"},
 };
 
 static int repeats(const struct op_attrs *a, char mark) { return mark == '*' ? a->parts : mark == '+' ? a->copies : 1; }
@@ -159,5 +161,5 @@ enum numbers op_numbers(const struct program *p, const struct op *op)
     const enum numbers operands = of_type[common_type(p, op, TYPE_OPERAND)], values = of_type[common_type(p, op, TYPE_ALIKE)];
     if (op->attrs.round != ROUND_NO)
         return of_rounding[op->attrs.round];
-    return operands != NUMBERS_F32 ? operands : op->kind == OP_ATTENTION || op->kind == OP_ATTENTION_GRAD ? values : NUMBERS_F32;
+    return operands != NUMBERS_F32 ? operands : op->kind == OP_ATTENTION || op->kind == OP_ATTENTION_GRAD || op->kind == OP_ATTEND_KV ? values : NUMBERS_F32;
 }

@@ -45,7 +45,7 @@ static enum status compare_batches(const struct config *a, const struct config *
 {
     const struct config_train *x = &a->train, *y = &b->train;
     if (x->batch_size * x->accumulate != y->batch_size * y->accumulate)
-        return error_set(err, BAD_INPUT, "train.batch_size x train.accumulate is %lld x %lld in '%.200s' and %lld x %lld in "
+        return error_set(err, BAD_INPUT, "train.batch_size × train.accumulate is %lld × %lld in '%.200s' and %lld × %lld in "
                          "'%.200s'; the samples of one update must be as many in both",
                          (long long)x->batch_size, (long long)x->accumulate, a->file, (long long)y->batch_size,
                          (long long)y->accumulate, b->file);

@@ -1,10 +1,7 @@
 /* Makes the runs of a comparison that are not done yet. A run is done when its forgetting.json has every stage. One that was begun
  * has a checkpoint and goes on from it; one that was stopped before its first checkpoint begins anew. */
-#include <errno.h>
 #include <math.h>
-#include <unistd.h>
 
-#include "core/fs.h"
 #include "prove/forget_int.h"
 
 struct training {
@@ -32,19 +29,6 @@ static void on_step(void *context, int64_t step, int64_t steps)
 static double work_of_step(const struct config *c) { return (double)c->model.layers + 1; }
 static double steps_of(const struct config *c) { return (double)c->train.steps * config_stages(c); }
 
-/* Files that a run writes before its first checkpoint, which a killed one has left. */
-static enum status clear(const struct forget_run *r, struct error *err)
-{
-    static const char *const names[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[CONFIG_PATH_MAX + 32];
-        snprintf(path, sizeof path, "%s/%s", r->folder, names[i]);
-        if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
-            return error_errno(err, "cannot remove '%s'", path);
-    }
-    return OK;
-}
-
 /* r->done: there is nothing to do. */
 static enum status look(const struct config *c, struct forget_run *r, bool *begun, struct error *err)
 {
@@ -58,7 +42,7 @@ static enum status make_run(struct training *t, const struct config *c, struct f
 {
     forget_train_fn *train = t->o->train ? t->o->train : train_quietly;
     struct train_result result = {0};
-    enum status st = begun ? OK : clear(r, err);
+    enum status st = begun ? OK : train_clear(r->folder, err);
     if (st == OK)
         st = train(c, r->seed, r->folder, t->o->stop, on_step, t, &result, err);
     t->f->interrupted = st == OK && result.interrupted;

@@ -132,8 +132,8 @@ static void memory(const struct evidence *e, struct gate *g)
     g->pass = g->value <= g->limit;
     prove_show_bytes(g->a, g->a_text);
     prove_show_bytes(g->b, g->b_text);
-    SHOW(value_text, "x %.6g", g->value);
-    SHOW(limit_text, "at most x %.4g", g->limit);
+    SHOW(value_text, "× %.6g", g->value);
+    SHOW(limit_text, "at most × %.4g", g->limit);
     SHOW(words, "training needs %.0f bytes in a and %.0f in b, which may have %.0f: weights, state, inputs and planned workspace",
          g->a, g->b, floor(g->limit * g->a));
 }
@@ -163,13 +163,14 @@ static void throughput(const struct evidence *e, struct gate *g)
     g->value = r.value;
     g->low = r.low;
     g->high = r.high;
+    g->grouped = s.modes.two;
     g->limit = 1 + e->limits->verify.min_gain;
     g->judged = speed_is_settled(&s, g->limit);
     g->pass = g->judged ? g->low > g->limit : g->limit <= 0;
     SHOW(a_text, "%.0f tokens/s", g->a);
     SHOW(b_text, "%.0f tokens/s", g->b);
-    SHOW(value_text, "x %.3f (%.3f to %.3f)", g->value, g->low, g->high);
-    SHOW(limit_text, "above x %.4g", g->limit);
+    SHOW(value_text, "× %.3f (%.3f to %.3f)", g->value, g->low, g->high);
+    SHOW(limit_text, "above × %.4g", g->limit);
     if (s.modes.two) {
         say_modes(e, &s.modes, g);
         return;

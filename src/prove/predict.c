@@ -92,25 +92,35 @@ struct change {
     double kept_us, new_cost, new_floor_us;
 };
 
+/* By how much an op that stays takes longer. One in pieces of another size is as near its roofline as it was, which knows the cache that holds such a piece; what it reads
+ * was written just before, so the size of the whole step does not count. */
+static double growth(const struct scale *old, const struct op *was, const struct scale *new, const struct op *is)
+{
+    const double runs = op_runs_per_step(old->p, was), runs_then = op_runs_per_step(new->p, is);
+    const bool resized = runs != runs_then;
+    const double before = resized ? op_floor_us(old->p, was, old->peaks, NULL) * runs : cost_us(old, was);
+    const double then = resized ? op_floor_us(new->p, is, new->peaks, NULL) * runs_then : cost_us(new, is);
+    return before > 0 ? then / before : 1;
+}
+
 static void match(struct change *c, const struct profile *measured, const struct program *now, const struct program *then, bool *changed)
 {
     const struct scale old = scale_of(now, &measured->peaks), new = scale_of(then, &measured->peaks);
     for (int i = 0; i < then->n_ops; i++) {
         const struct op *op = &then->ops[i];
         const int at = find(now, op_label(then, op), op->kind, c->stays);
-        const double cost = cost_us(&new, op);
         if (at < 0) {
-            c->new_cost += cost;
+            c->new_cost += cost_us(&new, op);
             c->new_floor_us += op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
             continue;
         }
-        const double before = cost_us(&old, &now->ops[at]);
+        const double grows = growth(&old, &now->ops[at], &new, op);
         c->stays[at] = true;
         const double us = measured->ops[at].self_us + measured->ops[at].imbalance_us;
         const double floor_us = op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
-        c->kept_us += fmax(us * (before > 0 ? cost / before : 1), fmin(us, floor_us));     /* whatever the ratio says, not below its roofline */
+        c->kept_us += fmax(us * grows, fmin(us, floor_us));         /* whatever the model says, not below its roofline */
         if (changed)
-            changed[at] = cost != before || op->timed != now->ops[at].timed;
+            changed[at] = grows != 1 || op->timed != now->ops[at].timed;
     }
 }
 

@@ -3,12 +3,14 @@
 #define HONE_PROVE_SITUATION_H
 
 #include "analyze/analyze.h"
+#include "train/batch_sweep.h"
 #include "train/train.h"
 
 struct situation {
     struct measured m;
     struct profile p;                       /* with findings and words */
     struct peaks peaks;                     /* the best that is known of the machine now: as given, measured again, or proved by a step */
+    const struct batch_sweep *sweep;        /* batch sizes that were measured before; NULL: none. Of who measured them */
 };
 
 struct situation_options {

@@ -10,6 +10,7 @@ static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that kerne
 static const double KEPT_OPEN = 1e9;        /* a larger run is closed while the two of a proof are open */
 static const double STAGES_SHARE = 0.75;    /* of the budget: the rest is for judging the whole */
 static const double PATIENCE = 4;           /* times as long, at most, where an interval is wide */
+static const double MOST_TOLD = 0.99;       /* of the whole, while there is work: a stage may end after the budget */
 enum { STEPS = 6 };                         /* profiled */
 
 bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
@@ -17,7 +18,7 @@ bool tuner_stopped(const struct tuner *t) { return t->o->stop && *t->o->stop; }
 void tuner_tell(const struct tuner *t, const char *what)
 {
     if (t->o->progress)
-        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, 1) : 1);
+        t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, MOST_TOLD) : 0);
 }
 
 void tuner_know_base(struct tuner *t, double planned_bytes)
@@ -44,6 +45,16 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
     return st;
 }
 
+/* How long the run is, and what of it is evaluation: at first that of the base. */
+static void know_run(struct tuner *t, const struct measured *m)
+{
+    const double us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0;
+    if (!t->r->run.steps)
+        t->r->run.evaluation_before_us = us;
+    t->r->run.evaluation_after_us = us;
+    t->r->run.steps = m->total_steps;
+}
+
 /* Measures what has been kept, once. */
 static enum status look_around(struct tuner *t, struct error *err)
 {
@@ -57,9 +68,14 @@ static enum status look_around(struct tuner *t, struct error *err)
         return st;
     }
     t->situation = s;
+    know_run(t, &s->m);
+    s->sweep = t->r->larger.sweep.n ? &t->r->larger.sweep : NULL;
     t->planned_bytes = s->p.planned_bytes;
     tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
+    const struct finding *small = situation_finding(s, "small-batch");
+    if (!*t->r->bound)
+        t->r->larger_expected = small ? small->speedup : 0;
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
     return OK;
@@ -84,7 +100,7 @@ static enum status prove_stage(struct tuner *t, struct choice *c, struct error *
     if (st != OK)
         return st;
     const struct gate *speed = verdict_gate(&v, "throughput");
-    s->measured = speed->value;
+    s->measured = tune_gain(speed);
     s->low = speed->low;
     s->high = speed->high;
     s->longer = v.longer;
@@ -99,7 +115,7 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     char what[TUNE_NAMES + 64];
     if (t->planned_bytes > KEPT_OPEN)
         forget_situation(t);
-    snprintf(what, sizeof what, "trying %s (expected %.2fx)", c->stage.pass, c->stage.predicted);
+    snprintf(what, sizeof what, "trying %s (expected %.2f×)", c->stage.pass, c->stage.predicted);
     tuner_tell(t, what);
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)
@@ -179,7 +195,9 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
 {
     *out = (struct tune_result){.base = *c, .given = tune_given_name(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
     struct tuner t = {.r = out, .o = options, .now = *c, .believed = 1, .start_s = clock_s()};
-    enum status st = options->budget_s > 0 ? tune_check_base(&t, err) : OK;
+    enum status st = options->larger_batch ? tune_enlarge(&t, err) : OK;
+    if (st == OK && options->budget_s > 0)
+        st = tune_check_base(&t, err);
     if (st == OK)
         st = run_stages(&t, err);
     forget_situation(&t);
@@ -193,6 +211,7 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
                 out->speedup_low = out->speedup_high = NAN;
     }
     t.now.model.vocab = c->model.vocab;     /* as it was written */
+    tune_keep_or_shrink(&t);
     out->tuned = t.now;
     out->seconds = tuner_spent_s(&t);
     return st;

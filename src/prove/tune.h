@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "passes/optimize.h"
 #include "prove/prove.h"
+#include "train/batch_sweep.h"
 
 enum { TUNE_WHY = 400, TUNE_NAMES = 256, TUNE_CHANGE = 256, TUNE_IDEAS = 48, TUNE_NAME = 48 };
 
@@ -36,6 +37,7 @@ struct tune_stage {                         /* one move that was tried, or the l
     double predicted;                       /* speed-up over the step before it, by the cost model */
     double measured, low, high;             /* the same in turns, with its interval; NAN: not measured */
     bool longer;                            /* measured longer than asked for, as the interval was wide */
+    double around_us;                       /* what it won per training step, where `around` */
     enum tune_outcome outcome;
     char why[TUNE_WHY];
 };
@@ -76,8 +78,20 @@ struct tune_reference {
 };
 enum { TUNE_REFERENCES = 2 };
 
+/* An update of more samples, where it was asked for: what follows starts from it. */
+struct tune_larger {
+    bool asked;
+    enum lr_rule rule;
+    struct batch_sweep sweep;               /* from the given batch on; n 0: nothing was measured */
+    int64_t times;                          /* as many samples in an update; 1: as given */
+    struct config given;                    /* before it */
+    char words[640];
+};
+
 struct tune_result {
-    struct config base, tuned;              /* base: as given */
+    struct config base, tuned;              /* base: as given, but for a larger update */
+    struct tune_larger larger;
+    double larger_expected;                 /* what twice the batch is expected to win per sample, on the base; 0: nothing worth a word */
     const char *given;                      /* what to call it: "the given config", or the program without passes that it is */
     char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
     struct { bool done; double speedup, low, high; } check;     /* the base against itself, before anything was tried */
@@ -88,6 +102,10 @@ struct tune_result {
     /* base and tuned, of the same turns as the speed-up; where tuned is the base there is one measurement, and both are it */
     struct tune_point before, after;
     double speedup, speedup_low, speedup_high;      /* NAN: both at once do not fit in memory */
+    struct {                                /* the whole run, without checkpoints */
+        int64_t steps;                      /* 0: not known */
+        double evaluation_before_us, evaluation_after_us;       /* per training step */
+    } run;
     bool judged;                            /* base to tuned, by all gates: `verdict` holds */
     struct verdict verdict;
     bool taken_back;                        /* what was kept stage by stage is no better all together: tuned is the base */
@@ -109,6 +127,8 @@ struct tune_options {
     void (*progress)(void *context, const char *what, double part);     /* part of the budget; may be NULL */
     void (*on_stage)(void *context, const struct tune_stage *stage);    /* after each; may be NULL */
     void *context;
+    bool larger_batch;                      /* more samples in an update, and the learning rate by the rule, where that is faster */
+    enum lr_rule rule;
     trial_change_fn *change;                /* done to the second run of the base against itself; may be NULL */
     void *change_context;
 };

@@ -37,6 +37,14 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
 
 enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or of another size */
 
+/* ---- tune_larger.c ---- */
+
+/* Looks for the sweet spot of the batch, and makes the base an update of so many samples in micro-batches of the given size: that larger ones compute the
+ * same is then proved like any move. */
+enum status tune_enlarge(struct tuner *t, struct error *err);
+/* At the end: where larger batches were not kept, the larger update is of no use, and goes. */
+void tune_keep_or_shrink(struct tuner *t);
+
 /* ---- tune_choose.c ---- */
 
 /* What is tried next. */
@@ -57,6 +65,7 @@ const char *tune_given_name(const struct config *c);     /* what to call the bas
 /* Does the base give the same bits twice, and is it no faster than itself? */
 enum status tune_check_base(struct tuner *t, struct error *err);
 /* What a verdict says: to keep b, or why not. `believed`: what a gain must be above. */
+double tune_gain(const struct gate *speed);     /* what a stage won: where turns fall into groups, no more than in any of them */
 enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY]);
 /* Base against what was kept, by all gates; where that is no better, it is taken back. */
 enum status tune_judge_whole(struct tuner *t, struct error *err);

@@ -125,7 +125,7 @@ static double run_us(double step_us, double evaluation_us, int64_t every)
 enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err)
 {
     struct trial *t;
-    double gains[TURNS];
+    double gains[TURNS], won_us[TURNS];
     enum status st = trial_open(&t, a, NULL, NULL, err);
     if (st != OK)
         return st;
@@ -138,11 +138,14 @@ enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a
         if (st == OK)
             st = trial_validate(t, &has_data, &loss, err);
         const double evaluation_us = (double)(clock_ns() - start) / 1e3;
-        gains[i] = run_us(step_us, evaluation_us, every) / run_us(step_us, evaluation_us, b->eval.every.n);
+        const double before_us = run_us(step_us, evaluation_us, every), after_us = run_us(step_us, evaluation_us, b->eval.every.n);
+        gains[i] = before_us / after_us;
+        won_us[i] = before_us - after_us;
     }
     trial_free(t);
     if (st != OK)
         return st;
+    s->around_us = median(won_us, TURNS);
     s->measured = median(gains, TURNS);
     s->low = gains[0];                      /* they are sorted now */
     s->high = gains[TURNS - 1];

@@ -149,11 +149,18 @@ static json_t *point(const struct tune_point *p)
                      measured(p->kernels), "fits", !p->too_large);
 }
 
+/* Seconds of the whole run that a stage won, or would have: steps as long as the chain of stages makes them. */
+static double saved_s(const struct tune_result *r, const struct tune_stage *s, double step_us)
+{
+    const double won_us = s->around ? s->around_us : step_us - step_us / s->measured;
+    return r->run.steps && isfinite(s->measured) ? (double)r->run.steps * won_us * 1e-6 : NAN;
+}
+
 static json_t *stage(const struct tune_result *r, int i)
 {
     const struct tune_stage *s = &r->stages[i];
     const double before = gain_before(r, i), step = r->before.step_us > 0 ? r->before.step_us / before : NAN;
-    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "pass", tune_text(s->pass),
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "saved_s", number(saved_s(r, s, step)), "pass", tune_text(s->pass),
                      "what", tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
                      effort_word(s->effort), "phase", s->phase, "places", s->places, "predicted_speedup", number(s->predicted),
                      "measured_speedup", number(s->measured), "measured_low", number(s->low), "measured_high", number(s->high),
@@ -265,6 +272,32 @@ static json_t *model(const struct config *c)
                      (json_int_t)c->train.accumulate);
 }
 
+/* Steps of the points, and evaluation as often as it comes. */
+static double run_s(const struct tune_result *r, const struct tune_point *p, double evaluation_us)
+{
+    return r->run.steps && p->step_us > 0 ? (double)r->run.steps * (p->step_us + evaluation_us) * 1e-6 : NAN;
+}
+
+static json_t *run(const struct tune_result *r)
+{
+    const double steps = (double)r->run.steps * 1e-6;
+    if (!r->run.steps || !(r->before.step_us > 0))
+        return json_null();
+    return json_pack("{s:I,s:o,s:o,s:o,s:o}", "steps", (json_int_t)r->run.steps, "before_s", number(run_s(r, &r->before, r->run.evaluation_before_us)),
+                     "after_s", number(run_s(r, &r->after, r->run.evaluation_after_us)), "evaluation_before_s",
+                     number(steps * r->run.evaluation_before_us), "evaluation_after_s", number(steps * r->run.evaluation_after_us));
+}
+
+static json_t *larger(const struct tune_result *r)
+{
+    const struct tune_larger *l = &r->larger;
+    const int64_t samples = l->given.train.batch_size * l->given.train.accumulate;
+    return l->asked ? json_pack("{s:s,s:I,s:I,s:o,s:o,s:o,s:o}", "rule", lr_rule_name(l->rule), "samples_before", (json_int_t)samples, "samples_after",
+                                (json_int_t)(samples * l->times), "lr_before", number(l->given.train.lr), "lr_after", number(r->base.train.lr), "words",
+                                tune_text(l->words), "sweep", l->sweep.n ? batch_sweep_json(&l->sweep) : json_null())
+                    : json_null();
+}
+
 json_t *tune_json(const struct tune_result *r)
 {
     char *yaml = config_text(&r->tuned);
@@ -281,6 +314,9 @@ json_t *tune_json(const struct tune_result *r)
     if (j) {
         put_gates(j, &r->verdict, r->judged);
         json_object_set_new(j, "limits", limits(r));
+        json_object_set_new(j, "larger_batch", larger(r));
+        json_object_set_new(j, "larger_batch_expected", measured(r->larger_expected));
+        json_object_set_new(j, "run", run(r));
         json_object_set_new(j, "naive_kernels", measured(r->naive_kernels));
         json_object_set_new(j, "warning", tune_text(*r->warning ? r->warning : NULL));
     }

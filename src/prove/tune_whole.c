@@ -44,6 +44,8 @@ static enum tune_outcome too_noisy(const struct gate *speed, char why[TUNE_WHY])
     return TUNE_NO_VERDICT;
 }
 
+double tune_gain(const struct gate *speed) { return speed->grouped ? speed->low : speed->value; }
+
 enum tune_outcome tune_decide(const struct verdict *v, double believed, char why[TUNE_WHY])
 {
     const struct gate *speed = verdict_gate(v, "throughput"), *memory = verdict_gate(v, "memory"), *broken = broken_gate(v);
@@ -137,6 +139,8 @@ static void take_back(struct tuner *t, enum tune_outcome outcome, const char *wh
     r->taken_back = true;
     r->after = r->before;
     r->speedup = r->speedup_low = r->speedup_high = 1;
+    if (every.n == r->base.eval.every.n)
+        r->run.evaluation_after_us = r->run.evaluation_before_us;
     snprintf(r->whole, sizeof r->whole, "%.390s", why);
     for (int i = 0; i < r->n_stages; i++)
         if (r->stages[i].outcome == TUNE_KEPT && !r->stages[i].around) {

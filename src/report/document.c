@@ -182,11 +182,11 @@ static json_t *counters(const struct profile *p)
 json_t *report_document(const struct profile *p)
 {
     const struct answers answers = report_profile_answers(p);
-    json_t *head = report_head("profile", PROFILE_SCHEMA, p->version, &answers);
+    const struct plan plan = report_profile_plan(p);
+    json_t *head = report_merge(report_head("profile", PROFILE_SCHEMA, p->version, &answers), report_plan(&plan));
     return report_merge(
-        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", report_ranks(p), "model", model(p), "machine", machine(p), "step",
-                        step(p), "efficiency", efficiency(p), "recorded", where(p), "findings",
-                        report_findings(p->findings, p->n_findings), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
+        head, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run", report_run(p), "ranks", report_ranks(p), "model", model(p), "machine", machine(p), "step",
+                        step(p), "efficiency", efficiency(p), "recorded", where(p), "kinds", kinds(p), "ops", ops(p), "memory", memory(p),
                         "counters", counters(p), "timeline", report_timeline(p), "config_yaml", W(p->config_yaml)));
 }
 

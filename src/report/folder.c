@@ -25,6 +25,7 @@ static const struct kind {
     [REPORT_FORGET] = {"forget", {"report.html", "report.md", "report.json"}},
     [REPORT_SIMULATE] = {"simulate", {"report.html", "report.md", "report.json"}},
     [REPORT_WATCH] = {"watch", {"report.html", "report.md", "report.json"}},
+    [REPORT_COMPARE] = {"compare", {"report.html", "report.md", "report.json"}},
 };
 
 const char *report_kind_name(enum report_kind kind) { return kinds[kind].name; }

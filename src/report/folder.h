@@ -12,7 +12,7 @@
 #include "core/error.h"
 
 enum { REPORT_FOLDER_MAX = 1024 };
-enum report_kind { REPORT_PROFILE, REPORT_TRACE, REPORT_TUNE, REPORT_VERIFY, REPORT_FORGET, REPORT_SIMULATE, REPORT_WATCH };
+enum report_kind { REPORT_PROFILE, REPORT_TRACE, REPORT_TUNE, REPORT_VERIFY, REPORT_FORGET, REPORT_SIMULATE, REPORT_WATCH, REPORT_COMPARE };
 
 /* The folder that --out names, without slashes at its end. */
 enum status report_folder_name(char folder[REPORT_FOLDER_MAX], const char *out, struct error *err);

@@ -13,7 +13,7 @@ enum { NONCE_BYTES = 18 };
 enum { TITLE_COLUMNS = 200, HEADLINE_COLUMNS = 1000 };
 
 struct page {
-    const char *kind;                   /* "profile", "trace", "tune", "forget" or "simulate": which sections and scripts it has */
+    const char *kind;                   /* "profile", "trace", "tune", "forget", "simulate", "compare" or "live": which sections and scripts it has */
     const char *title, *headline;
     json_t *data;                       /* NULL: no memory */
     char nonce[2 * NONCE_BYTES + 1];
@@ -82,6 +82,8 @@ static enum status put_slot(const struct page *page, const char *slot, FILE *to,
         fputs(page->nonce, to);
     else if (!strcmp(slot, "kind"))
         fputs(page->kind, to);
+    else if (!strcmp(slot, "connect"))
+        fputs(!strcmp(page->kind, "live") ? " connect-src 'self';" : "", to);
     else if (!strcmp(slot, "title"))
         put_html_cut(to, page->title, TITLE_COLUMNS);
     else if (!strcmp(slot, "headline"))
@@ -127,7 +129,8 @@ enum status report_write_html(const struct profile *p, FILE *to, struct error *e
 
 enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err)
 {
-    struct page page = {.kind = "trace", .title = d->name, .headline = d->headline, .data = report_trace_document(d)};
+    char title[TITLE_MOST];
+    struct page page = {.kind = "trace", .title = report_trace_title(d, title), .headline = d->headline, .data = report_trace_document(d)};
     return put_page(&page, to, err);
 }
 
@@ -143,3 +146,5 @@ static enum status put_document(const char *kind, const json_t *document, FILE *
 enum status report_tune_write_html(const json_t *tune, FILE *to, struct error *err) { return put_document("tune", tune, to, err); }
 enum status report_forget_write_html(const json_t *forget, FILE *to, struct error *err) { return put_document("forget", forget, to, err); }
 enum status report_simulate_write_html(const json_t *simulated, FILE *to, struct error *err) { return put_document("simulate", simulated, to, err); }
+enum status report_live_write_html(const json_t *run, FILE *to, struct error *err) { return put_document("live", run, to, err); }
+enum status report_compare_write_html(const json_t *compared, FILE *to, struct error *err) { return put_document("compare", compared, to, err); }

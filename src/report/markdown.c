@@ -7,12 +7,13 @@
 #include "report/report_int.h"
 
 /* Together below 200 lines for any profile. */
-enum { TOP_KINDS = 15, TOP_OPS = 20, TOP_LAYERS = 16, LAYER_KINDS = 8, CONFIG_LINES = 14 };
+enum { TOP_KINDS = 12, TOP_OPS = 10, CONFIG_LINES = 10 };
+enum { MOST_OPS = 100 };                   /* of the tables of operations alone */
 
-static void put_top(FILE *to, const struct profile *p)
+static void put_top(FILE *to, const struct profile *p, const struct plan *plan)
 {
     const struct answers answers = report_profile_answers(p);
-    report_markdown_top(to, "Profile of", p->name && *p->name ? p->name : "a step", &answers);
+    report_markdown_top(to, "Profile of", p->name && *p->name ? p->name : "a step", &answers, plan);
 }
 
 static void put_numbers(FILE *to, const struct profile *p)
@@ -102,14 +103,14 @@ static void put_kinds(FILE *to, const struct profile *p)
     fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken. Target: the finding about it.\n", to);
 }
 
-static void put_ops(FILE *to, const struct profile *p)
+static void put_ops(FILE *to, const struct profile *p, int most)
 {
     if (!p->n_ops)
         return;
     fputs("\n## Operations\n\n| op | kind | phase | bound | self | share | FLOPs | bytes | GFLOP/s | GB/s | roofline | target |\n"
           "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n", to);
     int *order = report_ops_by_time(p);
-    for (int i = 0; i < p->n_ops && i < TOP_OPS; i++) {
+    for (int i = 0; i < p->n_ops && i < most; i++) {
         const struct profile_op *op = &p->ops[order[i]];
         fputs("| ", to);
         report_put_markdown(to, op->name);
@@ -120,8 +121,8 @@ static void put_ops(FILE *to, const struct profile *p)
         put_target(to, op->target);
     }
     free(order);
-    if (p->n_ops > TOP_OPS)
-        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - TOP_OPS);
+    if (p->n_ops > most)
+        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - most);
 }
 
 static void put_memory_curve(FILE *to, const struct profile *p)
@@ -148,42 +149,6 @@ static void put_memory(FILE *to, const struct profile *p)
     report_put_markdown(to, words);
     fputc('\n', to);
     free(words);
-}
-
-static double layer_us(const struct profile *p, int layer, const char *kind)
-{
-    double us = 0;
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].layer == layer && p->ops[i].kind && kind && !strcmp(p->ops[i].kind, kind))
-            us += p->ops[i].self_us;
-    return us;
-}
-
-static void put_layers(FILE *to, const struct profile *p)
-{
-    if (!p->n_ops || p->layers < 1)
-        return;
-    const int kinds = p->n_kinds < LAYER_KINDS ? p->n_kinds : LAYER_KINDS;
-    fputs("\n## Self time by layer and kind (µs)\n\n| layer |", to);
-    for (int k = 0; k < kinds; k++) {
-        fputc(' ', to);
-        report_put_markdown(to, p->kinds[k].kind);
-        fputs(" |", to);
-    }
-    fputs("\n|---|", to);
-    for (int k = 0; k < kinds; k++)
-        fputs("---:|", to);
-    for (int layer = NO_LAYER; layer < p->layers && layer < TOP_LAYERS; layer++) {
-        if (layer == NO_LAYER)
-            fputs("\n| outside |", to);
-        else
-            fprintf(to, "\n| %d |", layer);
-        for (int k = 0; k < kinds; k++)
-            fprintf(to, " %.0f |", layer_us(p, layer, p->kinds[k].kind));
-    }
-    fputc('\n', to);
-    if (p->layers > TOP_LAYERS)
-        fprintf(to, "\n%lld more layers are in report.json.\n", (long long)p->layers - TOP_LAYERS);
 }
 
 static void put_cpu(FILE *to, const struct profile *p)
@@ -258,19 +223,31 @@ static void put_config(FILE *to, const struct profile *p)
     free(rest);
 }
 
+enum status report_write_operations(const struct profile *p, FILE *to, struct error *err)
+{
+    (void)err;
+    number_text a, b;
+    fprintf(to, "A step takes %s, of which ops work for %s.\n", report_show_us(p->step_us, a), report_show_us(report_op_work_us(p), b));
+    put_kinds(to, p);
+    put_ops(to, p, MOST_OPS);
+    return OK;
+}
+
 enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err)
 {
     (void)err;
-    put_top(to, p);
+    const struct plan plan = report_profile_plan(p);
+    put_top(to, p, &plan);
     put_numbers(to, p);
+    report_markdown_plan(to, &plan);
     put_split(to, p);
     put_parts(to, p);
     report_markdown_ranks(to, p);
-    report_markdown_findings(to, p->findings, p->n_findings, false);
+    report_markdown_run(to, p);
     put_kinds(to, p);
-    put_ops(to, p);
+    put_ops(to, p, TOP_OPS);
     put_memory(to, p);
-    put_layers(to, p);
+    report_markdown_layers(to, p);
     put_machine(to, p);
     put_config(to, p);
     return OK;

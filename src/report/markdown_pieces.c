@@ -1,4 +1,4 @@
-/* What report.md of a profile and of a trace have in common: the top, bars, curves, code, findings. Names and sentences are
+/* What report.md of a profile and of a trace have in common: the top, bars, curves, code. Names and sentences are
  * cut where they are longer than a table or a list bears; report.json has them whole. */
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +7,7 @@
 #include "core/arena.h"
 #include "report/report_int.h"
 
-enum { BAR = 20, CURVE = 60, TOP_FINDINGS = 12, TOP_DETAILS = 6, CODE_LINES = 14, CODE_COLUMNS = 160, NAME_COLUMNS = 120,
-       SENTENCE_COLUMNS = 700 };
+enum { BAR = 20, CURVE = 60, CODE_COLUMNS = 160, NAME_COLUMNS = 120, SENTENCE_COLUMNS = 700 };
 
 static void put_answer(FILE *to, const char *label, const char *text)
 {
@@ -19,8 +18,9 @@ static void put_answer(FILE *to, const char *label, const char *text)
     fputc('\n', to);
 }
 
-void report_markdown_top(FILE *to, const char *what, const char *name, const struct answers *a)
+void report_markdown_top(FILE *to, const char *what, const char *name, const struct answers *a, const struct plan *plan)
 {
+    char counts[COUNTS_MOST];
     fprintf(to, "# %s ", what);
     report_put_markdown_cut(to, name, NAME_COLUMNS);
     fputs("\n\n**", to);
@@ -35,6 +35,7 @@ void report_markdown_top(FILE *to, const char *what, const char *name, const str
     put_answer(to, "Largest bottleneck:", a->largest);
     put_answer(to, "Do first:", a->first_action);
     put_answer(to, "Realistic gain:", a->realistic_gain);
+    put_answer(to, "Found:", report_counts(plan, counts));
 }
 
 void report_markdown_bar(FILE *to, double part)
@@ -116,60 +117,4 @@ void report_markdown_code(FILE *to, const char *code, int indent, int lines)
         fprintf(to, "%*s# more in report.json\n", indent, "");
     put_fence(to, indent, fence, "");
     arena_release(&lines_of);
-}
-
-static void put_finding_row(FILE *to, const struct finding *f)
-{
-    number_text a, b, c, d;
-    fprintf(to, "| %s | ", severity_name(f->severity));
-    report_put_markdown_cut(to, f->rule, NAME_COLUMNS);
-    fprintf(to, " | %s | %s (%s–%s) | %s | ", report_show_percent(f->share, a), report_show_speedup(f->speedup, b),
-            report_show_speedup(f->speedup_low, c), report_show_speedup(f->speedup_high, d), effort_name(f->effort));
-    report_put_markdown_cut(to, f->where, NAME_COLUMNS);
-    fputs(" |\n", to);
-}
-
-static void put_sentence(FILE *to, const char *label, const char *text)
-{
-    if (!text || !*text)
-        return;
-    fprintf(to, " *%s* ", label);
-    report_put_markdown_cut(to, text, SENTENCE_COLUMNS);
-}
-
-static void put_finding(FILE *to, const struct finding *f, int number, bool fix_is_code)
-{
-    fprintf(to, "%d. **", number);
-    report_put_markdown_cut(to, f->rule, NAME_COLUMNS);
-    fputs("**", to);
-    put_sentence(to, "Pays after:", f->after);
-    put_sentence(to, "Cause:", f->cause);
-    if (!fix_is_code)
-        put_sentence(to, "Fix:", f->fix);
-    put_sentence(to, "Evidence:", f->evidence);
-    put_sentence(to, "Confidence:", f->confidence);
-    put_sentence(to, "It rises with:", f->raise);
-    fputc('\n', to);
-    if (!fix_is_code || !f->fix || !*f->fix)
-        return;
-    fputc('\n', to);
-    report_markdown_code(to, f->fix, 3, CODE_LINES);
-    fputc('\n', to);
-}
-
-void report_markdown_findings(FILE *to, const struct finding *findings, int n, bool fix_is_code)
-{
-    fputs("\n## Findings\n\n", to);
-    if (!n) {
-        fputs("No rule found time to win.\n", to);
-        return;
-    }
-    fputs("| severity | rule | share | expected | effort | where |\n|---|---|---:|---:|---|---|\n", to);
-    for (int i = 0; i < n && i < TOP_FINDINGS; i++)
-        put_finding_row(to, &findings[i]);
-    fputc('\n', to);
-    for (int i = 0; i < n && i < TOP_DETAILS; i++)
-        put_finding(to, &findings[i], i + 1, fix_is_code);
-    if (n > TOP_DETAILS)
-        fprintf(to, "\nAll %d findings in full are in report.json.\n", n);
 }

@@ -1,4 +1,6 @@
 /* The pieces of report.json that a profile and a diagnosed trace have in common. */
+#include <string.h>
+
 #include "report/report_int.h"
 
 #define N report_number
@@ -12,6 +14,35 @@ struct answers report_profile_answers(const struct profile *p)
 struct answers report_trace_answers(const struct diagnosis *d)
 {
     return (struct answers){d->headline, d->bound_by, d->largest, d->first_action, d->realistic_gain, NULL};
+}
+
+/* Without what says only how the file is stored. */
+static void cut_suffixes(char *name)
+{
+    static const char *const suffixes[] = {".gz", ".json", ".pt.trace", NULL};
+    for (const char *const *s = suffixes; *s; s++) {
+        const size_t n = strlen(name), m = strlen(*s);
+        if (n > m && !strcmp(name + n - m, *s))
+            name[n - m] = '\0';
+    }
+}
+
+const char *report_trace_title(const struct diagnosis *d, char out[TITLE_MOST])
+{
+    const char *path = d->name && *d->name ? d->name : "a trace";
+    if (!strcmp(path, "-"))
+        path = "standard input";
+    size_t end = strlen(path), from = 0;
+    if (!d->watched) {                          /* that one has a command, which is no path */
+        while (end > 1 && path[end - 1] == '/')
+            end--;
+        for (size_t i = 0; i + 1 < end; i++)
+            from = path[i] == '/' ? i + 1 : from;
+    }
+    snprintf(out, TITLE_MOST, "%.*s", (int)(end - from), path + from);
+    if (!d->watched)
+        cut_suffixes(out);
+    return out;
 }
 
 const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST])
@@ -42,21 +73,5 @@ json_t *report_parts(const struct profile_part *part, int n, double whole)
     for (int i = 0; i < n; i++)
         list = report_array(list, json_pack("{s:o,s:o,s:o}", "name", W(part[i].name), "us", N(part[i].us), "share",
                                             N(report_ratio(part[i].us, whole))));
-    return list;
-}
-
-json_t *report_findings(const struct finding *findings, int n)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) {
-        const struct finding *f = &findings[i];
-        list = report_array(
-            list, json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity",
-                            severity_name(f->severity), "effort", effort_name(f->effort), "share", N(f->share),
-                            "expected_speedup", N(f->speedup), "expected_speedup_low", N(f->speedup_low),
-                            "expected_speedup_high", N(f->speedup_high), "where", W(f->where), "cause", W(f->cause),
-                            "fix", W(f->fix), "evidence", W(f->evidence), "after", W(f->after), "pass", W(f->pass), "confidence",
-                            W(f->confidence), "raise", W(f->raise)));
-    }
     return list;
 }

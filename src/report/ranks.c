@@ -64,7 +64,7 @@ void screen_put_ranks(const struct screen *s, const struct profile *p)
     const int late = late_rank(p);
     if (p->n_ranks < 2)
         return;
-    screen_put_heading(s, "Ranks", ", per step; exposed: sums that nothing hides; wait: for ranks that are later; hidden: of the bytes of sums, behind backward");
+    screen_put_heading(s, "Ranks", ", per step; exposed: sums that nothing hides; wait: for ranks that are later; hidden: of the bytes of sums, before the last rank's backward had ended");
     fprintf(s->to, "  %s%6s%10s%10s%10s%10s%10s%10s%8s%10s  %s%s\n", screen_style(s, DIM), "rank", "step", "compute", "loader", "exposed", "wait",
             "sums", "hidden", "memory", "machine", screen_style(s, OFF));
     for (int r = 0; r < p->n_ranks; r++)
@@ -80,7 +80,7 @@ void report_markdown_ranks(FILE *to, const struct profile *p)
     number_text a, b, c, d, e, f, g, h;
     if (p->n_ranks < 2)
         return;
-    fputs("\n## Ranks\n\nPer step. Exposed: sums that every rank waits for; wait: for ranks that are later; sums: hidden or not; hidden: of their bytes, those that travelled behind backward.\n\n"
+    fputs("\n## Ranks\n\nPer step. Exposed: sums that every rank waits for; wait: for ranks that are later; sums: hidden or not; hidden: of their bytes, those that travelled before the last rank's backward had ended.\n\n"
           "| rank | machine | step | compute | loader | exposed | wait | sums | hidden | memory |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", to);
     for (int r = 0; r < p->n_ranks; r++) {
         const struct profile_rank *k = &p->ranks[r];

@@ -24,6 +24,7 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color);
  * random bytes cannot be had. */
 enum status report_write_html(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_markdown(const struct profile *p, FILE *to, struct error *err);
+enum status report_write_operations(const struct profile *p, FILE *to, struct error *err);     /* Markdown: tables of kinds and of ops alone */
 enum status report_write_json(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_flops(const struct profile *p, FILE *to, struct error *err);
 enum status report_write_intensity(const struct profile *p, FILE *to, struct error *err);
@@ -61,6 +62,21 @@ void report_forget_print_terminal(const json_t *forget, FILE *to, bool color);
 enum status report_simulate_write_html(const json_t *simulated, FILE *to, struct error *err);
 enum status report_simulate_write_markdown(const json_t *simulated, FILE *to, struct error *err);
 void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool color);
+
+/* ---- of hone runs and hone compare ---- */
+
+/* The table of runs, and what there is to say of them; `runs` is the document of src/runs. */
+void report_runs_print_terminal(const json_t *runs, FILE *to, bool color);
+/* Of runs that are compared: their curves over each other, and speed and memory. */
+void report_compare_print_terminal(const json_t *compared, FILE *to, bool color);
+enum status report_compare_write_html(const json_t *compared, FILE *to, struct error *err);
+enum status report_compare_write_markdown(const json_t *compared, FILE *to, struct error *err);
+
+/* The page of a run that goes on, which asks the place that it came from for data; `run` has its name and a headline. */
+enum status report_live_write_html(const json_t *run, FILE *to, struct error *err);
+void report_put_cut(FILE *to, const char *text, size_t columns);         /* safe to show, with an ellipsis for what is beyond */
+/* Numbers as a line of so many blocks, the lowest of them at the bottom; what is not finite is a space. */
+void report_put_blocks(FILE *to, const double *numbers, int n, int columns);
 
 /* Two traces side by side. */
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color);

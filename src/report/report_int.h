@@ -71,6 +71,9 @@ struct answers {
 };
 struct answers report_profile_answers(const struct profile *p);
 struct answers report_trace_answers(const struct diagnosis *d);
+/* What people call the trace: its file or folder without the path to it, or the command that was watched. Returns `out`. */
+enum { TITLE_MOST = 256 };
+const char *report_trace_title(const struct diagnosis *d, char out[TITLE_MOST]);
 /* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
 enum { STEPS_NOTE_MOST = 256 };
 const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST]);
@@ -78,18 +81,42 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
 enum { PROFILE_SCHEMA = 2, TRACE_SCHEMA = 1 };
 json_t *report_head(const char *kind, int schema, const char *version, const struct answers *answers);     /* answers: may be NULL */
 json_t *report_parts(const struct profile_part *parts, int n, double whole);
-json_t *report_findings(const struct finding *findings, int n);
+
+/* ---- plan.c: what to do ---- */
+
+struct plan {
+    const struct finding *findings;
+    int n;
+    const struct plan_phase *phases;
+    int n_phases;
+    bool trace;                         /* fixes are PyTorch code; else sentences, most of which begin with options of hone */
+};
+struct plan report_profile_plan(const struct profile *p);
+struct plan report_trace_plan(const struct diagnosis *d);
+json_t *report_plan(const struct plan *p);                  /* counts, findings, phases, checks */
+int report_count(const struct plan *p, enum severity severity);
+enum { COUNTS_MOST = 96 };
+const char *report_counts(const struct plan *p, char out[COUNTS_MOST]);     /* "3 findings: 1 high, 2 low"; returns `out` */
+const char *report_option(struct arena *a, const struct finding *f);        /* "--set train.clip=1.0"; NULL: the fix is no option */
+bool report_in_phase(const struct plan *p, const struct plan_phase *phase, int i);     /* its finding i is there */
+/* The list to check off: a line per finding that is worth it, then the last ones. */
+bool report_is_checked(const struct finding *f);
+const char *report_check(struct arena *a, const struct finding *f);
+const char *const *report_last_checks(const struct plan *p);        /* ends with NULL */
 
 /* ---- markdown_pieces.c: the same for report.md ---- */
 
-void report_markdown_top(FILE *to, const char *what, const char *name, const struct answers *answers);
+void report_markdown_top(FILE *to, const char *what, const char *name, const struct answers *answers, const struct plan *plan);
 void report_markdown_bar(FILE *to, double part);           /* of 0 to 1 */
 void report_markdown_part(FILE *to, const struct profile_part *part, double whole);    /* a row: name, time, share, bar */
 void report_markdown_fact(FILE *to, const char *label, const char *text);              /* a row of two columns */
 void report_markdown_curve(FILE *to, const double *values, int n, const char *words);  /* a line of n blocks, then the words */
 void report_markdown_code(FILE *to, const char *code, int indent, int lines);          /* a block of at most so many lines */
-/* The table and the first ones in detail; their fixes are code or a sentence. */
-void report_markdown_findings(FILE *to, const struct finding *findings, int n, bool fix_is_code);
+
+/* ---- markdown_plan.c ---- */
+
+void report_markdown_plan(FILE *to, const struct plan *p);
+void report_markdown_layers(FILE *to, const struct profile *p);        /* markdown_layers.c */
 
 /* ---- document.c, timeline.c: everything, as report.json has it ---- */
 
@@ -101,6 +128,12 @@ json_t *report_op(const struct profile *p, int op);
 /* ---- ranks.c: several ranks beside each other; nothing of one ---- */
 
 json_t *report_ranks(const struct profile *p);             /* an empty list */
+
+/* ---- run_time.c: the whole run in seconds, and what quick fixes would save of it ---- */
+
+json_t *report_run(const struct profile *p);               /* null where it is not known */
+void report_markdown_run(FILE *to, const struct profile *p);
+const char *report_show_seconds(double s, number_text out);             /* "12.3 s", "1:05 min", "2:03:04 h" */
 void report_markdown_ranks(FILE *to, const struct profile *p);
 
 /* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */

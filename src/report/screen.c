@@ -133,3 +133,17 @@ void screen_put_part(const struct screen *s, const char *name, double us, double
     screen_put_right(s, report_show_us(us, n), 9);
     screen_put_right(s, report_show_percent(report_ratio(us, whole), n), 9);
 }
+
+void report_put_blocks(FILE *to, const double *numbers, int n, int columns)
+{
+    static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double low = NAN, high = NAN;
+    for (int i = 0; i < n; i++) {
+        low = fmin(low, numbers[i]);
+        high = fmax(high, numbers[i]);
+    }
+    for (int c = 0; c < columns; c++) {
+        const double x = n ? numbers[(int64_t)c * n / columns] : NAN;
+        fputs(isfinite(x) ? block[high > low ? (int)lround(7 * ((x - low) / (high - low))) : 0] : " ", to);
+    }
+}

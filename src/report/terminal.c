@@ -86,19 +86,24 @@ static void put_numbers(const struct screen *s, const struct profile *p)
         put_gpu(s, p);
 }
 
+/* It is not 0.0 %. */
+static bool shows(double us, double whole) { return us >= whole / 2000; }
+
 static void put_split(const struct screen *s, const struct profile *p)
 {
     if (!p->n_split)
         return;
     screen_put_heading(s, "Iteration", "");
     for (int i = 0; i < p->n_split; i++) {
+        if (!shows(p->split[i].us, report_split_us(p)))
+            continue;
         screen_put_part(s, p->split[i].name, p->split[i].us, report_split_us(p), BLUE);
         fputc('\n', s->to);
     }
     if (report_gaps_us(p) > 0)
         screen_put_heading(s, "Not op work", ", within the above");
     for (int i = 0; i < p->n_gaps; i++) {
-        if (p->gaps[i].us <= 0)
+        if (!shows(p->gaps[i].us, p->step_us))
             continue;
         screen_put_part(s, p->gaps[i].name, p->gaps[i].us, p->step_us, YELLOW);
         fputc('\n', s->to);
@@ -168,9 +173,11 @@ static void put_finding(const struct screen *s, const struct finding *f)
     screen_put_wrapped(s, f->fix, SCREEN_INDENT);
 }
 
-static void put_findings(const struct screen *s, const struct profile *p)
+static void put_findings(const struct screen *s, const struct profile *p, const struct plan *plan)
 {
-    screen_put_heading(s, "Largest bottlenecks", "");
+    char counts[COUNTS_MOST], more[COUNTS_MOST + 8];
+    snprintf(more, sizeof more, ", %s", report_counts(plan, counts));
+    screen_put_heading(s, "Largest bottlenecks", p->n_findings ? more : "");
     if (!p->n_findings)
         fputs("  no rule found time to win\n", s->to);
     for (int i = 0; i < p->n_findings && i < TOP_FINDINGS; i++)
@@ -188,7 +195,10 @@ void report_print_terminal(const struct profile *p, FILE *to, bool color)
     put_split(&s, p);
     screen_put_ranks(&s, p);
     put_kinds(&s, p);
-    put_findings(&s, p);
+    const struct plan plan = report_profile_plan(p);
+    put_findings(&s, p, &plan);
+    screen_put_roadmap(&s, &plan);
+    screen_put_run(&s, p);
     fputc('\n', to);
     screen_put_answer(&s, "bound by", p->bound_by);
     screen_put_answer(&s, "largest", p->largest);

@@ -41,6 +41,7 @@ void screen_put_part(const struct screen *s, const char *name, double us, double
 
 void screen_put_collectives(const struct screen *s, const struct diagnosis *d);         /* trace_collectives.c */
 void screen_put_ranks(const struct screen *s, const struct profile *p);     /* ranks.c */
+void screen_put_run(const struct screen *s, const struct profile *p);       /* run_time.c */
 
 /* ---- trace_views_terminal.c ---- */
 
@@ -50,6 +51,6 @@ void screen_put_baseline(const struct screen *s, const struct baseline *b);     
 /* ---- trace_plan_terminal.c ---- */
 
 void screen_put_findings(const struct screen *s, const struct diagnosis *d);
-void screen_put_roadmap(const struct screen *s, const struct diagnosis *d);
+void screen_put_roadmap(const struct screen *s, const struct plan *p);      /* of a profile, too */
 
 #endif

@@ -29,6 +29,13 @@ char *report_cut(const char *text, size_t columns)
     return cut;
 }
 
+void report_put_cut(FILE *to, const char *text, size_t columns)
+{
+    char *t = report_cut(text, columns);
+    fputs(t, to);
+    free(t);
+}
+
 void report_put_text(FILE *to, const char *text) { text_put(to, text); }
 
 void report_put_html(FILE *to, const char *text)

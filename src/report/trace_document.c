@@ -149,29 +149,6 @@ static json_t *ranks(const struct diagnosis *d)
     return list;
 }
 
-static json_t *phase(const struct diagnosis *d, const struct plan_phase *p)
-{
-    json_t *rules = json_array(), *indices = json_array();
-    for (int i = 0; i < p->n; i++) {
-        const int f = p->findings[i];
-        if (f < 0 || f >= d->n_findings)
-            continue;
-        rules = report_array(rules, W(d->findings[f].rule));
-        indices = report_array(indices, json_integer(f));
-    }
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "title", W(p->title), "rules", rules, "findings", indices,
-                     "cumulative_speedup", N(p->speedup), "cumulative_speedup_low", N(p->low), "cumulative_speedup_high",
-                     N(p->high));
-}
-
-static json_t *phases(const struct diagnosis *d)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < d->n_phases; i++)
-        list = report_array(list, phase(d, &d->phases[i]));
-    return list;
-}
-
 static json_t *warnings(const struct diagnosis *d)
 {
     json_t *list = json_array();
@@ -183,15 +160,16 @@ static json_t *warnings(const struct diagnosis *d)
 json_t *report_trace_document(const struct diagnosis *d)
 {
     const struct answers answers = report_trace_answers(d);
-    json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(d->name), "device", W(d->device), "trace",
+    const struct plan plan = report_trace_plan(d);
+    char title[TITLE_MOST];
+    json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(d->name), "title", W(report_trace_title(d, title)), "device", W(d->device), "trace",
                                 origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(&d->gpu),
-                                "corrected", corrected(&d->corrected), "findings",
-                                report_findings(d->findings, d->n_findings));
+                                "corrected", corrected(&d->corrected));
     char note[STEPS_NOTE_MOST];
     report_trace_steps_note(d, note);
     json_t *listed = json_pack("{s:i,s:i,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
                                *note ? json_string(note) : json_null());
-    json_t *plan = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "phases", phases(d), "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
+    json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o}", "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));
     json_t *tables = json_pack("{s:o,s:i,s:o,s:i,s:o,s:o,s:o,s:o}", "kernels", kernels(d), "kernels_left_out",
                                d->n_kernels - at_most(d->n_kernels), "ops", ops(d), "ops_left_out",
@@ -199,7 +177,8 @@ json_t *report_trace_document(const struct diagnosis *d)
                                "queue", points(d->queue, d->n_queue), "memory", memory(d), "timeline",
                                report_trace_timeline(d));
     json_t *head = report_merge(report_merge(report_head("trace", TRACE_SCHEMA, HONE_VERSION, &answers), numbers), listed);
-    return report_merge(report_merge(report_merge(head, plan), tables), report_trace_views(d));
+    head = report_merge(head, report_plan(&plan));
+    return report_merge(report_merge(report_merge(head, more), tables), report_trace_views(d));
 }
 
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err)

@@ -6,12 +6,13 @@
 #include "report/trace_watched_int.h"
 
 /* With the tables and the findings, together below 350 lines and 64 kB for any trace. */
-enum { TOP_STEPS = 12, TOP_WARNINGS = 10, SENTENCE_COLUMNS = 500 };
+enum { TOP_STEPS = 8, TOP_WARNINGS = 10, SENTENCE_COLUMNS = 500 };
 
-static void put_top(FILE *to, const struct diagnosis *d)
+static void put_top(FILE *to, const struct diagnosis *d, const struct plan *plan)
 {
     const struct answers answers = report_trace_answers(d);
-    report_markdown_top(to, "Diagnosis of", d->name && *d->name ? d->name : "a trace", &answers);
+    char title[TITLE_MOST];
+    report_markdown_top(to, "Diagnosis of", report_trace_title(d, title), &answers, plan);
 }
 
 static void put_numbers(FILE *to, const struct diagnosis *d)
@@ -118,39 +119,12 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
     fprintf(to, "\n## As recorded and without the profiler\n\nThe profiler costs the host about %s for each of %s recorded "
             "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler |\n|---|---:|---:|\n",
             report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
-    put_corrected_row(to, "step", c->recorded_us, c->step_us);
+    put_corrected_row(to, d->n_steps > 1 ? "step, from the end of the first to that of the last" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
     if (!(d->gpu.total_us > 0))
         return;
     put_corrected_row(to, "GPU busy", c->device_us, c->device_us);
     put_corrected_row(to, "GPU idle", c->recorded_idle_us, c->idle_us);
-}
-
-static void put_phase_rules(FILE *to, const struct diagnosis *d, const struct plan_phase *p)
-{
-    int shown = 0;
-    for (int i = 0; i < p->n; i++)
-        if (p->findings[i] >= 0 && p->findings[i] < d->n_findings) {
-            fputs(shown++ ? ", " : "", to);
-            report_put_markdown_cut(to, d->findings[p->findings[i]].rule, 60);
-        }
-}
-
-static void put_phases(FILE *to, const struct diagnosis *d)
-{
-    if (!d->n_phases)
-        return;
-    number_text a, b, c;
-    fputs("\n## Roadmap\n\n| phase | rules | speed-up so far |\n|---|---|---:|\n", to);
-    for (int i = 0; i < d->n_phases; i++) {
-        const struct plan_phase *p = &d->phases[i];
-        fprintf(to, "| %d. ", i + 1);
-        report_put_markdown_cut(to, p->title, 60);
-        fputs(" | ", to);
-        put_phase_rules(to, d, p);
-        fprintf(to, " | %s (%s–%s) |\n", report_show_speedup(p->speedup, a), report_show_speedup(p->low, b),
-                report_show_speedup(p->high, c));
-    }
 }
 
 static void put_warnings(FILE *to, const struct diagnosis *d)
@@ -170,12 +144,12 @@ static void put_warnings(FILE *to, const struct diagnosis *d)
 enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, struct error *err)
 {
     (void)err;
-    put_top(to, d);
+    const struct plan plan = report_trace_plan(d);
+    put_top(to, d, &plan);
     put_numbers(to, d);
     report_baseline_markdown(to, d->baseline);
     report_markdown_watched(to, d);
-    report_markdown_findings(to, d->findings, d->n_findings, true);
-    put_phases(to, d);
+    report_markdown_plan(to, &plan);
     put_split(to, d);
     put_steps(to, d);
     put_gpu(to, d);

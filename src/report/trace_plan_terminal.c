@@ -99,7 +99,7 @@ void screen_put_findings(const struct screen *s, const struct diagnosis *d)
         put_low(s, d);
 }
 
-static void put_phase(const struct screen *s, const struct diagnosis *d, const struct plan_phase *p, int number)
+static void put_phase(const struct screen *s, const struct plan *plan, const struct plan_phase *p, int number)
 {
     char *text = NULL;
     size_t size = 0;
@@ -107,8 +107,8 @@ static void put_phase(const struct screen *s, const struct diagnosis *d, const s
     if (!names)
         return;
     for (int i = 0; i < p->n; i++)
-        if (p->findings[i] >= 0 && p->findings[i] < d->n_findings)
-            fprintf(names, "%s%s", i ? ", " : "", d->findings[p->findings[i]].rule);
+        if (report_in_phase(plan, p, i))
+            fprintf(names, "%s%s", i ? ", " : "", plan->findings[p->findings[i]].rule);
     fprintf(s->to, "  %d  ", number);
     screen_put_padded(s, p->title, SCREEN_NAME + 10);
     put_gain(s, p->speedup, p->low, p->high);
@@ -117,11 +117,11 @@ static void put_phase(const struct screen *s, const struct diagnosis *d, const s
     free(text);
 }
 
-void screen_put_roadmap(const struct screen *s, const struct diagnosis *d)
+void screen_put_roadmap(const struct screen *s, const struct plan *p)
 {
-    if (!d->n_phases)
+    if (!p->n_phases)
         return;
     screen_put_heading(s, "Roadmap", ", speed-up of a phase with all before it");
-    for (int i = 0; i < d->n_phases; i++)
-        put_phase(s, d, &d->phases[i], i + 1);
+    for (int i = 0; i < p->n_phases; i++)
+        put_phase(s, p, &p->phases[i], i + 1);
 }

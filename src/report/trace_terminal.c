@@ -20,9 +20,9 @@ static const char *last_part(const char *path)
 static void put_title(const struct screen *s, const struct diagnosis *d)
 {
     number_text n;
-    const char *name = d->name && *d->name ? last_part(d->name) : "trace";
+    char title[TITLE_MOST];
     fputs(screen_style(s, DIM), s->to);
-    screen_put_cut(s, strcmp(name, "-") ? name : "standard input", 40);
+    screen_put_cut(s, report_trace_title(d, title), 40);
     fputs(" · ", s->to);
     screen_put_cut(s, d->device && *d->device ? d->device : "unknown device", 24);
     if (d->no_step_marks && !d->steps_by)
@@ -281,7 +281,8 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     screen_put_collectives(&s, d);
     put_ranks(&s, d);
     screen_put_findings(&s, d);
-    screen_put_roadmap(&s, d);
+    const struct plan plan = report_trace_plan(d);
+    screen_put_roadmap(&s, &plan);
     screen_put_baseline(&s, d->baseline);
     if (d->bound_by)
         fputc('\n', to);

@@ -44,6 +44,11 @@ static void put_top(FILE *to, const json_t *j)
     fputs("| profiled first | ", to);
     put_words(to, word(j, "bound"));
     fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
+    if (json_is_object(json_object_get(j, "larger_batch"))) {
+        fputs("\nLarger batch: ", to);
+        put_words(to, word(json_object_get(j, "larger_batch"), "words"));
+        fputs(".\n", to);
+    }
     if (yes(j, "out_of_time"))
         fputs("\nThe time was spent before everything was tried; `--budget` gives more.\n", to);
     if (yes(j, "interrupted"))
@@ -109,7 +114,7 @@ static void put_stage(FILE *to, const json_t *s)
     fputs(" | ", to);
     put_times(to, num(s, "measured_speedup"));
     if (isfinite(num(s, "measured_low")))
-        fprintf(to, " (%.2f to %.2f)", num(s, "measured_low"), num(s, "measured_high"));
+        fprintf(to, " (%.2f× to %.2f×)", num(s, "measured_low"), num(s, "measured_high"));
     fputs(" | ", to);
     put_percent(to, num(s, "prediction_error"));
     fprintf(to, " | %s | ", word(s, "outcome"));
@@ -119,20 +124,32 @@ static void put_stage(FILE *to, const json_t *s)
     fputs(" |\n", to);
 }
 
+static bool has_measured(const json_t *stages)
+{
+    const json_t *s;
+    size_t i;
+    json_array_foreach(stages, i, s)
+        if (isfinite(num(s, "measured_speedup")))
+            return true;
+    return false;
+}
+
+/* Those that were measured; the others are listed with what was not kept. */
 static void put_stages(FILE *to, const json_t *j)
 {
     const json_t *list = json_object_get(j, "stages"), *s;
     number_text n;
     size_t i;
     fputs("\n## Predicted and measured\n\n", to);
-    if (!length(j, "stages")) {
-        fputs("There was nothing to try: no pass and no setting changes this program.\n", to);
+    if (!has_measured(list)) {
+        fputs(length(j, "stages") ? "Nothing was measured.\n" : "There was nothing to try: no pass and no setting changes this program.\n", to);
         return;
     }
     fputs("| move | effort | predicted | measured | error of the prediction | verdict | so far | writes |\n"
           "|---|---|---:|---:|---:|---|---:|---|\n", to);
     json_array_foreach(list, i, s)
-        put_stage(to, s);
+        if (isfinite(num(s, "measured_speedup")))
+            put_stage(to, s);
     if (isfinite(num(j, "median_prediction_error")))
         fprintf(to, "\nThe predictions of what was kept are off by %s in the median.\n",
                 report_show_percent(num(j, "median_prediction_error"), n));
@@ -175,6 +192,8 @@ static void put_not_kept(FILE *to, const json_t *j)
         put_pass(to, s);
         fprintf(to, "** (%s): ", word(s, "outcome"));
         put_words(to, word(s, "why"));
+        fputs("; expected ", to);
+        put_times(to, num(s, "predicted_speedup"));
         fputc('\n', to);
     }
 }

@@ -10,7 +10,7 @@ static inline const char *given_label(const json_t *j)
     return strcmp(word(j, "given"), "the program without passes") ? "as given" : "without passes";
 }
 
-/* ---- tune_markdown_tables.c: before and after, the gates, other sizes ---- */
+/* ---- tune_markdown_tables.c, tune_markdown_sizes.c ---- */
 
 void tune_put_points(FILE *to, const json_t *j);
 void tune_put_gates(FILE *to, const json_t *j);

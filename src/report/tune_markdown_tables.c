@@ -40,9 +40,29 @@ static void put_references(FILE *to, const json_t *j)
     json_array_foreach(list, i, f) {
         fputs("\nMeasured on its own, the tuned config is ", to);
         put_times(to, num(f, "speedup"));
-        fprintf(to, " (%.2f to %.2f) of %s, a step of which takes %s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
+        fprintf(to, " (%.2f× to %.2f×) against %s, a step of which takes %s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
                 report_show_us(num(f, "step_us"), n));
     }
+}
+
+/* The whole run, and what each of what was kept saves of it. */
+static void put_run(FILE *to, const json_t *j)
+{
+    const json_t *run = json_object_get(j, "run"), *s;
+    number_text a, b, c;
+    size_t i;
+    if (!isfinite(num(run, "before_s")))
+        return;
+    fprintf(to, "\nThe whole run of %.0f steps with its evaluations: %s before, %s after.\n", num(run, "steps"), report_show_seconds(num(run, "before_s"), a),
+            report_show_seconds(num(run, "after_s"), b));
+    json_array_foreach(json_object_get(j, "stages"), i, s) {
+        if (!yes(s, "kept") || !(num(s, "saved_s") > 0))
+            continue;
+        fputs("\n- ", to);
+        report_put_markdown_cut(to, word(s, "pass"), NAME_COLUMNS);
+        fprintf(to, " saves %s of %s", report_show_seconds(num(s, "saved_s"), b), report_show_seconds(num(run, "before_s"), c));
+    }
+    fputc('\n', to);
 }
 
 void tune_put_points(FILE *to, const json_t *j)
@@ -60,6 +80,7 @@ void tune_put_points(FILE *to, const json_t *j)
     if (num(json_object_get(j, "before"), "kernels") > 0)
         put_row(to, j, "kernels per step", "kernels", report_show_count, 1);
     fputs("\nAll rows are of the same turns.\n", to);
+    put_run(to, j);
     if (num(j, "naive_kernels") > 0)
         fprintf(to, "\nThe program without passes starts %.0f kernels per step.\n", num(j, "naive_kernels"));
     put_references(to, j);
@@ -78,69 +99,4 @@ void tune_put_gates(FILE *to, const json_t *j)
         put_words(to, word(g, "words"));
         fputs(" |\n", to);
     }
-}
-
-static void put_planned(FILE *to, const json_t *point)
-{
-    number_text n;
-    fprintf(to, "%s%s | ", report_show_bytes(num(point, "planned_bytes"), n),
-            json_is_false(json_object_get(point, "fits")) ? " (does not fit)" : "");
-}
-
-/* "all hold", or those that do not. */
-static void put_gates_shortly(FILE *to, const json_t *s)
-{
-    const json_t *list = json_object_get(s, "gates"), *g;
-    bool any = false;
-    size_t i;
-    json_array_foreach(list, i, g) {
-        if (yes(g, "pass"))
-            continue;
-        fprintf(to, "%s%s: %s", any ? ", " : "", word(g, "gate"), word(g, "outcome"));
-        any = true;
-    }
-    if (!any)
-        fputs(length(s, "gates") ? "all hold" : "–", to);
-}
-
-static void put_size(FILE *to, const json_t *s)
-{
-    const json_t *a = json_object_get(s, "before"), *b = json_object_get(s, "after");
-    number_text n, m;
-    fprintf(to, "| %.0f × %.0f | %s | %s | ", num(s, "batch"), num(s, "seq"), report_show_us(num(a, "step_us"), n),
-            report_show_us(num(b, "step_us"), m));
-    put_times(to, num(s, "speedup"));
-    fputs(" | ", to);
-    put_gates_shortly(to, s);
-    fputs(" | ", to);
-    put_planned(to, a);
-    put_planned(to, b);
-    put_percent(to, num(b, "planned_bytes") / num(a, "planned_bytes") - 1);
-    fputs(" |\n", to);
-}
-
-/* Is this size in an entry before? Timed ones come first. */
-static bool is_repeated(const json_t *list, size_t i)
-{
-    const json_t *s = json_array_get(list, i);
-    for (size_t k = 0; k < i; k++) {
-        const json_t *t = json_array_get(list, k);
-        if (num(t, "batch") == num(s, "batch") && num(t, "seq") == num(s, "seq"))
-            return true;
-    }
-    return false;
-}
-
-void tune_put_sizes(FILE *to, const json_t *j)
-{
-    const json_t *list = json_object_get(j, "sizes"), *s;
-    size_t i;
-    if (!length(j, "sizes"))
-        return;
-    fputs("\n## At other sizes\n\n| batch × sequence | step before | after | speed-up | gates | memory before | after | change |\n"
-          "|---|---:|---:|---:|---|---:|---:|---:|\n", to);
-    json_array_foreach(list, i, s)
-        if (!is_repeated(list, i))
-            put_size(to, s);
-    fputs("\nMemory is planned; a step that does not fit needs more than this machine had free.\n", to);
 }

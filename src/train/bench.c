@@ -83,28 +83,34 @@ static double taken_mb(size_t before, struct backend *b)
     return before != SIZE_MAX && now < before ? (double)(before - now) / 1e6 : 0;
 }
 
+struct config bench_config(const struct config *c)
+{
+    struct config known = *c;
+    if (!known.model.vocab && c->model.arch != ARCH_REGIONS)
+        known.model.vocab = 256;
+    known.eval.batches = 0;
+    known.data.bucket = 0;              /* every step has the same work */
+    known.data.group = 1;
+    if (c->model.arch != ARCH_REGIONS) {
+        known.model.given_positions = false;
+        known.model.positions = 0;
+    }
+    return known;
+}
+
 enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
                       struct bench_component *components, int *n_components, struct error *err)
 {
-    struct config known = *c;
+    const struct config known = bench_config(c);
     struct dataset *d;
     struct loader *l = NULL;
     struct model_run r = {0};
     double *times = xcalloc(MOST_STEPS, sizeof *times);
     int64_t n = 0, steps = 1;
     struct gpu_watch gpu;
-    if (!known.model.vocab && c->model.arch != ARCH_REGIONS)
-        known.model.vocab = 256;
-    known.eval.batches = 0;
     process_reset_peak();
     const size_t free_before = train_available_bytes(&known);
-    known.data.bucket = 0;              /* every step has the same work */
-    known.data.group = 1;
     const bool regions = c->model.arch == ARCH_REGIONS;         /* their tokens are no random ids */
-    if (!regions) {
-        known.model.given_positions = false;
-        known.model.positions = 0;
-    }
     enum status st = regions ? dataset_open(&d, &known, err)
                              : dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
     if (st == OK)

@@ -237,5 +237,5 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
         snprintf(r->init_types, sizeof r->init_types, "%s", weights_types(w));
     }
     weights_free(w);
-    return st;
+    return st == OK ? OK : config_blame_path(&r->config, "train.init", r->config.train.init, err);
 }

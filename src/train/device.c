@@ -1,4 +1,6 @@
 /* The device that a configuration asks for. Without a word about it that is the CPU, also where there is a GPU. */
+#include <stdio.h>
+
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
 #include "train/train_int.h"
@@ -29,4 +31,13 @@ size_t train_available_bytes(const struct config *c)
     if (c->device != DEVICE_CUDA)
         return cpu_available_bytes();
     return cuda_device_read_at(&d, gpu_of(c), NULL) == OK ? (size_t)d.free_bytes : SIZE_MAX;
+}
+
+const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS])
+{
+    const int cores = cpu_usable_cores();
+    if (c->device == DEVICE_CUDA || c->threads <= cores)
+        return NULL;
+    snprintf(out, THREADS_WORDS, "threads is %lld and this process may use %d core%s; try 0 (cpu-oversubscribed)", (long long)c->threads, cores, cores == 1 ? "" : "s");
+    return out;
 }

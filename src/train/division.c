@@ -24,16 +24,6 @@ struct batch_division division_batches(const struct config *c)
                                    c->data.pack == PACK_ON};
 }
 
-/* On a GPU the narrow copies of weights that slices leave on other ranks were seen to differ from those of a rank that has all. */
-static enum status check_slices(const struct config *c, int ranks, struct error *err)
-{
-    const bool narrow = c->optimize.precision == PRECISION_BF16 || c->optimize.precision == PRECISION_F16;
-    if (ranks < 2 || c->dist.shard != SHARD_OPTIMIZER || c->device != DEVICE_CUDA || !narrow)
-        return OK;
-    return error_set(err, BAD_INPUT, "dist.shard is optimizer and optimize.precision %s: on a GPU ranks divide the optimizer in f32 alone so far; set "
-                     "optimize.precision: f32 or tf32, or dist.shard: none", config_word("optimize.precision", (int)c->optimize.precision));
-}
-
 enum status division_check(const struct config *c, struct error *err)
 {
     const long long ranks = c->dist.comm ? c->dist.comm->size : 1, shards = shards_of(c, (int)ranks), batch = c->train.batch_size;
@@ -47,7 +37,7 @@ enum status division_check(const struct config *c, struct error *err)
     if (batch % ranks)
         return error_set(err, BAD_INPUT, "train.batch_size is %lld, and %lld ranks cannot have equal parts of that; make it %lld or %lld", batch,
                          ranks, below, below + ranks);
-    return check_slices(c, (int)ranks, err);
+    return OK;
 }
 
 /* Ranks of one machine share its cores, whatever they are bound to. */

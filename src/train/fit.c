@@ -150,46 +150,106 @@ static enum status bytes_at(const struct config *c, int64_t batch, double *bytes
     return st;
 }
 
+/* What is known of the plans: `low` fits, `high` does not. */
+struct bracket {
+    int64_t low, high;
+    double low_bytes, high_bytes;           /* high_bytes 0: not known */
+};
+
 /* Plans are nearly straight lines in the batch: each guess lies where the line through the last two meets the limit, and inside what is
  * known. The last sixteenth is not asked for. */
-static enum status largest_batch(const struct config *c, double limit, int64_t *batch, struct error *err)
+static enum status largest_batch(const struct config *c, double limit, struct bracket *k, struct error *err)
 {
-    int64_t low = 1, high = LARGEST_BATCH_MOST + 1;         /* low fits, high does not */
-    double low_bytes, high_bytes = 0, bytes;
-    enum status st = bytes_at(c, 1, &low_bytes, err);
-    if (st == OK && low_bytes > limit) {
-        *batch = 0;
-        return OK;
-    }
-    for (int64_t at = 2; st == OK && high - low > 1 + low / 16;) {
+    enum status st = OK;
+    double slope = k->low > 1 ? k->low_bytes / (double)k->low : 0, bytes;
+    for (int64_t at = 2 * k->low; st == OK && k->high - k->low > 1 + k->low / 16;) {
+        const double guess = slope > 0 ? (double)k->low + (limit - k->low_bytes) / slope : (double)at;
+        at = guess < (double)k->high ? (int64_t)guess : k->high - 1;
+        at = at > k->low ? at : k->low + 1 + k->low / 16;
+        at = at < k->high ? at : k->high - 1;
         st = bytes_at(c, at, &bytes, err);
-        const double slope = high_bytes > 0 ? (high_bytes - low_bytes) / (double)(high - low) : (bytes - low_bytes) / (double)(at - low);
         if (bytes <= limit) {
-            low = at;
-            low_bytes = bytes;
+            slope = k->high_bytes > 0 ? (k->high_bytes - bytes) / (double)(k->high - at) : (bytes - k->low_bytes) / (double)(at - k->low);
+            k->low = at;
+            k->low_bytes = bytes;
         } else {
-            high = at;
-            high_bytes = bytes;
+            slope = (bytes - k->low_bytes) / (double)(at - k->low);
+            k->high = at;
+            k->high_bytes = bytes;
         }
-        const double guess = slope > 0 ? (double)low + (limit - low_bytes) / slope : (double)high;
-        at = guess < (double)high ? (int64_t)guess : high - 1;
-        at = at > low ? at : low + 1 + low / 16;
-        at = at < high ? at : high - 1;
     }
-    *batch = low;
     return st;
 }
 
-enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err)
+/* What fits into one limit fits into the next. */
+static enum status largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err)
+{
+    struct bracket k = {.low = 1};
+    enum status st = bytes_at(c, 1, &k.low_bytes, err);
+    for (int i = 0; i < n && st == OK; i++) {
+        k.high = LARGEST_BATCH_MOST + 1;
+        k.high_bytes = 0;
+        batch[i] = 0;
+        if (k.low_bytes > bytes[i])
+            continue;
+        st = largest_batch(c, bytes[i], &k, err);
+        batch[i] = k.low;
+    }
+    return st;
+}
+
+enum status train_largest_batches(const struct config *c, int savers, const double *bytes, int64_t *batch, int n, struct error *err)
 {
     struct config there = *c;
-    enum status st = OK;
+    const bool recompute = savers & SAVE_RECOMPUTE;
     there.device = DEVICE_CUDA;
-    there.optimize.memory = 0;
-    there.optimize.pass[config_pass_find("recompute")] = PASS_OFF;
-    for (int i = 0; i < n && st == OK; i++)
-        st = largest_batch(&there, bytes[i], &batch[i], err);
-    return st;
+    there.optimize.memory = recompute;      /* of 1 MB there is never enough: then it saves what it can */
+    there.optimize.pass[config_pass_find("recompute")] = recompute ? PASS_ON : PASS_OFF;
+    if (savers & SAVE_BF16)
+        there.optimize.precision = PRECISION_BF16;
+    return largest_batches(&there, bytes, batch, n, err);
+}
+
+/* ---- what to do about it ---- */
+
+static const char *savers_words(int savers)
+{
+    static const char *const words[SAVERS] = {"", "optimize.precision: bf16", "optimize.recompute: on", "bf16 and recompute"};
+    return words[savers];
+}
+
+/* Whether they are worth a word: more than what is on already. */
+static bool saves(const struct memory_fit *f, int savers) { return f->most[savers] > f->most[0] && !(f->narrow && (savers & SAVE_BF16)); }
+
+static void put_most(const struct memory_fit *f, char out[FIT_WORDS], size_t used)
+{
+    for (int s = 0; s < SAVERS && used < FIT_WORDS; s++)
+        if (!s || saves(f, s))
+            used += (size_t)snprintf(out + used, FIT_WORDS - used, "%s%s%lld%s%s", s ? ", " : "", f->most[s] >= LARGEST_BATCH_MOST ? "over " : "",
+                                     (long long)f->most[s], s ? " with " : "", savers_words(s));
+}
+
+const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS])
+{
+    int need = 0, best = 0;
+    for (int s = SAVERS - 1; s >= 0; s--)
+        if (!s || saves(f, s)) {
+            need = f->most[s] >= batch ? s : need;
+            best = f->most[s] > f->most[best] ? s : best;
+        }
+    size_t used = (size_t)snprintf(out, FIT_WORDS, "on a GPU of %d GB: a batch of %lld ", f->gb, (long long)batch);
+    if (f->most[0] >= batch)
+        used += (size_t)snprintf(out + used, FIT_WORDS - used, "fits; largest: ");
+    else if (f->most[need] >= batch)
+        used += (size_t)snprintf(out + used, FIT_WORDS - used, "fits with %s; largest: ", savers_words(need));
+    else if (f->most[best] > 0)
+        used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit: try %lld%s%s with train.accumulate: %lld; largest: ", (long long)f->most[best],
+                                 best ? ", " : "", savers_words(best), (long long)((batch + f->most[best] - 1) / f->most[best]));
+    else
+        used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit, and no other: the model is too large");
+    if (f->most[best] > 0)
+        put_most(f, out, used);
+    return out;
 }
 
 enum status evaluation_refuse(const struct config *c, struct error *err)

@@ -1,13 +1,17 @@
 /* The folder of a run: who may write into it, and the config that it keeps. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/fs.h"
 #include "core/owned.h"
 #include "train/train_int.h"
 
 enum { NAME_ROOM = 128 };       /* for the longest name below the folder, a file of a checkpoint */
+
+const char *const train_files[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json", "samples.jsonl", "run.json", NULL};
 
 static enum status holds(const char *out, const char *name, bool *there, struct error *err)
 {
@@ -39,15 +43,24 @@ static enum status refuse_used(const char *out, struct error *err)
         return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
     if (u.metrics)
         return error_set(err, BAD_INPUT, "'%s' already holds a run that has saved nothing yet; give another --out", out);
-    static const char *const written[] = {"config.yaml", "nodes.jsonl", "forgetting.json"};
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+    for (const char *const *name = train_files; *name; name++) {
         bool there;
-        if (holds(out, written[i], &there, err) != OK)
+        if (holds(out, *name, &there, err) != OK)
             return err->status;
         if (there)
-            return error_set(err, BAD_INPUT, "'%s' already holds a %s, and a run writes its own there; give another --out", out, written[i]);
+            return error_set(err, BAD_INPUT, "'%s' already holds a %s, and a run writes its own there; give another --out", out, *name);
     }
     return OK;
+}
+
+/* Before anything else is said of a folder: what is missing there may be on its way. */
+static enum status refuse_alive(const char *out, bool resume, struct error *err)
+{
+    if (!fs_is_locked(out))
+        return OK;
+    return resume ? error_set(err, BAD_INPUT, "the run in '%s' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and "
+                              "resume it then", out)
+                  : error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", out);
 }
 
 enum status folder_check(const char *out, bool resume, struct error *err)
@@ -57,6 +70,8 @@ enum status folder_check(const char *out, bool resume, struct error *err)
     bool there;
     if (length == 0 || length > CONFIG_PATH_MAX - NAME_ROOM)
         return error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", length, CONFIG_PATH_MAX - NAME_ROOM);
+    if (refuse_alive(out, resume, err) != OK)
+        return err->status;
     if (!resume)
         return refuse_used(out, err);
     enum status st = fs_there(out, &there, err);
@@ -90,6 +105,17 @@ enum status folder_lock(int *lock, const char *out, bool resume, struct error *e
     if (st == OK)
         st = fs_lock(lock, out, err);
     return st == OK && !resume ? refuse_used(out, err) : st;    /* another may have come and gone since the folder was checked */
+}
+
+enum status train_clear(const char *out, struct error *err)
+{
+    for (const char *const *name = train_files; *name; name++) {
+        char path[CONFIG_PATH_MAX + 32];
+        snprintf(path, sizeof path, "%s/%s", out, *name);
+        if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
+            return error_errno(err, "cannot remove '%s'", path);
+    }
+    return OK;
 }
 
 enum status folder_write_config(const char *out, const struct config *c, struct error *err)

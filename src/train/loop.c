@@ -6,6 +6,8 @@
 #include "core/setup.h"
 #include "train/loop_int.h"
 
+static const double COMPARE_S = 20;     /* between two looks at whether ranks have the same weights: one that has others is named within 30 s, at a log */
+
 bool loop_stopped(const struct loop *l)
 {
     return dist_size(l->dist) > 1 ? l->run.stopping : l->options->stop && *l->options->stop;
@@ -31,7 +33,7 @@ static void tell_start(struct loop *l)
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = rows * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types};
+        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types, .changed = r->changed};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }
@@ -65,7 +67,8 @@ static enum status add_ranks(struct loop *l, struct train_log *log, int64_t step
     if (log->ranks == 1)
         return OK;
     l->rank_wait_s += waited;
-    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, &t, &unsaid);
+    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, clock_s() - l->compared_s > COMPARE_S, &t, &unsaid);
+    l->compare |= t.compare;
     log->rank_wait_share = waited / seconds;
     log->compute_least_s = t.compute_least_s;
     log->compute_most_s = t.compute_most_s;
@@ -110,10 +113,18 @@ static void log_step(struct loop *l)
 static void end_epoch(struct loop *l)
 {
     const struct window *w = &l->since_epoch;
-    const struct train_epoch e = {.epoch = model_run_epoch(&l->run, l->step), .loss = mean_loss(w),
-                                  .seconds = w->seconds,
-                                  .samples_per_s = (double)(w->steps * samples_per_step(l)) / w->seconds};
+    const int64_t samples = samples_per_step(l);
+    struct train_epoch e = {.step = l->step, .epoch = model_run_epoch(&l->run, l->step), .steps = w->steps, .steps_whole = l->run.steps_per_epoch,
+                            .domain = dataset_name(dataset_domain(l->run.dataset, model_run_stage(&l->run, l->step))), .loss = mean_loss(w),
+                            .seconds = w->seconds, .samples_per_s = (double)(w->steps * samples) / w->seconds,
+                            .first_samples_per_s = l->first_epoch, .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds,
+                            .mfu_percent = epoch_mfu_percent(&l->run, samples, w->seconds / (double)w->steps * 1e6)};
+    if (isnan(l->first_epoch))
+        l->first_epoch = e.samples_per_s;
     l->since_epoch = (struct window){0};
+    epoch_judge(&e);
+    if (loop_leads(l))
+        metrics_epoch(l->metrics, &e);
     if (l->watch->on_epoch)
         l->watch->on_epoch(l->watch->context, &e);
 }
@@ -183,6 +194,8 @@ static enum status run_steps(struct loop *l, struct error *err)
             return st;
         if (is_log_step(l) || l->step == l->run.total_steps)
             log_step(l);
+        if ((l->compare || loop_due(l, c->checkpoint.every)) && (st = loop_compare(l, err)) != OK)
+            return st;
         if (c->train.epochs && l->step % l->run.steps_per_epoch == 0)
             end_epoch(l);
         if (loop_due(l, c->eval.every) && (st = loop_evaluate(l, err)) != OK)
@@ -213,11 +226,13 @@ static enum status run_and_save(struct loop *l, struct error *err)
         st = loop_evaluate(l, err);
     if (st == OK && l->unwritten)
         st = forgetting_write(&l->forgetting, &l->run.config, l->options->out, err);
+    if (st == OK && l->saved != l->step)
+        st = loop_compare(l, err);
     if (st == OK)
         return loop_save(l, err);
     if (dist_status(l->dist, NULL) == OK && !l->alike && dist_size(l->dist) > 1)
         dist_give_up(l->dist, err);
-    if (l->step > l->first_step && dist_status(l->dist, NULL) == OK)
+    if (l->step > l->first_step && dist_status(l->dist, NULL) == OK && !l->apart)
         loop_save_or_warn(l);
     return st;
 }
@@ -238,13 +253,19 @@ static void fill_result(const struct loop *l, struct train_result *r)
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
-    struct loop l = {.options = options, .dist = ranks_of(c), .watch = observer, .lock = -1, .last_loss = NAN, .val_loss = NAN,
+    struct loop l = {.options = options, .dist = ranks_of(c), .watch = observer, .lock = -1, .first_epoch = NAN, .last_loss = NAN, .val_loss = NAN,
                      .newest = {NAN, NAN, NAN}, .recording = {.first = options->record_first, .last = options->record_last}};
     if (!loop_leads(&l))
         l.recording = (struct recording){0};
+    char words[THREADS_WORDS];
+    if (train_threads_warning(c, words))
+        loop_warn(&l, words);
     enum status st = loop_open(&l, c, err);
+    if (st == OK)
+        st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
         gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
+        l.compared_s = clock_s();
         tell_start(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);
@@ -264,10 +285,15 @@ enum status train_run(const struct config *c, const struct train_options *option
         closed = node_log_close(l.node_log, &why);
     else
         node_log_close(l.node_log, NULL);
+    if (closed == OK)
+        closed = lines_close(&l.samples, &why);
+    else
+        lines_close(&l.samples, NULL);
     if (st == OK && closed != OK) {
         st = closed;
         *err = why;
     }
+    loop_end_file(&l, st, result, err);
     loop_close(&l);
     return st;
 }

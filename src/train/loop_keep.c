@@ -1,4 +1,5 @@
 /* What a run keeps on its way: evaluations, the rows of forgetting.json, checkpoints; see loop_int.h. */
+#include "core/clock.h"
 #include "train/loop_int.h"
 
 bool loop_due(const struct loop *l, struct interval every)
@@ -60,6 +61,15 @@ static enum status write_checkpoint(struct loop *l, struct error *err)
     return loop_leads(l) ? state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err) : OK;
 }
 
+enum status loop_compare(struct loop *l, struct error *err)
+{
+    l->compare = false;
+    l->compared_s = clock_s();
+    const enum status st = ranks_compare_weights(&l->run, l->step, &l->apart, err);
+    l->alike |= l->apart;
+    return st;
+}
+
 /* Moments that ranks divide are collected by all, so all know whether it went well: they try again together, or not. */
 enum status loop_save(struct loop *l, struct error *err)
 {
@@ -76,6 +86,7 @@ enum status loop_save(struct loop *l, struct error *err)
     l->saved = l->step;
     if (loop_leads(l) && l->watch->on_checkpoint)
         l->watch->on_checkpoint(l->watch->context, l->step, l->checkpoint);
+    loop_sample(l);
     return OK;
 }
 

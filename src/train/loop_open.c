@@ -39,6 +39,8 @@ static enum status open_folder(struct loop *l, enum status st, struct error *err
         st = metrics_open(&l->metrics, out, resumed, early, l->options->tensorboard, err);
     if (st == OK && loop_leads(l))
         st = node_log_open(&l->node_log, &l->run, out, resumed, early, err);
+    if (st == OK && loop_leads(l))
+        st = loop_open_samples(l, resumed, err);
     st = loop_agree(l, st, err);
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
@@ -60,6 +62,8 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
     enum status st = ranks_compare_configs(c, err);
     if (st == OK)
         st = division_check(c, err);
+    if (st == OK && l->options->sample_tokens && c->model.arch == ARCH_REGIONS)
+        st = error_set(err, BAD_INPUT, "--samples: a model of arch regions writes no text");
     if (st == OK && loop_leads(l))
         st = folder_check(l->options->out, l->options->resume, err);
     if (st == OK && l->options->record_first && loop_leads(l))

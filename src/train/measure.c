@@ -20,6 +20,13 @@ static void count_after(struct measured *m, const struct counters *c, struct cou
     m->cache_misses += now.cache_misses - before.cache_misses;
 }
 
+/* Of the bytes of sums; -1: there were none. */
+static double hidden_since(const struct dist *d, struct dist_bytes before)
+{
+    const struct dist_bytes now = dist_sum_bytes(d);
+    return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
+}
+
 static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, const volatile sig_atomic_t *stop,
                               struct error *err)
 {
@@ -27,6 +34,7 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     struct dist *d = ranks_of(&m->run->config);
     const int64_t waited = loader_wait_ns(l), communicated = dist_wait_ns(d), start = clock_ns();
     const int64_t uploaded = m->run->upload_ns;
+    const struct dist_bytes bytes = dist_sum_bytes(d);
     bool whole;
     const enum status st = model_run_step(m->run, l, stop, &whole, err);
     exec_finish(m->run->train);
@@ -34,6 +42,7 @@ static enum status plain_step(struct measured *m, struct loader *l, const struct
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) / 1e3;
     m->comm_us[m->n - 1] = (double)(dist_wait_ns(d) - communicated) / 1e3;
+    m->hidden[m->n - 1] = hidden_since(d, bytes);
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before);
@@ -111,13 +120,6 @@ static enum status measure_all(const struct session *s, struct error *err)
     return st;
 }
 
-/* Of the bytes of sums; -1: there were none. */
-static double hidden_since(const struct dist *d, struct dist_bytes before)
-{
-    const struct dist_bytes now = dist_sum_bytes(d);
-    return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
-}
-
 static enum status run_all(const struct session *s, struct error *err)
 {
     struct measured *m = s->m;
@@ -126,7 +128,6 @@ static enum status run_all(const struct session *s, struct error *err)
     const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
     enum status st = warm_up(s, err);
     const int64_t sums = dist_sum_ns(d);
-    const struct dist_bytes bytes = dist_sum_bytes(d);
     if (st == OK)
         st = measure_all(s, err);
     if (st != OK && dist_status(d, NULL) == OK)
@@ -137,7 +138,7 @@ static enum status run_all(const struct session *s, struct error *err)
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
     else if (st == OK)
-        st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), hidden_since(d, bytes), err);     /* with events and without */
+        st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), err);     /* with events and without */
     return st;
 }
 
@@ -168,6 +169,7 @@ static void fill_facts(struct measured *m)
     struct model_run *r = m->run;
     m->program = exec_program(r->train);
     m->config = r->config;
+    m->total_steps = r->total_steps;
     m->threads = exec_lanes(r->train);
     train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);
@@ -212,7 +214,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
     config_give_positions(&whole);
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
                          .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us),
-                         .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .trace = trace_new()};
+                         .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .hidden = xcalloc((size_t)steps, sizeof *m.hidden), .trace = trace_new()};
     struct counters counters;
     struct loader *l = NULL;
     enum status st = follow_tell(ranks_of(c), ORDER_MEASURE, 0, steps, c, err);
@@ -276,6 +278,7 @@ void measured_release(struct measured *m)
     free(m->wait_us);
     free(m->upload_us);
     free(m->comm_us);
+    free(m->hidden);
     free(m->ranks);
     free(m->kernels);
     free(m->occupancy);

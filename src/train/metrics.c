@@ -64,9 +64,9 @@ static json_t *gpu_object(const struct gpu_state *s)
 
 void metrics_log(struct metrics *m, const struct train_log *l)
 {
-    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step", (json_int_t)l->step,
+    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step", (json_int_t)l->step,
                             "epoch", (json_int_t)l->epoch, "loss", json_number(l->loss), "lr", json_number(l->lr), "grad_norm",
-                            json_number(l->grad_norm), "steps_per_s", json_number(l->steps_per_s), "samples_per_s",
+                            json_number(l->grad_norm), "steps_per_s", json_number(l->steps_per_s), "steps_per_s_overall", json_number(l->steps_per_s_overall), "samples_per_s",
                             json_number(l->samples_per_s), "tokens_per_s", json_number(l->tokens_per_s), "data_wait_share",
                             json_number(l->data_wait_share), "seconds", json_number(l->seconds), "skipped",
                             (json_int_t)l->skipped);
@@ -90,6 +90,8 @@ void metrics_log(struct metrics *m, const struct train_log *l)
     tensorboard_scalar(m->board, "train/lr", l->step, l->lr);
     tensorboard_scalar(m->board, "train/grad_norm", l->step, l->grad_norm);
     tensorboard_scalar(m->board, "speed/seconds_per_step", l->step, 1 / l->steps_per_s);
+    tensorboard_scalar(m->board, "speed/steps_per_s", l->step, l->steps_per_s);
+    tensorboard_scalar(m->board, "speed/steps_per_s_overall", l->step, l->steps_per_s_overall);
     tensorboard_scalar(m->board, "speed/samples_per_s", l->step, l->samples_per_s);
     tensorboard_scalar(m->board, "speed/tokens_per_s", l->step, l->tokens_per_s);
     if (l->padding_share > 0) {
@@ -101,6 +103,30 @@ void metrics_log(struct metrics *m, const struct train_log *l)
     for (size_t i = 0; l->has_gpu && i < sizeof gpu_fields / sizeof *gpu_fields; i++)
         if (isfinite(gpu_field(&l->gpu, i)))
             tensorboard_scalar(m->board, gpu_fields[i].curve, l->step, gpu_field(&l->gpu, i));
+}
+
+/* Curves over epochs, and the verdict as text. */
+static void show_epoch(struct tensorboard *board, const struct train_epoch *e)
+{
+    char text[224];
+    snprintf(text, sizeof text, "%s: %s", e->verdict, e->words);
+    tensorboard_scalar(board, "epoch/loss", e->epoch, e->loss);
+    tensorboard_scalar(board, "epoch/seconds", e->epoch, e->seconds);
+    tensorboard_scalar(board, "epoch/samples_per_s", e->epoch, e->samples_per_s);
+    tensorboard_text(board, "epoch/verdict", e->epoch, text);
+}
+
+void metrics_epoch(struct metrics *m, const struct train_epoch *e)
+{
+    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:s, s:s}", "step", (json_int_t)e->step, "epoch", (json_int_t)e->epoch,
+                             "epoch_loss", json_number(e->loss), "epoch_seconds", json_number(e->seconds), "epoch_steps", (json_int_t)e->steps,
+                             "epoch_samples_per_s", json_number(e->samples_per_s), "epoch_data_wait_share", json_number(e->data_wait_share),
+                             "epoch_mfu_percent", json_number(e->mfu_percent), "epoch_verdict", e->verdict, "epoch_words", e->words);
+    if (line && e->domain)
+        json_object_set_new(line, "domain", json_text(e->domain));
+    lines_write(&m->lines, line);
+    if (m->board)
+        show_epoch(m->board, e);
 }
 
 /* {"prose": 2.1, "code": 3.4}; NULL: no memory. */

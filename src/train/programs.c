@@ -15,7 +15,7 @@ const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX])
         if (!places[i])
             continue;
         used = *before ? used : 0;
-        used += (size_t)snprintf(out + used, used < PASSES_TEXT_MAX ? PASSES_TEXT_MAX - used : 0, "%s%s x%d", before,
+        used += (size_t)snprintf(out + used, used < PASSES_TEXT_MAX ? PASSES_TEXT_MAX - used : 0, "%s%s ×%d", before,
                                  pass_table[i].name, places[i]);
         before = ", ";
     }
@@ -177,6 +177,13 @@ enum status evaluation_program(struct program **out, const struct config *c, str
     else
         program_free(p);
     return st;
+}
+
+enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err)
+{
+    struct config of = *c;
+    of.model.length = length;
+    return forward_program(out, &of, options, NULL, err);
 }
 
 static enum status shorter_evaluation(struct program **out, const struct config *c, void *context, struct error *err)

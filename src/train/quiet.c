@@ -38,15 +38,14 @@ static enum status check_same(const char *out, const struct config *c, struct er
 /* A run that has saved nothing yet has left what it began with: its config, as it prints it. Nothing else there is a run's. */
 static enum status check_left(const char *out, const struct config *c, struct error *err)
 {
-    static const char *const names[] = {"config.yaml", "metrics.jsonl", "nodes.jsonl", "forgetting.json"};
     char path[CONFIG_PATH_MAX + 32], *is = NULL, *should = NULL;
     struct config *was = xcalloc(1, sizeof *was);
     struct error ignored;
     bool any = false, there = false;
     size_t size = 0;
     enum status st = OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && st == OK; i++) {
-        snprintf(path, sizeof path, "%s/%s", out, names[i]);
+    for (const char *const *name = train_files; *name && st == OK; name++) {
+        snprintf(path, sizeof path, "%s/%s", out, *name);
         st = fs_there(path, &there, err);
         any |= there;
     }

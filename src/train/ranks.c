@@ -169,16 +169,18 @@ enum status ranks_share_state(struct model_run *r, struct error *err)
 
 /* ---- logs ---- */
 
-enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, struct ranks_times *out, struct error *err)
+struct told { double compute_s, asks; };
+
+enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, bool asks, struct ranks_times *out, struct error *err)
 {
-    const double mine = steps > 0 ? (seconds - wait_s) / steps : 0;
-    double *all = xcalloc((size_t)dist_size(d), sizeof *all);
+    const struct told mine = {steps > 0 ? (seconds - wait_s) / steps : 0, asks};
+    struct told *all = xcalloc((size_t)dist_size(d), sizeof *all);
     const enum status st = dist_gather(d, &mine, all, sizeof mine, err);
-    *out = (struct ranks_times){.compute_least_s = all[0], .compute_most_s = all[0]};
+    *out = (struct ranks_times){.compute_least_s = all[0].compute_s, .compute_most_s = all[0].compute_s, .compare = st == OK && all[0].asks > 0};
     for (int r = 1; st == OK && r < dist_size(d); r++) {
-        out->compute_least_s = all[r] < out->compute_least_s ? all[r] : out->compute_least_s;
-        if (all[r] > out->compute_most_s) {
-            out->compute_most_s = all[r];
+        out->compute_least_s = all[r].compute_s < out->compute_least_s ? all[r].compute_s : out->compute_least_s;
+        if (all[r].compute_s > out->compute_most_s) {
+            out->compute_most_s = all[r].compute_s;
             out->slowest = r;
         }
     }

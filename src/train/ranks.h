@@ -49,7 +49,10 @@ enum status ranks_share_state(struct model_run *r, struct error *err);
 struct ranks_times {
     double compute_least_s, compute_most_s;     /* per step, without waiting for other ranks */
     int slowest;
+    bool compare;                               /* rank 0 asks for a comparison of weights: one clock decides */
 };
-enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, struct ranks_times *out, struct error *err);
+enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, bool asks, struct ranks_times *out, struct error *err);
+/* All ranks have the same weights between two steps; else *apart, and the one that differs is named, on every rank in the same words. */
+enum status ranks_compare_weights(struct model_run *r, int64_t step, bool *apart, struct error *err);
 
 #endif

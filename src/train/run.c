@@ -97,6 +97,15 @@ static int64_t test_delay_ns(const struct config *c)
     return mine ? (int64_t)(ms * 1e6) : 0;
 }
 
+/* Tests change a bit of a weight of one rank: "1:20" is rank 1, before its step 20. */
+static int64_t test_flip_step(const struct config *c)
+{
+    const char *text = getenv("HONE_TEST_FLIP");
+    int rank;
+    long long step;
+    return text && c->dist.comm && sscanf(text, "%d:%lld", &rank, &step) == 2 && rank == c->dist.comm->rank ? step : 0;
+}
+
 enum status model_run_open(struct model_run *r, const struct config *c, struct dataset *dataset, struct error *err)
 {
     return model_run_open_changed(r, c, dataset, NULL, NULL, err);
@@ -105,7 +114,7 @@ enum status model_run_open(struct model_run *r, const struct config *c, struct d
 enum status model_run_open_changed(struct model_run *r, const struct config *c, struct dataset *dataset,
                                    program_change_fn *change, void *context, struct error *err)
 {
-    *r = (struct model_run){.config = *c, .dataset = dataset, .delay_ns = test_delay_ns(c)};
+    *r = (struct model_run){.config = *c, .dataset = dataset, .delay_ns = test_delay_ns(c), .flip_step = test_flip_step(c)};
     if (!r->config.model.vocab)
         r->config.model.vocab = dataset_vocab(dataset);
     enum status st = count_steps(r, err);
@@ -217,6 +226,19 @@ static void run_micro_batch(struct model_run *r, bool last)
     recorder_ran(r->recorder, PHASE_DATA, last ? PHASE_OPTIMIZE : PHASE_BACKWARD);
 }
 
+static void flip_bit(struct model_run *r)
+{
+    const struct program *p = exec_program(r->train);
+    int v = 0;
+    while (p->values[v].kind != VALUE_PARAMETER)
+        v++;
+    unsigned char *host = xcalloc(1, value_bytes(&p->values[v]));
+    exec_read(r->train, v, host);
+    host[2] ^= 1;                           /* in the middle of its mantissa: the lowest would be rounded away by later steps */
+    exec_write(r->train, v, host);
+    free(host);
+}
+
 enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
                            struct error *err)
 {
@@ -226,6 +248,8 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
     recorder_begin_step(r->recorder);
     if (r->delay_ns)
         nanosleep(&(struct timespec){r->delay_ns / 1000000000, r->delay_ns % 1000000000}, NULL);
+    if (r->flip_step && step + 1 == r->flip_step)
+        flip_bit(r);
     for (int64_t i = 0; i < n; i++) {
         const bool stopped = i > 0 && stop && *stop && v.ranks == 1;
         const struct batch *b = stopped ? NULL : loader_next(loader, err);

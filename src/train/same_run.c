@@ -102,7 +102,19 @@ static enum status same_data(const struct model_run *r, const struct checkpoint 
                                  "the data back, or start a new run with another --out", ck->path);
 }
 
-enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err)
+/* What may change and has: whoever resumes a run with another config should see it. */
+static void list_changes(char out[CHANGED_MAX], const struct config *was, const struct config *now)
+{
+    struct config_difference d;
+    size_t used = 0;
+    *out = '\0';
+    for (int at = 0; used < CHANGED_MAX && config_differ(&d, was, now, &at);)
+        used += (size_t)snprintf(out + used, CHANGED_MAX - used, "%s%s %.60s -> %.60s", used ? ", " : "", d.key, d.a, d.b);
+    if (used >= CHANGED_MAX)
+        snprintf(out + CHANGED_MAX - 4, 4, "...");
+}
+
+enum status same_run(struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
     const char *text = json_string_value(json_object_get(ck->manifest, "config"));
     struct config was;
@@ -115,5 +127,7 @@ enum status same_run(const struct model_run *r, const struct checkpoint *ck, str
         st = same_tree(&was, &r->config, ck, err);
     if (st == OK)
         st = same_config(&was, &r->config, ck, err);
+    if (st == OK)
+        list_changes(r->changed, &was, &r->config);
     return st == OK ? same_data(r, ck, err) : st;
 }

@@ -55,20 +55,29 @@ static enum status list_add(struct tensor_list *l, struct exec *e, value_id v, b
     return OK;
 }
 
+/* Is it a moment of a parameter of this program? */
+static bool is_moment(const struct program *p, const char *name)
+{
+    const value_id of = !strncmp(name, "adam.m.", 7) || !strncmp(name, "adam.v.", 7) ? program_find(p, name + 7) : NO_VALUE;
+    return of != NO_VALUE && p->values[of].kind == VALUE_PARAMETER;
+}
+
+/* Moments are the last, whatever passes add states behind the optimizer. */
 static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_kind kind, struct error *err)
 {
     const struct program *p = exec_program(e);
     bool *empty = mark_empty_between_steps(p);
     enum status st = OK;
     l->tensors = xcalloc((size_t)p->n_values, sizeof *l->tensors);
-    for (int i = 0; i < p->n_values && st == OK; i++)
-        if (p->values[i].kind == kind && !p->values[i].slice)
-            st = list_add(l, e, i, empty[i], err);
+    for (int moments = 0; moments < 2; moments++)
+        for (int i = 0; i < p->n_values && st == OK; i++)
+            if (p->values[i].kind == kind && !p->values[i].slice && is_moment(p, p->values[i].name) == (moments == 1))
+                st = list_add(l, e, i, empty[i], err);
     free(empty);
     return st == OK ? exec_status(e, err) : st;
 }
 
-/* Moments that were collected stand behind the states that every rank has, as they do where nothing is divided. */
+/* Moments that were collected stand where they do if nothing is divided. */
 static void list_take(struct tensor_list *l, const struct whole_moments *m)
 {
     l->tensors = xrealloc(l->tensors, (size_t)(l->n + m->n + 1) * sizeof *l->tensors);
@@ -231,13 +240,6 @@ static enum status check_moments(const struct program *p, const struct safetenso
     return st;
 }
 
-/* Is it a moment of a parameter of this program? */
-static bool is_moment(const struct program *p, const char *name)
-{
-    const value_id of = !strncmp(name, "adam.m.", 7) || !strncmp(name, "adam.v.", 7) ? program_find(p, name + 7) : NO_VALUE;
-    return p->n_buckets && of != NO_VALUE && p->values[of].kind == VALUE_PARAMETER;
-}
-
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err)
 {
@@ -258,7 +260,7 @@ enum status state_load_tensors(struct exec *e, const struct safetensors *file, e
     for (int i = 0; found != file->n && i < file->n; i++) {
         const value_id id = program_find(p, file->tensors[i].name);
         const bool scale = !strncmp(file->tensors[i].name, LOSS_SCALE, strlen(LOSS_SCALE));     /* needed no longer */
-        if (!scale && !(kind == VALUE_STATE && is_moment(p, file->tensors[i].name)) && (id == NO_VALUE || p->values[id].kind != kind))
+        if (!scale && !(kind == VALUE_STATE && p->n_buckets && is_moment(p, file->tensors[i].name)) && (id == NO_VALUE || p->values[id].kind != kind))
             return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
                              "architecture or size", where, file->tensors[i].name);
     }

@@ -43,6 +43,7 @@ struct train_info {                     /* known before the first step */
     const char *passes;                 /* what they changed, as train_passes_text says it */
     int init_tensors;                   /* parameters that train.init gave; 0: none */
     const char *init_title, *init_types;
+    const char *changed;                /* of the config since the checkpoint that the run goes on from: "train.lr 0.001 -> 0.0005"; empty: nothing */
 };
 
 struct train_log {
@@ -67,9 +68,18 @@ struct train_log {
 };
 
 struct train_epoch {
-    int64_t epoch;
+    int64_t step, epoch;                /* step: its last one */
+    int64_t steps, steps_whole;         /* that were timed: fewer than all where the run was resumed on the way */
+    const char *domain;                 /* NULL: the run has none */
     double loss, seconds, samples_per_s;
+    double first_samples_per_s;         /* of the first epoch since the start or resume; NAN: this is it */
+    double data_wait_share;             /* of its time */
+    double mfu_percent;                 /* NAN: the peak of the machine is not known */
+    const char *verdict;                /* "low", "fair", "good", "high", "first"; later "steady", "slower", "faster"; "waits for data" */
+    char words[160];                    /* what that is about */
 };
+/* Fills verdict and words from the rest. */
+void epoch_judge(struct train_epoch *e);
 
 /* Any function may be NULL. */
 struct train_observer {
@@ -80,6 +90,7 @@ struct train_observer {
     void (*on_eval)(void *context, int64_t step, double val_loss);
     void (*on_epoch)(void *context, const struct train_epoch *epoch);
     void (*on_checkpoint)(void *context, int64_t step, const char *path);
+    void (*on_sample)(void *context, int64_t step, const char *text);           /* any bytes but NUL */
     void (*on_warning)(void *context, const char *text);
     /* Of a run over data.domains: a stage begins or goes on; and instead of on_eval, the losses of all domains. */
     void (*on_stage)(void *context, int stage);
@@ -91,6 +102,7 @@ struct train_options {
     bool resume;
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
+    int64_t sample_tokens;              /* text of so many tokens at every checkpoint, into OUT/samples.jsonl; 0: none */
     bool save_first;                    /* also before the first step, so that there is always something to go on from */
     const volatile sig_atomic_t *stop;  /* set from a signal handler: save and return; may be NULL */
 };
@@ -118,6 +130,11 @@ enum status train_quietly(const struct config *c, int64_t seed, const char *out,
 /* Is there something of such a run in the folder that would be continued? Refused as train_quietly refuses it. */
 enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err);
 
+/* Files that a run writes into its folder, beside its checkpoints; ends with NULL. */
+extern const char *const train_files[];
+/* Removes them where a run has saved no checkpoint: it begins anew. */
+enum status train_clear(const char *out, struct error *err);
+
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
 enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);
@@ -141,12 +158,22 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
 /* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
 enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
 
-/* About the largest train.batch_size whose step fits into so many bytes (n of them), as planned and without recompute; 0: not even
- * one sample does. `*_MOST`: so many fit, and more were not asked for. Needs no GPU. */
+/* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
+ * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */
 enum { LARGEST_BATCH_MOST = 1 << 16 };
-enum status train_largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err);
+enum { SAVE_BF16 = 1, SAVE_RECOMPUTE = 2, SAVERS = 4 };         /* flags; so many sets of them */
+enum status train_largest_batches(const struct config *c, int savers, const double *bytes, int64_t *batch, int n, struct error *err);
 
-/* "flash-attention x4, fuse-qkv x4", or "none". Returns `out`. */
+/* What to do with a batch on a GPU of such a memory: most[s] is the largest with the savers s. */
+struct memory_fit {
+    int gb;
+    int64_t most[SAVERS];
+    bool narrow;                        /* the config is of 16 bits already */
+};
+enum { FIT_WORDS = 300 };
+const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS]);
+
+/* "flash-attention ×4, fuse-qkv ×4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };
 const char *train_passes_text(const int *places, char out[PASSES_TEXT_MAX]);
 
@@ -158,14 +185,51 @@ struct generate_options {
     const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
     int64_t tokens;
     double temperature;                 /* 0: always the most likely */
-    uint64_t seed;
+    int64_t top_k;                      /* only the so many most likely are drawn; 0: all */
+    double top_p;                       /* only the most likely that have this probability together are; 0 and 1: all */
+    const char *const *stop_texts;      /* a sample ends before the first of these; none is empty */
+    int n_stop_texts;
+    uint64_t seed;                      /* sample i is the same for any number of samples */
+    int64_t samples;                    /* 0: one */
+    bool logprobs;                      /* tell them */
     const volatile sig_atomic_t *stop;
+    /* The prompt and then the text of every sample, one sample after the other and each as it is made, in pieces that end with a character as far
+     * as there are any. May be NULL. */
+    void (*on_text)(void *context, int64_t sample, const char *text, size_t length);
+    void *context;
 };
 
-/* Continues the prompt with the model of a checkpoint; the prompt, then every piece of text as it is made, is given to
- * `emit`. A piece may hold any bytes. */
-enum status generate_run(const char *checkpoint, const struct generate_options *options,
-                         void (*emit)(void *context, const char *text, size_t length), void *context, struct error *err);
+struct generated_token {
+    int32_t id;
+    double logprob;                     /* that the model gives it, at temperature 1 and of all tokens; NAN: not asked for */
+    size_t first, end;                  /* its bytes among those of the sample's text */
+};
+enum generate_end { END_NOT, END_TOKENS, END_STOP, END_INTERRUPTED };      /* END_TOKENS: as many as were asked for */
+struct generated {
+    char *text;                         /* of all tokens, any bytes; a NUL behind them */
+    size_t length;                      /* of it, what counts: without a stop text and what follows it */
+    struct generated_token *tokens;
+    int64_t n, room;
+    enum generate_end end;
+};
+struct generate_result {
+    char checkpoint[CONFIG_PATH_MAX];
+    int64_t step;                       /* of the checkpoint */
+    int64_t context;                    /* tokens that the model sees at most */
+    char *prompt;                       /* its text, as its tokens have it */
+    int32_t *prompt_tokens;
+    int64_t n_prompt;
+    struct generated *samples;
+    int64_t n;
+    double prompt_s, tokens_s;          /* seconds that all prompts, and that all other tokens took */
+};
+
+/* Continues the prompt with the model of a checkpoint. An empty one begins with the tokenizer's token for the end of a text, where it has one, or
+ * else with token 0. *out is to be released in any case. */
+enum status generate_run(const char *checkpoint, const struct generate_options *options, struct generate_result *out, struct error *err);
+void generate_release(struct generate_result *r);
+/* Prints the program that makes a token of each of so many samples. */
+enum status generate_print_program(const char *checkpoint, int64_t samples, FILE *to, struct error *err);
 
 struct eval_options {
     const char *const *sets;            /* "data.domain=code": other data, or how to run */
@@ -248,7 +312,7 @@ struct measured_rank {
     double exposed_us;                  /* waited for sums that every rank waits for: communication that nothing hides */
     double wait_us;                     /* waited for ranks that were later with the step than this one */
     double sums_us;                     /* that sums took, hidden or not; also until the last rank had come */
-    double hidden_share;                /* of the bytes of sums, what travelled behind backward; below 0: not known */
+    double hidden_share;                /* of the bytes of sums, what travelled before the last rank's backward had ended; below 0: not known */
     double memory_bytes;                /* the process's peak */
     double delayed_share;               /* as below */
 };
@@ -258,12 +322,14 @@ struct measured {
     double *step_us;                    /* (n): whole steps without events */
     double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it */
     double *comm_us;                    /* (n): what each of them waited for sums with other ranks */
+    double *hidden;                     /* (n): of the bytes of those sums, the share that travelled before this rank's backward had ended */
     int n;
     struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */
     int n_ranks;
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation; 0: none */
     int64_t evaluation_every;           /* steps; 0: never */
+    int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
     double loss, rss_peak_bytes, model_flops;
     double tokens_per_step;
@@ -297,6 +363,10 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
 void measured_release(struct measured *m);
+
+/* Are there more threads than cores? Then in words; else NULL. */
+enum { THREADS_WORDS = 128 };
+const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS]);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);

@@ -40,6 +40,7 @@ struct whole_moments {
     int n;
 };
 
+enum { CHANGED_MAX = 512 };
 struct model_run {
     struct config config;           /* with the vocabulary resolved */
     struct backend *backend;
@@ -58,9 +59,11 @@ struct model_run {
     struct whole_moments moments;   /* rank 0: for the checkpoint that is being written */
     struct safetensors dealt;       /* rank 0: states that were read, until every rank has its slices */
     int64_t delay_ns;               /* of tests: how much longer this rank takes for a step */
+    int64_t flip_step;              /* of tests: before this step a bit of a weight changes; 0: none does */
     int init_tensors;               /* parameters that train.init gave; 0: none */
     const char *init_title;         /* whose they are, and of which types */
     char init_types[64];
+    char changed[CHANGED_MAX];      /* keys of the config that a resumed run did not have so: "train.lr 0.001 -> 0.0005"; empty: none */
 };
 
 /* Where ranks divide the moments, all call these together: rank 0 then has them whole in r->moments; all have what rank 0 has read. */
@@ -139,6 +142,8 @@ enum status forward_program(struct program **out, const struct config *c, struct
                             struct error *err);
 /* That of a batch of evaluation, in the types that training has. */
 enum status evaluation_program(struct program **out, const struct config *c, struct error *err);
+/* One of generation (struct model_options), for rows of `length` tokens, in f32. */
+enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err);
 enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
                                struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
@@ -186,7 +191,7 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
 json_t *tokenizer_json(const struct tokenizer *t);
 json_t *domain_samples_json(const struct dataset *d);       /* training samples of each domain; NULL: no memory */
 /* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
-enum status same_run(const struct model_run *r, const struct checkpoint *ck, struct error *err);
+enum status same_run(struct model_run *r, const struct checkpoint *ck, struct error *err);
 /* Copies the tensors of a file into the values of one kind; names and shapes must match one to one. */
 enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
                                struct error *err);
@@ -252,16 +257,20 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
                          struct error *err);
 struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
+void metrics_epoch(struct metrics *m, const struct train_epoch *epoch);
 /* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);
 enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is fine */
+
+/* The config whose steps bench_run times: on random tokens, without evaluation. */
+struct config bench_config(const struct config *c);
 
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);
 
 /* What the ranks took, from the steps that each of them measured; fills m->ranks. Of one rank nothing. */
-enum status measure_ranks(struct measured *m, double sums_us, double hidden_share, struct error *err);
+enum status measure_ranks(struct measured *m, double sums_us, struct error *err);
 
 /* The steps of a run that are recorded into a trace. */
 struct recording {

@@ -49,7 +49,7 @@ trace >small.json
 # ---- the answer
 ok analyze small.json
 [ ! -s err ] || fail "something was said: $(cat err)"
-grep -q '^small.json · Test GPU · 2 steps, 2 kernels each$' out || fail "the first line: $(head -1 out)"
+grep -q '^small · Test GPU · 2 steps, 2 kernels each$' out || fail "the first line: $(head -1 out)"
 for part in 'Step split' 'GPU idle' 'Top kernels' 'Top ops' Findings '  host wait' '  launches ' gemm_kernel aten::item host-sync \
     'as recorded' 'without profiler'; do
     grep -qF -- "$part" out || fail "no '$part' in: $(cat out)"

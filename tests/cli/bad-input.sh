@@ -40,7 +40,9 @@ refused 2 "hone: --steps is -5; it must be at least 1" train tiny.yaml --out non
 # ---- data files
 text() { set_ 2 "$1" data.source=text data.path="$2" ${3+"$3"}; }
 bin() { set_ 2 "$1" data.source=bin data.path="$2" ${3+"$3"}; }
-text "hone: cannot open 'nosuch.txt': No such file or directory" nosuch.txt
+from="relative paths start from 'WORK'"
+text "hone: --set data.path=\"nosuch.txt\": cannot open 'nosuch.txt': No such file or directory; $from" nosuch.txt
+text "hone: --set data.path=\"/nosuch.txt\": cannot open '/nosuch.txt': No such file or directory" /nosuch.txt
 : >empty.txt
 text "hone: 'empty.txt' is empty; it should hold text" empty.txt
 mkdir folder
@@ -55,8 +57,19 @@ text "hone: 'numbers.txt' has a vocabulary of 11 characters, and model.vocab is 
     numbers.txt model.vocab=10
 set_ 2 "hone: 'the built-in corpus' has a vocabulary of 49 characters, and model.vocab is 10; set it to 49, or to 0 to take the data's" \
     model.vocab=10
-bin "hone: cannot open 'nosuch.bin': No such file or directory" nosuch.bin
-bin "hone: no file matches 'nosuch-*.bin' (data.path)" 'nosuch-*.bin'
+bin "hone: --set data.path=\"nosuch.bin\": cannot open 'nosuch.bin': No such file or directory; $from" nosuch.bin
+bin "hone: --set data.path=\"nosuch-*.bin\": no file matches 'nosuch-*.bin'; $from" 'nosuch-*.bin'
+# The line of the config, wherever that lies.
+mkdir configs
+named() {       # MESSAGE KEYS: of line 2 of a config
+    sed "2s/.*/data: {workers: 0, $2}/" tiny.yaml >configs/named.yaml
+    refused 2 "hone: 'configs/named.yaml' line 2: $1" train configs/named.yaml --out none
+}
+named "data.path: cannot open 'nosuch.txt': No such file or directory; $from" 'source: text, path: nosuch.txt'
+named "data.path: no file matches 'no*such' (text); $from" 'source: text, path: no*such'
+named "data.val_path: cannot open 'nosuch.txt': No such file or directory; $from" 'source: text, path: numbers.txt, val_path: nosuch.txt'
+named "data.tokenizer: cannot open the tokenizer 'nosuch.json': No such file or directory; $from" 'source: text, path: numbers.txt, tokenizer: nosuch.json'
+named "data.domains holds 'nosuch.txt', and there is no such file; choose prose, code, formulas or a text file; $from" 'domains: [prose, nosuch.txt]'
 : >empty.bin
 bin "hone: 'empty.bin' is empty; it should hold tokens" empty.bin
 head -c 1001 /dev/zero >odd.bin
@@ -150,10 +163,14 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 # ---- initial weights
-init() { set_ 2 "$1" train.init="$2" ${3+"$3"}; }
+init() { set_ 2 "hone: --set train.init=\"$2\": ${1#hone: }" train.init="$2" ${3+"$3"}; }
 ok train tiny.yaml --out run
 weights=run/checkpoints/step-00000020/weights.safetensors
-init "hone: cannot open 'nosuch.safetensors': No such file or directory" nosuch.safetensors
+init "hone: cannot open 'nosuch.safetensors': No such file or directory; $from" nosuch.safetensors
+printf 'PK\003\004 a pickle' >init.pt
+sed '3s/{/{init: init.pt, /' tiny.yaml >pickled.yaml
+refused 2 "hone: 'pickled.yaml' line 3: train.init: 'init.pt' is a pickle, which may run any program when it is opened; save it as safetensors: python3 -c \"import torch; from safetensors.torch import save_file; c = torch.load('init.pt', map_location='cpu', weights_only=True); c = c.get('model', c); save_file({k: v.clone().contiguous() for k, v in c.items()}, 'init.pt.safetensors')\"" \
+    train pickled.yaml --out none
 init "hone: no checkpoint in 'cache': expected folders such as step-00000500" cache
 init "hone: 'tiny.yaml' claims a header of 8872155503151837037 bytes in a file of 229: truncated, or not safetensors" \
     tiny.yaml

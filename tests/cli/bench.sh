@@ -22,6 +22,45 @@ json out 'all(0 < r["mfu_percent"] < 100.001 for r in j["results"])'
 ok bench tiny.yaml --set model.layers=2 --set train.accumulate=2 --seconds 0.2
 [ "$(wc -l <out)" = 2 ] && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
 
+# ---- --batches: throughput and memory against the batch size, with a word for each
+ok bench tiny.yaml --threads 1 --seconds 0.1 --batches 1,2,3,1048576 --set model.dim=64 --set model.seq=128 --json
+json out 'list(j) == ["sweeps"] and j["sweeps"][0]["case"] == "tiny" and j["sweeps"][0]["given"] == 2 and j["sweeps"][0]["threads"] == 1'
+json out '[p["batch"] for p in j["sweeps"][0]["points"]] == [1, 2, 3, 1048576] and [p["fits"] for p in j["sweeps"][0]["points"]] == [true, true, true, false]'
+json out 'all(abs(p["samples_per_s"] * p["ms_per_step"] / 1000 - p["batch"]) < 1e-3 and abs(p["tokens_per_s"] / p["samples_per_s"] - 128) < 1e-3
+    for p in j["sweeps"][0]["points"] if p["fits"])'
+json out 'j["sweeps"][0]["points"][3]["verdict"] == "does not fit" and j["sweeps"][0]["points"][3]["samples_per_s"] is null and not j["sweeps"][0]["open"]'
+json out '[p["planned_mb"] for p in j["sweeps"][0]["points"]] == sorted(p["planned_mb"] for p in j["sweeps"][0]["points"])'
+json out '(lambda s: [p["verdict"] for p in s["points"] if p["batch"] == s["sweet_spot"]] == ["sweet spot"]
+    and all(p["verdict"] == "too small" for p in s["points"] if p["batch"] < s["sweet_spot"])
+    and all(p["verdict"] == "no faster" for p in s["points"] if p["fits"] and p["batch"] > s["sweet_spot"]))(j["sweeps"][0])'
+[ ! -s err ] || fail "bench --batches --json wrote to stderr: $(cat err)"
+
+# powers of two and the config's own; ends by itself
+ok bench tiny.yaml --threads 1 --seconds 0.05 --batches auto --set train.batch_size=3
+sed -n 's/^ *\([0-9]\+\) .*samples.*//; s/^ *\([0-9]\+\) .*[█·].*/\1/p' out | head -4 | paste -sd' ' >sizes
+[ "$(cat sizes)" = "1 2 3 4" ] || fail "sizes $(cat sizes): $(cat out)"
+[ "$(sed -n 2p out)" = "   batch    ms/step   samples/s    tokens/s    plan MB  samples/s, of the fastest" ] || fail "$(cat out)"
+[ "$(grep -c ' sweet spot$' out)" = 1 ] && grep -qE '^sweet spot: [0-9]+, |^sweet spot so far: ' out || fail "$(cat out)"
+
+# exactly, where nothing is timed
+run bench tiny.yaml --threads 1 --batches 1048576 --set model.dim=64 --set model.seq=128
+[ "$code" = 3 ] || fail "nothing fits, and exit code $code"
+sed -e 's/available: .*/available: M/' -e 's/and [0-9.]* MB are free/and M MB are free/' out >said
+cat >wanted <<'TEXT'
+tiny on cpu, 1 thread, memory available: M
+   batch    ms/step   samples/s    tokens/s    plan MB  samples/s, of the fastest
+ 1048576          -           -           -   PLAN  ························   0 %  does not fit
+no batch fits: one of 1048576 needs PLAN MB, and M MB are free; `hone doctor` with this config says what would
+TEXT
+plan=$(sed -n 's/.*needs \([0-9.]*\) MB.*/\1/p' out)
+sed -i "s/PLAN/$plan/" wanted
+same "a sweep of which nothing fits" said wanted
+badly="it takes auto, or up to 32 sizes from 1 to 1048576 that rise, with commas between them: 8,16,32"
+for list in '' , 1, 1,,2 2,1 2,2 0 -1 1x 1.5 1048577 99999999999999999999 "$(seq -s, 33)"; do
+    refused 2 "hone: --batches is '$list'; $badly" bench tiny.yaml --batches "$list"
+done
+refused 2 "hone: --components is of one batch size; give it without --batches" bench tiny.yaml --batches auto --components
+
 places="'configs', 'SRC/configs' and 'EXE/share/hone/configs'"
 refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $places; shipped configs are $(shipped)" bench nosuch
 refused 2 "hone: there is no config 'lecture': looked for 'lecture.yaml' in $places; did you mean 'lecture-gpt-b4'?" bench lecture

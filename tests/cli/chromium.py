@@ -134,17 +134,37 @@ INK = """(() => { const c = document.querySelector('#timeline canvas'), copy = d
     return [n, sum]; })()"""
 
 
+# Texts that stand out too little from what is behind them: less than 4.5 to 1.
+FAINT = """(() => { const rgb = c => c.match(/[\\d.]+/g).map(Number), light = c => c.slice(0, 3).map(v => v / 255)
+        .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; };
+    const ratio = e => { const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e)); return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); };
+    return [...document.querySelectorAll('h1, h2, h3, p, dt, dd, th, .chip, .copy, a, summary, .tile .value')]
+        .filter(e => e.offsetWidth && e.textContent.trim() && ratio(e) < 4.5).map(e => e.className + ' ' + e.textContent.slice(0, 40)).slice(0, 5); })()"""
+
+
+def check_screen(b, what, width):
+    """The page at one width, in one theme: nothing sticks out, all words can be read, and there is something to see."""
+    b.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
+    b.settle()
+    b.settle()
+    check(f"nothing sticks out {what}", b.value("document.documentElement.scrollWidth"), lambda w: w <= width)
+    check(f"faint words {what}", b.value(FAINT), [])
+    b.value("scrollTo({top: 0, behavior: 'instant'})")
+    b.settle()
+    check(f"a picture {what}", len(b.call("Page.captureScreenshot", format="png")["data"]), lambda n: n > 15000)
+
+
 def check_looks(b):
-    for width in (390, 1280):
-        b.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
-        b.settle()
-        b.settle()
-        check(f"nothing sticks out at {width}", b.value("document.documentElement.scrollWidth"), lambda w: w <= width)
+    check_screen(b, "at 390", 390)
+    check_screen(b, "at 1280", 1280)
     light = b.value("getComputedStyle(document.body).backgroundColor")
     b.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     b.settle()
     dark = b.value("getComputedStyle(document.body).backgroundColor")
     check("dark mode", (light, dark), lambda c: sum(map(int, c[0][4:-1].split(","))) > 600 and sum(map(int, c[1][4:-1].split(","))) < 120)
+    check_screen(b, "in the dark at 390", 390)
+    check_screen(b, "in the dark at 1280", 1280)
     check("it prints", len(b.call("Page.printToPDF", printBackground=True)["data"]), lambda n: n > 20000)
     b.call("Emulation.setEmulatedMedia", features=[])
 

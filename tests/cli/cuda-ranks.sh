@@ -64,8 +64,9 @@ same_checkpoint one1 plain2r 20
 
 # Where they divide the optimizer, too: the bits of one rank that has all of it, and an evaluation waits for weights that are still on their way.
 n=0
-for set in "" "--set train.accumulate=2 --set dist.bucket_mb=1" "--set optimize.passes=none" "--set data.bucket=4" \
-    "--set data.pack=on" "--set model.arch=llama --set model.dim=24 --set dist.shards=4"; do
+for set in "" "$BF16" "--set optimize.precision=f16" "--set train.accumulate=2 --set dist.bucket_mb=1" "--set optimize.passes=none" \
+    "--set optimize.passes=none $BF16" "--set data.bucket=4" "--set data.pack=on $BF16" "--set model.arch=llama --set model.dim=24 --set dist.shards=4" \
+    "--set model.arch=llama --set model.dim=24 --set train.accumulate=2 $BF16"; do
     n=$((n + 1))
     ok train tiny.yaml $SHARDS $set --out "whole-$n"
     ok launch -n 2 train tiny.yaml $SHARDS $set --set dist.shard=optimizer --out "slices-$n"
@@ -87,6 +88,9 @@ YAML
 ok train k1.yaml --out k1
 ok launch -n 2 train k1.yaml --set dist.shard=optimizer --out k2
 same_checkpoint k1 k2 20
+ok train k1.yaml $BF16 --out k1n
+ok launch -n 2 train k1.yaml $BF16 --set dist.shard=optimizer --out k2n
+same_checkpoint k1n k2n 20
 # Saved with slices on two ranks, continued on one.
 cp -r slices-1 on && rm -r on/checkpoints/step-00000020
 ok train tiny.yaml $SHARDS --out on --resume

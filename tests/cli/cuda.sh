@@ -30,7 +30,7 @@ if [ "$why" != "this build of hone has no CUDA backend" ]; then
     echo damaged >apart/lib/hone/libhone_cuda.so
     code=0
     apart/bin/hone bench tiny.yaml --device cuda >out 2>err || code=$?
-    [ "$code" = 3 ] && grep -q "^$no the CUDA module '$WORK/apart/bin/../lib/hone/libhone_cuda.so' cannot be loaded: " err ||
+    [ "$code" = 3 ] && grep -q "^$no the CUDA module '$WORK/apart/lib/hone/libhone_cuda.so' cannot be loaded: " err ||
         fail "a damaged module: exit code $code, $(cat err)"
     cp "$(dirname "$HONE")/libhone_cuda.so" apart/lib/hone/libhone_cuda.so
     HONE=$WORK/apart/bin/hone nowhere "$why" bench tiny.yaml --device cuda

@@ -10,12 +10,21 @@ json out 'all(j["peaks"][k] > 0 for k in ("f32_gflops", "f32_gflops_1_thread", "
 json out '0 < j["available_bytes"] <= j["memory_bytes"] and j["usable_cores"] >= 1 and j["config"] == "tiny"'
 json out 'len(j["checks"]) >= 4 and not any(c["problem"] for c in j["checks"] if not c["text"].startswith(("threads", "device is auto")))'
 json out '[b["gpu_gb"] for b in j["largest_batch"]] == [12, 16, 24, 80] and j["gpu_details"] is None and j["links"] is None'
+json out 'all(0 < b["batch"] <= b["with_bf16"] <= b["with_both"] and b["batch"] <= b["with_recompute"] <= b["with_both"] for b in j["largest_batch"])'
+json out '[c["text"].split(":")[1] for c in j["checks"] if c["text"].startswith("batch:")] == [" on a GPU of %d GB" % g for g in (12, 16, 24, 80)]'
+json out 'j["data_disk"] is null and j["disk"]["free_bytes"] > 0 and j["disk"]["read_mb_per_s"] > 0 and abs(j["disk"]["read_mb"] - 33.5544) < 1e-3'
+json out 'j["disk"]["way"] in ("direct", "dropped", "cached", "memory")'
 json out '0 < j["largest_batch"][0]["batch"] < j["largest_batch"][3]["batch"] or j["largest_batch"][0]["batch"] == 65536'
 [ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
 
 # the best that was ever seen is kept, until it is measured anew
 sed -i 's/"product_gflops": [0-9.e+]*/"product_gflops": 987654321.0/' cache/hone/peaks.json
-run doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000
+python3 -c 'open("a.bin", "wb").write(bytes(range(16)) * 8 * 16384)'
+ls -A >before
+run doctor tiny.yaml --set train.clip=0 --set device=cuda --set eval.every=3 --set train.batch_size=1000000 --set data.source=bin --set data.path=a.bin --set model.vocab=4096
+ls -A | grep -v '^after$' >after
+same "the folder after doctor" after before
+grep -qE '^disk       here: .* free, reads at [0-9.]+ [kMG]B/s \(33.6 MB, ' out || fail "no disk: $(cat out)"
 [ "$code" = 1 ] || fail "problems, and exit code $code"
 grep -q '^peaks ' out && grep -q '^memory ' out && grep -q '^cpu ' out || fail "no machine: $(cat out)"
 grep -q ' 987654321.0 ' out || fail "a peak was forgotten: $(cat out)"
@@ -24,7 +33,11 @@ grep -q '!! device is cuda' out || fail "no word about the device: $(cat out)"
 grep -q '!! evaluation runs' out || fail "no word about evaluation: $(cat out)"
 grep -q '^[3-9] problems$' out || fail "no sum: $(tail -1 out)"
 
-ok doctor --remeasure --json
+# data in files: how fast they are read
+ok doctor tiny.yaml --set data.source=bin --set data.path=a.bin --set model.vocab=4096 --json --remeasure
+json out 'j["data_disk"]["file"] == "a.bin" and abs(j["data_disk"]["read_mb"] - 2.097152) < 1e-4 and j["data_disk"]["read_mb_per_s"] > 0'
+json out '[c["text"].split(" reads at ")[0] for c in j["checks"] if c["text"].startswith("disk")] == ["disk: \x27a.bin\x27"]'
+json out 'all("); a run reads its 2.10 MB of data once, when it starts, in " in c["text"] for c in j["checks"] if c["text"].startswith("disk"))'
 json out '0 < j["peaks"]["f32_gflops"] < 1e8 and 0 < j["peaks"]["f32_gflops_1_thread"] < 1e8'
 ! grep -q 987654321 cache/hone/peaks.json || fail "what was to be forgotten is remembered: $(cat cache/hone/peaks.json)"
 

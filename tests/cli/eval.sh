@@ -55,7 +55,7 @@ cp text.txt copy.txt
 ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
 rm text.txt
-refused 2 "hone: cannot open 'text.txt': No such file or directory" eval text
+refused 2 "hone: 'text/checkpoints/step-00000020': data.path: cannot open 'text.txt': No such file or directory; relative paths start from 'WORK'" eval text
 ok eval text --set data.path=copy.txt --json
 same "the loss on a copy" out <(sed 's/text\.txt/copy.txt/' own)
 json out 'j["bytes"] > j["tokens"] and j["entropy"] is None and j["above_entropy"] is None'
@@ -73,6 +73,33 @@ ok train tiny.yaml --set data.tokens=byte --out bytes
 ok eval bytes --set data.source=text --set data.path=copy.txt --json       # any text is bytes
 json out 'j["bytes"] == j["tokens"]'
 
+# ---- all of a text, a folder of texts, compressed ones
+ok eval text --set data.path=few.txt --set data.val_fraction=0 --split train --json && cp out by-keys
+ok eval text few.txt --json
+same "hone eval with DATA" out <(sed 's/"split": "train"/"split": "all"/' by-keys)
+mkdir texts && cp few.txt texts/1.txt && cp few.txt texts/2.txt && gzip texts/2.txt
+ok eval text texts --json && cp out folder
+json folder "$(field tokens by-keys) * 2 <= j['tokens'] <= $(field tokens by-keys) * 2 + 16 and j['split'] == 'all'"
+ok eval text 'texts/*.gz' --json
+json out "j['loss'] == $(field loss by-keys) and j['tokens'] == $(field tokens by-keys)"
+ok eval text few.txt --batches 1
+sed -E 's/[0-9]+\.[0-9]+/X/g' out >said
+cat >wanted <<'END'
+checkpoint  text/checkpoints/step-00000020, step 20
+data        text 'few.txt': 1092 training and 0 validation tokens, vocabulary of 25 characters
+part        all, in whole windows
+loss        X
+perplexity  X
+bits        X per token, X per byte
+tokens      32
+END
+same "hone eval with DATA as text" said wanted
+refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" eval text nosuch.txt
+refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eval text few.txt --split train
+printf 'weiter' >short.txt
+run eval text short.txt
+[ "$code" = 2 ] && grep -q "short.txt" err && [ ! -s out ] || fail "a text that is too short: $code $(cat err)"
+
 # ---- token ids
 python3 - <<'PY'
 import struct
@@ -82,6 +109,12 @@ PY
 ok train tiny.yaml --set data.source=bin --set data.path=raw.bin --out raw
 ok eval raw --json
 json out 'j["bytes"] is None and j["bits_per_byte"] is None and j["loss"] > 0'
+ok eval raw --set data.val_fraction=0 --split train --json && cp out by-keys
+ok eval raw raw.bin --json
+same "hone eval with shards" out <(sed 's/"split": "train"/"split": "all"/' by-keys)
+mkdir shards && cp raw.bin shards/1.bin && cp raw.bin shards/2.bin
+ok eval raw shards --json
+json out "j['tokens'] == 2 * $(field tokens by-keys) and abs(j['loss'] - $(field loss by-keys)) < 1e-3"
 refused 2 "hone: 'large.bin' holds token 85 (at place 25), and the model has a vocabulary of 50: it was trained on other tokens" \
     eval raw --set data.path=large.bin
 refused 2 "hone: the model's tokens are ids without a text, and data.source text has text; give data of the same kind" \

@@ -129,7 +129,7 @@ open("other.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + byte
 PY
 refused 2 "hone: 'other.safetensors' holds 1 tensors, such as 'encoder.w': these are names of no family that is known here; expected GPT-2 ('h.0.attn.c_attn.weight'), nanoGPT, LLaMA ('layers.0.self_attn.q_proj.weight' or 'layers.0.attention.wq.weight') or hone ('blocks.0.attn.q.weight')" \
     import other.safetensors --out x
-refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000': tensor 'emb.weight' is (40, 16), and this model needs (40, 32)" \
+refused 2 "hone: --set train.init=\"runs/gpt2\": 'runs/gpt2/checkpoints/step-00000000': tensor 'emb.weight' is (40, 16), and this model needs (40, 32)" \
     train runs/gpt2/config.yaml $data --set train.init=runs/gpt2 --set model.dim=32 --out x
-refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000' does not fit this model: it has too much: 'blocks.1.attn.k.bias', 'blocks.1.attn.k.weight', 'blocks.1.attn.o.bias', 'blocks.1.attn.o.weight' and 12 more" \
+refused 2 "hone: --set train.init=\"runs/gpt2\": 'runs/gpt2/checkpoints/step-00000000' does not fit this model: it has too much: 'blocks.1.attn.k.bias', 'blocks.1.attn.k.weight', 'blocks.1.attn.o.bias', 'blocks.1.attn.o.weight' and 12 more" \
     train runs/gpt2/config.yaml $data --set train.init=runs/gpt2 --set model.layers=1 --out x

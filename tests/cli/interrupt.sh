@@ -17,7 +17,9 @@ for signal in INT TERM HUP; do
     at=$(sed -n 's/^stopped after \([0-9]*\) steps, loss .*; continue with --resume$/\1/p' rest)
     [ -n "$at" ] && [ "$at" -ge 30 ] && [ "$at" -lt $N ] || fail "SIG$signal: no word about where it stopped: $(tail -3 rest)"
     [ "$(ls $signal/checkpoints)" = "$(printf 'step-%08d' "$at")" ] || fail "SIG$signal: checkpoints: $(ls $signal/checkpoints)"
+    json $signal/run.json "j['state'] == 'stopped' and j['step'] == $at and j['steps'] == $N"
     ok "$@" --out $signal --resume
+    json $signal/run.json "j['state'] == 'finished' and j['step'] == $N"
     same_checkpoint whole $signal $N
     lines $signal/metrics.jsonl "[l['step'] for l in j if 'loss' in l] == list(range(1, $N + 1))"
 done

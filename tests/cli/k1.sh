@@ -52,7 +52,7 @@ for passes in fused-optimizer async-metrics group-levels hoist-constants,fused-o
     same "nodes.jsonl with $passes" $passes/nodes.jsonl none/nodes.jsonl
 done
 ok "$@" --set optimize.passes=none --set optimize.group-levels=on --set threads=1 --out rows          # whatever the size and the threads
-grep -q "group-levels x" out || fail "nodes of a level are not in rows: $(cat out)"
+grep -q "group-levels ×" out || fail "nodes of a level are not in rows: $(cat out)"
 ok "$@" --set optimize.passes=none --set threads=1 --out no-rows
 same_checkpoint rows no-rows 23
 ok train tiny.yaml --set optimize.autotune=off --set threads=1 --out one

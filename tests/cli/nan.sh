@@ -23,6 +23,7 @@ grep -qE '^hone: step [0-9]+: loss is -?(nan|inf) and the gradient norm -?(nan|i
     fail "$(cat err)"
 [ "$(ls stop/checkpoints)" = "$(printf 'step-%08d' "$step")" ] || fail "checkpoints: $(ls stop/checkpoints), stopped at step $step"
 finite stop
+json stop/run.json 'j["state"] == "nan" and j["reason"][:5] == "step " and j["step"] < j["steps"] == 400'
 # It loads, and from these weights, as finite as they are, no number follows: the loss above was not one either.
 no_number() {
     run generate "$1" --tokens 5

@@ -36,7 +36,7 @@ ok verify run run --out run
 start train tiny.yaml --steps 800 --set log.every=1 --set checkpoint.every=25 --out run
 until_step 30
 refused 2 "hone: another hone is writing into 'run'; give another --out" analyze t.json --out run
-refused 2 "hone: another hone is writing into 'run'; give another --out" train tiny.yaml --out run --resume
+refused 2 "hone: the run in 'run' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" train tiny.yaml --out run --resume
 finish
 [ "$code" = 0 ] || fail "the run: exit code $code: $(cat err)"
 sums run/checkpoints >before
@@ -50,7 +50,7 @@ ok train tiny.yaml --out recorded --profile 1:2
 refused 2 "hone: 'recorded/trace.json' is there, and no report that is known here wrote it; $away" profile tiny.yaml --steps 1 --out recorded
 
 # ---- a config that is in the way is the user's, and so are files of other names that a run writes
-for name in config.yaml nodes.jsonl forgetting.json; do
+for name in config.yaml nodes.jsonl forgetting.json run.json; do
     rm -rf own
     mkdir own
     cp tiny.yaml own/$name

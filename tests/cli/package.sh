@@ -24,8 +24,18 @@ grep -q '^Package: hone$' control && grep -q "^Version: $("$HONE" --version | cu
 grep -q '^Depends:.*libyaml' control || fail "its libraries are not named: $(grep Depends control)"
 dpkg-deb -x packed/hone_*.deb deb
 try deb/usr deb
+machine=$(dpkg-deb -I packed/hone_*.deb control | sed -n 's/^Architecture: //p')
+[ "$machine" = "$(dpkg --print-architecture)" ] || fail "it is a package for $machine"
+if [ -e "$build/libhone.so" ]; then
+    version=$("$HONE" --version | cut -d' ' -f2)
+    dpkg-deb -I packed/libhone0_*.deb shlibs | grep -qxF "libhone 0 libhone0 (>= $version)" || fail "libhone0 does not say what it provides"
+    dpkg-deb -I packed/libhone-dev_*.deb control | grep -qxF "Depends: libhone0 (= $version)" || fail "libhone-dev is for any libhone"
+    for package in libhone0 libhone-dev; do dpkg-deb -x packed/${package}_*.deb deb; done
+    echo 'int main(void) { return !*hone_version(); }' >use.c
+    cc -include hone.h use.c -Ideb/usr/include -Ldeb/usr/lib -lhone -o use && LD_LIBRARY_PATH=deb/usr/lib ./use || fail "what the packages hold does not link"
+fi
 
 cpack --config "$build/CPackConfig.cmake" -G TGZ -B "$PWD/packed" >log 2>&1 || { cat log >&2; fail "no folder"; }
 mkdir tgz
-tar -C tgz --strip-components=1 -xzf packed/hone-*.tar.gz
+tar -C tgz --strip-components=1 -xzf packed/hone-*-Linux-"$(uname -m)".tar.gz
 try tgz tgz

@@ -22,7 +22,7 @@ for arch in gpt llama; do
     [ "$(wc -l <wanted)" -ge 6 ] || fail "few metrics: $(cat wanted)"
     for pass in async-metrics hoist-constants,fused-optimizer,async-metrics,no-zero-fill; do
         ok "$@" --set optimize.passes=$pass --out $arch-$pass
-        grep -qE "^passes  $(echo $pass | sed 's/,/ x[0-9]+, /g') x[0-9]+$" out || fail "$pass: $(cat out)"
+        grep -qE "^passes  $(echo $pass | sed 's/,/ ×[0-9]+, /g') ×[0-9]+$" out || fail "$pass: $(cat out)"
         same_checkpoint $arch-none $arch-$pass 23
         metrics $arch-$pass/metrics.jsonl >is
         same "the metrics with $pass" is wanted
@@ -76,7 +76,7 @@ for passes in none all; do
     ok "$@" --set optimize.passes=$passes --set optimize.precision=f32 --set optimize.autotune=off --set optimize.recompute=off --out kept-$passes
     ok "$@" --set optimize.passes=$passes --set optimize.precision=f32 --set optimize.autotune=off --set optimize.recompute=on \
         --set optimize.memory=1 --out again-$passes
-    grep -qE '^passes .*recompute x3' out || fail "optimize.memory=1: $(cat out)"
+    grep -qE '^passes .*recompute ×3' out || fail "optimize.memory=1: $(cat out)"
     same_checkpoint kept-$passes again-$passes 5
     ok "$@" --set optimize.passes=$passes --set optimize.recompute=on --set optimize.memory=1000 --out enough-$passes
     grep -q recompute out && fail "optimize.memory=1000: $(cat out)"
@@ -85,13 +85,13 @@ done
 # ---- switches
 ok train tiny.yaml --set optimize.hoist-constants=off --steps 5 --out off
 grep '^passes ' out | grep -q hoist-constants && fail "hoist-constants ran though it is off"
-grep -q '^passes .*async-metrics x3' out || fail "$(cat out)"
+grep -q '^passes .*async-metrics ×3' out || fail "$(cat out)"
 ok train tiny.yaml --set optimize.passes=none --set optimize.hoist-constants=on --steps 5 --out on
-grep -q '^passes  hoist-constants x[0-9]*$' out || fail "$(cat out)"
+grep -q '^passes  hoist-constants ×[0-9]*$' out || fail "$(cat out)"
 grep -q '^  passes: none$' on/config.yaml && grep -q '^  hoist-constants: on$' on/config.yaml || fail "$(cat on/config.yaml)"
 refused 2 "hone: --set optimize.passes=hoist-constant: optimize.passes: there is no pass 'hoist-constant'; did you mean 'hoist-constants'?" \
     train tiny.yaml --set optimize.passes=hoist-constant
 ok bench tiny.yaml --seconds 0.2 --json --set optimize.passes=async-metrics
-json out 'j["results"][0]["passes"] == "async-metrics x3" and j["results"][0]["ops_per_step"] > 20'
+json out 'j["results"][0]["passes"] == "async-metrics ×3" and j["results"][0]["ops_per_step"] > 20'
 ok doctor tiny.yaml --set optimize.passes=hoist-constants
-grep -q 'passes: hoist-constants x' out || fail "$(cat out)"
+grep -q 'passes: hoist-constants ×' out || fail "$(cat out)"

@@ -5,7 +5,7 @@ tiny
 ok train tiny.yaml --steps 12 --out f32
 grep -q 'mixed-precision' out && fail "mixed-precision ran in f32: $(cat out)"
 ok train tiny.yaml --set optimize.precision=bf16 --steps 12 --out bf16
-grep -qE '^passes .*mixed-precision x[1-9][0-9]*$' out || fail "no word of mixed-precision: $(cat out)"
+grep -qE '^passes .*mixed-precision ×[1-9][0-9]*$' out || fail "no word of mixed-precision: $(cat out)"
 grep -q '^  precision: bf16$' bf16/config.yaml || fail "$(cat bf16/config.yaml)"
 ok train tiny.yaml --set optimize.precision=bf16 --steps 12 --out again
 same_checkpoint bf16 again 12

@@ -11,7 +11,7 @@ python3 -c 'import sys; sys.exit(not 0 < float(sys.argv[1]) < float(sys.argv[2])
 
 # And what passes make of it.
 ok train tiny.yaml --set optimize.passes=hoist-constants,async-metrics,fused-optimizer --print-program
-[ "$(tail -2 out | head -1)" = "passes: hoist-constants x1, fused-optimizer x3, async-metrics x3" ] || fail "$(tail -2 out)"
+[ "$(tail -2 out | head -1)" = "passes: hoist-constants ×1, fused-optimizer ×3, async-metrics ×3" ] || fail "$(tail -2 out)"
 grep -q '^setup: 1 ops' out && grep -q '^  table  *%[0-9]* *metrics ' out || fail "no setup: $(cat out)"
 grep -q ' adamw_all .*(.* inputs).*\[fused-optimizer\]$' out || fail "no sweep: $(cat out)"
 [ ! -e runs ] || fail "--print-program made a folder"
@@ -19,5 +19,5 @@ grep -q ' adamw_all .*(.* inputs).*\[fused-optimizer\]$' out || fail "no sweep: 
 # It needs no data when the vocabulary is given.
 tiny
 ok train tiny.yaml --set model.vocab=10 --set data.source=text --set data.path=nosuch.txt --print-program
-refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" \
+refused 2 "hone: --set data.path=\"nosuch.txt\": cannot open 'nosuch.txt': No such file or directory; relative paths start from 'WORK'" \
     train tiny.yaml --set data.source=text --set data.path=nosuch.txt --print-program

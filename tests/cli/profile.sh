@@ -7,6 +7,15 @@ for f in report.html report.md report.json flops_profile.json computational_inte
     [ -s "p/$f" ] || fail "there is no p/$f"
 done
 ls p/tensorboard/events.out.tfevents.* >ls.out || fail "there is no event file"
+for tag in report operations step/ms memory/alive_mb_by_op '| kind | ops | self |' '| op | kind | phase |'; do
+    grep -qaF "$tag" p/tensorboard/* || fail "TensorBoard has no '$tag'"
+done
+# the whole run in seconds, and what each finding alone would save of it
+json p/report.json 'j["run"]["steps"] == 20 and abs((j["run"]["seconds"] - j["run"]["evaluation_s"]) / (20 * j["step"]["median_us"] / 1e6) - 1) < 0.5'
+json p/report.json 'all(abs((f["saves_s"] or 0) - (1 - 1 / f["expected_speedup"]) * (j["run"]["seconds"] - (0 if f["rule"] == "eval-share" else j["run"]["evaluation_s"])))
+    < 1e-6 * j["run"]["seconds"] for f in j["findings"])'
+grep -q '^Whole run$' out && grep -qE '^  At this speed 20 steps take [0-9.]+ s, [0-9.]+ s of it evaluation$' out || fail "not a word on the whole run: $(cat out)"
+grep -q '^## The whole run$' p/report.md || fail "not a word on the whole run: $(cat p/report.md)"
 grep -q 'bound by' out || fail "no word on what bounds the step: $(cat out)"
 json p/flops_profile.json '(0 < j["efficiency_metrics"]["mfu_percent"] and j["efficiency_metrics"]["device_peak_flops"] > 0 and
     j["performance_metrics"]["flops_per_sec"] > 0 and j["performance_metrics"]["throughput_samples_per_sec"] > 0 and

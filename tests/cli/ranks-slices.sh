@@ -46,7 +46,7 @@ done
 
 # Narrow copies of weights are made where the weights of others have come; and batches of several shapes have programs that wait for each other's weights,
 # in an evaluation too.
-NARROW="--set backend.kernels=reference --set optimize.precision=bf16 --steps 6 --set eval.every=3"
+NARROW="--set backend.kernels=reference --steps 6 --set eval.every=3 --set optimize.precision"
 cat >regions.yaml <<'YAML'
 model: {arch: regions, dim: 16, layers: 2, heads: 2, seq: 43, positions: 64, segments: 3}
 data: {source: regions, region: 20, bucket: 8, group: 2, workers: 0}
@@ -56,7 +56,7 @@ threads: 1
 dist: {shards: 4}
 YAML
 PACKED="regions.yaml --set data.group=1 --set data.bucket=0 --set data.pack=on --set model.seq=64"
-for of in "tiny.yaml $NARROW" regions.yaml "$PACKED" "$PACKED --set model.dropout=0.1 --set train.batch_size=16 --set train.accumulate=2"; do
+for of in "tiny.yaml $NARROW=bf16" "tiny.yaml $NARROW=f16" regions.yaml "$PACKED" "$PACKED --set model.dropout=0.1 --set train.batch_size=16 --set train.accumulate=2"; do
     ok train $of --out of1
     ok launch -n 2 train $of --set dist.shard=optimizer --out of2
     for f in weights state; do

@@ -87,6 +87,19 @@ grep -q '^hone: rank 0 (.*) was not heard of' err || fail "SIGSTOP: $(cat err)"
 
 unset HONE_RANKS_PATIENCE
 
+# A rank whose weights are not those of the others is named where a checkpoint would be saved, and none is.
+for way in '1:5 2 memory or a device of one of them' '2:5 4 its memory or its device' '0:5 4 its memory or its device'; do
+    set -- $way
+    rank=${1%:*} n=$2
+    shift 2
+    HONE_TEST_FLIP=$rank:5 run launch -n $n train tiny.yaml --set checkpoint.every=10 --out parted
+    [ "$code" = 3 ] || fail "another weight on rank $rank: exit code $code: $(cat err)"
+    [ "$(grep -c "^hone: rank $rank (.*, process [0-9]*) has another 'emb.weight' than rank . (.*) after step 10, though .*: $* has failed; " err)" = 1 ] ||
+        fail "another weight on rank $rank: $(cat err)"
+    [ ! -e parted/checkpoints ] || fail "another weight on rank $rank: saved all the same"
+    rm -r parted
+done
+
 # What cannot be is refused once, by rank 0, and before anything is written.
 refused_ranks() {
     local want_code=$1 want=$2
@@ -124,6 +137,14 @@ code=0; OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 installed/bin/hone train t
 # mpirun's word is checked against what MPI sees.
 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
 [ "$code" = 3 ] && grep -q '^hone: mpirun started 3 ranks, and MPI sees 1; ' err || fail "a wrong number of ranks: $code $(cat err)"
+
+# An mpirun that starts nothing is not tried again, and no rank is blamed.
+OMPI_MCA_plm=nothing run launch -n 2 --retry 2 train tiny.yaml --out no
+echo "hone: 'MPIRUN' has started no rank; see what 'MPIRUN -n 2 true' says" >wanted
+grep '^hone: ' err | sed "s#'/[^' ]*#'MPIRUN#g" >said || true
+same "an mpirun that starts nothing" said wanted
+[ "$code" = 3 ] || fail "an mpirun that starts nothing: exit code $code"
+[ ! -e no ] || fail "an mpirun that starts nothing: a folder was made"
 
 refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train tiny.yaml
 refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2

@@ -63,6 +63,9 @@ same "the folder of a run that was done" after before
 # ---- more steps, and other things that may change
 ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set threads=1 --set log.every=1 --json
 json out 'j["steps"] == 30'
+grep -xF "changed train.steps 20 -> 30, train.lr 0.001 -> 0.0001, log.every 5 -> 1, threads 2 -> 1" err >/dev/null || fail "changes are not shown: $(cat err)"
+ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set threads=1 --set log.every=1
+! grep '^changed' out || fail "nothing has changed"
 lines done/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [5, 10, 15] + list(range(20, 31))'
 
 # ---- what must not change: the message names the key, and nothing in the folder changes
@@ -115,6 +118,8 @@ refused 2 "hone: 'kept/checkpoints/step-00000020' holds no checkpoint, so there 
 # ---- a run killed before its first checkpoint
 start train tiny.yaml --steps $N --set log.every=1 --set checkpoint.every=0 --out young
 until_step 3
+refused 2 "hone: the run in 'young' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" \
+    train tiny.yaml --out young --resume
 kill -KILL $pid
 finish
 refused 2 "hone: 'young' holds no checkpoint, so there is nothing to resume; start without --resume, with another --out" \

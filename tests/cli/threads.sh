@@ -23,3 +23,11 @@ for threads in 2 4; do
     losses one | paste - many | awk '{d = $1 - $2; if (d < 0) d = -d; if (d > 0.02 * $1) {print "step " NR ": " $0; bad = 1}} END {exit bad}' ||
         fail "$threads threads do not learn as one"
 done
+
+# ---- more threads than cores: said, and done
+cores=$(nproc)
+ok train wide.yaml --steps 2 --set train.warmup=1 --set threads=$((cores + 62)) --out too-many
+echo "warning: threads is $((cores + 62)) and this process may use $cores core$([ "$cores" = 1 ] || echo s); try 0 (cpu-oversubscribed)" >wanted
+same "what is said of too many threads" err wanted
+ok train wide.yaml --steps 2 --set train.warmup=1 --set threads=$cores --out enough
+[ ! -s err ] || fail "as many threads as cores: $(cat err)"

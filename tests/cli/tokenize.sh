@@ -138,7 +138,14 @@ refused 2 "hone: hone tokenizer knows train, not 'make'" tokenizer make text.txt
 refused 2 "hone tokenizer: train TEXT... is missing; \`hone tokenizer --help\` shows examples" tokenizer
 refused 2 "hone: 'moved/tokens-000000.bin' holds tokens up to 399, and the tokenizer has 259: the shards were written with another one" \
     train tiny.yaml --set data.source=bin --set data.path=moved/tokens-000000.bin --set data.tokenizer=pair --out x
-refused 2 "hone: cannot open the tokenizer 'nosuch': No such file or directory" train tiny.yaml --set data.source=text --set data.path=text.txt --set data.tokenizer=nosuch --out x
+refused 2 "hone: --set data.tokenizer=\"nosuch\": cannot open the tokenizer 'nosuch': No such file or directory; relative paths start from 'WORK'" train tiny.yaml --set data.source=text --set data.path=text.txt --set data.tokenizer=nosuch --out x
 printf 'caf\351 \377\376 au lait %.0s' $(seq 50) >latin.txt
+mkdir torn
+echo '{"a": 0, "b": 1}' >torn/vocab.json
+printf '#version: 0.2\na \377b\n' >torn/merges.txt
+refused 2 "hone: 'torn/merges.txt': the line 'a �b' is not UTF-8 text" tokenize latin.txt --tokenizer torn --out x
+sed 's/"merges"/"\xffmerges"/' own.json >torn.json
+run tokenize latin.txt --tokenizer torn.json --out x
+[ "$code" = 2 ] && grep -q "^hone: 'torn.json' is not JSON at line .*: unable to decode byte 0xff" err || fail "a tokenizer that is no UTF-8: $code $(cat err)"
 ok tokenize latin.txt --tokenizer own.json --out latin              # bytes that are no UTF-8 are tokens like any others
 [ ! -e x ] && [ ! -e x.json ] || fail "what was refused left something"

@@ -10,6 +10,8 @@ grep -qx '\[20\] saved run/checkpoints/step-00000020' out || fail "no line about
 grep -qE '^done: 20 steps, loss [0-9.]+, validation loss [0-9.]+, [0-9]+ samples/s, [0-9]+ tokens/s$' out || fail "no end"
 [ "$(ls run/checkpoints)" = "step-00000010
 step-00000020" ] || fail "checkpoints: $(ls run/checkpoints)"
+json run/run.json 'j["state"] == "finished" and j["step"] == j["steps"] == 20 and j["device"] == "cpu" and j["threads"] == 2 and j["parameters"] > 0'
+json run/run.json 'len(j["started"]) == len(j["ended"]) == 20 and 0 < j["loss"] < 10 and j["planned_bytes"] < j["peak_bytes"] and j["reason"] is null'
 
 # ---- --json: one document on stdout, the rest on stderr
 ok train tiny.yaml --out json --json
@@ -25,7 +27,7 @@ json out 'j["val_loss"] is null'
 lines run/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [5, 10, 15, 20]'
 lines run/metrics.jsonl '[l["step"] for l in j if "val_loss" in l] == [10, 20]'
 lines run/metrics.jsonl 'all(type(l[k]) in (int, float) for l in j if "loss" in l for k in ("epoch", "loss", "lr", "grad_norm",
-    "steps_per_s", "samples_per_s", "tokens_per_s", "data_wait_share", "seconds", "skipped"))'
+    "steps_per_s", "steps_per_s_overall", "samples_per_s", "tokens_per_s", "data_wait_share", "seconds", "skipped"))'
 
 # ---- the config that is kept makes the same run
 ok train tiny.yaml --print-program && cp out program
@@ -36,16 +38,36 @@ same_checkpoint run again 20
 
 # ---- epochs: 20000 characters, 10 % for validation, make 1125 windows of 16; 141 steps of 8
 ok train tiny.yaml --set train.epochs=2 --set train.batch_size=8 --set eval.every="1 epochs" --set checkpoint.every="2 epochs" \
-    --set log.every=100 --out epochs
+    --set log.every=100 --tensorboard --out epochs
 samples=$((18000 / 16))
-grep -qE '^epoch 1: mean loss [0-9.]+, [0-9:]+, [0-9.]+ samples/s$' out || fail "no summary of epoch 1: $(cat out)"
-grep -qE '^epoch 2: ' out || fail "no summary of epoch 2"
+grep -qE '^epoch 1: mean loss [0-9.]+, [0-9:]+, [0-9.]+ samples/s: first \(later epochs are held against it; hone doctor measures the peak\)$' out ||
+    fail "no summary of epoch 1: $(cat out)"
+grep -qE '^epoch 2: mean loss [0-9.]+, [0-9:]+, [0-9.]+ samples/s: (slower|steady|faster|waits for data) \(.*\)$' out || fail "no summary of epoch 2: $(cat out)"
 per_epoch=$(((samples + 7) / 8))
+lines epochs/metrics.jsonl "[(l['step'], l['epoch'], l['epoch_steps']) for l in j if 'epoch_loss' in l] == [($per_epoch, 1, $per_epoch), (2 * $per_epoch, 2, $per_epoch)]"
+lines epochs/metrics.jsonl "all(abs(l['epoch_samples_per_s'] * l['epoch_seconds'] / (8 * $per_epoch) - 1) < 1e-6 and l['epoch_words'] for l in j if 'epoch_loss' in l)"
+lines epochs/metrics.jsonl "[l['epoch_verdict'] for l in j if 'epoch_loss' in l][0] == 'first' and all('loss' not in l for l in j if 'epoch_loss' in l)"
 lines epochs/metrics.jsonl "[l['step'] for l in j if 'val_loss' in l] == [$per_epoch, 2 * $per_epoch]"
 lines epochs/metrics.jsonl "[l['epoch'] for l in j if 'loss' in l] == [1, 2, 2]"
+for curve in epoch/loss epoch/seconds epoch/samples_per_s epoch/verdict speed/steps_per_s_overall; do
+    grep -qaF "$curve" epochs/tensorboard/* || fail "no curve '$curve'"
+done
 [ "$(ls epochs/checkpoints)" = "$(printf 'step-%08d' $((2 * per_epoch)))" ] || fail "checkpoints: $(ls epochs/checkpoints)"
 ok train tiny.yaml --set train.epochs=2 --steps 20 --out steps --json       # --steps wins over epochs in the config
 json out 'j["steps"] == 20'
+
+# ---- what data.max_chars leaves out of a text is said, and only then
+python3 -c 'open("a.txt", "w").write("w\u00f6rd\n" * 200)'
+cut() {         # MOST TOKENS WANTED
+    ok train tiny.yaml --set data.source=text --set data.path=a.txt --steps 1 --set data.max_chars="$1" --set data.tokens="$2" --out "cut-$1-$2"
+    grep '^data ' out >said || fail "no data: $(cat out)"
+    echo "data    text 'a.txt': $3" >wanted
+    same "what is said of the data" said wanted
+}
+cut 999 char "900 training and 99 validation tokens, vocabulary of 5 characters; cut: data.max_chars is 999, and the text has 1.2 kB"
+cut 1000 char "900 training and 100 validation tokens, vocabulary of 5 characters"
+cut 1199 byte "1080 training and 119 validation tokens, vocabulary of 256 bytes; cut: data.max_chars is 1199, and the text has 1.2 kB"
+cut 1200 byte "1080 training and 120 validation tokens, vocabulary of 256 bytes"
 
 # ---- only the newest checkpoints are kept
 ok train tiny.yaml --set checkpoint.every=2 --set checkpoint.keep=2 --out keep
@@ -62,8 +84,8 @@ same "the folder of the run" after before
 # ---- two at once: the second is refused and the first is not disturbed
 start train tiny.yaml --steps 2000 --set log.every=1 --set eval.every=0 --out busy
 until_step 12
-refused 2 "hone: 'busy' already holds a run; continue it with --resume, or give another --out" train tiny.yaml --out busy
-refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy --resume
+refused 2 "hone: another hone is writing into 'busy'; give another --out" train tiny.yaml --out busy
+refused 2 "hone: the run in 'busy' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and resume it then" train tiny.yaml --out busy --resume
 kill -TERM $pid
 finish
 [ "$code" = 0 ] || fail "the first of two runs ended with $code"

@@ -35,6 +35,13 @@ for s in j["stages"]:
         assert s["measured_high"] < 1 or "gate" in s["why"] or j["taken_back"], s
     if s["kept"] and not s["around"]: product *= s["measured_speedup"]
     near(s["cumulative_speedup"], product, "cumulative")
+r = j["run"]
+if r:
+    near(r["before_s"], r["steps"] * j["before"]["step_us"] / 1e6 + r["evaluation_before_s"], "run before")
+    if j["after"]["step_us"]: near(r["after_s"], r["steps"] * j["after"]["step_us"] / 1e6 + r["evaluation_after_s"], "run after")
+    for s in j["stages"]:
+        if s["measured_speedup"] and not s["around"]: near(s["saved_s"], r["steps"] * (s["step_before_us"] - s["step_after_us"]) / 1e6, "saved")
+        assert (s["saved_s"] is None) == (s["measured_speedup"] is None) and (s["saved_s"] or 0) <= r["before_s"], s
 won = any(s["kept"] and not s["around"] for s in j["stages"])
 assert won or not [c for c in j["changes"] if c["key"] != "eval.every"], j["changes"]
 if won and not j["interrupted"]:
@@ -58,6 +65,8 @@ json out '(j["schema"] == "hone-report" and j["kind"] == "tune" and len(j["roadm
     and j["before"]["mfu_peak_type"] == "f32" and len(j["sizes"]) == 6 and all(s["before"]["fits"] and s["after"]["fits"] for s in j["sizes"]))'
 consistent made/report.json
 same "report.json" made/report.json made.json
+json out 'j["run"]["steps"] == 20 and j["run"]["evaluation_before_s"] > 0'
+grep -q '^The whole run of 20 steps with its evaluations: .* before, .* after\.$' made/report.md || fail "not a word on the whole run: $(cat made/report.md)"
 grep -q '^| step | ' made/report.md || fail "no step in the report: $(cat made/report.md)"
 grep -q 'passes: none' made/base.yaml || fail "the base is not what was given: $(cat made/base.yaml)"
 ok train made/tuned.yaml --steps 2 --out trained      # a plain config
@@ -105,6 +114,26 @@ json strict/report.json '(any("flash-attention" in s["pass"] for s in j["stages"
     and all(s["outcome"] == "dropped" and "gate" in s["why"] for s in j["stages"] if "flash-attention" in s["pass"] and s["measured_speedup"] != null))'
 consistent strict/report.json
 ! grep -q 'passes:.*flash-attention' strict/tuned.yaml || fail "what was dropped is in the config: $(cat strict/tuned.yaml)"
+
+# a larger update where it is asked for: as many samples in an update of base.yaml and of tuned.yaml, by gates the same; the rate by the rule. Where larger
+# batches are not proved to be faster, both have the update that was given
+ok tune tiny.yaml --budget 8 $quick --set threads=1 --larger-batch sqrt --out larger
+consistent larger/report.json
+update() { sed -n 's/^  \(batch_size\|accumulate\): //p' "$1" | head -2 | paste -sd' ' | { read -r a b && echo $((a * b)); }; }
+json larger/report.json '(j["larger_batch"]["rule"] == "sqrt" and j["larger_batch"]["samples_before"] == 2 and j["larger_batch"]["words"]
+    and abs(j["larger_batch"]["lr_after"] ** 2 / j["larger_batch"]["lr_before"] ** 2 * 2 / j["larger_batch"]["samples_after"] - 1) < 1e-9
+    and [p["batch"] for p in j["larger_batch"]["sweep"]["points"]][:2] == [2, 4])'
+json larger/report.json 'j["larger_batch"]["samples_after"] in (2, 2 * j["larger_batch"]["sweep"]["sweet_spot"] / 2)'
+json larger/report.json "j['larger_batch']['samples_after'] == $(update larger/base.yaml) == $(update larger/tuned.yaml)"
+grep -q '^larger batch: ' out || fail "not a word about the larger batch: $(cat out)"
+ok train larger/tuned.yaml --steps 2 --out larger-run
+ok tune tiny.yaml --budget 0 --larger-batch linear --out larger-none
+grep -qx 'larger batch: not tried: nothing is measured with a budget of 0' out || fail "$(cat out)"
+ok tune tiny.yaml --budget 0 --larger-batch linear --set model.dropout=0.1 --out larger-none
+grep -qx 'larger batch: not tried: dropout falls on other samples in other batches, and nothing could be proved' out || fail "$(cat out)"
+same "tuned.yaml without a larger update" larger-none/tuned.yaml larger-none/base.yaml
+json made/report.json 'j["larger_batch"] is null and (j["larger_batch_expected"] is null or j["larger_batch_expected"] > 1)'
+refused 2 "hone: --larger-batch is 'cubic'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update" tune tiny.yaml --larger-batch cubic
 
 # a folder whose name must be quoted and is no UTF-8
 ok tune tiny.yaml --budget 0 --out "$(printf 'a <b>\377')"

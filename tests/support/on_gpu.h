@@ -6,7 +6,7 @@
 #include "support/gpu.h"
 #include "support/op_compare.h"
 
-enum { BOUND_VALUES = 64, BOUND_OPS = 4 };
+enum { BOUND_VALUES = 96, BOUND_OPS = 4 };
 
 struct bound {
     struct backend *backend;

@@ -22,6 +22,7 @@ enum content {
     TARGETS,            /* i32 below 5, about every third is padding */
     PADDING,            /* i32, all padding */
     STARTS,             /* i32 (B, T): where the sample of each place begins, in rows of samples of different lengths */
+    PLACES,             /* i32 (B, T): from 7 b on in row b, one after the other; about every fourth is -1 */
     FIRST,              /* one i32: 1 */
     COUNTER,            /* one i32 */
     NOT_A_NUMBER,       /* one NaN */
@@ -52,6 +53,7 @@ struct op_case {
 #define DROPPED(h, k, s, c, p) {.heads = h, .kv_heads = k, .scale = s, .causal = c, .prob = p, .seed = 7, .stream = 5}
 #define PACKED(h, k, s, p, at) {.heads = h, .kv_heads = k, .scale = s, .causal = true, .packed = true, .prob = p, .seed = 7, .stream = 5, .first = at}
 #define QKV(b, t, h, k, d)      X(b, t, (h) * (d)), X(b, t, (k) * (d)), X(b, t, (k) * (d))
+#define KEPT(s, c, w) X(s, c, w), X(s, c, w)
 #define QKV_GRAD(b, t, h, k, d) X(b, t, (h) * (d)), QKV(b, t, h, k, d), X(b, t, (h) * (d)), OF(HIGH, b, h, t), OF(POSITIVE, b, h, t)
 #define ADAMW          {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f}
 #define ADAMW_OF(...)                                                                                                 \
@@ -233,6 +235,8 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.5f, false, 0.3f), {QKV_GRAD(2, 6, 2, 1, 5), ONE(COUNTER)}},
     {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.25f, true, 0.1f), {QKV_GRAD(1, 131, 2, 1, 16), ONE(COUNTER)}},
 
+    /* what generation keeps: of each sample, of one for all, nothing; queries that see one key, a block more or less one, none */
+
     {OP_SOFTMAX, {0}, {X(3, 1)}},
     {OP_SOFTMAX, {0}, {X(5, 17)}},
     {OP_SOFTMAX, {0}, {OF(MASKED, 1, 2, 5, 5)}},
@@ -318,6 +322,8 @@ static const struct op_case op_cases[] = {
     {OP_LINEAR_GELU, {.parts = 2}, {X(517, 3), X(130, 3), X(130)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(3, 5), X(17, 5), X(17)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(203, 131), X(151, 131), X(151)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(1, 1, 768), X(70, 768), X(70)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(7, 1, 64), X(131, 64), X(131)}},
 
     /* widths alike, as with grouped heads, below and beside the width of a block; one row; more than BLAS takes over */
     {OP_PROJECT, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1)}},
@@ -328,6 +334,8 @@ static const struct op_case op_cases[] = {
     {OP_PROJECT, {.parts = 4}, {X(5, 3), X(1, 3), X(16, 3), X(17, 3), X(31, 3)}},
     {OP_PROJECT, {.parts = 2}, {X(3, 11, 17), X(48, 17), X(48, 17)}},
     {OP_PROJECT, {.parts = 3}, {X(203, 131), X(151, 131), X(75, 131), X(75, 131), X(151), X(75), X(75)}},
+    {OP_PROJECT, {.parts = 3}, {X(1, 1, 768), X(68, 768), X(34, 768), X(34, 768), X(68), X(34), X(34)}},
+    {OP_PROJECT, {.parts = 2}, {X(6, 1, 132), X(33, 132), X(33, 132)}},
     {OP_PROJECT_GRAD, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1), X(1, 1)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(3, 17), X(3, 7), X(3, 7), X(17, 5), X(7, 5), X(7, 5)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(2, 9, 34), X(2, 9, 17), X(2, 9, 17), X(34, 33), X(17, 33), X(17, 33)}},
@@ -461,6 +469,27 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, PACKED(4, 2, 0.25f, 0, 0), {QKV_GRAD(2, 200, 4, 2, 16), OF(STARTS, 2, 200)}},
     {OP_ATTENTION_GRAD, PACKED(2, 1, 0.25f, 0.2f, 0), {QKV_GRAD(3, 131, 2, 1, 16), ONE(COUNTER), OF(STARTS, 3, 131)}},
     {OP_ATTENTION_GRAD, PACKED(2, 2, 0.2f, 0.2f, 2 * 328 * 328), {QKV_GRAD(1, 328, 2, 2, 16), ONE(COUNTER), OF(STARTS, 1, 328)}},
+    {OP_MATMUL, {.trans_b = true}, {X(1, 768), X(133, 768), X(133)}},           /* a token, and several samples' */
+    {OP_MATMUL, {.trans_b = true}, {X(2, 1, 515), X(37, 515), X(37)}},
+    {OP_MATMUL, {.trans_b = true}, {X(5, 1, 130), X(18, 130)}},
+    {OP_MATMUL, {.trans_b = true}, {X(8, 1, 64), X(131, 64), X(131)}},
+    {OP_ROPE, {.heads = 3}, {X(2, 5, 18), OF(FIXED, 12, 3), OF(FIXED, 12, 3), OF(PLACES, 2, 5)}},
+    {OP_ROPE, {.heads = 2}, {X(3, 1, 128), OF(FIXED, 33, 32), OF(FIXED, 33, 32), OF(PLACES, 3, 1)}},
+    {OP_ROPE, {.heads = 1, .inverse = true}, {X(1, 9, 16), OF(FIXED, 9, 8), OF(FIXED, 9, 8), OF(PADDING, 1, 9)}},
+    {OP_STORE_KV, {0}, {KEPT(1, 1, 1), X(1, 1, 1), X(1, 1, 1), OF(PLACES, 1, 1)}},
+    {OP_STORE_KV, {0}, {KEPT(3, 20, 17), X(3, 5, 17), X(3, 5, 17), OF(PLACES, 3, 5)}},
+    {OP_STORE_KV, {0}, {KEPT(3, 9, 64), X(1, 9, 64), X(1, 9, 64), OF(PLACES, 1, 9)}},
+    {OP_STORE_KV, {0}, {KEPT(4, 33, 130), X(4, 1, 130), X(4, 1, 130), OF(PLACES, 4, 1)}},
+    {OP_STORE_KV, {0}, {KEPT(2, 4, 8), X(2, 7, 8), X(2, 7, 8), OF(PLACES, 2, 7)}},            /* more places than there is room */
+    {OP_STORE_KV, {0}, {KEPT(2, 5, 16), X(2, 3, 16), X(2, 3, 16), OF(PADDING, 2, 3)}},
+    {OP_ATTEND_KV, HEADS(1, 1, 1), {X(1, 1, 1), KEPT(1, 1, 1), OF(PLACES, 1, 1)}},
+    {OP_ATTEND_KV, HEADS(4, 4, 0.35f), {X(2, 5, 32), KEPT(2, 12, 32), OF(PLACES, 2, 5)}},
+    {OP_ATTEND_KV, HEADS(4, 2, 0.25f), {X(3, 3, 64), KEPT(3, 20, 32), OF(PLACES, 3, 3)}},
+    {OP_ATTEND_KV, HEADS(3, 1, 0.2f), {X(11, 1, 99), KEPT(11, 71, 33), OF(PLACES, 11, 1)}},
+    {OP_ATTEND_KV, HEADS(12, 12, 0.125f), {X(1, 130, 768), KEPT(1, 130, 768), OF(PLACES, 1, 130)}},
+    {OP_ATTEND_KV, HEADS(4, 2, 0.1f), {X(1, 67, 512), KEPT(1, 80, 256), OF(PLACES, 1, 67)}},
+    {OP_ATTEND_KV, HEADS(2, 2, 0.2f), {X(2, 3, 80), KEPT(2, 5, 80), OF(PADDING, 2, 3)}},
+    {OP_ATTEND_KV, HEADS(2, 1, 0.1f), {X(1, 600, 32), KEPT(1, 600, 16), OF(PLACES, 1, 600)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -78,6 +78,8 @@ static inline void fill_ints(int32_t *x, const struct case_input *in, uint64_t k
             x[i] = -1;
         if (in->content == STARTS)      /* samples of 1, 36, 71... places */
             x[i] = i % shape_last(in->shape) == 0 || i % shape_last(in->shape) == x[i - 1] + 1 + 35 * (x[i - 1] % 5) ? (int32_t)(i % shape_last(in->shape)) : x[i - 1];
+        if (in->content == PLACES)
+            x[i] = (i / shape_last(in->shape) + i % shape_last(in->shape)) % 4 == 3 ? -1 : (int32_t)(i / shape_last(in->shape) * 7 + i % shape_last(in->shape));
         if (in->content == COUNTER || in->content == FIRST)
             x[i] = in->content == FIRST ? 1 : 4;
     }

@@ -230,21 +230,26 @@ static inline void sample_findings(struct profile *p)
     static const struct finding f[] = {
         {"no-flash-attention", SEVERITY_HIGH, EFFORT_MEDIUM, 0.31, 1.27, 1.18, 1.36, "blocks.*.attn",
          "The scores (8, 8, 256, 256) are written to memory and read back three times per layer.",
-         "Set optimize.flash-attention=on: the scores then never leave the cache.",
-         "softmax, mask and scores move 590 MB per step and take 31 % of it.", false, NULL, "flash-attention", 0, NULL, NULL},
+         "--set optimize.flash-attention=on: the scores then never leave the cache.",
+         "softmax, mask and scores move 590 MB per step and take 31 % of it.", false, NULL, "flash-attention", 0, NULL, NULL, 0},
         {"unfused-optimizer", SEVERITY_MEDIUM, EFFORT_LOW, 0.09, 1.06, 1.03, 1.08, "optimizer",
          "38 AdamW ops run one after the other, each too short for two threads.",
-         "Set optimize.fuse-adamw=on: one op updates every parameter.", "38 ops of 122 µs.", false, NULL, "fused-optimizer", 0, NULL, NULL},
+         "--set optimize.fused-optimizer=on: one op updates every parameter.", "38 ops of 122 µs.", false, NULL, "fused-optimizer", 0, NULL, NULL, 0},
         {"unfused-projections", SEVERITY_LOW, EFFORT_LOW, 0.12, 1.03, 1.01, 1.06, "blocks.*.attn.{q,k,v}",
-         "Q, K and V read the same input in three matrix products.", "Set optimize.fuse-qkv=on.",
-         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", false, NULL, "fuse-qkv", 0, NULL, NULL},
+         "Q, K and V read the same input in three matrix products.", "--set optimize.fuse-qkv=on --set optimize.fuse-gate-up=on",
+         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", false, NULL, "fuse-qkv", 0, NULL, NULL, 0},
         {"constant-rebuilt", SEVERITY_LOW, EFFORT_LOW, 0.0001, 1.0, 1.0, 1.001, "mask", "The causal mask is made in every step.",
-         "Build it once.", "mask takes 4 µs.", false, NULL, "hoist-constants", 0, NULL, NULL},
+         "Build it once.", "mask takes 4 µs.", false, NULL, "hoist-constants", 0, NULL, NULL, 0},
         {"small-batch", SEVERITY_LOW, EFFORT_HIGH, 0.05, 1.04, 0.98, 1.1, "train.batch_size", "Products of 8 × 256 rows.",
-         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", false, NULL, NULL, 0, NULL, NULL},
+         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", false, NULL, NULL, 0, NULL, NULL, 0},
     };
+    static const int quick[] = {1, 2}, larger[] = {0}, trades[] = {4};
+    static const struct plan_phase phases[] = {
+        {"Quick wins", quick, 2, 1.09, 1.04, 1.14}, {"Larger changes", larger, 1, 1.38, 1.22, 1.55}, {"Trades", trades, 1, 1.42, 1.22, 1.6}};
     p->findings = arena_copy(&p->arena, f, sizeof f);
     p->n_findings = sizeof f / sizeof *f;
+    p->phases = arena_copy(&p->arena, phases, sizeof phases);
+    p->n_phases = sizeof phases / sizeof *phases;
 }
 
 static inline void sample_words(struct profile *p)
@@ -314,7 +319,7 @@ static inline struct profile *gpu_profile(void)
     p->timed_by = "CUPTI's records of kernels";
     p->kernels_per_step = 321;
     p->has_counters = false;
-    p->n_findings = 0;
+    p->n_findings = p->n_phases = 0;
     p->peaks.gpu.launched_us = 3.25;
     p->peaks.gpu.replayed_us = 0.5;
     snprintf(p->peaks.machine, sizeof p->peaks.machine, "NVIDIA H200, sm_90, CUDA 13.0");

@@ -71,6 +71,27 @@ static void test_communication_is_in_the_program(void **state)
     program_free(p);
 }
 
+/* What lies before the first layer comes with the last ops of backward: gradients of layers that are worth a message do not wait for it. */
+static void test_the_last_gradients_travel_alone(void **state)
+{
+    (void)state;
+    for (double most = 1000; most < 3e5; most *= 1.7) {
+        struct program *p = divided((struct ranks_settings){.ranks = 2, .shards = 2, .accumulate = 1, .bucket_bytes = most});
+        const struct op *last = NULL;
+        double of_layers = 0;
+        bool before = false;                    /* the first layer */
+        for (int i = 0; i < p->n_ops; i++)
+            last = p->ops[i].kind == OP_REDUCE_WAIT ? &p->ops[i] : last;
+        for (int i = 2; i < last->n_in; i++)
+            if (p->values[last->in[i]].layer == NO_LAYER)
+                before = true;
+            else
+                of_layers += (double)value_bytes(&p->values[last->in[i]]);
+        assert_true(before && of_layers < most / 4);
+        program_free(p);
+    }
+}
+
 /* What the rank has of the optimizer, and where weights are sent and waited for. */
 static void check_slices(const struct program *p, int64_t *moments)
 {
@@ -466,7 +487,7 @@ static void test_shards_are_the_whole_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_one_shard_is_no_other_program),
+        cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_the_last_gradients_travel_alone), cmocka_unit_test(test_one_shard_is_no_other_program),
         cmocka_unit_test(test_ranks_have_slices_of_the_optimizer), cmocka_unit_test(test_too_few_blocks_are_refused),
         cmocka_unit_test(test_layers_stay_whole),
         cmocka_unit_test(test_one_rank_alone),

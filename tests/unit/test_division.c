@@ -14,24 +14,35 @@ static enum status check(const char *yaml, int ranks, struct error *err)
     return division_check(&c, err);
 }
 
-#define SLICES "model: {arch: gpt, vocab: 64}\ntrain: {batch_size: 4}\ndist: {shard: optimizer}\n"
+#define GPT "model: {arch: gpt, vocab: 64}\n"
 
-static void test_slices_of_narrow_weights_on_a_gpu(void **state)
+static void test_refuses_what_cannot_be_divided(void **state)
+{
+    (void)state;
+    static const struct { const char *yaml; int ranks; const char *says; } cases[] = {
+        {GPT "train: {batch_size: 3}\n", 4, "train.batch_size is 3, and there are 4 ranks, which get a sample each at least; make it 4, or start 3 ranks"},
+        {GPT "train: {batch_size: 10}\n", 4, "train.batch_size is 10, and 4 ranks cannot have equal parts of that; make it 8 or 12"},
+        {GPT "train: {batch_size: 12}\ndist: {shards: 2}\n", 4,
+         "dist.shards is 2, and 4 ranks cannot have equal parts of that; start 1, 2, 4... up to 2 ranks, or leave dist.shards out"},
+    };
+    struct error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(check(cases[i].yaml, cases[i].ranks, &err), BAD_INPUT);
+        assert_string_equal(err.text, cases[i].says);
+    }
+}
+
+static void test_takes_what_can_be(void **state)
 {
     (void)state;
     struct error err;
-    assert_int_equal(check(SLICES "device: cuda\noptimize: {precision: bf16}\n", 2, &err), BAD_INPUT);
-    assert_string_equal(err.text, "dist.shard is optimizer and optimize.precision bf16: on a GPU ranks divide the optimizer in f32 alone so far; set "
-                        "optimize.precision: f32 or tf32, or dist.shard: none");
-    assert_int_equal(check(SLICES "device: cuda\noptimize: {precision: f16}\n", 2, &err), BAD_INPUT);
-    assert_int_equal(check(SLICES "device: cuda\noptimize: {precision: bf16}\n", 1, &err), OK);
-    assert_int_equal(check(SLICES "device: cuda\n", 2, &err), OK);
-    assert_int_equal(check(SLICES "device: cuda\noptimize: {precision: tf32}\n", 2, &err), OK);
-    assert_int_equal(check(SLICES "optimize: {precision: bf16}\n", 2, &err), OK);
+    assert_int_equal(check(GPT "train: {batch_size: 3}\n", 3, &err), OK);
+    assert_int_equal(check(GPT "train: {batch_size: 12}\ndist: {shards: 4}\n", 2, &err), OK);
+    assert_int_equal(check(GPT "train: {batch_size: 4}\ndist: {shard: optimizer}\ndevice: cuda\noptimize: {precision: bf16}\n", 2, &err), OK);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices_of_narrow_weights_on_a_gpu)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refuses_what_cannot_be_divided), cmocka_unit_test(test_takes_what_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,12 +177,59 @@ static void test_largest_batches(void **state)
     const double one = planned(without, 1, 1), bytes[] = {one / 2, one, 1e8, 1e9, 1e15};
     int64_t batch[5];
     struct error err;
-    assert_ok(train_largest_batches(&c, bytes, batch, 5, &err), err);
+    assert_ok(train_largest_batches(&c, 0, bytes, batch, 5, &err), err);
     assert_true(batch[0] == 0 && batch[1] == 1 && batch[4] == LARGEST_BATCH_MOST);
     for (int i = 2; i < 4; i++) {
         assert_true(batch[i] > 1 && planned(without, batch[i], 1) <= bytes[i]);
         assert_true(planned(without, batch[i] + batch[i] / 8 + 2, 1) > bytes[i]);
     }
+}
+
+/* What saves memory lets more in; what it lets in fits when it is on. */
+static void test_savers(void **state)
+{
+    (void)state;
+    struct config c = config_of("recompute: off"), on;
+    const double bytes[] = {1e8, 1e9};
+    int64_t most[SAVERS][2];
+    struct error err;
+    for (int s = 0; s < SAVERS; s++)
+        assert_ok(train_largest_batches(&c, s, bytes, most[s], 2, &err), err);
+    for (int i = 0; i < 2; i++) {
+        assert_true(most[SAVE_BF16][i] > most[0][i] && most[SAVE_RECOMPUTE][i] > most[0][i]);
+        assert_true(most[SAVERS - 1][i] > most[SAVE_BF16][i] && most[SAVERS - 1][i] > most[SAVE_RECOMPUTE][i]);
+        on = config_of("recompute: on, precision: bf16");
+        on.device = DEVICE_CUDA;
+        on.optimize.memory = (int64_t)(bytes[i] / 1e6);
+        assert_true(planned(on, most[SAVERS - 1][i], 1) <= bytes[i]);
+    }
+}
+
+static void check_words(int64_t batch, struct memory_fit f, const char *wanted)
+{
+    char words[FIT_WORDS];
+    f.gb = 12;
+    assert_string_equal(memory_fit_words(&f, batch, words), wanted);
+}
+
+static void test_words_on_memory(void **state)
+{
+    (void)state;
+    const struct memory_fit f = {.most = {16, 30, 60, 110}}, narrow = {.most = {30, 30, 110, 110}, .narrow = true}, none = {.most = {0}},
+                            only = {.most = {0, 0, 4, 7}}, many = {.most = {LARGEST_BATCH_MOST, LARGEST_BATCH_MOST, LARGEST_BATCH_MOST, LARGEST_BATCH_MOST}};
+    check_words(16, f, "on a GPU of 12 GB: a batch of 16 fits; largest: 16, 30 with optimize.precision: bf16, 60 with optimize.recompute: on, 110 with bf16 and recompute");
+    check_words(17, f, "on a GPU of 12 GB: a batch of 17 fits with optimize.precision: bf16; largest: 16, 30 with optimize.precision: bf16, 60 with optimize.recompute: on, "
+                       "110 with bf16 and recompute");
+    check_words(31, f, "on a GPU of 12 GB: a batch of 31 fits with optimize.recompute: on; largest: 16, 30 with optimize.precision: bf16, 60 with optimize.recompute: on, "
+                       "110 with bf16 and recompute");
+    check_words(61, f, "on a GPU of 12 GB: a batch of 61 fits with bf16 and recompute; largest: 16, 30 with optimize.precision: bf16, 60 with optimize.recompute: on, "
+                       "110 with bf16 and recompute");
+    check_words(256, f, "on a GPU of 12 GB: a batch of 256 does not fit: try 110, bf16 and recompute with train.accumulate: 3; largest: 16, 30 with optimize.precision: bf16, "
+                        "60 with optimize.recompute: on, 110 with bf16 and recompute");
+    check_words(31, narrow, "on a GPU of 12 GB: a batch of 31 fits with optimize.recompute: on; largest: 30, 110 with optimize.recompute: on");
+    check_words(1, none, "on a GPU of 12 GB: a batch of 1 does not fit, and no other: the model is too large");
+    check_words(4, only, "on a GPU of 12 GB: a batch of 4 fits with optimize.recompute: on; largest: 0, 4 with optimize.recompute: on, 7 with bf16 and recompute");
+    check_words(8, many, "on a GPU of 12 GB: a batch of 8 fits; largest: over 65536");
 }
 
 int main(void)
@@ -197,6 +244,8 @@ int main(void)
         TEST_WITH_MACHINE(test_words_do_not_decide),
         cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_largest_batches),
+        cmocka_unit_test(test_savers),
+        cmocka_unit_test(test_words_on_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,10 +253,14 @@ static void test_lock(void **state)
     (void)state;
     int first, second;
     struct error err;
+    assert_false(fs_is_locked(root));
+    assert_false(fs_exists(at(".lock")));               /* looking makes nothing */
     assert_int_equal(fs_lock(&first, root, &err), OK);
     assert_int_equal(fs_lock(&second, root, &err), BAD_INPUT);
     assert_says(&err, "another hone is writing into");
+    assert_true(fs_is_locked(root));
     close(first);
+    assert_false(fs_is_locked(root));
     assert_int_equal(fs_lock(&second, root, &err), OK);
     close(second);
     lock_code = ENOLCK;

@@ -23,10 +23,21 @@ static struct config small_config(const char *tokens)
     return c;
 }
 
-static void take_text(void *context, const char *text, size_t length)
+static void take_text(void *context, int64_t sample, const char *text, size_t length)
 {
     char *all = context;
+    assert_int_equal(sample, 0);
     strncat(all, text, length);
+}
+
+static void generate(const char *checkpoint, struct generate_options o, char *all)
+{
+    struct generate_result r;
+    struct error err;
+    o.on_text = take_text;
+    o.context = all;
+    assert_ok(generate_run(checkpoint, &o, &r, &err), err);
+    generate_release(&r);
 }
 
 /* The program that predicts, with the checkpoint's weights. */
@@ -76,8 +87,7 @@ static void check_samples(const struct config *c, const struct dataset *d, const
             char one[TOKEN_TEXT_MAX];
             strncat(prompt, one, tokenizer_decode(t, tokens[k], one));
         }
-        const struct generate_options o = {.prompt = prompt, .tokens = 1};
-        assert_ok(generate_run(checkpoint, &o, take_text, all, &err), err);
+        generate(checkpoint, (struct generate_options){.prompt = prompt, .tokens = 1}, all);
         tokenizer_decode(t, expected(e, c, tokens, segments, n), next);
         assert_memory_equal(all, prompt, strlen(prompt));
         assert_string_equal(all + strlen(prompt), next);
@@ -156,8 +166,8 @@ static void test_of_an_older_version(void **state)
     assert_ok(train_run(&c, &(struct train_options){.out = out}, &watch, &result, &err), err);
     save_as_older(path, older, result.checkpoint);
     const struct generate_options o = {.prompt = "x", .tokens = 20};
-    assert_ok(generate_run(result.checkpoint, &o, take_text, now, &err), err);
-    assert_ok(generate_run(path, &o, take_text, then, &err), err);
+    generate(result.checkpoint, o, now);
+    generate(path, o, then);
     assert_string_equal(then, now);
     c.train.steps = 12;
     assert_ok(train_run(&c, &(struct train_options){.out = older, .resume = true}, &watch, &result, &err), err);

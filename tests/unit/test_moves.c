@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "passes/passes.h"
 #include "prove/moves.h"
 #include "support/check.h"
 
@@ -112,6 +113,20 @@ static void test_prediction(void **state)
     assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
     const double half = predict_step_us(&s.p, s.m.program, then);
     assert_true(half < 0.75 * same && half > 0.4 * same);
+    program_free(then);
+
+    next = s.m.config;                      /* smaller micro-batches, of which the cache could hold all: ops read what was just written, and win nothing by it */
+    next.train.batch_size = 1;
+    next.train.accumulate = 8;
+    assert_ok(train_step_program(&then, &next, 50, NULL, &err), err);
+    const struct peaks usual = s.p.peaks;
+    s.p.peaks.cache_bytes[0] = s.p.peaks.cache_bytes[1] = 16;
+    s.p.peaks.cache_bytes[2] = (pass_planned_bytes(then) + pass_planned_bytes(s.m.program)) / 2;
+    s.p.peaks.copy_gb_per_s[3] = 0.1;
+    s.p.step_us = 0;                        /* nothing lies between ops */
+    assert_true(predict_step_us(&s.p, s.m.program, then) > 0.95 * predict_step_us(&s.p, s.m.program, s.m.program));
+    s.p.peaks = usual;
+    s.p.step_us = 1000;
     program_free(then);
 
     next = s.m.config;                      /* fewer bits; less is won where a kernel alone costs more than its work */
@@ -230,9 +245,32 @@ static void test_without(void **state)
     situation_release(&s);
 }
 
+/* Sizes that were timed before are taken at their word: the sweet spot is proposed, with the gain that was measured, and nothing else. */
+static void test_batch_of_a_sweep(void **state)
+{
+    (void)state;
+    const struct config c = tiny(NULL);
+    struct situation s = measured(&c);
+    struct batch_sweep sweep = {.n = 3, .end = BATCHES_LEVEL, .given = 2,
+                                .points = {{.batch = 2, .fits = true, .samples_per_s = 100}, {.batch = 4, .fits = true, .samples_per_s = 170},
+                                           {.batch = 8, .fits = true, .samples_per_s = 171}}};
+    batch_sweep_judge(&sweep);
+    s.sweep = &sweep;
+    struct proposal p = proposed(&s, "batch-size");
+    assert_int_equal(p.places, 1);
+    assert_true(fabs(p.predicted - 1.7) < 1e-12);
+    assert_string_equal(p.change, "train.batch_size: 4, train.accumulate: 2");
+    sweep.points[0].samples_per_s = 180;            /* the given size is the spot: nothing to do */
+    batch_sweep_judge(&sweep);
+    p = proposed(&s, "batch-size");
+    assert_int_equal(p.places, 0);
+    situation_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batch_of_a_sweep),
         cmocka_unit_test(test_every_pass_is_a_move), cmocka_unit_test(test_prediction), cmocka_unit_test(test_batch_size),
         cmocka_unit_test(test_evaluation),           cmocka_unit_test(test_loader),     cmocka_unit_test(test_without),
     };

@@ -15,7 +15,7 @@ static const double tolerances[OP_KINDS] = {
     [OP_LAYERNORM_GRAD] = 4e-6, [OP_RMSNORM] = 1e-6,        [OP_RMSNORM_GRAD] = 4e-6, [OP_ROPE_TABLE] = 1e-7,
     [OP_ROPE] = 3e-7,           [OP_ATTN_SCORES] = 2e-6,    [OP_ATTN_MIX] = 2e-6,     [OP_ATTN_MIX_T] = 2e-6,
     [OP_SOFTMAX] = 1e-6,        [OP_SOFTMAX_GRAD] = 1e-6,   [OP_LOG_SOFTMAX] = 5e-7,  [OP_LOG_SOFTMAX_GRAD] = 1e-6,
-    [OP_ATTENTION] = 2e-6,      [OP_ATTENTION_GRAD] = 5e-6,
+    [OP_ATTENTION] = 2e-6,      [OP_ATTENTION_GRAD] = 5e-6, [OP_ATTEND_KV] = 2e-6,
     [OP_ACCUMULATE] = 2e-7,     [OP_SUM_SQUARES] = 1e-6,    [OP_ADAMW] = 1e-6,          [OP_SQUARE_BLOCKS] = 1e-6,
     [OP_ADD_LAYERNORM] = 2e-6,  [OP_ADD_RMSNORM] = 1e-6,    [OP_LINEAR_GELU] = 1e-5,
     [OP_PROJECT] = 2e-6,        [OP_PROJECT_GRAD] = 2e-6,   [OP_SWIGLU] = 5e-7,       [OP_SWIGLU_GRAD] = 1e-6,
@@ -132,7 +132,7 @@ static void test_element_wise_kernels_ignore_threads(void **state)
     static const enum op_kind alike[] = {OP_EMBED, OP_EMBED_GRAD, OP_SUM_LEADING, OP_ADD, OP_MUL, OP_GELU, OP_GELU_GRAD,
                                          OP_SILU, OP_SILU_GRAD, OP_LAYERNORM, OP_RMSNORM, OP_ROPE, OP_SOFTMAX,
                                          OP_LOG_SOFTMAX, OP_DROPOUT, OP_NLL_GRAD, OP_ADD_LAYERNORM, OP_ADD_RMSNORM,
-                                         OP_SWIGLU, OP_SWIGLU_GRAD, OP_ATTENTION, OP_SUM_SQUARES, OP_MEAN, OP_SCALE};
+                                         OP_SWIGLU, OP_SWIGLU_GRAD, OP_ATTENTION, OP_ATTEND_KV, OP_SUM_SQUARES, OP_MEAN, OP_SCALE};
     for (int i = 0; i < OP_CASES; i++)
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             if (op_cases[i].kind != alike[k])

@@ -53,7 +53,7 @@ static void test_parts_by_hand(void **state)
     add(t, EVENT_WAIT, TRACK_HOST, TRACE_RECORDING, -1, 1300, 1400);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 2000);
     const double step_us[] = {1.7, 2.1, 1.9};       /* as long as the recorded one without the recording: nothing is scaled */
-    static const char *const kernels[] = {"blocks 2x1"};
+    static const char *const kernels[] = {"blocks 2×1"};
     const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us,
                                      .n_steps = 3, .batch = 4, .seq = 5, .accumulate = 1, .model_flops = 10,
                                      .evaluation_us = 0.5, .name = "one", .kernels = kernels};
@@ -70,7 +70,7 @@ static void test_parts_by_hand(void **state)
     assert_near(out.ops[0].self_us, 0.7, 1e-12, "self time");
     assert_near(out.ops[0].imbalance_us, 0.08, 1e-12, "imbalance: 160 on one of two threads");
     assert_non_null(out.waits_behind);
-    assert_non_null(strstr(out.waits_behind, "matmul (blocks 2x1), 1 op: "));
+    assert_non_null(strstr(out.waits_behind, "matmul (blocks 2×1), 1 op: "));
     assert_near(out.ops[0].flops, 48, 0, "FLOPs");
     assert_near(out.ops[0].bytes, 104, 0, "bytes");
     assert_near(out.ops[0].floor_us, 48 / 10.0 / 1e3, 1e-12, "compute bound: 104 bytes from L1 take less");

@@ -253,6 +253,14 @@ static const struct misfit misfits[] = {
     {OP_RMSNORM_GRAD, {0}, 4, {{2, {4, 3}}, {2, {3, 4}}, {1, {3}}, {1, {4}}}, false, "one shape"},
     {OP_ROPE, {.heads = 2}, 3, {{3, {1, 5, 8}}, {2, {5, 3}}, {2, {5, 3}}}, false, "table (T, D/2)"},
     {OP_ROPE, {.heads = 2}, 3, {{3, {1, 6, 12}}, {2, {5, 3}}, {2, {5, 3}}}, false, "table (T, D/2)"},
+    {OP_ROPE, {.heads = 2}, 4, {{3, {1, 5, 12}}, {2, {9, 3}}, {2, {9, 3}}, {2, {1, 6}}}, false, "a place for each"},
+    {OP_STORE_KV, {0}, 5, {{3, {2, 9, 4}}, {3, {2, 9, 5}}, {3, {2, 1, 4}}, {3, {2, 1, 4}}, {2, {2, 1}}}, false, "keys and values (S, C, W)"},
+    {OP_STORE_KV, {0}, 5, {{3, {2, 9, 4}}, {3, {2, 9, 4}}, {3, {2, 1, 5}}, {3, {2, 1, 5}}, {2, {2, 1}}}, false, "new ones (B, T, W)"},
+    {OP_STORE_KV, {0}, 5, {{3, {4, 9, 4}}, {3, {4, 9, 4}}, {3, {2, 1, 4}}, {3, {2, 1, 4}}, {2, {2, 1}}}, false, "or one for all"},
+    {OP_STORE_KV, {0}, 5, {{3, {4, 9, 4}}, {3, {4, 9, 4}}, {3, {1, 3, 4}}, {3, {1, 3, 4}}, {2, {1, 2}}}, false, "a place for each"},
+    {OP_ATTEND_KV, {.heads = 4, .kv_heads = 3}, 4, {{3, {2, 1, 8}}, {3, {2, 9, 6}}, {3, {2, 9, 6}}, {2, {2, 1}}}, false, "K dividing H"},
+    {OP_ATTEND_KV, {.heads = 4, .kv_heads = 2}, 4, {{3, {2, 1, 8}}, {3, {3, 9, 4}}, {3, {3, 9, 4}}, {2, {2, 1}}}, false, "keys and values (B, C, K*D)"},
+    {OP_ATTEND_KV, {.heads = 4, .kv_heads = 2}, 4, {{3, {2, 1, 8}}, {3, {2, 9, 4}}, {3, {2, 9, 4}}, {2, {2, 2}}}, false, "a place for each"},
     {OP_ATTN_SCORES, {.heads = 4, .kv_heads = 3}, 2, {{3, {1, 5, 8}}, {3, {1, 5, 6}}}, false, "K dividing H"},
     {OP_ATTN_SCORES, {.heads = 4, .kv_heads = 2}, 2, {{3, {1, 5, 8}}, {3, {1, 5, 8}}}, false, "K dividing H"},
     {OP_ATTN_SCORES, {.heads = 4, .kv_heads = 2}, 2, {{3, {1, 5, 8}}, {3, {1, 6, 4}}}, false, "K dividing H"},
@@ -435,6 +443,22 @@ static void test_cost_of_attention(void **state)
     program_free(p);
 }
 
+/* Of what is kept: a query reads it once, on the average half of the room; a store writes its rows into every sample. */
+static void test_cost_of_what_is_kept(void **state)
+{
+    (void)state;
+    struct program *p = program_new("cost");
+    const struct shape kept = shape_of(3, DIM(3), DIM(100), DIM(10));
+    const value_id keys = program_add_value(p, "keys", VALUE_TABLE, F32, kept), values = program_add_value(p, "values", VALUE_TABLE, F32, kept);
+    const value_id k = input(p, "k", shape_of(3, DIM(1), DIM(7), DIM(10))), places = ids(p, "places", shape_of(2, DIM(1), DIM(7)));
+    program_emit(p, OP_STORE_KV, (struct op_attrs){0}, "keep", 5, keys, values, k, k, places);
+    assert_cost(p, 0, 4 * (2 * 70 * (1 + 3) + 7));
+    const value_id q = input(p, "q", shape_of(3, DIM(3), DIM(1), DIM(20))), place = ids(p, "place", shape_of(2, DIM(3), DIM(1)));
+    program_emit(p, OP_ATTEND_KV, (struct op_attrs){.heads = 4, .kv_heads = 2, .scale = 1}, "y", 4, q, keys, values, place);
+    assert_cost(p, 4 * 60 * 50, 4 * (2 * 60 + 3000 + 3));
+    program_free(p);
+}
+
 static void test_cost_of_the_rest(void **state)
 {
     (void)state;
@@ -535,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_listing),
         cmocka_unit_test(test_cost_of_products),
         cmocka_unit_test(test_cost_of_attention),
+        cmocka_unit_test(test_cost_of_what_is_kept),
         cmocka_unit_test(test_cost_of_the_rest),
         cmocka_unit_test(test_cost_of_a_phase_is_the_sum),
     };

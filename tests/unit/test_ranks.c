@@ -316,7 +316,7 @@ static void train_late(struct dist *d, void *argument)
     float unread;
     const bool refused = st == OK && trial_gradient(t, 0, &unread, &err) == CANNOT && strstr(err.text, "dist.shard is optimizer");
     if (st == OK)
-        st = ranks_gather_times(d, clock_s() - start, (double)l->waited[rank] * 1e-9, 4, &l->times[rank], &err);
+        st = ranks_gather_times(d, clock_s() - start, (double)l->waited[rank] * 1e-9, 4, rank == 0, &l->times[rank], &err);
     l->bits[rank] = st == OK && refused ? trial_fingerprint(t) : 0;
     trial_free(t);
 }
@@ -325,7 +325,7 @@ static bool is_named(const struct late *l)
 {
     bool named = true;
     for (int r = 0; r < 4; r++)
-        named &= l->times[r].slowest == l->who && (r == l->who || l->waited[r] > l->waited[l->who]);
+        named &= l->times[r].compare && l->times[r].slowest == l->who && (r == l->who || l->waited[r] > l->waited[l->who]);
     return named;
 }
 

@@ -56,6 +56,16 @@ static void report_json_says_what_the_profile_says(void **state)
     assert_string_equal(words(j, "findings.0.severity"), "high");
     assert_string_equal(words(j, "findings.0.effort"), "medium");
     assert_number(j, "findings.0.expected_speedup_high", 1.36);
+    assert_string_equal(words(j, "findings.0.option"), "--set optimize.flash-attention=on");
+    assert_string_equal(words(j, "findings.2.option"), "--set optimize.fuse-qkv=on --set optimize.fuse-gate-up=on");
+    assert_true(json_is_null(at(j, "findings.3.option")));                  /* the fix is words */
+    assert_number(j, "counts.high", 1);
+    assert_number(j, "counts.low", 3);
+    assert_string_equal(words(j, "phases.1.rules.0"), "no-flash-attention");
+    assert_number(j, "phases.2.cumulative_speedup", 1.42);
+    assert_string_equal(words(j, "checks.0.text"), "no-flash-attention: --set optimize.flash-attention=on gives 1.27× (1.18× to 1.36×)");
+    assert_int_equal(json_array_size(at(j, "checks")), 6);                  /* four that are worth it, and two for all */
+    assert_true(json_is_null(at(j, "checks.5.finding")));
     assert_string_equal(words(j, "config_yaml"), p->config_yaml);
     json_decref(j);
     sample_free(p);

@@ -75,7 +75,7 @@ static void test_empty_program(void **state)
     assert_non_null(x.profile.headline);
     assert_non_null(x.profile.largest);
     assert_string_equal(x.profile.first_action, "Nothing above 2 % is left");
-    assert_text(x.profile.realistic_gain, "Less than 2 %: 1.00x");
+    assert_text(x.profile.realistic_gain, "Less than 2 %: 1.00×");
     assert_string_equal(x.profile.mfu_band, "< 20 %");
     profiled_release(&x);
 }

@@ -265,7 +265,7 @@ static void test_no_flash_attention(void **state)
      * queries, keys, values, result: 4 times 48 bytes, and the mask, 36: 0.228 µs. */
     const struct finding *f = assert_finding(&x, "no-flash-attention", 0.90, 100 / 85.0, 100 / 60.0,
                                              100 / (100 - 90 + 0.228));
-    assert_text(f->cause, "3 x 3 pairs");
+    assert_text(f->cause, "3 × 3 pairs");
     assert_text(f->fix, "blocks above the diagonal skipped");
     assert_int_equal(f->severity, SEVERITY_HIGH);
     profiled_release(&x);

@@ -104,7 +104,7 @@ static void look_at(struct seen *s, const struct situation *of)
         const struct profile_rank *k = &of->p.ranks[r];
         s->sums &= fabs(k->compute_us + k->loader_us + k->exposed_us + k->wait_us - k->step_us) < 1e-6 * k->step_us && k->memory_bytes > 0;
     }
-    s->alike &= of->p.n_ranks == 2 && of->p.n_split == 7;
+    s->alike &= of->p.n_ranks == 2 && of->p.n_split == 7 && of->p.ranks[0].hidden_share == of->p.ranks[1].hidden_share;
     s->exposed = situation_finding(of, "exposed-comm");
     const struct finding *late = situation_finding(of, "straggler");
     s->straggler = late;

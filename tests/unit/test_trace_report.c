@@ -231,7 +231,7 @@ static void hostile_names_stay_text_in_the_page(void **state)
     assert_has_not(html, "\x1b");
     assert_has_not(html, "\xe2\x80\xa8");
     assert_has_not(html, "{{");
-    assert_has(html, "<title>&#60;/script&#62;&#60;script&#62;alert(1)");
+    assert_has(html, "<title>y) |&#96;*_~$ · hone trace</title>");
     assert_true(strlen(html) < strlen(before) + 400000);        /* names of 100 kB are cut */
     free(before);
     free(html);
@@ -282,7 +282,7 @@ static void hostile_names_stay_text_in_markdown(void **state)
     assert_has_not(md, "@all");
     assert_has_not(md, "#1 ");
     assert_has_not(md, "[x](");
-    assert_has(md, "# Diagnosis of &#60;/script&#62;&#60;script&#62;alert(1)&#60;/script&#62;");
+    assert_has(md, "# Diagnosis of y) \\|\\`\\*\\_\\~&#36;\n");
     free(md);
     traced_free(d);
 }
@@ -297,7 +297,7 @@ static void the_page_is_complete_and_closed(void **state)
     assert_has(html, "default-src 'none'; script-src 'nonce-");
     assert_has_not(html, "unsafe-inline");
     assert_has_not(html, " src=");
-    assert_has(html, "<title>rank0.pt.trace.json.gz · hone trace</title>");
+    assert_has(html, "<title>rank0 · hone trace</title>");
     assert_has(html, "<section id=\"roadmap\">");
     assert_has_not(html, "<section id=\"roofline\">");          /* a part of profiles */
     assert_has(html, "drawPage(");
@@ -310,7 +310,7 @@ static void markdown_has_the_numbers(void **state)
     (void)state;
     struct diagnosis *d = traced_diagnosis();
     char *md = trace_written(report_trace_write_markdown, d);
-    assert_has(md, "# Diagnosis of rank0.pt.trace.json.gz\n");
+    assert_has(md, "# Diagnosis of rank0\n");
     assert_has(md, d->headline);
     assert_has(md, "| step as recorded | 20.8 ms (4 steps) |");
     assert_has(md, "| step without the profiler | 15.2 ms (13.8 ms to 16.9 ms), estimated |");

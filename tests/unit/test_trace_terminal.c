@@ -120,7 +120,7 @@ static void the_screen_says_what_the_diagnosis_says(void **state)
     (void)state;
     struct sample s = sample_make();
     char *t = screen(&s, false);
-    assert_has(t, "trace.json.gz · NVIDIA H200 · 4 steps, 812 kernels each\nThe step is bound by the host.\n");
+    assert_has(t, "trace · NVIDIA H200 · 4 steps, 812 kernels each\nThe step is bound by the host.\n");
     assert_has(t, "  as recorded           38.2 ms      24.1 ms   63.1 %      14.1 ms   36.9 %\n");
     assert_has(t, "  without profiler      29.5 ms      24.1 ms   81.7 %      5.40 ms   18.3 %  27.0 ms to 31.0 ms\n");
     assert_has(t, "the profiler's cost: 4.14 µs for each of 2.10 k host events in a step");

@@ -183,12 +183,16 @@ static void names_of_kernels_are_shortened_to_what_differs(void **state)
     (void)state;
     static const struct { const char *name, *shown; } cases[] = {
         {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, at::native::X)",
-         "vectorized_elementwise_kernel<CUDAFunctor_add<float>>"},
+         "vectorized_elementwise<CUDAFunctor_add>"},
         {"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::GeluFunctor<float>, std::array<char*, 3ul> >(int, int)",
-         "vectorized_elementwise_kernel<GeluFunctor<float>>"},
+         "vectorized_elementwise<GeluFunctor>"},
+        {"void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::CopyFunctor<c10::BFloat16>, std::array<char*, 3ul> >(int, int)",
+         "vectorized_elementwise<8 CopyFunctor BFloat16>"},         /* two of one name: told in all words that differ */
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::CopyFunctor<float>, std::array<char*, 3ul> >(int, int)",
+         "vectorized_elementwise<4 CopyFunctor float>"},
         {"void at::native::(anonymous namespace)::softmax_warp_forward<float, 8>(float*)", "softmax_warp_forward"},
-        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", "sm90_xmma_ge…tilesize128x128x64_warpgroupsize1x1x1"},
-        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_warpgroupsize1x1x1", "sm90_xmma_ge…tilesize64x64x64_warpgroupsize1x1x1"},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", "sm90_xmma_gemm…tilesize128x128x64"},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_warpgroupsize1x1x1", "sm90_xmma_gemm…tilesize64x64x64"},
         {"flash<unclosed, x", "flash"}, {"<>", ""}, {"a>b<c>", "a>b"},
     };
     const int n = sizeof cases / sizeof *cases;

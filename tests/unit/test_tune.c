@@ -228,6 +228,15 @@ static void test_decisions(void **state)
     }
 }
 
+/* Gains of stages are multiplied: one that was there in a part of the turns only would be there for good. */
+static void test_a_gain_of_groups_is_the_smaller_one(void **state)
+{
+    (void)state;
+    const struct gate even = {.value = 1.87, .low = 1.85, .high = 1.89}, grouped = {.value = 1.87, .low = 1.44, .high = 2.01, .grouped = true};
+    assert_float_equal(tune_gain(&even), 1.87, 0);
+    assert_float_equal(tune_gain(&grouped), 1.44, 0);
+}
+
 /* What was kept stage by stage, and breaks a gate all together, is not written. */
 static void test_what_does_not_hold_is_taken_back(void **state)
 {
@@ -295,11 +304,40 @@ static void test_stopped(void **state)
     }
 }
 
+/* A larger update stays where larger batches were kept; else all that goes with it is as it was given, but for how often tune lets one look. */
+static void test_larger_update_only_with_larger_batches(void **state)
+{
+    (void)state;
+    struct tune_result *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    const struct config given = tiny(NULL);
+    struct tuner t = {.r = r};
+    r->larger = (struct tune_larger){.asked = true, .times = 4, .given = given, .sweep = {.n = 2, .spot = 1, .points = {{.batch = 2}, {.batch = 8}}}};
+    r->base = t.now = config_with_update(&given, 4, LR_SQRT);
+    t.now.train.batch_size *= 4;
+    t.now.train.accumulate /= 4;
+    tune_keep_or_shrink(&t);
+    assert_int_equal(r->larger.times, 4);
+    assert_int_equal(t.now.train.batch_size, 4 * given.train.batch_size);
+    t.now = r->base;
+    t.now.eval.every.n = 7;
+    tune_keep_or_shrink(&t);
+    assert_int_equal(r->larger.times, 1);
+    assert_memory_equal(&t.now.train, &given.train, sizeof given.train);
+    assert_memory_equal(&r->base.train, &given.train, sizeof given.train);
+    assert_int_equal(t.now.log.every, given.log.every);
+    assert_int_equal(t.now.checkpoint.every.n, given.checkpoint.every.n);
+    assert_int_equal(t.now.eval.every.n, 28);
+    free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_larger_update_only_with_larger_batches),
         cmocka_unit_test(test_loop),      cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_switches),
-        cmocka_unit_test(test_decisions), cmocka_unit_test(test_what_is_not_itself_is_refused),
+        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_a_gain_of_groups_is_the_smaller_one), cmocka_unit_test(test_what_is_not_itself_is_refused),
         cmocka_unit_test(test_what_does_not_hold_is_taken_back), cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,7 +314,7 @@ static void test_refusals(void **state)
            "data.path is \"a\" and \"x y: z\"");
     refuse(c, tiny("train.seed=1", NULL, NULL), "different seeds", "train.seed is 42 and 1");
     refuse(c, tiny("train.lr=0.1", NULL, NULL), "different ways", "train.lr");
-    refuse(c, tiny("train.batch_size=8", NULL, NULL), "4 x 1", "8 x 1");
+    refuse(c, tiny("train.batch_size=8", NULL, NULL), "4 × 1", "8 × 1");
     refuse(tiny("model.dropout=0.1", NULL, NULL), tiny("train.batch_size=2", "train.accumulate=2", "model.dropout=0.1"),
            "train.batch_size is 4 and 2", "model.dropout=0");
     refuse(c, tiny("model.vocab=200", NULL, NULL), "different models", "parameter");

@@ -183,7 +183,7 @@ static void test_first_action_is_the_best_finding(void **state)
     answer(&x);
     assert_string_equal(x.profile.findings[0].rule, "constant-rebuilt");
     assert_string_equal(x.profile.first_action, "constant-rebuilt (mask): --set optimize.hoist-constants=on: each mask and "
-                        "table is built once and kept. Expected 1.25x, 1.25x to 1.25x");
+                        "table is built once and kept. Expected 1.25×, 1.25× to 1.25×");
     profiled_release(&x);
 }
 
@@ -193,7 +193,7 @@ static void test_nothing_is_left(void **state)
     struct profiled x = mixed(99, 1, 0);
     answer(&x);
     assert_string_equal(x.profile.first_action, "Nothing above 2 % is left; the most is constant-rebuilt with 1.0 %");
-    assert_text(x.profile.realistic_gain, "Less than 2 %: 1.01x");
+    assert_text(x.profile.realistic_gain, "Less than 2 %: 1.01×");
     profiled_release(&x);
 }
 
@@ -206,7 +206,7 @@ static void test_gains_that_do_not_overlap_add_up(void **state)
     add_gap(&x, "loader wait", 20);
     answer(&x);
     assert_string_equal(x.profile.realistic_gain,
-                        "1.67x (1.43x to 2.00x), the step from 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
+                        "1.67× (1.43× to 2.00×), the step from 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
     profiled_release(&x);
 }
 
@@ -215,15 +215,15 @@ static void test_overlapping_gains_are_counted_once(void **state)
 {
     (void)state;
     struct profiled x = mixed(40, 0, 0);
-    add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too */
+    add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too, and 60 at best */
     answer(&x);
     assert_non_null(find(&x, "host-bound"));
-    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 1.43x), the step from 100 µs to 70.0 µs, by ");
+    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70.0 µs, by ");
     assert_null(strstr(x.profile.realistic_gain, "host-bound"));
     x.profile.gaps[0].us = 20;
     add_gap(&x, "host", 40);                        /* of 60, 30 by host-bound; the two ops have 10 */
     answer(&x);
-    assert_text(x.profile.realistic_gain, "1.43x (1.00x to 2.50x), the step from 100 µs to 70.0 µs, by host-bound");
+    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70.0 µs, by host-bound");
     assert_null(strstr(x.profile.realistic_gain, "constant-rebuilt"));
     profiled_release(&x);
 }
@@ -241,7 +241,7 @@ static void test_gain_is_capped_by_the_roofline(void **state)
     x.profile.step_us = 100;                    /* less than its parts, as medians may be */
     run_detect(&x);
     assert_near(find(&x, "data-stall")->speedup, 2, 1e-9, "speedup of the finding alone");
-    assert_text(x.profile.realistic_gain, "1.11x (1.11x to 1.11x)");
+    assert_text(x.profile.realistic_gain, "1.11× (1.11× to 1.11×)");
     assert_text(x.profile.realistic_gain, "roofline of the program as it stands is 90.0 µs");
     profiled_release(&x);
 }
@@ -254,8 +254,49 @@ static void test_gain_with_evaluation(void **state)
     x.facts.eval_us_per_step = 100;
     x.facts.eval_every_steps = 10;
     answer(&x);                                     /* 200 without 20 of masks and all evaluation but 2.04 */
-    assert_text(x.profile.realistic_gain, "2.44x (1.54x to 2.50x) of steps with their evaluation, the step from 100 µs to 80.0 µs, by "
+    assert_text(x.profile.realistic_gain, "2.44× (1.54× to 2.50×) of steps with their evaluation, the step from 100 µs to 80.0 µs, by "
                 "eval-share, constant-rebuilt");
+    profiled_release(&x);
+}
+
+/* ---- the roadmap ---- */
+
+/* Mask and read take little effort, the wait of the host more, the batch gives something for it. */
+static void test_phases_add_up_to_the_realistic_gain(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(40, 10, 10);
+    add_gap(&x, "host", 40);
+    answer(&x);
+    const struct profile *p = &x.profile;
+    assert_true(p->n_phases >= 2);
+    assert_string_equal(p->phases[0].title, "Quick wins");
+    double before = 1;
+    for (int i = 0; i < p->n_phases; i++) {
+        const struct plan_phase *f = &p->phases[i];
+        assert_true(f->n > 0 && f->speedup >= before && f->low <= f->speedup && f->speedup <= f->high);
+        for (int k = 0; k < f->n; k++)
+            assert_true(i > 0 || p->findings[f->findings[k]].effort == EFFORT_LOW);
+        before = f->speedup;
+    }
+    char all[32];
+    snprintf(all, sizeof all, "%.2f× (", before);
+    assert_memory_equal(p->realistic_gain, all, strlen(all));
+    profiled_release(&x);
+}
+
+static void test_trades_come_last(void **state)
+{
+    (void)state;
+    struct profiled x = mixed(80, 20, 0);
+    x.facts.eval_us_per_step = 100;
+    x.facts.eval_every_steps = 10;
+    answer(&x);
+    const struct plan_phase *last = &x.profile.phases[x.profile.n_phases - 1];
+    assert_int_equal(x.profile.n_phases, 2);
+    assert_string_equal(last->title, "Trades");
+    assert_string_equal(x.profile.findings[last->findings[0]].rule, "eval-share");
+    assert_near(x.profile.phases[0].speedup, 1.25, 1e-9, "masks alone");
     profiled_release(&x);
 }
 
@@ -276,6 +317,8 @@ int main(void)
         cmocka_unit_test(test_overlapping_gains_are_counted_once),
         cmocka_unit_test(test_gain_is_capped_by_the_roofline),
         cmocka_unit_test(test_gain_with_evaluation),
+        cmocka_unit_test(test_phases_add_up_to_the_realistic_gain),
+        cmocka_unit_test(test_trades_come_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static inline struct tune_result *sample_result(void)
              "batch-size", "train.batch_size: 16, train.accumulate: 1", "faster");
     tune_add(r, (struct tune_stage){.answers = "unfused-optimizer", .what = "AdamW in one sweep", .effort = PASS_LOW, .phase = 1,
              .places = 2, .predicted = 1.04, .measured = 0.96, .low = 0.93, .high = 0.99, .outcome = TUNE_DROPPED},
-             "fused-optimizer", "optimize.passes: + fused-optimizer", "slower: x 0.960 (0.930 to 0.990)");
+             "fused-optimizer", "optimize.passes: + fused-optimizer", "slower: × 0.960 (0.930 to 0.990)");
     tune_add(r, (struct tune_stage){.answers = "memory-limit", .what = "the logits are never whole in memory", .effort = PASS_MEDIUM,
              .phase = 2, .places = 1, .predicted = 0.99, .measured = 1.0, .low = 0.998, .high = 1.003, .outcome = TUNE_KEPT},
              "fuse-loss", "optimize.passes: + fuse-loss", "no slower, and memory falls from 190 MB to 124 MB");
@@ -161,7 +161,7 @@ static inline struct tune_result *taken_back_result(void)
     struct tune_result *r = vain_result();
     r->judged = r->taken_back = true;
     r->verdict = tune_verdict(1.01, 0.97, 1.05, false);
-    snprintf(r->whole, sizeof r->whole, "too much noise to say: x 1.010 (0.970 to 1.050)");
+    snprintf(r->whole, sizeof r->whole, "too much noise to say: × 1.010 (0.970 to 1.050)");
     return r;
 }
 

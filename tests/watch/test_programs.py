@@ -119,29 +119,36 @@ class Nothing(torch.optim.Optimizer):
         pass
 
 
-def cost(calls=500):
-    start = time.process_time()         # what others do on the machine is not in it
+def nothing(optimizer):
+    pass
+
+
+def cost(function, calls):
+    start = time.process_time()         # what others do on the machine is not in it, but how fast it is
     for _ in range(calls):
-        optimizer.step()
+        function(optimizer)
     return (time.process_time() - start) / calls * 1e6
 
 
 optimizer = Nothing()
+watched = Nothing.step
+plain = watched.__wrapped__             # as torch made it
 for _ in range(10):
-    optimizer.step()
-print(min(cost() for _ in range(60)))
+    watched(optimizer)
+costs = [(cost(plain, 300), cost(watched, 300), cost(nothing, 3000)) for _ in range(60)]
+print(*(min(column) for column in zip(*costs)))
 """
 
 
 def test_cost_outside_of_windows(tmp_path):
-    """A boundary in the warm-up costs about a microsecond, of steps that take a thousand at least."""
+    """A boundary in the warm-up costs as much as some calls of an empty function: about a microsecond. bench/watch-cost has the figures."""
     path = tmp_path / "cost.py"
     path.write_text(COST)
-    plain = float(run([sys.executable, str(path)], tmp_path).stdout)
     done = subprocess.run([HONE, "watch", "--warmup", "1000000", "--out", "cost", "--", sys.executable, str(path)], capture_output=True, text=True,
                           cwd=tmp_path)
     assert done.returncode == 2 and "before anything was recorded" in done.stderr
-    assert float(done.stdout) - plain < 5
+    plain, watched, empty = map(float, done.stdout.split())
+    assert watched - plain < 100 * empty, (plain, watched, empty)
 
 
 def test_compiled_step(tmp_path):

@@ -25,7 +25,7 @@ class Session:
 
     def __init__(self, optimizers, out):
         self.torch, self.options, self.out = torch, {"out": str(out)}, str(out)
-        self.world_size, self.steps = 1, 0
+        self.rank, self.world_size, self.steps = 0, 1, 0
         self.optimizers = optimizers
         self.device = Device(torch, optimizers[0])
         self.result, self.notes = {}, []

@@ -1,20 +1,46 @@
-/* Names of kernels, shortened to what tells one from the others: no return type, parameters and namespaces; of the template's arguments
- * those in which kernels of one name differ; of long names without a template what comes behind the part that others share. */
+/* Names of kernels, shortened to what tells one from the others. A name has a base (no return type, parameters and namespaces) and words: of a
+ * template the names and numbers in its arguments, of a plain name what lies between its underscores. Of kernels with one base, or of plain names
+ * that begin alike, the words that all have are left out. What would then be the same of two kernels is told in full. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/traced/numbers.h"
 
-enum { MOST_ARGS = 24, MOST_NAMES = 1000, LONG = 40, HEAD = 12, LEAST_SHARED = 16, MOST_SHOWN = 120 };
+enum { MOST_WORDS = 128, MOST_NAMES = 1000, PLAIN_FITS = 52, MOST_SHOWN = 120, FAMILY_WORDS = 3, TELLING = 5 };
 
 struct piece { const char *at; int n; };
 
 struct parsed {                              /* a name in its pieces */
-    struct piece base, args[MOST_ARGS];
-    int n_args, kernel;
+    const char *name;
+    struct piece base, words[MOST_WORDS];
+    int n, kernel;
+    bool template;
 };
 
 static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
+
+static int compare(struct piece a, struct piece b)
+{
+    const int n = a.n < b.n ? a.n : b.n, c = n ? memcmp(a.at, b.at, (size_t)n) : 0;
+    return c ? c : a.n - b.n;
+}
+
+static bool has_word(const struct parsed *p, struct piece word)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!compare(p->words[i], word))
+            return true;
+    return false;
+}
+
+/* ---- reading ---- */
+
+static void add_word(struct parsed *p, const char *from, const char *to)
+{
+    const struct piece word = {from, (int)(to - from)};
+    if (p->n < MOST_WORDS && word.n > 0 && (!p->template || !has_word(p, word)))
+        p->words[p->n++] = word;
+}
 
 /* Behind the last "::" of what is a name by itself, without template. */
 static struct piece without_namespaces(struct piece p)
@@ -25,123 +51,192 @@ static struct piece without_namespaces(struct piece p)
     return p;
 }
 
-static void add_arg(struct parsed *s, const char *from, const char *to)
+static const char ANONYMOUS[] = "(anonymous namespace)";
+static bool is_anonymous(const char *at) { return !strncmp(at, ANONYMOUS, sizeof ANONYMOUS - 1); }
+
+/* Behind the parentheses that open here, or the end. */
+static const char *skip_parameters(const char *at)
 {
-    while (from < to && *from == ' ')
-        from++;
-    while (to > from && to[-1] == ' ')
-        to--;
-    if (s->n_args < MOST_ARGS && to > from)
-        s->args[s->n_args++] = (struct piece){from, (int)(to - from)};
+    int depth = 0;
+    for (; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (!depth)
+            return at + 1;
+    }
+    return at;
 }
 
-static struct parsed read_shape(const char *name, int kernel)
+static bool says_nothing(struct piece w)
 {
-    struct parsed s = {.kernel = kernel};
+    static const char *const words[] = {"const", "operator", "lambda", "unsigned", "int", "char", "long", "std", "array", NULL};
+    for (const char *const *s = words; *s; s++)
+        if ((int)strlen(*s) == w.n && !memcmp(*s, w.at, (size_t)w.n))
+            return true;
+    return false;
+}
+
+/* Names and numbers of a template's arguments, without parameters and namespaces. */
+static void read_arguments(struct parsed *p, const char *at)
+{
+    while (*at) {
+        if (*at == '(') {
+            if (!is_anonymous(at) && p->n && at[-1] == '>')
+                return;                     /* the kernel's own parameters */
+            at = skip_parameters(at);
+            continue;
+        }
+        const char *from = at;
+        while (is_word(*at) || (at == from && *at == '#'))
+            at++;
+        const struct piece word = {from, (int)(at - from)};
+        if (word.n && strncmp(at, "::", 2) && !says_nothing(word))
+            add_word(p, from, at);
+        at += at == from;
+    }
+}
+
+static void read_plain(struct parsed *p)
+{
+    const char *end = p->base.at + p->base.n;
+    for (const char *from = p->base.at, *at = from;; at++)
+        if (at == end || *at == '_') {
+            add_word(p, from, at);
+            from = at + 1;
+            if (at == end)
+                return;
+        }
+}
+
+static struct parsed read_name(const char *name, int kernel)
+{
+    struct parsed p = {.name = name, .kernel = kernel};
     if (!strncmp(name, "void ", 5))
         name += 5;
-    const char *anonymous = "(anonymous namespace)::", *open = name;
-    for (; *open && *open != '<' && (*open != '(' || !strncmp(open, anonymous, strlen(anonymous))); open++)
-        ;
-    s.base = without_namespaces((struct piece){name, (int)(open - name)});
-    if (*open != '<')
-        return s;
-    int depth = 0;
-    const char *from = open + 1;
-    for (const char *p = from; *p; p++) {
-        if (*p == '>' && depth == 0) {
-            add_arg(&s, from, p);
-            break;
-        }
-        if (*p == ',' && depth == 0) {
-            add_arg(&s, from, p);
-            from = p + 1;
-        }
-        depth += *p == '<' || *p == '(' || *p == '[' || *p == '{';
-        depth -= (*p == '>' && p[-1] != '-') || *p == ')' || *p == ']' || *p == '}';
-        depth = depth < 0 ? 0 : depth;
-    }
-    return s;
+    const char *open = name;
+    while (*open && *open != '<' && (*open != '(' || is_anonymous(open)))
+        open += is_anonymous(open) ? (int)sizeof ANONYMOUS - 1 : 1;
+    p.base = without_namespaces((struct piece){name, (int)(open - name)});
+    p.template = *open == '<';
+    if (p.template)
+        read_arguments(&p, open + 1);
+    else
+        read_plain(&p);
+    return p;
 }
 
-static int compare(struct piece a, struct piece b)
+/* ---- families: kernels whose names are shortened together ---- */
+
+/* Of a template its base; of a plain name its first words. */
+static struct piece family_of(const struct parsed *p)
 {
-    const int n = a.n < b.n ? a.n : b.n, c = memcmp(a.at, b.at, (size_t)n);
-    return c ? c : a.n - b.n;
+    if (p->template || p->n <= FAMILY_WORDS)
+        return p->base;
+    const struct piece last = p->words[FAMILY_WORDS - 1];
+    return (struct piece){p->base.at, (int)(last.at + last.n - p->base.at)};
 }
 
-static int by_base(const void *a, const void *b)
+static int same_family(const struct parsed *a, const struct parsed *b)
+{
+    return a->template != b->template ? a->template - b->template : compare(family_of(a), family_of(b));
+}
+
+static int by_family(const void *a, const void *b)
 {
     const struct parsed *x = a, *y = b;
-    const int c = compare(x->base, y->base);
-    return c ? c : x->kernel - y->kernel;
+    const int family = same_family(x, y), name = family ? family : strcmp(x->name, y->name);
+    return name ? name : x->kernel - y->kernel;
 }
 
-/* The last name in an argument says what it is: "at::native::CUDAFunctor_add<float>" -> "CUDAFunctor_add<float>". */
-static struct piece short_arg(struct piece arg)
+struct family {
+    const struct parsed *list;               /* (n) */
+    int n;
+    struct parsed shared;                    /* its words are those that all have */
+};
+
+static bool all_have(const struct parsed *list, int n, struct piece word)
 {
-    int end = 0;
-    while (end < arg.n && (is_word(arg.at[end]) || arg.at[end] == ':' || !strncmp(arg.at + end, "(anonymous namespace)", 21)))
-        end += arg.at[end] == '(' ? 21 : 1;
-    end = end > arg.n ? arg.n : end;
-    const struct piece head = without_namespaces((struct piece){arg.at, end});
-    return (struct piece){head.at, (int)(arg.at + arg.n - head.at)};
+    for (int k = 0; k < n; k++)
+        if (!has_word(&list[k], word))
+            return false;
+    return true;
 }
 
-/* Arguments in which members of a group differ, as bits. */
-static uint32_t differing(const struct parsed *first, int n)
+static struct family family_make(const struct parsed *list, int n)
 {
-    uint32_t bits = 0;
-    for (int k = 1; k < n; k++)
-        for (int i = 0; i < first[0].n_args || i < first[k].n_args; i++)
-            if (i >= first[0].n_args || i >= first[k].n_args || compare(first[0].args[i], first[k].args[i]))
-                bits |= 1u << i;
-    return bits;
+    struct family f = {.list = list, .n = n};
+    for (int i = 0; i < list[0].n; i++)
+        if (all_have(list, n, list[0].words[i]))
+            f.shared.words[f.shared.n++] = list[0].words[i];
+    return f;
 }
 
-static int shared_with(struct piece a, struct piece b)
-{
-    int n = 0;
-    while (n < a.n && n < b.n && a.at[n] == b.at[n])
-        n++;
-    while (n > 0 && n < a.n && is_word(a.at[n - 1]) && a.at[n - 1] != '_')
-        n--;                                /* whole words */
-    return n;
-}
+/* ---- showing ---- */
 
-/* What all of a group have at the start of an argument, in whole words. */
-static int shared_start(const struct parsed *first, int n, int i)
-{
-    const struct piece p = i < first->n_args ? short_arg(first->args[i]) : (struct piece){"", 0};
-    int shared = p.n;
-    for (int k = 1; k < n; k++)
-        if (i < first[k].n_args) {
-            const int more = shared_with(short_arg(first[k].args[i]), p);
-            shared = more < shared ? more : shared;
-        }
-    return shared >= LEAST_SHARED ? shared : 0;
-}
+/* Long names say what a kernel does; types and numbers stand in one only where it would else be that of another. */
+static bool is_telling(struct piece w) { return w.n >= TELLING && !(w.at[0] >= '0' && w.at[0] <= '9') && strncmp(w.at, "float", 5) && strncmp(w.at, "BFloat", 6); }
 
-static const char *with_args(struct arena *a, const struct parsed *s, uint32_t bits, const struct parsed *group, int n)
+static const char *show_template(struct arena *a, const struct parsed *p, const struct family *f, bool all)
 {
-    const char *text = arena_printf(a, "%.*s", s->base.n < MOST_SHOWN ? s->base.n : MOST_SHOWN, s->base.at);
-    int shown = 0;
-    for (int i = 0; i < s->n_args && shown < 4; i++)
-        if (bits >> i & 1) {
-            struct piece p = short_arg(s->args[i]);
-            const int start = shared_start(group, n, i);
-            p = start < p.n ? (struct piece){p.at + start, p.n - start} : p;
-            text = arena_printf(a, "%s%s%s%.*s%s", text, shown++ ? ", " : "<", start ? "…" : "", p.n < LONG ? p.n : LONG, p.at, p.n > LONG ? "…" : "");
-        }
+    int length = p->base.n < MOST_SHOWN ? p->base.n : MOST_SHOWN, shown = 0;
+    if (f->n > 1 && length > 7 && !memcmp(p->base.at + length - 7, "_kernel", 7))
+        length -= 7;
+    const char *text = arena_printf(a, "%.*s", length, p->base.at);
+    for (int i = 0; i < p->n && strlen(text) < MOST_SHOWN; i++)
+        if ((all || is_telling(p->words[i])) && !has_word(&f->shared, p->words[i]))
+            text = arena_printf(a, "%s%s%.*s", text, shown++ ? " " : "<", p->words[i].n, p->words[i].at);
     return shown ? arena_printf(a, "%s>", text) : text;
 }
 
-/* What a long name shares with its neighbours by the alphabet is told once, by its head. */
-static const char *without_shared(struct arena *a, const char *text, struct piece base, int shared)
+static const char *show_plain(struct arena *a, const struct parsed *p, const struct family *f)
 {
-    if (base.n <= LONG || shared < LEAST_SHARED || shared >= base.n)
-        return text;
-    return arena_printf(a, "%.*s…%.*s", HEAD, base.at, base.n - shared < MOST_SHOWN ? base.n - shared : MOST_SHOWN, base.at + shared);
+    if (p->base.n <= PLAIN_FITS || f->n < 2)
+        return arena_printf(a, "%.*s", p->base.n < MOST_SHOWN ? p->base.n : MOST_SHOWN, p->base.at);
+    const struct piece head = family_of(p);
+    const char *text = arena_printf(a, "%.*s", head.n, head.at);
+    bool gap = false;
+    for (int i = FAMILY_WORDS; i < p->n && strlen(text) < MOST_SHOWN; i++) {
+        const bool shared = has_word(&f->shared, p->words[i]);
+        if (!shared)
+            text = arena_printf(a, "%s%s%.*s", text, gap ? "…" : "_", p->words[i].n, p->words[i].at);
+        gap = shared;
+    }
+    return text;
+}
+
+enum detail { SHORT, WORDS, FULL };
+
+static const char *show(struct arena *a, const struct parsed *p, const struct family *f, enum detail detail)
+{
+    if (detail == FULL)
+        return arena_printf(a, "%.*s", MOST_SHOWN, p->name);
+    return p->template ? show_template(a, p, f, detail == WORDS) : show_plain(a, p, f);
+}
+
+static bool is_doubled(const struct diagnosis *d, const struct family *f, int k)
+{
+    const struct trace_kernel *a = &d->kernels[f->list[k].kernel];
+    for (int i = 0; i < f->n; i++) {
+        const struct trace_kernel *b = &d->kernels[f->list[i].kernel];
+        if (strcmp(a->name, b->name) && !strcmp(a->shown, b->shown))
+            return true;
+    }
+    return false;
+}
+
+/* Kernels that would have the same name are told in more detail. */
+static void show_family(struct diagnosis *d, const struct family *f)
+{
+    const char **better = xcalloc((size_t)f->n, sizeof *better);
+    for (int k = 0; k < f->n; k++)
+        d->kernels[f->list[k].kernel].shown = show(&d->arena, &f->list[k], f, SHORT);
+    for (enum detail detail = WORDS; detail <= FULL; detail++) {
+        for (int k = 0; k < f->n; k++)
+            better[k] = is_doubled(d, f, k) ? show(&d->arena, &f->list[k], f, detail) : NULL;
+        for (int k = 0; k < f->n; k++)
+            if (better[k])
+                d->kernels[f->list[k].kernel].shown = better[k];
+    }
+    free(better);
 }
 
 void numbers_names(struct diagnosis *d)
@@ -151,19 +246,13 @@ void numbers_names(struct diagnosis *d)
     for (int i = n; i < d->n_kernels; i++)
         d->kernels[i].shown = d->kernels[i].name;
     for (int i = 0; i < n; i++)
-        all[i] = read_shape(d->kernels[i].name, i);
-    qsort(all, (size_t)n, sizeof *all, by_base);
-    for (int i = 0, end, before = -1; i < n; before = i, i = end) {
-        for (end = i + 1; end < n && !compare(all[i].base, all[end].base); end++)
+        all[i] = read_name(d->kernels[i].name, i);
+    qsort(all, (size_t)n, sizeof *all, by_family);
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && !same_family(&all[i], &all[end]); end++)
             ;
-        const uint32_t bits = differing(all + i, end - i);
-        int shared = before >= 0 ? shared_with(all[i].base, all[before].base) : 0;
-        const int next = end < n ? shared_with(all[i].base, all[end].base) : 0;
-        shared = shared > next ? shared : next;
-        for (int k = i; k < end; k++) {
-            const char *text = with_args(&d->arena, &all[k], bits, all + i, end - i);
-            d->kernels[all[k].kernel].shown = all[k].n_args ? text : without_shared(&d->arena, text, all[k].base, shared);
-        }
+        const struct family f = family_make(all + i, end - i);
+        show_family(d, &f);
     }
     free(all);
 }

@@ -71,16 +71,32 @@ void judge_answers(struct diagnosis *d)
         d->first_action = "Record again after warm-up: this trace has only steps in which the process did things for the first time.";
     if (first && !d->all_cold) {
         const struct rule_text *text = rule_text_find(first->rule);
-        d->first_action = arena_printf(&d->arena, "%s: %s Expected %.2f× (%.2f to %.2f).", first->rule, text->summary, first->speedup,
+        d->first_action = arena_printf(&d->arena, "%s: %s Expected %.2f× (%.2f× to %.2f×).", first->rule, text->summary, first->speedup,
                                        first->speedup_low, first->speedup_high);
-        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f to %.2f).", first->rule, first->speedup, first->speedup_low,
+        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f× to %.2f×).", first->rule, first->speedup, first->speedup_low,
                                          first->speedup_high);
     }
     if (d->n_phases) {
         const struct plan_phase *p = &d->phases[0], *all = &d->phases[d->n_phases - 1];
-        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f to %.2f); everything together: %.2f× (%.2f to %.2f).", p->title,
+        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f× to %.2f×); everything together: %.2f× (%.2f× to %.2f×).", p->title,
                                          p->speedup, p->low, p->high, all->speedup, all->low, all->high);
     }
+}
+
+/* Of a device that is idle most of the time that is the largest part of the step; else it is a kernel, or what the host does. */
+static const char *largest(const struct study *s)
+{
+    const struct diagnosis *d = s->d;
+    const struct corrected_view *c = &d->corrected;
+    if (!d->n_kernels)
+        return d->n_ops ? study_text(s, "%.120s: %s on the host", d->ops[0].name, study_us(s, d->ops[0].self_us * 1e3))
+                        : "nothing that takes time was recorded";
+    const char *kernel = study_text(s, "%.120s", d->kernels[0].shown);
+    const double share = 100 * d->kernels[0].share;
+    if (!d->device_lost && c->idle_us > c->device_us)
+        return study_text(s, "the device is idle: %s, %.0f %% of the step; the largest kernel, %s, takes %.1f %% of all kernel time",
+                          study_us(s, c->idle_us * 1e3), 100 * c->idle_us / c->step_us, kernel, share);
+    return study_text(s, "%s: %.1f %% of all kernel time", kernel, share);
 }
 
 void judge_words(struct study *s)
@@ -88,8 +104,6 @@ void judge_words(struct study *s)
     struct diagnosis *d = s->d;
     d->bound_by = bound(s);
     d->headline = headline(s);
-    d->largest = d->n_kernels ? study_text(s, "%s: %.1f %% of all kernel time", study_kernel(s, d->kernels[0].name), 100 * d->kernels[0].share)
-                 : d->n_ops  ? study_text(s, "%.120s: %s on the host", d->ops[0].name, study_us(s, d->ops[0].self_us * 1e3))
-                             : "nothing that takes time was recorded";
+    d->largest = largest(s);
     judge_answers(d);
 }

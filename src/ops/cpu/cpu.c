@@ -154,14 +154,14 @@ struct prepared {
     const char **kernels;
 };
 
-/* "blocks 8x2/own": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
+/* "blocks 8×2/own": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
 static void name_kernels(struct prepared *p, int threads)
 {
     for (int i = 0; i < p->n; i++) {
         const struct kernel_call *c = &p->calls[i];
         const struct kernel *k = c->kernel;
         const struct blocks s = k->split ? k->split(c->program, c->op, threads) : (struct blocks){1, 1};
-        const char *name = s.rows * s.columns > 1 ? arena_printf(&p->names, "%s %dx%d", k->name, s.rows, s.columns) : k->name;
+        const char *name = s.rows * s.columns > 1 ? arena_printf(&p->names, "%s %d×%d", k->name, s.rows, s.columns) : k->name;
         p->kernels[i] = c->variant ? arena_printf(&p->names, "%s/%s", name, k->variants[c->variant]) : name;
     }
 }

@@ -25,6 +25,19 @@ static enum status say_no_device(cudaError_t e, struct error *err)
     return error_set(err, CANNOT, "the GPU cannot be used: %s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
+/* HONE_CUDA_CAPABILITY=80: kernels are chosen as for an older GPU, to try on this one what that one would run. */
+int cuda_capability(int index)
+{
+    int major = 0, minor = 0;
+    const char *text = getenv("HONE_CUDA_CAPABILITY");
+    const int asked = text ? atoi(text) : 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess)
+        return 0;
+    const int has = 10 * major + minor;
+    return asked >= 10 * OLDEST_MAJOR && asked < has ? asked : has;
+}
+
 static enum status read_device(struct cuda_device *out, int index, struct error *err)
 {
     struct cudaDeviceProp p;
@@ -42,7 +55,8 @@ static enum status read_device(struct cuda_device *out, int index, struct error 
         return error_set(err, CANNOT, "the GPU '%.96s' has no memory left; does another process use it?", p.name);
     if (e != cudaSuccess)
         return say_no_device(e, err);
-    *out = (struct cuda_device){.index = index, .major = p.major, .minor = p.minor, .processors = p.multiProcessorCount, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
+    const int capability = cuda_capability(index);
+    *out = (struct cuda_device){.index = index, .major = capability / 10, .minor = capability % 10, .processors = p.multiProcessorCount, .memory_bytes = (double)total, .free_bytes = (double)free_bytes};
     snprintf(out->name, sizeof out->name, "%.95s", p.name);
     cudaDriverGetVersion(&out->driver);
     cudaRuntimeGetVersion(&out->runtime);

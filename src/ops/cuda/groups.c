@@ -182,6 +182,7 @@ static bool turn_alike(const struct cuda_call *a, const struct cuda_call *b)
 {
     return a->op->kind == OP_ROPE && b->op->kind == OP_ROPE && a->program == b->program && a->op->phase == b->op->phase &&
            a->op->attrs.inverse == b->op->attrs.inverse && a->in[1] == b->in[1] && a->in[2] == b->in[2] &&
+           a->op->n_in == b->op->n_in && (a->op->n_in < 4 || a->in[3] == b->in[3]) &&
            cuda_in(a, 0)->dtype == cuda_in(b, 0)->dtype && cuda_in(a, 0)->shape.dim[1] == cuda_in(b, 0)->shape.dim[1];
 }
 

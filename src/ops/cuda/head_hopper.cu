@@ -364,11 +364,8 @@ enum { MOST_DEPTH = 128, FEWEST_ROWS = 64 * ROWS, FEWEST_WORDS = 8 * TILE };
 
 bool cuda_head_sweeps(const struct head_sweep *h)
 {
-    int device = 0, major = 0, minor = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
-        return false;
-    return major == 9 && minor == 0 && h->depth <= MOST_DEPTH && h->depth % 8 == 0 && h->rows >= FEWEST_ROWS && h->rows <= INT32_MAX / 2 &&
+    int device = 0;
+    return cudaGetDevice(&device) == cudaSuccess && cuda_capability(device) == 90 && h->depth <= MOST_DEPTH && h->depth % 8 == 0 && h->rows >= FEWEST_ROWS && h->rows <= INT32_MAX / 2 &&
            h->vocab >= FEWEST_WORDS && h->vocab <= INT32_MAX / 2 && is_aligned(h->x, 16) && is_aligned(h->w, 16);
 }
 

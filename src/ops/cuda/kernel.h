@@ -14,6 +14,8 @@ extern "C" {
 #include "backend/backend.h"
 #include "ops/cuda/lanes.h"
 
+int cuda_capability(int index);     /* of a GPU: 90 is 9.0; 0 where it is not known (device.c) */
+
 struct cuda_plan;                   /* products.h */
 struct cuda_reduction;              /* reductions.h */
 enum { CALL_PLANS = 8, GROUP_MOST = 9 };      /* GROUP_MOST: nodes of a level; of other groups groups.c says it */
@@ -100,7 +102,7 @@ struct cuda_kernel {
 
 /* One list per file of kernels; each ends with an entry whose launch is NULL. */
 extern const struct cuda_kernel cuda_elementwise[], cuda_sums[], cuda_positions[], cuda_rows[], cuda_norms[], cuda_norm_grads[], cuda_matrix[],
-    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_squares[], cuda_clip[], cuda_select[], cuda_optimizer[], cuda_ranks[];
+    cuda_attention[], cuda_embedding[], cuda_loss[], cuda_head[], cuda_squares[], cuda_clip[], cuda_select[], cuda_optimizer[], cuda_ranks[], cuda_cache[];
 
 /* Counters of the stream: 0, and 0 again when a kernel that uses them is done. They lie behind the memory for cuBLAS. */
 static inline unsigned *cuda_counter(const struct cuda_call *c) { return (unsigned *)((char *)c->workspace + c->workspace_bytes); }

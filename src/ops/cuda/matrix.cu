@@ -1,5 +1,6 @@
 /* Ops that are products of matrices, and what is done to their results. */
 #include "ops/cuda/device.cuh"
+#include "ops/cuda/few.cuh"
 #include "ops/cuda/products.h"
 #include "ops/cuda/small.cuh"
 #include "ops/cuda/types.cuh"
@@ -323,7 +324,9 @@ static void at_once_launch(const struct cuda_call *c)
 
 void cuda_matrix_launch(const struct cuda_call *c)
 {
-    if (c->at_once)
+    if (cuda_few_does(c))
+        cuda_few_launch(c);
+    else if (c->at_once)
         at_once_launch(c);
     else if (c->pieces)
         small_launch(c);

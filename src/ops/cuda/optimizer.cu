@@ -60,14 +60,17 @@ struct adamw {
 /* What all elements share; correct: 1 / (1 - beta^step), what the moments, which start at zero, are multiplied by. */
 struct adamw_step { float lr, factor, correct1, correct2, rest1, rest2; };
 
-static __device__ inline float correction(float log_beta, int32_t step) { return -1 / expm1f((float)step * log_beta); }
+static __device__ inline float correction(float log_beta, int32_t step) { return -1 / expm1f(__fmul_rn((float)step, log_beta)); }
 
+/* Every rounding is said: where the compiler chooses which products to fuse with a sum, it does so anew in each kernel and for each number of a thread, and
+ * weights would hang on whether they have a copy, on who else is updated beside them, and on how ranks divide them. */
 static __device__ inline float adamw_one(const struct adamw &a, const struct adamw_step &s, float p, float &m, float &v, float grad)
 {
-    const float g = grad * s.factor;
-    m = a.beta1 * m + s.rest1 * g;
-    v = a.beta2 * v + s.rest2 * g * g;
-    return p - s.lr * (a.decay * p + m * s.correct1 / (sqrtf(v * s.correct2) + a.eps));
+    const float g = __fmul_rn(grad, s.factor);
+    m = __fmaf_rn(a.beta1, m, __fmul_rn(s.rest1, g));
+    v = __fmaf_rn(__fmul_rn(s.rest2, g), g, __fmul_rn(a.beta2, v));
+    const float change = __fdiv_rn(__fmul_rn(m, s.correct1), __fadd_rn(__fsqrt_rn(__fmul_rn(v, s.correct2)), a.eps));
+    return __fmaf_rn(-s.lr, __fmaf_rn(a.decay, p, change), p);
 }
 
 /* Four elements of a tensor, read and written as 16 bytes each. */
@@ -126,7 +129,7 @@ static __global__ void __launch_bounds__(THREADS) adamw_kernel(const struct adam
     if (isnan(factor))
         return;                     /* this step's gradient is not finite: change nothing */
     const int32_t step = t.group < 0 ? *a.step : a.updates[t.group];
-    const struct adamw_step s = {*a.lr * mask, factor, correction(a.log1, step), correction(a.log2, step),
+    const struct adamw_step s = {__fmul_rn(*a.lr, mask), factor, correction(a.log1, step), correction(a.log2, step),
                                  (float)(1 - (double)a.beta1), (float)(1 - (double)a.beta2)};
 #pragma unroll
     for (int k = 0; k < ADAMW_AHEAD; k++)

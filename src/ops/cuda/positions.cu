@@ -74,6 +74,7 @@ static void rope_table_launch(const struct cuda_call *c)
 struct turns {
     const float *cosine, *sine;     /* (seq, half) */
     int64_t seq, half;
+    const int32_t *places;          /* (B, T): rows of the tables, below 0: zeros; NULL: row t for all (b, t) */
     float sign;                     /* -1 turns back */
     struct { void *y; const void *x; int64_t packs, row; } part[2];         /* packs: of all, and of one row */
 };
@@ -86,8 +87,12 @@ template <typename T, int P> static __global__ void rope(const __grid_constant__
     const int64_t packs = t.part[blockIdx.y].packs, packs_of_row = t.part[blockIdx.y].row;
     EACH(i, packs) {
         const int64_t row = quotient(i, packs_of_row), j = i - row * packs_of_row;
-        const int64_t at = modulo(row, t.seq) * t.half + modulo(j * (P / 2), t.half);
-        float v[P], co[P / 2], si[P / 2], to[P];
+        const int64_t place = t.places ? t.places[row] : modulo(row, t.seq), at = place * t.half + modulo(j * (P / 2), t.half);
+        float v[P], co[P / 2], si[P / 2], to[P] = {};
+        if (place < 0) {
+            store_pack<P>(y + i * P, to);
+            continue;
+        }
         load_pack<P>(v, x + i * P);
         load_pack<P / 2>(co, t.cosine + at);
         load_pack<P / 2>(si, t.sine + at);
@@ -125,6 +130,7 @@ static void rope_launch(const struct cuda_call *c)
     struct turns t = {};
     t.cosine = in_floats(c, 1), t.sine = in_floats(c, 2);
     t.seq = cuda_in(c, 0)->shape.dim[1], t.half = half;
+    t.places = c->op->n_in > 3 ? (const int32_t *)c->in[3] : NULL;
     t.sign = c->op->attrs.inverse ? -1.0f : 1.0f;
     const bool wide = is_wide(c) && (!c->n_also || is_wide(c->also[0]));
     with_type(cuda_in(c, 0)->dtype, [&](auto zero) {

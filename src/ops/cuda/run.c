@@ -9,7 +9,7 @@
 
 static const struct cuda_kernel *const lists[] = {cuda_elementwise, cuda_sums, cuda_positions, cuda_rows, cuda_norms, cuda_norm_grads,
                                                   cuda_matrix, cuda_attention, cuda_embedding, cuda_loss, cuda_head, cuda_squares, cuda_clip, cuda_select,
-                                                  cuda_optimizer, cuda_ranks};
+                                                  cuda_optimizer, cuda_ranks, cuda_cache};
 
 static const struct cuda_kernel *find_kernel(enum op_kind kind)
 {

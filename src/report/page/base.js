@@ -26,7 +26,7 @@ function plainNumber(x) {
 const time = us => withUnit(us, ["µs", "ms", "s"]);
 const bytes = b => withUnit(b, ["B", "kB", "MB", "GB", "TB"]);
 const percent = share => known(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–";
-const times = x => known(x) ? x.toFixed(2) + "×" : "–";
+const times = x => known(x) ? x.toFixed(x < 9.995 ? 2 : 1) + "×" : "–";
 const count = n => withUnit(n, ["", "k", "M", "G", "T", "P"]);
 const across = x => Math.max(0, Math.min(100, 100 * x)) + "%";
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;

@@ -1,19 +1,10 @@
-/* What to do: impact against effort, then each finding with its cause, fix and evidence. */
-const severities = ["critical", "high", "medium", "low"], efforts = ["low", "medium", "high"];
+/* What to do, ranked, as one card: each finding with its gain and cause, and behind a click its fix, to be copied, and its evidence. The first
+ * one is open. From five on, a map of impact against effort; then the roadmap and the list to check off. */
+const severities = ["critical", "high", "medium", "low"], FIRST_FINDINGS = 5;
 
-function matrix(to) {
-  const table = to.append("table").attr("class", "matrix");
-  const head = table.append("thead").append("tr");
-  head.append("th").attr("scope", "col").text("impact");
-  head.selectAll("th.effort").data(efforts).enter().append("th").attr("class", "effort").attr("scope", "col")
-    .text(e => e + " effort");
-  const row = table.append("tbody").selectAll("tr").data(severities).enter().append("tr");
-  row.append("th").attr("scope", "row").append("span").attr("class", s => "chip " + s).text(s => s);
-  const cell = row.selectAll("td").data((s, i) => efforts.map((e, j) => ({s, e, rank: i + j}))).enter().append("td")
-    .classed("first", d => d.rank <= 1).classed("then", d => d.rank === 2);
-  const all = data.findings.map((f, i) => ({f, i}));
-  cell.selectAll("a").data(d => all.filter(x => x.f.severity === d.s && x.f.effort === d.e)).enter()
-    .append("a").attr("href", x => "#finding-" + x.i).text(x => nameOf(x.f.rule));
+function impactMatrix(to) {
+  const all = data.findings.map((f, i) => ({effort: f.effort, severity: f.severity, href: "#finding-" + i, name: nameOf(f.rule)}));
+  effortMatrix(to, "impact", severities.map(s => ({head: th => th.append("span").attr("class", "chip " + s).text(s), items: all.filter(x => x.severity === s)})));
 }
 
 /* The expected speed-up with its interval; the left edge is "no faster". */
@@ -25,26 +16,19 @@ function speedupRange(to, low, mid, high, most) {
   box.append("b").style("left", at(mid));
 }
 
-function finding(to, f, i, most) {
-  const box = to.append("article").attr("class", "finding").attr("id", "finding-" + i), head = box.append("header");
-  head.append("span").attr("class", "chip " + f.severity).text(f.severity);
-  head.append("h3").text(nameOf(f.rule));
-  head.append("span").attr("class", "muted").text((f.pass ? `pass ${f.pass} · ` : "") + `${percent(f.share)} of the step · ${f.effort} effort`);
-  head.append("span").text(`expected ${times(f.expected_speedup)} ` +
-    `(${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)})`);
-  speedupRange(head, f.expected_speedup_low, f.expected_speedup, f.expected_speedup_high, most);
-  const list = box.append("dl"), entry = label => {
-    list.append("dt").text(label);
-    return list.append("dd");
-  };
-  if (f.after) payAfter(entry("Pays after"), f.after);
-  for (const [label, text] of [["Where", f.where], ["Cause", f.cause], ["Fix", f.fix], ["Evidence", f.evidence]])
-    if (text) (label === "Fix" && isCode(text) ? entry(label).append("pre") : entry(label)).text(text);
-  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `; it rises with ${f.raise}` : ""));
-}
-
 /* For a trace it is PyTorch code. */
 const isCode = fix => data.kind === "trace" || fix.includes("\n");
+
+/* What can be pasted stands in a box with a button, the rest of the sentence behind it. */
+function fixOf(to, f) {
+  if (isCode(f.fix)) {
+    copyBox(to, f.fix);
+    return;
+  }
+  if (f.option) copyBox(to, f.option);
+  const rest = f.option ? f.fix.slice(f.option.length).replace(/^[\s:;,]+/, "") : f.fix;
+  if (rest) to.append("p").text(rest);
+}
 
 /* The finding to fix first, as a link where it is in the list. */
 function payAfter(to, rule) {
@@ -52,15 +36,75 @@ function payAfter(to, rule) {
   (i < 0 ? to : to.append("a").attr("href", "#finding-" + i)).text(rule);
 }
 
+function findingHead(to, f, i, most) {
+  to.append("span").attr("class", "rank").text(i + 1);
+  to.append("span").attr("class", "chip " + f.severity).text(f.severity);
+  to.append("h3").text(nameOf(f.rule));
+  const gain = to.append("span").attr("class", "gain");
+  gain.append("b").text(times(f.expected_speedup));
+  gain.append("span").attr("class", "muted").text(` ${times(f.expected_speedup_low)} to ${times(f.expected_speedup_high)}`);
+  speedupRange(to, f.expected_speedup_low, f.expected_speedup, f.expected_speedup_high, most);
+  to.append("p").text(f.cause || "");
+}
+
+function finding(to, f, i, most) {
+  const box = to.append("details").attr("class", "finding").attr("id", "finding-" + i).attr("open", i ? null : "");
+  findingHead(box.append("summary"), f, i, most);
+  const list = box.append("dl"), entry = label => {
+    list.append("dt").text(label);
+    return list.append("dd");
+  };
+  if (f.fix) fixOf(entry("Fix"), f);
+  if (f.after) payAfter(entry("Pays after"), f.after);
+  if (f.where) entry("Where").text(f.where);
+  if (f.evidence) entry("Evidence").text(f.evidence);
+  entry("Takes part in").text(`${percent(f.share)} of the step; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
+  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `; it rises with ${f.raise}` : ""));
+}
+
+/* A link to a finding opens it, and the list that it is in. */
+function openTarget() {
+  const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  for (let at = target; at; at = at.parentElement)
+    if (at.tagName === "DETAILS") at.open = true;
+  if (target) target.scrollIntoView();
+}
+
+/* The first ones; the others behind a click. */
+function findingList(to) {
+  const most = Math.max(1.1, d3.max(data.findings, f => f.expected_speedup_high) || 0), rest = data.findings.length - FIRST_FINDINGS;
+  data.findings.slice(0, FIRST_FINDINGS).forEach((f, i) => finding(to, f, i, most));
+  if (rest <= 0) return;
+  const more = to.append("details").attr("class", "more-findings");
+  more.append("summary").text(`${rest} more, each at most ${times(d3.max(data.findings.slice(FIRST_FINDINGS), f => f.expected_speedup))}`);
+  data.findings.slice(FIRST_FINDINGS).forEach((f, i) => finding(more, f, i + FIRST_FINDINGS, most));
+}
+
+const countWords = () => severities.filter(s => data.counts[s]).map(s => `${data.counts[s]} ${s}`).join(", ");
+
+/* What else one asks; what to do first is the first of the list. */
+function answers(to) {
+  const a = data.answers;
+  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]);
+}
+
 function findings() {
   const to = part("findings");
   if (!data.findings.length) {
     note(to, "No rule found time to win.");
+    answers(to);
     return;
   }
-  note(to, "Ranked by the time that would be won. Top left of the matrix is worth doing first. " +
-    "hone explain RULE tells more about a rule.");
-  matrix(to.append("div").attr("class", "scroll"));
-  const most = Math.max(1.1, d3.max(data.findings, f => f.expected_speedup_high) || 0);
-  data.findings.forEach((f, i) => finding(to, f, i, most));
+  note(to, `${many(data.findings.length, "finding")}: ${countWords()}. ` +
+    (data.kind === "trace" ? "In the order in which to take them, causes before what they look like. " : "Ranked by the time that would be won. ") +
+    "The number is the expected speed-up of the step, with its interval; hone explain RULE tells more about a rule.");
+  findingList(to);
+  answers(to);
+  if (data.findings.length >= FROM_MATRIX) {
+    to.append("h3").attr("class", "apart").text("Impact against effort");
+    note(to, "Top left is worth doing first.").classed("wide", true);
+    impactMatrix(to);
+  }
+  addEventListener("hashchange", openTarget);
+  openTarget();
 }

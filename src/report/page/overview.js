@@ -44,6 +44,4 @@ function overview() {
   speedTiles();
   mfuTile();
   memoryTile();
-  bottlenecks();
-  answers();
 }

@@ -1,2 +1,2 @@
 /* The parts of a profile's page. */
-drawPage([overview, split, ranks, operations, roofline, memory, layers, timeline, findings, machine]);
+drawPage([overview, findings, roadmap, split, ranks, operations, roofline, memory, layers, timeline, machine]);

@@ -4,11 +4,13 @@ const rooflineHidden = new Set();       /* names of legend entries that are swit
 const rooflineGroup = op => kindGroup(op.kind);
 
 const longestFirst = (a, b) => d3.descending(a.self_us, b.self_us);
-const rooflineOps = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0).sort(longestFirst);
+const LEAST_US = 1, LABELLED = 5;        /* shorter ops are all clock; so many of the longest are named in the plot */
+const rooflineAll = data.ops.filter(op => op.intensity > 0 && op.gflops_per_s > 0);
+const rooflineOps = rooflineAll.filter(op => op.self_us >= LEAST_US).sort(longestFirst);
 const rooflineTops = [["f32", data.machine.peaks.gemm_gflops]]
   .concat(data.efficiency.mfu_peak_type !== "f32" ? [[data.efficiency.mfu_peak_type, data.efficiency.mfu_peak_gflops]] : [])
   .filter(t => t[1] > 0);
-const rooflineBare = data.ops.filter(op => op.self_us > 0 && !(op.flops > 0)).sort(longestFirst);
+const rooflineBare = data.ops.filter(op => op.self_us >= LEAST_US && !(op.flops > 0)).sort(longestFirst);
 
 function rooflineScales(width, height, margin) {
   const peaks = data.machine.peaks, ridges = peaks.levels.map(l => l.ridge_flops_per_byte).filter(r => r > 0);
@@ -21,7 +23,7 @@ function rooflineScales(width, height, margin) {
 }
 
 function rooflineAxes(svg, {x, y}, width, height, margin) {
-  const short = d => d >= 1000 || d < 0.01 ? d.toExponential(0) : String(+d.toPrecision(1));
+  const short = d => d >= 1 ? String(Math.round(d)) : d.toFixed(Math.min(20, -Math.floor(Math.log10(d) + 1e-9)));
   const decades = scale => scale.ticks().filter(d => Number.isInteger(Math.round(Math.log10(d) * 1e6) / 1e6));
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
     .call(d3.axisBottom(x).tickValues(decades(x)).tickFormat(short));
@@ -106,7 +108,9 @@ function drawRoofline(box, width) {
   const scales = rooflineScales(width, height, margin);
   rooflineAxes(svg, scales, width, height, margin);
   rooflineCeilings(svg, scales);
-  rooflineHover(svg, rooflineDots(svg, scales, width), scales);
+  const dots = rooflineDots(svg, scales, width);
+  rooflineLabels(svg, dots, {left: margin.left + 2, right: width - margin.right, top: margin.top, bottom: height - margin.bottom});
+  rooflineHover(svg, dots, scales);
 }
 
 function rooflineLegend(to, redraw) {
@@ -131,12 +135,17 @@ function rooflineBareOps(to) {
   withTip(dot, op => [nameOf(op.name), opRows(op)]);
 }
 
+function rooflineShort() {
+  const n = rooflineAll.length - rooflineOps.length;
+  return n ? ` ${many(n, "op")} shorter than ${time(LEAST_US)} ${n === 1 ? "is" : "are"} left out.` : "";
+}
+
 function roofline() {
   const to = part("roofline");
   note(to, "Each dot is an op, its area the self time. Solid lines are the measured ceilings of main memory and of " +
-    "arithmetic; dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can.");
+    "arithmetic; dashed ones are the caches. A dot on a line cannot be faster as it is; one far below can." + rooflineShort());
   if (!rooflineOps.length) {
-    note(to, "No op has FLOPs, bytes and a time.");
+    note(to, "No op has FLOPs, bytes and a time that can be told.");
     return;
   }
   const box = to.append("div");

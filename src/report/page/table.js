@@ -1,9 +1,10 @@
 /* A table that is sorted by a click on a header, filtered by words, and shows its first rows until asked for all.
- * views: {key: {label, rows, columns, tip}}, the first one shown first; a column: {key, label, title, show, text, bar}, where
+ * views: {key: {label, rows, columns, tip}}, the first one shown first; a column: {key, label, title, show, text, cut, bar}, where
  * bar draws it against the largest; tip(row) is what withTip takes, for the first column. */
-const FIRST_ROWS = 25, FEW_ROWS = 40;
+const FIRST_ROWS = 12, FEW_ROWS = 16;
 
 const textColumn = (key, label, show) => ({key, label, text: true, show: show || (r => nameOf(r[key]))});
+const cutColumn = (key, label) => Object.assign(textColumn(key, label), {cut: true});       /* long ones end with an ellipsis, and have a tip */
 
 /* What is not known comes last, whichever way the rows are sorted. */
 function compareRows(state) {
@@ -30,7 +31,8 @@ function drawTableRows(table, view, rows) {
   const most = new Map(view.columns.filter(c => c.bar).map(c => [c, d3.max(view.rows, r => r[c.key]) || 1]));
   const tr = table.append("tbody").selectAll("tr").data(rows).enter().append("tr");
   const td = tr.selectAll("td").data(r => view.columns.map(c => ({r, c}))).enter().append("td")
-    .attr("class", d => (d.c.text ? "text" : "") + (d.c === view.columns[0] ? " name" : ""));
+    .attr("class", d => (d.c.text ? "text" : "") + (d.c === view.columns[0] ? " name" : d.c.cut ? " cut" : ""))
+    .attr("title", d => d.c.cut ? d.c.show(d.r) : null);
   td.filter(d => d.c.bar).append("span").attr("class", "share").append("i")
     .style("width", d => across(d.r[d.c.key] / most.get(d.c)));
   td.append("span").text(d => d.c.show(d.r));

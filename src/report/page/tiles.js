@@ -1,4 +1,4 @@
-/* What the first screen is made of: tiles of numbers, the largest bottlenecks, the answers. */
+/* Tiles of numbers, which the first screen begins with. */
 function tile(title, value, unit, more) {
   const box = part("tiles").append("div").attr("class", "tile");
   box.append("h3").text(title);
@@ -12,27 +12,4 @@ function tile(title, value, unit, more) {
 /* A bar from a to b of a gauge, both from 0 to 1. */
 function fillGauge(gauge, a, b) {
   if (known(a) && known(b)) gauge.append("i").style("left", across(a)).style("width", across(b - a));
-}
-
-function bottlenecks() {
-  const list = part("bottlenecks"), top = data.findings.slice(0, 4);
-  if (!top.length) list.append("p").attr("class", "muted").text("No rule found time to win.");
-  top.forEach((f, i) => {
-    const li = list.append("li");
-    li.append("span").attr("class", "chip " + f.severity).text(f.severity);
-    li.append("a").attr("href", "#finding-" + i).text(nameOf(f.rule));
-    const gain = li.append("span").attr("class", "gain");
-    gain.append("b").text(times(f.expected_speedup));
-    gain.append("span").attr("class", "muted").text(` expected · ${percent(f.share)} of the step`);
-    li.append("p").text(f.cause || "");
-  });
-}
-
-function answers() {
-  const a = data.answers, list = part("answers");
-  for (const [label, text] of [["Bound by", a.bound_by], ["Largest", a.largest], ["Do first", a.first_action],
-                               ["Realistic gain", a.realistic_gain]]) {
-    list.append("dt").text(label);
-    list.append("dd").text(text || "–");
-  }
 }

@@ -1,3 +1,3 @@
 /* The parts of an imported trace's page. */
-drawPage([overview, split, gpu, corrected, watched, tried, findings, roadmap, baseline, timeline, kernels, hostOps, rooflineOps, modules, pythonFrames, communication, launches, memory,
+drawPage([overview, findings, roadmap, split, gpu, corrected, watched, tried, baseline, timeline, kernels, hostOps, rooflineOps, modules, pythonFrames, communication, launches, memory,
           ranks, aboutTrace]);

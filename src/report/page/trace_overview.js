@@ -8,7 +8,7 @@ function unitTile(title, text, more) {
 
 function recordedTile() {
   const all = data.steps.map(s => s.total_us).filter(known), mean = data.mean_step.total_us;
-  const gauge = unitTile("Step as recorded", time(mean), many(data.steps_total, "step") +
+  const gauge = unitTile("Step as recorded", time(mean), (all.length > 1 ? "mean of " : "") + many(data.steps_total, "step") +
     (all.length > 1 ? `, ${time(d3.min(all))} to ${time(d3.max(all))}` : ""));
   const low = d3.min(all) * 0.9, high = d3.max(all) * 1.1;
   if (all.length < 2 || !(high > low)) {
@@ -43,7 +43,7 @@ function workTiles() {
 
 function overview() {
   const t = data.trace, where = part("where");
-  where.append("b").text(nameOf(data.name));
+  where.append("b").text(nameOf(data.title));
   where.append("span").text(` · ${data.device || "no device named"}` + (t.rank === null ? "" : ` · rank ${t.rank}`) +
     (t.world_size > 1 ? ` of ${t.world_size}` : "") + ` · ${count(t.events)} events`);
   if (data.warnings.length) {
@@ -54,6 +54,4 @@ function overview() {
   correctedTile();
   busyTile();
   workTiles();
-  bottlenecks();
-  answers();
 }

@@ -20,7 +20,7 @@ function kernels() {
   sortableTable(to, {views: {all: {rows: data.kernels, tip: k => [nameOf(k.name), kernelRows(k)], columns: [
     textColumn("short_name", "kernel"), numberColumn("total_us", "total", time), numberColumn("share", "share", percent, {bar: true}),
     numberColumn("count", "count", String), numberColumn("mean_us", "mean", time), ...occupancy, textColumn("kind", "kind"),
-    textColumn("op", "launched by"), ...stream]}},
+    cutColumn("op", "launched by"), ...stream]}},
     sort: "total_us", search: k => [k.name, k.op, k.kind], placeholder: "filter: words of name, op, kind",
     label: "Filter the kernels", summary: rows => `; ${percent(d3.sum(rows, k => k.share))} of kernel time`});
 }

@@ -25,7 +25,7 @@ function rooflineOps() {
     (peak ? `The device's peaks${p.given ? ", as given" : ""}: ${peak}.` : "The device's peaks are not known; --peak-tflops and --peak-gbps give them.") +
     (known(data.mfu_percent) ? ` The step's products reach ${count(data.mfu_percent)} % of the peak (MFU).` : ""));
   sortableTable(to, {views: {all: {rows: data.roofline, tip: r => [nameOf(r.op), [["shapes", r.shapes], ["types", r.types], ["calls", count(r.count)]]],
-    columns: [textColumn("op", "op"), textColumn("shapes", "shapes"), numberColumn("device_us", "GPU", time, {bar: true}),
+    columns: [textColumn("op", "op"), cutColumn("shapes", "shapes"), numberColumn("device_us", "GPU", time, {bar: true}),
               numberColumn("tflops", "TFLOP/s", count), numberColumn("gbps", "GB/s", count),
               numberColumn("percent_of_peak", "of the peak", x => percent(known(x) ? x / 100 : null)), textColumn("limit", "which is that of")]}},
     sort: "device_us", search: r => [r.op, r.shapes, r.types], placeholder: "filter: words of op, shapes, types", label: "Filter the ops",

@@ -25,7 +25,7 @@ function tunedConfig() {
   } else
     note(to, "tuned.yaml is base.yaml, the config as given: nothing was changed.");
   to.append("h3").attr("class", "apart").text("Use it");
-  to.append("pre").text(`hone train ${shellWord(path)}\n` +
+  copyBox(to, `hone train ${shellWord(path)}\n` +
     `hone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)} ${data.limits || ""}`.trim());
   if (!data.config_yaml) return;
   const details = to.append("details").attr("class", "apart");

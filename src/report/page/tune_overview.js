@@ -1,17 +1,17 @@
-/* The first screen of tune's page: what the whole of it won, what was kept, and on which machine. */
-function pointTile(title, show, a, b, more) {
+/* The first screen of tune's page: what the whole of it won and against what, what was kept, and on which machine. */
+function pointTile(title, show, a, b) {
   const [value, unit] = show(b).split("\u00a0");
-  const gauge = tile(title, value, unit, known(a) ? `before ${show(a)}` : more || "not measured");
-  if (!known(a) || !known(b)) gauge.remove();
+  const gauge = tile(title, value, unit, !known(a) ? "not measured" : isTuned() ? `${givenLabel()} ${show(a)}` : givenLabel());
+  if (!known(a) || !known(b) || !isTuned()) gauge.remove();
   return {gauge, most: Math.max(a, b)};
 }
 
 function speedTile() {
   if (!data.stages.some(s => known(s.measured_speedup))) tile("Speed-up", "–", "", "nothing was tried").remove();
   else if (!known(data.speedup)) tile("Speed-up", times(lastGain()), "", "stage by stage; the whole was not measured").remove();
-  else if (!data.stages.some(s => s.kept)) tile("Speed-up", times(1), "", "nothing was kept").remove();
+  else if (!isTuned()) tile("Speed-up", times(1), "", `against ${givenName()}: nothing was kept`).remove();
   else
-    tile("Speed-up", times(data.speedup), "", `${plainNumber(data.speedup_low)} to ${plainNumber(data.speedup_high)}, of ${givenName()}`).remove();
+    tile("Speed-up", times(data.speedup), "", `${times(data.speedup_low)} to ${times(data.speedup_high)}, against ${givenName()}`).remove();
 }
 
 function pointTiles() {
@@ -35,17 +35,20 @@ function lastGain() {
 
 function keptList() {
   const list = part("kept"), kept = data.stages.filter(s => s.kept);
-  if (!kept.length) list.append("p").attr("class", "muted").text("Nothing: the config stays as it was.");
-  const li = list.selectAll("li").data(kept).enter().append("li");
+  if (!kept.length) {
+    part("kept-title").text("Nothing was kept");
+    list.append("p").text("The config stays as it was. " + (data.stages.length ? "What was looked at:" : ""));
+  }
+  const li = list.selectAll("li").data(kept.length ? kept : data.stages).enter().append("li");
   li.append("a").attr("href", s => "#stage-" + data.stages.indexOf(s)).text(passName);
   const gain = li.append("span").attr("class", "gain");
-  gain.append("b").text(s => times(s.measured_speedup));
-  gain.append("span").attr("class", "muted").text(s => ` · so far ${times(s.cumulative_speedup)}`);
+  gain.append("b").text(s => times(isMeasured(s) ? s.measured_speedup : s.predicted_speedup));
+  gain.append("span").attr("class", "muted").text(s => s.kept ? ` · so far ${times(s.cumulative_speedup)}` : isMeasured(s) ? ` · ${outcomeOf(s)}` : " expected · not tried");
   li.append("p").text(s => [s.what || s.change, s.why === "faster" ? null : s.why].filter(x => x).join(" · "));
 }
 
 function about() {
-  const list = part("answers"), tried = data.stages.filter(s => known(s.measured_speedup)), m = data.machine || {};
+  const list = part("answers"), tried = data.stages.filter(isMeasured), m = data.machine || {};
   const kept = tried.filter(s => s.kept).length;
   const rows = [["Profiled first", data.bound],
                 ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
@@ -59,10 +62,10 @@ function about() {
     rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was kept`]);
   if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);
   if (data.gates) rows.push(["Gates", `${gatesWords(data.gates)}, from ${givenName()} to the tuned config`]);
-  if (data.check) rows.push(["Noise", `the config against itself: ${times(data.check.speedup)} (${plainNumber(data.check.speedup_low)} to ` +
-    `${plainNumber(data.check.speedup_high)}), the same bits`]);
+  if (data.check) rows.push(["Noise", `the config against itself: ${times(data.check.speedup)} (${times(data.check.speedup_low)} to ` +
+    `${times(data.check.speedup_high)}), the same bits`]);
   for (const f of data.references || [])
-    rows.push(["Also", `${times(f.speedup)} (${plainNumber(f.speedup_low)} to ${plainNumber(f.speedup_high)}) of ${f.name}`]);
+    rows.push(["Also", `${times(f.speedup)} (${times(f.speedup_low)} to ${times(f.speedup_high)}) against ${f.name}`]);
   for (const [label, text] of rows.filter(r => r[1])) {
     list.append("dt").text(label);
     list.append("dd").text(text);
@@ -74,7 +77,7 @@ function overview() {
   where.append("b").text(nameOf(data.name));
   where.append("span").text(` · ${m.arch || "–"}, batch ${m.batch} × ${m.seq}` +
     (m.accumulate > 1 ? ` × ${m.accumulate} accumulated` : "") +
-    (data.machine && data.machine.fingerprint ? ` · ${data.machine.fingerprint}` : ""));
+    ` · against ${givenName()}`);
   pointTiles();
   keptList();
   about();

@@ -1,12 +1,15 @@
 /* What several parts of tune's page use. */
 const outcomeOf = s => s.outcome || "–";
+const isMeasured = s => known(s.measured_speedup);
 /* What was given, in a sentence and over a column. */
 const givenName = () => data.given || "the given config";
 const givenLabel = () => data.given === "the program without passes" ? "without passes" : "as given";
+/* Something was kept: tuned.yaml is another program than the given one. */
+const isTuned = () => data.stages.some(s => s.kept) && !data.taken_back;
 const gatesWords = g => !g ? "–" : g.every(x => x.pass) ? "all hold" : g.filter(x => !x.pass).map(x => `${x.gate}: ${x.outcome}`).join(", ");
 const passName = s => nameOf(s.pass).split("+").join(" + ");
 const measuredWords = s => known(s.measured_speedup)
-  ? `${times(s.measured_speedup)} (${plainNumber(s.measured_low)} to ${plainNumber(s.measured_high)})` : "–";
+  ? `${times(s.measured_speedup)} (${times(s.measured_low)} to ${times(s.measured_high)})` : "–";
 const signedPercent = x => known(x) ? (x < 0 ? "−" : "+") + (100 * Math.abs(x)).toFixed(Math.abs(x) < 0.0995 ? 1 : 0) + "\u00a0%" : "–";
 const changeOf = (a, b) => known(a) && known(b) && a > 0 ? b / a - 1 : null;
 

@@ -23,19 +23,9 @@ function phaseItem(li, phase, ideas) {
 }
 
 function gainMatrix(to) {
-  const efforts = ["low", "medium", "high"], table = to.append("table").attr("class", "matrix gains");
-  const head = table.append("thead").append("tr");
-  head.append("th").attr("scope", "col").text("predicted");
-  head.selectAll("th.effort").data(efforts).enter().append("th").attr("class", "effort").attr("scope", "col").text(e => e + " effort");
-  const row = table.append("tbody").selectAll("tr").data(gainBands).enter().append("tr");
-  row.append("th").attr("scope", "row").text(b => b[1]);
-  const cell = row.selectAll("td").data((b, i) => efforts.map((e, j) => ({i, e, rank: i + j}))).enter().append("td")
-    .classed("first", d => d.rank <= 1).classed("then", d => d.rank === 2);
-  const all = data.roadmap.map((d, i) => ({d, i}));
-  const link = cell.selectAll("a").data(c => all.filter(x => x.d.effort === c.e && bandOf(x.d) === c.i)).enter().append("a")
-    .attr("href", x => "#idea-" + x.i).attr("class", x => x.d.outcome === "kept" ? "kept" : null);
-  link.text(x => nameOf(x.d.name));
-  link.append("small").text(x => ` ${times(x.d.predicted_speedup)}${x.d.outcome === "kept" ? " ✓" : ""}`);
+  const all = data.roadmap.map((d, i) => ({effort: d.effort, band: bandOf(d), href: "#idea-" + i, name: nameOf(d.name), style: d.outcome === "kept" ? "kept" : null,
+                                           more: times(d.predicted_speedup) + (d.outcome === "kept" ? " ✓" : "")}));
+  effortMatrix(to, "predicted", gainBands.map((b, i) => ({head: th => th.text(b[1]), items: all.filter(x => x.band === i)})));
 }
 
 function roadmap() {
@@ -45,9 +35,8 @@ function roadmap() {
     return;
   }
   note(to, "What could be done at the start, with what it was expected to win then. Gains overlap, so that a later " +
-    "prediction can be lower. A tick is what was kept; top left is worth doing first.");
-  const scroll = to.append("div").attr("class", "scroll");
-  gainMatrix(scroll);
+    "prediction can be lower." + (data.roadmap.length >= FROM_MATRIX ? " A tick is what was kept." : ""));
+  if (data.roadmap.length >= FROM_MATRIX) gainMatrix(to);
   const phases = [...new Set(data.roadmap.map(d => d.phase))].sort((a, b) => a - b);
   const list = to.append("ol").attr("class", "phases plan");
   for (const phase of phases) phaseItem(list.append("li"), phase, data.roadmap.filter(d => d.phase === phase));

@@ -15,6 +15,10 @@ function points() {
     note(to, "The whole gain was not measured" + (data.interrupted ? ": it was interrupted." : ": there was no time for it."));
     return;
   }
+  if (!isTuned()) {
+    to.remove();
+    return;
+  }
   note(to, "All rows are of the same turns of both, one after the other.");
   legend(to, [{name: givenLabel(), color: "--gap"}, {name: "tuned", color: "--accent"}]);
   const grid = to.append("div").attr("class", "versus points");
@@ -36,18 +40,20 @@ function distinctSizes() {
     const key = s.batch + "x" + s.seq;
     if (!seen.has(key) || known(s.before.step_us)) seen.set(key, s);
   }
-  return [...seen.values()];
+  return [...seen.values()].sort((a, b) => a.batch - b.batch || a.seq - b.seq);
 }
 
-function sizesTable(to) {
-  plainTable(to, [
-    {label: "batch × sequence", text: true, show: s => `${s.batch} × ${s.seq}`},
-    {label: "step before", show: s => time(s.before.step_us)}, {label: "after", show: s => time(s.after.step_us)},
-    {label: "speed-up", show: s => times(s.speedup)},
-    {label: "gates", text: true, show: s => gatesWords(s.gates)},
-    {label: "tokens/s after", show: s => count(s.after.tokens_per_s)},
-    {label: "memory before", show: s => plannedBytes(s.before)}, {label: "after", show: s => plannedBytes(s.after)},
-    {label: "change", show: s => signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))}], distinctSizes());
+/* Those that were measured, and the memory of all, which is planned. */
+function sizesTables(to) {
+  const measured = distinctSizes().filter(s => known(s.before.step_us)), size = {label: "batch × sequence", text: true, show: s => `${s.batch} × ${s.seq}`};
+  if (measured.length)
+    plainTable(to, [size, {label: `step ${givenLabel()}`, show: s => time(s.before.step_us)}, {label: "tuned", show: s => time(s.after.step_us)},
+      {label: "speed-up", show: s => times(s.speedup)}, {label: "gates", text: true, show: s => gatesWords(s.gates)},
+      {label: "tokens/s tuned", show: s => count(s.after.tokens_per_s)}], measured);
+  to.append("h3").attr("class", "apart").text("Planned memory");
+  plainTable(to, isTuned() ? [size, {label: givenLabel(), show: s => plannedBytes(s.before)}, {label: "tuned", show: s => plannedBytes(s.after)},
+    {label: "change", show: s => signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))}]
+    : [size, {label: givenLabel(), show: s => plannedBytes(s.before)}], distinctSizes().filter(s => known(s.before.planned_bytes)));
 }
 
 /* Memory at the config's own batch size, shortest sequence first. */
@@ -58,11 +64,11 @@ function lengths() {
 
 function growthWords(list) {
   const a = list[0], b = list[list.length - 1], grown = which => plainNumber(b[which].planned_bytes / a[which].planned_bytes);
-  return `A sequence ${plainNumber(b.seq / a.seq)} times as long (${a.seq} to ${b.seq} tokens) takes ${grown("before")} times the memory ${givenLabel()} ` +
-    `and ${grown("after")} times tuned.`;
+  return `A sequence ${plainNumber(b.seq / a.seq)} times as long (${a.seq} to ${b.seq} tokens) takes ${grown("before")} times the memory ${givenLabel()}` +
+    (isTuned() ? ` and ${grown("after")} times tuned.` : ".");
 }
 
-const memoryLines = [["before", givenLabel(), "--other"], ["after", "tuned", "--accent"]];
+const memoryLines = isTuned() ? [["before", givenLabel(), "--other"], ["after", "tuned", "--accent"]] : [["before", givenLabel(), "--accent"]];
 
 function lengthMarks(svg, list, x, y) {
   for (const [which, , color] of memoryLines) {
@@ -77,7 +83,7 @@ function lengthMarks(svg, list, x, y) {
 /* Names at the ends of the lines, apart from each other. */
 function lengthNames(svg, list, x, y) {
   const last = list[list.length - 1], ys = memoryLines.map(l => y(last[l[0]].planned_bytes));
-  if (Math.abs(ys[0] - ys[1]) < 14) ys[ys[0] <= ys[1] ? 0 : 1] = Math.max(...ys) - 14;
+  if (ys.length > 1 && Math.abs(ys[0] - ys[1]) < 14) ys[ys[0] <= ys[1] ? 0 : 1] = Math.max(...ys) - 14;
   memoryLines.forEach(([, name], i) => svgText(svg, "peak-label", x(last.seq) - 9, ys[i] - 7, "end", name));
 }
 
@@ -88,7 +94,7 @@ function lengthHover(svg, list, x, height, margin) {
     const s = list[at];
     cursor.style("display", null).attr("x1", x(s.seq)).attr("x2", x(s.seq));
     showTip(`${s.seq} tokens`, memoryLines.map(l => [l[1], plannedBytes(s[l[0]])])
-      .concat([["change", signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))]]), where);
+      .concat(isTuned() ? [["change", signedPercent(changeOf(s.before.planned_bytes, s.after.planned_bytes))]] : []), where);
   };
   svg.on("mousemove", () => {
     const seq = x.invert(d3.mouse(svg.node())[0]);
@@ -129,9 +135,9 @@ function sizes() {
     to.remove();
     return;
   }
-  note(to, "The same two programs at other sizes: times of the same turns, judged by the same gates. A dash: it was not measured; " +
-    "memory is planned. What does not fit needs more than this machine had free.");
-  sizesTable(to);
+  note(to, (isTuned() ? "The same two programs at other sizes: times of the same turns, judged by the same gates. " : "The program at other sizes. ") +
+    "What does not fit needs more memory than this machine had free.");
+  sizesTables(to);
   const list = lengths();
   if (list.length < 2) return;
   to.append("h3").attr("class", "apart").text("Memory against the length of the sequence");

@@ -1,20 +1,22 @@
 /* Predictions against measurements, the gates, and what was not kept. */
 function predictions() {
   const to = part("predictions");
-  if (!data.stages.length) {
+  const measured = data.stages.filter(isMeasured), rest = data.stages.length - measured.length;
+  if (!measured.length) {
     to.remove();
     return;
   }
   note(to, "Each against the step before it. The error is that of the prediction: above zero, more was promised than came." +
-    (known(data.median_prediction_error) ? ` Its median over what was kept is ${percent(data.median_prediction_error)}.` : ""));
+    (known(data.median_prediction_error) ? ` Its median over what was kept is ${percent(data.median_prediction_error)}.` : "") +
+    (rest ? ` ${many(rest, "stage")} that ${rest === 1 ? "was" : "were"} not measured ${rest === 1 ? "is" : "are"} below, with the reason.` : ""));
   const rows = plainTable(to, [
     {label: "move", text: true, show: passName}, {label: "predicted", show: s => times(s.predicted_speedup)},
     {label: "measured", show: s => times(s.measured_speedup)},
-    {label: "interval", show: s => known(s.measured_low) ? `${plainNumber(s.measured_low)} to ${plainNumber(s.measured_high)}` : "–"},
+    {label: "interval", show: s => known(s.measured_low) ? `${times(s.measured_low)} to ${times(s.measured_high)}` : ""},
     {label: "error", show: s => signedPercent(s.prediction_error)}, {label: "verdict", text: true, show: outcomeOf},
-    {label: "so far", show: s => s.kept ? times(s.cumulative_speedup) : "–"},
+    {label: "so far", show: s => s.kept ? times(s.cumulative_speedup) : ""},
     {label: "effort", text: true, show: s => s.effort}, {label: "places", show: s => s.places},
-    {label: "writes", text: true, wrap: true, show: s => s.change || "–"}], data.stages);
+    {label: "writes", text: true, wrap: true, show: s => s.change || ""}], measured);
   rows.classed("not-kept", s => !s.kept);
 }
 
@@ -44,6 +46,6 @@ function dropped() {
     list.append("dt").text(passName(s));
     const dd = list.append("dd");
     dd.text(`${outcomeOf(s)}: ${s.why || "–"}`);
-    dd.append("span").attr("class", "muted").text(` · predicted ${times(s.predicted_speedup)}, measured ${measuredWords(s)}`);
+    dd.append("span").attr("class", "muted").text(` · predicted ${times(s.predicted_speedup)}` + (isMeasured(s) ? `, measured ${measuredWords(s)}` : ""));
   }
 }

@@ -75,7 +75,7 @@ function fallAxis(li, most) {
   li.append("span");
   const track = li.append("span").attr("class", "fall-track fall-axis");
   const ticks = d3.scaleLinear().domain([0, most]).ticks(4).filter(x => x <= most * 0.97);
-  track.selectAll("em").data(ticks).enter().append("em").style("left", x => across(x / most)).text(stepWords);
+  track.selectAll("em").data(ticks).enter().append("em").style("left", x => across(x / most)).text(x => x ? stepWords(x) : "0");
 }
 
 function waterfall() {
@@ -87,7 +87,7 @@ function waterfall() {
   note(to, `The time of a step, from ${givenName()} to the tuned one, in the order in which things were tried. What was ` +
     "not kept leaves the step as it was. Hover over a row, or reach it with Tab, for the reason.");
   fallLegend(to);
-  const tuned = known(data.after.step_us) ? data.after.step_us : null;
+  const tuned = isTuned() && known(data.after.step_us) ? data.after.step_us : null;
   const most = Math.min(1.6 * firstStep, Math.max(firstStep, tuned || 0, d3.max(rows, f => Math.max(f.before, f.after))) * 1.03);
   const share = x => x / most, list = to.append("ol").attr("class", "falls");
   drawWhole(list.append("li"), givenLabel(), firstStep, "base", stepWords(firstStep),

@@ -1,4 +1,4 @@
-"""In the style of nanoGPT: a script whose loop is at its top level, with gradient accumulation, autocast, a scaler that is off, and a decayed rate."""
+"""In the style of nanoGPT: a script whose loop is at its top level, with gradient accumulation, autocast and a scaler that are on with AMP, and a decayed rate."""
 import math
 import os
 import time
@@ -54,7 +54,7 @@ def get_batch():
 
 model = GPT()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
-scaler = torch.amp.GradScaler("cpu", enabled=False) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(enabled=False)
+scaler = torch.amp.GradScaler("cpu", enabled=bool(os.environ.get("AMP"))) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(enabled=False)
 clock = []                      # before the optimizer, step by step
 X, Y = get_batch()
 for iter_num in range(max_iters):

@@ -15,7 +15,8 @@ class Trainer:
         self.average = copy.deepcopy(self.model)
         self.shadow = [p.detach().clone() for p in self.model.parameters()]
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-2)
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=7)
+        self.scaler = (torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=7) if hasattr(torch.amp, "GradScaler") else
+                       torch.cuda.amp.GradScaler(enabled=False))
         self.generator = torch.Generator().manual_seed(5)
 
     def batch(self):

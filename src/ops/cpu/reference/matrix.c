@@ -67,12 +67,13 @@ void ref_rope(const struct kernel_call *c, const struct kernel_thread *t)
     const struct shape s = call_in(c, 0)->shape;    /* (B, T, H * D) */
     const int64_t half = shape_last(call_in(c, 1)->shape), pairs = s.dim[2] / 2;
     const float *x = c->in[0], *cosine = c->in[1], *sine = c->in[2];
+    const int32_t *places = c->op->n_in > 3 ? c->in[3] : NULL;
     float *y = c->out[0];
     for (int64_t row = 0; row < s.dim[0] * s.dim[1]; row++)
         for (int64_t j = 0; j < pairs; j++) {
-            const int64_t at = row % s.dim[1] * half + j % half, i = row * s.dim[2] + 2 * j;
-            const float co = cosine[at], si = c->op->attrs.inverse ? -sine[at] : sine[at];
-            const float u = x[i], v = x[i + 1];
+            const int64_t place = places ? places[row] : row % s.dim[1], at = place * half + j % half, i = row * s.dim[2] + 2 * j;
+            const float co = place < 0 ? 0 : cosine[at], si = place < 0 ? 0 : c->op->attrs.inverse ? -sine[at] : sine[at];
+            const float u = place < 0 ? 0 : x[i], v = place < 0 ? 0 : x[i + 1];
             y[i] = u * co - v * si;
             y[i + 1] = u * si + v * co;
         }

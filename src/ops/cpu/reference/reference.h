@@ -26,6 +26,7 @@ kernel_fn ref_attn_mix;
 kernel_fn ref_attn_mix_t;
 kernel_fn ref_attention;
 kernel_fn ref_attention_grad;
+kernel_fn ref_store_kv;
 size_t ref_attention_scratch(const struct program *p, const struct op *op, int threads);
 kernel_fn ref_softmax;
 kernel_fn ref_softmax_grad;

@@ -62,6 +62,8 @@ const struct kernel cpu_reference_kernels[] = {
     {.op = OP_ATTENTION, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
     {.op = OP_ATTENTION_GRAD, .name = "reference", .run = ref_attention_grad, .serial = true,
      .scratch = ref_attention_scratch},
+    {.op = OP_STORE_KV, .name = "reference", .run = ref_store_kv, .serial = true},
+    {.op = OP_ATTEND_KV, .name = "reference", .run = ref_attention, .serial = true, .scratch = ref_attention_scratch},
     {.op = OP_SUM_SHARDS, .name = "ranks", .run = ranks_sum_shards},
     {.op = OP_REDUCE_START, .name = "ranks", .run = ranks_reduce_start},
     {.op = OP_REDUCE_WAIT, .name = "ranks", .run = ranks_reduce_wait},

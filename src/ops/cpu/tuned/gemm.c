@@ -25,9 +25,17 @@ static const int64_t SMALL = INT64_MAX;
 static const int64_t SMALL = (int64_t)1 << 20;
 #endif
 
+/* A row or a few times a matrix that is not packed: reading it is all that counts. */
+enum { FEW = 8 };
+static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_transposed && g->a_col == 1 && !g->bf16 && g->kernel != GEMM_BLAS; }
+
 void TUNED(gemm)(const struct gemm *g)
 {
     const int64_t work = g->m * g->n * g->k;
+    if (has_few_rows(g)) {
+        TUNED(gemm_few)(g);
+        return;
+    }
     const bool own = g->kernel == GEMM_OWN || (g->kernel == GEMM_BY_SIZE && work <= SMALL) || work == 0;
     sgemm_fn *const blas = own || g->bf16 ? NULL : cpu_blas();
     if (g->bf16 && work > 0) {

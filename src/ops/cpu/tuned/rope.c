@@ -1,5 +1,6 @@
 /* Tuned: rotary positions, and the constants that are built from attributes. */
 #include <math.h>
+#include <string.h>
 
 #include "ops/cpu/tuned/tuned.h"
 
@@ -22,11 +23,15 @@ static void rope(const struct kernel_call *c, const struct kernel_thread *t)
     const struct shape s = call_in(c, 0)->shape;    /* (B, T, H * D) */
     const int64_t half = shape_last(call_in(c, 1)->shape);
     const float *cosine = c->in[1], *sine = c->in[2], sign = c->op->attrs.inverse ? -1 : 1;
+    const int32_t *places = c->op->n_in > 3 ? c->in[3] : NULL;
     const struct span rows = my_rows(t, s.dim[0] * s.dim[1]);
     for (int64_t r = rows.lo; r < rows.hi; r++) {
-        const int64_t at = r % s.dim[1] * half;
-        rotate_row((float *)c->out[0] + r * s.dim[2], (const float *)c->in[0] + r * s.dim[2], cosine + at, sine + at,
-                   sign, c->op->attrs.heads, half);
+        const int64_t place = places ? places[r] : r % s.dim[1], at = place * half;
+        float *y = (float *)c->out[0] + r * s.dim[2];
+        if (place < 0)
+            memset(y, 0, (size_t)s.dim[2] * sizeof *y);
+        else
+            rotate_row(y, (const float *)c->in[0] + r * s.dim[2], cosine + at, sine + at, sign, c->op->attrs.heads, half);
     }
 }
 

@@ -12,9 +12,9 @@
 
 extern const struct kernel TUNED(elementwise)[], TUNED(optimizer)[], TUNED(norm)[], TUNED(softmax)[], TUNED(loss)[],
     TUNED(embed)[], TUNED(rope)[], TUNED(matmul)[], TUNED(attention)[], TUNED(flash)[],
-    TUNED(linear_gelu)[], TUNED(project)[], TUNED(swiglu)[], TUNED(linear_loss)[];
+    TUNED(linear_gelu)[], TUNED(project)[], TUNED(swiglu)[], TUNED(linear_loss)[], TUNED(cache)[];
 extern const struct kernel *const TUNED(kernels)[];
-gemm_fn TUNED(gemm), TUNED(gemm_own), TUNED(gemm_bf16);         /* any; our own of f32, of bf16 */
+gemm_fn TUNED(gemm), TUNED(gemm_own), TUNED(gemm_few), TUNED(gemm_bf16);        /* any; our own of f32, of few rows, of bf16 */
 registers_fn TUNED(registers);
 
 /* Before a loop: its iterations do not depend on each other, though pointers may be equal; and: unroll it. */

@@ -13,23 +13,24 @@ def _norms(parameters):
     by_device = {}
     for i, grad in held:
         by_device.setdefault(grad.device, []).append((i, grad))
-    for device, pairs in by_device.items():
+    for pairs in by_device.values():
         some = torch.stack([g.float().norm() for _, g in pairs])
-        norms[[i for i, _ in pairs]] = some.double().cpu() if device.type != "cpu" else some.double()
+        norms[[i for i, _ in pairs]] = some.cpu().double()             # an Apple GPU has no doubles
     return norms
 
 
 def _loss(tensors):
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-    return float(sum(t.detach().double().cpu().sum() for t in tensors))
+    return float(sum(t.detach().cpu().double().sum() for t in tensors))
 
 
 class Evidence:
-    """Between install and remove every backward pass comes by here. `broke` is told of exceptions in one, and says whether it was ours."""
+    """Between install and remove every backward pass comes by here. `broke` is told of exceptions in one, and says whether it was ours; then `mend` is called."""
 
-    def __init__(self, parameters, broke):
-        self.parameters, self.broke = parameters, broke
+    def __init__(self, parameters, broke, mend=lambda: None):
+        self.parameters, self.broke, self.mend = parameters, broke, mend
         self.watching, self.plain, self.depth = False, None, 0
+        self.around = None              # of a switch: around(plain, ...) makes the pass
         self.losses, self.norms = [], []
 
     def install(self):
@@ -56,14 +57,21 @@ class Evidence:
         norms = torch.cat(self.norms).tolist() if self.norms else []
         return list(self.losses), norms
 
+    def _pass(self, *args, **kwargs):
+        if self.around is None or self.depth > 1:
+            self.plain(*args, **kwargs)
+        else:
+            self.around(self.plain, *args, **kwargs)
+
     def backward(self, *args, **kwargs):
         self.depth += 1
         try:
-            self.plain(*args, **kwargs)
+            self._pass(*args, **kwargs)
         except Exception as error:
             if self.depth > 1 or not self.broke(error):
                 raise
             _zero_gradients(self.parameters)
+            self.mend()
             return
         finally:
             self.depth -= 1

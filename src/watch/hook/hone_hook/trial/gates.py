@@ -4,12 +4,14 @@ All turns begin with the same weights and batch, and the two of a pair with the 
 program draws its batches by a counter of its own, its models get the same inputs in that step; what turns without any switch still differ by makes
 the limit wider (noise_of). Where dropout takes its numbers in another order, pairs differ by chance: so does what the mean of their differences may be off.
 """
+from itertools import zip_longest
 from math import isfinite, sqrt
 
 #           losses, gradients, relative to those without the switch
 LIMITS = {
     "exact": (1e-5, 1e-4),              # the same sums in another order
     "tf32":  (1e-3, 1e-2),              # operands of 10 bits
+    "f16":   (2e-3, 1e-2),              # operands, and what ops hand on, of 11 bits
     "bf16":  (1e-2, 5e-2),              # operands of 8 bits
 }
 MEMORY_MORE = 1.1                       # times as much as without the switch, or
@@ -87,6 +89,13 @@ def judge(kind, a, b, memory_total, noise=(0.0, 0.0)):
     if memory_total:
         gates.append(_memory([t.peak_bytes for t in a], [t.peak_bytes for t in b], memory_total))
     return gates
+
+
+def worst_of(by_rank):
+    """The gates of all ranks as one list: of each gate the one that failed, else the one that is nearest to it."""
+    def badness(gate):
+        return (not gate["pass"], (gate["value"] or 0) / gate["limit"] if gate["limit"] else 0)
+    return [max((gate for gate in same if gate is not None), key=badness) for same in zip_longest(*by_rank)]
 
 
 def failure(gates):

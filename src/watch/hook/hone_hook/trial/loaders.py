@@ -117,9 +117,10 @@ class Workers(_Loader):
     name = "loader-workers"
 
     def change(self, iterator):
-        return {"num_workers": min(WORKERS_MOST, max(2, 2 * iterator._num_workers, len(allowed()) // 2))}
+        return {"num_workers": min(WORKERS_MOST, max(2, 2 * iterator._num_workers, self.cpus // 2))}
 
     def applies(self, facts):
+        self.cpus = max(len(allowed()) // facts.ranks_here, 1)
         iterators = self.iterators(facts)
         if not iterators:
             return "no DataLoader was read"
@@ -127,7 +128,7 @@ class Workers(_Loader):
             return "its dataset is iterable: workers would each read all of it"
         if facts.load_share < LOADS:
             return "loading takes %.1f %% of a step" % (100 * facts.load_share)
-        return "it has as many as there are CPUs" if all(i._num_workers >= min(len(allowed()), WORKERS_MOST) for i in iterators) else None
+        return "it has as many as there are CPUs" if all(i._num_workers >= min(self.cpus, WORKERS_MOST) for i in iterators) else None
 
 
 class PinnedMemory(_Loader):

@@ -97,7 +97,7 @@ class _Together(Switch):
 
 
 def _length(tensors):
-    return sum(float(t.double().pow(2).sum()) for t in tensors) ** 0.5
+    return sum(float(t.float().norm()) ** 2 for t in tensors) ** 0.5
 
 
 def _compare_updates(start, plain, now):

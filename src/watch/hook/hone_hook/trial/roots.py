@@ -38,6 +38,9 @@ class Survey:
             self.inside.root = False
 
     def _meet(self, module, args, kwargs):
+        """DistributedDataParallel is none: a call that is made again must not send again."""
+        if torch.distributed.is_available() and isinstance(module, torch.nn.parallel.DistributedDataParallel):
+            return
         if module.training and torch.is_grad_enabled() and any(id(p) in self.parameters for p in module.parameters()):
             root = self.roots.setdefault(id(module), Root(module))
             root.look_at(args, kwargs)

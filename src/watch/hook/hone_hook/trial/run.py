@@ -13,8 +13,9 @@ import torch
 
 from ..guard import say
 from . import gates, measure, settings
+from .ranks import Alone, Apart, FIRST_PATIENCE_S, LAST_PATIENCE_S, first_word, ranks_of
 from .stage import Broke, GiveUp, Stage
-from .state import DoesNotFit
+from .state import DoesNotFit, is_sharded
 from .switches import make_switches
 
 SECONDS_EACH, SECONDS_MOST = 5.0, 300.0         # of a switch, and of all of them
@@ -35,8 +36,9 @@ class Trial:
         self.seconds_each = options.get("seconds", SECONDS_EACH)
         self.pairs, self.turn_steps = options.get("pairs", measure.PAIRS_FEWEST), options.get("turn_steps")
         self.where = options.get("state")
-        self.winners, self.entries = [], []
+        self.winners, self.entries, self.tried = [], [], []
         self.stage, self.done, self.steps = None, False, 0
+        self.ranks = Alone()
 
     # ---- what a session calls
 
@@ -73,16 +75,20 @@ class Trial:
             return False
         except StopIteration:
             self.result["status"] = "done"
-        except (GiveUp, DoesNotFit) as reason:
-            self.result.update(status="not tried" if not self.entries else "ended early", why=str(reason))
-            say("watch: --try: %s" % reason)
+        except (GiveUp, DoesNotFit, Apart) as reason:
+            self._end_early("not tried" if not self.entries else "ended early", str(reason), "watch: --try: %s", isinstance(reason, Apart))
         except Exception as error:
-            self.result.update(status="ended early", why="%s: %s" % (type(error).__name__, error))
-            say("watch: --try ended: %s: %s; the program goes on as it was" % (type(error).__name__, error))
+            self._end_early("ended early", "%s: %s" % (type(error).__name__, error), "watch: --try ended: %s; the program goes on as it was")
         finally:
             self._is_inside(False)
         self.done = True
         return True
+
+    def _end_early(self, status, why, words, is_told=False):
+        self.result.update(status=status, why=why)
+        if not is_told:
+            self.ranks.leave(why)
+        self._tell_user(words % why)
 
     def _is_inside(self, inside):
         if self.stage is not None:
@@ -91,21 +97,28 @@ class Trial:
     # ---- the whole
 
     def _run(self):
-        if self.session.world_size > 1:
-            raise GiveUp("nothing is tried in a program of several ranks")
+        self.ranks = ranks_of(self.session)
+        if len(set(self.ranks.gather(self.session.steps, FIRST_PATIENCE_S))) > 1:
+            raise GiveUp("ranks are not in the same step")
+        began = self._clock()
         if not hasattr(torch.nn.Module, "_compiled_call_impl"):
             raise GiveUp("torch %s is too old for --try: it has no Module.compile" % torch.__version__)
         yield from self._survey()
         switches = self._choose()
-        reasons = {s: s.applies(self.facts) for s in switches}
+        reasons = self._reasons(switches)
         yield from self.stage.turn([], self._steps_of_turn())        # wakes up what a trial wakes up
         yield from self._find_noise()
         for switch in switches:
             if reasons[switch] is not None:
                 self._tell(switch, "not tried", reasons[switch])
             else:
-                yield from self._try(switch)
+                yield from self._try(switch, self._clock() - began)
         yield from self._all_together()
+
+    def _reasons(self, switches):
+        """Why a switch is not tried: it is where it applies on all ranks."""
+        told = self.ranks.gather([s.applies(self.facts) for s in switches])
+        return {s: first_word(self.ranks, words) for s, words in zip(switches, zip(*told))}
 
     def _choose(self):
         switches = make_switches()
@@ -115,11 +128,14 @@ class Trial:
         return [s for s in switches if not self.only or s.name in self.only]
 
     def _survey(self):
-        self.stage = Stage(self.session)
+        self.stage = Stage(self.session, self.ranks)
         self.facts = self.stage.facts
         if not self.facts.parameters:
             raise GiveUp("no optimizer is known, so it is not known what a step changes")
         yield from self.stage.survey()
+        if any(is_sharded(m) for m in self.facts.heap.modules):
+            raise GiveUp("parameters are spread over ranks (FSDP), and cannot be put back from outside")
+        self.facts.step_s = max(self.ranks.gather(self.facts.step_s))
         self.steps = 0                  # those of the survey are the program's own
         self.stage.open(self.where)
         self.result.update(first=self.session.steps, state=self.stage.state.describe())
@@ -139,17 +155,17 @@ class Trial:
         for n in range(1, NOISE_TURNS + 1):
             turn = yield from self.stage.turn([], n)
             turns.append(turn)
-        noise = gates.noise_of(turns)
-        if noise is None:
+        found = self.ranks.gather(gates.noise_of(turns))
+        if None in found:
             raise GiveUp("losses are not finite, or steps differ in their backward passes: there is nothing to compare with")
-        return noise
+        return tuple(max(of_ranks) for of_ranks in zip(*found))
 
-    def _try(self, switch):
+    def _try(self, switch, spent):
         entry = self._tell(switch, "running")
         if any(w.group and w.group == switch.group for w in self.winners):
             entry.update(state="not tried", why="another of its kind won")
             return
-        if perf_counter() - self.started > SECONDS_MOST:
+        if spent > SECONDS_MOST:
             entry.update(state="not tried", why="the trial took %.0f s already" % SECONDS_MOST)
             return
         try:
@@ -160,6 +176,7 @@ class Trial:
         self.session.save()
 
     def _try_gated(self, switch, entry):
+        self.tried.append(switch)
         entry["gates"] = self._check(switch)
         if gates.failure(entry["gates"]):
             self._fail(entry, gates.failure(entry["gates"]))
@@ -196,7 +213,10 @@ class Trial:
             self.result["total"] = {k: kept[0][k] for k in ("speedup", "low", "high", "a_ms", "b_ms", "turns", "gates")}
         self.stage.set([])
         if kept:
-            self.result["settings_file"] = settings.write(self.session.options["out"], kept, self.result["total"])
+            self.result["settings_file"] = settings.write(self.session.options["out"], kept, self.result["total"], self.ranks.rank)
+        settle = max([s.settle for s in self.tried], default=0)
+        if settle:
+            yield from self.stage.turn([], settle)
 
     # ---- comparing
 
@@ -204,13 +224,14 @@ class Trial:
         """Its own gates, from the saved state."""
         self.stage.rewind([])
         try:
-            return switch.check(self.facts, self.stage.state)
+            found = switch.check(self.facts, self.stage.state)
         except Exception as error:
-            return [{"gate": "starts", "pass": False, "value": None, "limit": None, "why": "%s: %s" % (type(error).__name__, error)}]
+            found = [{"gate": "starts", "pass": False, "value": None, "limit": None, "why": "%s: %s" % (type(error).__name__, error)}]
+        return gates.worst_of(self.ranks.gather(found))
 
     def _compare(self, a, b, kind, switch):
         """Turns of a and of b, one after the other; who begins changes from pair to pair."""
-        turns, started, n, found = ([], []), perf_counter(), self._steps_of_turn(), []
+        turns, started, n, found = ([], []), self._clock(), self._steps_of_turn(), []
         skip = max([s.skip for s in a + b], default=1)
         if switch.warm:
             yield from self.stage.turn(b, switch.warm)
@@ -219,13 +240,17 @@ class Trial:
                 turn = yield from self.stage.turn((a, b)[side], n, skip, pair)
                 turns[side].append(turn)
             if pair + 1 >= GATED_FROM:
-                found = gates.judge(kind, turns[0], turns[1], self.stage.memory_total(), self.noise)
+                found = gates.worst_of(self.ranks.gather(gates.judge(kind, turns[0], turns[1], self.stage.memory_total(), self.noise)))
                 if gates.failure(found):
                     break
-            if measure.is_enough(*_times(turns), self.pairs, perf_counter() - started, self.seconds_each):
+            if measure.is_enough(*_times(turns), self.pairs, self._clock() - started, self.seconds_each):
                 break
         self.stage.set([])
         return self._numbers(turns, n, found)
+
+    def _clock(self):
+        """Of rank 0: what is decided by the time is decided alike."""
+        return self.ranks.gather(perf_counter())[0]
 
     def _numbers(self, turns, n, found):
         times = _times(turns)
@@ -244,9 +269,20 @@ class Trial:
         if stage is None:
             return
         self.result.update(batches_kept=stage.facts.tapes.kept(), steps=self.steps, seconds=perf_counter() - self.started)
-        equal = stage.close()
+        equal = self._on_all(stage.close())
         if equal is not None:
             self.result["restored"] = equal
+
+    def _on_all(self, equal):
+        """Whether all ranks are what they were; where the program has ended, each of them says so for itself alone."""
+        if not self.done:
+            return equal
+        try:
+            told = [e for e in self.ranks.gather(equal, LAST_PATIENCE_S) if e is not None]
+            return all(told) if told else None
+        except Apart as reason:
+            self.session.note("whether all ranks are what they were before the trial is not known: %s" % reason)
+            return equal
 
     # ---- words
 
@@ -258,4 +294,9 @@ class Trial:
     def _say(self, entry):
         gain = "x %.3f (%.3f to %.3f), " % (entry["speedup"], entry["low"], entry["high"]) if "speedup" in entry else ""
         why = ": " + entry["why"] if entry.get("why") else ""
-        say("watch: --try: %s %s%s%s" % (entry["name"], gain, entry["state"], why))
+        self._tell_user("watch: --try: %s %s%s%s" % (entry["name"], gain, entry["state"], why))
+
+    def _tell_user(self, text):
+        """Once for all ranks."""
+        if self.ranks.rank == 0:
+            say(text)

@@ -20,10 +20,12 @@ import torch
 
 NEEDS = {                               # which functions a function of settings_parts calls
     "use_autocast": ["to_float", "with_autocast", "when_first_called"],
+    "use_autocast_f16": ["to_float", "with_autocast", "when_first_called", "Scaler"],
     "use_channels_last": ["with_channels_last", "when_first_called"],
     "use_compile": ["when_first_called"],
     "use_optimizer": ["with_settings"],
     "use_loader": ["with_settings"],
+    "use_ddp_buckets": ["with_settings"],
 }
 
 
@@ -52,10 +54,12 @@ def patch_text(kept, total):
     return text + "\nOr put `hone_settings.py` beside the script and `import hone_settings` in its first line.\n"
 
 
-def write(folder, kept, total):
-    """The path of hone_settings.py; patch.md stands beside it."""
+def write(folder, kept, total, rank=0):
+    """The path of hone_settings.py; patch.md stands beside it. Of several ranks, for which they are the same, each writes them whole."""
     files = {"hone_settings.py": settings_text(kept), "patch.md": patch_text(kept, total)}
     for name, text in files.items():
-        with open(os.path.join(folder, name), "w") as f:
+        new = os.path.join(folder, "%s.%d" % (name, rank))
+        with open(new, "w") as f:
             f.write(text)
+        os.replace(new, os.path.join(folder, name))
     return os.path.join(folder, "hone_settings.py")

@@ -102,6 +102,11 @@ def use_loader(**settings):
     loader.__init__ = with_settings(loader.__init__, settings, is_map)
 
 
+def use_ddp_buckets(megabytes):
+    ddp = torch.nn.parallel.DistributedDataParallel
+    ddp.__init__ = with_settings(ddp.__init__, {"bucket_cap_mb": megabytes})
+
+
 def use_threads(n):
     torch.set_num_threads(n)
 
@@ -113,6 +118,71 @@ def use_cpus(cpus):
 
 def use_autocast(names, device, dtype):
     when_first_called(names, lambda module, call: with_autocast(call, device, dtype))
+
+
+class Scaler:
+    """Keeps small gradients of f16 above zero, as torch.amp.GradScaler does, without a line in the program: losses are multiplied by a scale, and
+    gradients divided by it right behind backward(), before anybody reads them. A step with gradients that are not finite changes nothing, and halves the scale."""
+
+    def __init__(self):
+        self.parameters, self.hidden = {}, []
+
+    def add(self, parameters):
+        self.parameters.update((id(p), p) for p in parameters)
+        device = next(iter(self.parameters.values())).device
+        self.scale, self.found = torch.full((), 65536.0, device=device), torch.zeros((), device=device)
+        self.good_steps = torch.zeros((), dtype=torch.int32, device=device)
+
+    def gradients(self):
+        return [p.grad._values() if p.grad.is_sparse else p.grad for p in self.parameters.values() if p.grad is not None]
+
+    def backward(self, plain, tensors, *args, **kwargs):
+        """In place of plain. What gradients hold from passes before is scaled with the rest and back again: a power of two changes no digit."""
+        if not self.parameters or kwargs.get("create_graph") or any(args[2:3]):
+            return plain(tensors, *args, **kwargs)
+        tensors, before = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors), self.gradients()
+        with torch.no_grad():
+            if before:
+                torch._foreach_mul_(before, self.scale)
+        plain([t * self.scale for t in tensors], *args, **kwargs)
+        with torch.no_grad():
+            torch._amp_foreach_non_finite_check_and_unscale_(self.gradients(), self.found, self.scale.double().reciprocal().float())
+
+    def before_step(self, optimizer, args, kwargs):
+        """Fused optimizers look by themselves whether gradients are finite; from others those that are not are hidden for this step."""
+        hidden = []
+        if self.parameters and all(group.get("fused") for group in optimizer.param_groups):
+            optimizer.grad_scale, optimizer.found_inf = None, self.found
+        elif self.parameters and self.found.item():
+            hidden = [(p, p.grad) for group in optimizer.param_groups for p in group["params"]]
+            for p, _ in hidden:
+                p.grad = None
+        self.hidden.append(hidden)
+
+    def after_step(self, optimizer, args, kwargs):
+        for p, grad in self.hidden.pop():
+            p.grad = grad
+        if hasattr(optimizer, "found_inf"):
+            del optimizer.grad_scale, optimizer.found_inf
+        if self.parameters:
+            torch._amp_update_scale_(self.scale, self.good_steps, self.found, 2.0, 0.5, 2000)
+            self.found.zero_()
+
+    def install(self):
+        """Around the steps of all optimizers; what is given back has remove()."""
+        from torch.optim import optimizer as hooks
+        return [hooks.register_optimizer_step_pre_hook(self.before_step), hooks.register_optimizer_step_post_hook(self.after_step)]
+
+
+def use_autocast_f16(names, device):
+    scaler = Scaler()
+
+    def cast(module, call):
+        scaler.add(module.parameters())
+        return with_autocast(call, device, torch.float16)
+    when_first_called(names, cast)
+    torch.autograd.backward = functools.partial(scaler.backward, torch.autograd.backward)
+    scaler.install()
 
 
 def use_channels_last(names):

@@ -6,8 +6,10 @@ from time import perf_counter
 
 import torch
 
+from . import buckets
 from .evidence import Evidence
 from .looks import Looks
+from .ranks import first_word
 from .state import State
 from .survey import STEPS, Facts
 
@@ -36,10 +38,10 @@ def _first_line(error):
 
 
 class Stage:
-    def __init__(self, session):
-        self.session, self.device = session, session.device
+    def __init__(self, session, ranks):
+        self.session, self.device, self.ranks = session, session.device, ranks
         self.facts = Facts(session, self.broke)
-        self.evidence = Evidence(self.facts.parameters, self.broke)
+        self.evidence = self.facts.evidence = Evidence(self.facts.parameters, self.broke, self._mend)
         self.looks = Looks(self.facts.parameters, self.look)
         self.state, self.on = None, []
         self.failure, self.looked, self.look_count = None, False, 0
@@ -91,6 +93,12 @@ class Stage:
                 self._take_off_half()
                 raise Broke(_first_line(error))
 
+    def _take_off(self):
+        """In the middle of a turn, which is void then."""
+        for switch in [s for s in reversed(self.on) if self.ranks.is_alone or not s.shared]:
+            self.on.remove(switch)
+            switch.off(self.facts)
+
     def _take_off_half(self):
         """The last switch did not go on: whatever of it did comes off, as far as it knows itself what that is."""
         try:
@@ -117,13 +125,18 @@ class Stage:
         if self.state is None or not self.on:
             return False
         self.failure = error
-        self.set([])
+        self._take_off()
         return True
+
+    def _mend(self):
+        """Behind half a backward pass: reducers of DistributedDataParallel would wait for the other half."""
+        for model in buckets.models_of(self.facts.heap):
+            buckets.build(model)
 
     def look(self):
         """Before weights are evaluated or saved: they are what they were before the trial."""
         if self.state is not None and not self.inside and not self.looked:
-            self.set([])
+            self._take_off()
             self.state.restore()
             self.looked = True
 
@@ -140,13 +153,13 @@ class Stage:
                     raise GiveUp("the program evaluates or saves its weights too often")
 
     def _turn(self, arm, n, skip, seed):
-        self.rewind(arm, seed)
+        ahead = self._begin_turn(arm, seed)
         self._compare_next(True)
         yield from self._step()
         self._compare_next(False)
         losses, norms = self.evidence.seen()
         self.facts.tapes.live = True
-        for _ in range(skip - 1 + self.facts.loaders.loaded_ahead()):
+        for _ in range(skip - 1 + ahead):
             yield from self._step()
         self.device.synchronize()
         start = perf_counter()
@@ -155,7 +168,33 @@ class Stage:
                 self.facts.tapes.close_turn()
             yield from self._step()
         self.device.synchronize()
-        return Turn((perf_counter() - start) / n, losses, norms, self._peak_bytes())
+        return self._end_turn((perf_counter() - start) / n, losses, norms)
+
+    def _begin_turn(self, arm, seed):
+        """How many steps loaders have loaded ahead. Where a rank cannot begin, none does."""
+        ahead, failure = 0, None
+        try:
+            self.rewind(arm, seed)
+            ahead = self.facts.loaders.loaded_ahead()
+        except Broke as error:
+            failure = str(error)
+        told = self.ranks.gather([ahead, failure])
+        self._raise(told, 1)
+        return max(ahead for ahead, _ in told)
+
+    def _end_turn(self, step_s, losses, norms):
+        """The time of the slowest rank. Losses and gradients are this rank's own."""
+        failure = None if self.failure is None else _first_line(self.failure)
+        told = self.ranks.gather([step_s, self._peak_bytes(), failure, self.looked])
+        self._raise(told, 2)
+        if any(looked for _, _, _, looked in told):
+            raise Looked()
+        return Turn(max(t[0] for t in told), losses, norms, max(t[1] for t in told))
+
+    def _raise(self, told, at):
+        failure = first_word(self.ranks, [t[at] for t in told])
+        if failure is not None:
+            raise Broke(failure)
 
     def _compare_next(self, is_compared):
         """The step that comes is looked at, or is one of the others."""
@@ -165,6 +204,8 @@ class Stage:
 
     def _step(self):
         yield
+        if not self.ranks.is_alone:
+            return                      # ranks end a turn together
         if self.failure is not None:
             raise Broke(_first_line(self.failure))
         if self.looked:

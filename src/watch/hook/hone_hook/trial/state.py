@@ -197,6 +197,11 @@ class Moments:
 
 # ---- all of it
 
+def is_sharded(module):
+    """A part of FSDP, first or second of its kind."""
+    return any(kind.__name__ in ("FullyShardedDataParallel", "FSDPModule") for kind in type(module).__mro__)
+
+
 def parameters_of(optimizers):
     return list({id(p): p for o in optimizers for g in o.param_groups for p in g["params"]}.values())
 

@@ -47,6 +47,7 @@ class Facts:
 
     def __init__(self, session, broke):
         self.device = session.device
+        self.ranks_here = max(session.result.get("ranks_here", 1), 1)           # on this machine, whose CPUs they share
         self.optimizers = list(session.optimizers) or Heap().optimizers
         self.parameters = parameters_of(self.optimizers)
         self.tapes = Tapes(broke)

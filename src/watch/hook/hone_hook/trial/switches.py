@@ -2,7 +2,7 @@
 
 A switch says whether it has anything to do here (`applies`: None, or why not), is turned on and off in the running program between two steps,
 and has the lines with which a person would do the same. `kind` is the row of gates.LIMITS that its numbers belong to; `rule` is the finding
-of `hone analyze` that it answers; of switches of one `group` the last that won stands.
+of `hone analyze` that it answers; of switches of one `group` the first that won stands, and the others are not tried.
 """
 import os
 import shutil
@@ -10,74 +10,12 @@ import shutil
 import torch
 
 from . import settings_parts as parts
+from .buckets import Buckets
 from .cpus import gpu_cpus, physical_cores, set_affinity
 from .loaders import PinnedMemory, Workers
 from .optimizers import Foreach, Fused
-from .switch import Switch
-
-COMPILE, CHANNELS_LAST, AUTOCAST = 1, 2, 3      # what goes around what: compiled code innermost
-
-
-def names_of(roots):
-    names = {}
-    for root in roots:
-        names[root.name] = names.get(root.name, 0) + 1
-    return names
-
-
-class Tf32(Switch):
-    name, rule, kind = "tf32", "no-mixed-precision", "tf32"
-
-    def applies(self, facts):
-        if facts.device.kind != "cuda":
-            return "only GPUs have it"
-        if getattr(torch.version, "hip", None) or torch.cuda.get_device_capability(facts.device.device)[0] < 8:
-            return "this GPU does not have it"
-        if torch.get_float32_matmul_precision() != "highest":
-            return "it is on"
-        return None if any(torch.float32 in root.dtypes and not root.autocast for root in facts.roots) else "no model computes in f32"
-
-    def on(self, facts):
-        self.before = torch.get_float32_matmul_precision()
-        parts.use_tf32()
-
-    def off(self, facts):
-        torch.set_float32_matmul_precision(self.before)
-
-    def lines(self, facts):
-        return ['torch.set_float32_matmul_precision("high")']
-
-    def settings(self, facts):
-        return "use_tf32()"
-
-
-class Autocast(Switch):
-    name, rule, kind = "autocast-bf16", "no-mixed-precision", "bf16"
-
-    def _roots(self, facts):
-        return [r for r in facts.roots if not r.autocast and torch.float32 in r.dtypes and r.kinds == {facts.device.kind}]
-
-    def applies(self, facts):
-        if facts.device.kind not in ("cuda", "cpu"):
-            return "not known to help on %s" % facts.device.kind
-        if facts.device.kind == "cuda" and not torch.cuda.is_bf16_supported():
-            return "this GPU does not have bf16"
-        return None if self._roots(facts) else "no model computes in f32 alone"
-
-    def on(self, facts):
-        for root in self._roots(facts):
-            root.wrap(AUTOCAST, lambda call: parts.with_autocast(call, facts.device.kind, torch.bfloat16))
-
-    def off(self, facts):
-        for root in facts.roots:
-            root.wrap(AUTOCAST, None)
-
-    def lines(self, facts):
-        return ['with torch.autocast("%s", torch.bfloat16):        # around the forward pass and the loss, not around backward()' % facts.device.kind,
-                "    ..."]
-
-    def settings(self, facts):
-        return 'use_autocast(%r, "%s", torch.bfloat16)' % (names_of(self._roots(facts)), facts.device.kind)
+from .precision import Autocast, AutocastF16, Tf32
+from .switch import CHANNELS_LAST, COMPILE, Switch, names_of
 
 
 class ZeroGrad(Switch):
@@ -176,7 +114,7 @@ class Threads(Switch):
         self.count, self.name = count, name
 
     def applies(self, facts):
-        self.n = self.count(torch.get_num_threads())
+        self.n = self.count(torch.get_num_threads(), facts.ranks_here)
         if facts.device.kind != "cpu":
             return "the model is not on the CPU"
         return "so many are in use" if self.n == torch.get_num_threads() else None
@@ -277,11 +215,12 @@ class Compile(Switch):
 
 TABLE = [
     Workers, PinnedMemory,
-    Tf32, Autocast,
+    Tf32, Autocast, AutocastF16,
     Fused, Foreach, ZeroGrad,
     CudnnBenchmark, ChannelsLast,
-    lambda: Threads(lambda now: physical_cores(), "threads-cores"), lambda: Threads(lambda now: max(now // 2, 1), "threads-half"), Affinity,
+    lambda: Threads(lambda now, ranks: max(physical_cores() // ranks, 1), "threads-cores"), lambda: Threads(lambda now, ranks: max(now // 2, 1), "threads-half"), Affinity,
     ExpandableSegments,
+    lambda: Buckets(4, "ddp-large-buckets"), lambda: Buckets(0.25, "ddp-small-buckets"),
     Compile,
 ]
 

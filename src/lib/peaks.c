@@ -1,5 +1,8 @@
-/* The measured ceilings of a device: recalled, or measured now and remembered; and measured again where a step proved them wrong. */
-#include "cli/cli.h"
+/* See peaks.h. */
+#include "lib/peaks.h"
+
+#include <stdio.h>
+
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
 #include "train/train.h"
@@ -34,12 +37,14 @@ static enum status measure_on(struct backend *b, const struct config *c, const s
     return st;
 }
 
-static void tell(const struct backend *b, const char *when)
+static peaks_watch_fn *watcher;
+
+void known_peaks_watch(peaks_watch_fn *watch) { watcher = watch; }
+
+static void tell(const struct backend *b, bool again)
 {
-    if (stream_is_terminal(stderr) && b->device)
-        fprintf(stderr, "measuring the peaks of %s%s\n", b->device, when);
-    else if (stream_is_terminal(stderr))
-        fprintf(stderr, "measuring the peaks of this machine on %d threads%s\n", b->lanes, when);
+    if (watcher)
+        watcher(b, again);
 }
 
 enum status known_peaks(const struct config *c, struct peaks *out, bool *measured, struct error *err)
@@ -57,7 +62,7 @@ enum status known_peaks(const struct config *c, struct peaks *out, bool *measure
         known = false;
     }
     if (st == OK && !known) {
-        tell(b, ", once");
+        tell(b, false);
         st = measure_on(b, c, &m, machine, out, err);
     }
     if (measured)
@@ -75,7 +80,7 @@ void measure_peaks_again(void *config, struct peaks *best)
     if (train_open_backend(&b, config, NULL) != OK)
         return;
     if (identify(config, &m, machine, NULL) == OK) {
-        tell(b, " again, behind the steps");
+        tell(b, true);
         if (measure_on(b, config, &m, machine, &again, NULL) == OK)
             peaks_keep_best(best, &again);
     }

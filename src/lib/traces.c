@@ -1,11 +1,13 @@
-/* Reads the traces that paths name, one after the other, with a progress bar over the bytes of all of them. */
+/* Reads the traces that paths name, one after the other, and has them diagnosed together. */
+#include "lib/traces.h"
+
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/read_traces.h"
-#include "core/clock.h"
+#include "core/arena.h"
 #include "import/import.h"
 
 /* ---- what to read ---- */
@@ -39,10 +41,9 @@ static enum status expand(struct trace_set *s, const char *path, struct error *e
 /* ---- progress ---- */
 
 struct reading {
-    struct progress bar;
-    int64_t before;             /* bytes of the files that are done */
+    const struct trace_watch *watch;
+    int64_t before, total;      /* bytes of the files that are done, and of all; total -1: what comes through a pipe has no end that could be seen */
     int at, n;
-    bool sized;                 /* the size of everything is known */
 };
 
 static int64_t file_bytes(const char *path)
@@ -51,42 +52,21 @@ static int64_t file_bytes(const char *path)
     return strcmp(path, "-") && stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
 }
 
-static void start_bar(struct reading *r, const struct trace_set *s)
+static struct reading reading_start(const struct trace_set *s, const struct trace_watch *watch)
 {
-    int64_t total = 0;
-    *r = (struct reading){.n = s->n_paths, .sized = true};
+    struct reading r = {.watch = watch, .n = s->n_paths};
     for (int i = 0; i < s->n_paths; i++) {
         const int64_t bytes = file_bytes(s->paths[i].path);
-        r->sized &= bytes >= 0;
-        total += bytes > 0 ? bytes : 0;
+        r.total = r.total < 0 || bytes < 0 ? -1 : r.total + bytes;
     }
-    progress_start(&r->bar, 0, total);
-}
-
-/* What comes through a pipe has no end that could be seen: only what has come is shown. */
-static void show_bytes(struct progress *bar, int64_t done)
-{
-    char bytes[32];
-    const double now = clock_s();
-    if (!bar->on || now - bar->last_drawn < 0.1)
-        return;
-    bar->last_drawn = now;
-    bar->drawn = true;
-    human_bytes((double)done, bytes);
-    fprintf(stderr, "\r\033[K%s read", bytes);
-    fflush(stderr);
+    return r;
 }
 
 static void on_progress(void *context, int64_t done, int64_t total)
 {
-    struct reading *r = context;
-    char text[64];
-    (void)total;                /* of this file; the bar shows all of them */
-    snprintf(text, sizeof text, "reading %d of %d", r->at + 1, r->n);
-    if (r->sized)
-        progress_show(&r->bar, r->before + done, r->n > 1 ? text : "reading");
-    else
-        show_bytes(&r->bar, r->before + done);
+    const struct reading *r = context;
+    (void)total;                /* of this file */
+    r->watch->on_bytes(r->watch->context, r->at, r->n, r->before + done, r->total);
 }
 
 /* ---- warnings ---- */
@@ -139,7 +119,8 @@ static void check_job(struct trace_set *s)
 /* Takes the next trace. A file that was found in a folder may be something else. */
 static enum status read_one(struct trace_set *s, const struct trace_path *p, struct reading *r, struct error *err)
 {
-    const enum status st = import_read(&s->traces[s->n], p->path, on_progress, r, err);
+    import_progress *tell = r->watch && r->watch->on_bytes ? on_progress : NULL;
+    const enum status st = import_read(&s->traces[s->n], p->path, tell, r, err);
     if (st == OK)
         s->n++;
     else if (st == BAD_INPUT && p->searched && s->n_paths > 1)
@@ -149,29 +130,27 @@ static enum status read_one(struct trace_set *s, const struct trace_path *p, str
     return OK;
 }
 
-static enum status read_all(struct trace_set *s, struct error *err)
+static enum status read_all(struct trace_set *s, const struct trace_watch *watch, struct error *err)
 {
-    struct reading r;
+    struct reading r = reading_start(s, watch);
     enum status st = OK;
     s->traces = xcalloc((size_t)s->n_paths, sizeof(struct trace *));
-    start_bar(&r, s);
     for (; st == OK && r.at < r.n; r.at++) {
         const int64_t bytes = file_bytes(s->paths[r.at].path);
         st = read_one(s, &s->paths[r.at], &r, err);
         r.before += bytes > 0 ? bytes : 0;
     }
-    progress_clear(&r.bar);
     return st == OK && !s->n ? err->status : st;        /* *err says what the last one lacks */
 }
 
-enum status trace_set_read(struct trace_set *s, const char *const *paths, int n, struct error *err)
+enum status trace_set_read(struct trace_set *s, const char *const *paths, int n, const struct trace_watch *watch, struct error *err)
 {
     enum status st = OK;
     *s = (struct trace_set){0};
     for (int i = 0; i < n && st == OK; i++)
         st = expand(s, paths[i], err);
     if (st == OK)
-        st = read_all(s, err);
+        st = read_all(s, watch, err);
     if (st == OK)
         check_job(s);
     else
@@ -191,4 +170,49 @@ void trace_set_release(struct trace_set *s)
     free(s->paths);
     free(s->warnings);
     *s = (struct trace_set){0};
+}
+
+/* ---- what they say ---- */
+
+/* What was odd about the files together is said with what was odd about each. */
+static void add_warnings(struct diagnosis *d, const struct trace_set *set)
+{
+    char **list = arena_alloc(&d->arena, (size_t)(d->n_warnings + set->n_warnings + 1) * sizeof *list);
+    for (int i = 0; i < d->n_warnings; i++)
+        list[i] = d->warnings[i];
+    for (int i = 0; i < set->n_warnings; i++)
+        list[d->n_warnings++] = set->warnings[i];
+    d->warnings = list;
+}
+
+static void tell_diagnose(const struct trace_watch *watch, bool done)
+{
+    if (watch && watch->on_diagnose)
+        watch->on_diagnose(watch->context, done);
+}
+
+enum status trace_job_make(struct trace_job *j, const char *const *paths, int n, const struct diagnose_options *options,
+                           const struct trace_watch *watch, struct error *err)
+{
+    struct diagnosis *d = &j->diagnosis;
+    enum status st = trace_set_read(&j->set, paths, n, watch, err);
+    if (st != OK)
+        return st;
+    tell_diagnose(watch, false);
+    st = diagnose(d, j->set.traces, j->set.n, options, err);
+    tell_diagnose(watch, true);
+    if (st != OK)
+        return st;
+    j->diagnosed = true;
+    add_warnings(d, &j->set);
+    if (n == 1 && j->set.n > 1)
+        d->name = paths[0];                     /* of the folder, not of its first file */
+    return OK;
+}
+
+void trace_job_release(struct trace_job *j)
+{
+    if (j->diagnosed)
+        diagnosis_release(&j->diagnosis);
+    trace_set_release(&j->set);
 }

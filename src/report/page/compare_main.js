@@ -1,0 +1,2 @@
+/* The parts of the page of hone compare. */
+drawPage([overview, losses, speed, memory, figures, differences]);

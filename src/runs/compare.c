@@ -1,0 +1,93 @@
+/* Runs side by side as one JSON document, which the page of hone compare is made of: the table of hone runs, and their curves. */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/clean.h"
+#include "runs/runs_int.h"
+
+/* Appends and returns the list; NULL: no memory. */
+static json_t *append(json_t *list, json_t *item)
+{
+    if (list && item && json_array_append_new(list, item) == 0)
+        return list;
+    if (!list)
+        json_decref(item);
+    json_decref(list);
+    return NULL;
+}
+
+/* [step, tokens, seconds, loss, lowest, highest, steps/s, tokens/s, bytes] */
+static json_t *point_json(const struct curve_point *p)
+{
+    const double numbers[] = {p->tokens, p->seconds, p->loss, p->low, p->high, p->steps_per_s, p->tokens_per_s, p->memory_bytes};
+    json_t *list = append(json_array(), json_integer((json_int_t)p->step));
+    for (size_t i = 0; list && i < sizeof numbers / sizeof *numbers; i++)
+        list = append(list, runs_number(numbers[i]));
+    return list;
+}
+
+static json_t *curve_json(const struct curve *c)
+{
+    json_t *points = json_array();
+    for (int i = 0; points && i < c->n; i++)
+        points = append(points, point_json(&c->point[i]));
+    return json_pack("{s:I, s:I, s:o}", "lines_per_point", (json_int_t)c->each, "lines", (json_int_t)c->lines, "points", points);
+}
+
+static json_t *run_json(const struct runs *r, const struct run_keys *k, int i)
+{
+    const struct run_curves *c = r->run[i].curves;
+    json_t *row = runs_row(r, k, i), *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "best_val_loss", runs_number(c->best_val_loss), "best_step",
+                                                       isfinite(c->best_val_loss) ? json_integer((json_int_t)c->best_step) : json_null(), "tokens",
+                                                       runs_number(c->loss.lines ? c->tokens : NAN), "seconds", runs_number(c->loss.lines ? c->seconds : NAN), "curve", curve_json(&c->loss),
+                                                       "validation", curve_json(&c->validation));
+    if (!row || !more || json_object_update(row, more)) {
+        json_decref(row);
+        row = NULL;
+    }
+    json_decref(more);
+    return row;
+}
+
+/* ---- in a sentence ---- */
+
+static int fastest(const struct runs *r)
+{
+    int best = -1;
+    for (int i = 0; i < r->n; i++)
+        if (isfinite(r->run[i].tokens_per_s) && (best < 0 || r->run[i].tokens_per_s > r->run[best].tokens_per_s))
+            best = i;
+    return best;
+}
+
+static void headline(const struct runs *r, char *out, size_t size)
+{
+    bool validation;
+    const int best = runs_best(r, &validation), fast = fastest(r);
+    size_t n = 0;
+    if (r->n == 1)
+        n = (size_t)snprintf(out, size, "One run, %s: %s after %lld steps", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step);
+    else if (best >= 0)
+        n = (size_t)snprintf(out, size, "%s ends with the lowest %s of %d runs: %.4f", r->run[best].name, validation ? "validation loss" : "loss", r->n,
+                             validation ? r->run[best].val_loss : r->run[best].loss);
+    else
+        n = (size_t)snprintf(out, size, "None of %d runs has finished", r->n);
+    if (r->n > 1 && fast >= 0 && n < size)
+        snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", fast == best ? "it is also the fastest" : "the fastest is ", fast == best ? "" : r->run[fast].name,
+                 r->run[fast].tokens_per_s);
+}
+
+json_t *runs_compare_json(const struct runs *r, const struct run_keys *k)
+{
+    char words[3 * CONFIG_PATH_MAX], name[64];
+    bool validation;
+    const int best = runs_best(r, &validation), fast = fastest(r);
+    json_t *list = json_array();
+    for (int i = 0; list && i < r->n; i++)
+        list = append(list, run_json(r, k, i));
+    headline(r, words, sizeof words);
+    snprintf(name, sizeof name, "%d run%s", r->n, r->n == 1 ? "" : "s");
+    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "schema", "hone-report", "schema_version", 1, "kind", "compare",
+                     "hone_version", HONE_VERSION, "name", name, "headline", runs_text(words), "keys", runs_keys(k), "best",
+                     runs_text(best < 0 ? NULL : r->run[best].name), "fastest", runs_text(fast < 0 ? NULL : r->run[fast].name), "runs", list);
+}

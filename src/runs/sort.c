@@ -1,0 +1,136 @@
+/* The order of runs, and which is the best. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/suggest.h"
+#include "runs/runs.h"
+
+enum { KEYS_MOST = 512 };
+
+static double name_of(const struct run *r) { (void)r; return 0; }
+static double state_of(const struct run *r) { return (double)r->state; }
+static double step_of(const struct run *r) { return (double)-r->step; }
+static double loss_of(const struct run *r) { return r->loss; }
+static double val_loss_of(const struct run *r) { return r->val_loss; }
+static double speed_of(const struct run *r) { return -r->tokens_per_s; }
+static double memory_of(const struct run *r) { return r->planned_bytes; }
+static double when_of(const struct run *r) { return r->when ? -(double)r->when : NAN; }
+
+/* What is smaller comes first. */
+static const struct column {
+    const char *name;
+    double (*of)(const struct run *r);
+} columns[] = {
+    {"name", name_of}, {"state", state_of}, {"step", step_of}, {"loss", loss_of}, {"val_loss", val_loss_of},
+    {"speed", speed_of}, {"memory", memory_of}, {"when", when_of},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static const struct column *find_column(const char *name)
+{
+    for (int i = 0; i < COLUMNS; i++)
+        if (!strcmp(columns[i].name, name))
+            return &columns[i];
+    return NULL;
+}
+
+/* ---- keys of the config ---- */
+
+struct words { const char *word[KEYS_MOST]; int n; };
+
+static void add_word(const char *name, void *context)
+{
+    struct words *w = context;
+    if (w->n < KEYS_MOST)
+        w->word[w->n++] = name;
+}
+
+enum status runs_check_sort(const char *by, struct error *err)
+{
+    struct words w = {.n = 0};
+    for (int i = 0; i < COLUMNS; i++)
+        add_word(columns[i].name, &w);
+    config_tell_keys(add_word, &w);
+    for (int i = 0; i < w.n; i++)
+        if (!strcmp(w.word[i], by))
+            return OK;
+    const char *near = suggest_nearest(by, w.word, w.n);
+    error_set(err, BAD_INPUT, "--sort is '%s'; expected name, state, step, loss, val_loss, speed, memory, when, or a key of the config", by);
+    return near ? error_add(err, "; did you mean '%s'?", near) : BAD_INPUT;
+}
+
+/* ---- sorting ---- */
+
+struct placed {
+    struct run run;
+    double number;                      /* NAN: has none */
+    const char *text;                   /* compared where numbers are the same; NULL: not known */
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (isnan(x->number) != isnan(y->number))
+        return isnan(x->number) ? 1 : -1;
+    if (x->number != y->number && !isnan(x->number))
+        return x->number < y->number ? -1 : 1;
+    const int by_text = x->text && y->text ? strcmp(x->text, y->text) : !x->text - !y->text;
+    return by_text ? by_text : strcmp(x->run.name, y->run.name);
+}
+
+/* Of a key that has the same value in all: none. */
+static const struct run_key *find_key(const struct run_keys *k, const char *name)
+{
+    for (int i = 0; i < k->n; i++)
+        if (!strcmp(k->key[i].key, name))
+            return &k->key[i];
+    return NULL;
+}
+
+static void place(struct placed *p, const struct run *r, const struct column *column, const struct run_key *key, int i)
+{
+    char *end;
+    p->run = *r;
+    p->text = key ? key->value[i] : "";
+    p->number = column ? column->of(r) : NAN;
+    if (!column && p->text) {
+        const double x = strtod(p->text, &end);
+        p->number = *p->text && !*end ? x : NAN;
+    }
+}
+
+enum status runs_sort(struct runs *r, const char *by, struct error *err)
+{
+    const enum status st = runs_check_sort(by, err);
+    if (st != OK || !r->n)
+        return st;
+    struct run_keys k;
+    run_keys_init(&k, r);
+    struct placed *list = xcalloc((size_t)r->n, sizeof *list);
+    for (int i = 0; i < r->n; i++)
+        place(&list[i], &r->run[i], find_column(by), find_key(&k, by), i);
+    qsort(list, (size_t)r->n, sizeof *list, compare);
+    for (int i = 0; i < r->n; i++)
+        r->run[i] = list[i].run;
+    free(list);
+    run_keys_release(&k);
+    return OK;
+}
+
+int runs_best(const struct runs *r, bool *by_validation)
+{
+    int best = -1;
+    *by_validation = false;
+    for (int i = 0; i < r->n; i++)
+        *by_validation |= r->run[i].state == RUN_FINISHED && isfinite(r->run[i].val_loss);
+    for (int i = 0; i < r->n; i++) {
+        const struct run *x = &r->run[i];
+        const double loss = *by_validation ? x->val_loss : x->loss;
+        if (x->state == RUN_FINISHED && isfinite(loss) && (best < 0 || loss < (*by_validation ? r->run[best].val_loss : r->run[best].loss)))
+            best = i;
+    }
+    return best;
+}

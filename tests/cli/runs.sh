@@ -1,0 +1,80 @@
+# hone runs: the table of runs that finished, were stopped, failed, were killed or go on; damaged folders; the order; JSON.
+. "$(dirname "$0")/lib"
+tiny
+
+# masked: the table with speeds, times and losses of this machine taken out, and one space between columns
+masked() {
+    sed -E -e 's/20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}/WHEN/' -e 's/  +/  /g' -e 's/  [0-9]+(\.[0-9]+)?( [kM])?  (cpu|–)/  SPEED  \3/' -e 's/\b[0-9]\.[0-9]{4}\b/LOSS/g' \
+        -e 's/  / /g' out
+}
+
+refused 2 "hone: 'runs' does not exist; runs are made by hone train, in runs/ unless --out says otherwise" runs
+refused 2 "hone: 'tiny.yaml' is a file; expected a folder of runs" runs tiny.yaml
+refused 2 "hone: --sort is 'los'; expected name, state, step, loss, val_loss, speed, memory, when, or a key of the config; did you mean 'loss'?" runs --sort los
+mkdir runs
+ok runs
+[ "$(cat out)" = "no runs below 'runs'" ] || fail "$(cat out)"
+ok runs --json
+json out 'j["runs"] == [] and j["keys"] == [] and j["best"] is null'
+
+for lr in 0.001 0.01; do ok train tiny.yaml --out runs/lr-$lr --set train.lr=$lr; done
+run train tiny.yaml --steps 20 --set train.lr=10 --set train.clip=0 --set train.weight_decay=10 --set train.decay=all --set eval.every=0 --out runs/bad/nan
+[ "$code" = 2 ] || fail "the run did not fail: $(cat out)"
+start train tiny.yaml --steps 100000 --set log.every=1 --set eval.every=0 --out runs/long
+until_step 30
+ok runs --json
+json out '[(r["name"], r["state"]) for r in j["runs"]] == [("bad/nan", "nan"), ("long", "running"), ("lr-0.001", "finished"), ("lr-0.01", "finished")]'
+json out 'j["runs"][1]["step"] >= 29 and j["runs"][1]["steps"] == 100000 and j["runs"][1]["loss"] > 0 and j["runs"][1]["tokens_per_s"] > 0 and j["best"] == "lr-0.01"'
+json out 'j["keys"] == ["train.steps", "train.lr", "train.weight_decay", "train.decay", "train.clip", "eval.every", "log.every"] and j["runs"][3]["config"]["train.lr"] == "0.01"'
+kill -KILL $pid
+finish 2>/dev/null
+ok runs --json
+json out 'j["runs"][1]["state"] == "crashed"'
+rm -r runs/long
+start train tiny.yaml --steps 100000 --set log.every=1 --out runs/long
+until_step 30
+kill -INT $pid
+finish
+at=$(sed -n 's/^stopped after \([0-9]*\) steps.*/\1/p' rest)
+
+ok runs --sort train.lr
+masked >said
+cat >wanted <<TABLE
+run state step loss val loss tokens/s device when train.steps train.lr train.weight_decay train.decay train.clip eval.every
+long stopped $at/100000 LOSS LOSS SPEED cpu ×2 WHEN 100000 0.001 0.1 matrices 1 10
+lr-0.001 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 20 0.001 0.1 matrices 1 10
+lr-0.01 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 20 0.01 0.1 matrices 1 10
+bad/nan nan 10/20 nan – SPEED cpu ×2 WHEN 20 10 10 all 0 0
+also differ (--json has them): log.every
+TABLE
+head -n 6 said >table
+same "the table" table wanted
+grep -qE '^bad/nan: step [0-9]+: loss is -?nan and the gradient norm -?nan' out || fail "no reason: $(cat out)"
+grep -qE '^best: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
+
+# ---- folders that are damaged, half written, of a version without run.json, or no runs
+mkdir -p odd/empty odd/half odd/cut
+cp -r runs/lr-0.01 odd/old
+rm odd/old/run.json
+cp -r runs/lr-0.01 odd/garbled
+printf '{"step":25,"loss":0.' >>odd/garbled/metrics.jsonl
+printf 'model: [\n' >odd/garbled/config.yaml
+head -c 40 runs/lr-0.01/run.json >odd/garbled/run.json
+head -c 100 runs/lr-0.01/metrics.jsonl >odd/half/metrics.jsonl
+cp runs/lr-0.01/run.json odd/cut/run.json
+: >odd/cut/metrics.jsonl
+printf '{"state": "finished", "step": 3, "steps": 9, "device": "\\u001b[2J", "name": 7}' >odd/half/run.json
+ok runs odd
+! grep -q "$(printf '\033')" out || fail "something steers the terminal: $(od -c out)"
+masked >said
+cat >wanted <<'TABLE'
+run state step loss val loss tokens/s device when
+cut finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN
+garbled stopped 20 LOSS LOSS SPEED – WHEN
+half finished 3/9 – – – �[2J WHEN
+old finished 20/20 LOSS LOSS SPEED – WHEN
+cut: cannot open 'odd/cut/config.yaml': No such file or directory
+TABLE
+head -n 6 said >table
+grep -q "^garbled: run.json cannot be read: 'odd/garbled/run.json' is not JSON at line" out || fail "$(cat out)"
+same "the table of damaged runs" table wanted

@@ -1,0 +1,91 @@
+# hone sweep: the product of values, in turn; what is finished is kept; stopped, killed and failed runs; what is refused before the first.
+. "$(dirname "$0")/lib"
+tiny
+vary="--vary train.lr=1e-3,1e-2 --vary model.dim=16,32"
+masked() { sed -E -e 's/20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}/WHEN/' -e 's/  +/  /g' -e 's/  [0-9]+(\.[0-9]+)?( [kM])?  cpu/  SPEED  cpu/' -e 's/\b[0-9]\.[0-9]{4}\b/LOSS/g' -e 's/  / /g' out; }
+table() {
+    cat <<'TABLE'
+
+run state step loss val loss tokens/s device when model.dim model.ffn train.lr
+lr=1e-3,dim=16 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 16 64 0.001
+lr=1e-3,dim=32 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 32 128 0.001
+lr=1e-2,dim=16 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 16 64 0.01
+lr=1e-2,dim=32 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 32 128 0.01
+best: lr=1e-2,dim=16, validation loss LOSS
+
+side by side: hone compare made/*
+TABLE
+}
+ok sweep tiny.yaml $vary --out made
+[ ! -s err ] || fail "something was written to stderr: $(cat err)"
+masked >said
+{ for name in 1/4:lr=1e-3,dim=16 2/4:lr=1e-3,dim=32 3/4:lr=1e-2,dim=16 4/4:lr=1e-2,dim=32; do
+    echo "[${name%%:*}] ${name#*:}: finished, 20 steps, loss LOSS, validation loss LOSS"; done; table; } >wanted
+same "a sweep" said wanted
+[ "$(echo $(ls made))" = "lr=1e-2,dim=16 lr=1e-2,dim=32 lr=1e-3,dim=16 lr=1e-3,dim=32" ] || fail "$(ls made)"
+# a run of a sweep is a run like any other
+ok train tiny.yaml --set train.lr=1e-2 --set model.dim=16 --out plain
+same_checkpoint plain made/lr=1e-2,dim=16 20
+
+# ---- what is finished is kept; a value more is a run more
+sums made >before
+ok sweep tiny.yaml $vary --out made/
+sums made >after
+same "the runs" after before
+masked >said
+sed -i 's/: finished, 20/: kept, finished, 20/' wanted
+same "a sweep again" said wanted
+ok sweep tiny.yaml --vary train.lr=1e-3,1e-2,2e-2 --vary model.dim=16,32 --out made --json
+json out 'len(j["runs"]) == 6 and j["keys"] == ["model.dim", "model.ffn", "train.lr"] and not j["interrupted"] and all(r["state"] == "finished" for r in j["runs"])'
+grep -qx '\[6/6\] lr=2e-2,dim=32: finished, 20 steps, loss [0-9.]*, validation loss [0-9.]*' err || fail "with --json the lines are not on stderr: $(cat err)"
+sums made | grep -v lr=2e-2 >after
+same "the runs of before" after before
+
+# ---- stopped: what there is is saved, the table is shown, and the same command comes to the same weights
+"$HONE" sweep tiny.yaml --vary train.seed=1,2,3 --set train.steps=1500 --set checkpoint.every=0 --out stopped >out 2>err &
+pid=$!
+for i in $(seq 400); do [ -e stopped/seed=2/metrics.jsonl ] && break; sleep 0.05; done
+kill -INT $pid
+wait $pid || fail "a stopped sweep ended with $?: $(cat err)"
+grep -q '^the same command goes on from here; runs are kept in stopped$' out || fail "$(cat out)"
+grep -qE '^seed=2 +stopped ' out || fail "no row of the run that was stopped: $(cat out)"
+[ ! -e stopped/seed=3 ] || fail "it did not stop"
+ok sweep tiny.yaml --vary train.seed=1,2,3 --set train.steps=1500 --set checkpoint.every=0 --out stopped
+grep -q '^\[1/3\] seed=1: kept, finished, 1500 steps' out && grep -q '^\[2/3\] seed=2: finished, 1500 steps' out || fail "$(cat out)"
+ok train tiny.yaml --set train.seed=2 --set train.steps=1500 --set checkpoint.every=0 --out straight
+same_checkpoint straight stopped/seed=2 1500
+# killed before its first checkpoint: made again
+rm -r stopped/seed=3/checkpoints
+ok sweep tiny.yaml --vary train.seed=2,3 --set train.steps=1500 --set checkpoint.every=0 --out stopped
+grep -q '^\[2/2\] seed=3: finished, 1500 steps' out || fail "$(cat out)"
+
+# ---- a run whose numbers are not finite fails alone, and is not made again
+bad="--set train.clip=0 --set train.weight_decay=10 --set train.decay=all --set train.schedule=constant --set eval.every=0 --set train.steps=40"
+ok sweep tiny.yaml --vary train.lr=10,1e-3 $bad --out nan
+grep -qE '^\[1/2\] lr=10: failed: step [0-9]+: loss is -?nan' out && grep -q '^\[2/2\] lr=1e-3: finished, 40 steps' out && grep -q '^lr=10  *nan ' out || fail "$(cat out)"
+grep -qE '^best: lr=1e-3, loss ' out || ! grep -q '^best' out || fail "$(cat out)"
+ok sweep tiny.yaml --vary train.lr=10,1e-3 $bad --out nan
+grep -q '^\[1/2\] lr=10: kept, nan, ' out || fail "$(cat out)"
+run sweep tiny.yaml --vary train.lr=10 $bad --out allbad
+[ "$code" = 1 ] || fail "all runs failed, and the exit code is $code"
+
+# ---- refused before the first run, with nothing made
+refused 2 "hone: --vary is missing: which key, and with which values? e.g. --vary train.lr=1e-3,3e-3,1e-2" sweep tiny.yaml --out none
+refused 2 "hone: --vary train.lr=abc: train.lr is 'abc'; a number is wanted" sweep tiny.yaml --vary train.lr=1e-3,abc --out none
+refused 2 "hone: --vary train.rl=1e-3: there is no key 'train.rl'; did you mean 'train.lr'?" sweep tiny.yaml --vary train.rl=1e-3 --out none
+refused 2 "hone: --vary model.heads=3: model.heads is 3, and 3 does not divide model.dim 32; try 2 or 4" sweep tiny.yaml --vary model.heads=2,3 --out none
+refused 2 "hone: --vary train.lr has an empty value; it takes KEY=VALUE,VALUE,..." sweep tiny.yaml --vary train.lr=1e-3,, --out none
+refused 2 "hone: --vary train.lr has the value 1e-3 twice" sweep tiny.yaml --vary train.lr=1e-3,1e-3 --out none
+refused 2 "hone: --vary train.lr is given twice; put all values into one" sweep tiny.yaml --vary train.lr=1e-3 --vary train.lr=1e-2 --out none
+refused 2 "hone: --vary is 'train.lr'; it takes KEY=VALUE,VALUE,..., e.g. train.lr=1e-3,3e-3" sweep tiny.yaml --vary train.lr --out none
+refused 2 "hone: --vary: all combinations are more than 1000 runs; vary fewer values at once" \
+    sweep tiny.yaml --vary train.seed=$(seq -s, 101) --vary train.warmup=$(seq -s, 10) --out none
+refused 2 "hone: 'made/lr=1e-3,dim=16' holds a run with train.steps 20, and it is 7 now; give another --out" sweep tiny.yaml $vary --set train.steps=7 --out made
+[ ! -e none ] || fail "what was refused left something: $(find none)"
+
+# ---- values that are lists; keys that end alike
+sed -e 's/arch: gpt/arch: k1/' -e 's/layers: 1, //' tiny.yaml >tree.yaml
+ok sweep tree.yaml --set k1.k=2 --set train.steps=2 --vary 'model.tree=[2],[2, 2]' --out trees
+[ "$(echo $(ls trees))" = "tree=_2,_2_ tree=_2_" ] || fail "$(ls trees)"
+ok sweep tiny.yaml --set train.steps=2 --vary eval.every=1,2 --vary log.every=1 --out alike
+[ "$(echo $(ls alike))" = "eval.every=1,log.every=1 eval.every=2,log.every=1" ] || fail "$(ls alike)"

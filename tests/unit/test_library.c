@@ -1,0 +1,263 @@
+/* libhone as a program uses it: through include/hone.h alone. */
+#include <hone.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define TRACE HONE_CONFIGS "/../tests/fuzz/seeds/diagnose/step.json"
+enum { STEPS = 6 };
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/hone-test-library-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static void need(hone_status status)
+{
+    if (status != HONE_OK)
+        fail_msg("%d: %s", status, hone_message());
+}
+
+static void refused(hone_status status, hone_status wanted, const char *message)
+{
+    assert_int_equal(status, wanted);
+    assert_string_equal(hone_message(), message);
+}
+
+static hone_config *small(const char *more)
+{
+    static const char *settings[] = {"model.dim=32", "model.heads=2", "model.layers=1", "model.seq=16", "data.chars=20000", "data.workers=0", "train.batch_size=2",
+                                     "train.steps=20", "train.warmup=2", "eval.every=10", "eval.batches=2", "checkpoint.every=10", "threads=1", NULL};
+    hone_config *c;
+    int n = 0;
+    while (n < (int)(sizeof settings / sizeof *settings) - 1)
+        n++;
+    settings[n] = more;
+    need(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", settings, n + (more != NULL)));
+    return c;
+}
+
+/* ---- a run in memory ---- */
+
+struct losses {
+    double of[STEPS];
+    int64_t n, stop_at;
+};
+
+static int keep(void *context, const hone_step *s)
+{
+    struct losses *l = context;
+    assert_int_equal(s->step, l->n + 1);
+    assert_true(s->gradient_norm > 0 && s->us > 0);
+    l->of[l->n++] = s->loss;
+    return s->step == l->stop_at;
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    hone_config *c = small(NULL);
+    hone_run *run;
+    struct losses first = {0}, again = {0};
+    double before, after;
+    char *program;
+    need(hone_run_open(&run, c));
+    hone_config_free(c);                        /* a handle needs nothing of what it was made of */
+    assert_true(isnan(hone_run_loss(run)) && hone_run_bytes(run) > 0);
+    need(hone_run_program(run, &program));
+    assert_non_null(strstr(program, "adamw"));
+    hone_free(program);
+    need(hone_run_evaluate(run, &before));
+    need(hone_run_train(run, STEPS, keep, &first));
+    need(hone_run_evaluate(run, &after));
+    assert_int_equal(hone_run_steps(run), STEPS);
+    assert_true(hone_run_loss(run) == first.of[STEPS - 1] && after < before);
+    need(hone_run_restart(run));
+    again.stop_at = 4;
+    need(hone_run_train(run, STEPS, keep, &again));
+    assert_int_equal(again.n, 4);
+    assert_memory_equal(first.of, again.of, 4 * sizeof *again.of);
+    hone_run_free(run);
+}
+
+static void test_no_validation_data(void **state)
+{
+    (void)state;
+    hone_config *c = small("data.val_fraction=0");
+    hone_run *run;
+    double loss = 5;
+    need(hone_run_open(&run, c));
+    refused(hone_run_evaluate(run, &loss), HONE_NO, "there is no validation data; try a data.val_fraction above 0, or data.val_path");
+    assert_true(loss == 5);
+    hone_run_free(run);
+    hone_config_free(c);
+}
+
+/* ---- a run in a folder ---- */
+
+static int stop_at_seven(void *context, const hone_step *s)
+{
+    (void)context;
+    return s->step == 7;
+}
+
+static void test_train_stop_resume_evaluate(void **state)
+{
+    (void)state;
+    char run[80];
+    hone_config *c = small(NULL);
+    hone_result r;
+    hone_loss l;
+    snprintf(run, sizeof run, "%s/run", folder);
+    need(hone_train(c, run, 0, stop_at_seven, NULL, &r));
+    assert_true(r.stopped && r.steps == 7);
+    assert_int_equal(hone_train(c, run, 0, NULL, NULL, NULL), HONE_BAD_INPUT);         /* there is a run */
+    need(hone_train(c, run, 1, NULL, NULL, &r));
+    assert_true(!r.stopped && r.steps == 20 && r.val_loss > 0);
+    assert_int_equal(access(r.checkpoint, F_OK), 0);
+    need(hone_evaluate(&l, run, NULL, 0));
+    assert_true(l.loss > l.entropy && l.tokens > 0 && l.bytes > 0);
+    hone_config_free(c);
+}
+
+/* ---- a profile ---- */
+
+static void test_profile(void **state)
+{
+    (void)state;
+    char report[80], file[100], *json = NULL;
+    hone_config *c = small(NULL);
+    snprintf(report, sizeof report, "%s/report", folder);
+    snprintf(file, sizeof file, "%s/report.html", report);
+    refused(hone_profile(c, 0, NULL, &json), HONE_BAD_INPUT, "steps is 0; it must be 1 to 100000");
+    assert_null(json);
+    need(hone_profile(c, 2, report, &json));
+    assert_non_null(strstr(json, "\"findings\""));
+    assert_int_equal(access(file, F_OK), 0);
+    hone_free(json);
+    hone_config_free(c);
+}
+
+/* ---- traces ---- */
+
+static void *analyze(void *out)
+{
+    static const char *const paths[] = {TRACE};
+    hone_analysis *a;
+    need(hone_analyze(&a, paths, 1, NULL));
+    need(hone_analysis_json(a, out));
+    hone_analysis_free(a);
+    return NULL;
+}
+
+/* Two threads at once say what one says. */
+static void test_traces_side_by_side(void **state)
+{
+    (void)state;
+    char *alone, *side[2];
+    pthread_t threads[2];
+    analyze(&alone);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, analyze, &side[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        assert_string_equal(side[i], alone);
+        hone_free(side[i]);
+    }
+    hone_free(alone);
+}
+
+static void test_analysis(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {TRACE};
+    char report[80], file[100], *text;
+    int low, critical;
+    hone_analysis *a;
+    need(hone_analyze(&a, paths, 1, &(hone_analyze_options){.step_ms = 40}));
+    need(hone_analysis_markdown(a, &text));
+    assert_non_null(strstr(text, "## Findings"));
+    hone_free(text);
+    need(hone_analysis_screen(a, 0, &text));
+    assert_null(strchr(text, '\033'));
+    hone_free(text);
+    need(hone_analysis_count(a, "low", &low));
+    need(hone_analysis_count(a, "critical", &critical));
+    assert_true(low > critical && critical >= 0);
+    refused(hone_analysis_count(a, "hig", &low), HONE_BAD_INPUT, "the severity is 'hig'; it can be critical, high, medium or low");
+    snprintf(report, sizeof report, "%s/trace", folder);
+    snprintf(file, sizeof file, "%s/report.md", report);
+    need(hone_analysis_write(a, report));
+    assert_int_equal(access(file, F_OK), 0);
+    hone_analysis_free(a);
+}
+
+/* ---- refusals ---- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const missing[] = {"/nowhere/trace.json"}, *const wrong[] = {"train.lr=fast"};
+    hone_config *c = NULL;
+    hone_analysis *a = NULL;
+    hone_loss l;
+    refused(hone_config_open(&c, NULL, NULL, 0), HONE_BAD_INPUT, "the path of the config is NULL; it must be given");
+    refused(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", wrong, 1), HONE_BAD_INPUT, "--set train.lr=fast: train.lr is 'fast'; a number is wanted");
+    refused(hone_analyze(&a, missing, 1, NULL), HONE_BAD_INPUT, "cannot find '/nowhere/trace.json': No such file or directory");
+    refused(hone_analyze(&a, missing, 0, NULL), HONE_BAD_INPUT, "no trace is given; at least one must be");
+    refused(hone_analyze(&a, missing, 1, &(hone_analyze_options){.step_ms = -1}), HONE_BAD_INPUT, "step_ms is -1; it must be above 0 and at most 1e9, or 0: not known");
+    assert_int_equal(hone_evaluate(&l, "/nowhere", NULL, 0), HONE_BAD_INPUT);
+    assert_true(!c && !a);
+    refused(hone_run_train(NULL, 1, NULL, NULL), HONE_BAD_INPUT, "the run is NULL; it must be given");
+    hone_config_free(NULL);
+    hone_run_free(NULL);
+    hone_analysis_free(NULL);
+    hone_free(NULL);
+}
+
+static void test_config_text(void **state)
+{
+    (void)state;
+    hone_config *c = small("train.lr=0.125");
+    char *yaml;
+    need(hone_config_text(c, &yaml));
+    assert_non_null(strstr(yaml, "lr: 0.125"));
+    hone_free(yaml);
+    hone_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_no_validation_data),
+        cmocka_unit_test_setup_teardown(test_train_stop_resume_evaluate, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_profile, make_folder, remove_folder),
+        cmocka_unit_test(test_traces_side_by_side),
+        cmocka_unit_test_setup_teardown(test_analysis, make_folder, remove_folder),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_config_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
