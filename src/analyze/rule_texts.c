@@ -73,7 +73,7 @@ const struct rule_text rule_texts[] = {
      .recognised = "In a program: the output of attn_scores is read by mask, softmax or dropout before a mix; their "
                    "gradients count too. In a trace: two batched products with a softmax over (B, H, T, T) between "
                    "them.",
-     .costs = "B x H x T x T numbers are written and read by every op of the chain, forward and backward, and kept "
+     .costs = "B × H × T × T numbers are written and read by every op of the chain, forward and backward, and kept "
               "between the two, so that time and memory grow with the square of T. Under a causal mask half of the "
               "products are thrown away. What remains in blocks: the products, once more for the scores in backward, "
               "and softmax, over the blocks that the mask leaves.",

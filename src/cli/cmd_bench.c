@@ -131,10 +131,11 @@ int cmd_bench(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "bench", "CASE...", "Times whole training steps on random tokens: forward, backward, clipping and AdamW. A step time is a\n"
-        "median. MFU counts 6 FLOPs per weight and token plus causal attention, over the measured peak of the machine\n"
-        "in f32, or in bf16 where the step multiplies in it. With --batches: which sizes are too small, which is the sweet\n"
-        "spot (the smallest within 5 % of the fastest) and which do not fit in memory; exit code 3 where none does.", options,
+        "bench", "CASE...", "Times whole training steps on random tokens (256 different ones where model.vocab is 0): forward, backward,\n"
+        "clipping and AdamW. A step time is a median. MFU counts 6 FLOPs per weight and token plus causal attention, over the\n"
+        "measured peak of the machine in f32, or in bf16 where the step multiplies in it. With --batches: which sizes are too\n"
+        "small, which is the sweet spot (the smallest within 5 % of the fastest) and which do not fit in memory; exit code 3\n"
+        "where none does.", options,
         "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n"
         "  hone bench my.yaml --batches auto\n", 1, MAX_LIST};
     const enum parsed parsed = parse_options(&usage, argc, argv, &cases);

@@ -236,7 +236,7 @@ static void print_text(const struct machine *m, const struct check *k, const str
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
-    puts("\n           (f32: the larger of multiply-adds that stay in registers and of a product of 384x768x768 per thread, the fastest known here, or\n"
+    puts("\n           (f32: the larger of multiply-adds that stay in registers and of a product of 384 × 768 × 768 per thread, the fastest known here, or\n"
          "           what a step was seen to reach; bf16: products with operands in it; copies count bytes read and written; MFU is relative\n"
          "           to the peak of the numbers that a step multiplies)");
     doctor_print_ranks(&m->ranks);
@@ -266,7 +266,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
                           doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
                           c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data));
-    return print_document(j, 6, err);
+    return print_document(j, 12, err);
 }
 
 int cmd_doctor(int argc, char **argv)

@@ -1,9 +1,11 @@
 /* hone eval */
+#include <errno.h>
 #include <glob.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "train/train.h"
@@ -163,6 +165,8 @@ static enum status set_data(struct data_sets *s, const char *data, const struct 
     const bool folder = !ends_with(data, ".bin") && holds_shards(data), bin = folder || ends_with(data, ".bin");
     if (strlen(data) >= CONFIG_PATH_MAX - 8)
         return error_set(err, BAD_INPUT, "the path of DATA is longer than %d bytes", CONFIG_PATH_MAX - 8);
+    if (!strpbrk(data, "*?[") && access(data, F_OK) && errno == ENOENT)         /* else the key of a config would be blamed */
+        return error_set(err, BAD_INPUT, "cannot open '%s': %s", data, strerror(errno));
     snprintf(s->path, sizeof s->path, "data.path=%s%s", data, folder ? "/*.bin" : "");
     s->list[s->n++] = bin ? "data.source=bin" : "data.source=text";
     s->list[s->n++] = s->path;

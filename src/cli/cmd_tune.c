@@ -132,13 +132,15 @@ static double member(const json_t *j, const char *key)
 static void print_run(const json_t *document)
 {
     const json_t *run = json_object_get(document, "run"), *s;
-    const double before = member(run, "before_s");
+    const double before = member(run, "before_s"), evaluation = member(run, "evaluation_before_s");
     size_t i;
     if (!isfinite(before))
         return;
     print_change("whole run", before, member(run, "after_s"), "s");
-    printf("  %-16s %10.0f    steps, evaluation %.3g -> %.3g s of it\n", "", member(run, "steps"), member(run, "evaluation_before_s"),
-           member(run, "evaluation_after_s"));
+    printf("  %-16s of %.0f steps, %.3g s of it evaluation", "", member(run, "steps"), evaluation);
+    if (member(run, "evaluation_after_s") != evaluation)
+        printf(" before and %.3g s after", member(run, "evaluation_after_s"));
+    putchar('\n');
     json_array_foreach(json_object_get(document, "stages"), i, s)
         if (json_is_true(json_object_get(s, "kept")) && member(s, "saved_s") > 0)
             printf("  %-16s %s saves %.3g s of %.3g s\n", "", json_string_value(json_object_get(s, "pass")), member(s, "saved_s"), before);

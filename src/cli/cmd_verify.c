@@ -15,11 +15,19 @@ static void on_progress(void *context, const char *what, double part)
 
 /* ---- showing ---- */
 
+/* The width for printf, which counts bytes, where `columns` are meant. */
+static int width(const char *text, int columns)
+{
+    for (const char *c = text; *c; c++)
+        columns += ((unsigned char)*c & 0xC0) == 0x80;
+    return columns;
+}
+
 static void print_gate(const struct gate *g)
 {
     const char *colour = !g->pass ? "red" : g->judged ? "green" : "dim";
-    printf("%-12s %s%-10s%s %-18s %-18s %-28s %s\n", g->name, style(stdout, colour), gate_outcome(g), style(stdout, "off"), g->a_text,
-           g->b_text, g->value_text, g->limit_text);
+    printf("%-12s %s%-10s%s %-18s %-18s %-*s %s\n", g->name, style(stdout, colour), gate_outcome(g), style(stdout, "off"), g->a_text,
+           g->b_text, width(g->value_text, 28), g->value_text, g->limit_text);
     printf("             %s%s%s\n", style(stdout, "dim"), shown(g->words), style(stdout, "off"));
 }
 

@@ -52,7 +52,7 @@ static const struct config_key rows[] = {
     INT(model.layers,            "4",        1, 1024,      "number of blocks; k1: as many as tree has nodes"),
     INT(model.heads,             "8",        1, 4096,      "attention heads; must divide dim"),
     INT(model.kv_heads,          "0",        0, 4096,      "key and value heads (llama only); 0: as heads"),
-    INT(model.ffn,               "0",        0, 1 << 20,   "width of the feed-forward layer; 0: 4 x dim"),
+    INT(model.ffn,               "0",        0, 1 << 20,   "width of the feed-forward layer; 0: 4 × dim"),
     INT(model.seq,               "128",      1, 1 << 20,   "tokens of one sample"),
     INT(model.segments,          "0",        0, 1 << 16,   "token-type embeddings; 0: none"),
     INT(model.positions,         "0",        0, 1 << 20,   "rows of the table of learned positions; 0: as seq"),

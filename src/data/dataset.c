@@ -130,7 +130,7 @@ static void describe(struct dataset *d, const struct config *c)
         [DOMAIN_PROSE] = "prose", [DOMAIN_CODE] = "code", [DOMAIN_FORMULAS] = "formulas"};
     char where[CONFIG_PATH_MAX + 64];
     if (d->region) {
-        snprintf(d->description, sizeof d->description, "built-in walks on a grid of %d x %d: %lld training and %lld validation samples of %lld to "
+        snprintf(d->description, sizeof d->description, "built-in walks on a grid of %d × %d: %lld training and %lld validation samples of %lld to "
                  "%lld tokens", REGION_SIDE, REGION_SIDE, (long long)d->parts[SPLIT_TRAIN].samples, (long long)d->parts[SPLIT_VAL].samples,
                  (long long)d->region + 4, (long long)config_region_longest(d->region));
         return;

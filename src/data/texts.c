@@ -180,8 +180,8 @@ static enum status check_known(const struct text *t, const struct tokenizer *v, 
     }
     if (!missing)
         return OK;
-    return error_set(err, BAD_INPUT, "'%s' holds %d character%s that the vocabulary of %d does not have: %s%s; take them out, or train with them", t->name, missing,
-                     missing == 1 ? "" : "s", v->n, names, missing > NAMED ? ", ..." : "");
+    return error_set(err, BAD_INPUT, "'%s' holds %d character%s that the vocabulary of %d does not have: %s%s; %s", t->name, missing,
+                     missing == 1 ? "" : "s", v->n, names, missing > NAMED ? ", ..." : "", missing == 1 ? "take it out, or train with it" : "take them out, or train with them");
 }
 
 /* ---- stores ---- */

@@ -73,15 +73,18 @@ static void put_step(char cell[RUNS_CELL], const json_t *run)
         snprintf(cell, RUNS_CELL, "%.0f", step);
 }
 
-/* "NVIDIA H200", "cpu ×2": with as many threads. */
+/* "NVIDIA H200", "cpu ×2": with as many threads; "cpu ×1, 4 ranks": on each of them. */
 static void put_device(char cell[RUNS_CELL], const json_t *run)
 {
     char *device = report_cut(word(run, "device"), 24);
-    const double threads = num(run, "threads");
+    const double threads = num(run, "threads"), ranks = num(run, "ranks");
+    int used;
     if (!strcmp(device, "cpu") && isfinite(threads))
-        snprintf(cell, RUNS_CELL, "cpu ×%.0f", threads);
+        used = snprintf(cell, RUNS_CELL, "cpu ×%.0f", threads);
     else
-        snprintf(cell, RUNS_CELL, "%s", *device ? device : "–");
+        used = snprintf(cell, RUNS_CELL, "%s", *device ? device : "–");
+    if (ranks > 1 && used < RUNS_CELL)
+        snprintf(cell + used, (size_t)(RUNS_CELL - used), ", %.0f ranks", ranks);
     free(device);
 }
 

@@ -69,11 +69,22 @@ static size_t put_word(FILE *to, const char *word, size_t used, size_t indent)
     return used;
 }
 
+/* The next word; a number and the % behind it are one. */
+static char *next_word(char **rest)
+{
+    char *word = strsep(rest, " ");
+    if (*rest && **rest == '%') {
+        (*rest)[-1] = ' ';
+        strsep(rest, " ");
+    }
+    return word;
+}
+
 void screen_put_wrapped(const struct screen *s, const char *text, size_t indent)
 {
     char *t = report_clean(text), *rest = t;
     size_t used = indent;
-    for (const char *word; (word = strsep(&rest, " "));) {
+    for (const char *word; (word = next_word(&rest));) {
         const bool first = word == t, fits = used + report_columns(word) + 1 <= SCREEN_COLUMNS;
         if (!first && fits) {
             fputc(' ', s->to);

@@ -207,11 +207,19 @@ static void read_metrics(struct run *r)
         r->when = changed;
 }
 
+static enum status no_run(const char *folder, struct error *err)
+{
+    bool there;
+    if (fs_there(folder, &there, err) != OK)
+        return err->status;
+    return error_set(err, BAD_INPUT, there ? "'%s' holds no run: it has no metrics.jsonl" : "'%s' does not exist", folder);
+}
+
 enum status run_read(struct run *r, struct error *err)
 {
     r->loss = r->val_loss = r->steps_per_s = r->tokens_per_s = r->planned_bytes = r->peak_bytes = NAN;
     if (!run_is_folder(r->folder))
-        return error_set(err, BAD_INPUT, "'%s' holds no run: it has no metrics.jsonl", r->folder);
+        return no_run(r->folder, err);
     const int state = read_state(r);
     read_config(r);
     read_metrics(r);

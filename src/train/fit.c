@@ -157,12 +157,12 @@ struct bracket {
 };
 
 /* Plans are nearly straight lines in the batch: each guess lies where the line through the last two meets the limit, and inside what is
- * known. The last sixteenth is not asked for. */
+ * known. Between two that are known the last sixteenth is not asked for. */
 static enum status largest_batch(const struct config *c, double limit, struct bracket *k, struct error *err)
 {
     enum status st = OK;
     double slope = k->low > 1 ? k->low_bytes / (double)k->low : 0, bytes;
-    for (int64_t at = 2 * k->low; st == OK && k->high - k->low > 1 + k->low / 16;) {
+    for (int64_t at = 2 * k->low; st == OK && k->high - k->low > 1 + (k->high_bytes > 0 ? k->low / 16 : 0);) {
         const double guess = slope > 0 ? (double)k->low + (limit - k->low_bytes) / slope : (double)at;
         at = guess < (double)k->high ? (int64_t)guess : k->high - 1;
         at = at > k->low ? at : k->low + 1 + k->low / 16;

@@ -285,7 +285,7 @@ static enum status check_samples(const struct model_run *r, const struct checkpo
     if (!__builtin_mul_overflow(ck->step, r->config.train.accumulate, &batches) &&
         !__builtin_mul_overflow(batches, r->config.train.batch_size, &samples))
         return OK;
-    return error_set(err, BAD_INPUT, "'%s': after step %lld of %lld x %lld samples there are more than can be counted", ck->path,
+    return error_set(err, BAD_INPUT, "'%s': after step %lld of %lld × %lld samples there are more than can be counted", ck->path,
                      (long long)ck->step, (long long)r->config.train.accumulate, (long long)r->config.train.batch_size);
 }
 

@@ -58,7 +58,7 @@ json markup/report.json '[r["name"] for r in j["runs"]] == ["x/run", "y/run"]'
 # ---- refused, with nothing written
 refused 2 "hone compare: RUN... is missing; \`hone compare --help\` shows examples" compare
 refused 2 "hone: 'x' holds no run: it has no metrics.jsonl" compare lr-0.01 x --out none
-refused 2 "hone: 'nosuch' holds no run: it has no metrics.jsonl" compare nosuch --out none
+refused 2 "hone: 'nosuch' does not exist" compare nosuch --out none
 mkdir taken
 touch taken/report.md
 refused 2 "hone: 'taken/report.md' is there, and no report that is known here wrote it; move it away, or give another --out" compare lr-0.01 --out taken

@@ -14,7 +14,7 @@ YAML
 
 # ---- training, and padding in what it tells
 ok train regions.yaml --out whole
-grep -qx 'data    built-in walks on a grid of 9 x 9: 7154000 training and 784000 validation samples of 24 to 43 tokens' out || fail "$(grep ^data out)"
+grep -qx 'data    built-in walks on a grid of 9 × 9: 7154000 training and 784000 validation samples of 24 to 43 tokens' out || fail "$(grep ^data out)"
 grep -qE '^\[40\] loss .* tok/s \([0-9]+ real, [0-9.]+ % padding\) \| lr' out || fail "no padding in the log: $(grep '^\[40\]' out)"
 grep -qE 'tokens/s, [0-9.]+ % of them padding' out || fail "no padding at the end"
 if grep -q 'hone generate' out; then fail 'it writes no text'; fi

@@ -185,6 +185,19 @@ static void test_largest_batches(void **state)
     }
 }
 
+/* The limit before lets nearly the largest in; the one behind it lets the largest in all the same. */
+static void test_largest_after_nearly(void **state)
+{
+    (void)state;
+    struct config c = config_of("recompute: off"), there = c;
+    there.device = DEVICE_CUDA;
+    const double bytes[] = {planned(there, LARGEST_BATCH_MOST - LARGEST_BATCH_MOST / 32, 1), 1e15};
+    int64_t batch[2];
+    struct error err;
+    assert_ok(train_largest_batches(&c, 0, bytes, batch, 2, &err), err);
+    assert_true(batch[0] < LARGEST_BATCH_MOST && batch[1] == LARGEST_BATCH_MOST);
+}
+
 /* What saves memory lets more in; what it lets in fits when it is on. */
 static void test_savers(void **state)
 {
@@ -244,6 +257,7 @@ int main(void)
         TEST_WITH_MACHINE(test_words_do_not_decide),
         cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_largest_batches),
+        cmocka_unit_test(test_largest_after_nearly),
         cmocka_unit_test(test_savers),
         cmocka_unit_test(test_words_on_memory),
     };
