@@ -28,6 +28,21 @@ static void put_words(const struct command *c)
         put_commands();
     else if (strstr(c->arguments, "SHELL"))
         printf(" bash zsh fish");
+    else if (!strcmp(c->name, "tokenizer"))
+        printf(" train");
+    else if (!strcmp(c->name, "launch")) {
+        printf(" train profile tune doctor");
+        config_tell_names(put_name, NULL);
+    }
+}
+
+/* Of an option: "cpu|cuda" as words; nothing where any value may stand. */
+static bool has_values(const struct option_def *o) { return o->argument && strchr(o->argument, '|'); }
+
+static void put_values(const struct option_def *o)
+{
+    for (const char *c = o->argument; *c; c++)
+        putchar(*c == '|' ? ' ' : *c);
 }
 
 /* ---- bash; zsh reads it, too ---- */
@@ -39,19 +54,32 @@ static void put_bash_options(const struct usage *u, void *context)
         printf(" %s", o->name);
 }
 
+static void put_bash_values(const struct usage *u, void *context)
+{
+    (void)context;
+    for (const struct option_def *o = u->options; o->name; o++)
+        if (has_values(o)) {
+            printf("        [ \"$prev\" = %s ] && values='", o->name);
+            put_values(o);
+            puts("'");
+        }
+}
+
 static void put_bash_command(const struct command *c)
 {
     printf("    %s) options='--help", c->name);
     command_usage(c, put_bash_options, NULL);
     printf("' words='");
     put_words(c);
-    puts("' ;;");
+    puts("'");
+    command_usage(c, put_bash_values, NULL);
+    puts("        ;;");
 }
 
 static void put_bash(void)
 {
     puts("# Completion of hone for bash: eval \"$(hone completion bash)\"\n_hone() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= words= IFS=$' \\t\\n'\n    COMPREPLY=()");
+         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= words= values= IFS=$' \\t\\n'\n    COMPREPLY=()");
     printf("    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '");
     put_commands();
     puts(" help --help --version' -- \"$cur\"))\n        return\n    fi");
@@ -63,6 +91,7 @@ static void put_bash(void)
     printf("    help) words='");
     put_commands();
     puts("' ;;\n    esac\n"
+         "    if [ -n \"$values\" ]; then\n        COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n        return\n    fi\n"
          "    case $cur in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
          "    *) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\")) ;;\n    esac\n}\n"
          "complete -o filenames -F _hone hone");
@@ -97,7 +126,13 @@ static void put_fish_options(const struct usage *u, void *context)
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -s %s", u->command, o->name + 1);
         } else
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -l %s", u->command, o->name + 2);
-        printf("%s -d ", o->argument && o->kind != OPTION_MAYBE ? " -r" : "");
+        printf("%s", o->argument && o->kind != OPTION_MAYBE ? " -r" : "");
+        if (has_values(o)) {
+            printf(" -f -a '");
+            put_values(o);
+            putchar('\'');
+        }
+        printf(" -d ");
         put_quoted(o->help);
         putchar('\n');
     }

@@ -202,7 +202,7 @@ int cmd_eval(int argc, char **argv)
     bool json = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "other data (keys of data), or how to run (eval.batch_size, threads); may be repeated"},
-        {"--split", "PART", OPTION_TEXT, &split, "train or validation: which part of the data (default validation)"},
+        {"--split", "train|validation", OPTION_TEXT, &split, "which part of the data (default validation)"},
         {"--batches", "N", OPTION_INT, &batches, "only the first N batches of the data, or of each domain (default all)"},
         {"--device", "cpu|cuda", OPTION_TEXT, &o.device, "where to run (default: where it was trained)"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},

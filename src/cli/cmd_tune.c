@@ -316,7 +316,7 @@ int cmd_tune(int argc, char **argv)
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key of the config; may be given several times"},
         {"--out", "DIR", OPTION_TEXT, &w.out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
         {"--budget", "SECONDS", OPTION_REAL, &w.budget, "time to try changes in (default 300); 0: predictions only"},
-        {"--larger-batch", "RULE", OPTION_TEXT, &rule, "more samples in an update where that is faster; train.lr rises by a rule: sqrt or linear"},
+        {"--larger-batch", "sqrt|linear", OPTION_TEXT, &rule, "more samples in an update where that is faster; train.lr rises by this rule"},
         {"--json", NULL, OPTION_FLAG, &w.json, "print the report as one JSON document"},
         {0},
     };

@@ -50,14 +50,27 @@ static const char *option_form(const struct option_def *o, char out[64])
     return out;
 }
 
+/* Columns of the longest option. */
+static int options_width(const struct usage *u)
+{
+    int width = 20;
+    for (const struct option_def *o = u->options; o->name; o++) {
+        char left[64];
+        const int length = (int)strlen(option_form(o, left));
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
 static void print_usage(const struct usage *u, FILE *to)
 {
+    const int width = options_width(u);
     fprintf(to, "usage: hone %s %s [OPTIONS]\n\n%s\n\noptions:\n", u->command, u->arguments, u->summary);
     for (const struct option_def *o = u->options; o->name; o++) {
         char left[64];
-        fprintf(to, "  %-20s %s\n", option_form(o, left), o->help);
+        fprintf(to, "  %-*s %s\n", width, option_form(o, left), o->help);
     }
-    fprintf(to, "  %-20s %s\n\nexamples:\n%s", "--help", "show this", u->examples);
+    fprintf(to, "  %-*s %s\n\nexamples:\n%s", width, "--help", "show this", u->examples);
 }
 
 static usage_fn *asked;

@@ -124,11 +124,21 @@ static void describe_cut(struct dataset *d, int64_t max_chars)
                  (long long)max_chars, bytes / (bytes < 1e6 ? 1e3 : 1e6), bytes < 1e6 ? "kB" : "MB");
 }
 
+/* "18000 training and 2000 validation tokens", or "18000 tokens" where none are for validation: other data of an evaluation is of no training. */
+static void count_tokens(const struct dataset *d, char out[96])
+{
+    const long long train = (long long)d->parts[SPLIT_TRAIN].tokens, val = (long long)d->parts[SPLIT_VAL].tokens;
+    if (val)
+        snprintf(out, 96, "%lld training and %lld validation tokens", train, val);
+    else
+        snprintf(out, 96, "%lld tokens", train);
+}
+
 static void describe(struct dataset *d, const struct config *c)
 {
     static const char *const domains[] = {
         [DOMAIN_PROSE] = "prose", [DOMAIN_CODE] = "code", [DOMAIN_FORMULAS] = "formulas"};
-    char where[CONFIG_PATH_MAX + 64];
+    char where[CONFIG_PATH_MAX + 64], tokens[96];
     if (d->region) {
         snprintf(d->description, sizeof d->description, "built-in walks on a grid of %d × %d: %lld training and %lld validation samples of %lld to "
                  "%lld tokens", REGION_SIDE, REGION_SIDE, (long long)d->parts[SPLIT_TRAIN].samples, (long long)d->parts[SPLIT_VAL].samples,
@@ -143,10 +153,8 @@ static void describe(struct dataset *d, const struct config *c)
         snprintf(where, sizeof where, "text '%s'", c->data.path);
     else
         snprintf(where, sizeof where, "%d shard%s '%s'", d->n_stores, d->n_stores == 1 ? "" : "s", c->data.path);
-    snprintf(d->description, sizeof d->description,
-             "%s: %lld training and %lld validation tokens, vocabulary of %lld %s", where,
-             (long long)d->parts[SPLIT_TRAIN].tokens, (long long)d->parts[SPLIT_VAL].tokens, (long long)d->vocab,
-             tokenizer_unit(d->tokenizer.kind));
+    count_tokens(d, tokens);
+    snprintf(d->description, sizeof d->description, "%s: %s, vocabulary of %lld %s", where, tokens, (long long)d->vocab, tokenizer_unit(d->tokenizer.kind));
     describe_cut(d, c->data.max_chars);
 }
 

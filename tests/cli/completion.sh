@@ -13,6 +13,9 @@ try hone explain unfused-op
 try hone profile quick
 try hone help gen
 try hone doctor try.b
+try hone eval runs --split va
+try hone export runs --to ''
+try hone launch -n 2 tu
 SCRIPT
 cat >want <<'TEXT'
 train
@@ -22,6 +25,9 @@ unfused-optimizer
 quickstart
 generate
 try.bash
+validation
+hf torch
+tune
 TEXT
 bash try.bash >got || fail "bash does not read the completion"
 same "completions" got want
@@ -32,6 +38,7 @@ for command in $commands; do
     grep -q "^complete -c hone -n __fish_use_subcommand -a $command -d '" out || fail "fish does not know $command"
 done
 grep -q "^complete -c hone -n '__fish_seen_subcommand_from train' -l steps -r -d 'train so many steps" out || fail "fish does not know train --steps"
+grep -q "^complete -c hone -n '__fish_seen_subcommand_from export' -l to -r -f -a 'hf torch' -d '" out || fail "fish does not know values of export --to"
 ok completion zsh
 grep -qx '#compdef hone' out || fail "no zsh: $(head -1 out)"
 refused 2 "hone: there is no completion for 'csh'; bash, zsh and fish have one" completion csh

@@ -86,7 +86,7 @@ ok eval text few.txt --batches 1
 sed -E 's/[0-9]+\.[0-9]+/X/g' out >said
 cat >wanted <<'END'
 checkpoint  text/checkpoints/step-00000020, step 20
-data        text 'few.txt': 1092 training and 0 validation tokens, vocabulary of 25 characters
+data        text 'few.txt': 1092 tokens, vocabulary of 25 characters
 part        all, in whole windows
 loss        X
 perplexity  X
