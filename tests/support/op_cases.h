@@ -235,8 +235,6 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.5f, false, 0.3f), {QKV_GRAD(2, 6, 2, 1, 5), ONE(COUNTER)}},
     {OP_ATTENTION_GRAD, DROPPED(2, 1, 0.25f, true, 0.1f), {QKV_GRAD(1, 131, 2, 1, 16), ONE(COUNTER)}},
 
-    /* what generation keeps: of each sample, of one for all, nothing; queries that see one key, a block more or less one, none */
-
     {OP_SOFTMAX, {0}, {X(3, 1)}},
     {OP_SOFTMAX, {0}, {X(5, 17)}},
     {OP_SOFTMAX, {0}, {OF(MASKED, 1, 2, 5, 5)}},
@@ -322,8 +320,6 @@ static const struct op_case op_cases[] = {
     {OP_LINEAR_GELU, {.parts = 2}, {X(517, 3), X(130, 3), X(130)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(3, 5), X(17, 5), X(17)}},
     {OP_LINEAR_GELU, {.parts = 1}, {X(203, 131), X(151, 131), X(151)}},
-    {OP_LINEAR_GELU, {.parts = 1}, {X(1, 1, 768), X(70, 768), X(70)}},
-    {OP_LINEAR_GELU, {.parts = 1}, {X(7, 1, 64), X(131, 64), X(131)}},
 
     /* widths alike, as with grouped heads, below and beside the width of a block; one row; more than BLAS takes over */
     {OP_PROJECT, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1)}},
@@ -334,8 +330,6 @@ static const struct op_case op_cases[] = {
     {OP_PROJECT, {.parts = 4}, {X(5, 3), X(1, 3), X(16, 3), X(17, 3), X(31, 3)}},
     {OP_PROJECT, {.parts = 2}, {X(3, 11, 17), X(48, 17), X(48, 17)}},
     {OP_PROJECT, {.parts = 3}, {X(203, 131), X(151, 131), X(75, 131), X(75, 131), X(151), X(75), X(75)}},
-    {OP_PROJECT, {.parts = 3}, {X(1, 1, 768), X(68, 768), X(34, 768), X(34, 768), X(68), X(34), X(34)}},
-    {OP_PROJECT, {.parts = 2}, {X(6, 1, 132), X(33, 132), X(33, 132)}},
     {OP_PROJECT_GRAD, {.parts = 2}, {X(1, 1), X(1, 1), X(1, 1), X(1, 1)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(3, 17), X(3, 7), X(3, 7), X(17, 5), X(7, 5), X(7, 5)}},
     {OP_PROJECT_GRAD, {.parts = 3}, {X(2, 9, 34), X(2, 9, 17), X(2, 9, 17), X(34, 33), X(17, 33), X(17, 33)}},
@@ -469,6 +463,13 @@ static const struct op_case op_cases[] = {
     {OP_ATTENTION_GRAD, PACKED(4, 2, 0.25f, 0, 0), {QKV_GRAD(2, 200, 4, 2, 16), OF(STARTS, 2, 200)}},
     {OP_ATTENTION_GRAD, PACKED(2, 1, 0.25f, 0.2f, 0), {QKV_GRAD(3, 131, 2, 1, 16), ONE(COUNTER), OF(STARTS, 3, 131)}},
     {OP_ATTENTION_GRAD, PACKED(2, 2, 0.2f, 0.2f, 2 * 328 * 328), {QKV_GRAD(1, 328, 2, 2, 16), ONE(COUNTER), OF(STARTS, 1, 328)}},
+
+    /* What generation adds stands behind the others: numbers of a case hang on its place. Products of few rows; what is kept: of each sample, of one for all, nothing;
+     * queries that see one key, a block more or less one, none. */
+    {OP_LINEAR_GELU, {.parts = 1}, {X(1, 1, 768), X(70, 768), X(70)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(7, 1, 64), X(131, 64), X(131)}},
+    {OP_PROJECT, {.parts = 3}, {X(1, 1, 768), X(68, 768), X(34, 768), X(34, 768), X(68), X(34), X(34)}},
+    {OP_PROJECT, {.parts = 2}, {X(6, 1, 36), X(33, 36), X(33, 36)}},
     {OP_MATMUL, {.trans_b = true}, {X(1, 768), X(133, 768), X(133)}},           /* a token, and several samples' */
     {OP_MATMUL, {.trans_b = true}, {X(2, 1, 515), X(37, 515), X(37)}},
     {OP_MATMUL, {.trans_b = true}, {X(5, 1, 130), X(18, 130)}},
