@@ -50,9 +50,9 @@ static json_t *components_json(const struct bench_component *list, int n)
 static void print_components(const struct bench_component *list, int n, const struct bench_result *r)
 {
     const double step_ms = r->ms_per_step;
-    printf("    %-16s %5s %12s %7s %12s %6s\n", "component", "ops", "us", "share", "floor us", "floor");
+    printf("    %-16s %5s %13s %7s %13s %6s\n", "component", "ops", "µs", "share", "floor µs", "floor");        /* µ is two bytes */
     for (int i = 0; i < n; i++)
-        printf("    %-16s %5d %12.1f %6.1f%% %12.1f %5.0f%%\n", list[i].name, list[i].ops, list[i].us,
+        printf("    %-16s %5d %12.1f %5.1f %% %12.1f %4.0f %%\n", list[i].name, list[i].ops, list[i].us,
                list[i].us / step_ms / 10, list[i].floor_us, list[i].us > 0 ? list[i].floor_us / list[i].us * 100 : 0);
     printf("    timing the ops: %.3f ms with, %.3f ms without, in turns: %+.1f %%\n", r->recorded_ms, r->unrecorded_ms,
            (r->recorded_ms / r->unrecorded_ms - 1) * 100);

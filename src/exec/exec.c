@@ -264,17 +264,17 @@ const struct lane_time *exec_times(const struct exec *e, int op)
     return e->times ? e->times + e->place_of[op] * e->backend->lanes : NULL;
 }
 
-/* An op lasts as long as the lane that takes longest: they need not begin together, and may be in two ops at once. */
+/* An op takes the mean of its lanes: they may be in two ops at once, and the longest of each would be more than the step together. */
 static void count_times(struct exec *e, int from, int to)
 {
     const int lanes = e->backend->lanes;
     for (int i = from; i < to; i++) {
         const struct lane_time *t = e->times + i * lanes;
-        int64_t longest = 0;
+        int64_t sum = 0;
         for (int k = 0; k < lanes; k++)
-            longest = t[k].end_ns - t[k].start_ns > longest ? t[k].end_ns - t[k].start_ns : longest;
+            sum += t[k].end_ns - t[k].start_ns;
         e->ops[i].op->profile.calls++;
-        e->ops[i].op->profile.total_ns += longest;
+        e->ops[i].op->profile.total_ns += sum / lanes;
     }
 }
 

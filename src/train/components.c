@@ -72,7 +72,8 @@ static enum status timed_step(struct model_run *r, struct loader *l, bool measur
     return st;
 }
 
-static void sum_up(const struct program *p, const struct component *part, const struct peaks *peaks,
+/* `scale`: from all measured steps to the step that is told, so that parts are parts of it. */
+static void sum_up(const struct program *p, const struct component *part, const struct peaks *peaks, double scale,
                    struct bench_component *out)
 {
     *out = (struct bench_component){.name = part->name};
@@ -80,7 +81,7 @@ static void sum_up(const struct program *p, const struct component *part, const 
         const struct op *op = &p->ops[i];
         if (!part->holds(p, op))
             continue;
-        out->us += (double)op->profile.total_ns / 1e3 / STEPS;
+        out->us += (double)op->profile.total_ns / 1e3 * scale;
         out->floor_us += op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
         out->ops++;
     }
@@ -89,12 +90,13 @@ static void sum_up(const struct program *p, const struct component *part, const 
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err)
 {
-    double plain[STEPS], measured[STEPS];
+    double plain[STEPS], measured[STEPS], all_ms = 0;
     enum status st = OK;
     for (int i = 0; i < STEPS && st == OK; i++) {
         st = timed_step(r, l, false, &plain[i], err);
         if (st == OK)
             st = timed_step(r, l, true, &measured[i], err);
+        all_ms += st == OK ? measured[i] : 0;
     }
     exec_measure(r->train, false);
     if (st != OK)
@@ -105,7 +107,7 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
     result->recorded_ms = stats_percentile(measured, STEPS, 0.5);
     *n = 0;
     for (int i = 0; i < COMPONENTS; i++) {
-        sum_up(exec_program(r->train), &components[i], peaks, &out[*n]);
+        sum_up(exec_program(r->train), &components[i], peaks, result->ms_per_step / all_ms, &out[*n]);
         *n += out[*n].ops > 0;
     }
     return OK;

@@ -12,6 +12,8 @@ json out 'all(abs(r["samples_per_s"] * r["ms_per_step"] / 1000 - batch) < 1e-3
 json out 'all(abs(r["tokens_per_s"] / r["samples_per_s"] - seq) < 1e-3 for r, seq in ((j["results"][0], 16), (j["results"][1], 32)))'
 json out 'all(1 < r["loss"] < 10 and r["mfu_percent"] < 100.001 for r in j["results"])'
 [ ! -s err ] || fail "bench --json wrote to stderr: $(cat err)"
+XDG_CACHE_HOME=$WORK/apart ok bench tiny.yaml --components --seconds 0.1 --threads 2 --json
+json out 'sum(c["us"] for c in j["results"][0]["components"] if c["name"] in ("forward + loss", "backward", "optimizer")) <= 1000 * j["results"][0]["ms_per_step"]'
 
 # a peak that a step beats was wrong: nothing is above it
 sed -i 's/"gemm_gflops": [0-9.e+]*/"gemm_gflops": 0.0001/' cache/hone/peaks.json
