@@ -118,7 +118,7 @@ struct op_member { int32_t group, unit; };
 
 struct op_attrs {
     bool trans_a, trans_b, inverse, causal;
-    enum rounding round;                    /* products: what f32 operands are rounded to; sums are f32 */
+    enum rounding round;                    /* products: what f32 operands are rounded to; attention: what they may be; sums are f32 */
     enum dtype to;                          /* OP_CAST */
     int32_t heads, kv_heads;
     int32_t parts;                          /* ops over several values at once: how many */

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/tuned/flash_call.h"
 #include "ops/cpu/tuned/vec.h"
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -25,30 +26,7 @@ enum { PANEL = 2 * LANES, QUERIES = 32, KEYS = 64 };    /* a block: QUERIES x KE
 
 #define KERNEL static __attribute__((noinline, unused))     /* not inlined: alone it gets all registers */
 
-/* One call: sizes, operands, what dropout needs. */
-struct flash {
-    int64_t batch, heads, kv_heads, group, seq, size;
-    int64_t width;              /* size up to whole panels: row stride of copies */
-    int64_t rows;               /* seq up to whole tiles: rows of copies */
-    bool in_place;              /* all is whole panels, and rows so near to each other that copies gain nothing */
-    bool direct;                /* and one block of keys is all: what a panel gives to its queries is written at once */
-    bool causal;
-    float scale;
-    const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
-    const int32_t *starts;      /* (B, T): the first key that each query sees; NULL: all see the first one */
-    float prob;                 /* 0: no dropout */
-    int64_t first;              /* number of the first weight, for it */
-    uint64_t seed, stream;
-};
-
 struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in);
-
-/* A key block as one panel of queries sees it: queries first_query.. and keys first_key.. of head (b, h). */
-struct sight {
-    int64_t head;               /* b * heads + h */
-    int64_t query, key;         /* the first ones */
-    int64_t keys;               /* how many are visible to any query of the panel; 0 or less: none */
-};
 
 static inline int64_t blocks_of(const struct flash *f) { return up_to(f->seq, QUERIES) / QUERIES; }
 
@@ -219,8 +197,7 @@ void TUNED(flash_take)(float *to, int64_t to_row, float *copy, int64_t width, co
 /* to (padded, width) = from (rows, size), zeros around it. */
 void TUNED(flash_copy)(float *to, int64_t width, int64_t padded, const float *from, int64_t from_row, int64_t rows,
                        int64_t size);
-/* keep (keys, PANEL): 0, or 1 / (1 - prob), as OP_DROPOUT would multiply the weights (B, H, T, T); 0 where nothing is seen. */
-void TUNED(flash_keep)(float *keep, const struct flash *f, const struct sight *g);
+flash_keep_fn TUNED(flash_keep);
 
 kernel_fn TUNED(flash_grad);
 size_t TUNED(flash_grad_scratch)(const struct program *p, const struct op *op, int threads);
