@@ -43,7 +43,7 @@ static json_t *point_json(const struct simulation *s, const struct sim_point *p)
     return json_pack("{s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o}", "ranks", p->ranks, "machines", p->machines, "step_us",
                      number(p->step_us), "efficiency", number(p->efficiency), "speedup", number(p->efficiency * p->ranks), "samples_per_s",
                      number(per_s * (double)s->source->samples), "tokens_per_s", number(per_s * (double)s->source->tokens), "compute_us",
-                     number(s->mean_us), "packing_us", number(a->step_us - s->mean_us - a->exposed_us), "sums_us", number(a->sums_us), "exposed_us",
+                     number(s->alone_us), "packing_us", number(a->step_us - s->alone_us - a->exposed_us), "sums_us", number(a->sums_us), "exposed_us",
                      number(a->exposed_us), "hidden_share", number(a->sums_us > 0 ? 1 - a->exposed_us / a->sums_us : NAN), "slowest_us",
                      number(p->slowest_us), "bytes", number(a->bytes), "buckets", a->buckets, "best_bucket_mb", (json_int_t)p->best_mb, "best_step_us",
                      number(p->best_step_us), "memory_bytes", number(a->memory_bytes), "by_bucket", buckets_json(p));
@@ -72,9 +72,9 @@ static json_t *headline(const struct simulation *s)
 json_t *simulation_json(const struct simulation *s)
 {
     const struct sim_source *f = s->source;
-    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:i,s:b,s:b,s:I,s:I,s:o,s:I,s:o,s:o}", "schema", "hone-report", "schema_version", 1, "kind",
+    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:i,s:b,s:b,s:I,s:I,s:o,s:o,s:o,s:I,s:o,s:o}", "schema", "hone-report", "schema_version", 1, "kind",
                      "simulate", "hone_version", HONE_VERSION, "name", text(f->config.name), "headline", headline(s), "device", text(f->device), "machine",
                      text(f->machine), "threads", f->threads, "cores", f->cores, "steps", f->n_steps, "gpu", f->gpu, "shares_cores", s->shares_cores,
-                     "samples_per_rank", (json_int_t)f->samples, "tokens_per_rank", (json_int_t)f->tokens, "step_us", number(s->mean_us), "bucket_mb",
-                     (json_int_t)f->config.dist.bucket_mb, "links", net_json(s), "points", points_json(s));
+                     "samples_per_rank", (json_int_t)f->samples, "tokens_per_rank", (json_int_t)f->tokens, "step_us", number(s->alone_us), "p10_us",
+                     number(s->p10_us), "p90_us", number(s->p90_us), "bucket_mb", (json_int_t)f->config.dist.bucket_mb, "links", net_json(s), "points", points_json(s));
 }

@@ -13,10 +13,10 @@ static void put_link(const struct screen *s, const json_t *links, const char *ke
 static void put_facts(const struct screen *s, const json_t *j)
 {
     const json_t *links = json_object_get(j, "links");
-    number_text a;
+    number_text a, b, c;
     screen_put_label(s, "measured");
-    fprintf(s->to, "%s per step of %.0f samples on one rank, the mean of %.0f steps; ", report_show_us(num(j, "step_us"), a), num(j, "samples_per_rank"),
-            num(j, "steps"));
+    fprintf(s->to, "%s per step of %.0f samples on one rank, the median of %.0f steps (%s to %s, p10 to p90); ", report_show_us(num(j, "step_us"), a),
+            num(j, "samples_per_rank"), num(j, "steps"), report_show_us(num(j, "p10_us"), b), report_show_us(num(j, "p90_us"), c));
     report_put_text(s->to, word(j, "device"));
     fprintf(s->to, "\n");
     screen_put_label(s, "links");
@@ -58,6 +58,6 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(&s, p);
     fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
-            "  the slowest of all ranks takes longer than the mean; buckets of %s but for the best one; memory of one rank, as planned%s\n",
+            "  the slowest of all ranks takes longer than a usual one; buckets of %s but for the best one; memory of one rank, as planned%s\n",
             screen_style(&s, DIM), report_show_bucket(num(simulated, "bucket_mb"), n), screen_style(&s, OFF));
 }

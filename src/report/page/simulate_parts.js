@@ -15,13 +15,13 @@ function overview() {
   tile("Memory", bytes(most.memory_bytes), "", "of one rank, as planned").remove();
   stackedBar(part("step-parts"), `A step on ${many(most.ranks, "rank")}`, stepParts(most));
   const list = part("answers"), links = data.links;
-  const rows = [["Measured", `${time(data.step_us)} per step on one rank, the mean of ${many(data.steps, "step")}; ${data.machine}`],
+  const rows = [["Measured", `${time(data.step_us)} per step on one rank, the median of ${many(data.steps, "step")} (${time(data.p10_us)} to ${time(data.p90_us)}, p10 to p90); ${data.machine}`],
                 ["Batch", "every rank has the batch of the one that was measured, so the batch of all grows with the ranks"],
                 ["Sums", `${links.sum}, ${many(links.ranks_per_machine, "rank")} a machine, on one queue beside backward`],
                 ["Within a machine", linkWords(links.within)], ["Between machines", linkWords(links.between)],
                 ["Links", links.measured ? "as hone doctor measured them" : "as given"],
                 ["Cores", data.shares_cores ? "ranks of a machine take all its cores, so sums take time from the step and nothing hides them" : null],
-                ["Slowest rank", "the largest of as many draws from the measured steps, on the mean"]];
+                ["Slowest rank", "the largest of as many draws from the measured steps, its median"]];
   for (const [label, text] of rows.filter(r => r[1])) {
     list.append("dt").text(label);
     list.append("dd").text(text);
