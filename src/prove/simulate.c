@@ -64,7 +64,7 @@ enum status simulate(struct simulation *out, const struct sim_source *s, const s
     const int here = net->per_machine;
     *out = (struct simulation){.source = s, .net = *net, .alone_us = sim_step_us(s->steps_us, s->n_steps, 0.5),
                                .p10_us = sim_step_us(s->steps_us, s->n_steps, 0.1), .p90_us = sim_step_us(s->steps_us, s->n_steps, 0.9),
-                               .shares_cores = !s->gpu && s->cores > 0 && s->cores < here * (s->threads + 1)};
+                               .shares_cores = !s->gpu && s->cores > 0 && s->cores < (int64_t)here * (s->threads + 1)};
     enum status st = fill_point(&out->points[out->n++], out, 1, err);
     for (int i = 0; i < n && st == OK && out->n < SIM_POINTS; i++)
         if (ranks[i] > 1)

@@ -15,6 +15,7 @@ struct sim_net {
     bool ring;                              /* NCCL's ring; else the tree of src/dist */
     int per_machine;                        /* ranks of a machine */
     struct rank_link within, between;       /* as in struct links */
+    bool within_measured, between_measured; /* by hone doctor; else as given */
 };
 /* Ring: 2 (W - 1) (a + n / (W b)), in machines first and then between them. Tree: 2 a log2 W + 2 n (W - 1) / (W b), level by level with the
  * link that the level takes; sums of few numbers are not cut up, and other numbers of ranks than powers of two go through rank 0. */
@@ -75,7 +76,6 @@ struct sim_point {
 struct simulation {
     const struct sim_source *source;
     struct sim_net net;
-    bool net_measured;                      /* by hone doctor; else as given */
     double alone_us;                        /* the median of the measured steps, which is the step of a profile's page */
     double p10_us, p90_us;                  /* of them */
     bool shares_cores;                      /* there is no core for who communicates: sums take time from the step */

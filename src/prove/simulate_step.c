@@ -120,7 +120,7 @@ enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const
     for (int i = 0; i < s->n_ops; i++)
         work_us += s->ops[i].us;
     const int here = ranks < net->per_machine ? ranks : net->per_machine;
-    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= here * (s->threads + 1),
+    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1),
                      .scale = work_us > 0 ? sim_step_us(s->steps_us, s->n_steps, 0.5) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
                      .us = xcalloc((size_t)p->n_ops + 1, sizeof *w.us), .there_us = xcalloc((size_t)p->n_values + 1, sizeof *w.there_us)};
     time_ops(&w);
