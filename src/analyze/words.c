@@ -103,8 +103,9 @@ static void write_bound(struct scene *s)
         p->headline = "This step does nothing that takes time";
     } else if (b.comm_us == most) {
         p->bound_by = "communication";
-        p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other %d rank%s",
-                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us), p->n_ranks - 1, p->n_ranks == 2 ? "" : "s");
+        p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other%s",
+                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us),
+                                   p->n_ranks == 2 ? " rank" : arena_printf(&p->arena, " %d ranks", p->n_ranks - 1));
     } else if (b.data_us == most) {
         p->bound_by = "data";
         p->headline =
