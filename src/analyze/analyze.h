@@ -36,6 +36,7 @@ struct finding {
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
 enum severity severity_of(double speedup);
+extern const char *const severity_names[];        /* from the lowest, up to NULL */
 const char *severity_name(enum severity s);
 const char *effort_name(enum effort e);
 

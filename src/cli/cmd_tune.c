@@ -311,12 +311,12 @@ int cmd_tune(int argc, char **argv)
 {
     struct text_list sets = {0}, given = {0};
     struct wish w = {.budget = 300};
-    const char *rule = NULL;
+    struct picked rule = {.words = lr_rules};
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key of the config; may be given several times"},
         {"--out", "DIR", OPTION_TEXT, &w.out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
         {"--budget", "SECONDS", OPTION_REAL, &w.budget, "time to try changes in (default 300); 0: predictions only"},
-        {"--larger-batch", "sqrt|linear", OPTION_TEXT, &rule, "more samples in an update where that is faster; train.lr rises by this rule"},
+        {"--larger-batch", NULL, OPTION_WORD, &rule, "more samples in an update where that is faster; train.lr rises by this rule"},
         {"--json", NULL, OPTION_FLAG, &w.json, "print the report as one JSON document"},
         {0},
     };
@@ -342,13 +342,10 @@ int cmd_tune(int argc, char **argv)
     struct error err;
     struct config c;
     struct dist *ranks = NULL;
-    w.larger_batch = rule != NULL;
+    w.larger_batch = rule.text;
+    w.rule = (enum lr_rule)rule.at;
     if (!(w.budget >= 0 && w.budget < 1e7)) {
         error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", w.budget);
-        return report_error(&err);
-    }
-    if (rule && !lr_rule_find(rule, &w.rule)) {
-        error_set(&err, BAD_INPUT, "--larger-batch is '%s'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update", rule);
         return report_error(&err);
     }
     int code = ranks_open(&ranks, &c, given.item[0], &sets);

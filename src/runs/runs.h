@@ -110,6 +110,7 @@ void run_keys_release(struct run_keys *k);
 
 /* By a column ("name", "loss", ...) or a key of the config: losses from the lowest, speed and time from the highest. What is not known
  * comes last. */
+extern const char *const runs_columns_to_sort[];        /* up to NULL */
 enum status runs_sort(struct runs *r, const char *by, struct error *err);
 enum status runs_check_sort(const char *by, struct error *err);
 

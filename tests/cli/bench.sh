@@ -66,6 +66,6 @@ refused 2 "hone: --components is of one batch size; give it without --batches" b
 places="'configs', 'SRC/configs' and 'EXE/share/hone/configs'"
 refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $places; shipped configs are $(shipped)" bench nosuch
 refused 2 "hone: there is no config 'lecture': looked for 'lecture.yaml' in $places; did you mean 'lecture-gpt-b4'?" bench lecture
-refused 2 "hone: --set device=tpu: device is 'tpu'; choose auto, cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
+refused 2 "hone bench: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
 refused 2 "hone: --set threads=-1: threads is -1; it must be from 0 to 4096" bench tiny.yaml --threads -1
 refused 2 "hone: --seconds must be above 0 and --set given at most 62 times" bench tiny.yaml --seconds 0

@@ -10,7 +10,7 @@ masked() {
 
 refused 2 "hone: 'runs' does not exist; runs are made by hone train, in runs/ unless --out says otherwise" runs
 refused 2 "hone: 'tiny.yaml' is a file; expected a folder of runs" runs tiny.yaml
-refused 2 "hone: --sort is 'los'; expected name, state, step, loss, val_loss, speed, memory, when, or a key of the config; did you mean 'loss'?" runs --sort los
+refused 2 "hone: --sort is 'los'; choose a key of the config, name, state, step, loss, val_loss, speed, memory or when; did you mean 'loss'?" runs --sort los
 mkdir runs
 ok runs
 [ "$(cat out)" = "no runs below 'runs'" ] || fail "$(cat out)"
