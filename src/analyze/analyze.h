@@ -30,7 +30,7 @@ struct finding {
     const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
-    const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what would raise it (NULL: nothing) */
+    const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what to do to be surer (NULL: nothing) */
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
 };
 
@@ -137,7 +137,7 @@ struct profile {
     int n_kinds;
 
     struct profile_memory_point *memory;    /* (n_ops) */
-    double peak_bytes, planned_bytes, naive_bytes, rss_peak_bytes, available_bytes;
+    double peak_bytes, planned_bytes, scratch_bytes, naive_bytes, rss_peak_bytes, available_bytes;      /* scratch: of the plan, what kernels work in */
     int peak_op;                            /* where memory peaks */
 
     /* counters of the CPU per step where perf is readable; else has_counters is false */

@@ -107,6 +107,8 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     }
     print_result(c.name, &r, !out->started);
     out->started = true;
+    if (!c.model.vocab && c.model.arch != ARCH_REGIONS)
+        printf("    model.vocab is 0: made of %d different tokens here; hone profile, doctor and verify read the data, and plan for its own\n", BENCH_VOCAB);
     if (out->components)
         print_components(list, n, &r);
     return OK;
@@ -132,7 +134,8 @@ int cmd_bench(int argc, char **argv)
     const struct usage usage = {
         "bench", "CASE...", "Times whole training steps on random tokens (256 different ones where model.vocab is 0): forward, backward,\n"
         "clipping and AdamW. A step time is a median. MFU counts 6 FLOPs per weight and token plus causal attention, over the\n"
-        "measured peak of the machine in f32, or in bf16 where the step multiplies in it. With --batches: which sizes are too\n"
+        "measured peak of the machine in f32, or in bf16 where the step multiplies in it. Plan: memory for values and for what kernels\n"
+        "work in; peak: of the process, with the program itself. With --batches: which sizes are too\n"
         "small, which is the sweet spot (the smallest within 5 % of the fastest) and which do not fit in memory; exit code 3\n"
         "where none does.", options,
         "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/clean.h"
+#include "core/json_whole.h"
 #include "runs/runs_int.h"
 
 /* Appends and returns the list; NULL: no memory. */
@@ -39,7 +40,7 @@ static json_t *run_json(const struct runs *r, const struct run_keys *k, int i)
     const struct run_curves *c = r->run[i].curves;
     json_t *row = runs_row(r, k, i), *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "best_val_loss", runs_number(c->best_val_loss), "best_step",
                                                        isfinite(c->best_val_loss) ? json_integer((json_int_t)c->best_step) : json_null(), "tokens",
-                                                       runs_number(c->loss.lines ? c->tokens : NAN), "seconds", runs_number(c->loss.lines ? c->seconds : NAN), "curve", curve_json(&c->loss),
+                                                       json_whole(c->loss.lines ? c->tokens : NAN), "seconds", runs_number(c->loss.lines ? c->seconds : NAN), "curve", curve_json(&c->loss),
                                                        "validation", curve_json(&c->validation));
     if (!row || !more || json_object_update(row, more)) {
         json_decref(row);

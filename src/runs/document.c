@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/clean.h"
+#include "core/json_whole.h"
 #include "runs/runs_int.h"
 
 json_t *runs_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -45,7 +46,7 @@ json_t *runs_row(const struct runs *all, const struct run_keys *k, int i)
                      "steps", runs_whole(r->steps), "loss", runs_number(r->loss), "val_loss", runs_number(r->val_loss), "steps_per_s",
                      runs_number(r->steps_per_s), "tokens_per_s", runs_number(r->tokens_per_s), "device", runs_text(r->device), "threads",
                      runs_whole(r->threads), "ranks", runs_whole(r->ranks), "parameters", runs_whole(r->parameters), "planned_bytes",
-                     runs_number(r->planned_bytes), "peak_bytes", runs_number(r->peak_bytes), "when", time_json(r->when), "warning",
+                     json_whole(r->planned_bytes), "peak_bytes", json_whole(r->peak_bytes), "when", time_json(r->when), "warning",
                      runs_text(r->warning), "config", config_json(k, i));
 }
 

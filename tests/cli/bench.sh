@@ -22,7 +22,7 @@ json out 'all(0 < r["mfu_percent"] < 100.001 for r in j["results"])'
 ! grep -q '"gemm_gflops": 0.0001' cache/hone/peaks.json || fail "a peak that was beaten is still remembered: $(cat cache/hone/peaks.json)"
 
 ok bench tiny.yaml --set model.layers=2 --set train.accumulate=2 --seconds 0.2
-[ "$(wc -l <out)" = 2 ] && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
+[ "$(wc -l <out)" = 3 ] && grep -q '^    model.vocab is 0: made of 256 different tokens here; ' out && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
 
 # ---- --batches: throughput and memory against the batch size, with a word for each
 ok bench tiny.yaml --threads 1 --seconds 0.1 --batches 1,2,3,1048576 --set model.dim=64 --set model.seq=128 --json
