@@ -1,4 +1,4 @@
-/* The order of runs, and which is the best. */
+/* The order of runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,19 +121,4 @@ enum status runs_sort(struct runs *r, const char *by, struct error *err)
     free(list);
     run_keys_release(&k);
     return OK;
-}
-
-int runs_best(const struct runs *r, bool *by_validation)
-{
-    int best = -1;
-    *by_validation = false;
-    for (int i = 0; i < r->n; i++)
-        *by_validation |= r->run[i].state == RUN_FINISHED && isfinite(r->run[i].val_loss);
-    for (int i = 0; i < r->n; i++) {
-        const struct run *x = &r->run[i];
-        const double loss = *by_validation ? x->val_loss : x->loss;
-        if (x->state == RUN_FINISHED && isfinite(loss) && (best < 0 || loss < (*by_validation ? r->run[best].val_loss : r->run[best].loss)))
-            best = i;
-    }
-    return best;
 }

@@ -56,6 +56,8 @@ ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
 rm text.txt
 refused 2 "hone: 'text/checkpoints/step-00000020': data.path: cannot open 'text.txt': No such file or directory; relative paths start from 'WORK'" eval text
+refused 2 "hone: --set data.path=\"nope.txt\": cannot open 'nope.txt': No such file or directory; relative paths start from 'WORK'" \
+    eval tiny --set data.source=text --set data.path=nope.txt
 ok eval text --set data.path=copy.txt --json
 same "the loss on a copy" out <(sed 's/text\.txt/copy.txt/' own)
 json out 'j["bytes"] > j["tokens"] and j["entropy"] is None and j["above_entropy"] is None'

@@ -52,6 +52,24 @@ same "the table" table wanted
 grep -qE '^bad/nan: step [0-9]+: loss is -?nan and the gradient norm -?nan' out || fail "no reason: $(cat out)"
 grep -qE '^best: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
 
+# ---- losses of other data, and of other tokens of the same, are other numbers
+for tokens in char byte; do ok train tiny.yaml --out kinds/$tokens --set data.tokens=$tokens; done
+ok train tiny.yaml --out kinds/slow --set data.tokens=byte --set train.lr=1e-5 --set data.workers=1
+ok runs kinds
+masked | tail -n 3 >said
+cat >wanted <<'TEXT'
+best, for each data (losses of different data or tokens cannot be compared):
+ data.tokens byte: byte, validation loss LOSS (of 2)
+ data.tokens char: char, validation loss LOSS (the only one)
+TEXT
+same "the best of each data" said wanted
+ok runs kinds --json
+json out 'j["best"] is null and [(b["data"], b["run"], b["runs"], b["by"]) for b in j["bests"]] == [("data.tokens byte", "byte", 2, "val_loss"), ("data.tokens char", "char", 1, "val_loss")]'
+json out 'all(type(r[k]) == int for r in j["runs"] for k in ("planned_bytes", "peak_bytes"))'
+json kinds/byte/run.json 'type(j["planned_bytes"]) == int and type(j["peak_bytes"]) == int'
+ok compare kinds/char kinds/byte --out kinds/compare
+grep -q '^2 runs on 2 kinds of data or tokens, whose losses cannot be compared with each other; the' out || fail "$(cat out)"
+
 # ---- folders that are damaged, half written, of a version without run.json, or no runs
 mkdir -p odd/empty odd/half odd/cut
 cp -r runs/lr-0.01 odd/old
