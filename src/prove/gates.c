@@ -134,8 +134,10 @@ static void memory(const struct evidence *e, struct gate *g)
     prove_show_bytes(g->b, g->b_text);
     SHOW(value_text, "× %.6g", g->value);
     SHOW(limit_text, "at most × %.4g", g->limit);
-    SHOW(words, "training needs %.0f bytes in a and %.0f in b, which may have %.0f: weights, state, inputs and planned workspace",
-         g->a, g->b, floor(g->limit * g->a));
+    char most[GATE_TEXT];
+    prove_show_bytes(floor(g->limit * g->a), most);
+    SHOW(words, "training is planned to take %s in a and %s in b, which may have %s: weights, state, inputs, workspace and what kernels work in",
+         g->a_text, g->b_text, most);
 }
 
 /* Which group came more often is no property of b, so neither is the median. */
@@ -177,7 +179,7 @@ static void throughput(const struct evidence *e, struct gate *g)
     }
     SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s%s",
          r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
-         e->longer ? ", more than asked for, as the interval was wide" : "", g->judged ? "" : "; that is too wide to say");
+         e->longer ? ", more than asked for, as the interval was wide" : "", g->judged ? "" : ", which is too wide");
 }
 
 static const struct {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/clean.h"
+#include "core/json_whole.h"
 #include "prove/simulate.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -50,8 +51,8 @@ static json_t *point_json(const struct simulation *s, const struct sim_point *p)
                      number(per_s * (double)s->source->samples), "tokens_per_s", number(per_s * (double)s->source->tokens), "compute_us",
                      number(s->alone_us), "packing_us", number(p->ranks > 1 ? a->step_us - s->alone_us - a->exposed_us : 0), "sums_us", number(a->sums_us), "exposed_us",
                      number(a->exposed_us), "hidden_share", number(a->sums_us > 0 ? 1 - a->exposed_us / a->sums_us : NAN), "slowest_us",
-                     number(p->slowest_us), "bytes", number(a->bytes), "buckets", a->buckets, "best_bucket_mb", (json_int_t)p->best_mb, "best_step_us",
-                     number(p->best_step_us), "memory_bytes", number(a->memory_bytes), "by_bucket", buckets_json(p));
+                     number(p->slowest_us), "bytes", json_whole(a->bytes), "buckets", a->buckets, "best_bucket_mb", (json_int_t)p->best_mb, "best_step_us",
+                     number(p->best_step_us), "memory_bytes", json_whole(a->memory_bytes), "by_bucket", buckets_json(p));
 }
 
 static json_t *points_json(const struct simulation *s)

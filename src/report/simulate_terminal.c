@@ -61,6 +61,6 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(&s, p);
     fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
-            "  the slowest of all ranks takes longer than a usual one; buckets of %s but for the best one; memory of one rank, as planned%s\n",
+            "  the slowest of all ranks takes longer than a usual one; buckets of %s but for the best one; memory: values of one rank, as planned%s\n",
             screen_style(&s, DIM), report_show_bucket(num(simulated, "bucket_mb"), n), screen_style(&s, OFF));
 }

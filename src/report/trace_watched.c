@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/json_whole.h"
 #include "report/trace_watched_int.h"
 
 enum { MOST_ROWS = 8, MOST_NOTES = 8 };
@@ -30,7 +31,7 @@ static json_t *rank_json(const struct watched_rank *r)
     json_t *who = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o}", "rank", r->rank, "world_size", r->world_size, "torch", W(r->torch), "python", W(r->python),
                             "device", W(r->device), "steps_by", W(r->steps_by));
     json_t *counts = json_pack("{s:I,s:I,s:I,s:o,s:b,s:b,s:o}", "steps", I(r->steps), "backwards_per_step", I(r->backwards), "optimizer_calls_per_step",
-                               I(r->calls), "peak_bytes", N(r->peak_bytes > 0 ? r->peak_bytes : NAN), "finished", r->finished, "stopped", r->stopped,
+                               I(r->calls), "peak_bytes", json_whole(r->peak_bytes > 0 ? r->peak_bytes : NAN), "finished", r->finished, "stopped", r->stopped,
                                "notes", notes);
     return report_merge(report_merge(who, counts), json_pack("{s:o,s:o,s:o}", "undisturbed", window(&r->undisturbed), "recorded_shapes",
                                                              window(&r->shapes), "recorded_stacks", window(&r->stacks)));

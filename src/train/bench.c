@@ -87,7 +87,7 @@ struct config bench_config(const struct config *c)
 {
     struct config known = *c;
     if (!known.model.vocab && c->model.arch != ARCH_REGIONS)
-        known.model.vocab = 256;
+        known.model.vocab = BENCH_VOCAB;
     known.eval.batches = 0;
     known.data.bucket = 0;              /* every step has the same work */
     known.data.group = 1;

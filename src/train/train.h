@@ -261,6 +261,8 @@ struct eval_result {
 /* The loss of a model on its data, or on other data that its tokenizer can read. Samples count once each. */
 enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err);
 
+enum { BENCH_VOCAB = 256 };              /* different tokens where the config leaves that to its data, which is not read */
+
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
     double samples_per_s, tokens_per_s, tflops, mfu_percent, loss;

@@ -56,7 +56,7 @@ tiny postln
 ok train tiny.yaml --out runs/tiny
 refused 2 "hone: arch postln has no counterpart in Hugging Face's transformers; choose --to torch" export runs/tiny --to hf --out x
 refused 2 "hone: 'torch' holds 'model.py' already; give an --out that is empty or not there yet" export runs/gpt2 --to hf --out torch
-refused 2 "hone: --to is 'onnx'; choose hf or torch" export runs/gpt2 --to onnx --out y
+refused 2 "hone export: --to is 'onnx'; choose hf or torch" export runs/gpt2 --to onnx --out y
 refused 2 "hone: --to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)" export runs/gpt2 --out y
 refused 2 "hone: --out is missing: the folder to write, such as --out mine-hf" export runs/gpt2 --to hf
 

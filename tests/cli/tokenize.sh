@@ -128,7 +128,7 @@ refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenizer train empt
 refused 2 "hone: --out is missing: the file to write, such as --out tokenizer.json" tokenizer train text.txt
 refused 2 "hone: 'own.json' is there already; give another --out" tokenizer train text.txt --out own.json
 refused 2 "hone: --vocab is 100; it must be 257 (the bytes and the special tokens) to 1048576" tokenizer train text.txt --vocab 100 --out x.json
-refused 2 "hone: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
+refused 2 "hone tokenizer: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
 refused 2 "hone: --special is '<s>', which is there twice" tokenizer train text.txt --special '<s>' --special '<s>' --out x.json
 refused 2 "hone: --special is '$(printf '\357\277\275')', which is not UTF-8" tokenizer train text.txt --special "$(printf '\377')" --out x.json
 refused 2 "hone: the special token 'a' would be a token of the text, too, or is too long; choose one that no text has, such as <|a|>" \

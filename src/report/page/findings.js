@@ -59,7 +59,8 @@ function finding(to, f, i, most) {
   if (f.where) entry("Where").text(f.where);
   if (f.evidence) entry("Evidence").text(f.evidence);
   entry("Takes part in").text(`${percent(f.share)} of the step; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
-  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `; it rises with ${f.raise}` : ""));
+  if (data.run && f.saves_s > 0) entry("Whole run").text(`alone saves ${seconds(f.saves_s)} of ${seconds(data.run.seconds)}`);
+  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `. To be surer: ${f.raise}` : ""));
 }
 
 /* A link to a finding opens it, and the list that it is in. */
@@ -84,8 +85,9 @@ const countWords = () => severities.filter(s => data.counts[s]).map(s => `${data
 
 /* What else one asks; what to do first is the first of the list. */
 function answers(to) {
-  const a = data.answers;
-  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]);
+  const a = data.answers, r = data.run;
+  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]
+    .concat(r ? [["Whole run", `at this speed ${many(r.steps, "step")} take ${seconds(r.seconds)}` + (r.evaluation_s > 0 ? `, ${seconds(r.evaluation_s)} of it evaluation` : "")]] : []));
 }
 
 function findings() {

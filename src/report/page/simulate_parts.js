@@ -12,7 +12,7 @@ function overview() {
   tile("Step", time(most.step_us), "", `${time(data.step_us)} on one rank`).remove();
   tile("Exposed", time(most.exposed_us), "", `of ${time(most.sums_us)} that sums take`).remove();
   tile("Best bucket", bucketSize(most.best_bucket_mb), "", `a step of ${time(most.best_step_us)}; the config has ${bucketSize(data.bucket_mb)}`).remove();
-  tile("Memory", bytes(most.memory_bytes), "", "of one rank, as planned").remove();
+  tile("Memory", bytes(most.memory_bytes), "", "values of one rank, as planned").remove();
   stackedBar(part("step-parts"), `A step on ${many(most.ranks, "rank")}`, stepParts(most));
   const list = part("answers"), links = data.links;
   const rows = [["Measured", `${time(data.step_us)} per step on one rank, the median of ${many(data.steps, "step")} (${time(data.p10_us)} to ${time(data.p90_us)}, p10 to p90); ${data.machine}`],

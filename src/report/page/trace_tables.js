@@ -31,15 +31,15 @@ function hostOps() {
     absent("ops");
     return;
   }
-  note(to, "Of one name together; times are sums over the trace. Self is without the ops inside; on the GPU it is the time of " +
-    "what the op itself launched." + (data.ops_left_out ? ` ${data.ops_left_out} more with less time are left out.` : ""));
+  note(to, "Of one name together; times are sums over the trace. Self is without the ops inside" +
+    (data.ops.some(o => o.device_us > 0) ? "; on the GPU it is the time of what the op itself launched." : ".") + (data.ops_left_out ? ` ${data.ops_left_out} more with less time are left out.` : ""));
   const onDevice = data.ops.some(o => o.device_us > 0);
   const device = onDevice ? [numberColumn("device_self_us", "GPU self", time), numberColumn("share", "share", percent, {bar: true}),
                              numberColumn("device_us", "GPU total", time)] : [numberColumn("share", "share", percent, {bar: true})];
   sortableTable(to, {views: {all: {rows: data.ops, tip: o => [nameOf(o.name), [["calls", o.count], ["launches", o.launches]]],
-    columns: [textColumn("name", "op"), ...device, numberColumn("self_us", "host self", time),
-              numberColumn("total_us", "host total", time), numberColumn("count", "calls", String),
-              numberColumn("launches", "launches", String, {title: "by the op itself"})]}},
+    columns: [textColumn("name", "op"), ...device, numberColumn("self_us", onDevice ? "host self" : "self", time),
+              numberColumn("total_us", onDevice ? "host total" : "total", time), numberColumn("count", "calls", String),
+              ...(onDevice ? [numberColumn("launches", "launches", String, {title: "by the op itself"})] : [])]}},
     sort: onDevice ? "device_self_us" : "self_us", search: o => [o.name], placeholder: "filter: words of the name",
     label: "Filter the ops", summary: () => ""});
 }
