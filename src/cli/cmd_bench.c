@@ -83,11 +83,14 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
                               struct error *err)
 {
     struct bench_component list[BENCH_COMPONENTS];
+    char words[THREADS_WORDS];          /* the table says how many */
     int n = 0;
     struct config c;
     struct bench_result r;
     struct peaks peaks;
     enum status st = config_load(&c, name, sets->item, sets->n, err);
+    if (st == OK && !out->batches)
+        train_settle_threads(&c, words);
     if (st == OK)
         st = known_peaks(&c, &peaks, NULL, err);
     if (st == OK && out->batches)

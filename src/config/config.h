@@ -145,7 +145,8 @@ struct config {
     struct { enum kernel_choice kernels; } backend;
     struct config_dist dist;
     enum device_choice device;
-    int64_t threads;                        /* 0: all cores */
+    int64_t threads;                        /* 0: all cores, or as many as were measured to be faster */
+    int settled_threads;                    /* where threads is 0: so many; 0: all. Of no file (train/threads.c) */
 };
 
 /* Reads `path` (a file, or the name of a config shipped with hone: "quickstart"), applies the overrides ("a.b=c") in

@@ -134,7 +134,7 @@ static const struct config_key rows[] = {
     INT(dist.shards,             "0",        0, 1 << 20,   "parts of a batch, a power of two: as many ranks as divide it give equal bits; 0: as many as ranks"),
 
     WORD(device,                 "auto",     devices,      "where to run; auto is the CPU, also where there is a GPU"),
-    INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores"),
+    INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores, or fewer where a step is too small for all: a few steps are timed, once for a machine and a program"),
 };
 /* clang-format on */
 

@@ -39,6 +39,7 @@ struct train_info {                     /* known before the first step */
     double entropy;                     /* the best possible loss; NAN if unknown, or of several domains */
     const struct forgetting *domains;   /* their number, steps and entropies */
     int threads;
+    const char *threads_words;          /* why so many, where that was not said; empty: all cores */
     struct exec_memory memory;
     const char *passes;                 /* what they changed, as train_passes_text says it */
     int init_tensors;                   /* parameters that train.init gave; 0: none */
@@ -369,6 +370,10 @@ void measured_release(struct measured *m);
 /* Are there more threads than cores? Then in words; else NULL. */
 enum { THREADS_WORDS = 128 };
 const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS]);
+
+/* Where `threads` is 0 and one rank computes on a CPU: sets settled_threads to as many as a step is fastest on, which is measured where it is not
+ * remembered (train/threads.c). `words`: what is to say about it; empty: it has all cores. */
+void train_settle_threads(struct config *c, char words[THREADS_WORDS]);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);
