@@ -88,8 +88,8 @@ def checks(b):
     check_timeline(b)
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
-    for name, sections in (("hostile", ALL), ("empty", ["overview", "findings", "iteration", "gpu", "trace"]),
-                           ("cpu", ["overview", "findings", "iteration", "gpu", "corrected", "baseline", "timeline", "ops", "peaks", "modules", "python", "trace"])):
+    for name, sections in (("hostile", ALL), ("empty", ["overview", "findings", "iteration", "trace"]),
+                           ("cpu", ["overview", "findings", "iteration", "corrected", "baseline", "timeline", "ops", "peaks", "modules", "python", "trace"])):
         b.open(f"{b.folder}/{name}/report.html")
         check(f"sections of {name}", b.value(SECTIONS), sections)
         check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))
