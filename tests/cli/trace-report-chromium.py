@@ -45,7 +45,7 @@ def check_charts(b, data):
 
 
 def check_tables(b, data):
-    check("kernels by time", b.value(column("kernels", "short_name")), [k["short_name"] for k in data["kernels"]])
+    check("kernels by time", b.value(column("kernels", "short_name")), [n if len(n) <= 42 else n[:26] + "…" + n[-15:] for n in (k["short_name"] for k in data["kernels"])])
     check("ops against peaks", b.value(column("peaks", "op")), [r["op"] for r in data["roofline"]])
     check("modules by share", b.value(column("modules", "name")), [m["name"] for m in data["modules"]])
     check("functions by self time", b.value(column("python", "name")), [f["name"] for f in data["python"]])

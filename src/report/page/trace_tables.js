@@ -2,7 +2,7 @@
 const numberColumn = (key, label, show, more) => Object.assign({key, label, show: r => show(r[key])}, more);
 
 /* Variants of one kernel differ at the ends of their names. */
-const NAME_MOST = 46;
+const NAME_MOST = 42;
 const cutMiddle = name => name.length > NAME_MOST ? name.slice(0, NAME_MOST - 16) + "…" + name.slice(-15) : name;
 
 function kernelRows(k) {
