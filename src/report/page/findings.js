@@ -1,5 +1,5 @@
-/* What to do, ranked, as one card: each finding with its gain and cause, and behind a click its fix, to be copied, and its evidence. The first
- * one is open. From five on, a map of impact against effort; then the roadmap and the list to check off. */
+/* What to do, ranked, as one card: each finding with its gain and cause, and behind a click its fix, to be copied, and its evidence. The one
+ * that wins most is open. From five on, a map of impact against effort; then the roadmap and the list to check off. */
 const severities = ["critical", "high", "medium", "low"], FIRST_FINDINGS = 5;
 
 function impactMatrix(to) {
@@ -47,8 +47,11 @@ function findingHead(to, f, i, most) {
   to.append("p").text(f.cause || "");
 }
 
+/* The one that wins most; of a trace its causes may stand before it. */
+const largestFinding = () => d3.scan(data.findings, (a, b) => b.expected_speedup - a.expected_speedup);
+
 function finding(to, f, i, most) {
-  const box = to.append("details").attr("class", "finding").attr("id", "finding-" + i).attr("open", i ? null : "");
+  const box = to.append("details").attr("class", "finding").attr("id", "finding-" + i).attr("open", i === largestFinding() ? "" : null);
   findingHead(box.append("summary"), f, i, most);
   const list = box.append("dl"), entry = label => {
     list.append("dt").text(label);

@@ -48,10 +48,10 @@ function batches() {
     to.remove();
     return;
   }
-  note(to, `An update of more samples, and train.lr by the ${l.rule} rule. Which samples an update sees is not proved to learn as well; larger micro-batches of one update are.`);
-  to.append("p").attr("class", "words").text(l.words);
+  note(to, `Asked for: more samples in an update, with train.lr by the ${l.rule} rule. That such an update learns as well is not proved; that larger micro-batches compute the same one is.`);
+  to.append("p").attr("class", "words").text("Larger batch: " + l.words);
   if (!sweep || !sweep.points.length) return;
-  plainTable(to, [{label: "batch", show: p => String(p.batch)}, {label: "step", show: p => time(p.fits ? p.ms_per_step * 1e3 : null)},
+  plainTable(to, [{label: "batch", text: true, show: p => String(p.batch)}, {label: "step", show: p => time(p.fits ? p.ms_per_step * 1e3 : null)},
     {label: "samples/s", show: p => count(p.samples_per_s)}, {label: "tokens/s", show: p => count(p.tokens_per_s)},
     {label: "planned memory", show: p => bytes(p.planned_mb * 1e6)}, {label: "verdict", text: true, show: p => p.verdict}], sweep.points);
   to.append("p").attr("class", "words").text(sweep.words);
