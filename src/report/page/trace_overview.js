@@ -21,7 +21,7 @@ function recordedTile() {
 
 function correctedTile() {
   const gauge = unitTile("Step without profiler", time(estimate.step_us),
-                         estimate.given ? (data.watched ? "as measured" : "as given") : `estimated, ${time(estimate.low_us)} to ${time(estimate.high_us)}`);
+                         estimate.given ? (data.watched ? "measured undisturbed" : "as given") : `estimated, ${time(estimate.low_us)} to ${time(estimate.high_us)}`);
   if (!(estimate.recorded_us > 0)) return;
   fillGauge(gauge, 0, estimate.step_us / estimate.recorded_us);
 }
