@@ -5,8 +5,10 @@ BPE=$(realpath "$HONE_SOURCE")/tests/fixtures/bpe
 for i in $(seq 400); do echo "The miller went to the river and the river went to the sea, $i times. Größer und schöner; 你好 $((i * 37))!"; done >text.txt
 
 # ---- ids are those of Hugging Face's tokenizers, whatever the shards and threads
-for name in gpt2 llama3 digits prefix; do
-    ok tokenize "$BPE/text.txt" --tokenizer "$BPE/$name.json" --out "shards-$name" --shard 1000 --threads 2
+for name in gpt2 llama3 digits prefix llama2 mistral; do
+    text=$BPE/text.txt
+    case $name in llama2|mistral) text=$BPE/spaced.txt ;; esac
+    ok tokenize "$text" --tokenizer "$BPE/$name.json" --out "shards-$name" --shard 1000 --threads 2
     python3 - "$name" "$BPE/$name.ids" <<'PY' || fail "$name: other tokens than tokenizers has"
 import glob, struct, sys
 ids = []
