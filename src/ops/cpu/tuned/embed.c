@@ -47,6 +47,12 @@ static void add_rows(float *restrict y, const float *restrict x, int64_t rows, i
             EACH_STRAND(k) sum[k] += load(x + i * width + j + k * LANES);
         EACH_STRAND(k) store(y + j + k * LANES, sum[k]);
     }
+    for (; j + LANES <= columns; j += LANES) {
+        vec sum = load(y + j);
+        for (int64_t i = 0; i < rows; i++)
+            sum += load(x + i * width + j);
+        store(y + j, sum);
+    }
     for (; j < columns; j++)
         for (int64_t i = 0; i < rows; i++)
             y[j] += x[i * width + j];

@@ -8,9 +8,9 @@
 /* One call: sizes, operands, what dropout needs. */
 struct flash {
     int64_t batch, heads, kv_heads, group, seq, size;
-    int64_t width;              /* size up to whole panels: row stride of copies */
+    int64_t width;              /* size up to whole vectors: row stride of copies */
     int64_t rows;               /* seq up to whole tiles: rows of copies */
-    bool in_place;              /* all is whole panels, and rows so near to each other that copies gain nothing */
+    bool in_place;              /* all is whole panels or vectors, and rows so near to each other that copies gain nothing */
     bool direct;                /* and one block of keys is all: what a panel gives to its queries is written at once */
     bool causal;
     bool tiles;                 /* operands are rounded to bf16, and AMX multiplies them (pairs/attention.c) */

@@ -221,24 +221,29 @@ static void panel_grad(const struct flash *f, struct backward *w, const struct s
         add_panel_times_rows(w->dq + at * f->width, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
 }
 
-/* c (TILE, size) = a (TILE, depth) b (depth, size), panel by panel; or c += it. */
+/* c (TILE, one vector or two) = a (TILE, depth) b (depth, as c); or c += it. */
+INLINE void sum_tile(const bool two, float *c, int64_t c_row, bool empty, int64_t depth, const float *a, const float *b, int64_t b_row)
+{
+    vec x[TILE], y[TILE];
+    product(two, x, y, depth, a, QUERIES, 1, b, b_row);
+    UNROLL(8)
+    for (int i = 0; i < TILE; i++) {
+        float *to = c + i * c_row;
+        store(to, empty ? x[i] : (vec)(load(to) + x[i]));
+        if (two)
+            store(to + LANES, empty ? y[i] : (vec)(load(to + LANES) + y[i]));
+    }
+}
+
+/* c (TILE, size) the same way. */
 KERNEL void sum_rows(float *c, int64_t c_row, bool empty, int64_t size, int64_t depth, const float *a, const float *b,
                      int64_t b_row)
 {
-    for (int64_t e = 0; e < size; e += PANEL) {
-        vec x[TILE], y[TILE];
-        product(x, y, depth, a, QUERIES, 1, b + e, b_row);
-        UNROLL(8)
-        for (int i = 0; i < TILE; i++) {
-            float *to = c + i * c_row + e;
-            if (!empty) {
-                x[i] += load(to);
-                y[i] += load(to + LANES);
-            }
-            store(to, x[i]);
-            store(to + LANES, y[i]);
-        }
-    }
+    int64_t e = 0;
+    for (; e + LANES < size; e += PANEL)
+        sum_tile(true, c + e, c_row, empty, depth, a, b + e, b_row);
+    if (e < size)
+        sum_tile(false, c + e, c_row, empty, depth, a, b + e, b_row);
 }
 
 /* What a block of queries gives to a block of keys: dv += w^T dy, dk += ds^T q, from the first panel that sees the keys. */

@@ -19,7 +19,7 @@ struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void 
     const struct shape q = p->values[op->in[first]].shape;
     struct flash f = {.batch = q.dim[0], .heads = a->heads, .kv_heads = a->kv_heads, .group = a->heads / a->kv_heads,
                       .seq = q.dim[1], .size = q.dim[2] / a->heads, .causal = a->causal, .scale = a->scale};
-    f.width = up_to(f.size, PANEL);
+    f.width = up_to(f.size, LANES);
     f.rows = up_to(f.seq, TILE);
     f.in_place = f.width == f.size && f.seq % PANEL == 0 && f.seq * f.heads * f.size <= NEAR;
     f.direct = f.in_place && f.seq <= KEYS;
