@@ -20,8 +20,8 @@
 
 enum { CANDIDATES = 13, NAME = 24, KEY = 480, TURN_STEPS = 64, SERIES = 2, ROUNDS = 6 };      /* 4096 threads and their halves */
 static const double WINS = 0.97;                    /* of the time of all cores: fewer are taken only then */
-static const double RISES = 1.05;                   /* of the best so far: half as many as these will not be faster again */
-static const double BUDGET_S = 0.3, TURN_S = 0.004;
+static const double LOST = 1.15;                    /* of the time of all cores, in the first reading of each series: read no more */
+static const double BUDGET_S = 0.3, TURN_S = 0.002;
 static const double CORE_FLOPS = 20e9;              /* what a core does at least, to judge a step before it was run */
 static const double LONG_STEP_S = 0.015, SHORT_STEP_S = 0.001;     /* on all cores: too long to try. On one: it may be the fastest */
 static const double BYTES_MOST = 256e6;             /* for a program beside the run's own */
@@ -154,7 +154,7 @@ static bool time_pair(struct side *all, struct side *fewer, double deadline_s)
         if (take_turn(sides[i], 1, &us, &ignored) != OK)
             return false;
     }
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < ROUNDS && (round != SERIES || least(fewer) < LOST * least(all)); round++)
         for (int i = 0; i < 2; i++) {
             double *kept = &sides[i]->us[round % SERIES];
             if (is_late(deadline_s) || take_turn(sides[i], turn_steps(us), &us, &ignored) != OK)
@@ -169,17 +169,16 @@ static void time_candidates(struct config *c, const struct candidates *of, struc
 {
     const double deadline = clock_s() + BUDGET_S;
     struct side *all = side_open(c, of->threads[0]), *fewer = NULL;
-    double best = 1, ratio = 0;
+    double best = 1;
     out->variant = 0;
     out->us = out->first_us = 1;
-    for (int i = 1; i < of->n && all && ratio <= RISES * best && !is_late(deadline); i++) {
-        best = i > 1 ? fmin(best, ratio) : best;
+    for (int i = 1; i < of->n && all && !is_late(deadline); i++) {
         fewer = side_open(c, of->threads[i]);
         const bool timed = fewer && time_pair(all, fewer, deadline);
-        ratio = timed ? least(fewer) / least(all) : INFINITY;
-        if (timed && most(fewer) < WINS * least(all) && ratio < best)
+        if (timed && most(fewer) < WINS * least(all) && least(fewer) / least(all) < best) {
+            best = least(fewer) / least(all);
             *out = (struct choice){out->key, out->variants, i, least(fewer), least(all)};
-        else if (timed && out->variant == 0)
+        } else if (timed && out->variant == 0)
             out->us = out->first_us = least(all);
         side_close(fewer);
     }

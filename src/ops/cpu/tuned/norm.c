@@ -238,15 +238,18 @@ static void norm_grad(const struct kernel_call *c, const struct kernel_thread *t
         combine(c->out[2], parts + n, stride, n, t);
 }
 
+/* For gain and shift. */
+static bool grad_meets(const struct program *p, const struct op *op, int threads) { return (void)p, (void)op, (void)threads, true; }
+
 static void layernorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, true); }
 static void rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, false); }
 
 const struct kernel TUNED(norm)[] = {
     {.op = OP_LAYERNORM, .name = "simd", .run = layernorm},
-    {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch},
+    {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch, .meets = grad_meets},
     {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm},
     {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .scratch = near_scratch},
     {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .scratch = near_scratch},
-    {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch},
+    {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch, .meets = grad_meets},
     {.run = NULL},
 };
