@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/delay.h"
 #include "analyze/rules.h"
 
-static const double BUSY_DELAYED = 0.05;    /* of the time that threads are ready to run */
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
 static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
@@ -84,7 +84,7 @@ static void write_warning(struct scene *s)
     }
     const bool known = p->delayed_share >= 0, ours = s->facts.usable_cores > 0 && s->facts.threads > s->facts.usable_cores;
     p->warning = NULL;
-    if (ours || !(known ? p->delayed_share > BUSY_DELAYED : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
+    if (ours || !(known ? delay_is_much(p->delayed_share) : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
         return;                             /* threads without a core because they are too many are a finding */
     const char *how = known ? arena_printf(&p->arena, "for %.0f %% of the time", 100 * p->delayed_share)
                             : arena_printf(&p->arena, "%.0f times a second", p->preemptions_per_s);
