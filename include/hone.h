@@ -5,6 +5,8 @@
  * Every function that can fail returns a hone_status; what was wrong, where, and what would be right is then in hone_message(). Texts
  * that are handed out are the caller's and go back with hone_free. What a handle was made of may go before it.
  *
+ * Numbers are read and written with a point ("train.lr=1e-3") whatever setlocale was told; callbacks run in the program's locale.
+ *
  * The library prints nothing and does not end the process, but for one case: where not even lists and names find memory it calls what
  * hone_on_exhausted was given, or else abort(). (The memory of a model is another thing: HONE_CANNOT.) Of signals it hears SIGBUS alone, once
  * it reads a file of tokens, and hands on what is not of that file. The first run or profile sets OPENBLAS_* and HWLOC_* in the environment.

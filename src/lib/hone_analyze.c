@@ -28,22 +28,32 @@ static enum status check_options(const hone_analyze_options *o, struct error *er
     return st == OK ? check_number("peak_gbps", o->peak_gbps, err) : st;
 }
 
-hone_status hone_analyze(hone_analysis **out, const char *const *paths, int n_paths, const hone_analyze_options *options)
+static enum status analyze(hone_analysis **out, const char *const *paths, int n_paths, const hone_analyze_options *o, struct error *err)
 {
-    const hone_analyze_options o = options ? *options : (hone_analyze_options){0};
-    struct error err;
-    if (!out || !paths)
-        return hone_missing(out ? "the list of traces" : "where the analysis goes");
-    enum status st = n_paths > 0 ? check_options(&o, &err) : error_set(&err, BAD_INPUT, "no trace is given; at least one must be");
+    enum status st = n_paths > 0 ? check_options(o, err) : error_set(err, BAD_INPUT, "no trace is given; at least one must be");
     if (st != OK)
-        return hone_end(st, &err);
+        return st;
     hone_analysis *a = xcalloc(1, sizeof *a);
-    st = trace_job_make(&a->job, paths, n_paths, &(struct diagnose_options){.step_us = o.step_ms * 1e3, .peak_tflops = o.peak_tflops,
-                        .peak_gbps = o.peak_gbps}, NULL, &err);
+    st = trace_job_make(&a->job, paths, n_paths, &(struct diagnose_options){.step_us = o->step_ms * 1e3, .peak_tflops = o->peak_tflops,
+                        .peak_gbps = o->peak_gbps}, NULL, err);
     if (st == OK)
         *out = a;
     else
         hone_analysis_free(a);
+    return st;
+}
+
+hone_status hone_analyze(hone_analysis **out, const char *const *paths, int n_paths, const hone_analyze_options *options)
+{
+    static const hone_analyze_options nothing;
+    struct error err;
+    if (!out || !paths)
+        return hone_missing(out ? "the list of traces" : "where the analysis goes");
+    if (hone_missing_in("trace", paths, n_paths) != HONE_OK)
+        return HONE_BAD_INPUT;
+    const locale_t theirs = hone_enter();
+    const enum status st = analyze(out, paths, n_paths, options ? options : &nothing, &err);
+    hone_leave(theirs);
     return hone_end(st, &err);
 }
 
@@ -88,11 +98,13 @@ hone_status hone_analysis_write(const hone_analysis *a, const char *folder)
     char name[REPORT_FOLDER_MAX];
     if (!a || !folder)
         return hone_missing(a ? "the folder of the report" : "the analysis");
+    const locale_t theirs = hone_enter();
     enum status st = report_folder_name(name, folder, &err);
     if (st == OK)
         st = report_folder_check(name, REPORT_TRACE, &err);
     if (st == OK)
         st = report_folder_publish(name, REPORT_TRACE, write_files, &a->job.diagnosis, &err);
+    hone_leave(theirs);
     return hone_end(st, &err);
 }
 

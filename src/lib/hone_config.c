@@ -9,12 +9,16 @@ hone_status hone_config_open(hone_config **out, const char *path, const char *co
     struct error err;
     if (!out || !path || (n_settings > 0 && !settings))
         return hone_missing(!out ? "where the config goes" : !path ? "the path of the config" : "the list of settings");
+    if (hone_missing_in("setting", settings, n_settings) != HONE_OK)
+        return HONE_BAD_INPUT;
     hone_config *c = xcalloc(1, sizeof *c);
+    const locale_t theirs = hone_enter();
     const enum status st = config_load(&c->c, path, settings, n_settings > 0 ? n_settings : 0, &err);
     if (st == OK)
         *out = c;
     else
         free(c);
+    hone_leave(theirs);
     return hone_end(st, &err);
 }
 

@@ -24,7 +24,9 @@ static enum status check(int steps, const char *folder, char name[REPORT_FOLDER_
 static hone_status publish(struct situation *s, const char *folder, char **json)
 {
     struct error err;
+    const locale_t theirs = hone_enter();
     const enum status st = folder ? profile_publish(s, folder, &err) : OK;
+    hone_leave(theirs);
     const hone_status end = st == OK && json ? hone_text(json, write_json, s) : hone_end(st, &err);
     situation_release(s);
     return end;
@@ -39,9 +41,9 @@ hone_status hone_profile(const hone_config *config, int steps, const char *folde
     struct situation *s = calloc(1, sizeof *s);
     enum status st = s ? check(steps, folder, name, &err) : error_no_memory(&err, "the profile", sizeof *s);
     if (st == OK) {
-        hone_compute_begin();
+        const locale_t theirs = hone_compute_begin();
         st = profile_measure(s, &config->c, &(struct profile_options){.steps = steps}, &err);
-        hone_compute_end();
+        hone_compute_end(theirs);
     }
     const hone_status end = st == OK ? publish(s, folder ? name : NULL, json) : hone_end(st, &err);
     free(s);

@@ -21,9 +21,9 @@ hone_status hone_run_open(hone_run **out, const hone_config *config)
     if (config_stages(&config->c) > 1)
         return hone_end(error_set(&err, BAD_INPUT, "data.domains are learned in stages, which are of a run in a folder; use hone_train"), &err);
     hone_run *run = xcalloc(1, sizeof *run);
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     const enum status st = trial_open(&run->trial, &config->c, NULL, NULL, &err);
-    hone_compute_end();
+    hone_compute_end(theirs);
     run->loss = NAN;
     if (st == OK)
         *out = run;
@@ -54,7 +54,9 @@ static enum status train_step(hone_run *run, hone_step_fn *on_step, void *contex
         return st;
     run->loss = made.loss;
     run->steps++;
+    const locale_t ours = hone_call_out();
     *go_on = !on_step || !on_step(context, &(hone_step){run->steps, made.loss, made.norm, made.us});
+    hone_leave(ours);
     return OK;
 }
 
@@ -67,10 +69,10 @@ hone_status hone_run_train(hone_run *run, int64_t steps, hone_step_fn *on_step, 
         return hone_missing("the run");
     if (steps < 0)
         return hone_end(error_set(&err, BAD_INPUT, "steps is %lld; it must be at least 0", (long long)steps), &err);
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     for (int64_t i = 0; i < steps && st == OK && go_on; i++)
         st = train_step(run, on_step, context, &go_on, &err);
-    hone_compute_end();
+    hone_compute_end(theirs);
     return hone_end(st, &err);
 }
 
@@ -87,9 +89,9 @@ hone_status hone_run_evaluate(hone_run *run, double *loss)
     bool has_data = false;
     if (!run || !loss)
         return hone_missing(run ? "where the loss goes" : "the run");
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     enum status st = trial_validate(run->trial, &has_data, &mean, &err);
-    hone_compute_end();
+    hone_compute_end(theirs);
     if (st == OK && !has_data)
         st = error_set(&err, ANSWER_NO, "there is no validation data; try a data.val_fraction above 0, or data.val_path");
     if (st == OK)
@@ -102,9 +104,9 @@ hone_status hone_run_restart(hone_run *run)
     struct error err;
     if (!run)
         return hone_missing("the run");
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     const enum status st = trial_restart(run->trial, &err);
-    hone_compute_end();
+    hone_compute_end(theirs);
     run->steps = 0;
     run->loss = NAN;
     return hone_end(st, &err);
@@ -114,8 +116,8 @@ void hone_run_free(hone_run *run)
 {
     if (!run)
         return;
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     trial_free(run->trial);
-    hone_compute_end();
+    hone_compute_end(theirs);
     free(run);
 }

@@ -16,8 +16,10 @@ struct caller {
 static void on_step(void *context, int64_t step, double loss)
 {
     struct caller *caller = context;
+    const locale_t ours = hone_call_out();
     if (caller->on_step && caller->on_step(caller->context, &(hone_step){step, loss, NAN, NAN}))
         caller->stop = 1;
+    hone_leave(ours);
 }
 
 static void on_warning(void *context, const char *text)
@@ -42,9 +44,9 @@ hone_status hone_train(const hone_config *config, const char *folder, int resume
     struct error err;
     if (!config || !folder)
         return hone_missing(config ? "the folder of the run" : "the config");
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     const enum status st = train_run(&config->c, &options, &observer, &made, &err);
-    hone_compute_end();
+    hone_compute_end(theirs);
     if (st == OK && result)
         tell_result(result, &made);
     return hone_end(st, &err);
@@ -56,10 +58,12 @@ hone_status hone_evaluate(hone_loss *out, const char *checkpoint, const char *co
     struct error err;
     if (!out || !checkpoint || (n_settings > 0 && !settings))
         return hone_missing(!out ? "where the loss goes" : !checkpoint ? "the checkpoint" : "the list of settings");
+    if (hone_missing_in("setting", settings, n_settings) != HONE_OK)
+        return HONE_BAD_INPUT;
     struct eval_result *r = malloc(sizeof *r);
-    hone_compute_begin();
+    const locale_t theirs = hone_compute_begin();
     const enum status st = r ? eval_run(checkpoint, &options, r, &err) : error_no_memory(&err, "the result", sizeof *r);
-    hone_compute_end();
+    hone_compute_end(theirs);
     if (st == OK)
         *out = (hone_loss){r->all.loss, r->all.entropy, r->all.tokens, r->all.bytes};
     free(r);

@@ -1,10 +1,13 @@
 /* libhone as a program uses it: through include/hone.h alone. */
 #include <hone.h>
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -213,18 +216,108 @@ static void test_analysis(void **state)
     hone_analysis_free(a);
 }
 
+/* A folder of ranks has its name, also when who named it has thrown that away. */
+static void test_name_of_a_folder(void **state)
+{
+    (void)state;
+    char command[300], wanted[80], *name = strdup(folder), *json;
+    const char *paths[] = {name};
+    hone_analysis *a;
+    snprintf(command, sizeof command, "cp '%s' '%s/rank0.json' && cp '%s' '%s/rank1.json'", TRACE, folder, TRACE, folder);
+    assert_int_equal(system(command), 0);
+    need(hone_analyze(&a, paths, 1, NULL));
+    memset(name, 'x', strlen(name));
+    free(name);
+    need(hone_analysis_json(a, &json));
+    snprintf(wanted, sizeof wanted, "\"name\": \"%s\"", folder);
+    assert_non_null(strstr(json, wanted));
+    hone_free(json);
+    hone_analysis_free(a);
+}
+
+/* ---- a program that writes 0,5 ---- */
+
+/* LC_NUMERIC of a locale with a comma, as glibc reads it from $LOCPATH: how many texts, where each begins, the texts. */
+static bool use_comma(void)
+{
+    static const struct { uint32_t magic, n, at[6]; char point[2], group[2], groups[4]; uint32_t wide_point, wide_group; char codeset[6]; } numeric =
+        {0x20031114, 6, {32, 34, 36, 40, 44, 48}, ",", ".", "\3\3", ',', '.', "UTF-8"};
+    char path[100];
+    snprintf(path, sizeof path, "%s/comma", folder);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof path, "%s/comma/LC_NUMERIC", folder);
+    FILE *f = fopen(path, "w");
+    assert_true(f && fwrite(&numeric, 54, 1, f) == 1 && fclose(f) == 0);
+    setenv("LOCPATH", folder, 1);
+    return setlocale(LC_NUMERIC, "comma") && strtod("0,5", NULL) == 0.5;
+}
+
+static int see_comma(void *context, const hone_step *s)
+{
+    (void)s;
+    *(int *)context += *localeconv()->decimal_point == ',';
+    return 0;
+}
+
+static void test_decimal_comma(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {TRACE};
+    static const hone_analyze_options halves = {.step_ms = 40.5};
+    char run[80], *yaml, *plain[3], *text[3];
+    int commas = 0;
+    hone_analysis *a;
+    hone_result r;
+    hone_loss l;
+    if (!use_comma())
+        skip();
+    setlocale(LC_NUMERIC, "C");
+    need(hone_analyze(&a, paths, 1, &halves));
+    need(hone_analysis_json(a, &plain[0]));
+    need(hone_analysis_markdown(a, &plain[1]));
+    need(hone_analysis_screen(a, 0, &plain[2]));
+    hone_analysis_free(a);
+    setlocale(LC_NUMERIC, "comma");
+    need(hone_analyze(&a, paths, 1, &halves));
+    need(hone_analysis_json(a, &text[0]));
+    need(hone_analysis_markdown(a, &text[1]));
+    need(hone_analysis_screen(a, 0, &text[2]));
+    hone_analysis_free(a);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(text[i], plain[i]);
+        hone_free(text[i]);
+        hone_free(plain[i]);
+    }
+    refused(hone_analyze(&a, paths, 1, &(hone_analyze_options){.step_ms = -0.5}), HONE_BAD_INPUT, "step_ms is -0.5; it must be above 0 and at most 1e9, or 0: not known");
+    hone_config *c = small("train.lr=0.0035");
+    need(hone_config_text(c, &yaml));
+    assert_non_null(strstr(yaml, "lr: 0.0035"));
+    hone_free(yaml);
+    snprintf(run, sizeof run, "%s/run", folder);
+    need(hone_train(c, run, 0, see_comma, &commas, &r));
+    assert_int_equal(commas, 20);
+    hone_config_free(c);
+    assert_true(strtod("0,5", NULL) == 0.5);            /* the program's locale is back */
+    setlocale(LC_NUMERIC, "C");
+    need(hone_evaluate(&l, run, NULL, 0));              /* another program, without a comma, reads the checkpoint */
+    assert_true(l.loss > 0);
+}
+
 /* ---- refusals ---- */
 
 static void test_refusals(void **state)
 {
     (void)state;
-    static const char *const missing[] = {"/nowhere/trace.json"}, *const wrong[] = {"train.lr=fast"};
+    static const char *const missing[] = {"/nowhere/trace.json"}, *const wrong[] = {"train.lr=fast"}, *const holes[] = {"/nowhere/trace.json", NULL};
     hone_config *c = NULL;
     hone_analysis *a = NULL;
     hone_loss l;
     refused(hone_config_open(&c, NULL, NULL, 0), HONE_BAD_INPUT, "the path of the config is NULL; it must be given");
     refused(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", wrong, 1), HONE_BAD_INPUT, "--set train.lr=fast: train.lr is 'fast'; a number is wanted");
     refused(hone_analyze(&a, missing, 1, NULL), HONE_BAD_INPUT, "cannot find '/nowhere/trace.json': No such file or directory");
+    refused(hone_analyze(&a, holes, 2, NULL), HONE_BAD_INPUT, "trace 2 of 2 is NULL; it must be given");
+    refused(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", holes + 1, 1), HONE_BAD_INPUT, "setting 1 of 1 is NULL; it must be given");
+    refused(hone_evaluate(&l, "/nowhere", holes + 1, 1), HONE_BAD_INPUT, "setting 1 of 1 is NULL; it must be given");
     refused(hone_analyze(&a, missing, 0, NULL), HONE_BAD_INPUT, "no trace is given; at least one must be");
     refused(hone_analyze(&a, missing, 1, &(hone_analyze_options){.step_ms = -1}), HONE_BAD_INPUT, "step_ms is -1; it must be above 0 and at most 1e9, or 0: not known");
     assert_int_equal(hone_evaluate(&l, "/nowhere", NULL, 0), HONE_BAD_INPUT);
@@ -256,6 +349,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_profile, make_folder, remove_folder),
         cmocka_unit_test(test_traces_side_by_side),
         cmocka_unit_test_setup_teardown(test_analysis, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_name_of_a_folder, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_decimal_comma, make_folder, remove_folder),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_config_text),
     };
