@@ -217,7 +217,7 @@ struct generate_result {
     char checkpoint[CONFIG_PATH_MAX];
     int64_t step;                       /* of the checkpoint */
     int64_t context;                    /* tokens that the model sees at most */
-    char *prompt;                       /* its text, as its tokens have it */
+    char *prompt;                       /* its text, as its tokens have it, without a space that a tokenizer puts before a text */
     int32_t *prompt_tokens;
     int64_t n_prompt;
     struct generated *samples;
