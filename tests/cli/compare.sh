@@ -45,6 +45,7 @@ ok train tiny.yaml --steps 2000 --set log.every=1 --set eval.every=0 --out halve
 ok compare halves lr-0.01 --out both --json
 json out '(lambda c: c["lines"] == 2000 and c["lines_per_point"] == 2 and len(c["points"]) == 1000 and c["points"][-1][0] == 2000 and abs(c["points"][-1][1] - 64000) < 1
     and all(c["points"][i][2] < c["points"][i + 1][2] and p[4] <= p[3] <= p[5] for i in range(999) for p in [c["points"][i]]))(j["runs"][0]["curve"])'
+json out 'abs(j["runs"][0]["tokens_per_s"] * j["runs"][0]["seconds"] / j["runs"][0]["tokens"] - 1) < 1e-6'
 
 # ---- names that are the same, text that is markup or steers, lines that are garbage
 mkdir -p x y
