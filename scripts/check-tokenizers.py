@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import numpy
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace("{1,3}", "")
@@ -33,6 +33,26 @@ CUTS = {
     "qwen2": split(QWEN2),
     "cl100k": split(CL100K),
     "digits": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
+}
+
+
+MARK = "\u2581"
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+PREPEND = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, REPLACE]}
+WORDS = MARK + "+[^" + MARK + "\\n]*|[^" + MARK + "\\n]+|\\n"
+
+
+def metaspace(scheme):
+    return {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": False}
+
+
+# Of SentencePiece's kind: normalizer, pre-tokenizer, is "\n" a character of the vocabulary, do merges stay within words
+SPACED = {
+    "llama2": (PREPEND, None, False, True),
+    "mistral": (None, metaspace("first"), False, True),
+    "always": (None, metaspace("always"), True, True),
+    "never": ({"type": "Sequence", "normalizers": [REPLACE]}, None, False, True),
+    "across": (REPLACE, None, False, False),
 }
 
 
@@ -88,6 +108,31 @@ def train(cut, texts, vocab, ignore_merges=False):
     return tokenizer
 
 
+def train_spaced(kind, texts, vocab):
+    """As Llama 2 and Mistral have it: characters are merged, and those without a token are the tokens of their bytes."""
+    normalizer, pre_tokenizer, lines, within = SPACED[kind]
+    by_bytes = [f"<0x{i:02X}>" for i in range(256)]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Replace(" ", MARK)
+    cuts = [pre_tokenizers.Split(Regex(WORDS), "isolated")] if within else [pre_tokenizers.Split(Regex(".{1,40}"), "isolated")]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(([] if lines else [pre_tokenizers.Split("\n", "removed")]) + cuts)
+    texts = [t.replace("\0", "") for t in texts]               # a vocabulary with it is refused: no key of JSON holds it here
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab, special_tokens=["<unk>", "<s>", "</s>"] + by_bytes, show_progress=False,
+                                                              limit_alphabet=150))
+    document = json.loads(tokenizer.to_str())
+    document |= {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "added_tokens": [t for t in document["added_tokens"] if t["content"] not in by_bytes],
+                 "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": MARK}, "content": " "}, {"type": "ByteFallback"},
+                                                              {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}
+    return Tokenizer.from_str(json.dumps(document))
+
+
+def spaced_text(n, rng):
+    """Spaces, their marks, specials, and what has no token."""
+    bits = [" ", "  ", "    ", MARK, MARK * 2, "\t", "\n", "\n\n", " \n", "\n ", "<s>", "</s>", "</s>\n", "<unk>", "<0x0A>", "<0x", "word", "Word", " the", "of the", "\u4f60", "\U0001f600",
+            "\u00fc", "\x00", "\x7f", "1234", "don't", ".", ","]
+    return "".join(rng.choice(bits) for _ in range(n))
+
+
 def shards_of(folder):
     ids = []
     for path in sorted(folder.glob("*.bin")):
@@ -131,6 +176,15 @@ def check(hone, megabytes, seed):
             path = folder / f"{cut}.json"
             tokenizer.save(str(path))
             compare(cut, hone, tokenizer, path, texts, folder)
+        rng = random.Random(seed)
+        for i in range(0, len(texts), 9):
+            texts[i] += spaced_text(300, rng)
+            (folder / f"corpus/{i:06d}.txt").write_bytes(texts[i].encode())
+        for kind in SPACED:
+            tokenizer = train_spaced(kind, few, 8000)
+            path = folder / f"{kind}.json"
+            tokenizer.save(str(path))
+            compare(kind, hone, tokenizer, path, texts, folder)
         wide = train("gpt2", texts, 70000)                      # ids of four bytes
         wide.save(str(folder / "wide.json"))
         compare("wide", hone, wide, folder / "wide.json", texts, folder)
@@ -162,6 +216,12 @@ def write_fixtures(folder):
             document["model"]["merges"] = [" ".join(m) for m in document["model"]["merges"]]
         (folder / f"{cut}.json").write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
         (folder / f"{cut}.ids").write_text(" ".join(map(str, tokenizer.encode(text, add_special_tokens=False).ids)) + "\n")
+    text = here[:2500] + spaced_text(900, rng) + odd_text(300, rng)
+    (folder / "spaced.txt").write_bytes(text.encode())
+    for kind in SPACED:
+        tokenizer = train_spaced(kind, [here * 3 + text], 700)
+        (folder / f"{kind}.json").write_text(tokenizer.to_str())
+        (folder / f"{kind}.ids").write_text(" ".join(map(str, tokenizer.encode(text, add_special_tokens=False).ids)) + "\n")
 
 
 def main():

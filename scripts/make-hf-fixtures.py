@@ -29,6 +29,12 @@ def llama(**sizes):
     return LlamaForCausalLM(LlamaConfig(**sizes))
 
 
+def scaled(factor, context, low, high, base=500.0):
+    """Angles of Llama 3: all, some and nothing of a pair's speed is kept."""
+    return {"rope_type": "llama3", "rope_theta": base, "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
+            "original_max_position_embeddings": context}
+
+
 def randomize(model, seed, dtype=torch.float32):
     """Large enough that every part matters, and numbers of `dtype`."""
     torch.manual_seed(seed)
@@ -100,6 +106,9 @@ def write_fixtures(folder):
     model = randomize(llama(tie_word_embeddings=True), 4, torch.bfloat16)
     write_answer(model, folder / "shards.answer")          # before the angles are rounded, too
     model.to(torch.bfloat16).save_pretrained(folder / "shards", max_shard_size="6KB")
+    model = randomize(llama(num_hidden_layers=1, hidden_size=32, max_position_embeddings=24, rope_parameters=scaled(4.0, 6, 0.25, 2.0)), 13)
+    model.save_pretrained(folder / "llama3")
+    write_answer(model, folder / "llama3.answer")
     model = randomize(gpt2(n_layer=1), 5, torch.float16)
     save_file({k: v.half() for k, v in nano_names(model).items()}, folder / "nano.safetensors")
     write_answer(model, folder / "nano.answer")
@@ -154,6 +163,8 @@ def check_all(hone):
                 "intermediate_size": 200}
         check(hone, "llama", randomize(llama(num_key_value_heads=6, **wide), 10), folder)
         check(hone, "llama-groups", randomize(llama(num_key_value_heads=2, rope_theta=5e5, **wide), 11, torch.bfloat16), folder, torch.bfloat16)
+        check(hone, "llama-3", randomize(llama(num_key_value_heads=2, rope_parameters=scaled(8.0, 64, 1.0, 4.0, 1e4), **wide), 13), folder)
+        check(hone, "llama-linear", randomize(llama(rope_parameters={"rope_type": "linear", "factor": 2.5, "rope_theta": 1e4}, **wide), 14), folder)
         check(hone, "llama-tied", randomize(llama(num_key_value_heads=1, tie_word_embeddings=True, **wide), 12), folder, max_shard_size="2MB")
 
 

@@ -30,12 +30,13 @@ struct finding {
     const char *after;                      /* id of the rule to fix first, without which this one pays little; or NULL */
     const char *pass;                       /* the pass that fixes it, whose predicted gain is the expected one; NULL: none does */
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
-    const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what would raise it (NULL: nothing) */
+    const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what to do to be surer (NULL: nothing) */
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
 enum severity severity_of(double speedup);
+extern const char *const severity_names[];        /* from the lowest, up to NULL */
 const char *severity_name(enum severity s);
 const char *effort_name(enum effort e);
 
@@ -136,7 +137,7 @@ struct profile {
     int n_kinds;
 
     struct profile_memory_point *memory;    /* (n_ops) */
-    double peak_bytes, planned_bytes, naive_bytes, rss_peak_bytes, available_bytes;
+    double peak_bytes, planned_bytes, scratch_bytes, naive_bytes, rss_peak_bytes, available_bytes;      /* scratch: of the plan, what kernels work in */
     int peak_op;                            /* where memory peaks */
 
     /* counters of the CPU per step where perf is readable; else has_counters is false */

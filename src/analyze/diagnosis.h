@@ -247,7 +247,7 @@ static inline int64_t diagnosis_timeline_number(const struct diagnosis *d)
 
 struct diagnose_options {
     double step_us;                         /* of a step without the profiler; 0: unknown */
-    const double *rank_step_us;             /* (n) of each trace; NULL: step_us of all */
+    const double *rank_step_us;             /* (n) of each trace, measured in the program that was recorded; NULL: step_us of all */
     double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
 };
 

@@ -16,11 +16,9 @@ enum severity severity_of(double speedup)
     return wins(speedup, 0.20) ? SEVERITY_HIGH : wins(speedup, 0.05) ? SEVERITY_MEDIUM : SEVERITY_LOW;
 }
 
-const char *severity_name(enum severity s)
-{
-    static const char *const names[] = {"low", "medium", "high", "critical"};
-    return names[s];
-}
+const char *const severity_names[] = {"low", "medium", "high", "critical", NULL};
+
+const char *severity_name(enum severity s) { return severity_names[s]; }
 
 const char *effort_name(enum effort e)
 {

@@ -439,6 +439,7 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->rss_peak_bytes = in->rss_peak_bytes;
     out->available_bytes = in->available_bytes;
     out->planned_bytes = in->planned_bytes;
+    out->scratch_bytes = in->scratch_bytes;
     out->naive_bytes = in->naive_bytes;
     out->has_counters = in->has_counters;
     out->instructions = in->instructions;

@@ -31,7 +31,7 @@ struct profile_input {
     const char *name, *arch, *device, *isa, *blas, *config_yaml, *version;
     double tokens_per_step;                 /* 0: batch x seq x accumulate */
     double padding_share;                   /* of the tokens */
-    double loss, rss_peak_bytes, available_bytes, planned_bytes, naive_bytes;
+    double loss, rss_peak_bytes, available_bytes, planned_bytes, scratch_bytes, naive_bytes;
     bool has_counters;                      /* of the CPU, per step */
     double instructions, cycles, cache_misses;
 };

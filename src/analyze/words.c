@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/delay.h"
 #include "analyze/rules.h"
 
-static const double BUSY_DELAYED = 0.05;    /* of the time that threads are ready to run */
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
 static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
@@ -84,7 +84,7 @@ static void write_warning(struct scene *s)
     }
     const bool known = p->delayed_share >= 0, ours = s->facts.usable_cores > 0 && s->facts.threads > s->facts.usable_cores;
     p->warning = NULL;
-    if (ours || !(known ? p->delayed_share > BUSY_DELAYED : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
+    if (ours || !(known ? delay_is_much(p->delayed_share) : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
         return;                             /* threads without a core because they are too many are a finding */
     const char *how = known ? arena_printf(&p->arena, "for %.0f %% of the time", 100 * p->delayed_share)
                             : arena_printf(&p->arena, "%.0f times a second", p->preemptions_per_s);
@@ -103,8 +103,9 @@ static void write_bound(struct scene *s)
         p->headline = "This step does nothing that takes time";
     } else if (b.comm_us == most) {
         p->bound_by = "communication";
-        p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other %d rank%s",
-                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us), p->n_ranks - 1, p->n_ranks == 2 ? "" : "s");
+        p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other%s",
+                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us),
+                                   p->n_ranks == 2 ? " rank" : arena_printf(&p->arena, " %d ranks", p->n_ranks - 1));
     } else if (b.data_us == most) {
         p->bound_by = "data";
         p->headline =

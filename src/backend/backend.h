@@ -61,6 +61,7 @@ struct backend {
     size_t (*available)(struct backend *b);         /* bytes that can still be had; SIZE_MAX: unknown */
     /* Memory on the device, zeroed, 64-byte aligned; NULL when there is not enough. */
     void *(*alloc)(struct backend *b, size_t bytes);
+    void (*spread)(struct backend *b, void *memory, size_t bytes);      /* of new memory that all threads will read: not in one place. NULL: nothing to do */
     void (*free_memory)(struct backend *b, void *memory, size_t bytes);
     enum status (*upload)(struct backend *b, void *to, const void *host, size_t bytes, struct error *err);
     enum status (*download)(struct backend *b, void *host, const void *from, size_t bytes, struct error *err);

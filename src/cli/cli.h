@@ -54,15 +54,31 @@ struct text_list {
 };
 
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST,
+                   OPTION_WORD,         /* one of some words, and nothing else */
+                   OPTION_OPEN,         /* one of some words, or another text */
                    OPTION_MAYBE };      /* "--live" or "--live=8123"; without a value it is "" */
+
+/* Of an option that takes words: help, manual, completion and errors name them. */
+struct picked {
+    const char *const *words;   /* up to NULL */
+    const char *text;           /* what was given; NULL: nothing */
+    int at;                     /* which of the words it is; -1: none of them */
+};
 
 struct option_def {
     const char *name;           /* "--steps" */
-    const char *argument;       /* "N"; NULL for flags */
+    const char *argument;       /* "N", also what shells complete: DIR, FILE, KEY...; NULL for flags, and where words stand for themselves */
     enum option_kind kind;
-    void *target;               /* bool, const char *, int64_t, double, struct text_list or const char * */
+    void *target;               /* bool, const char *, int64_t, double, struct text_list, struct picked (twice) or const char * */
     const char *help;
 };
+/* "N" or "cpu|cuda"; NULL: it takes none. And what it is for, with the words that its argument stands for. */
+enum { OPTION_WORDS = 256 };
+const char *option_argument(const struct option_def *o, char out[OPTION_WORDS]);
+const char *option_help(const struct option_def *o, char out[OPTION_WORDS]);
+const char *const *option_words(const struct option_def *o);       /* NULL: it takes other things */
+
+extern const char *const device_words[];
 
 struct usage {
     const char *command, *arguments, *summary;

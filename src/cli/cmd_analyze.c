@@ -10,12 +10,12 @@
 
 struct request {
     struct text_list paths;
-    const char *out, *fail_on, *diff, *baseline;
+    const char *out, *diff, *baseline;
     double max_slower;          /* percent */
     double step_ms;             /* NAN: not given */
     double peak_tflops, peak_gbps;      /* the same */
     bool json;
-    int fail_at;                /* enum severity, or FAIL_NEVER */
+    struct picked fail_on;      /* enum severity */
     char folder[CONFIG_PATH_MAX];       /* of --out */
 };
 
@@ -51,8 +51,6 @@ static enum status check_request(struct request *r, struct error *err)
     enum status st = check_peak("--peak-tflops", r->peak_tflops, "the TFLOP/s that the device's products reach at most", err);
     if (st == OK)
         st = check_peak("--peak-gbps", r->peak_gbps, "the GB/s of the device's memory", err);
-    if (st == OK)
-        st = parse_fail_on(r->fail_on, &r->fail_at, err);
     if (st == OK && r->out)
         st = report_folder_name(r->folder, r->out, err);
     return st == OK && r->out ? report_folder_check(r->folder, REPORT_TRACE, err) : st;
@@ -162,7 +160,7 @@ static int judge(const struct answer *a, const struct request *r)
     const bool slower = d->baseline && d->baseline->slower;
     if (slower)
         fprintf(stderr, "hone: %s\n", report_baseline_words(d->baseline, words));
-    return findings_fail(d, r->fail_on, r->fail_at) || slower ? ANSWER_NO : OK;
+    return findings_fail(d, &r->fail_on) || slower ? ANSWER_NO : OK;
 }
 
 static int analyze(struct request *r)
@@ -189,7 +187,7 @@ static int analyze(struct request *r)
 
 int cmd_analyze(int argc, char **argv)
 {
-    struct request r = {.step_ms = NAN, .peak_tflops = NAN, .peak_gbps = NAN, .max_slower = 5};
+    struct request r = {.fail_on = {.words = severity_names}, .step_ms = NAN, .peak_tflops = NAN, .peak_gbps = NAN, .max_slower = 5};
     const struct option_def options[] = {
         {"--step-ms", "X", OPTION_REAL, &r.step_ms, "milliseconds of a step of TRACE without the profiler, where known"},
         {"--peak-tflops", "X", OPTION_REAL, &r.peak_tflops, "what the device's products reach at most, where its name does not say"},
@@ -198,7 +196,7 @@ int cmd_analyze(int argc, char **argv)
         {"--diff", "OTHER", OPTION_TEXT, &r.diff, "compare with another trace or folder; also diff.md, diff.json in DIR"},
         {"--baseline", "FILE", OPTION_TEXT, &r.baseline, "compare with an earlier report.json; exit 1 when a step has become slower"},
         {"--max-slower", "X", OPTION_REAL, &r.max_slower, "by how many percent it may be slower (5)"},
-        {"--fail-on", "SEVERITY", OPTION_TEXT, &r.fail_on, "exit 1 on a finding this severe: critical, high, medium or low"},
+        {"--fail-on", "SEVERITY", OPTION_WORD, &r.fail_on, "exit 1 on a finding this severe"},
         {"--json", NULL, OPTION_FLAG, &r.json, "print the diagnosis, or the comparison, as one JSON document"},
         {0},
     };

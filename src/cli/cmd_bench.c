@@ -83,11 +83,14 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
                               struct error *err)
 {
     struct bench_component list[BENCH_COMPONENTS];
+    char words[THREADS_WORDS];          /* the table says how many */
     int n = 0;
     struct config c;
     struct bench_result r;
     struct peaks peaks;
     enum status st = config_load(&c, name, sets->item, sets->n, err);
+    if (st == OK && !out->batches)
+        train_settle_threads(&c, words);
     if (st == OK)
         st = known_peaks(&c, &peaks, NULL, err);
     if (st == OK && out->batches)
@@ -107,6 +110,8 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     }
     print_result(c.name, &r, !out->started);
     out->started = true;
+    if (!c.model.vocab && c.model.arch != ARCH_REGIONS)
+        printf("    model.vocab is 0: made of %d different tokens here; hone profile, doctor and verify read the data, and plan for its own\n", BENCH_VOCAB);
     if (out->components)
         print_components(list, n, &r);
     return OK;
@@ -115,16 +120,15 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
 int cmd_bench(int argc, char **argv)
 {
     struct text_list sets = {0}, cases = {0};
-    const char *device = NULL;
+    struct picked device = {.words = device_words}, batches = {.words = (const char *const[]){"auto", NULL}};
     int64_t threads = INT64_MIN;        /* not given */
     double seconds = NAN;                /* not given */
-    const char *batches = NULL;
     bool json = false, by_component = false;
     const struct option_def options[] = {
-        {"--device", "cpu|cuda", OPTION_TEXT, &device, "the same as --set device=..."},
+        {"--device", NULL, OPTION_WORD, &device, "the same as --set device=..."},
         {"--threads", "N", OPTION_INT, &threads, "the same as --set threads=N"},
         {"--seconds", "X", OPTION_REAL, &seconds, "time per case (default 6), or per batch size (default 2)"},
-        {"--batches", "LIST", OPTION_TEXT, &batches, "speed and memory at these batch sizes: 8,16,32, or auto for powers of two"},
+        {"--batches", "LIST", OPTION_OPEN, &batches, "speed and memory at these batch sizes (8,16,32), or at powers of two"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "override a key of the configs; may be repeated"},
         {"--components", NULL, OPTION_FLAG, &by_component, "also time forward, one block, attention, ... with their rooflines"},
         {"--json", NULL, OPTION_FLAG, &json, "print the results as one JSON document"},
@@ -133,7 +137,8 @@ int cmd_bench(int argc, char **argv)
     const struct usage usage = {
         "bench", "CASE...", "Times whole training steps on random tokens (256 different ones where model.vocab is 0): forward, backward,\n"
         "clipping and AdamW. A step time is a median. MFU counts 6 FLOPs per weight and token plus causal attention, over the\n"
-        "measured peak of the machine in f32, or in bf16 where the step multiplies in it. With --batches: which sizes are too\n"
+        "measured peak of the machine in f32, or in bf16 where the step multiplies in it. Plan: memory for values and for what kernels\n"
+        "work in; peak: of the process, with the program itself. With --batches: which sizes are too\n"
         "small, which is the sweet spot (the smallest within 5 % of the fastest) and which do not fit in memory; exit code 3\n"
         "where none does.", options,
         "  hone bench lecture-gpt-b4 tinyllama-ex3 --threads 2\n  hone bench my.yaml --set train.batch_size=64 --json\n"
@@ -142,34 +147,34 @@ int cmd_bench(int argc, char **argv)
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     char device_set[64], threads_set[64];
-    snprintf(device_set, sizeof device_set, "device=%s", device ? device : "");
+    snprintf(device_set, sizeof device_set, "device=%s", device.text ? device.text : "");
     snprintf(threads_set, sizeof threads_set, "threads=%lld", (long long)threads);
     struct error err;
     struct batch_list sizes = {0};
     if (isnan(seconds))
-        seconds = batches ? 2 : 6;
+        seconds = batches.text ? 2 : 6;
     if (sets.n + 2 > MAX_LIST || !(seconds > 0)) {
         error_set(&err, BAD_INPUT, "--seconds must be above 0 and --set given at most %d times", MAX_LIST - 2);
         return report_error(&err);
     }
-    if (batches && by_component) {
+    if (batches.text && by_component) {
         error_set(&err, BAD_INPUT, "--components is of one batch size; give it without --batches");
         return report_error(&err);
     }
-    if (batches && batch_list_parse(&sizes, batches, &err) != OK)
+    if (batches.text && batch_list_parse(&sizes, batches.text, &err) != OK)
         return report_error(&err);
-    if (device)
+    if (device.text)
         sets.item[sets.n++] = device_set;
     if (threads != INT64_MIN)
         sets.item[sets.n++] = threads_set;
-    struct output to = {.results = json ? json_array() : NULL, .components = by_component, .batches = batches ? &sizes : NULL};
+    struct output to = {.results = json ? json_array() : NULL, .components = by_component, .batches = batches.text ? &sizes : NULL};
     enum status st = OK;
-    if (batches)
+    if (batches.text)
         install_stop_handler();
     for (int i = 0; i < cases.n && st == OK; i++)
         st = bench_case(cases.item[i], &sets, seconds, &to, &err);
     if (json && st == OK) {
-        json_t *j = json_pack("{s:O}", batches ? "sweeps" : "results", to.results);
+        json_t *j = json_pack("{s:O}", batches.text ? "sweeps" : "results", to.results);
         st = print_document(j, 9, &err);
     }
     json_decref(to.results);

@@ -36,13 +36,27 @@ static void put_words(const struct command *c)
     }
 }
 
-/* Of an option: "cpu|cuda" as words; nothing where any value may stand. */
-static bool has_values(const struct option_def *o) { return o->argument && strchr(o->argument, '|'); }
+/* What a value of an option may be, by what its argument is called. */
+enum offer { OFFER_NOTHING, OFFER_WORDS, OFFER_KEYS, OFFER_SETTINGS, OFFER_FOLDERS, OFFER_FILES };
+
+static enum offer offer_of(const struct option_def *o)
+{
+    static const struct { const char *argument; enum offer offer; } known[] = {
+        {"DIR", OFFER_FOLDERS}, {"FILE", OFFER_FILES}, {"PATH", OFFER_FILES}, {"OTHER", OFFER_FILES}, {"KEY", OFFER_KEYS},
+        {"KEY=VALUE", OFFER_SETTINGS}, {"KEY=A,B,C", OFFER_SETTINGS},
+    };
+    for (size_t i = 0; o->argument && i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].argument, o->argument))
+            return known[i].offer;
+    return option_words(o) ? OFFER_WORDS : OFFER_NOTHING;
+}
+
+static bool takes_next(const struct option_def *o) { return o->kind != OPTION_FLAG && o->kind != OPTION_MAYBE; }
 
 static void put_values(const struct option_def *o)
 {
-    for (const char *c = o->argument; *c; c++)
-        putchar(*c == '|' ? ' ' : *c);
+    for (const char *const *w = option_words(o); w && *w; w++)
+        printf("%s%s", w == option_words(o) ? "" : " ", *w);
 }
 
 /* ---- bash; zsh reads it, too ---- */
@@ -56,12 +70,14 @@ static void put_bash_options(const struct usage *u, void *context)
 
 static void put_bash_values(const struct usage *u, void *context)
 {
+    static const char *const take[] = {[OFFER_NOTHING] = "nothing", [OFFER_WORDS] = "words", [OFFER_KEYS] = "keys", [OFFER_SETTINGS] = "settings",
+                                       [OFFER_FOLDERS] = "folders", [OFFER_FILES] = "files"};
     (void)context;
     for (const struct option_def *o = u->options; o->name; o++)
-        if (has_values(o)) {
-            printf("        [ \"$prev\" = %s ] && values='", o->name);
+        if (takes_next(o)) {
+            printf("        %s) take=%s values='", o->name, take[offer_of(o)]);
             put_values(o);
-            puts("'");
+            puts("' ;;");
         }
 }
 
@@ -71,28 +87,34 @@ static void put_bash_command(const struct command *c)
     command_usage(c, put_bash_options, NULL);
     printf("' words='");
     put_words(c);
-    puts("'");
+    puts("'\n        case $prev in");
     command_usage(c, put_bash_values, NULL);
-    puts("        ;;");
+    puts("        esac ;;");
 }
 
 static void put_bash(void)
 {
     puts("# Completion of hone for bash: eval \"$(hone completion bash)\"\n_hone() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= words= values= IFS=$' \\t\\n'\n    COMPREPLY=()");
+         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= words= values= take= IFS=$' \\t\\n'\n    COMPREPLY=()\n"
+         "    if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi");
     printf("    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '");
     put_commands();
     puts(" help --help --version' -- \"$cur\"))\n        return\n    fi");
-    printf("    if [ \"$prev\" = --set ] || [ \"$prev\" = --vary ]; then\n        compopt -o nospace 2>/dev/null\n        COMPREPLY=($(compgen -S = -W '");
+    printf("    local keys='");
     config_tell_keys(put_name, NULL);
-    puts("' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
+    puts("'\n    case ${COMP_WORDS[1]} in");
     for (const struct command *c = commands; c->name; c++)
         put_bash_command(c);
     printf("    help) words='");
     put_commands();
     puts("' ;;\n    esac\n"
-         "    if [ -n \"$values\" ]; then\n        COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n        return\n    fi\n"
-         "    case $cur in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
+         "    case $take:$cur in\n    nothing:*) ;;\n"
+         "    words:*) COMPREPLY=($(compgen -W \"$values\" -- \"$cur\")) ;;\n"
+         "    keys:*) COMPREPLY=($(compgen -W \"$values $keys\" -- \"$cur\")) ;;\n"
+         "    settings:*) compopt -o nospace 2>/dev/null\n        COMPREPLY=($(compgen -S = -W \"$keys\" -- \"$cur\")) ;;\n"
+         "    folders:*) COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n"
+         "    files:*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+         "    :-*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
          "    *) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\")) ;;\n    esac\n}\n"
          "complete -o filenames -F _hone hone");
 }
@@ -118,29 +140,47 @@ static void put_quoted(const char *text)
     putchar('\'');
 }
 
+static void put_setting(const char *key, void *context)
+{
+    (void)context;
+    printf(" %s=", key);
+}
+
+static void put_fish_values(const struct option_def *o)
+{
+    const enum offer offer = offer_of(o);
+    if (offer == OFFER_FILES) {
+        printf(" -r -F");
+        return;
+    }
+    printf(offer == OFFER_NOTHING ? " -x" : " -x -a '");
+    put_values(o);
+    printf("%s", offer == OFFER_NOTHING ? "" : offer == OFFER_SETTINGS ? "(__hone_settings)'" : offer == OFFER_KEYS ? " (__hone_settings | string trim -c =)'"
+                 : offer == OFFER_FOLDERS ? "(__fish_complete_directories)'" : "'");
+}
+
 static void put_fish_options(const struct usage *u, void *context)
 {
     (void)context;
     for (const struct option_def *o = u->options; o->name; o++) {
+        char help[OPTION_WORDS];
         if (strncmp(o->name, "--", 2)) {
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -s %s", u->command, o->name + 1);
         } else
             printf("complete -c hone -n '__fish_seen_subcommand_from %s' -l %s", u->command, o->name + 2);
-        printf("%s", o->argument && o->kind != OPTION_MAYBE ? " -r" : "");
-        if (has_values(o)) {
-            printf(" -f -a '");
-            put_values(o);
-            putchar('\'');
-        }
+        if (takes_next(o))
+            put_fish_values(o);
         printf(" -d ");
-        put_quoted(o->help);
+        put_quoted(option_help(o, help));
         putchar('\n');
     }
 }
 
 static void put_fish(void)
 {
-    puts("# Completion of hone for fish: hone completion fish | source");
+    printf("# Completion of hone for fish: hone completion fish | source\nfunction __hone_settings\n    printf '%%s\\n'");
+    config_tell_keys(put_setting, NULL);
+    puts("\nend");
     for (const struct command *c = commands; c->name; c++) {
         printf("complete -c hone -n __fish_use_subcommand -a %s -d ", c->name);
         put_quoted(c->summary);

@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "cli/doctor.h"
+#include "core/json_whole.h"
 #include "data/data.h"
 #include "lib/peaks.h"
 #include "model/model.h"
@@ -255,10 +256,10 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
-                          "memory_bytes", m->cpu.memory_bytes, "available_bytes", m->free_memory_bytes, "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
+                          "memory_bytes", json_whole(m->cpu.memory_bytes), "available_bytes", json_whole(m->free_memory_bytes), "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
                           "f32_registers_gflops", m->peaks.registers_gflops, "f32_product_gflops", m->peaks.product_gflops,
                           "f32_gflops_1_thread", m->one.gflops[NUMBERS_F32], "bf16_gflops", m->peaks.gflops[NUMBERS_BF16],
                           "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",

@@ -129,13 +129,8 @@ static void on_progress(void *context, int64_t done, int64_t total)
     progress_show(bar, done, text);
 }
 
-static enum status read_split(const char *text, bool *train, struct error *err)
-{
-    *train = !strcmp(text, "train");
-    if (*train || !strcmp(text, "validation"))
-        return OK;
-    return error_set(err, BAD_INPUT, "--split is '%.64s'; choose train or validation", text);
-}
+enum { SPLIT_OF_TRAINING, SPLIT_OF_VALIDATION };
+static const char *const splits[] = {[SPLIT_OF_TRAINING] = "train", [SPLIT_OF_VALIDATION] = "validation", NULL};
 
 /* ---- data of one's own ---- */
 
@@ -197,14 +192,14 @@ int cmd_eval(int argc, char **argv)
     struct progress bar = {0};
     struct eval_options o = {.stop = &stop_requested, .progress = on_progress, .context = &bar};
     struct data_sets data = {.n = 0};
-    const char *split = NULL;
+    struct picked split = {.words = splits}, device = {.words = device_words};
     int64_t batches = INT64_MIN;        /* not given */
     bool json = false;
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "other data (keys of data), or how to run (eval.batch_size, threads); may be repeated"},
-        {"--split", "train|validation", OPTION_TEXT, &split, "which part of the data (default validation)"},
+        {"--split", NULL, OPTION_WORD, &split, "which part of the data (default validation)"},
         {"--batches", "N", OPTION_INT, &batches, "only the first N batches of the data, or of each domain (default all)"},
-        {"--device", "cpu|cuda", OPTION_TEXT, &o.device, "where to run (default: where it was trained)"},
+        {"--device", NULL, OPTION_WORD, &device, "where to run (default: where it was trained)"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {0},
     };
@@ -220,9 +215,9 @@ int cmd_eval(int argc, char **argv)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct error err;
     const bool given = positional.n > 1;
-    if (given && split)
+    if (given && split.text)
         error_set(&err, BAD_INPUT, "--split is for the run's own data; DATA is looked at whole");
-    if (given ? split || set_data(&data, positional.item[1], &sets, &err) != OK : read_split(split ? split : "validation", &o.train, &err) != OK)
+    if (given && (split.text || set_data(&data, positional.item[1], &sets, &err) != OK))
         return report_error(&err);
     if (batches != INT64_MIN && batches < 1) {
         error_set(&err, BAD_INPUT, "--batches must be at least 1");
@@ -230,7 +225,8 @@ int cmd_eval(int argc, char **argv)
     }
     o.sets = given ? data.list : sets.item;
     o.n_sets = given ? data.n : sets.n;
-    o.train |= given;                   /* all of it is in that part */
+    o.train = given || (split.text && split.at == SPLIT_OF_TRAINING);       /* all of DATA is in that part */
+    o.device = device.text;
     o.batches = batches == INT64_MIN ? 0 : batches;
     install_stop_handler();
     return eval(positional.item[0], &o, given ? PART_ALL : o.train ? PART_TRAIN : PART_VALIDATION, json);

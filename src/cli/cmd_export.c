@@ -6,18 +6,7 @@
 #include "train/bring.h"
 #include "train/train.h"
 
-static const char *const forms[] = {[EXPORT_HF] = "hf", [EXPORT_TORCH] = "torch"};
-
-static enum status read_form(const char *to, enum export_form *form, struct error *err)
-{
-    for (int i = 0; to && i < (int)(sizeof forms / sizeof *forms); i++)
-        if (!strcmp(to, forms[i])) {
-            *form = (enum export_form)i;
-            return OK;
-        }
-    return to ? error_set(err, BAD_INPUT, "--to is '%.64s'; choose hf or torch", to)
-              : error_set(err, BAD_INPUT, "--to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)");
-}
+static const char *const forms[] = {[EXPORT_HF] = "hf", [EXPORT_TORCH] = "torch", NULL};
 
 static int export(const char *checkpoint, enum export_form form, const char *out, bool json)
 {
@@ -35,10 +24,11 @@ static int export(const char *checkpoint, enum export_form form, const char *out
 int cmd_export(int argc, char **argv)
 {
     struct text_list positional = {0};
-    const char *to = NULL, *out = NULL;
+    const char *out = NULL;
+    struct picked to = {.words = forms};
     bool json = false;
     const struct option_def options[] = {
-        {"--to", "hf|torch", OPTION_TEXT, &to, "for transformers (gpt and llama), or with a model.py of plain PyTorch; required"},
+        {"--to", NULL, OPTION_WORD, &to, "for transformers (gpt and llama), or with a model.py of plain PyTorch; required"},
         {"--out", "DIR", OPTION_TEXT, &out, "the folder to write, empty or not there yet; required"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {0},
@@ -52,13 +42,14 @@ int cmd_export(int argc, char **argv)
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct error err;
-    enum export_form form = EXPORT_HF;
-    if (read_form(to, &form, &err) != OK)
+    if (!to.text) {
+        error_set(&err, BAD_INPUT, "--to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)");
         return report_error(&err);
+    }
     if (!out || !*out) {
         error_set(&err, BAD_INPUT, "--out is missing: the folder to write, such as --out mine-hf");
         return report_error(&err);
     }
     install_stop_handler();
-    return export(positional.item[0], form, out, json);
+    return export(positional.item[0], (enum export_form)to.at, out, json);
 }

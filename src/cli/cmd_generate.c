@@ -158,6 +158,7 @@ int cmd_generate(int argc, char **argv)
     struct generate_options o = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_p = 1, .samples = 1, .stop = &stop_requested};
     int64_t seed = 1, top_k = INT64_MIN;        /* not given */
     bool json = false, print = false;
+    struct picked device = {.words = device_words};
     const struct option_def options[] = {
         {"--prompt", "TEXT", OPTION_TEXT, &o.prompt, "text to continue (token ids for models trained on .bin shards)"},
         {"--tokens", "N", OPTION_INT, &o.tokens, "how many tokens to add (default 200)"},
@@ -167,7 +168,7 @@ int cmd_generate(int argc, char **argv)
         {"--stop", "TEXT", OPTION_LIST, &stops, "end before this text; may be repeated"},
         {"--samples", "N", OPTION_INT, &o.samples, "how many texts to write (default 1)"},
         {"--seed", "N", OPTION_INT, &seed, "the same seed gives the same text (default 1)"},
-        {"--device", "cpu|cuda", OPTION_TEXT, &o.device, "where to run (default: where it was trained)"},
+        {"--device", NULL, OPTION_WORD, &device, "where to run (default: where it was trained)"},
         {"--print-program", NULL, OPTION_FLAG, &print, "show the program of one token and stop"},
         {"--json", NULL, OPTION_FLAG, &json, "print texts, tokens and their log-probabilities as one JSON document"},
         {0},
@@ -182,6 +183,7 @@ int cmd_generate(int argc, char **argv)
     struct error err;
     o.top_k = top_k == INT64_MIN ? 0 : top_k;
     o.seed = (uint64_t)seed;
+    o.device = device.text;
     o.logprobs = json;
     o.stop_texts = stops.item;
     o.n_stop_texts = stops.n;

@@ -32,13 +32,15 @@ static void put_options(const struct option_def *options)
 {
     puts(".SH OPTIONS");
     for (const struct option_def *o = options; o->name; o++) {
+        char words[OPTION_WORDS], help[OPTION_WORDS];
+        const char *argument = option_argument(o, words);
         printf(".TP\n\\fB");
         put(o->name);
         printf("\\fR");
-        if (o->argument)
-            printf(o->kind == OPTION_MAYBE ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
+        if (argument)
+            printf(o->kind == OPTION_MAYBE ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", argument);
         putchar('\n');
-        put(o->help);
+        put(option_help(o, help));
         putchar('\n');
     }
     puts(".TP\n\\fB\\-\\-help\\fR\nshow the options");

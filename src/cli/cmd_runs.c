@@ -26,10 +26,10 @@ static enum status show(const struct runs *r, const char *folder, bool json, str
 int cmd_runs(int argc, char **argv)
 {
     struct text_list given = {0};
-    const char *sort = "name";
+    struct picked sort = {.words = runs_columns_to_sort, .text = "name"};
     bool json = false;
     const struct option_def options[] = {
-        {"--sort", "KEY", OPTION_TEXT, &sort, "name, state, step, loss, val_loss, speed, memory, when, or a key of the config (default name)"},
+        {"--sort", "KEY", OPTION_OPEN, &sort, "the order, by a key of the config or by a column (default name)"},
         {"--json", NULL, OPTION_FLAG, &json, "print the table as one JSON document"},
         {0},
     };
@@ -47,11 +47,11 @@ int cmd_runs(int argc, char **argv)
     const char *folder = given.n ? given.item[0] : "runs";
     struct runs r = {0};
     struct error err;
-    enum status st = runs_check_sort(sort, &err);
+    enum status st = runs_check_sort(sort.text, &err);
     if (st == OK)
         st = runs_find(&r, folder, &err);
     if (st == OK)
-        st = runs_sort(&r, sort, &err);
+        st = runs_sort(&r, sort.text, &err);
     if (st == OK)
         st = show(&r, folder, json, &err);
     runs_release(&r);

@@ -71,6 +71,14 @@ static enum status read_link(const char *option, const char *text, struct rank_l
     return OK;
 }
 
+static int most_of(const int *ranks, int n)
+{
+    int most = 1;
+    for (int i = 0; i < n; i++)
+        most = ranks[i] > most ? ranks[i] : most;
+    return most;
+}
+
 /* ---- what it starts from ---- */
 
 static void on_progress(void *context, int done, int total)
@@ -80,12 +88,35 @@ static void on_progress(void *context, int done, int total)
     progress_show(context, done, text);
 }
 
-static enum status measure(struct sim_source *out, const struct config *c, int steps, struct error *err)
+/* What is known of the machine, by its fingerprint. On CPUs ranks of a machine have a core each at least, however many doctor was started with. */
+static int ranks_per_machine(const struct asked *a, bool gpu, int cores, const struct links *known)
+{
+    if (a->per_machine != INT64_MIN)
+        return (int)a->per_machine;
+    const int seen = known->machines > 0 ? known->ranks / known->machines : 1;
+    return gpu ? GPUS_PER_MACHINE : cores > 0 && seen > cores ? cores : seen;
+}
+
+/* A rank has its part of the cores, as ranks that are started have where nothing else is said. */
+static int threads_of(const struct asked *a, int most)
+{
+    struct cpu_machine m;
+    struct links known = {0};
+    cpu_machine_read(&m);
+    links_recall(&known, m.fingerprint);
+    const int there = ranks_per_machine(a, false, m.usable, &known), here = there < most ? there : most;
+    return m.usable > here ? m.usable / here : 1;
+}
+
+static enum status measure(struct sim_source *out, struct config *c, const struct asked *a, int most, struct error *err)
 {
     struct situation s;
     struct peaks peaks;
     struct progress bar;
     const bool cuda = c->device == DEVICE_CUDA;
+    const int steps = (int)a->steps;
+    if (!cuda && !c->threads)
+        c->threads = threads_of(a, most);
     enum status st = known_peaks(c, &peaks, NULL, err);
     if (st != OK)
         return st;
@@ -106,53 +137,56 @@ static enum status measure(struct sim_source *out, const struct config *c, int s
     return st;
 }
 
-static enum status read_source(struct sim_source *out, const struct asked *a, struct error *err)
+static enum status read_source(struct sim_source *out, const struct asked *a, int most, struct error *err)
 {
     struct config c;
     if (a->from)
         return sim_source_read(out, a->from, a->sets.item, a->sets.n, err);
     const enum status st = config_load(&c, a->config, a->sets.item, a->sets.n, err);
-    return st == OK ? measure(out, &c, (int)a->steps, err) : st;
+    return st == OK ? measure(out, &c, a, most, err) : st;
 }
 
 /* ---- links: as given, or as hone doctor measured them ---- */
 
-static int most_of(const int *ranks, int n)
+/* Threads of ranks that share cores would take longer than those that were measured. */
+static enum status check_cores(const struct sim_net *net, const struct sim_source *s, int most, struct error *err)
 {
-    int most = 1;
-    for (int i = 0; i < n; i++)
-        most = ranks[i] > most ? ranks[i] : most;
-    return most;
+    const int here = most < net->per_machine ? most : net->per_machine, fit = s->cores / s->threads;
+    char or_else[48] = "";
+    if (s->gpu || s->cores <= 0 || (int64_t)here * s->threads <= s->cores)
+        return OK;
+    if (here <= s->cores)
+        snprintf(or_else, sizeof or_else, ", or measure with --set threads=%d", s->cores / here);
+    return error_set(err, BAD_INPUT, "the rank that was measured has %d thread%s, and %d such ranks are too many for the %d core%s of a machine: give "
+                     "--gpus-per-node %d%s", s->threads, s->threads == 1 ? "" : "s", here, s->cores, s->cores == 1 ? "" : "s", fit > 1 ? fit : 1, or_else);
 }
 
 static enum status check_links(const struct sim_net *net, const struct sim_source *s, const int *ranks, int n, struct error *err)
 {
+    const int most = most_of(ranks, n);
+    const enum status st = check_cores(net, s, most, err);
+    if (st != OK)
+        return st;
     for (int i = 0; i < n; i++)
         if (ranks[i] > net->per_machine && ranks[i] % net->per_machine)
             return error_set(err, BAD_INPUT, "--ranks has %d, and machines of %d ranks do not make that; try %d or %d", ranks[i], net->per_machine,
                              ranks[i] / net->per_machine * net->per_machine, (ranks[i] / net->per_machine + 1) * net->per_machine);
-    if (!(net->within.gb_per_s > 0) && net->per_machine > 1 && most_of(ranks, n) > 1)
+    if (!(net->within.gb_per_s > 0) && net->per_machine > 1 && most > 1)
         return error_set(err, BAD_INPUT, "how fast ranks of one machine talk is not known: give --intra US,GBPS%s", s->gpu ? "" : ", or measure it with "
                          "`hone launch -n 2 doctor`");
-    if (!(net->between.gb_per_s > 0) && most_of(ranks, n) > net->per_machine)
+    if (!(net->between.gb_per_s > 0) && most > net->per_machine)
         return error_set(err, BAD_INPUT, "how fast machines talk is not known, and %d ranks are more than the %d of one machine: give --net US,GBPS%s",
-                         most_of(ranks, n), net->per_machine, s->gpu ? ", or fewer --ranks" : ", fewer --ranks or another --gpus-per-node, or measure it with "
+                         most, net->per_machine, s->gpu ? ", or fewer --ranks" : ", fewer --ranks or another --gpus-per-node, or measure it with "
                          "`mpirun --host a,b hone doctor`");
     return OK;
 }
 
-static enum status find_net(struct sim_net *net, bool *measured, const struct asked *a, const struct sim_source *s, struct error *err)
+static enum status find_net(struct sim_net *net, const struct asked *a, const struct sim_source *s, struct error *err)
 {
     struct links known = {0};
     const bool remembered = !s->gpu && links_recall(&known, s->machine);
-    *net = (struct sim_net){.ring = s->gpu, .per_machine = s->gpu ? GPUS_PER_MACHINE : 1, .within = known.within, .between = known.between};
-    if (remembered && known.machines > 0)
-        net->per_machine = known.ranks / known.machines;
-    if (a->per_machine != INT64_MIN && (a->per_machine < 1 || a->per_machine > RANKS_MOST))
-        return error_set(err, BAD_INPUT, "--gpus-per-node is %lld; it takes the ranks of a machine, 1 or more", (long long)a->per_machine);
-    if (a->per_machine != INT64_MIN)
-        net->per_machine = (int)a->per_machine;
-    *measured = remembered && !a->net && !a->intra;
+    *net = (struct sim_net){.ring = s->gpu, .per_machine = ranks_per_machine(a, s->gpu, s->cores, &known), .within = known.within, .between = known.between,
+                            .within_measured = remembered && !a->intra, .between_measured = remembered && !a->net};
     const enum status st = read_link("--net", a->net, &net->between, err);
     return st == OK ? read_link("--intra", a->intra, &net->within, err) : st;
 }
@@ -182,16 +216,15 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
     char folder[REPORT_FOLDER_MAX], named[CONFIG_PATH_MAX + 16];
     struct sim_net net, unused = {0};
     int ranks[SIM_POINTS], n;
-    bool measured = false;
     enum status st = read_ranks(a->ranks, ranks, &n, err);
     if (st == OK)
         st = read_link("--net", a->net, &unused.between, err);          /* before the seconds that measuring takes */
     if (st == OK)
         st = read_link("--intra", a->intra, &unused.within, err);
     if (st == OK)
-        st = read_source(&s->source, a, err);
+        st = read_source(&s->source, a, most_of(ranks, n), err);
     if (st == OK)
-        st = find_net(&net, &measured, a, &s->source, err);
+        st = find_net(&net, a, &s->source, err);
     if (st == OK)
         st = check_links(&net, &s->source, ranks, n, err);
     snprintf(named, sizeof named, "simulations/%s", s->source.config.name);
@@ -201,7 +234,6 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
         st = report_folder_check(folder, REPORT_SIMULATE, err);
     if (st == OK)
         st = simulate(&s->s, &s->source, &net, ranks, n, err);
-    s->s.net_measured = measured;
     if (st == OK && !(s->document = simulation_json(&s->s)))
         st = error_no_memory(err, "the report", 1 << 16);
     if (st == OK)
@@ -222,6 +254,8 @@ static enum status check(const struct asked *a, int positional, struct error *er
     if (!positional == !a->from)
         return error_set(err, BAD_INPUT, positional ? "a CONFIG and --from were given; one of them says what is simulated"
                                                     : "a CONFIG is missing, or --from report.json of a profile");
+    if (a->per_machine != INT64_MIN && (a->per_machine < 1 || a->per_machine > RANKS_MOST))
+        return error_set(err, BAD_INPUT, "--gpus-per-node is %lld; it takes the ranks of a machine, 1 or more", (long long)a->per_machine);
     if (a->steps < 1 || a->steps > 100000)
         return error_set(err, BAD_INPUT, "--steps is %lld; it must be 1 to 100000", (long long)a->steps);
     return OK;

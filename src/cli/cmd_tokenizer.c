@@ -51,16 +51,13 @@ static enum status check(const struct tokenizer_train_options *o, int64_t vocab,
     return OK;
 }
 
-static enum status read_cut(const char *word, struct cutting *out, struct error *err)
-{
-    *out = (struct cutting){.words_with_marks = !strcmp(word, "llama3"), .digits = strcmp(word, "llama3") ? 0 : 3};
-    return !strcmp(word, "gpt2") || !strcmp(word, "llama3") ? OK : error_set(err, BAD_INPUT, "--cut is '%.40s'; choose gpt2 or llama3", word);
-}
+enum cut { CUT_GPT2, CUT_LLAMA3 };
+static const char *const cuts[] = {[CUT_GPT2] = "gpt2", [CUT_LLAMA3] = "llama3", NULL};
 
 int cmd_tokenizer(int argc, char **argv)
 {
     struct text_list positional = {0}, specials = {0};
-    const char *cut = "gpt2";
+    struct picked cut = {.words = cuts, .at = CUT_GPT2};
     struct tokenizer_train_options o = {.stop = &stop_requested, .how = {.least = 2}};
     bool json = false;
     int64_t vocab = 8192, threads = 0;
@@ -68,7 +65,7 @@ int cmd_tokenizer(int argc, char **argv)
         {"--out", "FILE", OPTION_TEXT, &o.out, "the tokenizer.json to write; required"},
         {"--vocab", "N", OPTION_INT, &vocab, "tokens in the end (default 8192)"},
         {"--special", "TOKEN", OPTION_LIST, &specials, "a special token; may be repeated (default <|endoftext|>)"},
-        {"--cut", "gpt2|llama3", OPTION_TEXT, &cut, "how text is cut into words first (default gpt2)"},
+        {"--cut", NULL, OPTION_WORD, &cut, "how text is cut into words first (default gpt2)"},
         {"--least", "N", OPTION_INT, &o.how.least, "a pair that comes less often is not merged (default 2)"},
         {"--threads", "N", OPTION_INT, &threads, "threads (default all cores); the result is the same"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
@@ -94,7 +91,8 @@ int cmd_tokenizer(int argc, char **argv)
         error_set(&err, BAD_INPUT, "hone tokenizer knows train, not '%.40s'", positional.item[0]);
         return report_error(&err);
     }
-    if (read_cut(cut, &o.how.cutting, &err) != OK || check(&o, vocab, threads, &err) != OK)
+    o.how.cutting = (struct cutting){.words_with_marks = cut.at == CUT_LLAMA3, .digits = cut.at == CUT_LLAMA3 ? 3 : 0};
+    if (check(&o, vocab, threads, &err) != OK)
         return report_error(&err);
     install_stop_handler();
     return train(&o, json);

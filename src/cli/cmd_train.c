@@ -66,6 +66,8 @@ static void on_start(void *context, const struct train_info *i)
         fprintf(v->to, "(%s)\n", i->device_name);
     else
         fprintf(v->to, "(%s, %d thread%s, %s)\n", cpu_isa_name(), i->threads, i->threads == 1 ? "" : "s", cpu_blas_name());
+    if (*i->threads_words)
+        fprintf(v->to, "threads %s\n", i->threads_words);
     if (v->config->device == DEVICE_AUTO && gpu_listed(GPU_LIST, gpu))
         fprintf(v->to, "device  auto is the CPU, and there is a GPU that is not used: %s; try device: cuda\n", shown(gpu));
     fprintf(v->to, "data    %s\n", shown(i->data));

@@ -36,14 +36,27 @@ static void put_times(double x, const char *after)
         printf("%7s%s", "-", after);
 }
 
-static void print_stage(const struct tune_stage *s, double *cumulative)
+enum { NAME_LEAST = 20, NAME_MOST = 32 };
+
+/* Columns of the longest name; longer ones have a line of their own. */
+static int name_columns(const struct tune_result *r)
+{
+    int width = NAME_LEAST;
+    for (int i = 0; i < r->n_stages; i++) {
+        const int n = (int)strlen(r->stages[i].pass);
+        width = n > width && n <= NAME_MOST ? n : width;
+    }
+    return width;
+}
+
+static void print_stage(const struct tune_stage *s, int width, double *cumulative)
 {
     const bool kept = s->outcome == TUNE_KEPT;
     if (kept && !s->around)
         *cumulative *= s->measured;
-    printf("%-20s ", s->pass);
-    if (strlen(s->pass) > 20)
-        printf("\n%-20s ", "");
+    printf("%-*s ", width, s->pass);
+    if ((int)strlen(s->pass) > width)
+        printf("\n%-*s ", width, "");
     put_times(s->predicted, "  ");
     put_times(s->measured, "  ");
     printf("%s%-11s%s", style(stdout, kept ? "green" : "dim"), tune_outcome_word(s->outcome), style(stdout, "off"));
@@ -52,14 +65,21 @@ static void print_stage(const struct tune_stage *s, double *cumulative)
            style(stdout, "off"));
 }
 
+static const char *digits(double x, char out[32])
+{
+    snprintf(out, 32, "%.4g%s", fabs(x) >= 1e7 ? x / 1e6 : fabs(x) >= 1e4 ? x / 1e3 : x, fabs(x) >= 1e7 ? " M" : fabs(x) >= 1e4 ? " k" : "");
+    return out;
+}
+
 static void print_change(const char *what, double before, double after, const char *unit)
 {
+    char a[32], b[32];
     if (!isfinite(before) || !isfinite(after) || before <= 0)
         return;
     if (before == after)
-        printf("  %-16s %10.4g    %-10s %s\n", what, before, "", unit);
+        printf("  %-16s %10s   %-10s %s\n", what, digits(before, a), "", unit);
     else
-        printf("  %-16s %10.4g -> %-10.4g %-9s × %.2f\n", what, before, after, unit, after / before);
+        printf("  %-16s %10s → %-10s %-9s × %.2f\n", what, digits(before, a), digits(after, b), unit, after / before);
 }
 
 /* A pass may change the numbers that are multiplied, and with them the peak: shares of two peaks have no ratio. */
@@ -70,18 +90,19 @@ static void print_mfu(const struct tune_point *a, const struct tune_point *b)
     if (a->mfu_peak.numbers == b->mfu_peak.numbers)
         print_change("MFU", a->mfu_percent, b->mfu_percent, unit);
     else if (a->mfu_percent > 0 && b->mfu_percent > 0)
-        printf("  %-16s %10.4g -> %-10.4g %% of %s, then of %s\n", "MFU", a->mfu_percent, b->mfu_percent,
+        printf("  %-16s %10.4g → %-10.4g %% of %s, then of %s\n", "MFU", a->mfu_percent, b->mfu_percent,
                numbers_name(a->mfu_peak.numbers), numbers_name(b->mfu_peak.numbers));
 }
 
 static void print_stages(const struct tune_result *r)
 {
+    const int width = name_columns(r);
     double cumulative = 1;
     if (r->n_stages)
-        printf("%s%-20s %8s %8s  %-11s%8s%s\n", style(stdout, "bold"), "move", "expected", "measured", "", "so far ",
+        printf("%s%-*s %8s %8s  %-11s%8s%s\n", style(stdout, "bold"), width, "move", "expected", "measured", "", "so far ",
                style(stdout, "off"));
     for (int i = 0; i < r->n_stages; i++)
-        print_stage(&r->stages[i], &cumulative);
+        print_stage(&r->stages[i], width, &cumulative);
 }
 
 /* What else the tuned program was measured against, in turns of their own. */
@@ -115,9 +136,8 @@ static void print_verdicts(const struct tune_result *r)
         char where[64];
         if (!s->judged)
             continue;
-        snprintf(where, sizeof where, "at %lld × %lld", (long long)s->batch, (long long)s->seq);
-        printf("  %-17s %10.4g -> %-10.4g %-9s × %.2f\n", where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms",
-               s->after.step_us / s->before.step_us);
+        snprintf(where, sizeof where, "at %lld × %lld ", (long long)s->batch, (long long)s->seq);
+        print_change(where, s->before.step_us / 1e3, s->after.step_us / 1e3, "ms");
         print_gates("", &s->verdict);
     }
 }
@@ -311,12 +331,12 @@ int cmd_tune(int argc, char **argv)
 {
     struct text_list sets = {0}, given = {0};
     struct wish w = {.budget = 300};
-    const char *rule = NULL;
+    struct picked rule = {.words = lr_rules};
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key of the config; may be given several times"},
         {"--out", "DIR", OPTION_TEXT, &w.out, "where tuned.yaml and the report go (default: runs/NAME-tuned)"},
         {"--budget", "SECONDS", OPTION_REAL, &w.budget, "time to try changes in (default 300); 0: predictions only"},
-        {"--larger-batch", "sqrt|linear", OPTION_TEXT, &rule, "more samples in an update where that is faster; train.lr rises by this rule"},
+        {"--larger-batch", NULL, OPTION_WORD, &rule, "more samples in an update where that is faster; train.lr rises by this rule (sqrt is usual for Adam)"},
         {"--json", NULL, OPTION_FLAG, &w.json, "print the report as one JSON document"},
         {0},
     };
@@ -342,13 +362,10 @@ int cmd_tune(int argc, char **argv)
     struct error err;
     struct config c;
     struct dist *ranks = NULL;
-    w.larger_batch = rule != NULL;
+    w.larger_batch = rule.text;
+    w.rule = (enum lr_rule)rule.at;
     if (!(w.budget >= 0 && w.budget < 1e7)) {
         error_set(&err, BAD_INPUT, "--budget is %g; expected seconds, 0 or more", w.budget);
-        return report_error(&err);
-    }
-    if (rule && !lr_rule_find(rule, &w.rule)) {
-        error_set(&err, BAD_INPUT, "--larger-batch is '%s'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update", rule);
         return report_error(&err);
     }
     int code = ranks_open(&ranks, &c, given.item[0], &sets);

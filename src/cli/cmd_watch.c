@@ -14,10 +14,10 @@
 enum { RECORDED_STEPS = 4 + 3 + 2, MOST_STEPS = 1000000, COMMAND_MOST = 400 };
 
 struct request {
-    const char *out, *step_call, *switches, *fail_on;
+    const char *out, *step_call, *switches;
     int64_t steps, warmup;
     bool stop, json, tries;
-    int fail_at;                /* enum severity, or FAIL_NEVER */
+    struct picked fail_on;      /* enum severity */
     char folder[REPORT_FOLDER_MAX];
     char **command;             /* NULL at its end */
     char name[COMMAND_MOST];    /* the same as text */
@@ -48,8 +48,6 @@ static enum status check_request(struct request *r, struct error *err)
         st = check_count("--warmup", r->warmup, 1, err);
     if (st == OK)
         st = check_step_call(r->step_call, err);
-    if (st == OK)
-        st = parse_fail_on(r->fail_on, &r->fail_at, err);
     if (st == OK)
         st = report_folder_name(r->folder, r->out, err);
     return st == OK ? report_folder_check(r->folder, REPORT_WATCH, err) : st;
@@ -218,7 +216,7 @@ static int conclude(const struct child *c, struct watch_job *j, const struct req
     enum status st = j->made ? OK : make_late(j, r, recording, &err);
     if (st == OK)
         st = print(j, r, &err);
-    const int code = st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, r->fail_on, r->fail_at) ? ANSWER_NO : OK;
+    const int code = st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, &r->fail_on) ? ANSWER_NO : OK;
     return c->code ? c->code : code;
 }
 
@@ -259,7 +257,7 @@ static int first_of_command(const struct option_def *options, int argc, char **a
 
 int cmd_watch(int argc, char **argv)
 {
-    struct request r = {.out = "hone-watch", .steps = 20, .warmup = 10};
+    struct request r = {.fail_on = {.words = severity_names}, .out = "hone-watch", .steps = 20, .warmup = 10};
     struct text_list none = {0};
     const struct option_def options[] = {
         {"--steps", "N", OPTION_INT, &r.steps, "time so many steps undisturbed (20)"},
@@ -269,7 +267,7 @@ int cmd_watch(int argc, char **argv)
         {"--try", NULL, OPTION_FLAG, &r.tries, "try switches that need no change of the program in it, in turns, and put it back as it was"},
         {"--switches", "A,B", OPTION_TEXT, &r.switches, "of --try, only these"},
         {"--step-call", "M:F", OPTION_TEXT, &r.step_call, "a step is a call of function F of module M; without: of an optimizer's step"},
-        {"--fail-on", "SEVERITY", OPTION_TEXT, &r.fail_on, "exit 1 on a finding this severe: critical, high, medium or low"},
+        {"--fail-on", "SEVERITY", OPTION_WORD, &r.fail_on, "exit 1 on a finding this severe"},
         {"--json", NULL, OPTION_FLAG, &r.json, "print the diagnosis as one JSON document; what the program prints goes to stderr"},
         {0},
     };

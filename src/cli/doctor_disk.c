@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/doctor.h"
+#include "core/json_whole.h"
 #include "data/files.h"
 
 static const double SECONDS = 0.5;          /* of reading */
@@ -90,7 +91,7 @@ json_t *doctor_disk_json(const struct doctor_disk *d, double free_bytes)
 {
     json_t *j = d->here_known ? speed_json(&d->here) : json_object();
     if (j)
-        json_object_set_new(j, "free_bytes", json_real(free_bytes));
+        json_object_set_new(j, "free_bytes", json_whole(free_bytes));
     return j;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/doctor.h"
 #include "core/gpu.h"
+#include "core/json_whole.h"
 #include "lib/peaks.h"
 #include "train/train.h"
 
@@ -125,15 +126,15 @@ static json_t *state_json(const struct gpu_state *s)
     char why[SLOWED_WORDS];
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "sm_mhz", number(s->sm_mhz), "sm_most_mhz", number(s->sm_most_mhz), "watts",
                      number(s->watts), "watts_most", number(s->watts_most), "celsius", number(s->celsius), "busy_percent",
-                     number(s->busy_percent), "used_bytes", number(s->used_bytes), "held_down_by", gpu_slowed_words(s->slowed, why));
+                     number(s->busy_percent), "used_bytes", json_whole(s->used_bytes), "held_down_by", gpu_slowed_words(s->slowed, why));
 }
 
 json_t *doctor_gpu_json(const struct doctor_gpu *g)
 {
     if (g->none.status != OK)
         return json_null();
-    return json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o}", "name", json_text(g->device.name), "compute_capability",
-                     10 * g->device.major + g->device.minor, "driver", g->device.driver, "memory_bytes", g->device.memory_bytes,
-                     "available_bytes", g->device.free_bytes, "peaks", g->has_peaks ? peaks_json(&g->peaks) : json_null(), "now",
+    return json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "name", json_text(g->device.name), "compute_capability",
+                     10 * g->device.major + g->device.minor, "driver", g->device.driver, "memory_bytes", json_whole(g->device.memory_bytes),
+                     "available_bytes", json_whole(g->device.free_bytes), "peaks", g->has_peaks ? peaks_json(&g->peaks) : json_null(), "now",
                      g->has_state ? state_json(&g->state) : json_null());
 }

@@ -42,11 +42,50 @@ int report_error(const struct error *err)
     return err->status;
 }
 
+/* ---- what an option is ---- */
+
+const char *const device_words[] = {"cpu", "cuda", NULL};
+
+const char *const *option_words(const struct option_def *o)
+{
+    const struct picked *c = o->target;
+    return o->kind == OPTION_WORD || o->kind == OPTION_OPEN ? c->words : NULL;
+}
+
+/* "a, b or c" */
+static void join(const char *const *words, const char *between, const char *last, char *out, size_t size)
+{
+    size_t n = 0;
+    *out = '\0';
+    for (const char *const *w = words; *w && n < size; w++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", w == words ? "" : w[1] ? between : last, *w);
+}
+
+const char *option_argument(const struct option_def *o, char out[OPTION_WORDS])
+{
+    if (o->argument || !option_words(o))
+        return o->argument;
+    join(option_words(o), "|", "|", out, OPTION_WORDS);
+    return out;
+}
+
+const char *option_help(const struct option_def *o, char out[OPTION_WORDS])
+{
+    const int n = snprintf(out, OPTION_WORDS, "%s", o->help);
+    if (o->argument && option_words(o) && n < OPTION_WORDS - 2) {
+        strcpy(out + n, ": ");
+        join(option_words(o), ", ", " or ", out + n + 2, OPTION_WORDS - (size_t)n - 2);
+    }
+    return out;
+}
+
 /* "--steps N", "--live[=PORT]", "--json" */
 static const char *option_form(const struct option_def *o, char out[64])
 {
+    char words[OPTION_WORDS];
     const bool maybe = o->kind == OPTION_MAYBE;
-    snprintf(out, 64, "%s%s%s%s", o->name, maybe ? "[=" : o->argument ? " " : "", o->argument ? o->argument : "", maybe ? "]" : "");
+    const char *argument = option_argument(o, words);
+    snprintf(out, 64, "%s%s%.40s%s", o->name, maybe ? "[=" : argument ? " " : "", argument ? argument : "", maybe ? "]" : "");
     return out;
 }
 
@@ -67,8 +106,8 @@ static void print_usage(const struct usage *u, FILE *to)
     const int width = options_width(u);
     fprintf(to, "usage: hone %s %s [OPTIONS]\n\n%s\n\noptions:\n", u->command, u->arguments, u->summary);
     for (const struct option_def *o = u->options; o->name; o++) {
-        char left[64];
-        fprintf(to, "  %-*s %s\n", width, option_form(o, left), o->help);
+        char left[64], right[OPTION_WORDS];
+        fprintf(to, "  %-*s %s\n", width, option_form(o, left), option_help(o, right));
     }
     fprintf(to, "  %-*s %s\n\nexamples:\n%s", width, "--help", "show this", u->examples);
 }
@@ -130,6 +169,29 @@ static enum parsed bad_value(const struct usage *u, const struct option_def *o, 
     return PARSED_BAD;
 }
 
+static enum parsed bad_word(const struct usage *u, const struct option_def *o, const char *value)
+{
+    const char *const *words = option_words(o);
+    char list[OPTION_WORDS];
+    int n = 0;
+    while (words[n])
+        n++;
+    const char *near = suggest_nearest(value, words, n);
+    join(words, ", ", " or ", list, sizeof list);
+    complain("hone %s: %s is '%s'; choose %s%s%s%s\n", u->command, o->name, shown(value), list, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return PARSED_BAD;
+}
+
+static bool parse_word(const char *text, struct picked *out)
+{
+    out->text = text;
+    out->at = 0;
+    while (out->words[out->at] && strcmp(out->words[out->at], text))
+        out->at++;
+    out->at = out->words[out->at] ? out->at : -1;
+    return out->at >= 0;
+}
+
 static bool parse_int(const char *text, int64_t *out)
 {
     char *end;
@@ -160,6 +222,9 @@ static enum parsed store(const struct usage *u, const struct option_def *o, cons
         return parse_int(value, o->target) ? PARSED_GO : bad_value(u, o, "a whole number", value);
     case OPTION_REAL:
         return parse_real(value, o->target) ? PARSED_GO : bad_value(u, o, "a number", value);
+    case OPTION_WORD:
+    case OPTION_OPEN:
+        return parse_word(value, o->target) || o->kind == OPTION_OPEN ? PARSED_GO : bad_word(u, o, value);
     case OPTION_LIST:
         if (list->n == MAX_LIST)
             return bad(u, "too many of this option, at", value);

@@ -55,34 +55,16 @@ enum status trace_job_show(struct trace_job *j, const char *const *paths, int n,
 
 /* ---- --fail-on ---- */
 
-enum status parse_fail_on(const char *text, int *fail_at, struct error *err)
-{
-    const char *names[SEVERITY_CRITICAL + 1];
-    *fail_at = FAIL_NEVER;
-    if (!text)
-        return OK;
-    for (int i = SEVERITY_LOW; i <= SEVERITY_CRITICAL; i++) {
-        names[i] = severity_name((enum severity)i);
-        if (!strcmp(text, names[i]))
-            *fail_at = i;
-    }
-    if (*fail_at != FAIL_NEVER)
-        return OK;
-    const char *near = suggest_nearest(text, names, SEVERITY_CRITICAL + 1);
-    return error_set(err, BAD_INPUT, "--fail-on is '%s'; %s%s%sit takes critical, high, medium or low", text,
-                     near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
-}
-
-bool findings_fail(const struct diagnosis *d, const char *fail_on, int fail_at)
+bool findings_fail(const struct diagnosis *d, const struct picked *fail_on)
 {
     int n = 0, said = 0;
     for (int i = 0; i < d->n_findings; i++)
-        n += (int)d->findings[i].severity >= fail_at;
+        n += fail_on->text && (int)d->findings[i].severity >= fail_on->at;
     if (!n)
         return false;
-    fprintf(stderr, "hone: %d finding%s at or above %s:", n, n == 1 ? "" : "s", fail_on);
+    fprintf(stderr, "hone: %d finding%s at or above %s:", n, n == 1 ? "" : "s", fail_on->text);
     for (int i = 0; i < d->n_findings; i++)
-        if ((int)d->findings[i].severity >= fail_at)
+        if ((int)d->findings[i].severity >= fail_on->at)
             fprintf(stderr, "%s %s", said++ ? "," : "", d->findings[i].rule);
     fputc('\n', stderr);
     return true;

@@ -174,6 +174,22 @@ static enum status check_kv_heads(struct config_reader *r)
     return OK;
 }
 
+static enum status check_rope(struct config_reader *r)
+{
+    const struct config_model *m = &r->c->model;
+    char low[40], high[40];
+    if (m->rope_scaling == ROPE_PLAIN)
+        return OK;
+    if (m->arch != ARCH_LLAMA)
+        return config_refuse(r, BLAME(r, "model.rope_scaling", "model.arch"), "model.rope_scaling is %s, and only arch llama has rotary angles; remove it, "
+                             "or choose arch: llama", config_word("model.rope_scaling", (int)m->rope_scaling));
+    if (m->rope_scaling == ROPE_LINEAR || m->rope_low < m->rope_high)
+        return OK;
+    config_real_format(m->rope_low, low);
+    config_real_format(m->rope_high, high);
+    return config_refuse(r, BLAME(r, "model.rope_low", "model.rope_high"), "model.rope_low is %s, and model.rope_high is %s; it must be less than that", low, high);
+}
+
 static enum status refuse_file(struct config_reader *r, const char *name, const char *path)
 {
     char shown[CONFIG_SHOWN_MAX];
@@ -342,7 +358,7 @@ static enum status check_tensors(struct config_reader *r)
 enum status config_check(struct config_reader *r)
 {
     static enum status (*const checks[])(struct config_reader *) = {
-        check_tree, check_heads, check_kv_heads, config_check_domains, check_data, config_check_regions, check_train, check_precision, check_shards,
+        check_tree, check_heads, check_kv_heads, check_rope, config_check_domains, check_data, config_check_regions, check_train, check_precision, check_shards,
         check_transport, check_parameters, check_tensors,
     };
     enum status st = check_required(r);

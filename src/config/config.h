@@ -12,6 +12,7 @@
 
 enum arch { ARCH_GPT, ARCH_LLAMA, ARCH_POSTLN, ARCH_K1, ARCH_REGIONS };
 enum head_choice { HEAD_AUTO, HEAD_TIED, HEAD_OWN };
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
 enum data_source { SOURCE_CORPUS, SOURCE_TEXT, SOURCE_BIN, SOURCE_REGIONS };
 enum data_domain { DOMAIN_PROSE, DOMAIN_CODE, DOMAIN_FORMULAS };
 enum data_tokens { TOKENS_CHAR, TOKENS_BYTE };
@@ -71,6 +72,9 @@ struct config_model {
     int64_t rows;           /* no key: of this program's batches, where samples share them; 0: not known, as many as samples */
     int64_t length;         /* no key: tokens of a row of this program, where batches may be shorter than seq; 0: seq */
     enum head_choice head;  /* HEAD_AUTO: as the architecture has it */
+    enum rope_scaling rope_scaling;         /* llama: angles for a longer context than the model was first trained on */
+    double rope_factor, rope_low, rope_high;
+    int64_t rope_context;
     double dropout, rope_base, norm_eps;    /* norm_eps 0 in the file: 1e-6 for llama, 1e-5 for the others */
 };
 
@@ -145,7 +149,8 @@ struct config {
     struct { enum kernel_choice kernels; } backend;
     struct config_dist dist;
     enum device_choice device;
-    int64_t threads;                        /* 0: all cores */
+    int64_t threads;                        /* 0: all cores, or as many as were measured to be faster */
+    int settled_threads;                    /* where threads is 0: so many; 0: all. Of no file (train/threads.c) */
 };
 
 /* Reads `path` (a file, or the name of a config shipped with hone: "quickstart"), applies the overrides ("a.b=c") in

@@ -33,7 +33,7 @@ struct config_section {
     const char *help;
 };
 
-enum { CONFIG_KEYS_MAX = 112, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
+enum { CONFIG_KEYS_MAX = 128, CONFIG_SECTIONS_MAX = 16, CONFIG_TEXT_MAX = 1 << 20, CONFIG_SHOWN_MAX = 64 };
 
 struct config_key config_key(int i);                            /* 0 .. config_key_count(); passes have theirs from pass_table */
 int config_key_count(void);

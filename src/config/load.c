@@ -8,6 +8,9 @@
 
 #include "config/config_int.h"
 #include "core/fs.h"
+#include "core/json_memory.h"
+
+enum { MANIFEST_MOST = 1 << 28 };
 
 static void fill_defaults(struct config_reader *r)
 {
@@ -110,23 +113,44 @@ static void value_text(const struct config *c, int key, char out[CONFIG_SHOWN_MA
     out[CONFIG_SHOWN_MAX - 1] = '\0';
 }
 
+/* The text that a config was read from; of a checkpoint, whose folder is c->file, the one that its manifest holds. For free(). */
+static char *text_again(const struct config *c, size_t *length, bool *saved)
+{
+    char path[CONFIG_PATH_MAX + 32], *text = NULL;
+    struct error err;
+    json_t *manifest = NULL;
+    *saved = fs_read(c->file, &text, length, CONFIG_TEXT_MAX, &err) != OK;
+    if (!*saved)
+        return text;
+    snprintf(path, sizeof path, "%s/manifest.json", c->file);
+    if (json_memory_read_object(&manifest, path, MANIFEST_MOST, "", &err) == OK) {
+        const char *held = json_string_value(json_object_get(manifest, "config"));
+        text = held ? strdup(held) : NULL;
+        *length = text ? strlen(text) : 0;
+    }
+    json_decref(manifest);
+    return text;
+}
+
 /* A value that is not the file's came from the command line. */
 const char *config_where(const struct config *c, const char *key, char out[CONFIG_WHERE_MAX])
 {
     struct config again = {.file = ""};
     struct error err;
     struct config_reader r = {.c = &again, .file = c->file, .saved = true, .err = &err};
-    char *text = NULL, is[CONFIG_SHOWN_MAX], was[CONFIG_SHOWN_MAX];
+    char is[CONFIG_SHOWN_MAX], was[CONFIG_SHOWN_MAX];
     size_t length = 0;
+    bool saved;
     const int i = config_key_find(key), most = CONFIG_WHERE_MAX / 2;
     fill_defaults(&r);
-    const bool read = fs_read(c->file, &text, &length, CONFIG_TEXT_MAX, &err) == OK && config_read_yaml(&r, text, length) == OK;
+    char *text = text_again(c, &length, &saved);
+    const bool read = text && config_read_yaml(&r, text, length) == OK;
     free(text);
     value_text(c, i, is);
     value_text(&again, i, was);
     if (read && strcmp(is, was))
         snprintf(out, CONFIG_WHERE_MAX, "--set %s=%s", key, is);
-    else if (read && r.places[i].line)
+    else if (read && r.places[i].line && !saved)
         snprintf(out, CONFIG_WHERE_MAX, "'%.*s' line %d", most, c->file, r.places[i].line);
     else
         snprintf(out, CONFIG_WHERE_MAX, "'%.*s'", most, c->file);

@@ -9,6 +9,7 @@
 static const struct config_choice archs[] = {{"gpt", ARCH_GPT}, {"llama", ARCH_LLAMA}, {"postln", ARCH_POSTLN},
                                               {"k1", ARCH_K1}, {"regions", ARCH_REGIONS}, {0}};
 static const struct config_choice head_words[] = {{"auto", HEAD_AUTO}, {"tied", HEAD_TIED}, {"own", HEAD_OWN}, {0}};
+static const struct config_choice rope_words[] = {{"none", ROPE_PLAIN}, {"linear", ROPE_LINEAR}, {"llama3", ROPE_LLAMA3}, {0}};
 static const struct config_choice sources[] = {
     {"corpus", SOURCE_CORPUS}, {"text", SOURCE_TEXT}, {"bin", SOURCE_BIN}, {"regions", SOURCE_REGIONS}, {0}};
 static const struct config_choice domains[] = {
@@ -58,6 +59,11 @@ static const struct config_key rows[] = {
     INT(model.positions,         "0",        0, 1 << 20,   "rows of the table of learned positions; 0: as seq"),
     BELOW(model.dropout,         "0",        0, 1,         "share of activations dropped while training"),
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
+    WORD(model.rope_scaling,     "none",     rope_words,   "slower angles, for longer contexts than at first (llama): all of them (linear), or slow ones (llama3)"),
+    REAL(model.rope_factor,      "8",        1, 1e6,       "how many times slower, with rope_scaling"),
+    REAL(model.rope_low,         "1",        0, 1e6,       "llama3: what turns less often than this within rope_context is slowed down"),
+    REAL(model.rope_high,        "4",        0, 1e6,       "llama3: what turns more often than this is left as it is; what lies between is slowed in part"),
+    INT(model.rope_context,      "8192",     1, 1 << 24,   "llama3: tokens of the context that the model was first trained on"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),
     WORD(model.head,             "auto",     head_words,   "matrix of the head: the embeddings (tied), or its own; auto: tied for gpt and llama, else its own"),
     INTS(model.tree,                         2, 64,        "children of a node, level by level (k1); [3, 3] is 1 + 3 + 9 nodes"),
@@ -68,7 +74,7 @@ static const struct config_key rows[] = {
     WORD(data.domain,            "prose",    domains,      "what the built-in corpus is like"),
     NAMES(data.domains,                      domains,      "instead of domain: several, learned one after the other for train.steps each"),
     WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
-    PATH(data.tokenizer,                                   "instead of tokens: a tokenizer.json of byte-level BPE, or its folder; of shards, the one that wrote them"),
+    PATH(data.tokenizer,                                   "instead of tokens: a tokenizer.json of BPE, or its folder; of shards, the one that wrote them"),
     WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
     INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),
@@ -134,7 +140,7 @@ static const struct config_key rows[] = {
     INT(dist.shards,             "0",        0, 1 << 20,   "parts of a batch, a power of two: as many ranks as divide it give equal bits; 0: as many as ranks"),
 
     WORD(device,                 "auto",     devices,      "where to run; auto is the CPU, also where there is a GPU"),
-    INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores"),
+    INT(threads,                 "0",        0, 4096,      "CPU threads; 0: all cores, or fewer where a step is too small for all: a few steps are timed, once for a machine and a program"),
 };
 /* clang-format on */
 

@@ -14,6 +14,9 @@ double process_peak_bytes(void);        /* the most memory that was resident; 0:
 void process_reset_peak(void);          /* count the peak from now on, where the system can */
 
 double process_preemptions(void);       /* times that a thread was taken off its core against its will, so far */
-double process_delayed_s(void);         /* how long its threads were ready to run and had no core, so far, all together; -1: not known */
+/* How long its threads were ready to run and had no core, so far, all together; -1: not known. */
+double process_delayed_s(void);
+/* For a thread that prepares something ahead: it may wait for a core that this process has itself, and holds nobody up by that. It does not count there. */
+void process_work_beside(const char *as);                       /* a short name, which the system shows, too */
 
 #endif

@@ -20,6 +20,8 @@ typedef void team_fn(void *argument, int member);
 enum status team_new(struct team **out, int members, struct error *err);
 void team_free(struct team *t);
 int team_size(const struct team *t);
+int team_nodes(const struct team *t);           /* NUMA nodes that its members are bound to; 1: to none */
+void team_nodes_root(const char *folder);       /* of teams that come: what stands before /sys; tests have theirs. NULL: nothing */
 uint64_t team_spins(const struct team *t);      /* how often members have looked while they waited, so far */
 
 /* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */

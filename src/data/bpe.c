@@ -68,6 +68,11 @@ static uint32_t slots_for(size_t n)
     return slots;
 }
 
+static bool is_byte(const struct bpe *b, int32_t id)
+{
+    return b->by_characters && b->tokens[id].length == 1 && b->byte_ids[(unsigned char)*b->tokens[id].at] == id;
+}
+
 void bpe_index_tokens(struct bpe *b)
 {
     const uint32_t slots = slots_for((size_t)b->n);
@@ -76,7 +81,7 @@ void bpe_index_tokens(struct bpe *b)
     memset(b->by_text, -1, slots * sizeof *b->by_text);
     for (int32_t id = 0; id < b->n; id++) {
         const struct bpe_bytes *t = &b->tokens[id];
-        if (!t->at || bpe_find(b, t->at, t->length) >= 0)
+        if (!t->at || is_byte(b, id) || bpe_find(b, t->at, t->length) >= 0)
             continue;
         uint32_t at = (uint32_t)XXH3_64bits(t->at, t->length) & b->by_text_mask;
         while (b->by_text[at] >= 0)

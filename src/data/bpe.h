@@ -1,5 +1,5 @@
-/* Byte-level byte-pair encoding: bytes of a piece of text are merged by rank until no merge is left. Made from a tokenizer.json of Hugging
- * Face, from vocab.json and merges.txt of GPT-2, or from a text. What is made does not change, and is shared by count. */
+/* Byte-pair encoding: bytes of a piece of text, or characters as SentencePiece has them, are merged by rank until no merge is left. Made from a
+ * tokenizer.json of Hugging Face, from vocab.json and merges.txt of GPT-2, or from a text. What is made does not change, and is shared by count. */
 #ifndef HONE_DATA_BPE_H
 #define HONE_DATA_BPE_H
 

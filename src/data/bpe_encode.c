@@ -1,11 +1,12 @@
-/* Encoding: specials are found first, what is between them is cut into pieces, and the bytes of a piece are merged, the earliest merge first
- * and of equal ones the leftmost. Pieces that were met before are remembered. */
+/* Encoding: specials are found first, what is between them is cut into pieces, and the bytes or characters of a piece are merged, the earliest
+ * merge first and of equal ones the leftmost. Pieces that were met before are remembered. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "core/arena.h"
 #include "data/bpe_int.h"
+#include "data/utf8.h"
 
 enum { REMEMBERED = 1 << 15, PIECE_MOST = 30, IDS_MOST = 10 };
 
@@ -131,13 +132,40 @@ static void make_room(struct bpe_coder *c, size_t length)
     c->heap = xrealloc(c->heap, 3 * c->room * sizeof *c->heap);
 }
 
+/* Symbols from `n` on; returns how many there are then. */
+static size_t put_symbol(struct bpe_coder *c, size_t n, int32_t id)
+{
+    c->symbols[n] = (struct symbol){id, (int32_t)n - 1, (int32_t)n + 1};
+    return n + 1;
+}
+
+static size_t put_bytes(struct bpe_coder *c, size_t n, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        n = put_symbol(c, n, c->b->byte_ids[(unsigned char)bytes[i]]);
+    return n;
+}
+
+static size_t put_characters(struct bpe_coder *c, const char *piece, size_t length)
+{
+    size_t n = 0;
+    for (size_t at = 0, step; at < length; at += step) {
+        uint32_t unused;
+        const size_t whole = utf8_decode(piece + at, length - at, &unused);
+        const int32_t id = whole ? bpe_find(c->b, piece + at, whole) : -1;
+        step = whole ? whole : 1;
+        n = id >= 0 ? put_symbol(c, n, id) : put_bytes(c, n, piece + at, step);
+    }
+    return n;
+}
+
 static void merge_piece(struct bpe_coder *c, const char *piece, size_t length, struct id_list *out)
 {
     make_room(c, length);
     c->n_heap = 0;
-    for (size_t i = 0; i < length; i++)
-        c->symbols[i] = (struct symbol){c->b->byte_ids[(unsigned char)piece[i]], (int32_t)i - 1, i + 1 < length ? (int32_t)i + 1 : -1};
-    for (size_t i = 0; i < length; i++)
+    const size_t n = c->b->by_characters ? put_characters(c, piece, length) : put_bytes(c, 0, piece, length);
+    c->symbols[n - 1].next = -1;
+    for (size_t i = 0; i < n; i++)
         consider(c, (int32_t)i);
     while (c->n_heap)
         merge(c, heap_pop(c));
@@ -194,22 +222,53 @@ static void encode_pieces(struct bpe_coder *c, const char *text, size_t length, 
     }
 }
 
-/* What is between specials. */
-static void encode_plain(struct bpe_coder *c, const char *text, size_t length, bool begins, struct id_list *out)
+/* ---- spaces ---- */
+
+static const char *find_mark(const struct bpe *b, const char *text, size_t length)
 {
-    if (!length)
-        return;
-    if (!c->b->prefix_space || !begins || text[0] == ' ') {
-        encode_pieces(c, text, length, out);
-        return;
-    }
+    return b->by_characters ? memmem(text, length, SPACE_MARK, SPACE_MARK_BYTES) : NULL;
+}
+
+/* `begins`: the text or what is left of it behind a special; `first`: the text. */
+static bool wants_space(const struct bpe *b, const char *text, size_t length, bool begins, bool first)
+{
+    const bool has_one = text[0] == ' ' || find_mark(b, text, length < SPACE_MARK_BYTES ? length : SPACE_MARK_BYTES);
+    return b->prefix == PREFIX_EACH_ANYWAY ? begins : b->prefix == PREFIX_EACH ? begins && !has_one : b->prefix == PREFIX_FIRST && first && !has_one;
+}
+
+/* The text with a space before it, and spaces where it has their marks; returns its length. */
+static size_t respace(struct bpe_coder *c, const char *text, size_t length, bool before)
+{
     if (c->spaced_room < length + 1) {
         c->spaced_room = length + 1;
         c->spaced = xrealloc(c->spaced, c->spaced_room);
     }
-    c->spaced[0] = ' ';
-    memcpy(c->spaced + 1, text, length);
-    encode_pieces(c, c->spaced, length + 1, out);
+    size_t n = 0;
+    if (before)
+        c->spaced[n++] = ' ';
+    for (const char *mark; (mark = find_mark(c->b, text, length));) {
+        const size_t plain = (size_t)(mark - text);
+        memcpy(c->spaced + n, text, plain);
+        n += plain;
+        c->spaced[n++] = ' ';
+        text += plain + SPACE_MARK_BYTES;
+        length -= plain + SPACE_MARK_BYTES;
+    }
+    memcpy(c->spaced + n, text, length);
+    return n + length;
+}
+
+/* What is between specials. */
+static void encode_plain(struct bpe_coder *c, const char *text, size_t length, bool begins, bool first, struct id_list *out)
+{
+    if (!length)
+        return;
+    const bool before = wants_space(c->b, text, length, begins, first);
+    if (before || find_mark(c->b, text, length)) {
+        length = respace(c, text, length, before);
+        text = c->spaced;
+    }
+    encode_pieces(c, text, length, out);
 }
 
 /* ---- specials ---- */
@@ -228,16 +287,18 @@ static const struct bpe_special *special_at(const struct bpe *b, const char *tex
 void bpe_encode(struct bpe_coder *c, const char *text, size_t length, bool begins, struct id_list *out)
 {
     size_t plain = 0;
+    bool first = begins;
     for (size_t at = 0; at < length && c->b->n_specials;) {
         const struct bpe_special *s = special_at(c->b, text + at, length - at);
         if (!s) {
             at++;
             continue;
         }
-        encode_plain(c, text + plain, at - plain, begins, out);
+        encode_plain(c, text + plain, at - plain, begins, first, out);
         put(out, s->id);
         begins = true;
+        first = false;
         plain = at += s->length;
     }
-    encode_plain(c, text + plain, length - plain, begins, out);
+    encode_plain(c, text + plain, length - plain, begins, first, out);
 }

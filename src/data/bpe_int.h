@@ -25,17 +25,30 @@ struct bpe_merge {
     int32_t to, rank;
 };
 
+/* Where a space is put before a text, or before what is left of it behind a special token. */
+enum bpe_prefix {
+    PREFIX_NEVER,
+    PREFIX_FIRST,               /* before the text, unless it begins with one */
+    PREFIX_EACH,                /* before each, unless it begins with one */
+    PREFIX_EACH_ANYWAY,
+};
+
+/* What SentencePiece writes for a space. */
+#define SPACE_MARK "\xE2\x96\x81"
+enum { SPACE_MARK_BYTES = 3 };
+
 struct bpe {
     atomic_int users;
     char *json;                 /* the tokenizer.json */
     size_t json_size;
     struct cutting cutting;
-    bool prefix_space;          /* a space is put before a text that does not begin with one */
+    enum bpe_prefix prefix;
+    bool by_characters;         /* SentencePiece: characters are merged and not bytes; those without a token are the tokens of their bytes */
     bool whole_pieces;          /* a piece that is a token is that token, whatever merges would make of it */
     int32_t n;
     struct bpe_bytes *tokens;   /* (n) */
     char *text;                 /* that they point into */
-    int32_t byte_ids[256];
+    int32_t byte_ids[256];      /* by_characters: of "<0x0A>", which by_text does not know */
     int32_t *by_text;           /* slots: id of a token, -1: free */
     uint32_t by_text_mask;
     struct bpe_merge *merges;   /* slots */
@@ -59,6 +72,11 @@ uint32_t bpe_shown_of(unsigned char byte);
 int bpe_byte_of(uint32_t shown);
 /* A token in these characters, with a NUL; room for 2 bytes of each. Returns its length. */
 size_t bpe_show(const char *bytes, size_t length, char *out);
+
+/* The byte that a token such as "<0x0A>" stands for; -1: it is none of these. */
+int bpe_byte_named(const char *token);
+/* What a tokenizer of SentencePiece does to spaces, from the normalizer and the pre-tokenizer of its tokenizer.json; `name` is for messages. */
+enum status bpe_read_spaces(struct bpe *b, const json_t *normalizer, const json_t *pre_tokenizer, const char *name, struct error *err);
 
 /* The text of a tokenizer.json from a vocabulary (token: id), merges ("a b") and the specials among the vocabulary; takes all three over. NULL: no
  * memory. */

@@ -100,5 +100,6 @@ enum status bpe_open(struct bpe **out, const char *path, struct error *err)
         return read_whole(out, first, err);
     if (holds(first, path, "vocab.json") && holds(second, path, "merges.txt"))
         return read_pair(out, first, second, err);
-    return error_set(err, BAD_INPUT, "'%s' holds neither tokenizer.json nor vocab.json and merges.txt", path);
+    return error_set(err, BAD_INPUT, "'%s' holds neither tokenizer.json nor vocab.json and merges.txt%s", path,
+                     holds(first, path, "tokenizer.model") ? "; transformers makes a tokenizer.json of tokenizer.model: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)" : "");
 }

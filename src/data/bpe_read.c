@@ -1,4 +1,5 @@
-/* Reads a tokenizer.json of Hugging Face: byte-level BPE with the cuts that are known; whatever else it asks for is refused by name. */
+/* Reads a tokenizer.json of Hugging Face: byte-level BPE with the cuts that are known, or that of SentencePiece; whatever else it asks for is refused
+ * by name. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum { IDS_LIMIT = 1 << 24 };
 struct reader {
     const char *name;           /* for messages */
     struct bpe *b;
+    bool words_part;            /* no merge so far has a space behind something else */
     struct error *err;
 };
 
@@ -20,9 +22,25 @@ struct reader {
 
 /* ---- tokens ---- */
 
-/* The bytes that a token of the vocabulary stands for, in place of `out`; 0: it has characters that are none. */
-static size_t bytes_of(const char *shown, char *out)
+/* Of SentencePiece: the token with spaces for their marks; 0: it has spaces of its own, which no text would have then. */
+static size_t spaced_bytes_of(const char *shown, char *out)
 {
+    size_t n = 0;
+    for (size_t step; *shown; shown += step) {
+        const bool mark = !strncmp(shown, SPACE_MARK, SPACE_MARK_BYTES);
+        step = mark ? SPACE_MARK_BYTES : 1;
+        if (*shown == ' ')
+            return 0;
+        out[n++] = mark ? ' ' : *shown;
+    }
+    return n;
+}
+
+/* The bytes that a token of the vocabulary stands for, in place of `out`; 0: it has characters that are none. */
+static size_t bytes_of(const struct bpe *b, const char *shown, char *out)
+{
+    if (b->by_characters)
+        return spaced_bytes_of(shown, out);
     const size_t length = strlen(shown);
     size_t n = 0;
     for (size_t at = 0, step; at < length; at += step) {
@@ -89,6 +107,26 @@ static bool is_added(const struct bpe *b, const char *token)
     return b->n_specials && b->special_starts[(unsigned char)*token] && bpe_special(b, token) >= 0;
 }
 
+static enum status refuse_token(const struct reader *r, const char *token)
+{
+    if (r->b->by_characters)
+        return REFUSE(r, "'%s': token '%.60s' has a space, or is too long; a vocabulary of SentencePiece has '" SPACE_MARK "' for spaces", r->name, token);
+    return REFUSE(r, "'%s': token '%.60s' is not of a byte-level vocabulary, whose characters stand for bytes; hone reads BPE with the pre-tokenizer ByteLevel",
+                  r->name, token);
+}
+
+static enum status take_one(struct reader *r, const char *token, json_int_t id, char *bytes, char **at)
+{
+    const int byte = r->b->by_characters ? bpe_byte_named(token) : -1;
+    const char one = (char)byte;
+    if (byte >= 0) {
+        r->b->byte_ids[byte] = (int32_t)id;
+        return take_token(r, &one, 1, id, at);
+    }
+    const size_t n = strlen(token) < (size_t)TOKEN_TEXT_MAX * 2 ? bytes_of(r->b, token, bytes) : 0;
+    return n ? take_token(r, bytes, n, id, at) : refuse_token(r, token);
+}
+
 static enum status take_vocabulary(struct reader *r, const json_t *vocab, char **at)
 {
     const char *token;
@@ -98,12 +136,7 @@ static enum status take_vocabulary(struct reader *r, const json_t *vocab, char *
     json_object_foreach((json_t *)vocab, token, id) {
         if (is_added(r->b, token))
             continue;
-        const size_t shown = strlen(token), n = shown < (size_t)TOKEN_TEXT_MAX * 2 ? bytes_of(token, bytes) : 0;
-        if (!n)
-            st = REFUSE(r, "'%s': token '%.60s' is not of a byte-level vocabulary, whose characters stand for bytes; hone reads BPE with the pre-tokenizer ByteLevel",
-                        r->name, token);
-        else
-            st = take_token(r, bytes, n, json_integer_value(id), at);
+        st = take_one(r, token, json_integer_value(id), bytes, at);
         if (st != OK)
             break;
     }
@@ -153,7 +186,10 @@ static enum status take_bytes(struct reader *r)
 {
     for (int c = 0; c < 256; c++) {
         const char byte = (char)c;
-        r->b->byte_ids[c] = bpe_find(r->b, &byte, 1);
+        if (!r->b->by_characters)
+            r->b->byte_ids[c] = bpe_find(r->b, &byte, 1);
+        if (r->b->byte_ids[c] < 0 && r->b->by_characters)
+            return REFUSE(r, "'%s': the vocabulary has no token <0x%02X>; with byte_fallback it has all 256", r->name, c);
         if (r->b->byte_ids[c] < 0)
             return REFUSE(r, "'%s': the vocabulary has no token for the byte 0x%02X; a byte-level one has all 256", r->name, c);
     }
@@ -167,6 +203,7 @@ static enum status take_tokens(struct reader *r, const json_t *vocab, const json
     if (st != OK)
         return st;
     r->b->tokens = xcalloc((size_t)r->b->n + 1, sizeof *r->b->tokens);
+    memset(r->b->byte_ids, -1, sizeof r->b->byte_ids);
     char *at = r->b->text = xcalloc(1, bytes);
     st = take_specials(r, added, &at);
     if (st == OK)
@@ -180,7 +217,7 @@ static enum status take_tokens(struct reader *r, const json_t *vocab, const json
 /* ---- merges ---- */
 
 /* The two halves, "a b" or ["a", "b"], as bytes one after the other; *cut: where the second begins. 0: it is neither. */
-static size_t halves_of(const json_t *merge, char *bytes, size_t *cut)
+static size_t halves_of(const struct bpe *b, const json_t *merge, char *bytes, size_t *cut)
 {
     const char *text = json_string_value(merge), *second = json_string_value(json_array_get(merge, 1)), *space = text ? strchr(text, ' ') : NULL;
     char first[TOKEN_TEXT_MAX * 2];
@@ -191,21 +228,35 @@ static size_t halves_of(const json_t *merge, char *bytes, size_t *cut)
     else
         return 0;
     second = space ? space + 1 : second;
-    *cut = bytes_of(first, bytes);
-    const size_t rest = strlen(second) < TOKEN_TEXT_MAX * 2 ? bytes_of(second, bytes + *cut) : 0;
+    *cut = bytes_of(b, first, bytes);
+    const size_t rest = strlen(second) < TOKEN_TEXT_MAX * 2 ? bytes_of(b, second, bytes + *cut) : 0;
     return *cut && rest ? *cut + rest : 0;
+}
+
+/* What a merge makes may be the name of a byte's token, which has the byte alone as its text. */
+static int32_t find_made(const struct bpe *b, const char *bytes, size_t n)
+{
+    char name[8] = "";
+    const int32_t id = bpe_find(b, bytes, n);
+    if (id >= 0 || !b->by_characters || n >= sizeof name)
+        return id;
+    memcpy(name, bytes, n);
+    return bpe_byte_named(name) < 0 ? -1 : b->byte_ids[bpe_byte_named(name)];
 }
 
 static enum status take_merge(struct reader *r, const json_t *merge, int rank)
 {
     char bytes[TOKEN_TEXT_MAX * 4], shown[TOKEN_TEXT_MAX * 8];
     size_t cut;
-    const size_t n = halves_of(merge, bytes, &cut);
+    const size_t n = halves_of(r->b, merge, bytes, &cut);
     if (!n)
-        return REFUSE(r, "'%s': merge %d is not two tokens of the byte-level alphabet, as \"a b\" or [\"a\", \"b\"]", r->name, rank);
-    const struct bpe_merge m = {.left = bpe_find(r->b, bytes, cut), .right = bpe_find(r->b, bytes + cut, n - cut), .to = bpe_find(r->b, bytes, n), .rank = rank};
+        return REFUSE(r, "'%s': merge %d is not two tokens%s, as \"a b\" or [\"a\", \"b\"]", r->name, rank,
+                      r->b->by_characters ? "" : " of the byte-level alphabet");
+    if (bytes[cut - 1] != ' ' && bytes[cut] == ' ')
+        r->words_part = false;
+    const struct bpe_merge m = {.left = bpe_find(r->b, bytes, cut), .right = bpe_find(r->b, bytes + cut, n - cut), .to = find_made(r->b, bytes, n), .rank = rank};
     if (m.left < 0 || m.right < 0 || m.to < 0) {
-        const size_t from = m.left < 0 || m.to < 0 ? 0 : cut, to = m.left < 0 ? cut : n;
+        const size_t from = m.left >= 0 && m.right < 0 ? cut : 0, to = m.left < 0 ? cut : n;
         bpe_show(bytes + from, to - from, shown);
         return REFUSE(r, "'%s': merge %d %s '%.60s', which is not in the vocabulary", r->name, rank, m.left < 0 || m.right < 0 ? "has the token" : "makes",
                       shown);
@@ -232,21 +283,36 @@ static enum status take_merges(struct reader *r, const json_t *merges)
 
 static bool is_nothing(const json_t *v) { return !v || json_is_null(v) || json_is_false(v) || (json_is_string(v) && !*json_string_value(v)); }
 
+/* SentencePiece has a whole text as one piece. Where no merge goes over the begin of a word, and the end of a line is no character of the vocabulary, pieces
+ * that part there have the same ids. */
+static void cut_words(struct reader *r)
+{
+    if (r->words_part)
+        r->b->cutting = (struct cutting){.spaces_first = true, .lines = bpe_find(r->b, "\n", 1) < 0};
+}
+
 static enum status take_model(struct reader *r, const json_t *model, const json_t *added)
 {
-    static const char *const lacks[] = {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"};
+    static const char *const lacks[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "unk_token"};
+    const size_t n_lacks = sizeof lacks / sizeof *lacks - r->b->by_characters;          /* with all bytes, nothing is unknown */
     const char *type = json_string_value(json_object_get(model, "type"));
     const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
     if (type && strcmp(type, "BPE"))
         return REFUSE(r, "'%s': the model is of type '%.40s'; hone reads BPE", r->name, type);
     if (!json_is_object(vocab) || !json_object_size(vocab) || !json_is_array(merges))
         return REFUSE(r, "'%s' has no model with a vocab and merges, as BPE has", r->name);
-    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++)
+    for (size_t i = 0; i < n_lacks; i++)
         if (!is_nothing(json_object_get(model, lacks[i])))
             return REFUSE(r, "'%s': the model has %s, which cannot be read so far", r->name, lacks[i]);
     r->b->whole_pieces = json_is_true(json_object_get(model, "ignore_merges"));
-    const enum status st = take_tokens(r, vocab, added);
-    return st == OK ? take_merges(r, merges) : st;
+    if (r->b->whole_pieces && r->b->by_characters)
+        return REFUSE(r, "'%s': the model has ignore_merges and byte_fallback, which cannot be read so far", r->name);
+    enum status st = take_tokens(r, vocab, added);
+    if (st == OK)
+        st = take_merges(r, merges);
+    if (st == OK && r->b->by_characters)
+        cut_words(r);
+    return st;
 }
 
 /* ---- what comes before it ---- */
@@ -266,10 +332,10 @@ static enum status take_split(struct reader *r, const json_t *j)
 
 static enum status take_byte_level(struct reader *r, const json_t *j)
 {
-    r->b->prefix_space = json_is_true(json_object_get(j, "add_prefix_space"));
+    r->b->prefix = json_is_true(json_object_get(j, "add_prefix_space")) ? PREFIX_EACH : PREFIX_NEVER;
     if (!json_is_false(json_object_get(j, "use_regex")))
         r->b->cutting = (struct cutting){.each_digit = r->b->cutting.each_digit};
-    if (r->b->prefix_space && r->b->cutting.each_digit)
+    if (r->b->prefix == PREFIX_EACH && r->b->cutting.each_digit)
         return REFUSE(r, "'%s': add_prefix_space behind the pre-tokenizer Digits cannot be read so far", r->name);
     return OK;
 }
@@ -325,15 +391,34 @@ static enum status check_normalizer(const struct reader *r, const json_t *j)
     return REFUSE(r, "'%s': the normalizer is of type '%.40s'; hone reads tokenizers that change no character", r->name, type ? type : "none");
 }
 
+static enum status take_byte_cuts(struct reader *r, const json_t *j)
+{
+    const enum status st = check_normalizer(r, json_object_get(j, "normalizer"));
+    return st == OK ? take_cutters(r, json_object_get(j, "pre_tokenizer")) : st;
+}
+
+/* Added tokens that a normalizer changes would be looked for in the changed text. */
+static enum status take_spaces(struct reader *r, const json_t *j)
+{
+    const json_t *normalizer = json_object_get(j, "normalizer"), *one;
+    size_t i;
+    r->b->cutting = (struct cutting){.none = true};
+    r->words_part = true;
+    json_array_foreach(json_object_get(j, "added_tokens"), i, one)
+        if (json_is_object(normalizer) && json_is_true(json_object_get(one, "normalized")))
+            return REFUSE(r, "'%s': added token '%.60s' is normalized, which cannot be read so far; set its normalized to false", r->name,
+                          json_is_string(json_object_get(one, "content")) ? json_string_value(json_object_get(one, "content")) : "");
+    return bpe_read_spaces(r->b, normalizer, json_object_get(j, "pre_tokenizer"), r->name, r->err);
+}
+
 static enum status take_all(struct reader *r, const json_t *j)
 {
-    const json_t *added = json_object_get(j, "added_tokens");
+    const json_t *added = json_object_get(j, "added_tokens"), *model = json_object_get(j, "model");
     if (!json_is_object(j))
         return REFUSE(r, "'%s' is not a JSON object", r->name);
-    enum status st = check_normalizer(r, json_object_get(j, "normalizer"));
-    if (st == OK)
-        st = take_cutters(r, json_object_get(j, "pre_tokenizer"));
-    return st == OK ? take_model(r, json_object_get(j, "model"), json_is_array(added) ? added : NULL) : st;
+    r->b->by_characters = json_is_true(json_object_get(model, "byte_fallback"));
+    const enum status st = r->b->by_characters ? take_spaces(r, j) : take_byte_cuts(r, j);
+    return st == OK ? take_model(r, model, json_is_array(added) ? added : NULL) : st;
 }
 
 enum status bpe_parse(struct bpe **out, const char *name, const char *text, size_t size, struct error *err)

@@ -18,14 +18,25 @@ static bool specials_hold(const struct bpe *b, char c)
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* Between a letter and a space or line behind it no piece goes on, whatever came before. */
+/* What follows a special may get a space before it, which is known only where the special is seen. */
+static bool special_ends(const struct bpe *b, const char *text, size_t at)
+{
+    for (int i = 0; i < b->n_specials && b->prefix != PREFIX_NEVER; i++)
+        if (b->specials[i].length <= at && !memcmp(text + at - b->specials[i].length, b->specials[i].text, b->specials[i].length))
+            return true;
+    return false;
+}
+
+/* Between a letter and a space behind it no piece goes on, whatever came before; nor before the end of a line where that is a piece's end, or
+ * behind a letter. */
 size_t bpe_cut(const struct bpe *b, const char *text, size_t length)
 {
     if (b->cutting.none)
         return 0;
-    const bool lines = !specials_hold(b, '\n'), blanks = !specials_hold(b, ' ');
+    const bool lines = !specials_hold(b, '\n') && (!b->cutting.spaces_first || b->cutting.lines), blanks = !specials_hold(b, ' ');
     for (size_t at = length; at-- > 1;)
-        if (((lines && text[at] == '\n') || (blanks && text[at] == ' ')) && is_letter(text[at - 1]))
+        if (((lines && text[at] == '\n' && (b->cutting.lines || is_letter(text[at - 1]))) || (blanks && text[at] == ' ' && is_letter(text[at - 1]))) &&
+            !special_ends(b, text, at))
             return at;
     return 0;
 }

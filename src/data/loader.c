@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/process.h"
 #include "data/collate.h"
 #include "data/pack.h"
 
@@ -73,6 +74,7 @@ static void slot_fill(const struct loader *l, struct slot *s, int64_t number, in
 static void *worker_main(void *argument)
 {
     struct loader *l = argument;
+    process_work_beside("loader");
     pthread_mutex_lock(&l->lock);
     const int number = l->numbered++;
     for (;;) {

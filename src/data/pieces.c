@@ -165,12 +165,32 @@ static size_t cut_with_marks(const struct text *t, size_t at, int digits)
     return end > at ? end : lines_or_spaces(t, at);
 }
 
+/* The pre-tokenizer Digits knows a newer Unicode (17) than the regular expressions that the table was made of. */
+static bool is_digit(const struct text *t, size_t at, size_t *step)
+{
+    uint32_t c = 0;
+    const bool number = kind_at(t, at, step) == UNICODE_NUMBER;
+    utf8_decode(t->bytes + at, t->length - at, &c);
+    return number || (c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6);
+}
+
 /* Up to the next digit. */
 static size_t before_digit(const struct text *t, size_t at)
 {
     size_t step;
-    while (at < t->length && kind_at(t, at, &step) != UNICODE_NUMBER)
+    while (at < t->length && !is_digit(t, at, &step))
         at += step;
+    return at;
+}
+
+/* ` *[^ ]*`; with lines ` *[^ \n]*\n?` */
+static size_t cut_spaces_first(const struct text *t, size_t at, bool lines)
+{
+    while (at < t->length && t->bytes[at] == ' ')
+        at++;
+    while (at < t->length && t->bytes[at] != ' ')
+        if (t->bytes[at++] == '\n' && lines)
+            break;
     return at;
 }
 
@@ -178,7 +198,7 @@ size_t piece_end(const struct cutting *c, const char *bytes, size_t at, size_t l
 {
     struct text t = {bytes, length};
     size_t step;
-    if (c->each_digit && kind_at(&t, at, &step) == UNICODE_NUMBER)
+    if (c->each_digit && is_digit(&t, at, &step))
         return at + step;
     if (c->each_digit && *digit <= at)
         *digit = before_digit(&t, at);
@@ -186,5 +206,7 @@ size_t piece_end(const struct cutting *c, const char *bytes, size_t at, size_t l
         t.length = *digit;
     if (c->none)
         return t.length;
+    if (c->spaces_first)
+        return cut_spaces_first(&t, at, c->lines);
     return c->words_with_marks ? cut_with_marks(&t, at, c->digits) : cut_gpt2(&t, at);
 }

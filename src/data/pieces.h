@@ -11,6 +11,8 @@ struct cutting {
     int digits;                 /* of a number that stay together, where words_with_marks: 3 or 1 */
     bool each_digit;            /* before all else: every digit is a piece */
     bool none;                  /* a whole text is one piece */
+    bool spaces_first;          /* instead: spaces and what follows them, up to the next ones (SentencePiece) */
+    bool lines;                 /* spaces_first: the end of a line ends a piece, too */
 };
 
 /* The regular expression by its text, as a tokenizer.json has it; false: none that is known. */

@@ -25,7 +25,7 @@ void tokenizer_init_bpe(struct tokenizer *t, struct bpe *bpe);
 enum status tokenizer_copy(struct tokenizer *to, const struct tokenizer *from, struct error *err);
 void tokenizer_release(struct tokenizer *t);
 
-/* Encodes text into ids (room for `length` + 1 ids is always enough); returns how many through *n. A character outside the
+/* Encodes text into ids (room for 2 * `length` + 1 ids is always enough: a tokenizer may put a space before what follows a special); returns how many through *n. A character outside the
  * vocabulary is an error that names it. TOKENIZER_NONE reads decimal ids separated by spaces. */
 enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t length, int32_t *ids, size_t *n,
                              struct error *err);

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "dist/dist_int.h"
 
+enum { DESCRIBED_MAX = WHERE_MAX + 64 };
 static const int64_t LAST_WORDS_NS = 1000000000;
 
 /* ---- failing ---- */
@@ -115,21 +116,24 @@ static void tell_failure(struct dist *d)
 
 /* ---- hearing ---- */
 
-/* Ranks go in step: one that was last heard of in an earlier step than this rank is in has done that one since. */
-static void describe(struct dist *d, const struct peer *p, char out[WHERE_MAX + 64])
+/* Ranks go in step: one that was last heard of in an earlier step than this rank is in has done that one since. What it did then is not known, but what
+ * this rank misses it in. */
+static void describe(struct dist *d, const struct peer *p, char out[DESCRIBED_MAX])
 {
     const int64_t own = atomic_load(&d->step);
+    char here[WHERE_MAX];
+    where(d, here);
     if (p->step < 0 && own < 0)
-        snprintf(out, WHERE_MAX + 64, "before the first step");
+        snprintf(out, DESCRIBED_MAX, "before the first step");
     else if (p->step < own)
-        snprintf(out, WHERE_MAX + 64, "in step %lld", (long long)own);
+        snprintf(out, DESCRIBED_MAX, "in step %lld%s%s", (long long)own, *here ? ", where it is missed in " : "", here);
     else
-        snprintf(out, WHERE_MAX + 64, "in step %lld%s%s", (long long)p->step, *p->where ? ", in " : "", p->where);
+        snprintf(out, DESCRIBED_MAX, "in step %lld%s%s", (long long)p->step, *p->where ? ", in " : "", p->where);
 }
 
 static void gave_up(struct dist *d, const struct note *n)
 {
-    char at[WHERE_MAX + 64];
+    char at[DESCRIBED_MAX];
     struct error why;
     describe(d, &d->peers[n->rank], at);
     error_set(&why, n->status > OK && n->status <= CANNOT ? (enum status)n->status : CANNOT, "%s gave up %s: %.800s",
@@ -172,7 +176,7 @@ static void look_for_lost(struct dist *d, int64_t now)
     const int first = d->comm.rank == 0 ? 1 : 0, end = d->comm.rank == 0 ? d->comm.size : 1;
     for (int r = first; r < end; r++) {
         const struct peer *p = &d->peers[r];
-        char at[WHERE_MAX + 64];
+        char at[DESCRIBED_MAX];
         struct error why;
         if (now - p->heard_ns < d->patience_ns)
             continue;

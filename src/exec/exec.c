@@ -64,6 +64,8 @@ static enum status bind_persistent(struct exec *e, struct exec *shared, struct e
     e->persistent = e->backend->alloc(e->backend, total);
     if (!e->persistent)
         return error_no_memory(err, "parameters and optimizer state", total);
+    if (e->backend->spread)
+        e->backend->spread(e->backend, e->persistent, total);
     char *at = e->persistent;
     for (int i = 0; i < p->n_values; i++)
         if (value_is_persistent(&p->values[i]) && !e->memory[i]) {

@@ -30,19 +30,21 @@ static enum status peaks_of_ranks(const struct config *c, struct dist *d, struct
 enum status profile_measure(struct situation *out, const struct config *c, const struct profile_options *o, struct error *err)
 {
     const bool leads = dist_rank(o->ranks) == 0, cuda = c->device == DEVICE_CUDA;
-    struct config measured_as = *c;         /* the hook takes no const */
+    struct config settled = *c;
+    char words[THREADS_WORDS];              /* the report says how many */
     struct peaks peaks;
     bool new_peaks;
-    enum status st = peaks_of_ranks(c, o->ranks, &peaks, &new_peaks, err);
+    train_settle_threads(&settled, words);
+    enum status st = peaks_of_ranks(&settled, o->ranks, &peaks, &new_peaks, err);
     if (st != OK)
         return st;
     const struct situation_options options = {
         .steps = o->steps, .last = true, .peaks = &peaks, .peaks_are_new = new_peaks,
-        .measure_peaks = leads ? measure_peaks_again : NULL, .peaks_context = &measured_as, .ask_passes = leads, .stop = o->stop,
+        .measure_peaks = leads ? measure_peaks_again : NULL, .peaks_context = &settled, .ask_passes = leads, .stop = o->stop,
         .progress = leads ? o->progress : NULL, .context = o->context,
         .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
         .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
-    st = situation_measure(out, c, &options, err);
+    st = situation_measure(out, &settled, &options, err);
     if (st == OK && leads)
         peaks_remember(&out->peaks, NULL);          /* what steps proved; no harm if it cannot be written */
     return st;

@@ -56,9 +56,20 @@ static value_id embeddings(struct builder *b, const struct arch_info *arch, valu
     return build_dropout(b, x);
 }
 
+/* The words of the config as numbers: linear slows every pair down, llama3 the slow ones. */
+static struct rope_stretch stretch_of(const struct config_model *m)
+{
+    const bool by_speed = m->rope_scaling == ROPE_LLAMA3;
+    if (m->rope_scaling == ROPE_PLAIN)
+        return (struct rope_stretch){0};
+    return (struct rope_stretch){.factor = (float)m->rope_factor, .low = by_speed ? (float)m->rope_low : 0, .high = by_speed ? (float)m->rope_high : 0,
+                                 .context = by_speed ? (float)m->rope_context : 0};
+}
+
 static void rope_tables(struct builder *b)
 {
-    const struct op_attrs attrs = {.rows = b->o.samples ? b->m->seq : b->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base};
+    const struct op_attrs attrs = {.rows = b->o.samples ? b->m->seq : b->seq, .cols = b->m->dim / b->m->heads / 2, .base = (float)b->m->rope_base,
+                                   .stretch = stretch_of(b->m)};
     const int at = program_add_op(b->p, OP_ROPE_TABLE, attrs, "rope", 0, NULL);
     if (at >= 0) {
         b->cosine = b->p->ops[at].out[0];

@@ -116,12 +116,17 @@ static void sum_scalars(struct building *b)
     b->loss = add_sum(b, at, "loss", loss, count, &at);
 }
 
+/* Gradients that one op makes are summed in their order, so that what stands behind the sum of the last one stands behind all. */
 static void sum_gradients(struct building *b)
 {
     const value_id count = b->p->count;
+    int writer = NO_OP, sum = NO_OP;
     for (int i = 0; i < b->n; i++) {
         struct pending *g = &b->list[i];
-        g->grad = add_sum(b, g->ready, b->p->values[g->param].name, g->grad, count, &g->ready);
+        const int behind = i > 0 && g->ready == writer ? sum : g->ready;
+        writer = g->ready;
+        g->grad = add_sum(b, behind, b->p->values[g->param].name, g->grad, count, &sum);
+        g->ready = sum;
     }
 }
 

@@ -21,13 +21,18 @@ static int end_of_setup(const struct rewriter *r, int at, int *same)
     return i;
 }
 
+static const char *stretched(struct program *p, const struct rope_stretch *s)
+{
+    return s->factor == 0 ? "" : arena_printf(&p->arena, ".by%.9g.%.9g-%.9g.%.9g", s->factor, s->low, s->high, s->context);
+}
+
 static void make_table(struct program *p, const struct op *op, int out)
 {
     struct value *v = &p->values[op->out[out]];
     v->kind = VALUE_TABLE;
     v->layer = NO_LAYER;
-    program_rename(p, op->out[out], arena_printf(&p->arena, "table.%s.%lldx%lld.base%.9g.%d", op_info(op->kind)->name,
-                                                 (long long)op->attrs.rows, (long long)op->attrs.cols, op->attrs.base, out));
+    program_rename(p, op->out[out], arena_printf(&p->arena, "table.%s.%lldx%lld.base%.9g%s.%d", op_info(op->kind)->name, (long long)op->attrs.rows,
+                                                 (long long)op->attrs.cols, op->attrs.base, stretched(p, &op->attrs.stretch), out));
 }
 
 static void move_to_setup(struct rewriter *r, int at, int end)

@@ -91,19 +91,22 @@ static bool is_read_twice(const struct planner *w, int i, int j)
     return reads > 1;
 }
 
-/* The input whose memory the first output of op i may take, or NO_VALUE. */
+/* The input whose memory the first output of op i may take, or NO_VALUE. Of several the one that was written last: it is still in the cache of
+ * the thread that wrote it, and most ops divide their work alike; what is older others have read meanwhile, and to write over it takes it from them. */
 static value_id reusable_input(const struct planner *w, int i)
 {
     const struct op *op = &w->p->ops[i];
     const unsigned reuse = op_info(op->kind)->reuse;
+    value_id best = NO_VALUE;
     for (int j = 0; j < op->n_in && j < 32; j++) {
         const value_id v = op->in[j];
         if ((reuse >> j & 1) && planned(w, v) && w->last[v] == i &&
             value_bytes(&w->p->values[v]) == value_bytes(&w->p->values[op->out[0]]) &&
-            w->p->values[v].dtype == w->p->values[op->out[0]].dtype && !is_read_twice(w, i, j))
-            return v;
+            w->p->values[v].dtype == w->p->values[op->out[0]].dtype && !is_read_twice(w, i, j) &&
+            (best == NO_VALUE || w->first[v] > w->first[best]))
+            best = v;
     }
-    return NO_VALUE;
+    return best;
 }
 
 /* ---- parts in one piece ---- */

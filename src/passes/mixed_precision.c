@@ -7,7 +7,7 @@
  * (loss_scale.c); bf16 has that of f32.
  *
  * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): all values stay f32, and the operands of every product are rounded while they
- * are packed. Attention stays f32 then: its scores go into an exponential.
+ * are packed; those of attention where the CPU gains by it (AMX), as its scores, softmax and sums are f32 in any case.
  *
  * Evaluation computes as training does, from the copies that the training step writes, so that on a GPU it is as fast as its forward, and
  * its loss is that of the model in the numbers that it is trained in. Where a CPU rounds operands there is little to win, and it stays f32. */
@@ -257,12 +257,17 @@ static void cast_operands(struct program *p)
     free(c.of);
 }
 
+static bool rounds(const struct program *p, const struct op *op)
+{
+    return op_info(op->kind)->product || (p->precision.attention && (op->kind == OP_ATTENTION || op->kind == OP_ATTENTION_GRAD));
+}
+
 static int round_operands(struct program *p)
 {
     int n = 0;
     for (int i = 0; i < p->n_ops; i++) {
         struct op *op = &p->ops[i];
-        if (!op_info(op->kind)->product || op->attrs.round == p->precision.round)
+        if (!rounds(p, op) || op->attrs.round == p->precision.round)
             continue;
         op->attrs.round = p->precision.round;
         n++;

@@ -27,7 +27,7 @@ enum op_kind {
     OP_LAYERNORM_GRAD,  /* dy, x, gain, mean, rstd[, more] -> dx (+ more), dgain, dshift */
     OP_RMSNORM,         /* x, gain -> y, rstd (N) */
     OP_RMSNORM_GRAD,    /* dy, x, gain, rstd[, more] -> dx (+ more), dgain */
-    OP_ROPE_TABLE,      /* -> cos, sin (T, D/2): rows, cols, base */
+    OP_ROPE_TABLE,      /* -> cos, sin (T, D/2): rows, cols, base, stretch */
     OP_ROPE,            /* x (B,T,H*D), cos, sin[, places (B,T) i32] -> rotated pairs, by row t of the tables or row places[b,t]; inverse:
                            rotated back. Where a place is below 0: zeros */
     OP_CAUSAL_MASK,     /* -> (T,T): 0 on and below the diagonal, -inf above */
@@ -116,9 +116,12 @@ enum rounding { ROUND_NO, ROUND_TF32, ROUND_BF16 };
 /* Where a tensor belongs: a group of parameters that are selected together, -1: none; and within it those whose norm is one. */
 struct op_member { int32_t group, unit; };
 
+/* Longer contexts than a model was first trained on: slow pairs turn slower by a factor (program/rope.h). All 0: nothing is changed. */
+struct rope_stretch { float factor, low, high, context; };
+
 struct op_attrs {
     bool trans_a, trans_b, inverse, causal;
-    enum rounding round;                    /* products: what f32 operands are rounded to; sums are f32 */
+    enum rounding round;                    /* products: what f32 operands are rounded to; attention: what they may be; sums are f32 */
     enum dtype to;                          /* OP_CAST */
     int32_t heads, kv_heads;
     int32_t parts;                          /* ops over several values at once: how many */
@@ -129,6 +132,7 @@ struct op_attrs {
     float scale;                            /* attention: factor on the product */
     float eps, value, prob;
     float base;                             /* RoPE */
+    struct rope_stretch stretch;
     uint64_t seed, stream;                  /* dropout */
     float lr, min_lr, weight_decay, beta1, beta2, max_norm;
     int32_t schedule;                       /* 0 cosine, 1 linear, 2 constant */

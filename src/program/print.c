@@ -39,7 +39,8 @@ static void print_attrs(const struct op_attrs *a, FILE *to)
 {
     const struct { const char *name; double value; } list[] = {
         {"heads", a->heads}, {"kv_heads", a->kv_heads}, {"rows", (double)a->rows}, {"cols", (double)a->cols},
-        {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base}, {"lr", a->lr},
+        {"scale", a->scale}, {"eps", a->eps}, {"value", a->value}, {"prob", a->prob}, {"base", a->base},
+        {"factor", a->stretch.factor}, {"low", a->stretch.low}, {"high", a->stretch.high}, {"context", a->stretch.context}, {"lr", a->lr},
         {"weight_decay", a->weight_decay}, {"beta1", a->beta1}, {"beta2", a->beta2}, {"max_norm", a->max_norm},
         {"warmup", (double)a->warmup}, {"total", (double)a->total}, {"copies", a->copies}, {"scaled", a->scaled},
         {"k", a->k}, {"every", a->every}, {"first", (double)a->first},

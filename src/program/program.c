@@ -11,7 +11,7 @@ struct program *program_new(const char *name)
     struct program *p = xcalloc(1, sizeof *p);
     p->name = arena_printf(&p->arena, "%s", name);
     p->tokens = p->targets = p->segments = p->positions = p->types = p->features = p->starts = p->logits = p->loss = p->count = p->step = p->norm = p->loss_scale = NO_VALUE;
-    p->precision = (struct precision_goal){F32, ROUND_BF16};
+    p->precision = (struct precision_goal){.round = ROUND_BF16};
     p->micro_batches = 1;
     p->phase = PHASE_FORWARD;
     p->layer = NO_LAYER;

@@ -98,6 +98,7 @@ struct name_table {                 /* names.c */
 struct precision_goal {
     enum dtype narrow;
     enum rounding round;
+    bool attention;                         /* operands of attention, too, may be rounded */
 };
 #define LOSS_SCALE "loss_scale"         /* names of the scale and its count begin so */
 

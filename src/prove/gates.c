@@ -134,26 +134,37 @@ static void memory(const struct evidence *e, struct gate *g)
     prove_show_bytes(g->b, g->b_text);
     SHOW(value_text, "× %.6g", g->value);
     SHOW(limit_text, "at most × %.4g", g->limit);
-    SHOW(words, "training needs %.0f bytes in a and %.0f in b, which may have %.0f: weights, state, inputs and planned workspace",
-         g->a, g->b, floor(g->limit * g->a));
+    char most[GATE_TEXT];
+    prove_show_bytes(floor(g->limit * g->a), most);
+    SHOW(words, "training is planned to take %s in a and %s in b, which may have %s: weights, state, inputs, workspace and what kernels work in",
+         g->a_text, g->b_text, most);
 }
 
 /* Which group came more often is no property of b, so neither is the median. */
-static void say_modes(const struct evidence *e, const struct modes *m, struct gate *g)
+static void say_modes(const struct evidence *e, const struct speed *s, struct gate *g)
 {
+    const struct modes *m = &s->modes;
     char seen[120];
     if (m->share > 0)
         snprintf(seen, sizeof seen, "two groups well apart: b is about %.3f times as fast in %.0f %% of them and %.3f times in %.0f %%", m->low,
                  m->share * 100, m->high, (1 - m->share) * 100);
     else
         snprintf(seen, sizeof seen, "groups well apart, each side for itself: b is from %.3f to %.3f times as fast", m->low, m->high);
-    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, %s", e->turns, seen,
+    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, %s", s->turns, seen,
          e->longer ? ", also when measured longer than asked for" : "",
          g->judged ? "and the limit is further from both than they are apart" : "so the gain is not known; measure again when it is quiet");
 }
 
+/* Where a gain is beyond what the delay can have made of it there is a verdict all the same. */
+static void say_disturbed(const struct evidence *e, const struct speed *s, struct gate *g)
+{
+    SHOW(words, "%sother work took the cores for %.0f %% of the time: a step took %.4g ms in a and %.4g ms in b in %d turns of each%s; "
+         "without that b would be from %.3f to %.3f times as fast%s", g->judged ? "" : "no verdict: ", 100 * s->delayed, s->ratio.a / 1e3, s->ratio.b / 1e3, s->turns,
+         e->longer ? ", more than asked for" : "", g->low, g->high, g->judged ? "" : "; measure again when the machine is quiet");
+}
+
 /* The lower end of the interval decides: the gain must be there, not only be possible. No verdict, which does not pass either, where
- * the interval is wide and holds the limit, or where turns are of two kinds further apart than from it; a limit of zero asks for nothing. */
+ * the interval is wide and holds the limit, other work had the cores for so long that the gain could be its doing, or where turns are of two kinds further apart than from it; a limit of zero asks for nothing. */
 static void throughput(const struct evidence *e, struct gate *g)
 {
     const struct speed s = speed_of(e);
@@ -171,13 +182,20 @@ static void throughput(const struct evidence *e, struct gate *g)
     SHOW(b_text, "%.0f tokens/s", g->b);
     SHOW(value_text, "× %.3f (%.3f to %.3f)", g->value, g->low, g->high);
     SHOW(limit_text, "above × %.4g", g->limit);
-    if (s.modes.two) {
-        say_modes(e, &s.modes, g);
+    if (s.disturbed) {
+        say_disturbed(e, &s, g);
         return;
     }
-    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s%s",
-         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, e->turns,
-         e->longer ? ", more than asked for, as the interval was wide" : "", g->judged ? "" : "; that is too wide to say");
+    if (s.modes.two) {
+        say_modes(e, &s, g);
+        return;
+    }
+    char left_out[80] = "";
+    if (s.left_out)
+        snprintf(left_out, sizeof left_out, "; other work took the cores in %d others", s.left_out);
+    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s%s%s",
+         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, s.turns,
+         e->longer ? ", more than asked for, as the interval was wide" : "", left_out, g->judged ? "" : ", which is too wide");
 }
 
 static const struct {

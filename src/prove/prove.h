@@ -46,7 +46,9 @@ struct verdict {
     int n;
     bool pass;                      /* every gate holds */
     bool same_bits;                 /* all runs of a and of b: the same losses and weights */
-    char warning[WATCH_WORDS];      /* what happened to the GPU meanwhile, in a sentence; empty: nothing */
+    char warning[WATCH_WORDS];      /* what happened to the GPU meanwhile, or that other work had the cores, in a sentence; empty: nothing */
+    double delayed_share;           /* of the time of the threads in all turns: ready to run and without a core; below 0: not known */
+    bool disturbed;                 /* so much that too few turns were left without it */
     bool longer;                    /* the interval was wide, and more turns were taken than asked for */
     struct verdict_side of_a, of_b;
 };

@@ -18,6 +18,8 @@ struct evidence_side {
     struct products_peak peak;
     uint64_t fingerprint;           /* of the parameters after `steps` steps */
     double *turn_us;                /* (turns): the median step of each turn */
+    double *turn_delay;             /* (turns): of the time of its threads, what other work had their cores for; below 0, or NULL: not known */
+    int lanes;                      /* threads that such a delay is a mean of */
     double tokens_per_step;
 };
 
@@ -85,10 +87,14 @@ struct modes modes_find(const double *a, const double *b, int n);
 
 /* ---- speed ---- */
 
-/* The gain of b over a in the turns that there are: with two modes the interval holds both. */
+/* The gain of b over a in the turns that there are: with two modes the interval holds both. Pairs in which other work had the cores do not count, where enough others
+ * are left. Where they are not, the interval is what the gain can be without that delay, wherever it fell. */
 struct speed {
     struct ratio ratio;
     struct modes modes;
+    int turns, left_out;            /* pairs that it rests on, and others */
+    double delayed;                 /* as turn_delay, of all turns; below 0: not known */
+    bool disturbed;                 /* by other work: there are not enough undisturbed pairs */
 };
 struct speed speed_of(const struct evidence *e);
 /* Is there an answer: one mode, and an interval that is narrow, or lies on one side of the limit? If not, measuring longer may help.

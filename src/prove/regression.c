@@ -115,7 +115,7 @@ enum status verify_reports(struct verdict *out, const char *path_a, const char *
     if (st == OK)
         st = check_comparable(&a, &b, err);
     if (st == OK) {
-        *out = (struct verdict){.pass = true, .of_a = {.step_us = NAN, .ops = NAN, .kernels = NAN},
+        *out = (struct verdict){.pass = true, .delayed_share = -1, .of_a = {.step_us = NAN, .ops = NAN, .kernels = NAN},
                                 .of_b = {.step_us = NAN, .ops = NAN, .kernels = NAN}};
         snprintf(out->a, sizeof out->a, "%s", path_a);
         snprintf(out->b, sizeof out->b, "%s", path_b);

@@ -15,6 +15,7 @@ struct sim_net {
     bool ring;                              /* NCCL's ring; else the tree of src/dist */
     int per_machine;                        /* ranks of a machine */
     struct rank_link within, between;       /* as in struct links */
+    bool within_measured, between_measured; /* by hone doctor; else as given */
 };
 /* Ring: 2 (W - 1) (a + n / (W b)), in machines first and then between them. Tree: 2 a log2 W + 2 n (W - 1) / (W b), level by level with the
  * link that the level takes; sums of few numbers are not cut up, and other numbers of ranks than powers of two go through rank 0. */
@@ -45,7 +46,7 @@ void sim_source_release(struct sim_source *s);
 /* ---- simulate_step.c: one step ---- */
 
 struct sim_step {
-    double step_us;                         /* of a rank of mean speed: compute + packing + exposed */
+    double step_us;                         /* of a rank of usual speed: compute + packing + exposed */
     double packing_us;                      /* buckets filled and emptied, and what else ranks add to the program */
     double sums_us, exposed_us;             /* sums between ranks; what is not hidden of them */
     double bytes;                           /* of gradients that travel */
@@ -63,7 +64,7 @@ enum { SIM_POINTS = 64, SIM_BUCKETS = 12 };
 struct sim_point {
     int ranks, machines;
     struct sim_step at;                     /* with the config's bucket size */
-    double slowest_us;                      /* what the slowest rank takes longer than the mean */
+    double slowest_us;                      /* what the slowest rank takes longer than a usual one */
     double step_us;                         /* all */
     double efficiency;                      /* of W times one rank */
     struct { int64_t mb; double step_us; } buckets[SIM_BUCKETS];
@@ -75,15 +76,18 @@ struct sim_point {
 struct simulation {
     const struct sim_source *source;
     struct sim_net net;
-    bool net_measured;                      /* by hone doctor; else as given */
-    double mean_us;                         /* of the measured steps */
+    double alone_us;                        /* the median of the measured steps, which is the step of a profile's page */
+    double p10_us, p90_us;                  /* of them */
     bool shares_cores;                      /* there is no core for who communicates: sums take time from the step */
     struct sim_point points[SIM_POINTS];    /* one rank first */
     int n;
 };
 
-/* The largest of `ranks` steps drawn from those measured, with replacement: its mean over all draws, which is exact. */
+/* The largest of `ranks` steps drawn from those measured: what it is in half of all draws, as a step of a profile is what half of its steps are. One
+ * step that something from outside held up is not in it before there are so many ranks that most steps have one like it. */
 double sim_slowest_us(const double *steps_us, int n, int ranks);
+/* What a part of the measured steps is below. */
+double sim_step_us(const double *steps_us, int n, double part);
 enum status simulate(struct simulation *out, const struct sim_source *s, const struct sim_net *net, const int *ranks, int n, struct error *err);
 json_t *simulation_json(const struct simulation *s);        /* the caller's; NULL: no memory */
 

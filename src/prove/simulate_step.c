@@ -106,14 +106,6 @@ static void walk_through(struct walk *w)
     w->out->step_us = w->now_us - begun_us;
 }
 
-static double mean_of(const double *x, int n)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += x[i] / n;
-    return sum;
-}
-
 enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
                          struct error *err)
 {
@@ -128,8 +120,8 @@ enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const
     for (int i = 0; i < s->n_ops; i++)
         work_us += s->ops[i].us;
     const int here = ranks < net->per_machine ? ranks : net->per_machine;
-    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= here * (s->threads + 1),
-                     .scale = work_us > 0 ? mean_of(s->steps_us, s->n_steps) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
+    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1),
+                     .scale = work_us > 0 ? sim_step_us(s->steps_us, s->n_steps, 0.5) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
                      .us = xcalloc((size_t)p->n_ops + 1, sizeof *w.us), .there_us = xcalloc((size_t)p->n_values + 1, sizeof *w.there_us)};
     time_ops(&w);
     walk_through(&w);

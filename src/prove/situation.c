@@ -21,8 +21,8 @@ static struct profile_input input_of(const struct measured *m, const struct situ
         .kernels_per_step = m->kernels_per_step, .occupancy = m->occupancy, .watch = m->gpu,
         .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = o->device, .isa = o->isa,
         .blas = o->blas, .config_yaml = yaml, .version = HONE_VERSION, .loss = m->loss, .padding_share = m->padding_share, .tokens_per_step = m->tokens_per_step, .rss_peak_bytes = m->rss_peak_bytes,
-        .available_bytes = o->available_bytes, .planned_bytes = exec_memory_bytes(mem),
-        .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace),
+        .available_bytes = o->available_bytes, .planned_bytes = exec_memory_bytes(mem), .scratch_bytes = (double)mem->scratch,
+        .naive_bytes = (double)(mem->parameters + mem->state + mem->inputs + mem->naive_workspace + mem->scratch),
         .has_counters = m->has_counters, .instructions = m->instructions, .cycles = m->cycles,
         .cache_misses = m->cache_misses};
 }

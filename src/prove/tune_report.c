@@ -1,4 +1,5 @@
 /* What tune did, as one JSON document: report.json, which the page and the Markdown are made of. docs/report.md has its fields. */
+#include "core/json_whole.h"
 #include "prove/tune.h"
 
 #include <math.h>
@@ -145,8 +146,14 @@ static json_t *point(const struct tune_point *p)
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "step_us", measured(p->step_us), "samples_per_s", measured(p->samples_per_s),
                      "tokens_per_s", measured(p->tokens_per_s), "mfu_percent", measured(p->mfu_percent), "mfu_peak_gflops",
                      measured(p->mfu_peak.gflops), "mfu_peak_type", tune_text(rated ? numbers_name(p->mfu_peak.numbers) : NULL),
-                     "planned_bytes", measured(p->planned_bytes), "ops", measured(p->ops), "kernels",
+                     "planned_bytes", json_whole(p->planned_bytes > 0 ? p->planned_bytes : NAN), "ops", json_whole(p->ops > 0 ? p->ops : NAN), "kernels",
                      measured(p->kernels), "fits", !p->too_large);
+}
+
+/* Steps of the points, and evaluation as often as it comes. */
+static double run_s(const struct tune_result *r, const struct tune_point *p, double evaluation_us)
+{
+    return r->run.steps && p->step_us > 0 ? (double)r->run.steps * (p->step_us + evaluation_us) * 1e-6 : NAN;
 }
 
 /* Seconds of the whole run that a stage won, or would have: steps as long as the chain of stages makes them. */
@@ -156,11 +163,23 @@ static double saved_s(const struct tune_result *r, const struct tune_stage *s, d
     return r->run.steps && isfinite(s->measured) ? (double)r->run.steps * won_us * 1e-6 : NAN;
 }
 
-static json_t *stage(const struct tune_result *r, int i)
+static double step_before(const struct tune_result *r, int i) { return r->before.step_us > 0 ? r->before.step_us / gain_before(r, i) : NAN; }
+
+/* What was kept saves together what the whole run, measured as one, became shorter by: each has its part of that by what it won alone. */
+static double part_of_whole(const struct tune_result *r)
+{
+    const double whole = run_s(r, &r->before, r->run.evaluation_before_us) - run_s(r, &r->after, r->run.evaluation_after_us);
+    double sum = 0;
+    for (int i = 0; i < r->n_stages; i++)
+        sum += is_kept(&r->stages[i]) ? saved_s(r, &r->stages[i], step_before(r, i)) : 0;
+    return isfinite(whole) && sum > 0 ? fmax(whole, 0) / sum : 1;
+}
+
+static json_t *stage(const struct tune_result *r, int i, double part)
 {
     const struct tune_stage *s = &r->stages[i];
-    const double before = gain_before(r, i), step = r->before.step_us > 0 ? r->before.step_us / before : NAN;
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "saved_s", number(saved_s(r, s, step)), "pass", tune_text(s->pass),
+    const double before = gain_before(r, i), step = step_before(r, i);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "saved_s", number(saved_s(r, s, step) * (is_kept(s) ? part : 1)), "pass", tune_text(s->pass),
                      "what", tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
                      effort_word(s->effort), "phase", s->phase, "places", s->places, "predicted_speedup", number(s->predicted),
                      "measured_speedup", number(s->measured), "measured_low", number(s->low), "measured_high", number(s->high),
@@ -173,8 +192,9 @@ static json_t *stage(const struct tune_result *r, int i)
 static json_t *stages(const struct tune_result *r)
 {
     json_t *list = json_array();
+    const double part = part_of_whole(r);
     for (int i = 0; i < r->n_stages; i++)
-        json_array_append_new(list, stage(r, i));
+        json_array_append_new(list, stage(r, i, part));
     return list;
 }
 
@@ -270,12 +290,6 @@ static json_t *model(const struct config *c)
     return json_pack("{s:o,s:s,s:I,s:I,s:I}", "name", tune_text(c->name), "arch", config_word("model.arch", (int)c->model.arch),
                      "batch", (json_int_t)c->train.batch_size, "seq", (json_int_t)c->model.seq, "accumulate",
                      (json_int_t)c->train.accumulate);
-}
-
-/* Steps of the points, and evaluation as often as it comes. */
-static double run_s(const struct tune_result *r, const struct tune_point *p, double evaluation_us)
-{
-    return r->run.steps && p->step_us > 0 ? (double)r->run.steps * (p->step_us + evaluation_us) * 1e-6 : NAN;
 }
 
 static json_t *run(const struct tune_result *r)

@@ -40,7 +40,7 @@ static const struct gate *broken_gate(const struct verdict *v)
 
 static enum tune_outcome too_noisy(const struct gate *speed, char why[TUNE_WHY])
 {
-    snprintf(why, TUNE_WHY, "too much noise to say: %.330s", speed->words);
+    snprintf(why, TUNE_WHY, "too much noise to say; a: before, b: with it: %.330s", speed->words);
     return TUNE_NO_VERDICT;
 }
 

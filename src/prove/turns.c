@@ -1,24 +1,29 @@
 /* Speed: turns of steps of a and of b, one after the other, in one process.
  *
  * What disturbs the machine then disturbs both. A turn lasts some tens of milliseconds, as steps that alternate one by one would
- * find the caches full of the other's data; the first step of a turn of several is not counted for the same reason. */
+ * find the caches full of the other's data; the first step of a turn of several is not counted for the same reason. How long other
+ * work had the cores in a turn is noted with it: speed.c leaves such pairs out, and more are taken in their place. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/delay.h"
 #include "core/stats.h"
 #include "prove/prove_int.h"
 
 static const double TURN_SECONDS = 0.03;
 static const double LOOK_SECONDS = 0.25;   /* between two looks at a GPU, which lie between turns */
 static const double PATIENCE = 4;          /* times as long as asked for, at most, where the interval stays wide */
-enum { TURN_STEPS_MOST = 256 };
+static const double ALIKE = 1.5;           /* steps that are no further apart make turns of as many steps */
+enum { TURN_STEPS_MOST = 256, FIT_FEWEST = 2, FIT_MOST = 8 };
 
 struct player {
     struct trial *trial;
-    double *turn_us;                /* (TURNS_MOST) */
+    double *turn_us, *turn_delay;   /* (TURNS_MOST) */
+    double step_s;                  /* about as long as it takes undisturbed */
     int steps;                      /* of one turn that are counted */
+    int lanes;                      /* that other work could delay; 0: none */
 };
 
 static bool stopped(const struct verify_options *o) { return o->stop && *o->stop; }
@@ -27,30 +32,56 @@ static enum status take_turn(struct player *p, int turn, struct error *err)
 {
     double us[TURN_STEPS_MOST];
     struct trial_step s;
+    const struct delay delay = delay_begin();
     enum status st = p->steps > 1 ? trial_step(p->trial, &s, err) : OK;
     for (int i = 0; i < p->steps && st == OK; i++) {
         st = trial_step(p->trial, &s, err);
         us[i] = s.us;
     }
     if (st == OK) {
+        p->turn_delay[turn] = p->lanes ? delay_share(&delay, p->lanes) : -1;
         stats_sort(us, p->steps);
         p->turn_us[turn] = stats_percentile(us, p->steps, 0.5);
     }
     return st;
 }
 
-/* How many steps fill a turn, from the faster of two. */
-static enum status fit_turn(struct player *p, double seconds, struct error *err)
+/* The fastest of a few steps; of more where they are short, as other work makes one of them several times as long. */
+static enum status time_step(struct player *p, double seconds, struct error *err)
 {
-    struct trial_step s[2];
-    enum status st = trial_step(p->trial, &s[0], err);
-    if (st == OK)
-        st = trial_step(p->trial, &s[1], err);
-    if (st == OK) {
-        const double step = fmin(s[0].us, s[1].us) * 1e-6, turn = fmin(TURN_SECONDS, seconds / TURNS_FEWEST);
-        p->steps = (int)fmin(fmax(floor(turn / step), 1), TURN_STEPS_MOST);
+    enum status st = OK;
+    double spent = 0;
+    p->step_s = INFINITY;
+    for (int i = 0; i < FIT_MOST && st == OK && (i < FIT_FEWEST || spent < FIT_MOST * seconds); i++) {
+        struct trial_step s;
+        st = trial_step(p->trial, &s, err);
+        p->step_s = fmin(p->step_s, s.us * 1e-6);
+        spent += s.us * 1e-6;
     }
     return st;
+}
+
+/* How many steps fill a turn: as many of both where they take about as long, so that both are disturbed alike. */
+static enum status fit_turns(struct player players[2], double seconds, struct error *err)
+{
+    const double turn = fmin(TURN_SECONDS, seconds / TURNS_FEWEST);
+    enum status st = time_step(&players[0], turn, err);
+    if (st == OK)
+        st = time_step(&players[1], turn, err);
+    if (st != OK)
+        return st;
+    const double longer = fmax(players[0].step_s, players[1].step_s), shorter = fmin(players[0].step_s, players[1].step_s);
+    for (int i = 0; i < 2; i++)
+        players[i].steps = (int)fmin(fmax(floor(turn / (longer < ALIKE * shorter ? shorter : players[i].step_s)), 1), TURN_STEPS_MOST);
+    return OK;
+}
+
+static struct player player_of(struct trial *t, struct evidence_side *s)
+{
+    s->turn_us = xcalloc(TURNS_MOST, sizeof *s->turn_us);
+    s->turn_delay = xcalloc(TURNS_MOST, sizeof *s->turn_delay);
+    s->lanes = delay_is_of_others(trial_lanes(t)) ? trial_lanes(t) : 0;
+    return (struct player){.trial = t, .turn_us = s->turn_us, .turn_delay = s->turn_delay, .lanes = s->lanes};
 }
 
 /* Who begins changes from pair to pair. */
@@ -74,12 +105,8 @@ static bool ask_for_more(struct evidence *e, double *seconds, double most)
 enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, double seconds,
                           const struct verify_options *options, struct error *err)
 {
-    e->a.turn_us = xcalloc(TURNS_MOST, sizeof *e->a.turn_us);
-    e->b.turn_us = xcalloc(TURNS_MOST, sizeof *e->b.turn_us);
-    struct player players[] = {{.trial = a, .turn_us = e->a.turn_us}, {.trial = b, .turn_us = e->b.turn_us}};
-    enum status st = fit_turn(&players[0], seconds, err);
-    if (st == OK)
-        st = fit_turn(&players[1], seconds, err);
+    struct player players[] = {player_of(a, &e->a), player_of(b, &e->b)};
+    enum status st = fit_turns(players, seconds, err);
     const double most = options->most_seconds > 0 ? options->most_seconds : PATIENCE * seconds;
     const double start = clock_s();
     double looked = start;

@@ -38,8 +38,9 @@ json_t *verdict_gates_json(const struct verdict *v)
 
 json_t *verdict_json(const struct verdict *v)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "a", json_text(v->a), "b", json_text(v->b), "ops_a", number(v->of_a.ops),
-                     "ops_b", number(v->of_b.ops), "gates", verdict_gates_json(v), "pass", v->pass);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "a", json_text(v->a), "b", json_text(v->b), "ops_a", number(v->of_a.ops),
+                     "ops_b", number(v->of_b.ops), "gates", verdict_gates_json(v), "pass", v->pass, "delayed_share",
+                     v->delayed_share < 0 ? json_null() : number(v->delayed_share), "warning", *v->warning ? json_text(v->warning) : json_null());
 }
 
 /* Text that stays text: what Markdown could read as its own is escaped. */
@@ -70,6 +71,10 @@ void verdict_markdown(const struct verdict *v, FILE *to)
     put(to, v->b);
     fprintf(to, v->pass ? " may take the place of " : " may not take the place of ");
     put(to, v->a);
+    if (*v->warning) {
+        fputs("\n\n**Warning:** ", to);
+        put(to, v->warning);
+    }
     fputs("\n\n| gate | verdict | a | b | measured | limit |\n|---|---|---|---|---|---|\n", to);
     for (int i = 0; i < v->n; i++)
         put_row(to, &v->gates[i]);

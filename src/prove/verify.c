@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/delay.h"
 #include "prove/prove_int.h"
 
 /* Where in the whole each part ends, for the progress. */
@@ -118,6 +119,8 @@ static void release(struct evidence *e)
     free(e->b.losses);
     free(e->a.turn_us);
     free(e->b.turn_us);
+    free(e->a.turn_delay);
+    free(e->b.turn_delay);
     free(e->again);
 }
 
@@ -155,11 +158,12 @@ enum status verify_configs(struct verdict *out, const struct config *a, const st
     if (st == OK)
         st = collect(&e, a, &other, options->seconds > 0 ? options->seconds : a->verify.seconds, options, err);
     if (st == OK) {
-        const struct ratio r = speed_of(&e).ratio;
-        *out = (struct verdict){.pass = true, .same_bits = same_bits(&e), .longer = e.longer, .of_a = side_of(&e.a, r.a),
-                                .of_b = side_of(&e.b, r.b)};
+        const struct speed s = speed_of(&e);
+        *out = (struct verdict){.pass = true, .same_bits = same_bits(&e), .longer = e.longer, .delayed_share = s.delayed, .disturbed = s.disturbed,
+                                .of_a = side_of(&e.a, s.ratio.a), .of_b = side_of(&e.b, s.ratio.b)};
         raise_peaks(&out->of_a, &out->of_b);
-        gpu_watch_warning(&e.gpu, out->warning);
+        if (!gpu_watch_warning(&e.gpu, out->warning) && s.disturbed)
+            delay_warning(s.delayed, out->warning);
         snprintf(out->a, sizeof out->a, "%s", a->file);
         snprintf(out->b, sizeof out->b, "%s", b->file);
         gates_judge(&e, out);

@@ -48,6 +48,22 @@ static void put_figures(FILE *to, const json_t *j)
     }
 }
 
+/* Of each data, where there are several. */
+static void put_bests(FILE *to, const json_t *bests)
+{
+    const json_t *b;
+    number_text n;
+    size_t i;
+    if (json_array_size(bests) > 1)
+        json_array_foreach(bests, i, b) {
+            fputs("\n- ", to);
+            put_words(to, word(b, "data"));
+            fputs(": ", to);
+            put_words(to, word(b, "run"));
+            fprintf(to, " has the lowest %s, %s\n", strcmp(word(b, "by"), "loss") ? "validation loss" : "loss", show_loss(num(b, "loss"), n));
+        }
+}
+
 static void put_notes(FILE *to, const json_t *j)
 {
     const json_t *run;
@@ -59,6 +75,7 @@ static void put_notes(FILE *to, const json_t *j)
         report_put_markdown(to, others);
         fputs("; report.json has the values.\n", to);
     }
+    put_bests(to, json_object_get(j, "bests"));
     json_array_foreach(json_object_get(j, "runs"), i, run) {
         if (!runs_note(run))
             continue;

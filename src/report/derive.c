@@ -38,6 +38,17 @@ double report_memory_gb_per_s(const struct profile *p)
     return NAN;
 }
 
+void report_put_memory(FILE *to, const struct profile *p)
+{
+    number_text n;
+    fprintf(to, "%s planned", report_show_bytes(p->planned_bytes, n));
+    fprintf(to, ", values %s of it at their peak", report_show_bytes(p->peak_bytes, n));
+    if (!p->gpu)
+        fprintf(to, "; process %s", report_show_bytes(p->rss_peak_bytes, n));
+    if (p->available_bytes > 0)
+        fprintf(to, " of %s", report_show_bytes(p->available_bytes, n));
+}
+
 /* What of available_bytes the run took: a GPU's memory is not the process's. */
 double report_taken_bytes(const struct profile *p) { return p->gpu ? p->planned_bytes : p->rss_peak_bytes; }
 
@@ -151,28 +162,40 @@ static void put_memory_parts(FILE *to, const struct profile_memory_point *m)
                 report_show_percent(report_ratio(parts[i].bytes, report_memory_total(m)), share));
 }
 
+/* What training has to have: where values find their place, and what kernels work in. */
+static void put_plan(FILE *to, const struct profile *p)
+{
+    number_text a, b;
+    if (!(p->planned_bytes > 0))
+        return;
+    fprintf(to, "Training is planned to take %s: room for the values", report_show_bytes(p->planned_bytes, a));
+    if (p->scratch_bytes > 0)
+        fprintf(to, ", and %s that kernels work in", report_show_bytes(p->scratch_bytes, a));
+    if (p->naive_bytes > p->planned_bytes)
+        fprintf(to, "; without values that share room it would be %s", report_show_bytes(p->naive_bytes, b));
+    fputs(". ", to);
+}
+
 static void put_peak(FILE *to, const struct profile *p)
 {
     const bool known = p->memory && p->peak_op >= 0 && p->peak_op < p->n_ops;
     number_text a, b;
     if (known) {
         const struct profile_op *op = &p->ops[p->peak_op];
-        fprintf(to, "Memory peaks at %s while ", report_show_bytes(p->peak_bytes, a));
+        fprintf(to, "Values take %s at their peak, while ", report_show_bytes(p->peak_bytes, a));
         report_put_text(to, op->name);
         fprintf(to, " runs (%s, op %d of %d)", report_op_phase(op), p->peak_op + 1, p->n_ops);
         put_memory_parts(to, &p->memory[p->peak_op]);
         fputs(". ", to);
     }
-    if (p->planned_bytes > 0 && p->naive_bytes > p->planned_bytes)
-        fprintf(to, "Values share memory once they are no longer needed: the plan takes %s instead of %s. ",
-                report_show_bytes(p->planned_bytes, a), report_show_bytes(p->naive_bytes, b));
+    put_plan(to, p);
     if (p->gpu) {
         if (p->available_bytes > 0)
             fprintf(to, "%s were available on the GPU.", report_show_bytes(p->available_bytes, b));
         return;
     }
     if (p->rss_peak_bytes > 0)
-        fprintf(to, "The whole process, evaluation included, took %s at most", report_show_bytes(p->rss_peak_bytes, a));
+        fprintf(to, "The whole process, with the program itself, data and evaluation, took %s at most", report_show_bytes(p->rss_peak_bytes, a));
     if (p->rss_peak_bytes > 0 && p->available_bytes > 0)
         fprintf(to, "; %s were available", report_show_bytes(p->available_bytes, b));
     if (p->rss_peak_bytes > 0)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/json_whole.h"
 #include "report/report_int.h"
 
 #define N report_number
@@ -32,7 +33,7 @@ json_t *report_peaks(const struct profile *p)
     for (int i = 0; i < CACHE_LEVELS; i++)
         if (peaks->copy_gb_per_s[i] > 0)
             levels = report_array(levels, json_pack("{s:s,s:o,s:o,s:o}", "level", report_level_name(i), "gb_per_s",
-                                                    N(peaks->copy_gb_per_s[i]), "bytes", N(peaks->cache_bytes[i]),
+                                                    N(peaks->copy_gb_per_s[i]), "bytes", json_whole(peaks->cache_bytes[i]),
                                                     "ridge_flops_per_byte",
                                                     N(report_ratio(p->mfu_peak.gflops, peaks->copy_gb_per_s[i]))));
     json_t *products = json_object();
@@ -51,8 +52,8 @@ static json_t *gpu(const struct profile *p)
         return json_null();
     return json_pack("{s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(p->device_name), "ops_timed_by", W(p->timed_by),
                      "kernels_per_step", p->kernels_per_step > 0 ? N(p->kernels_per_step) : json_null(), "looks", w->looks, "busy_percent",
-                     N(w->looks ? gpu_watch_busy_percent(w) : NAN), "memory_used_bytes", N(w->looks ? w->used_most_bytes : NAN), "memory_bytes",
-                     N(w->looks ? w->total_bytes : NAN), "watts", N(w->looks ? gpu_watch_watts(w) : NAN), "celsius_most",
+                     N(w->looks ? gpu_watch_busy_percent(w) : NAN), "memory_used_bytes", json_whole(w->looks ? w->used_most_bytes : NAN), "memory_bytes",
+                     json_whole(w->looks ? w->total_bytes : NAN), "watts", N(w->looks ? gpu_watch_watts(w) : NAN), "celsius_most",
                      N(w->looks ? w->celsius_most : NAN), "sm_mhz_least", N(w->looks ? w->sm_least_mhz : NAN), "sm_mhz_most",
                      N(w->looks ? w->sm_most_mhz : NAN), "held_down_by", W(w->slowed ? gpu_slowed_words(w->slowed, why) : NULL));
 }
@@ -85,7 +86,7 @@ static json_t *efficiency(const struct profile *p)
     const double s = p->step_us / 1e6;
     return json_pack("{s:o,s:o,s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "mfu_percent", N(p->mfu_percent), "mfu_band", W(p->mfu_band),
                      "mfu_peak_gflops", N(p->mfu_peak.gflops), "mfu_peak_type", numbers_name(p->mfu_peak.numbers), "mfu_peak_of",
-                     products_peak_word(p->mfu_peak), "model_flops", N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", N(p->hardware_bytes),
+                     products_peak_word(p->mfu_peak), "model_flops", N(p->model_flops), "hardware_flops", N(p->hardware_flops), "hardware_bytes", json_whole(p->hardware_bytes),
                      "model_flops_per_s", N(report_ratio(p->model_flops, s)), "arithmetic_intensity_flops_per_byte",
                      N(report_ratio(p->hardware_flops, p->hardware_bytes)));
 }
@@ -105,7 +106,7 @@ static json_t *with_rates(json_t *row, const struct profile *p, double self_us, 
 {
     json_t *rates =
         json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "self_us", N(self_us), "share",
-                  N(report_ratio(self_us, p->step_us)), "flops", N(flops), "bytes", N(bytes), "intensity",
+                  N(report_ratio(self_us, p->step_us)), "flops", N(flops), "bytes", json_whole(bytes), "intensity",
                   N(report_ratio(flops, bytes)), "gflops_per_s", N(report_gflops(flops, self_us)), "gb_per_s",
                   N(report_gb_per_s(bytes, self_us)), "floor_us", N(floor_us), "efficiency",
                   N(report_ratio(floor_us, self_us)));
@@ -151,9 +152,9 @@ static json_t *memory_points(const struct profile *p)
     json_t *list = json_array();
     for (int i = 0; p->memory && i < p->n_ops; i++) {
         const struct profile_memory_point *m = &p->memory[i];
-        list = report_array(list, json_pack("{s:o,s:o,s:o,s:o,s:o}", "parameters", N(m->parameters), "state",
-                                            N(m->state), "gradients", N(m->gradients), "activations",
-                                            N(m->activations), "inputs", N(m->inputs)));
+        list = report_array(list, json_pack("{s:o,s:o,s:o,s:o,s:o}", "parameters", json_whole(m->parameters), "state",
+                                            json_whole(m->state), "gradients", json_whole(m->gradients), "activations",
+                                            json_whole(m->activations), "inputs", json_whole(m->inputs)));
     }
     return list;
 }
@@ -162,9 +163,9 @@ static json_t *memory(const struct profile *p)
 {
     const bool known = p->memory && p->peak_op >= 0 && p->peak_op < p->n_ops;
     char *words = report_peak_words(p);
-    json_t *m = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "peak_bytes", N(p->peak_bytes), "planned_bytes",
-                          N(p->planned_bytes), "naive_bytes", N(p->naive_bytes), "rss_peak_bytes",
-                          N(p->rss_peak_bytes), "available_bytes", N(p->available_bytes), "peak_op",
+    json_t *m = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "peak_bytes", json_whole(p->peak_bytes), "planned_bytes",
+                          json_whole(p->planned_bytes), "scratch_bytes", json_whole(p->scratch_bytes), "naive_bytes", json_whole(p->naive_bytes), "rss_peak_bytes",
+                          json_whole(p->rss_peak_bytes), "available_bytes", json_whole(p->available_bytes), "peak_op",
                           known ? json_integer(p->peak_op) : json_null(), "peak_words", W(words), "points",
                           memory_points(p));
     free(words);

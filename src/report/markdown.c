@@ -28,10 +28,8 @@ static void put_numbers(FILE *to, const struct profile *p)
     fprintf(to, "| MFU | %s of %s FLOP/s measured in %s%s; band ", report_show_percent(p->mfu_percent / 100, a),
             report_show_count(p->mfu_peak.gflops * 1e9, b), numbers_name(p->mfu_peak.numbers), p->mfu_peak.registers ? " registers" : "");
     report_put_markdown(to, p->mfu_band ? p->mfu_band : "–");
-    fprintf(to, " |\n| memory | %s at the peak of a step; %s %s", report_show_bytes(p->peak_bytes, a), p->gpu ? "planned" : "process",
-            report_show_bytes(report_taken_bytes(p), b));
-    if (p->available_bytes > 0)
-        fprintf(to, " of %s", report_show_bytes(p->available_bytes, c));
+    fputs(" |\n| memory | ", to);
+    report_put_memory(to, p);
     fprintf(to, " |\n| loss | %s |\n", report_show_number(p->loss, a));
     fputs("| recording | ", to);
     report_put_recording(to, p);

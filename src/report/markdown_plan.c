@@ -43,7 +43,7 @@ static void put_detail(FILE *to, const struct finding *f, int number, bool fix_i
         put_sentence(to, "Fix:", f->fix);
     put_sentence(to, "Evidence:", f->evidence);
     put_sentence(to, "Confidence:", f->confidence);
-    put_sentence(to, "It rises with:", f->raise);
+    put_sentence(to, "To be surer:", f->raise);
     fputc('\n', to);
     if (!fix_is_code || !f->fix || !*f->fix)
         return;

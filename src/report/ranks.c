@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/json_whole.h"
 #include "report/terminal_int.h"
 
 #define N report_number
@@ -30,7 +31,7 @@ json_t *report_ranks(const struct profile *p)
                                             N(k->step_us), "compute_us", N(k->compute_us), "loader_us", N(k->loader_us), "exposed_comm_us",
                                             N(k->exposed_us), "wait_us", N(k->wait_us), "sums_us", N(k->sums_us), "hidden_share",
                                             k->hidden_share < 0 ? json_null() : N(k->hidden_share), "busy", N(report_ratio(k->compute_us, k->step_us)),
-                                            "memory_bytes", N(k->memory_bytes), "delayed_share",
+                                            "memory_bytes", json_whole(k->memory_bytes), "delayed_share",
                                             k->delayed_share < 0 ? json_null() : N(k->delayed_share), "straggler", r == late));
     }
     return list;

@@ -27,7 +27,8 @@ const char *report_kind_target(const struct profile *p, const char *kind);      
 double report_op_phase_flops(const struct profile *p, enum phase phase);        /* gradients count as backward wherever they are made */
 void report_put_recording(FILE *to, const struct profile *p);   /* "recording costs 0.7 %" */
 void report_put_padding(FILE *to, const struct profile *p);         /* how many tokens are of samples, where not all are */
-char *report_peak_words(const struct profile *p);       /* "Memory peaks at ... while ..."; free() it */
+char *report_peak_words(const struct profile *p);       /* "Values take ... at their peak, while ..."; free() it */
+void report_put_memory(FILE *to, const struct profile *p);      /* "7.5 MB planned, values 6.3 MB of it ..." */
 
 /* ---- text.c ---- */
 
@@ -39,6 +40,7 @@ typedef char number_text[NUMBER_TEXT];
 char *report_clean(const char *text);
 char *report_utf8(const char *text);                    /* the same, but control characters stay */
 char *report_cut(const char *text, size_t columns);     /* cleaned, an ellipsis for what is beyond; owned by the caller */
+char *report_cut_middle(const char *text, size_t columns, size_t end);    /* the same, with so many columns of its end behind the ellipsis */
 void report_put_text(FILE *to, const char *text);       /* cleaned */
 void report_put_html(FILE *to, const char *text);       /* cleaned, as HTML text or attribute */
 void report_put_markdown(FILE *to, const char *text);   /* cleaned, as Markdown that stays text, in tables too */

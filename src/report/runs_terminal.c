@@ -69,21 +69,34 @@ static void put_notes(const struct screen *s, const json_t *runs)
     }
 }
 
-static void put_best(const struct screen *s, const json_t *runs)
+static void put_best(const struct screen *s, const json_t *best)
 {
-    const json_t *run;
-    size_t i;
     number_text n;
-    if (json_array_size(json_object_get(runs, "runs")) < 2 || *word(runs, "headline"))
+    fprintf(s->to, "%s", screen_style(s, BOLD));
+    report_put_text(s->to, word(best, "run"));
+    fprintf(s->to, "%s, %s %s", screen_style(s, OFF), strcmp(word(best, "by"), "loss") ? "validation loss" : "loss", show_loss(num(best, "loss"), n));
+}
+
+/* Losses of other data, or of other tokens, are other numbers: there each data has a best of its own. */
+static void put_bests(const struct screen *s, const json_t *runs)
+{
+    const json_t *bests = json_object_get(runs, "bests"), *best;
+    size_t i;
+    if (length(runs, "runs") < 2 || !json_array_size(bests) || (json_array_size(bests) == 1 && *word(runs, "headline")))
         return;                         /* one is no choice, and a headline names the best */
-    json_array_foreach(json_object_get(runs, "runs"), i, run) {
-        if (!*word(runs, "best") || strcmp(word(run, "name"), word(runs, "best")))
-            continue;
-        const bool validation = isfinite(num(run, "val_loss"));
-        fprintf(s->to, "best: %s", screen_style(s, BOLD));
-        report_put_text(s->to, word(run, "name"));
-        fprintf(s->to, "%s, %s %s\n", screen_style(s, OFF), validation ? "validation loss" : "loss", show_loss(num(run, validation ? "val_loss" : "loss"), n));
+    if (json_array_size(bests) == 1) {
+        fputs("best: ", s->to);
+        put_best(s, json_array_get(bests, 0));
+        fputc('\n', s->to);
         return;
+    }
+    fputs("best, for each data (losses of different data or tokens cannot be compared):\n", s->to);
+    json_array_foreach(bests, i, best) {
+        fputs("  ", s->to);
+        report_put_text(s->to, word(best, "data"));
+        fputs(": ", s->to);
+        put_best(s, best);
+        fprintf(s->to, num(best, "runs") == 1 ? " (the only one)\n" : " (of %.0f)\n", num(best, "runs"));
     }
 }
 
@@ -101,7 +114,7 @@ void report_runs_print_terminal(const json_t *runs, FILE *to, bool color)
         screen_put_wrapped(&s, others, 2);
     }
     put_notes(&s, runs);
-    put_best(&s, runs);
+    put_bests(&s, runs);
     if (yes(runs, "more"))
         fputs("there are more runs; give a folder further down\n", to);
 }

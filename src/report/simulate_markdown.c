@@ -8,13 +8,14 @@ static void put_link(FILE *to, const json_t *links, const char *key, const char 
     const json_t *l = json_object_get(links, key);
     number_text a, b;
     if (json_is_object(l))
-        fprintf(to, "| link %s | %s, %s Gbit/s |\n", label, report_show_us(num(l, "us"), a), report_show_number(num(l, "gbit_per_s"), b));
+        fprintf(to, "| link %s | %s, %s Gbit/s, %s |\n", label, report_show_us(num(l, "us"), a), report_show_number(num(l, "gbit_per_s"), b),
+                yes(l, "measured") ? "as hone doctor measured it" : "as given");
 }
 
 static void put_top(FILE *to, const json_t *j)
 {
     const json_t *links = json_object_get(j, "links");
-    number_text a;
+    number_text a, b, c;
     fputs("# Many ranks: ", to);
     report_put_markdown_cut(to, *word(j, "name") ? word(j, "name") : "a step", NAME_MOST);
     fputs("\n\n**", to);
@@ -22,10 +23,13 @@ static void put_top(FILE *to, const json_t *j)
     fputs(".**\n\n| | |\n|---|---|\n", to);
     report_markdown_fact(to, "device", word(j, "device"));
     report_markdown_fact(to, "machine", word(j, "machine"));
-    fprintf(to, "| measured on one rank | %s per step, the mean of %.0f |\n| samples and tokens per rank | %.0f, %.0f |\n",
-            report_show_us(num(j, "step_us"), a), num(j, "steps"), num(j, "samples_per_rank"), num(j, "tokens_per_rank"));
-    fprintf(to, "| sums | %s, %.0f rank%s a machine, links %s |\n", word(links, "sum"), num(links, "ranks_per_machine"),
-            num(links, "ranks_per_machine") == 1 ? "" : "s", yes(links, "measured") ? "as hone doctor measured them" : "as given");
+    if (!yes(j, "gpu"))
+        fprintf(to, "| threads of a rank | %.0f |\n", num(j, "threads"));
+    fprintf(to, "| measured on one rank | %s per step, the median of %.0f (%s to %s, p10 to p90) |\n| samples and tokens per rank | %.0f, %.0f |\n",
+            report_show_us(num(j, "step_us"), a), num(j, "steps"), report_show_us(num(j, "p10_us"), b), report_show_us(num(j, "p90_us"), c),
+            num(j, "samples_per_rank"), num(j, "tokens_per_rank"));
+    fprintf(to, "| sums | %s, %.0f rank%s a machine |\n", word(links, "sum"), num(links, "ranks_per_machine"),
+            num(links, "ranks_per_machine") == 1 ? "" : "s");
     put_link(to, links, "within", "within a machine");
     put_link(to, links, "between", "between machines");
     if (yes(j, "shares_cores"))
@@ -55,6 +59,6 @@ enum status report_simulate_write_markdown(const json_t *simulated, FILE *to, st
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(to, p);
     fputs("\nPacking: buckets are filled and emptied. Sums: on one queue beside backward. Exposed: what is not hidden of them. Slowest: what the slowest\n"
-          "of all ranks takes longer than the mean, by drawing from the measured steps. Memory: of one rank, as planned.\n", to);
+          "of all ranks takes longer than a usual one, by drawing from the measured steps. Memory: of one rank, as planned.\n", to);
     return OK;
 }

@@ -7,23 +7,26 @@ static void put_link(const struct screen *s, const json_t *links, const char *ke
     const json_t *l = json_object_get(links, key);
     number_text a, b;
     if (json_is_object(l))
-        fprintf(s->to, ", %s %s and %s Gbit/s", words, report_show_us(num(l, "us"), a), report_show_number(num(l, "gbit_per_s"), b));
+        fprintf(s->to, ", %s %s and %s Gbit/s%s", words, report_show_us(num(l, "us"), a), report_show_number(num(l, "gbit_per_s"), b),
+                yes(l, "measured") ? " (hone doctor)" : "");
 }
 
 static void put_facts(const struct screen *s, const json_t *j)
 {
     const json_t *links = json_object_get(j, "links");
-    number_text a;
+    number_text a, b, c;
     screen_put_label(s, "measured");
-    fprintf(s->to, "%s per step of %.0f samples on one rank, the mean of %.0f steps; ", report_show_us(num(j, "step_us"), a), num(j, "samples_per_rank"),
-            num(j, "steps"));
+    fprintf(s->to, "%s per step of %.0f samples on one rank, the median of %.0f steps (%s to %s, p10 to p90); ", report_show_us(num(j, "step_us"), a),
+            num(j, "samples_per_rank"), num(j, "steps"), report_show_us(num(j, "p10_us"), b), report_show_us(num(j, "p90_us"), c));
     report_put_text(s->to, word(j, "device"));
+    if (!yes(j, "gpu"))
+        fprintf(s->to, ", %.0f thread%s", num(j, "threads"), num(j, "threads") == 1 ? "" : "s");
     fprintf(s->to, "\n");
     screen_put_label(s, "links");
     fprintf(s->to, "%s of %.0f rank%s a machine", word(links, "sum"), num(links, "ranks_per_machine"), num(links, "ranks_per_machine") == 1 ? "" : "s");
     put_link(s, links, "within", "within it");
     put_link(s, links, "between", "between them");
-    fprintf(s->to, "%s\n", yes(links, "measured") ? " (hone doctor)" : "");
+    fprintf(s->to, "\n");
     if (yes(j, "shares_cores"))
         screen_put_answer(s, "cores", "Ranks of a machine take all its cores, so sums take time from the step and nothing hides them.");
 }
@@ -58,6 +61,6 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(&s, p);
     fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
-            "  the slowest of all ranks takes longer than the mean; buckets of %s but for the best one; memory of one rank, as planned%s\n",
+            "  the slowest of all ranks takes longer than a usual one; buckets of %s but for the best one; memory: values of one rank, as planned%s\n",
             screen_style(&s, DIM), report_show_bucket(num(simulated, "bucket_mb"), n), screen_style(&s, OFF));
 }

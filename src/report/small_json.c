@@ -1,6 +1,7 @@
 /* The three small files that other tools read: FLOPs and efficiency, intensity, the roofline. */
 #include <math.h>
 
+#include "core/json_whole.h"
 #include "report/report_int.h"
 
 #define N report_number
@@ -105,7 +106,7 @@ enum status report_write_intensity(const struct profile *p, FILE *to, struct err
         "memory_bandwidth_used_gb_per_sec", N(used), "memory_bandwidth_peak_gb_per_sec", N(bandwidth),
         "memory_bandwidth_utilization_percent", N(100 * report_ratio(used, bandwidth)),
         "memory_bound_vs_compute_bound", bound(intensity, ridge), "flops_per_step", N(p->hardware_flops),
-        "bytes_per_step", N(p->hardware_bytes), "floor_us", "memory_bound_ops", N(floor_us(p, true)),
+        "bytes_per_step", json_whole(p->hardware_bytes), "floor_us", "memory_bound_ops", N(floor_us(p, true)),
         "compute_bound_ops", N(floor_us(p, false)));
     return put(j, to, err);
 }
@@ -123,7 +124,7 @@ static json_t *points(const struct profile *p)
 enum status report_write_roofline(const struct profile *p, FILE *to, struct error *err)
 {
     json_t *step = json_pack("{s:o,s:o,s:o,s:o,s:o}", "us", N(p->step_us), "flops", N(p->hardware_flops), "bytes",
-                             N(p->hardware_bytes), "intensity", N(report_ratio(p->hardware_flops, p->hardware_bytes)),
+                             json_whole(p->hardware_bytes), "intensity", N(report_ratio(p->hardware_flops, p->hardware_bytes)),
                              "gflops_per_s", N(report_gflops(p->hardware_flops, p->step_us)));
     return put(json_pack("{s:i,s:o,s:o,s:o,s:o}", "schema_version", 1, "model", W(p->name), "peaks",
                          report_peaks(p), "step", step, "points", points(p)),

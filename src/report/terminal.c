@@ -77,10 +77,7 @@ static void put_numbers(const struct screen *s, const struct profile *p)
     screen_put_label(s, "memory");
     if (p->available_bytes > 0)
         screen_put_bar(s, report_ratio(report_taken_bytes(p), p->available_bytes), SCREEN_BAR, BLUE);
-    fprintf(s->to, "%s at the peak of a step, %s %s", report_show_bytes(p->peak_bytes, a), p->gpu ? "planned" : "process",
-            report_show_bytes(report_taken_bytes(p), b));
-    if (p->available_bytes > 0)
-        fprintf(s->to, " of %s", report_show_bytes(p->available_bytes, c));
+    report_put_memory(s->to, p);
     fputc('\n', s->to);
     if (p->gpu)
         put_gpu(s, p);

@@ -29,6 +29,21 @@ char *report_cut(const char *text, size_t columns)
     return cut;
 }
 
+char *report_cut_middle(const char *text, size_t columns, size_t end)
+{
+    char *t = report_clean(text), *c = t + strlen(t), *out;
+    if (report_columns(t) <= columns)
+        return t;
+    for (size_t n = 0; n < end; n += ((unsigned char)*c & 0xC0) != 0x80)
+        c--;
+    char *start = report_cut(t, columns - end - 1);
+    out = xcalloc(strlen(start) + strlen(c) + 1, 1);
+    stpcpy(stpcpy(out, start), c);
+    free(start);
+    free(t);
+    return out;
+}
+
 void report_put_cut(FILE *to, const char *text, size_t columns)
 {
     char *t = report_cut(text, columns);

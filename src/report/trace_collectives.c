@@ -1,6 +1,7 @@
 /* The table of collectives of an imported trace, for the terminal, report.md and report.json. */
 #include <math.h>
 
+#include "core/json_whole.h"
 #include "report/terminal_int.h"
 
 enum { SCREEN_ROWS = 6, MARKDOWN_ROWS = 20, NAME = 14 };
@@ -14,7 +15,7 @@ json_t *report_trace_collectives(const struct diagnosis *d)
     json_t *list = json_array();
     for (int i = 0; i < d->n_collectives; i++) {
         const struct trace_collective *c = &d->collectives[i];
-        json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", report_name(c->name), "bytes", c->bytes >= 0 ? N(c->bytes) : json_null(),
+        json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", report_name(c->name), "bytes", c->bytes >= 0 ? json_whole(c->bytes) : json_null(),
                                 "ranks", c->ranks > 0 ? json_integer(c->ranks) : json_null(), "per_step", N(c->per_step), "total_us", N(c->total_us),
                                 "exposed_us", N(c->exposed_us), "mean_us", N(c->mean_us));
         list = report_array(list, report_merge(row, json_pack("{s:o,s:o,s:o,s:o,s:o}", "best_us", N(c->best_us), "gb_per_s",

@@ -1,6 +1,7 @@
 /* Everything the diagnosis of an imported trace knows as one JSON document: report.json, and the data of the page. */
 #include <math.h>
 
+#include "core/json_whole.h"
 #include "report/report_int.h"
 #include "report/trace_views_int.h"
 
@@ -12,7 +13,6 @@ enum { MAX_ROWS = 1000 };               /* of kernels and of ops; the others tak
 
 /* Unknown is below 0 in the diagnosis, or at 0 where nothing can be 0. */
 static json_t *if_known(double x) { return x >= 0 ? N(x) : json_null(); }
-static json_t *if_positive(double x) { return x > 0 ? N(x) : json_null(); }
 static int at_most(int n) { return n < MAX_ROWS ? n : MAX_ROWS; }
 
 static json_t *origin(const struct diagnosis *d)
@@ -131,8 +131,8 @@ static json_t *points(const struct trace_point *point, int n)
 
 static json_t *memory(const struct diagnosis *d)
 {
-    return json_pack("{s:o,s:o,s:o}", "peak_bytes", if_positive(d->memory_peak_bytes), "total_bytes",
-                     if_positive(d->memory_total_bytes), "points", points(d->memory, d->n_memory));
+    return json_pack("{s:o,s:o,s:o}", "peak_bytes", json_whole(d->memory_peak_bytes > 0 ? d->memory_peak_bytes : NAN), "total_bytes",
+                     json_whole(d->memory_total_bytes > 0 ? d->memory_total_bytes : NAN), "points", points(d->memory, d->n_memory));
 }
 
 static json_t *ranks(const struct diagnosis *d)

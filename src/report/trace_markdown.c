@@ -21,11 +21,11 @@ static void put_numbers(FILE *to, const struct diagnosis *d)
     number_text a, b;
     fputs("\n| | |\n|---|---|\n", to);
     report_markdown_fact(to, "device", d->device);
-    fprintf(to, "| step as recorded | %s (%d step%s%s) |\n", report_show_us(d->mean.total_us, a), d->n_steps,
+    fprintf(to, "| step as recorded | %s (%s%d step%s%s) |\n", report_show_us(d->mean.total_us, a), d->n_steps > 1 ? "mean of " : "", d->n_steps,
             d->n_steps == 1 ? "" : "s", !d->no_step_marks ? "" : d->steps_by ? ", told without step marks" : ": the whole trace, which has no step marks");
     fprintf(to, "| step without the profiler | %s", report_show_us(c->step_us, a));
     if (c->given)
-        fputs(d->watched ? ", as measured" : ", as given", to);
+        fputs(d->watched ? ", measured undisturbed" : ", as given", to);
     else
         fprintf(to, " (%s to %s), estimated", report_show_us(c->low_us, a), report_show_us(c->high_us, b));
     fputs(" |\n", to);

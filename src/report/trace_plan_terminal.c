@@ -35,8 +35,8 @@ static void put_confidence(const struct screen *s, const struct finding *f)
 {
     struct arena arena = {0};
     if (f->confidence)
-        put_sentence(s, "sure ", f->raise ? arena_printf(&arena, "%s confidence; it rises with %s", f->confidence, f->raise)
-                                          : arena_printf(&arena, "%s confidence", f->confidence));
+        put_sentence(s, "     ", f->raise ? arena_printf(&arena, "Confidence: %s. To be surer: %s", f->confidence, f->raise)
+                                          : arena_printf(&arena, "Confidence: %s", f->confidence));
     arena_release(&arena);
 }
 

@@ -29,8 +29,9 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
         fputs(" · one step (no step marks)", s->to);
     else
         fprintf(s->to, " · %d step%s%s", d->n_steps, d->n_steps == 1 ? "" : "s", d->no_step_marks ? " (no step marks)" : "");
-    fprintf(s->to, ", %s kernel%s%s%s\n%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s",
-            d->n_steps > 1 ? " each" : "", screen_style(s, OFF), screen_style(s, BOLD));
+    if (d->mean.kernels || d->gpu.total_us > 0)
+        fprintf(s->to, ", %s kernel%s%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s", d->n_steps > 1 ? " each" : "");
+    fprintf(s->to, "%s\n%s", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);
     fputs(screen_style(s, OFF), s->to);
     char note[STEPS_NOTE_MOST];
@@ -63,10 +64,10 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
     fprintf(s->to, "\n%sStep%s%s%*s%s%s\n", screen_style(s, BOLD), screen_style(s, OFF), screen_style(s, DIM),
             SCREEN_NAME + 7, "time", device ? "              GPU busy              GPU idle" : "", screen_style(s, OFF));
     put_view(s, "as recorded", c->recorded_us, c->device_us, c->recorded_idle_us, device);
-    fputc('\n', s->to);
+    fprintf(s->to, "%s\n", !d->watched ? "" : d->cold_steps && !d->all_cold ? "  of warm steps alone" : "  from the end of the first step to that of the last");
     put_view(s, "without profiler", c->step_us, c->device_us, c->idle_us, device);
     if (c->given)
-        fputs(d->watched ? "  measured\n" : "  given\n", s->to);
+        fputs(d->watched ? "  measured: undisturbed, below\n" : "  given\n", s->to);
     else
         fprintf(s->to, "  %s to %s\n", report_show_us(c->low_us, a), report_show_us(c->high_us, b));
     if (c->cost_per_event_us > 0)
@@ -82,7 +83,10 @@ static void put_split(const struct screen *s, const struct diagnosis *d)
         {"kernel", m->kernel_us},   {"copy", m->memcpy_us},           {"memset", m->memset_us}, {"communication", m->comm_us},
         {"runtime", m->runtime_us}, {"data loader", m->dataloader_us}, {"CPU op", m->cpu_us},    {"other", m->other_us},
     };
-    screen_put_heading(s, "Step split", ", as recorded; a moment goes to the first that is active");
+    char words[96];
+    number_text n;
+    snprintf(words, sizeof words, ", as recorded: the mean step, %s; a moment goes to the first that is active", report_show_us(m->total_us, n));
+    screen_put_heading(s, "Step split", words);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (!(parts[i].us > 0))
             continue;
@@ -183,6 +187,14 @@ static void put_share(const struct screen *s, double share, size_t columns)
     screen_put_right(s, report_show_percent(share, text), columns);
 }
 
+/* Variants of one name differ at their ends. */
+static void put_name(const struct screen *s, const char *name)
+{
+    char *cut = report_cut_middle(name, LONG_NAME, LONG_NAME / 3);
+    screen_put_padded(s, cut, LONG_NAME);
+    free(cut);
+}
+
 static void put_kernels(const struct screen *s, const struct diagnosis *d)
 {
     if (!d->n_kernels)
@@ -193,7 +205,7 @@ static void put_kernels(const struct screen *s, const struct diagnosis *d)
     for (int i = 0; i < d->n_kernels && i < TOP; i++) {
         const struct trace_kernel *k = &d->kernels[i];
         fputs("  ", s->to);
-        screen_put_padded(s, k->shown ? k->shown : screen_kernel_name(k->name), LONG_NAME);
+        put_name(s, k->shown ? k->shown : screen_kernel_name(k->name));
         fputc(' ', s->to);
         screen_put_padded(s, k->op, SHORT_NAME);
         put_us(s, k->total_us, 9);
@@ -208,18 +220,21 @@ static void put_ops(const struct screen *s, const struct diagnosis *d)
 {
     if (!d->n_ops)
         return;
-    screen_put_heading(s, "Top ops", ", of all steps together; by self time on the device, then on the host");
-    fprintf(s->to, "  %s%-*s%11s%11s%9s%9s%11s%s\n", screen_style(s, DIM), LONG_NAME, "name", "GPU self", "host self",
-            "share", "count", "launches", screen_style(s, OFF));
+    const bool device = d->gpu.total_us > 0;
+    screen_put_heading(s, "Top ops", device ? ", of all steps together; by self time on the device, then on the host" : ", of all steps together; by self time");
+    fprintf(s->to, "  %s%-*s", screen_style(s, DIM), LONG_NAME, "name");
+    fprintf(s->to, device ? "%11s%11s%9s%9s%11s%s\n" : "%.0s%11s%9s%9s%.0s%s\n", "GPU self", device ? "host self" : "self", "share", "count", "launches", screen_style(s, OFF));
     for (int i = 0; i < d->n_ops && i < TOP; i++) {
         const struct trace_op *o = &d->ops[i];
         fputs("  ", s->to);
-        screen_put_padded(s, o->name, LONG_NAME);
-        put_us(s, o->device_self_us, 11);
+        put_name(s, o->name);
+        if (device)
+            put_us(s, o->device_self_us, 11);
         put_us(s, o->self_us, 11);
         put_share(s, o->share, 9);
         put_count(s, o->count, 9);
-        put_count(s, o->launches, 11);
+        if (device)
+            put_count(s, o->launches, 11);
         fputc('\n', s->to);
     }
 }
@@ -240,12 +255,15 @@ static int straggler(const struct diagnosis *d)
     return -1;
 }
 
-static void put_rank(const struct screen *s, const struct trace_rank *r, bool slow)
+/* Those of a device only where there is one. */
+static void put_rank(const struct screen *s, const struct trace_rank *r, bool device, bool slow)
 {
+    const struct { double us; bool of_device; } part[] = {{r->step_us, false}, {r->kernel_us, true}, {r->comm_us, false}, {r->exposed_comm_us, false},
+                                                          {r->idle_us, true}, {r->wait_us, false}};
     fprintf(s->to, "  %s%6d", screen_style(s, slow ? RED : ""), r->rank);
-    const double us[] = {r->step_us, r->kernel_us, r->comm_us, r->exposed_comm_us, r->idle_us, r->wait_us};
-    for (size_t i = 0; i < sizeof us / sizeof *us; i++)
-        put_us(s, us[i], 10);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (device || !part[i].of_device)
+            put_us(s, part[i].us, 10);
     fputs("  ", s->to);
     screen_put_cut(s, last_part(r->path), slow ? 16 : 28);
     fprintf(s->to, "%s%s\n", slow ? "  ← straggler" : "", slow ? screen_style(s, OFF) : "");
@@ -257,11 +275,12 @@ static void put_ranks(const struct screen *s, const struct diagnosis *d)
         return;
     const int slow = straggler(d);
     screen_put_heading(s, "Ranks", ", per step; wait: in collectives, for other ranks");
-    fprintf(s->to, "  %s%6s%10s%10s%10s%10s%10s%10s  %s%s\n", screen_style(s, DIM), "rank", "step", "kernels", "comm",
-            "exposed", "idle", "wait", "file", screen_style(s, OFF));
+    const bool device = d->gpu.total_us > 0;
+    fprintf(s->to, "  %s%6s%10s", screen_style(s, DIM), "rank", "step");
+    fprintf(s->to, device ? "%10s%10s%10s%10s%10s  %s%s\n" : "%.0s%10s%10s%.0s%10s  %s%s\n", "kernels", "comm", "exposed", "idle", "wait", "file", screen_style(s, OFF));
     for (int i = 0; i < d->n_ranks; i++)
         if (i < RANKS || i == slow)
-            put_rank(s, &d->ranks[i], i == slow);
+            put_rank(s, &d->ranks[i], device, i == slow);
     if (d->n_ranks > RANKS)
         fprintf(s->to, "  %s%d ranks in all%s\n", screen_style(s, DIM), d->n_ranks, screen_style(s, OFF));
 }

@@ -1,6 +1,7 @@
 /* An imported trace by ops against the device's peaks, by modules of the model, and by Python functions: in JSON and Markdown. */
 #include <math.h>
 
+#include "core/json_whole.h"
 #include "report/report_int.h"
 #include "report/trace_views_int.h"
 #include "report/trace_watched_int.h"
@@ -21,7 +22,7 @@ static json_t *roofs(const struct diagnosis *d)
     for (int i = 0; i < d->n_roofs; i++) {
         const struct trace_roof *r = &d->roofs[i];
         json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "op", W(r->op), "shapes", W(r->shapes), "types", W(r->types), "count",
-                                N(r->count), "device_us", N(r->device_us), "flops", if_positive(r->flops), "bytes", if_positive(r->bytes));
+                                N(r->count), "device_us", N(r->device_us), "flops", if_positive(r->flops), "bytes", r->bytes > 0 ? json_whole(r->bytes) : json_null());
         list = report_array(list, report_merge(row, json_pack("{s:o,s:o,s:o,s:o}", "tflops", if_positive(r->tflops), "gbps",
                                                               if_positive(r->gbps), "percent_of_peak", if_known(r->percent), "limit",
                                                               r->percent >= 0 ? json_string(r->by_memory ? "memory" : "products") : json_null())));

@@ -53,16 +53,19 @@ static void put_modules(const struct screen *s, const struct diagnosis *d)
     if (!d->n_modules)
         return;
     screen_put_heading(s, d->modules_are_ranges ? "Ranges" : "Modules", ", per step, each with what is inside");
-    fprintf(s->to, "  %s%-*s%9s%12s%12s%9s%11s%s\n", screen_style(s, DIM), NAME, "name", "count", "GPU forward", "backward", "share", "host",
-            screen_style(s, OFF));
+    const bool device = d->gpu.total_us > 0;
+    fprintf(s->to, "  %s%-*s%9s", screen_style(s, DIM), NAME, "name", "count");
+    fprintf(s->to, device ? "%12s%12s%9s%11s%s\n" : "%.0s%.0s%.0s%11s%s\n", "GPU forward", "backward", "share", device ? "host" : "time", screen_style(s, OFF));
     for (int i = 0; i < d->n_modules && i < TOP; i++) {
         const struct trace_module *m = &d->modules[i];
         fputs("  ", s->to);
         screen_put_padded(s, m->name, NAME);
-        put_number(s, m->count, 9);
-        put_us(s, m->forward_us, 12);
-        put_us(s, m->backward_us, 12);
-        screen_put_right(s, report_show_percent(m->share, n), 9);
+        screen_put_right(s, report_show_count(m->count, n), 9);
+        if (device) {
+            put_us(s, m->forward_us, 12);
+            put_us(s, m->backward_us, 12);
+            screen_put_right(s, report_show_percent(m->share, n), 9);
+        }
         put_us(s, m->host_us, 11);
         fputc('\n', s->to);
     }
@@ -70,6 +73,7 @@ static void put_modules(const struct screen *s, const struct diagnosis *d)
 
 static void put_frames(const struct screen *s, const struct diagnosis *d)
 {
+    number_text n;
     if (!d->n_frames)
         return;
     screen_put_heading(s, "Python", ", per step as recorded; self: without functions, ops and calls inside");
@@ -78,7 +82,7 @@ static void put_frames(const struct screen *s, const struct diagnosis *d)
         const struct trace_frame *f = &d->frames[i];
         fputs("  ", s->to);
         screen_put_padded(s, f->name, NAME + 20);
-        put_number(s, f->count, 9);
+        screen_put_right(s, report_show_count(f->count, n), 9);
         put_us(s, f->self_us, 11);
         put_us(s, f->total_us, 11);
         fputc('\n', s->to);

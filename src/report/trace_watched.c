@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/json_whole.h"
 #include "report/trace_watched_int.h"
 
 enum { MOST_ROWS = 8, MOST_NOTES = 8 };
@@ -30,7 +31,7 @@ static json_t *rank_json(const struct watched_rank *r)
     json_t *who = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o}", "rank", r->rank, "world_size", r->world_size, "torch", W(r->torch), "python", W(r->python),
                             "device", W(r->device), "steps_by", W(r->steps_by));
     json_t *counts = json_pack("{s:I,s:I,s:I,s:o,s:b,s:b,s:o}", "steps", I(r->steps), "backwards_per_step", I(r->backwards), "optimizer_calls_per_step",
-                               I(r->calls), "peak_bytes", N(r->peak_bytes > 0 ? r->peak_bytes : NAN), "finished", r->finished, "stopped", r->stopped,
+                               I(r->calls), "peak_bytes", json_whole(r->peak_bytes > 0 ? r->peak_bytes : NAN), "finished", r->finished, "stopped", r->stopped,
                                "notes", notes);
     return report_merge(report_merge(who, counts), json_pack("{s:o,s:o,s:o}", "undisturbed", window(&r->undisturbed), "recorded_shapes",
                                                              window(&r->shapes), "recorded_stacks", window(&r->stacks)));
@@ -64,6 +65,9 @@ static const char *say_steps(const struct watched_rank *r, char out[WORDS])
     return out;
 }
 
+/* What is judged: of undisturbed steps without those that are far from the others, which a note names. */
+static double judged_us(const struct watched_window *w) { return w->usual_us > 0 ? w->usual_us : w->step_us; }
+
 /* "steps 12 to 31, each 6.10 ms to 8.34 ms" */
 static const char *say_window(const struct watched_window *w, char out[WORDS])
 {
@@ -78,9 +82,13 @@ static const char *say_slower(const struct watched_window *w, const struct watch
 {
     number_text n;
     const int at = (int)strlen(say_window(w, out));
-    snprintf(out + at, (size_t)(WORDS - at), ", %s of the undisturbed time", report_show_speedup(report_ratio(w->step_us, undisturbed->step_us), n));
+    snprintf(out + at, (size_t)(WORDS - at), ", %s of the undisturbed time", report_show_speedup(report_ratio(w->step_us, judged_us(undisturbed)), n));
     return out;
 }
+
+/* What the windows are for, below their table. */
+static const char WINDOWS[] = "Times of this table are by the program's clock, over all steps of a window. Undisturbed steps run without the profiler: findings are judged by "
+                              "them. Recorded ones have its cost in them: ops, kernels and times of parts are read from those with shapes, lines of Python from those with stacks.";
 
 /* ---- report.md ---- */
 
@@ -88,7 +96,7 @@ static void put_row(FILE *to, int rank, const char *what, const struct watched_w
 {
     number_text n;
     if (w->steps)
-        fprintf(to, "| %d | %s | %s | %lld | %s |\n", rank, what, report_show_us(w->step_us, n), (long long)w->steps, words);
+        fprintf(to, "| %d | %s | %s | %lld | %s |\n", rank, what, report_show_us(judged_us(w), n), (long long)w->steps, words);
 }
 
 static void put_notes(FILE *to, const struct watched_rank *r)
@@ -115,6 +123,7 @@ void report_markdown_watched(FILE *to, const struct diagnosis *d)
         put_row(to, r->rank, "recorded with shapes", &r->shapes, say_slower(&r->shapes, &r->undisturbed, words));
         put_row(to, r->rank, "recorded with stacks", &r->stacks, say_slower(&r->stacks, &r->undisturbed, words));
     }
+    fprintf(to, "\n%s\n", WINDOWS);
     for (int i = 0; i < w->n && i < MOST_ROWS; i++)
         put_notes(to, &w->ranks[i]);
     report_markdown_trial(to, d);
@@ -129,7 +138,7 @@ static void put_line(const struct screen *s, const char *name, const struct watc
         return;
     fputs("  ", s->to);
     screen_put_padded(s, name, SCREEN_NAME);
-    screen_put_right(s, report_show_us(w->step_us, n), 9);
+    screen_put_right(s, report_show_us(judged_us(w), n), 9);
     fprintf(s->to, "  %s%s%s\n", screen_style(s, DIM), words, screen_style(s, OFF));
 }
 
@@ -143,8 +152,16 @@ static void put_rank(const struct screen *s, const struct watched_rank *r, bool 
         snprintf(name + at, sizeof name - (size_t)at, "%s", what[i]);
         put_line(s, name, windows[i], i ? say_slower(windows[i], windows[0], words) : say_window(windows[i], words));
     }
-    for (int i = 0; i < r->n_notes && i < MOST_NOTES; i++)
-        screen_put_answer(s, "note", r->notes[i]);
+}
+
+static void put_remarks(const struct screen *s, const struct watched *w)
+{
+    fprintf(s->to, "%s  ", screen_style(s, DIM));
+    screen_put_wrapped(s, WINDOWS, 2);
+    fputs(screen_style(s, OFF), s->to);
+    for (int i = 0; i < w->n && i < MOST_ROWS; i++)
+        for (int k = 0; k < w->ranks[i].n_notes && k < MOST_NOTES; k++)
+            screen_put_answer(s, "note", w->ranks[i].notes[k]);
 }
 
 void screen_put_watched(const struct screen *s, const struct diagnosis *d)
@@ -159,5 +176,6 @@ void screen_put_watched(const struct screen *s, const struct diagnosis *d)
         put_rank(s, &w->ranks[i], w->n > 1);
     if (w->n > MOST_ROWS)
         fprintf(s->to, "  %s%d ranks in all%s\n", screen_style(s, DIM), w->n, screen_style(s, OFF));
+    put_remarks(s, w);
     screen_put_trial(s, d);
 }

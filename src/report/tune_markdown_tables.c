@@ -75,7 +75,7 @@ void tune_put_points(FILE *to, const json_t *j)
     put_row(to, j, "tokens per second", "tokens_per_s", report_show_count, 1);
     put_row(to, j, "samples per second", "samples_per_s", report_show_count, 1);
     put_row(to, j, mfu_label(j, mfu), "mfu_percent", report_show_percent, 100);
-    put_row(to, j, "peak memory", "planned_bytes", report_show_bytes, 1);
+    put_row(to, j, "planned memory", "planned_bytes", report_show_bytes, 1);
     put_row(to, j, "ops per step", "ops", report_show_count, 1);
     if (num(json_object_get(j, "before"), "kernels") > 0)
         put_row(to, j, "kernels per step", "kernels", report_show_count, 1);

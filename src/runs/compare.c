@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/clean.h"
+#include "core/json_whole.h"
 #include "runs/runs_int.h"
 
 /* Appends and returns the list; NULL: no memory. */
@@ -39,7 +40,7 @@ static json_t *run_json(const struct runs *r, const struct run_keys *k, int i)
     const struct run_curves *c = r->run[i].curves;
     json_t *row = runs_row(r, k, i), *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "best_val_loss", runs_number(c->best_val_loss), "best_step",
                                                        isfinite(c->best_val_loss) ? json_integer((json_int_t)c->best_step) : json_null(), "tokens",
-                                                       runs_number(c->loss.lines ? c->tokens : NAN), "seconds", runs_number(c->loss.lines ? c->seconds : NAN), "curve", curve_json(&c->loss),
+                                                       json_whole(c->loss.lines ? c->tokens : NAN), "seconds", runs_number(c->loss.lines ? c->seconds : NAN), "curve", curve_json(&c->loss),
                                                        "validation", curve_json(&c->validation));
     if (!row || !more || json_object_update(row, more)) {
         json_decref(row);
@@ -60,16 +61,17 @@ static int fastest(const struct runs *r)
     return best;
 }
 
-static void headline(const struct runs *r, char *out, size_t size)
+static void headline(const struct runs *r, const struct run_bests *b, char *out, size_t size)
 {
-    bool validation;
-    const int best = runs_best(r, &validation), fast = fastest(r);
+    const int best = b->n == 1 ? b->list[0].best : -1, fast = fastest(r);
     size_t n = 0;
     if (r->n == 1)
         n = (size_t)snprintf(out, size, "One run, %s: %s after %lld steps", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step);
     else if (best >= 0)
-        n = (size_t)snprintf(out, size, "%s ends with the lowest %s of %d runs: %.4f", r->run[best].name, validation ? "validation loss" : "loss", r->n,
-                             validation ? r->run[best].val_loss : r->run[best].loss);
+        n = (size_t)snprintf(out, size, "%s ends with the lowest %s of %d runs: %.4f", r->run[best].name, b->list[0].by_validation ? "validation loss" : "loss", r->n,
+                             run_best_loss(r, &b->list[0]));
+    else if (b->n)
+        n = (size_t)snprintf(out, size, "%d runs on %d kinds of data or tokens, whose losses cannot be compared with each other", r->n, b->n);
     else
         n = (size_t)snprintf(out, size, "None of %d runs has finished", r->n);
     if (r->n > 1 && fast >= 0 && n < size)
@@ -80,14 +82,18 @@ static void headline(const struct runs *r, char *out, size_t size)
 json_t *runs_compare_json(const struct runs *r, const struct run_keys *k)
 {
     char words[3 * CONFIG_PATH_MAX], name[64];
-    bool validation;
-    const int best = runs_best(r, &validation), fast = fastest(r);
+    struct run_bests bests;
+    const int fast = fastest(r);
     json_t *list = json_array();
     for (int i = 0; list && i < r->n; i++)
         list = append(list, run_json(r, k, i));
-    headline(r, words, sizeof words);
+    run_bests_init(&bests, r, k);
+    headline(r, &bests, words, sizeof words);
     snprintf(name, sizeof name, "%d run%s", r->n, r->n == 1 ? "" : "s");
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "schema", "hone-report", "schema_version", 1, "kind", "compare",
-                     "hone_version", HONE_VERSION, "name", name, "headline", runs_text(words), "keys", runs_keys(k), "best",
-                     runs_text(best < 0 ? NULL : r->run[best].name), "fastest", runs_text(fast < 0 ? NULL : r->run[fast].name), "runs", list);
+    json_t *j = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "hone-report", "schema_version", 1, "kind", "compare",
+                          "hone_version", HONE_VERSION, "name", name, "headline", runs_text(words), "keys", runs_keys(k), "best",
+                          runs_text(bests.n == 1 ? r->run[bests.list[0].best].name : NULL), "bests", run_bests_json(&bests, r, k), "fastest",
+                          runs_text(fast < 0 ? NULL : r->run[fast].name), "runs", list);
+    run_bests_release(&bests);
+    return j;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/clean.h"
+#include "core/json_whole.h"
 #include "runs/runs_int.h"
 
 json_t *runs_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -45,7 +46,7 @@ json_t *runs_row(const struct runs *all, const struct run_keys *k, int i)
                      "steps", runs_whole(r->steps), "loss", runs_number(r->loss), "val_loss", runs_number(r->val_loss), "steps_per_s",
                      runs_number(r->steps_per_s), "tokens_per_s", runs_number(r->tokens_per_s), "device", runs_text(r->device), "threads",
                      runs_whole(r->threads), "ranks", runs_whole(r->ranks), "parameters", runs_whole(r->parameters), "planned_bytes",
-                     runs_number(r->planned_bytes), "peak_bytes", runs_number(r->peak_bytes), "when", time_json(r->when), "warning",
+                     json_whole(r->planned_bytes), "peak_bytes", json_whole(r->peak_bytes), "when", time_json(r->when), "warning",
                      runs_text(r->warning), "config", config_json(k, i));
 }
 
@@ -60,17 +61,35 @@ json_t *runs_keys(const struct run_keys *k)
     return list;
 }
 
+json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const struct run_keys *k)
+{
+    char data[RUN_WORDS];
+    json_t *list = json_array();
+    for (int i = 0; list && i < b->n; i++) {
+        const struct run_best *x = &b->list[i];
+        run_best_data(k, x, data, sizeof data);
+        if (json_array_append_new(list, json_pack("{s:o, s:o, s:i, s:s, s:o}", "data", runs_text(data), "run", runs_text(r->run[x->best].name), "runs", x->runs, "by",
+                                                  x->by_validation ? "val_loss" : "loss", "loss", runs_number(run_best_loss(r, x))))) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
 json_t *runs_json(const struct runs *r, const struct run_keys *k, const char *folder)
 {
-    bool by_validation;
-    const int best = runs_best(r, &by_validation);
+    struct run_bests bests;
     json_t *list = json_array();
     for (int i = 0; list && i < r->n; i++)
         if (json_array_append_new(list, runs_row(r, k, i))) {
             json_decref(list);
             list = NULL;
         }
-    return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:b, s:o}", "schema", "hone-report", "schema_version", 1, "kind", "runs", "hone_version",
-                     HONE_VERSION, "folder", runs_text(folder), "keys", runs_keys(k), "best", runs_text(best < 0 ? NULL : r->run[best].name), "more",
-                     r->more, "runs", list);
+    run_bests_init(&bests, r, k);
+    json_t *j = json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "schema", "hone-report", "schema_version", 1, "kind", "runs", "hone_version",
+                          HONE_VERSION, "folder", runs_text(folder), "keys", runs_keys(k), "best", runs_text(bests.n == 1 ? r->run[bests.list[0].best].name : NULL),
+                          "bests", run_bests_json(&bests, r, k), "more", r->more, "runs", list);
+    run_bests_release(&bests);
+    return j;
 }

@@ -110,11 +110,26 @@ void run_keys_release(struct run_keys *k);
 
 /* By a column ("name", "loss", ...) or a key of the config: losses from the lowest, speed and time from the highest. What is not known
  * comes last. */
+extern const char *const runs_columns_to_sort[];        /* up to NULL */
 enum status runs_sort(struct runs *r, const char *by, struct error *err);
 enum status runs_check_sort(const char *by, struct error *err);
 
-/* The one whose validation loss, or loss where no run has one, is the lowest of those that have finished; -1: none has. */
-int runs_best(const struct runs *r, bool *by_validation);
+/* Of the runs of one data that have finished, the one whose validation loss, or loss where none has one, is the lowest. */
+struct run_best {
+    int best;
+    int runs;                           /* of that data */
+    bool by_validation;
+};
+struct run_bests {
+    struct run_best *list;              /* by the first run of each data; of several, losses of one say nothing about those of another */
+    int n;
+};
+void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_keys *k);
+void run_bests_release(struct run_bests *b);
+double run_best_loss(const struct runs *r, const struct run_best *b);
+/* "data.tokens byte, data.path b.txt": what sets its data apart from that of others; "" where nothing does. */
+void run_best_data(const struct run_keys *k, const struct run_best *b, char *out, size_t size);
+json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const struct run_keys *k);
 
 /* What hone runs prints, and hone compare shows; NULL: no memory. */
 json_t *runs_json(const struct runs *r, const struct run_keys *k, const char *folder);

@@ -1,4 +1,4 @@
-/* The order of runs, and which is the best. */
+/* The order of runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,31 +10,32 @@
 
 enum { KEYS_MOST = 512 };
 
-static double name_of(const struct run *r) { (void)r; return 0; }
-static double state_of(const struct run *r) { return (double)r->state; }
-static double step_of(const struct run *r) { return (double)-r->step; }
-static double loss_of(const struct run *r) { return r->loss; }
-static double val_loss_of(const struct run *r) { return r->val_loss; }
-static double speed_of(const struct run *r) { return -r->tokens_per_s; }
-static double memory_of(const struct run *r) { return r->planned_bytes; }
-static double when_of(const struct run *r) { return r->when ? -(double)r->when : NAN; }
+enum { BY_NAME, BY_STATE, BY_STEP, BY_LOSS, BY_VAL_LOSS, BY_SPEED, BY_MEMORY, BY_WHEN, COLUMNS };
+const char *const runs_columns_to_sort[] = {[BY_NAME] = "name", [BY_STATE] = "state", [BY_STEP] = "step", [BY_LOSS] = "loss", [BY_VAL_LOSS] = "val_loss",
+                                            [BY_SPEED] = "speed", [BY_MEMORY] = "memory", [BY_WHEN] = "when", [COLUMNS] = NULL};
 
 /* What is smaller comes first. */
-static const struct column {
-    const char *name;
-    double (*of)(const struct run *r);
-} columns[] = {
-    {"name", name_of}, {"state", state_of}, {"step", step_of}, {"loss", loss_of}, {"val_loss", val_loss_of},
-    {"speed", speed_of}, {"memory", memory_of}, {"when", when_of},
-};
-enum { COLUMNS = sizeof columns / sizeof *columns };
-
-static const struct column *find_column(const char *name)
+static double number_in(int column, const struct run *r)
 {
-    for (int i = 0; i < COLUMNS; i++)
-        if (!strcmp(columns[i].name, name))
-            return &columns[i];
-    return NULL;
+    switch (column) {
+    case BY_STATE: return (double)r->state;
+    case BY_STEP: return (double)-r->step;
+    case BY_LOSS: return r->loss;
+    case BY_VAL_LOSS: return r->val_loss;
+    case BY_SPEED: return -r->tokens_per_s;
+    case BY_MEMORY: return r->planned_bytes;
+    case BY_WHEN: return r->when ? -(double)r->when : NAN;
+    default: return 0;                  /* by name, as where numbers are the same */
+    }
+}
+
+/* COLUMNS: it is none. */
+static int find_column(const char *name)
+{
+    int i = 0;
+    while (i < COLUMNS && strcmp(runs_columns_to_sort[i], name))
+        i++;
+    return i;
 }
 
 /* ---- keys of the config ---- */
@@ -52,13 +53,15 @@ enum status runs_check_sort(const char *by, struct error *err)
 {
     struct words w = {.n = 0};
     for (int i = 0; i < COLUMNS; i++)
-        add_word(columns[i].name, &w);
+        add_word(runs_columns_to_sort[i], &w);
     config_tell_keys(add_word, &w);
     for (int i = 0; i < w.n; i++)
         if (!strcmp(w.word[i], by))
             return OK;
     const char *near = suggest_nearest(by, w.word, w.n);
-    error_set(err, BAD_INPUT, "--sort is '%s'; expected name, state, step, loss, val_loss, speed, memory, when, or a key of the config", by);
+    error_set(err, BAD_INPUT, "--sort is '%s'; choose a key of the config", by);
+    for (int i = 0; i < COLUMNS; i++)
+        error_add(err, "%s%s", i + 1 < COLUMNS ? ", " : " or ", runs_columns_to_sort[i]);
     return near ? error_add(err, "; did you mean '%s'?", near) : BAD_INPUT;
 }
 
@@ -90,13 +93,13 @@ static const struct run_key *find_key(const struct run_keys *k, const char *name
     return NULL;
 }
 
-static void place(struct placed *p, const struct run *r, const struct column *column, const struct run_key *key, int i)
+static void place(struct placed *p, const struct run *r, int column, const struct run_key *key, int i)
 {
     char *end;
     p->run = *r;
     p->text = key ? key->value[i] : "";
-    p->number = column ? column->of(r) : NAN;
-    if (!column && p->text) {
+    p->number = column < COLUMNS ? number_in(column, r) : NAN;
+    if (column == COLUMNS && p->text) {
         const double x = strtod(p->text, &end);
         p->number = *p->text && !*end ? x : NAN;
     }
@@ -118,19 +121,4 @@ enum status runs_sort(struct runs *r, const char *by, struct error *err)
     free(list);
     run_keys_release(&k);
     return OK;
-}
-
-int runs_best(const struct runs *r, bool *by_validation)
-{
-    int best = -1;
-    *by_validation = false;
-    for (int i = 0; i < r->n; i++)
-        *by_validation |= r->run[i].state == RUN_FINISHED && isfinite(r->run[i].val_loss);
-    for (int i = 0; i < r->n; i++) {
-        const struct run *x = &r->run[i];
-        const double loss = *by_validation ? x->val_loss : x->loss;
-        if (x->state == RUN_FINISHED && isfinite(loss) && (best < 0 || loss < (*by_validation ? r->run[best].val_loss : r->run[best].loss)))
-            best = i;
-    }
-    return best;
 }

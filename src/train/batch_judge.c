@@ -144,19 +144,9 @@ json_t *batch_sweep_json(const struct batch_sweep *s)
 
 /* ---- the learning rate ---- */
 
-static const char *const rules[] = {[LR_SQRT] = "sqrt", [LR_LINEAR] = "linear"};
+const char *const lr_rules[] = {[LR_SQRT] = "sqrt", [LR_LINEAR] = "linear", NULL};
 
-const char *lr_rule_name(enum lr_rule r) { return rules[r]; }
-
-bool lr_rule_find(const char *name, enum lr_rule *out)
-{
-    for (int i = 0; i < 2; i++)
-        if (!strcmp(name, rules[i])) {
-            *out = (enum lr_rule)i;
-            return true;
-        }
-    return false;
-}
+const char *lr_rule_name(enum lr_rule r) { return lr_rules[r]; }
 
 static void fewer(int64_t *steps, int64_t times) { *steps = *steps / times + (*steps % times != 0); }
 

@@ -67,7 +67,7 @@ json_t *batch_sweep_json(const struct batch_sweep *s);      /* the caller's; NUL
 /* How train.lr goes with the samples of an update. Rules that people found to work, no proof: for Adam often the root, for plain gradient
  * descent the ratio. */
 enum lr_rule { LR_SQRT, LR_LINEAR };
-bool lr_rule_find(const char *name, enum lr_rule *out);
+extern const char *const lr_rules[];                /* their names, up to NULL */
 const char *lr_rule_name(enum lr_rule r);           /* "sqrt", "linear" */
 /* The config with `times` as many samples in an update, in micro-batches of the same size: the learning rate by the rule, and as many samples between
  * two logs, evaluations and checkpoints, in the warm-up and in all, as before. Steps are rounded up. */

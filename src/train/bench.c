@@ -87,7 +87,7 @@ struct config bench_config(const struct config *c)
 {
     struct config known = *c;
     if (!known.model.vocab && c->model.arch != ARCH_REGIONS)
-        known.model.vocab = 256;
+        known.model.vocab = BENCH_VOCAB;
     known.eval.batches = 0;
     known.data.bucket = 0;              /* every step has the same work */
     known.data.group = 1;
@@ -96,6 +96,14 @@ struct config bench_config(const struct config *c)
         known.model.positions = 0;
     }
     return known;
+}
+
+/* Tokens of regions are no random ids. */
+enum status bench_open_data(struct dataset **out, const struct config *c, struct error *err)
+{
+    if (c->model.arch == ARCH_REGIONS)
+        return dataset_open(out, c, err);
+    return dataset_open_random(out, c->model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
 }
 
 enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
@@ -110,9 +118,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     struct gpu_watch gpu;
     process_reset_peak();
     const size_t free_before = train_available_bytes(&known);
-    const bool regions = c->model.arch == ARCH_REGIONS;         /* their tokens are no random ids */
-    enum status st = regions ? dataset_open(&d, &known, err)
-                             : dataset_open_random(&d, known.model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
+    enum status st = bench_open_data(&d, &known, err);
     if (st == OK)
         st = model_run_open(&r, &known, d, err);
     if (st == OK)

@@ -46,7 +46,7 @@ int division_threads(const struct config *c)
     struct dist *d = ranks_of(c);
     int here = 0;                   /* ranks on this machine */
     if (c->threads || dist_size(d) == 1)
-        return (int)c->threads;
+        return c->threads ? (int)c->threads : c->settled_threads;
     for (int r = 0; r < dist_size(d); r++)
         here += !strcmp(dist_host(d, r), dist_host(d, dist_rank(d)));
     const int usable = system_cores(sched_getaffinity), all = (int)sysconf(_SC_NPROCESSORS_ONLN), mine = here && all > here ? all / here : 1;

@@ -95,7 +95,7 @@ static enum status encode_prompt(struct generator *g, struct error *err)
     const char *prompt = g->options->prompt;
     struct error why;
     size_t n = 0;
-    r->prompt_tokens = xcalloc(strlen(prompt) + 2, sizeof *r->prompt_tokens);
+    r->prompt_tokens = xcalloc(2 * strlen(prompt) + 2, sizeof *r->prompt_tokens);
     const enum status st = tokenizer_encode(&g->model.tokenizer, prompt, strlen(prompt), r->prompt_tokens, &n, &why);
     if (st != OK)
         return error_set(err, st, "--prompt: %.900s", why.text);

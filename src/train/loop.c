@@ -33,7 +33,7 @@ static void tell_start(struct loop *l)
         .parameters = program_parameters(exec_program(r->train)), .total_steps = r->total_steps,
         .first_step = l->first_step, .steps_per_epoch = r->steps_per_epoch,
         .tokens_per_step = rows * r->config.model.seq, .entropy = dataset_entropy(r->dataset),
-        .domains = &l->forgetting, .threads = r->backend->lanes, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types, .changed = r->changed};
+        .domains = &l->forgetting, .threads = r->backend->lanes, .threads_words = l->threads_words, .memory = exec_memory(r->train), .passes = train_passes_text(r->places, passes), .init_tensors = r->init_tensors, .init_title = r->init_title, .init_types = r->init_types, .changed = r->changed};
     if (l->watch->on_start)
         l->watch->on_start(l->watch->context, &info);
 }

@@ -23,6 +23,7 @@ struct loop {
     struct node_sums nodes;             /* since the last log */
     struct lines samples;               /* without a file: none are asked for, or none can be made */
     struct loader *loader;
+    char threads_words[THREADS_WORDS];
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
     int64_t logged, evaluated, saved;   /* the step of the last one; -1: none yet */

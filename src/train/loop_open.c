@@ -1,6 +1,8 @@
 /* How a run begins: its program, its folder, what a checkpoint carried; and how it ends; see loop_int.h. */
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "core/arena.h"
 #include "train/loop_int.h"
 
 /* What rank 0 has read of a checkpoint, or begun with, is what all have. */
@@ -56,6 +58,23 @@ static enum status open_folder(struct loop *l, const struct config *given, enum 
     return st;
 }
 
+/* Bits hang on the number of threads: where the config leaves it open, a run that goes on keeps it. */
+static enum status open_run(struct loop *l, const struct config *c, struct dataset *d, struct error *err)
+{
+    struct config *settled = xcalloc(1, sizeof *settled);
+    *settled = *c;
+    if (!c->model.vocab)
+        settled->model.vocab = dataset_vocab(d);
+    if (l->options->resume)
+        train_resume_threads(settled, l->options->out, l->threads_words);
+    else
+        train_settle_threads(settled, l->threads_words);
+    settled->model.vocab = c->model.vocab;
+    const enum status st = ranks_open_run(&l->run, settled, d, err);
+    free(settled);
+    return st;
+}
+
 enum status loop_open(struct loop *l, const struct config *c, struct error *err)
 {
     struct dataset *dataset;
@@ -74,7 +93,7 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
     if (st == OK)
         st = ranks_compare(c, dataset, err);
     if (st == OK)
-        st = ranks_open_run(&l->run, c, dataset, err);
+        st = open_run(l, c, dataset, err);
     if (st != OK)
         return st;
     if (!l->options->resume && loop_leads(l))

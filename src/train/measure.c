@@ -3,6 +3,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/delay.h"
 #include "core/counters.h"
 #include "core/process.h"
 #include "core/stats.h"
@@ -125,16 +126,16 @@ static enum status run_all(const struct session *s, struct error *err)
     struct measured *m = s->m;
     struct dist *d = ranks_of(&m->run->config);
     gpu_watch_begin(&m->gpu, m->run->backend->address);
-    const double start = clock_s(), switches = process_preemptions(), delayed = process_delayed_s();
+    const double start = clock_s(), switches = process_preemptions();
+    const struct delay delay = delay_begin();
     enum status st = warm_up(s, err);
     const int64_t sums = dist_sum_ns(d);
     if (st == OK)
         st = measure_all(s, err);
     if (st != OK && dist_status(d, NULL) == OK)
         dist_give_up(d, err);               /* the others wait for this one */
-    const double seconds = clock_s() - start, later = process_delayed_s();
-    m->preemptions_per_s = (process_preemptions() - switches) / seconds;
-    m->delayed_share = delayed < 0 || later < delayed ? -1 : (later - delayed) / seconds / exec_lanes(m->run->train);
+    m->preemptions_per_s = (process_preemptions() - switches) / (clock_s() - start);
+    m->delayed_share = delay_share(&delay, exec_lanes(m->run->train));
     if (st == OK && m->n == 0)
         st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
     else if (st == OK)

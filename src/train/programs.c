@@ -4,6 +4,7 @@
 #include "core/setup.h"
 #include "core/system.h"
 #include "model/model.h"
+#include "ops/cpu/bf16.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -78,12 +79,12 @@ static struct precision_goal precision_of(const struct config *c)
 {
     const bool stores = c->device == DEVICE_CUDA || c->backend.kernels == KERNELS_REFERENCE;
     switch (c->optimize.precision) {
-    case PRECISION_F16: return (struct precision_goal){F16, ROUND_NO};
-    case PRECISION_TF32: return (struct precision_goal){F32, ROUND_TF32};
-    case PRECISION_BF16: return stores ? (struct precision_goal){BF16, ROUND_NO} : (struct precision_goal){F32, ROUND_BF16};
+    case PRECISION_F16: return (struct precision_goal){.narrow = F16};
+    case PRECISION_TF32: return (struct precision_goal){.round = ROUND_TF32};
+    case PRECISION_BF16: return stores ? (struct precision_goal){.narrow = BF16} : (struct precision_goal){.round = ROUND_BF16, .attention = cpu_bf16_way() == BF16_AMX};
     case PRECISION_F32: break;
     }
-    return (struct precision_goal){F32, ROUND_NO};
+    return (struct precision_goal){.round = ROUND_NO};
 }
 
 /* Nodes of a tree that are small enough to be done together.

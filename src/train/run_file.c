@@ -6,6 +6,7 @@
 
 #include "core/fs.h"
 #include "core/json_memory.h"
+#include "core/json_whole.h"
 #include "core/process.h"
 #include "train/loop_int.h"
 
@@ -25,7 +26,7 @@ static json_t *begun(const struct loop *l, const char *state)
     return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:s, s:s?, s:i, s:i, s:I, s:o, s:o}", "format", "hone-run", "version", 1, "hone_version",
                      HONE_VERSION, "state", state, "step", (json_int_t)l->step, "steps", (json_int_t)r->total_steps, "device", r->backend->name,
                      "device_name", r->backend->device, "threads", r->backend->lanes, "ranks", dist_size(l->dist), "parameters",
-                     (json_int_t)program_parameters(exec_program(r->train)), "planned_bytes", json_number(exec_memory_bytes(&memory)),
+                     (json_int_t)program_parameters(exec_program(r->train)), "planned_bytes", json_whole(exec_memory_bytes(&memory)),
                      "started", time_json(l->started));
 }
 
@@ -34,7 +35,7 @@ static json_t *ended(const struct loop *l, const struct train_result *result, co
     const double rate = l->seconds > 0 ? (double)(l->step - l->first_step) / l->seconds : 0;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "ended", time_json(time(NULL)), "loss", json_number(l->last_loss), "val_loss",
                      json_number(l->val_loss), "seconds", json_number(l->seconds), "steps_per_s", json_number(rate), "tokens_per_s",
-                     json_number(result->tokens_per_s), "peak_bytes", json_number(l->gpu.looks ? l->gpu.used_most_bytes : process_peak_bytes()),
+                     json_number(result->tokens_per_s), "peak_bytes", json_whole(l->gpu.looks ? l->gpu.used_most_bytes : process_peak_bytes()),
                      "reason", reason ? json_text(reason) : json_null(), "skipped", (json_int_t)l->skipped);
 }
 

@@ -39,7 +39,8 @@ static enum status same_config(const struct config *was, const struct config *no
 #define WORD(section, key) {#section "." #key, KEPT_WORD, was->section.key, now->section.key}
     const struct kept keys[] = {
         WORD(model, arch), WORD(model, head), INT(model, dim), INT(model, layers), INT(model, heads), INT(model, kv_heads), INT(model, ffn),
-        INT(model, seq), INT(model, vocab), INT(model, segments), INT(model, positions), REAL(model, rope_base), REAL(model, norm_eps),
+        INT(model, seq), INT(model, vocab), INT(model, segments), INT(model, positions), REAL(model, rope_base), WORD(model, rope_scaling), REAL(model, rope_factor), REAL(model, rope_low),
+        REAL(model, rope_high), INT(model, rope_context), REAL(model, norm_eps),
         INT(train, batch_size), INT(train, accumulate), INT(train, seed),
         WORD(data, source), WORD(data, domain), WORD(data, tokens), WORD(data, samples), INT(data, chars),
         INT(data, max_chars), REAL(data, val_fraction), INT(data, region), INT(data, group), WORD(data, pack),

@@ -39,6 +39,7 @@ struct train_info {                     /* known before the first step */
     double entropy;                     /* the best possible loss; NAN if unknown, or of several domains */
     const struct forgetting *domains;   /* their number, steps and entropies */
     int threads;
+    const char *threads_words;          /* why so many, where that was not said; empty: all cores */
     struct exec_memory memory;
     const char *passes;                 /* what they changed, as train_passes_text says it */
     int init_tensors;                   /* parameters that train.init gave; 0: none */
@@ -258,6 +259,8 @@ struct eval_result {
 /* The loss of a model on its data, or on other data that its tokenizer can read. Samples count once each. */
 enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err);
 
+enum { BENCH_VOCAB = 256 };              /* different tokens where the config leaves that to its data, which is not read */
+
 struct bench_result {
     double ms_per_step, ms_spread;      /* median, and the distance between the 10th and 90th percentile */
     double samples_per_s, tokens_per_s, tflops, mfu_percent, loss;
@@ -364,6 +367,10 @@ void measured_release(struct measured *m);
 /* Are there more threads than cores? Then in words; else NULL. */
 enum { THREADS_WORDS = 128 };
 const char *train_threads_warning(const struct config *c, char out[THREADS_WORDS]);
+
+/* Where `threads` is 0 and one rank computes on a CPU: sets settled_threads to as many as a step is fastest on, which is measured where it is not
+ * remembered (train/threads.c). `words`: what is to say about it; empty: it has all cores. */
+void train_settle_threads(struct config *c, char words[THREADS_WORDS]);
 
 /* Opens the device that a configuration asks for. */
 enum status train_open_backend(struct backend **out, const struct config *c, struct error *err);

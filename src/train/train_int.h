@@ -271,6 +271,10 @@ enum status metrics_close(struct metrics *m, struct error *err);    /* NULL is f
 
 /* The config whose steps bench_run times: on random tokens, without evaluation. */
 struct config bench_config(const struct config *c);
+enum status bench_open_data(struct dataset **out, const struct config *c, struct error *err);      /* of such a config */
+
+/* A run that goes on keeps the threads that it had (OUT/run.json), where the config leaves them open and the cores are there: bits hang on them. */
+void train_resume_threads(struct config *c, const char *out, char words[THREADS_WORDS]);
 
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,

@@ -36,21 +36,15 @@ static enum status read_tokenizer(struct trained *t, struct error *err)
     return st;
 }
 
-static enum status choose_device(struct config *c, const char *name, struct error *err)
-{
-    if (strcmp(name, "cpu") && strcmp(name, "cuda"))
-        return error_set(err, BAD_INPUT, "--device is '%.64s'; choose cpu or cuda", name);
-    c->device = strcmp(name, "cuda") ? DEVICE_CPU : DEVICE_CUDA;
-    return OK;
-}
-
 static enum status read_config(struct trained *t, const char *const *sets, int n_sets, const char *device, struct error *err)
 {
     const char *text = json_string_value(json_object_get(t->checkpoint.manifest, "config"));
     if (!text)
         return error_set(err, BAD_INPUT, "'%s/manifest.json' holds no config", t->checkpoint.path);
     const enum status st = config_parse_saved(&t->config, t->checkpoint.path, text, strlen(text), sets, n_sets, err);
-    return st == OK && device ? choose_device(&t->config, device, err) : st;
+    if (st == OK && device)
+        t->config.device = strcmp(device, "cuda") ? DEVICE_CPU : DEVICE_CUDA;
+    return st;
 }
 
 enum status trained_load(struct trained *t, const char *checkpoint, const char *const *sets, int n_sets, const char *device,

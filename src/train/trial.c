@@ -160,6 +160,11 @@ double trial_kernels_per_step(struct trial *t)
     return n >= 0 ? n : NAN;
 }
 
+int trial_lanes(const struct trial *t)
+{
+    return t->run.backend->address || division_of(&t->run.config).ranks > 1 ? 0 : exec_lanes(t->run.train);
+}
+
 const char *trial_gpu_address(const struct trial *t) { return t->run.backend->address; }
 
 double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(t->run.train); }

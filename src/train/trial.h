@@ -26,6 +26,7 @@ int64_t trial_steps_between(const struct trial *t, struct interval every);     /
 double trial_model_flops(const struct trial *t);         /* of one step by the usual count */
 double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
 double trial_kernels_per_step(struct trial *t);         /* see exec_kernels_per_step; NAN: not known */
+int trial_lanes(const struct trial *t);                 /* see exec_lanes; 0: cores do not decide how long a step takes, or not those of this process alone */
 const char *trial_gpu_address(const struct trial *t);   /* for gpu_watch_begin; NULL: it runs on none */
 double trial_choice_gain_us(const struct trial *t);     /* see exec_choice_gain_us */
 

@@ -121,10 +121,12 @@ static json_t *torch_config(const struct config_model *m)
             json_decref(tree);
             return NULL;
         }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:f, s:o}", "arch", config_word("model.arch", (int)m->arch), "vocab",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:f, s:s, s:f, s:f, s:f, s:I, s:o}", "arch", config_word("model.arch", (int)m->arch), "vocab",
                      (json_int_t)m->vocab, "dim", (json_int_t)m->dim, "layers", (json_int_t)m->layers, "heads", (json_int_t)m->heads, "kv_heads",
                      (json_int_t)m->kv_heads, "ffn", (json_int_t)m->ffn, "positions", (json_int_t)(m->positions ? m->positions : m->seq), "segments",
-                     (json_int_t)m->segments, "tied_head", config_head_is_tied(m), "norm_eps", m->norm_eps, "rope_base", m->rope_base, "tree", tree);
+                     (json_int_t)m->segments, "tied_head", config_head_is_tied(m), "norm_eps", m->norm_eps, "rope_base", m->rope_base,
+                     "rope_scaling", config_word("model.rope_scaling", (int)m->rope_scaling), "rope_factor", m->rope_factor, "rope_low", m->rope_low,
+                     "rope_high", m->rope_high, "rope_context", (json_int_t)m->rope_context, "tree", tree);
 }
 
 enum status weights_export_torch(const char *folder, const struct config_model *m, const struct safetensors *from, struct error *err)

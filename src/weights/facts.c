@@ -28,6 +28,11 @@ static bool is_there(const json_t *j, const char *key)
     return v && !json_is_null(v);
 }
 
+enum status facts_need(const json_t *j, const char *key, const char *where, struct error *err)
+{
+    return is_there(j, key) ? OK : error_set(err, BAD_INPUT, "'%s': %s is missing", where, key);
+}
+
 enum status facts_int(int64_t *out, const json_t *j, const char *key, const char *where, struct error *err)
 {
     const json_t *v = json_object_get(j, key);
@@ -77,7 +82,11 @@ enum status facts_want_word(const json_t *j, const char *key, const char *const 
     for (const char *const *w = words; is && *w; w++)
         if (!strcmp(is, *w))
             return OK;
-    return refuse_value(j, key, words[0], where, err);
+    char list[128] = "";
+    size_t used = 0;
+    for (const char *const *w = words; *w && used < sizeof list; w++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", w == words ? "" : w[1] ? ", " : " or ", *w);
+    return refuse_value(j, key, list, where, err);
 }
 
 /* ---- what the tensors tell ---- */
@@ -194,6 +203,10 @@ static void print_model(FILE *to, const struct weights *w, const struct model_fa
     put_int(to, "seq", table || (f->positions && f->positions < SEQ_MOST) ? f->positions : SEQ_MOST);
     if (f->rope_base > 0)
         fprintf(to, ", rope_base: %.17g", f->rope_base);
+    if (f->rope_scaling != ROPE_PLAIN)
+        fprintf(to, ", rope_scaling: %s, rope_factor: %.17g", config_word("model.rope_scaling", (int)f->rope_scaling), f->rope_factor);
+    if (f->rope_scaling == ROPE_LLAMA3)
+        fprintf(to, ", rope_low: %.17g, rope_high: %.17g, rope_context: %lld", f->rope_low, f->rope_high, (long long)f->rope_context);
     if (f->norm_eps > 0)
         fprintf(to, ", norm_eps: %.17g", f->norm_eps);
     fputs("}\n", to);

@@ -35,19 +35,45 @@ static enum status read_sizes(struct model_facts *f, const json_t *j, const char
     return st == OK ? facts_bool(&f->tied, j, "tie_word_embeddings", where, err) : st;
 }
 
+/* What scales angles has all of its numbers, as transformers asks for them. */
+static enum status read_scaling(struct model_facts *f, const json_t *rope, const char *where, struct error *err)
+{
+    static const char *const keys[] = {"factor", "low_freq_factor", "high_freq_factor"};
+    double *const to[] = {&f->rope_factor, &f->rope_low, &f->rope_high};
+    const size_t n = f->rope_scaling == ROPE_LLAMA3 ? 3 : 1;
+    enum status st = OK;
+    for (size_t i = 0; i < n && st == OK; i++) {
+        st = facts_need(rope, keys[i], where, err);
+        if (st == OK)
+            st = facts_real(to[i], rope, keys[i], where, err);
+    }
+    if (st != OK || f->rope_scaling != ROPE_LLAMA3)
+        return st;
+    st = facts_need(rope, "original_max_position_embeddings", where, err);
+    return st == OK ? facts_int(&f->rope_context, rope, "original_max_position_embeddings", where, err) : st;
+}
+
+static enum status read_rope_type(struct model_facts *f, const json_t *rope, const char *key, const char *where, struct error *err)
+{
+    static const char *const words[] = {"default", "linear", "llama3", NULL};
+    const char *is = json_string_value(json_object_get(rope, key));
+    const enum status st = facts_want_word(rope, key, words, where, err);
+    if (st != OK || !is || !strcmp(is, "default"))
+        return st;
+    f->rope_scaling = strcmp(is, "linear") ? ROPE_LLAMA3 : ROPE_LINEAR;
+    return read_scaling(f, rope, where, err);
+}
+
 /* Since version 5 of transformers in rope_parameters, before in rope_theta and rope_scaling. */
 static enum status read_rope(struct model_facts *f, const json_t *j, const char *where, struct error *err)
 {
-    static const char *const plain[] = {"default", NULL};
     static const char *const keys[] = {"rope_parameters", "rope_scaling"};
     enum status st = facts_real(&f->rope_base, j, "rope_theta", where, err);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && st == OK; i++) {
         const json_t *rope = json_object_get(j, keys[i]);
         st = facts_real(&f->rope_base, rope, "rope_theta", where, err);
         if (st == OK)
-            st = facts_want_word(rope, "rope_type", plain, where, err);
-        if (st == OK)
-            st = facts_want_word(rope, "type", plain, where, err);
+            st = read_rope_type(f, rope, json_object_get(rope, "rope_type") ? "rope_type" : "type", where, err);
     }
     return st;
 }
@@ -81,14 +107,38 @@ static enum status read_config(struct model_facts *f, const json_t *j, const cha
     return st == OK ? facts_want_bool(j, "mlp_bias", false, "arch llama has no biases", where, err) : st;
 }
 
+static json_t *write_rope(const struct config_model *m)
+{
+    static const char *const types[] = {[ROPE_PLAIN] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"};
+    json_t *rope = json_pack("{s:f, s:s}", "rope_theta", m->rope_base, "rope_type", types[m->rope_scaling]), *more = NULL;
+    if (m->rope_scaling == ROPE_LINEAR)
+        more = json_pack("{s:f}", "factor", m->rope_factor);
+    if (m->rope_scaling == ROPE_LLAMA3)
+        more = json_pack("{s:f, s:f, s:f, s:I}", "factor", m->rope_factor, "low_freq_factor", m->rope_low, "high_freq_factor", m->rope_high,
+                         "original_max_position_embeddings", (json_int_t)m->rope_context);
+    if (m->rope_scaling != ROPE_PLAIN && (!rope || json_object_update_missing_new(rope, more))) {
+        json_decref(rope);
+        return NULL;
+    }
+    return rope;
+}
+
+/* The context that the angles are made for, where they are scaled for one. */
+static int64_t positions_of(const struct config_model *m)
+{
+    const double made_for = m->rope_scaling == ROPE_LLAMA3 ? m->rope_factor * (double)m->rope_context : 0;
+    return made_for > (double)m->seq && made_for <= INT32_MAX ? (int64_t)made_for : m->seq;
+}
+
+/* Versions of transformers before 5 read rope_theta and rope_scaling, which is null where nothing is scaled. */
 static json_t *write_config(const struct config_model *m)
 {
-    return json_pack("{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:{s:f, s:s}, s:b, s:b, s:b, s:n, s:n, s:s}", "architectures",
+    return json_pack("{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:b, s:b, s:b, s:n, s:n, s:s}", "architectures",
                      "LlamaForCausalLM", "model_type", "llama", "vocab_size", (json_int_t)m->vocab, "hidden_size", (json_int_t)m->dim, "num_hidden_layers",
                      (json_int_t)m->layers, "num_attention_heads", (json_int_t)m->heads, "num_key_value_heads", (json_int_t)m->kv_heads,
-                     "intermediate_size", (json_int_t)m->ffn, "max_position_embeddings", (json_int_t)m->seq, "head_dim", (json_int_t)(m->dim / m->heads),
-                     "hidden_act", "silu", "rms_norm_eps", m->norm_eps, "rope_theta", m->rope_base, "rope_parameters", "rope_theta", m->rope_base,
-                     "rope_type", "default", "tie_word_embeddings", config_head_is_tied(m), "attention_bias", 0, "mlp_bias", 0, "bos_token_id",
+                     "intermediate_size", (json_int_t)m->ffn, "max_position_embeddings", (json_int_t)positions_of(m), "head_dim", (json_int_t)(m->dim / m->heads),
+                     "hidden_act", "silu", "rms_norm_eps", m->norm_eps, "rope_theta", m->rope_base, "rope_parameters", write_rope(m),
+                     "rope_scaling", m->rope_scaling == ROPE_PLAIN ? json_null() : write_rope(m), "tie_word_embeddings", config_head_is_tied(m), "attention_bias", 0, "mlp_bias", 0, "bos_token_id",
                      "eos_token_id", "torch_dtype", "float32");
 }
 

@@ -30,9 +30,20 @@ def norm(c):
     return RMSNorm(c["dim"], c["norm_eps"]) if c["arch"] == "llama" else nn.LayerNorm(c["dim"], eps=c["norm_eps"])
 
 
-def rotate(x, base):  # (B, H, T, D): neighbours are pairs
-    T, D = x.shape[-2:]
-    angle = torch.outer(torch.arange(T, dtype=x.dtype), base ** (-torch.arange(0, D, 2, dtype=x.dtype) / D)).to(x.device)
+def speeds(c):  # (D/2): radians per place of each pair
+    size = c["dim"] // c["heads"]
+    plain = c["rope_base"] ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    if c["rope_scaling"] == "none":
+        return plain
+    kept = torch.zeros_like(plain)
+    if c["rope_scaling"] == "llama3":  # what turns often within the first context keeps its speed
+        turns = c["rope_context"] * plain / (2 * math.pi)
+        kept = ((turns - c["rope_low"]) / (c["rope_high"] - c["rope_low"])).clamp(0, 1)
+    return plain * kept + plain / c["rope_factor"] * (1 - kept)
+
+
+def rotate(x, config):  # (B, H, T, D): neighbours are pairs
+    angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), speeds(config)).to(x.device, x.dtype)
     a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
     return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
 
@@ -51,7 +62,7 @@ class Attention(nn.Module):
         B, T, D = x.shape
         q, k, v = (f(x).view(B, T, -1, self.size).transpose(1, 2) for f in (self.q, self.k, self.v))
         if self.c["arch"] == "llama":
-            q, k = rotate(q, self.c["rope_base"]), rotate(k, self.c["rope_base"])
+            q, k = rotate(q, self.c), rotate(k, self.c)
         groups = self.c["heads"] // self.c["kv_heads"]
         y = F.scaled_dot_product_attention(q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1), is_causal=True)
         return self.o(y.transpose(1, 2).reshape(B, T, D))

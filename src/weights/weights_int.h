@@ -27,6 +27,9 @@ struct name_row {
 struct model_facts {
     int64_t vocab, dim, layers, heads, kv_heads, ffn, positions;
     double rope_base, norm_eps;
+    enum rope_scaling rope_scaling;
+    double rope_factor, rope_low, rope_high;        /* of what is scaled */
+    int64_t rope_context;
     bool tied, tied_known;
 };
 
@@ -81,6 +84,8 @@ const struct name_row *name_row_of(const struct family *f, const char *ours, int
 enum status facts_int(int64_t *out, const json_t *j, const char *key, const char *where, struct error *err);
 enum status facts_real(double *out, const json_t *j, const char *key, const char *where, struct error *err);
 enum status facts_bool(bool *out, const json_t *j, const char *key, const char *where, struct error *err);
+/* Refused where it is missing, too. */
+enum status facts_need(const json_t *j, const char *key, const char *where, struct error *err);
 /* Refused unless the key is missing, null, or as wanted. */
 enum status facts_want_bool(const json_t *j, const char *key, bool wanted, const char *why, const char *where, struct error *err);
 enum status facts_want_word(const json_t *j, const char *key, const char *const *words, const char *where, struct error *err);

@@ -168,8 +168,8 @@ done
 for x in nan inf fast ''; do
     refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"
 done
-refused 2 "hone: --fail-on is 'hihg'; did you mean 'high'? it takes critical, high, medium or low" analyze small.json --fail-on hihg
-refused 2 "hone: --fail-on is 'never'; it takes critical, high, medium or low" analyze small.json --fail-on never
+refused 2 "hone analyze: --fail-on is 'hihg'; choose low, medium, high or critical; did you mean 'high'?" analyze small.json --fail-on hihg
+refused 2 "hone analyze: --fail-on is 'never'; choose low, medium, high or critical" analyze small.json --fail-on never
 
 # ---- exit code for CI
 for severity in low medium high critical; do

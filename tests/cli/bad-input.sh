@@ -24,7 +24,7 @@ refused 2 "hone: 'no-model.yaml': there is no section model; a config has at lea
 head -c 3000 /dev/urandom >noise.yaml
 run train noise.yaml
 [ "$code" = 2 ] && grep -q "^hone: 'noise.yaml'" err || fail "noise.yaml: $code $(cat err)"
-set_ 2 "hone: --set model.hats=3: there is no key 'model.hats'; section model has arch, vocab, dim, layers, heads, kv_heads, ffn, seq, segments, positions, dropout, rope_base, norm_eps, head and tree" \
+set_ 2 "hone: --set model.hats=3: there is no key 'model.hats'; section model has arch, vocab, dim, layers, heads, kv_heads, ffn, seq, segments, positions, dropout, rope_base, rope_scaling, rope_factor, rope_low, rope_high, rope_context, norm_eps, head and tree" \
     model.hats=3
 set_ 2 "hone: --set nonsense: write it as key=value, like --set train.lr=1e-3" nonsense
 set_ 2 "hone: --set =: write it as key=value, like --set train.lr=1e-3" =

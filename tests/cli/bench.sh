@@ -22,7 +22,7 @@ json out 'all(0 < r["mfu_percent"] < 100.001 for r in j["results"])'
 ! grep -q '"gemm_gflops": 0.0001' cache/hone/peaks.json || fail "a peak that was beaten is still remembered: $(cat cache/hone/peaks.json)"
 
 ok bench tiny.yaml --set model.layers=2 --set train.accumulate=2 --seconds 0.2
-[ "$(wc -l <out)" = 2 ] && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
+[ "$(wc -l <out)" = 3 ] && grep -q '^    model.vocab is 0: made of 256 different tokens here; ' out && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
 
 # ---- --batches: throughput and memory against the batch size, with a word for each
 ok bench tiny.yaml --threads 1 --seconds 0.1 --batches 1,2,3,1048576 --set model.dim=64 --set model.seq=128 --json
@@ -66,6 +66,6 @@ refused 2 "hone: --components is of one batch size; give it without --batches" b
 places="'configs', 'SRC/configs' and 'EXE/share/hone/configs'"
 refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $places; shipped configs are $(shipped)" bench nosuch
 refused 2 "hone: there is no config 'lecture': looked for 'lecture.yaml' in $places; did you mean 'lecture-gpt-b4'?" bench lecture
-refused 2 "hone: --set device=tpu: device is 'tpu'; choose auto, cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
+refused 2 "hone bench: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
 refused 2 "hone: --set threads=-1: threads is -1; it must be from 0 to 4096" bench tiny.yaml --threads -1
 refused 2 "hone: --seconds must be above 0 and --set given at most 62 times" bench tiny.yaml --seconds 0

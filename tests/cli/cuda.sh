@@ -97,7 +97,7 @@ cp out one
 ok generate whole --prompt "a" --tokens 20 --temperature 0
 same "what the GPU writes" out one
 nowhere "$why" generate whole
-refused 2 "hone: --device is 'tpu'; choose cpu or cuda" generate whole --device tpu
+refused 2 "hone generate: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" generate whole --device tpu
 ok generate whole --prompt "a" --tokens 20 --temperature 0 --device cpu
 same "what the CPU writes" out one
 ok generate cpu --prompt "a" --tokens 20 --temperature 0 --device cuda

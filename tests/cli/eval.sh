@@ -56,6 +56,8 @@ ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
 rm text.txt
 refused 2 "hone: 'text/checkpoints/step-00000020': data.path: cannot open 'text.txt': No such file or directory; relative paths start from 'WORK'" eval text
+refused 2 "hone: --set data.path=\"nope.txt\": cannot open 'nope.txt': No such file or directory; relative paths start from 'WORK'" \
+    eval tiny --set data.source=text --set data.path=nope.txt
 ok eval text --set data.path=copy.txt --json
 same "the loss on a copy" out <(sed 's/text\.txt/copy.txt/' own)
 json out 'j["bytes"] > j["tokens"] and j["entropy"] is None and j["above_entropy"] is None'
@@ -160,9 +162,9 @@ refused 2 "hone: --set data.domains=cod: data.domains holds 'cod', and there is 
 refused 2 "hone: --set data.domain=kode: data.domain is 'kode'; choose prose, code or formulas; did you mean 'code'?" eval tiny --set data.domain=kode
 refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary of 49 does not have: '%' (U+0025), '(' (U+0028), ')' (U+0029), '*' (U+002A), '+' (U+002B), ...; take them out, or train with them" \
     eval tiny --set data.domain=code
-refused 2 "hone: --split is 'test'; choose train or validation" eval tiny --split test
+refused 2 "hone eval: --split is 'test'; choose train or validation" eval tiny --split test
 refused 2 "hone: --batches must be at least 1" eval tiny --batches 0
-refused 2 "hone: --device is 'tpu'; choose cpu or cuda" eval tiny --device tpu
+refused 2 "hone eval: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" eval tiny --device tpu
 refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" eval nosuch
 refused 2 "hone: 'tiny.yaml' is a file; expected a checkpoint's folder or a run's folder" eval tiny.yaml
 refused 2 "hone eval: CHECKPOINT is missing; \`hone eval --help\` shows examples" eval

@@ -137,7 +137,7 @@ if command -v script >/dev/null; then
     steering=$(printf 'a\033]0;x\a\302\233\342\200\256\303\251\377b')
     ok generate bytes --tokens 1 --temperature 0 --prompt "$steering"
     [ "$(head -c 16 out | od -An -c)" = "$(printf '%s' "$steering" | head -c 16 | od -An -c)" ] || fail "not as they are: $(od -c out)"
-    SHELL=$(command -v bash) script -qec "$(printf '%q ' "$HONE" generate bytes --tokens 1 --temperature 0 --prompt "$steering")" \
+    SHELL=$(command -v bash) script -qec "$(printf '%q ' "$HONE" generate bytes --tokens 1 --temperature 0 --prompt "$steering") 2>progress" \
         /dev/null >screen </dev/null || fail "on a terminal: $(cat screen)"
     ! grep -q $'\033\|\a\|\302\233\|\342\200\256\|\377' screen || fail "steers a terminal: $(cat -v screen)"
     grep -q $'^a\357\277\275]0;x\357\277\275\357\277\275\357\277\275\303\251\357\277\275b' screen || fail "not what is safe: $(cat -v screen)"

@@ -56,7 +56,7 @@ tiny postln
 ok train tiny.yaml --out runs/tiny
 refused 2 "hone: arch postln has no counterpart in Hugging Face's transformers; choose --to torch" export runs/tiny --to hf --out x
 refused 2 "hone: 'torch' holds 'model.py' already; give an --out that is empty or not there yet" export runs/gpt2 --to hf --out torch
-refused 2 "hone: --to is 'onnx'; choose hf or torch" export runs/gpt2 --to onnx --out y
+refused 2 "hone export: --to is 'onnx'; choose hf or torch" export runs/gpt2 --to onnx --out y
 refused 2 "hone: --to is missing; choose hf (Hugging Face's transformers) or torch (plain PyTorch)" export runs/gpt2 --out y
 refused 2 "hone: --out is missing: the folder to write, such as --out mine-hf" export runs/gpt2 --to hf
 
@@ -105,13 +105,19 @@ run import gpt2 --out x
 [ "$code" = 2 ] && grep -qx "hone: 'gpt2' does not fit this model: it lacks 'h.2.ln_1.weight', 'h.2.ln_1.bias', 'h.2.attn.c_attn.weight', 'h.2.attn.c_attn.bias' and 8 more" err \
     || fail "a layer too many: $(cat err)"
 config gpt2 activation_function '"relu"'
-refused 2 "hone: 'gpt2/config.json': activation_function is 'relu'; expected gelu_new" import gpt2 --out x
+refused 2 "hone: 'gpt2/config.json': activation_function is 'relu'; expected gelu_new, gelu_pytorch_tanh or gelu_fast" import gpt2 --out x
 config gpt2 scale_attn_by_inverse_layer_idx true
 refused 2 "hone: 'gpt2/config.json': scale_attn_by_inverse_layer_idx is true, and that cannot be read so far: scores are scaled alike in all layers" import gpt2 --out x
 config gpt2 model_type '"bert"'
 refused 2 "hone: 'gpt2/config.json': model_type is 'bert'; expected gpt2 or llama" import gpt2 --out x
 config llama rope_type '"llama3"'
-refused 2 "hone: 'llama/config.json': rope_type is 'llama3'; expected default" import llama --out x
+refused 2 "hone: 'llama/config.json': factor is missing" import llama --out x
+config llama rope_type '"linear", "factor": 0'
+refused 2 "hone: 'llama/config.json': factor is 0; expected a number above 0" import llama --out x
+config llama rope_type '"llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 8192'
+refused 2 "hone: 'llama' line 1: model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
+config llama rope_type '"yarn"'
+refused 2 "hone: 'llama/config.json': rope_type is 'yarn'; expected default, linear or llama3" import llama --out x
 config llama attention_bias true
 refused 2 "hone: 'llama/config.json': attention_bias is true, and that cannot be read so far: arch llama has no biases" import llama --out x
 config llama head_dim 8

@@ -27,6 +27,10 @@ for n in 1 2 4; do lines w$n/metrics.jsonl 'True'; sed -n 's/.*"val_loss":\([0-9
 [ -s val1 ] || fail "no evaluation"
 same "the validation loss on 2 ranks" val2 val1
 same "the validation loss on 4 ranks" val4 val1
+# A model as people have it, whose gradients are several buckets, two shards to a rank.
+ok train quickstart --steps 3 --set dist.shards=4 --set threads=1 --set eval.every=0 --out quick1
+ok launch -n 2 train quickstart --steps 3 --set dist.shards=4 --set threads=1 --set eval.every=0 --out quick2
+same_checkpoint quick1 quick2 3
 ok train tiny.yaml --set dist.shards=4 --print-program
 grep -q 'sum_shards .*ranks.count' out || fail "no sums in the program"
 ranks -n 2 "$HONE" train tiny.yaml --print-program

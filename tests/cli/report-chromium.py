@@ -20,7 +20,7 @@ def check_first_screen(b):
     check("headline", b.value("document.querySelector('h1').textContent"), lambda t: t.startswith("Memory traffic of attention bounds"))
     check("model", b.value("document.querySelector('#where b').textContent"), "tiny<script>alert(1)</script>llama")
     check("tiles", b.value("[...document.querySelectorAll('.tile h3')].map(h => h.textContent)"),
-          ["Step time, median", "Samples per second", "Tokens per second", "MFU", "Memory at its peak"])
+          ["Step time, median", "Samples per second", "Tokens per second", "MFU", "Memory, planned"])
     check("what to do stands first", b.value("document.querySelectorAll('main > section')[1].id"), "findings")
     check("parts of the split", b.value("document.querySelectorAll('#iteration .bar')[0].children.length"), 3)     # the others are too short
     check("every part has a size", b.value("[...document.querySelectorAll('#iteration .bar span')].every(s => s.getBoundingClientRect().width >= 1)"))
@@ -85,7 +85,7 @@ def check_charts(b, data):
     b.press("ArrowRight")
     check("the first op by key", b.value(TIP), lambda t: t and t.startswith(longest["name"]))
     check("memory areas", b.value("[...document.querySelectorAll('#memory path.area')].filter(p => p.getAttribute('d').length > 100).length"), 5)
-    check("peak", b.value("document.querySelector('#memory .peak-label').textContent"), "peak 189\u00a0MB")
+    check("peak", b.value("document.querySelector('#memory .peak-label').textContent"), "values 189\u00a0MB")
     shown = [k["kind"] for k in sorted(data["kinds"], key=lambda k: -k["self_us"])][:12]
     cells = {(o["layer"], o["kind"] if o["kind"] in shown else "other kinds") for o in data["ops"]}
     check("heat map", b.value("document.querySelectorAll('#layers td.cell').length"), len(cells))

@@ -10,7 +10,7 @@ masked() {
 
 refused 2 "hone: 'runs' does not exist; runs are made by hone train, in runs/ unless --out says otherwise" runs
 refused 2 "hone: 'tiny.yaml' is a file; expected a folder of runs" runs tiny.yaml
-refused 2 "hone: --sort is 'los'; expected name, state, step, loss, val_loss, speed, memory, when, or a key of the config; did you mean 'loss'?" runs --sort los
+refused 2 "hone: --sort is 'los'; choose a key of the config, name, state, step, loss, val_loss, speed, memory or when; did you mean 'loss'?" runs --sort los
 mkdir runs
 ok runs
 [ "$(cat out)" = "no runs below 'runs'" ] || fail "$(cat out)"
@@ -51,6 +51,24 @@ head -n 6 said >table
 same "the table" table wanted
 grep -qE '^bad/nan: step [0-9]+: loss is -?nan and the gradient norm -?nan' out || fail "no reason: $(cat out)"
 grep -qE '^best: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
+
+# ---- losses of other data, and of other tokens of the same, are other numbers
+for tokens in char byte; do ok train tiny.yaml --out kinds/$tokens --set data.tokens=$tokens; done
+ok train tiny.yaml --out kinds/slow --set data.tokens=byte --set train.lr=1e-5 --set data.workers=1
+ok runs kinds
+masked | tail -n 3 >said
+cat >wanted <<'TEXT'
+best, for each data (losses of different data or tokens cannot be compared):
+ data.tokens byte: byte, validation loss LOSS (of 2)
+ data.tokens char: char, validation loss LOSS (the only one)
+TEXT
+same "the best of each data" said wanted
+ok runs kinds --json
+json out 'j["best"] is null and [(b["data"], b["run"], b["runs"], b["by"]) for b in j["bests"]] == [("data.tokens byte", "byte", 2, "val_loss"), ("data.tokens char", "char", 1, "val_loss")]'
+json out 'all(type(r[k]) == int for r in j["runs"] for k in ("planned_bytes", "peak_bytes"))'
+json kinds/byte/run.json 'type(j["planned_bytes"]) == int and type(j["peak_bytes"]) == int'
+ok compare kinds/char kinds/byte --out kinds/compare
+grep -q '^2 runs on 2 kinds of data or tokens, whose losses cannot be compared with each other; the' out || fail "$(cat out)"
 
 # ---- folders that are damaged, half written, of a version without run.json, or no runs
 mkdir -p odd/empty odd/half odd/cut

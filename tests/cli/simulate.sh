@@ -8,7 +8,7 @@ same "the table" out "$EXPECTED/simulate.txt"
 [ ! -s err ] || fail "it wrote to stderr: $(cat err)"
 D=simulations/fixture
 for f in report.html report.md report.json; do [ -s $D/$f ] || fail "no $f"; done
-grep -q '^| 64 | 16 | 30.4 ms | 60.8 % | ' $D/report.md || fail "report.md: $(cat $D/report.md)"
+grep -q '^| 64 | 16 | 30.4 ms | 60.9 % | ' $D/report.md || fail "report.md: $(cat $D/report.md)"
 json $D/report.json 'all(abs(p["compute_us"] + p["packing_us"] + p["exposed_us"] + p["slowest_us"] - p["step_us"]) < 1e-6 for p in j["points"])'
 json $D/report.json 'all(p["best_step_us"] <= p["step_us"] and all(p["best_step_us"] <= 1.0011 * b["step_us"] for b in p["by_bucket"]) for p in j["points"])'
 
@@ -36,10 +36,25 @@ sed -e 's/threads: 1/threads: 0/' "$FROM" >free.json
 ok simulate --from free.json --ranks 4 $LINKS --json --out free
 json out '[p["ranks"] for p in j["points"]] == [1, 4]'
 
+# Threads of ranks that share a core take longer than was measured; whoever is measured here has its part of the cores.
+refused 2 "hone: the rank that was measured has 1 thread, and 4 such ranks are too many for the 2 cores of a machine: give --gpus-per-node 2" \
+    simulate --from full.json --ranks 4 --intra 2,80 --gpus-per-node 4
+sed -e 's/"threads":1/"threads":2/' full.json >both.json
+refused 2 "hone: the rank that was measured has 2 threads, and 2 such ranks are too many for the 2 cores of a machine: give --gpus-per-node 1, or measure with --set threads=1" \
+    simulate --from both.json --ranks 2 --intra 2,80 --gpus-per-node 2
+
 # From a step that is measured here.
 tiny
 ok simulate tiny.yaml --ranks 2,4 --net 30,10 --steps 3 --json --out here
 json out '[p["ranks"] for p in j["points"]] == [1, 2, 4] and j["points"][0]["efficiency"] == 1 and 0 < j["points"][2]["efficiency"] < 1 and j["steps"] == 3'
+sed -i -e 's/threads: 2/threads: 0/' tiny.yaml
+cores=$(nproc)
+ok simulate tiny.yaml --ranks 2 --net 30,10 --steps 3 --json --out here
+json out 'j["threads"] == '$cores' and not j["links"]["between"]["measured"]'
+if [ "$cores" -gt 1 ]; then
+    ok simulate tiny.yaml --ranks 2 --intra 3,80 --gpus-per-node 2 --steps 3 --json --out here
+    json out 'j["threads"] == '$((cores / 2))
+fi
 
 # What cannot be is refused.
 refused 2 "hone: a CONFIG is missing, or --from report.json of a profile" simulate

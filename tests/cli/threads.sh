@@ -31,3 +31,51 @@ echo "warning: threads is $((cores + 62)) and this process may use $cores core$(
 same "what is said of too many threads" err wanted
 ok train wide.yaml --steps 2 --set train.warmup=1 --set threads=$cores --out enough
 [ ! -s err ] || fail "as many threads as cores: $(cat err)"
+
+# ---- threads: 0: where nothing can be remembered all cores; else what was measured once is kept and followed
+[ "$cores" -gt 1 ] || exit 0              # one core: there is nothing to choose
+cat >tiny.yaml <<YAML
+model: {arch: gpt, dim: 16, layers: 1, heads: 2, seq: 8}
+data: {chars: 20000, workers: 0}
+train: {batch_size: 1, steps: 20, warmup: 2}
+eval: {every: 0}
+checkpoint: {every: 0}
+YAML
+taken() { sed -n 's/^  "threads": \([0-9]*\),$/\1/p' "$1/run.json"; }
+ok train tiny.yaml --out unkept
+[ "$(taken unkept)" = "$cores" ] || fail "without a file of choices: $(taken unkept) threads, not $cores"
+export XDG_CACHE_HOME=$WORK/cache
+ok train tiny.yaml --out measured
+choices=$XDG_CACHE_HOME/hone/choices.json
+grep -q 'threads of a step' "$choices" || fail "the choice was not kept: $(cat "$choices")"
+ok train tiny.yaml --out measured-again
+[ "$(taken measured)" = "$(taken measured-again)" ] || fail "two runs chose $(taken measured) and $(taken measured-again) threads"
+same_checkpoint measured measured-again 20
+# One thread is a candidate for a step as small as this one, and what the file says is what is done.
+python3 - "$choices" <<'PY'
+import re, sys
+text = open(sys.argv[1]).read()
+at = text.index("threads of a step")
+text = text[:at] + re.sub(r'"variant": "\d+ threads"', '"variant": "1 threads"', text[at:], count=1)
+open(sys.argv[1], "w").write(text)
+PY
+ok train tiny.yaml --out told
+[ "$(taken told)" = 1 ] || fail "the file says 1 thread, the run took $(taken told)"
+grep -q "^threads 1 of $cores, measured: " out err || fail "nothing is said of the choice: $(cat out err)"
+ok bench tiny.yaml --seconds 0.02 --json
+json out 'j["results"][0]["threads"] == 1'
+ok train tiny.yaml --set threads=2 --out asked
+[ "$(taken asked)" = 2 ] || fail "threads: 2 was asked for, the run took $(taken asked)"
+
+# ---- a run that goes on has the threads that it had, unless it is told otherwise: bits hang on them
+export XDG_CACHE_HOME=/dev/null
+for way in kept said; do
+    ok train tiny.yaml --steps 10 --set threads=1 --out $way
+done
+ok train tiny.yaml --resume --out kept
+grep -q "^threads 1 of $cores, as the run had before; threads: $cores takes all" out err || fail "nothing is said of the threads: $(cat out err)"
+[ "$(taken kept)" = 1 ] || fail "1 thread before, $(taken kept) now"
+ok train tiny.yaml --resume --set threads=1 --out said
+same_checkpoint kept said 20
+ok train tiny.yaml --steps 30 --resume --set threads=$cores --out kept
+[ "$(taken kept)" = "$cores" ] || fail "$cores threads were asked for, the run took $(taken kept)"

@@ -5,8 +5,10 @@ BPE=$(realpath "$HONE_SOURCE")/tests/fixtures/bpe
 for i in $(seq 400); do echo "The miller went to the river and the river went to the sea, $i times. Größer und schöner; 你好 $((i * 37))!"; done >text.txt
 
 # ---- ids are those of Hugging Face's tokenizers, whatever the shards and threads
-for name in gpt2 llama3 digits prefix; do
-    ok tokenize "$BPE/text.txt" --tokenizer "$BPE/$name.json" --out "shards-$name" --shard 1000 --threads 2
+for name in gpt2 llama3 digits prefix llama2 mistral; do
+    text=$BPE/text.txt
+    case $name in llama2|mistral) text=$BPE/spaced.txt ;; esac
+    ok tokenize "$text" --tokenizer "$BPE/$name.json" --out "shards-$name" --shard 1000 --threads 2
     python3 - "$name" "$BPE/$name.ids" <<'PY' || fail "$name: other tokens than tokenizers has"
 import glob, struct, sys
 ids = []
@@ -128,7 +130,7 @@ refused 2 "hone: 'empty.txt' is empty; it should hold text" tokenizer train empt
 refused 2 "hone: --out is missing: the file to write, such as --out tokenizer.json" tokenizer train text.txt
 refused 2 "hone: 'own.json' is there already; give another --out" tokenizer train text.txt --out own.json
 refused 2 "hone: --vocab is 100; it must be 257 (the bytes and the special tokens) to 1048576" tokenizer train text.txt --vocab 100 --out x.json
-refused 2 "hone: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
+refused 2 "hone tokenizer: --cut is 'bert'; choose gpt2 or llama3" tokenizer train text.txt --cut bert --out x.json
 refused 2 "hone: --special is '<s>', which is there twice" tokenizer train text.txt --special '<s>' --special '<s>' --out x.json
 refused 2 "hone: --special is '$(printf '\357\277\275')', which is not UTF-8" tokenizer train text.txt --special "$(printf '\377')" --out x.json
 refused 2 "hone: the special token 'a' would be a token of the text, too, or is too long; choose one that no text has, such as <|a|>" \

@@ -45,7 +45,7 @@ def check_charts(b, data):
 
 
 def check_tables(b, data):
-    check("kernels by time", b.value(column("kernels", "short_name")), [k["short_name"] for k in data["kernels"]])
+    check("kernels by time", b.value(column("kernels", "short_name")), [n if len(n) <= 42 else n[:26] + "…" + n[-15:] for n in (k["short_name"] for k in data["kernels"])])
     check("ops against peaks", b.value(column("peaks", "op")), [r["op"] for r in data["roofline"]])
     check("modules by share", b.value(column("modules", "name")), [m["name"] for m in data["modules"]])
     check("functions by self time", b.value(column("python", "name")), [f["name"] for f in data["python"]])
@@ -88,8 +88,8 @@ def checks(b):
     check_timeline(b)
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
-    for name, sections in (("hostile", ALL), ("empty", ["overview", "findings", "iteration", "gpu", "trace"]),
-                           ("cpu", ["overview", "findings", "iteration", "gpu", "corrected", "baseline", "timeline", "ops", "peaks", "modules", "python", "trace"])):
+    for name, sections in (("hostile", ALL), ("empty", ["overview", "findings", "iteration", "trace"]),
+                           ("cpu", ["overview", "findings", "iteration", "corrected", "baseline", "timeline", "ops", "peaks", "modules", "python", "trace"])):
         b.open(f"{b.folder}/{name}/report.html")
         check(f"sections of {name}", b.value(SECTIONS), sections)
         check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))

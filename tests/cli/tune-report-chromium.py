@@ -4,7 +4,7 @@ import json, os, sys
 
 from chromium import TIP, check, check_looks, with_page
 
-SECTIONS = ["overview", "waterfall", "predictions", "points", "gates", "sizes", "roadmap", "dropped", "config"]
+SECTIONS = ["overview", "waterfall", "predictions", "points", "gates", "batches", "sizes", "roadmap", "dropped", "config"]
 
 
 def texts(selector):
@@ -14,11 +14,12 @@ def texts(selector):
 def check_first_screen(b):
     check("title", b.value("document.title"), "sample · hone tune")
     check("headline", b.value("document.querySelector('h1').textContent"), "A step is 1.37 times as fast as the program without passes (1.33 to 1.41), memory 262 → 124 MB")
-    check("tiles", b.value(texts(".tile h3")), ["Speed-up", "Step", "Tokens per second", "MFU", "Peak memory"])
-    check("values", b.value(texts(".tile .value")), ["1.37×", "29.2\u00a0ms", "70.1\u00a0k", "41.1\u00a0%", "124\u00a0MB"])
+    check("tiles", b.value(texts(".tile h3")), ["Speed-up", "Step", "Tokens per second", "MFU", "Whole run", "Memory, planned"])
+    check("values", b.value(texts(".tile .value")), ["1.37×", "29.2\u00a0ms", "70.1\u00a0k", "41.1\u00a0%", "88.2\u00a0s", "124\u00a0MB"])
     check("against what", b.value(texts(".tile p")), ["1.33× to 1.41×, against the program without passes", "without passes 40.0\u00a0ms", "without passes 51.2\u00a0k",
-                                                      "without passes 30.0\u00a0%", "without passes 262\u00a0MB"])
+                                                      "without passes 30.0\u00a0%", "without passes 121\u00a0s", "without passes 262\u00a0MB"])
     check("what was kept", b.value(texts("#kept a")), ["flash-attention", "batch-size", "fuse-loss"])
+    check("what it saves", b.value(texts("#kept .gain .muted")), [" · so far 1.25× · saves 23.8\u00a0s of 121\u00a0s", " · so far 1.38× · saves 8.64\u00a0s of 121\u00a0s", " · so far 1.38×"])
 
 
 def box(selector):
@@ -54,7 +55,12 @@ def check_tables(b, data):
     check("a row", b.value(texts("#predictions tbody tr:first-child td")),
           ["flash-attention", "1.30×", "1.25×", "1.22× to 1.29×", "+4.0\u00a0%", "kept", "1.25×", "medium", "4", "optimize.passes: + flash-attention"])
     check("the median error", b.value("document.querySelector('#predictions .note').textContent"), lambda t: "4.0\u00a0%" in t)
-    check("before and after", b.value("document.querySelectorAll('#points .track i').length"), 12)
+    check("before and after", b.value("document.querySelectorAll('#points .track i').length"), 14)
+    check("the whole run", b.value("document.querySelector('#points .words').textContent"),
+          "The whole run is 3000 steps, and 0.60\u00a0s of evaluation. Of its 121\u00a0s, flash-attention saves 23.8\u00a0s, batch-size saves 8.64\u00a0s.")
+    check("larger batches", b.value(texts("#batches .words")), lambda t: t[0] == "Larger batch: no: a larger one wins less than 5 %; 16 fits, 32 does not" and t[1].startswith("sweet spot: 8"))
+    check("their table", b.value(texts("#batches tbody tr:first-child td")), ["8", "40.0\u00a0ms", "200", "51.2\u00a0k", "262\u00a0MB", "sweet spot"])
+    check("what does not fit", b.value(texts("#batches tbody tr:last-child td")), lambda t: t[0] == "32" and t[-1] == "does not fit")
     check("a size", b.value(texts("#sizes tbody tr:first-child td")),
           ["8 × 128", "18.0\u00a0ms", "14.4\u00a0ms", "1.25×", "throughput: no verdict", "142\u00a0k", "8 × 128", "90.0\u00a0MB", "60.0\u00a0MB", "−33\u00a0%"])
     check("sizes are sorted", b.value(texts("#sizes tbody td:first-child")), lambda t: t[-6:] == [f"8 × {2 ** i}" for i in range(7, 12)] + ["16 × 256"])
@@ -93,7 +99,7 @@ def checks(b):
     check_plot_and_plan(b, data)
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
-    without = {"empty": ["predictions", "gates", "sizes"], "vain": ["points", "gates"], "taken-back": ["points"], "interrupted": ["gates", "sizes"],
+    without = {"empty": ["predictions", "gates", "sizes", "batches"], "vain": ["points", "gates"], "taken-back": ["points"], "interrupted": ["gates", "sizes"],
                "hostile": ["predictions"]}
     for name in ("empty", "vain", "taken-back", "interrupted", "hostile"):
         b.open(f"{b.folder}/{name}/report.html")

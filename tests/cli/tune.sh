@@ -40,8 +40,10 @@ if r:
     near(r["before_s"], r["steps"] * j["before"]["step_us"] / 1e6 + r["evaluation_before_s"], "run before")
     if j["after"]["step_us"]: near(r["after_s"], r["steps"] * j["after"]["step_us"] / 1e6 + r["evaluation_after_s"], "run after")
     for s in j["stages"]:
-        if s["measured_speedup"] and not s["around"]: near(s["saved_s"], r["steps"] * (s["step_before_us"] - s["step_after_us"]) / 1e6, "saved")
+        if s["measured_speedup"] and not s["around"] and not s["kept"]: near(s["saved_s"], r["steps"] * (s["step_before_us"] - s["step_after_us"]) / 1e6, "saved")
         assert (s["saved_s"] is None) == (s["measured_speedup"] is None) and (s["saved_s"] or 0) <= r["before_s"], s
+    saved = sum(s["saved_s"] for s in j["stages"] if s["kept"])
+    if r["after_s"] and saved > 0: near(saved, r["before_s"] - r["after_s"], "saved by all that was kept")
 won = any(s["kept"] and not s["around"] for s in j["stages"])
 assert won or not [c for c in j["changes"] if c["key"] != "eval.every"], j["changes"]
 if won and not j["interrupted"]:
@@ -133,7 +135,7 @@ ok tune tiny.yaml --budget 0 --larger-batch linear --set model.dropout=0.1 --out
 grep -qx 'larger batch: not tried: dropout falls on other samples in other batches, and nothing could be proved' out || fail "$(cat out)"
 same "tuned.yaml without a larger update" larger-none/tuned.yaml larger-none/base.yaml
 json made/report.json 'j["larger_batch"] is null and (j["larger_batch_expected"] is null or j["larger_batch_expected"] > 1)'
-refused 2 "hone: --larger-batch is 'cubic'; choose sqrt (usual for Adam) or linear: how train.lr goes with the samples of an update" tune tiny.yaml --larger-batch cubic
+refused 2 "hone tune: --larger-batch is 'cubic'; choose sqrt or linear" tune tiny.yaml --larger-batch cubic
 
 # a folder whose name must be quoted and is no UTF-8
 ok tune tiny.yaml --budget 0 --out "$(printf 'a <b>\377')"

@@ -9,6 +9,7 @@ run verify tiny.yaml tiny.yaml $fast --set threads=1 --set verify.min_gain=3 --j
 json out '([g["gate"] for g in j["gates"]] == ["gradients", "loss-curve", "validation", "determinism", "memory", "throughput"]
     and j["pass"] == false and [g["pass"] for g in j["gates"]] == [true, true, true, true, true, false]
     and all(type(g[k]) == float for g in j["gates"] for k in ("a", "b", "limit", "value"))
+    and (j["delayed_share"] is null or 0 <= j["delayed_share"]) and (j["warning"] is null or "other work took the cores" in j["warning"])
     and j["gates"][5]["limit"] == 4 and j["gates"][5]["low"] <= j["gates"][5]["value"] <= j["gates"][5]["high"])'
 [ ! -s err ] || fail "something was written to stderr: $(cat err)"
 

@@ -146,5 +146,5 @@ refused 2 "hone: --steps is 2; it must be 3 to 1000000" watch --steps 2 -- true
 refused 2 "hone: --warmup is 0; it must be 1 to 1000000" watch --warmup 0 -- true
 refused 2 "hone: --step-call is 'step'; it takes MODULE:FUNCTION, such as trainer:train_step, or __main__:train_step for one of the script itself" \
     watch --step-call step -- true
-refused 2 "hone: --fail-on is 'hihg'; did you mean 'high'? it takes critical, high, medium or low" watch --fail-on hihg -- true
+refused 2 "hone watch: --fail-on is 'hihg'; choose low, medium, high or critical; did you mean 'high'?" watch --fail-on hihg -- true
 refused 2 "hone watch: there is no option '--stpo'; did you mean '--stop'?" watch --stpo -- true

@@ -32,7 +32,7 @@ static void check_text(const struct tokenizer *t, const int32_t *ids, size_t n, 
 
 static void encode(const struct tokenizer *t, const char *text, size_t length)
 {
-    int32_t *ids = malloc((length + 1) * sizeof *ids);
+    int32_t *ids = malloc((2 * length + 1) * sizeof *ids);
     size_t n;
     struct error err = {.text = ""};
     require(ids != NULL);

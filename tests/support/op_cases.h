@@ -491,6 +491,10 @@ static const struct op_case op_cases[] = {
     {OP_ATTEND_KV, HEADS(4, 2, 0.1f), {X(1, 67, 512), KEPT(1, 80, 256), OF(PLACES, 1, 67)}},
     {OP_ATTEND_KV, HEADS(2, 2, 0.2f), {X(2, 3, 80), KEPT(2, 5, 80), OF(PADDING, 2, 3)}},
     {OP_ATTEND_KV, HEADS(2, 1, 0.1f), {X(1, 600, 32), KEPT(1, 600, 16), OF(PLACES, 1, 600)}},
+
+    {OP_ROPE_TABLE, {.rows = 40, .cols = 3, .base = 10000, .stretch = {.factor = 4}}, {{0}}},
+    {OP_ROPE_TABLE, {.rows = 130, .cols = 32, .base = 500000, .stretch = {.factor = 8, .low = 1, .high = 4, .context = 8192}}, {{0}}},
+    {OP_ROPE_TABLE, {.rows = 70, .cols = 17, .base = 500, .stretch = {.factor = 32, .low = 0.5f, .high = 3, .context = 12}}, {{0}}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

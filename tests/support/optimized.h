@@ -37,7 +37,7 @@ static inline struct program *training_towards(struct small_model m, const struc
 static inline struct program *optimized_training(struct small_model m, const struct optimizer_settings *s, pass_set set,
                                                  const int *order, int *places)
 {
-    return training_towards(m, s, set, order, places, (struct precision_goal){F32, ROUND_BF16});
+    return training_towards(m, s, set, order, places, (struct precision_goal){.round = ROUND_BF16, .attention = true});
 }
 
 /* As the training loop reads them: from the ring where there is one, else what the step left for the host. */

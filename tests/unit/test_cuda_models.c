@@ -35,7 +35,7 @@ static struct program *narrow(struct small_model m, enum dtype type, bool passes
 {
     const struct optimizer_settings settings = small_settings();
     const pass_set one = one_pass("mixed-precision");
-    return training_towards(m, &settings, passes ? PASS_SET_ALL : one, NULL, NULL, (struct precision_goal){type, ROUND_NO});
+    return training_towards(m, &settings, passes ? PASS_SET_ALL : one, NULL, NULL, (struct precision_goal){.narrow = type});
 }
 
 static struct program *lingering(struct small_model m)
@@ -202,8 +202,8 @@ static void test_left_out_gradients_change_nothing(void **state)
     NEEDS_GPU;
     struct optimizer_settings s = small_settings();
     s.select = (struct selection){.k = 3, .sum = true, .every = 3, .seed = 42};
-    struct program *p = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){BF16, ROUND_NO});
-    struct program *q = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){BF16, ROUND_NO});
+    struct program *p = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){.narrow = BF16});
+    struct program *q = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){.narrow = BF16});
     for (int i = 0; i < q->n_ops; i++)
         q->ops[i].leave = NULL;
     struct trained a = train_program(p, &small_models[SMALL_K1], gpu, false), b = train_program(q, &small_models[SMALL_K1], gpu, false);

@@ -92,6 +92,29 @@ static void test_the_last_gradients_travel_alone(void **state)
     }
 }
 
+/* An op may make two gradients, as that of a norm does: a bucket that ends with them starts behind the sums of both, wherever it is cut. */
+static void check_sums_come_first(const struct program *p)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; p->ops[i].kind == OP_REDUCE_START && k < p->ops[i].attrs.parts; k++) {
+            const int writer = writer_of(p, p->ops[i].in[k]);
+            assert_true(writer < i || writer == p->n_ops);          /* nobody writes whether to stop */
+        }
+}
+
+static void test_buckets_start_behind_their_sums(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2 * SMALL_MODELS; form++)
+        for (double most = 200; most < 3e5; most *= 1.3) {
+            struct optimizer_settings s = small_settings();
+            s.ranks = (struct ranks_settings){.ranks = 2, .shards = 4, .accumulate = 1, .bucket_bytes = most, .whole_layers = form % 2};
+            struct program *p = small_training(small_models[form / 2], &s);
+            check_sums_come_first(p);
+            program_free(p);
+        }
+}
+
 /* What the rank has of the optimizer, and where weights are sent and waited for. */
 static void check_slices(const struct program *p, int64_t *moments)
 {
@@ -487,7 +510,8 @@ static void test_shards_are_the_whole_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_the_last_gradients_travel_alone), cmocka_unit_test(test_one_shard_is_no_other_program),
+        cmocka_unit_test(test_communication_is_in_the_program), cmocka_unit_test(test_the_last_gradients_travel_alone),
+        cmocka_unit_test(test_buckets_start_behind_their_sums), cmocka_unit_test(test_one_shard_is_no_other_program),
         cmocka_unit_test(test_ranks_have_slices_of_the_optimizer), cmocka_unit_test(test_too_few_blocks_are_refused),
         cmocka_unit_test(test_layers_stay_whole),
         cmocka_unit_test(test_one_rank_alone),

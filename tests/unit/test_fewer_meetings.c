@@ -55,7 +55,7 @@ static void call(struct calls *c, const struct kernel *k, value_id a, value_id b
 static void assert_waits(struct calls *c, const char *wanted)
 {
     char is[CALLS + 1] = "";
-    cpu_find_waits(c->list, c->n);
+    cpu_find_waits(c->list, c->n, 2);
     for (int i = 0; i < c->n; i++)
         is[i] = c->list[i].early ? '.' : 'w';
     assert_string_equal(is, wanted);
@@ -106,6 +106,33 @@ static void test_scratch_and_memory_are_shared(void **state)
     assert_waits(&c, "..w");
 }
 
+static bool always(const struct program *p, const struct op *op, int threads) { return (void)p, (void)op, threads == 2; }
+
+/* Who leaves a call in which all meet knows that the calls before are done; of that call itself it does not. */
+static void test_a_call_that_meets_inside(void **state)
+{
+    (void)state;
+    static const struct kernel meeting = {.name = "meeting", .meets = always};
+    struct calls c;
+    calls_init(&c);
+    call(&c, &plain, 0, 0, 1);
+    call(&c, &meeting, 0, 0, 2);
+    call(&c, &plain, 1, 1, 3);              /* was written before the meeting */
+    call(&c, &plain, 2, 2, 4);              /* was written by the call that meets */
+    assert_waits(&c, "...w");
+    calls_init(&c);
+    call(&c, &plain, 0, 0, 1);
+    call(&c, &meeting, 1, 1, 2);            /* reads what was written: before its own meeting, too */
+    assert_waits(&c, ".w");
+    struct op_leave left = {0};
+    calls_init(&c);
+    call(&c, &plain, 0, 0, 1);
+    call(&c, &meeting, 0, 0, 2);
+    c.list[1].op->leave = &left;            /* it may be left out, and nobody meets then */
+    call(&c, &plain, 1, 1, 3);
+    assert_waits(&c, "..w");
+}
+
 static void test_every_call_meets_without_the_pass(void **state)
 {
     (void)state;
@@ -147,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_shared),
         cmocka_unit_test(test_what_is_shared),
+        cmocka_unit_test(test_a_call_that_meets_inside),
         cmocka_unit_test(test_every_call_meets_without_the_pass),
         cmocka_unit_test(test_scratch_and_memory_are_shared),
         cmocka_unit_test(test_same_bits_on_many_threads),

@@ -14,7 +14,8 @@ static const double GRADIENTS = 0.03, LOSS = 2e-3;
 
 static bool is_product(enum op_kind kind)
 {
-    return kind == OP_MATMUL || kind == OP_PROJECT || kind == OP_PROJECT_GRAD || kind == OP_LINEAR_GELU || kind == OP_LINEAR_LOSS;
+    return kind == OP_MATMUL || kind == OP_PROJECT || kind == OP_PROJECT_GRAD || kind == OP_LINEAR_GELU || kind == OP_LINEAR_LOSS || kind == OP_ATTENTION ||
+           kind == OP_ATTENTION_GRAD;
 }
 
 static int count_marked(const struct program *p)
@@ -51,6 +52,25 @@ static void test_marks_products_of_a_step(void **state)
             assert_int_equal(pass_mixed_precision(p), 0);               /* nothing is left to do */
             program_free(p);
         }
+}
+
+/* Those of attention are marked where the goal says so. */
+static void test_attention_is_asked_for(void **state)
+{
+    (void)state;
+    const struct optimizer_settings s = small_settings();
+    for (int asked = 0; asked < 2; asked++) {
+        struct program *p = training_towards(small_models[SMALL_GPT], &s, PASS_SET_ALL, NULL, NULL,
+                                             (struct precision_goal){.round = ROUND_BF16, .attention = asked});
+        int seen = 0;
+        for (int i = 0; i < p->n_ops; i++)
+            if (p->ops[i].kind == OP_ATTENTION || p->ops[i].kind == OP_ATTENTION_GRAD) {
+                assert_int_equal(p->ops[i].attrs.round, asked ? ROUND_BF16 : ROUND_NO);
+                seen++;
+            }
+        assert_true(seen >= 2);
+        program_free(p);
+    }
 }
 
 /* Programs that evaluate or generate keep f32, also in a run whose operands are rounded to bf16. */
@@ -269,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_marks_products_of_a_step),
+        cmocka_unit_test(test_attention_is_asked_for),
         cmocka_unit_test(test_leaves_evaluation_alone),
         cmocka_unit_test(test_is_shown),
         cmocka_unit_test(test_floor),

@@ -40,7 +40,7 @@ static void test_training_in_bf16(void **state)
     for (int m = SMALL_GPT; m <= SMALL_LLAMA; m++) {
         struct safetensors s = read_fixture("train", small_models[m].name), curve = read_fixture("curve", small_models[m].name);
         struct program *p = training_towards(small_models[m], &settings, one_pass("mixed-precision"), NULL, NULL,
-                                             (struct precision_goal){BF16, ROUND_NO});
+                                             (struct precision_goal){.narrow = BF16});
         exec_free(check_curve_of(p, &s, &curve, kernels[0], AUTOCAST_CURVE));
         safetensors_release(&s);
         safetensors_release(&curve);

@@ -7,7 +7,7 @@
 #include "support/optimized.h"
 #include "train/trial.h"
 
-static const struct precision_goal goals[] = {{BF16, ROUND_NO}, {F16, ROUND_NO}};
+static const struct precision_goal goals[] = {{.narrow = BF16}, {.narrow = F16}};
 
 /* Shares of a length, and of a loss: layers of bf16 add their roundings up; f16 has eight times the precision. */
 static const double GRADIENTS[] = {0.06, 0.01}, LOSS[] = {4e-3, 1e-3};

@@ -230,17 +230,18 @@ static void test_different_constants_stay_apart(void **state)
     const struct { enum op_kind kind; struct op_attrs attrs; } list[] = {
         {OP_CAUSAL_MASK, {.rows = 4}}, {OP_CAUSAL_MASK, {.rows = 5}}, {OP_CAUSAL_MASK, {.rows = 4}},
         {OP_ROPE_TABLE, {.rows = 4, .cols = 2, .base = 100}}, {OP_ROPE_TABLE, {.rows = 4, .cols = 2, .base = 1000}},
-        {OP_ROPE_TABLE, {.rows = 4, .cols = 4, .base = 100}}, {OP_ROPE_TABLE, {.rows = 4, .cols = 2, .base = 100}}};
-    value_id made[7];
-    for (int i = 0; i < 7; i++)
+        {OP_ROPE_TABLE, {.rows = 4, .cols = 4, .base = 100}}, {OP_ROPE_TABLE, {.rows = 4, .cols = 2, .base = 100}},
+        {OP_ROPE_TABLE, {.rows = 4, .cols = 2, .base = 100, .stretch = {.factor = 2}}}};
+    value_id made[8];
+    for (int i = 0; i < 8; i++)
         made[i] = program_emit(p, list[i].kind, list[i].attrs, "constant", 0);
     const value_id sum = program_emit(p, OP_ADD, NONE, "sum", 2, made[0], made[2]);
     const value_id both = program_emit(p, OP_MUL, NONE, "both", 2, made[3], made[6]);
     p->logits = made[6];
     assert_ok(pass_optimize(p, STAGE_FORWARD, one_pass("hoist-constants"), NULL, NULL, &err), err);
-    assert_int_equal(program_cost(p, PHASE_SETUP).ops, 5);
-    assert_int_equal(count_kind(p, VALUE_TABLE), 2 + 3 * 2);
-    const struct op *add = &p->ops[5], *mul = &p->ops[6];
+    assert_int_equal(program_cost(p, PHASE_SETUP).ops, 6);
+    assert_int_equal(count_kind(p, VALUE_TABLE), 2 + 4 * 2);
+    const struct op *add = &p->ops[6], *mul = &p->ops[7];
     assert_true(add->out[0] == sum && add->in[0] == made[0] && add->in[1] == made[0]);
     assert_true(mul->out[0] == both && mul->in[0] == made[3] && mul->in[1] == made[3]);
     assert_int_equal(p->logits, made[3]);

@@ -504,7 +504,7 @@ static void test_cost_of_a_phase_is_the_sum(void **state)
 }
 
 /* A new attribute changes the size: it belongs into op_attrs_equal, and into the list below. */
-_Static_assert(sizeof(struct op_attrs) == 192, "op_attrs_equal and test_attributes know every attribute");
+_Static_assert(sizeof(struct op_attrs) == 208, "op_attrs_equal and test_attributes know every attribute");
 
 #define DIFFERS(field) do { struct op_attrs a = {0}, b = {0}; b.field = 1; \
     assert_true(op_attrs_equal(&a, &a) && op_attrs_equal(&b, &b)); \
@@ -516,7 +516,8 @@ static void test_attributes(void **state)
     DIFFERS(trans_a); DIFFERS(trans_b); DIFFERS(inverse); DIFFERS(causal); DIFFERS(round); DIFFERS(to); DIFFERS(copies);
     DIFFERS(scaled);
     DIFFERS(heads); DIFFERS(kv_heads); DIFFERS(parts); DIFFERS(rows); DIFFERS(cols);
-    DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(seed); DIFFERS(stream);
+    DIFFERS(scale); DIFFERS(eps); DIFFERS(value); DIFFERS(prob); DIFFERS(base); DIFFERS(stretch.factor); DIFFERS(stretch.low); DIFFERS(stretch.high);
+    DIFFERS(stretch.context); DIFFERS(seed); DIFFERS(stream);
     DIFFERS(lr); DIFFERS(min_lr); DIFFERS(weight_decay); DIFFERS(beta1); DIFFERS(beta2); DIFFERS(max_norm);
     DIFFERS(schedule); DIFFERS(warmup); DIFFERS(total);
     DIFFERS(masked); DIFFERS(packed); DIFFERS(random); DIFFERS(k); DIFFERS(every);

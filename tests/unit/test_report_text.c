@@ -182,7 +182,7 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, "| peak | 80.0 GFLOP/s (f32 matrix product), L1 ");
     assert_has(md, "| lm_head.grad | matmul | backward | compute |");
     assert_has(md, "| high | no-flash-attention | 31.0 % | 1.27× (1.18×–1.36×) | medium | blocks.\\*.attn |");
-    assert_has(md, "Memory peaks at");
+    assert_has(md, "at their peak, while ");
     assert_has(md, "    model:\n      arch: llama\n");
     free(md);
     sample_free(p);
@@ -305,7 +305,7 @@ static void a_profile_of_one_op_is_reported(void **state)
     assert_number(j, "ops.0.share", 1);
     assert_number(j, "ops.0.gflops_per_s", 0);
     assert_true(json_is_null(at(j, "ops.0.intensity")));
-    assert_has(words(j, "memory.peak_words"), "Memory peaks at 4 B while fill runs (forward, op 1 of 1): activations 4 B (100.0 %).");
+    assert_has(words(j, "memory.peak_words"), "Values take 4 B at their peak, while fill runs (forward, op 1 of 1): activations 4 B (100.0 %).");
     json_decref(j);
 }
 

@@ -218,7 +218,7 @@ static void test_found_and_sorted(void **state)
     struct run_keys k;
     struct error err;
     char text[256];
-    bool by_validation;
+    struct run_bests bests;
     put_run("b", ", lr: 0.01", 2);
     put_run("b/checkpoints/step-1", "", 9);             /* not a run */
     put_run("a/deep/er", ", lr: 0.001, warmup: 7", 1);
@@ -242,8 +242,12 @@ static void test_found_and_sorted(void **state)
     assert_string_equal(k.key[1].value[0], "7");
     assert_string_equal(k.key[1].value[1], k.key[1].value[2]);
     assert_string_equal(k.key[0].value[2], "0.002");
-    assert_int_equal(runs_best(&r, &by_validation), 0);
-    assert_false(by_validation);
+    run_bests_init(&bests, &r, &k);
+    assert_int_equal(bests.n, 1);
+    assert_int_equal(bests.list[0].best, 0);
+    assert_int_equal(bests.list[0].runs, 3);
+    assert_false(bests.list[0].by_validation);
+    run_bests_release(&bests);
     run_keys_release(&k);
     assert_int_equal(runs_sort(&r, "train.rl", &err), BAD_INPUT);
     assert_non_null(strstr(err.text, "did you mean 'train.lr'?"));

@@ -51,7 +51,7 @@ static void test_unselected_copies_are_untouched(void **state)
     static const enum dtype types[] = {BF16, F16};
     for (int i = 0; i < 2; i++) {
         const struct optimizer_settings s = select_settings(4, true);
-        struct program *p = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){types[i], ROUND_NO});
+        struct program *p = training_towards(small_models[SMALL_K1], &s, PASS_SET_ALL, NULL, NULL, (struct precision_goal){.narrow = types[i]});
         const float scale = 0x1p10f;            /* less than is tried first: no step is left out */
         struct exec *e = new_exec(p, kernels[0]);
         uint64_t before[NODES], after[NODES];

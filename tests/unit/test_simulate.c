@@ -38,9 +38,12 @@ static void test_the_slowest_of_many(void **state)
 {
     const double steps[] = {4, 1, 2, 3};
     (void)state;
-    assert_near(sim_slowest_us(steps, 4, 1), 2.5, 1e-12, "the mean");
-    assert_near(sim_slowest_us(steps, 4, 2), (1 * 1 + 2 * 3 + 3 * 5 + 4 * 7) / 16.0, 1e-12, "of two");      /* of 16 pairs */
-    assert_near(sim_slowest_us(steps, 4, 100000), 4, 1e-9, "of very many");
+    assert_near(sim_slowest_us(steps, 4, 1), 2.5, 1e-12, "the median");
+    assert_near(sim_slowest_us(steps, 4, 2), 1 + 3 * sqrt(0.5), 1e-12, "of two");       /* both are in the lower 0.71 in half of all draws */
+    assert_near(sim_slowest_us((double[]){1, 1, 1, 1, 9}, 5, 1), 1, 1e-12, "one that was held up");
+    assert_near(sim_slowest_us((double[]){1, 1, 1, 1, 9}, 5, 2), 1, 1e-12, "and two");
+    assert_true(sim_slowest_us((double[]){1, 1, 1, 1, 9}, 5, 16) > 5);
+    assert_near(sim_slowest_us(steps, 4, 100000), 4, 1e-4, "of very many");
     assert_near(sim_slowest_us((double[]){5}, 1, 64), 5, 1e-12, "of one kind");
 }
 

@@ -72,6 +72,27 @@ static void test_barriers_hold(void **state)
     }
 }
 
+/* A member that is late now and then makes the others sleep, and all go over to be counted and back: meetings hold, whatever way was taken. */
+static void meet_late(void *argument, int member)
+{
+    static int run;
+    if (member == 1 && run++ % 20 == 0)
+        usleep(3000);
+    meet(argument, member);
+}
+
+static void test_ways_to_meet_change(void **state)
+{
+    (void)state;
+    for (int members = 2; members <= 6; members += 2) {
+        struct rounds r = {.team = new_team(members)};
+        for (int run = 0; run < 100; run++)
+            team_run(r.team, run % 3 ? meet : meet_late, &r);
+        assert_int_equal(atomic_load(&r.mistakes), 0);
+        team_free(r.team);
+    }
+}
+
 /* Sleepers are woken: the pause is longer than any spinning. */
 static void test_runs_after_a_pause(void **state)
 {
@@ -216,7 +237,7 @@ static void test_spans_are_fair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_member_runs_once), cmocka_unit_test(test_barriers_hold),
+        cmocka_unit_test(test_every_member_runs_once), cmocka_unit_test(test_barriers_hold), cmocka_unit_test(test_ways_to_meet_change),
         cmocka_unit_test(test_runs_after_a_pause),     cmocka_unit_test(test_barrier_waits_for_the_late),
         cmocka_unit_test(test_free_without_a_run),     cmocka_unit_test(test_spans),
         cmocka_unit_test(test_spans_are_fair),         cmocka_unit_test(test_members_on_one_core_do_not_spin),

@@ -312,7 +312,7 @@ static void markdown_has_the_numbers(void **state)
     char *md = trace_written(report_trace_write_markdown, d);
     assert_has(md, "# Diagnosis of rank0\n");
     assert_has(md, d->headline);
-    assert_has(md, "| step as recorded | 20.8 ms (4 steps) |");
+    assert_has(md, "| step as recorded | 20.8 ms (mean of 4 steps) |");
     assert_has(md, "| step without the profiler | 15.2 ms (13.8 ms to 16.9 ms), estimated |");
     assert_has(md, "| kernel | 9.34 ms | 45.0 % |");
     assert_has(md, "| idle: waits for the host | 29.0 ms | 36.2 % |");

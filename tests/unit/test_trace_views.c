@@ -56,6 +56,30 @@ static void ops_are_held_against_the_peaks_of_the_device(void **state)
     judged_release(&j);
 }
 
+/* A product in parts is two kernels, of which the short one says nothing of the numbers that were multiplied; and nothing is above a peak. */
+static void a_product_in_parts_has_the_peak_of_its_product(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        const int64_t op = traced_begin(&m, EVENT_HOST_OP, "aten::mm");
+        traced_launch(&m, "cutlass_80_tensorop_s1688gemm_128x128", 18);
+        traced_launch(&m, "splitKreduce_kernel<float>", 2);
+        traced_end(&m);
+        traced_inputs(&m, op, "[[1024, 1024], [1024, 1024]]", "[\"float\", \"float\"]");
+        traced_inputs(&m, traced_run(&m, "aten::add", 40, "vectorized_elementwise_kernel", 1), "[[2048, 1024], [2048, 1024], []]",
+                      "[\"float\", \"float\", \"Scalar\"]");
+        traced_step_end(&m);
+    }
+    name_device(m.trace, "NVIDIA H200");
+    struct judged j = trace_judge(m.trace, 100);
+    assert_near(roof(&j.d, "aten::mm")->percent, 100 * 2.0 * 1024 * 1024 * 1024 / 20e-6 / 495e12, 0.1, "of the peak of TF32");
+    assert_string_equal(j.d.peaks.numbers, "TF32");
+    assert_near(roof(&j.d, "aten::add")->percent, -1, 0, "faster than memory: it was in a cache");
+    judged_release(&j);
+}
+
 static void peaks_that_are_given_count(void **state)
 {
     (void)state;
@@ -217,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_are_held_against_the_peaks_of_the_device),
+        cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
         cmocka_unit_test(modules_have_their_forward_and_backward),

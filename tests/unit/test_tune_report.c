@@ -268,7 +268,7 @@ static void the_text_has_every_part(void **state)
     assert_has(text, "; expected 1.03×\n");
     assert_has(text, "off by 4.0 % in the median");
     assert_has(text, "| MFU, of the f32 peak | 30.0 % | 41.1 % | +37.0 % |\n");
-    assert_has(text, "| peak memory | 262 MB | 124 MB | -52.7 % |\n");
+    assert_has(text, "| planned memory | 262 MB | 124 MB | -52.7 % |\n");
     assert_has(text, "| 8 × 128 | 18.0 ms | 14.4 ms | 1.25× | throughput: no verdict |\n");
     assert_has(text, "| 8 × 128 | 90.0 MB | 60.0 MB | -33.3 % |\n| 8 × 256 | ");       /* the smaller first */
     assert_has(text, "| 8 × 2048 | 6.39 GB (does not fit) | 919 MB | -85.6 % |\n| 16 × 256 | 500 MB | 240 MB | -52.0 % |\n");

@@ -76,6 +76,7 @@ static void test_logits(void **state)
     check_logits(HF "shards/model.safetensors.index.json", HF "shards.answer", NULL);
     check_logits(HF "nano.safetensors", HF "nano.answer", "model.heads=2");
     check_logits(HF "meta", HF "meta.answer", NULL);
+    check_logits(HF "llama3", HF "llama3.answer", NULL);
 }
 
 static void test_what_it_is(void **state)
@@ -98,6 +99,12 @@ static void test_what_it_is(void **state)
     struct weights *w = open_weights(HF "llama");
     const struct config c = config_of(w, NULL);
     assert_true(c.model.rope_base == 500 && c.model.norm_eps == 1e-5 && c.model.kv_heads == 2 && c.model.heads == 4 && c.model.ffn == 24);
+    assert_int_equal(c.model.rope_scaling, ROPE_PLAIN);
+    weights_free(w);
+    w = open_weights(HF "llama3");
+    const struct config_model m = config_of(w, NULL).model;
+    assert_true(m.rope_base == 500 && m.rope_factor == 4 && m.rope_low == 0.25 && m.rope_high == 2 && m.rope_context == 6);
+    assert_int_equal(m.rope_scaling, ROPE_LLAMA3);
     weights_free(w);
 }
 
@@ -167,6 +174,7 @@ static void test_round_trip(void **state)
     (void)state;
     check_round_trip(HF "gpt2");
     check_round_trip(HF "llama");
+    check_round_trip(HF "llama3");
 }
 
 static void test_names(void **state)

@@ -34,6 +34,14 @@ class Periods(unittest.TestCase):
         self.assertEqual(cycle.period, 6)
         self.assertEqual(sum(steps[-12:]), 2)
 
+    def test_a_step_inside_of_another(self):
+        """One optimizer that calls another, or itself as the class it comes from: a step ends with the outer one, and is one call."""
+        for inner in "ab":
+            cycle = Cycle()
+            steps = [cycle.steps_ended(who, lambda: inside) for who, inside in [(inner, 1), ("a", 0)] * 5]
+            self.assertEqual(steps, [0, 0, 0, 0, 0, 3, 0, 1, 0, 1])
+            self.assertEqual((cycle.period, cycle.outer), (2, 1))
+
     def test_new_optimizer(self):
         """A second training in the same process."""
         steps, cycle = ends("aaaaa" + "bbbbb")

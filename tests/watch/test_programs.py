@@ -105,9 +105,12 @@ def test_stop(tmp_path):
 
 
 COST = """
+import statistics
+import sys
 import time
 import torch
 
+hooks = sys.modules[torch.optim.Optimizer.__module__]._global_optimizer_post_hooks
 parameter = torch.nn.Parameter(torch.zeros(1))
 
 
@@ -130,25 +133,39 @@ def cost(function, calls):
     return (time.process_time() - start) / calls * 1e6
 
 
+def turn():
+    watched = cost(Nothing.step, 300)
+    kept = dict(hooks)
+    hooks.clear()
+    plain = cost(Nothing.step, 300)
+    hooks.update(kept)
+    return watched - plain, cost(nothing, 3000)
+
+
 optimizer = Nothing()
-watched = Nothing.step
-plain = watched.__wrapped__             # as torch made it
 for _ in range(10):
-    watched(optimizer)
-costs = [(cost(plain, 300), cost(watched, 300), cost(nothing, 3000)) for _ in range(60)]
-print(*(min(column) for column in zip(*costs)))
+    optimizer.step()
+assert hooks
+print(*(statistics.median(column) for column in zip(*(turn() for _ in range(100)))))
 """
 
 
 def test_cost_outside_of_windows(tmp_path):
-    """A boundary in the warm-up costs as much as some calls of an empty function: about a microsecond. bench/watch-cost has the figures."""
+    """A boundary in the warm-up costs as much as some calls of an empty function: 0.2 microseconds. bench/watch-cost has the figures."""
     path = tmp_path / "cost.py"
     path.write_text(COST)
     done = subprocess.run([HONE, "watch", "--warmup", "1000000", "--out", "cost", "--", sys.executable, str(path)], capture_output=True, text=True,
                           cwd=tmp_path)
-    assert done.returncode == 2 and "before anything was recorded" in done.stderr
-    plain, watched, empty = map(float, done.stdout.split())
-    assert watched - plain < 100 * empty, (plain, watched, empty)
+    assert done.returncode == 2 and "before anything was recorded" in done.stderr, done.stderr
+    more, empty = map(float, done.stdout.split())
+    assert more < 15 * empty, (more, empty)
+
+
+@pytest.mark.parametrize("epochs,options", [("6", ()), ("6", ("--step-call", "__main__:train_step")), ("400", ("--switches", "foreach-optimizer,set-to-none,loader-workers"))])
+def test_nothing_is_left_behind(tmp_path, epochs, options):
+    """When all is measured the program runs its own functions, all of them the very ones it had."""
+    done, report = watched(program("left.py", epochs), tmp_path, *options)
+    assert report["watched"]["ranks"][0]["finished"] and done.stdout.startswith("left: []\n"), done.stdout[:2000]
 
 
 def test_compiled_step(tmp_path):

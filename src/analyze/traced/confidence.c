@@ -36,11 +36,11 @@ static void doubt(struct diagnosis *d, struct opinion *o, enum confidence at_mos
 static void of_recording(struct diagnosis *d, struct opinion *o)
 {
     if (d->all_cold)
-        doubt(d, o, GUESS, "steps after warm-up (schedule(wait=5, warmup=2, active=4))");
+        doubt(d, o, GUESS, "record steps after warm-up (schedule(wait=5, warmup=2, active=4))");
     if (d->no_step_marks)
-        doubt(d, o, d->steps_by ? LIKELY : GUESS, "step marks (prof.step())");
+        doubt(d, o, d->steps_by ? LIKELY : GUESS, "mark the steps (prof.step())");
     if (d->n_steps - (d->all_cold ? 0 : d->cold_steps) < FEW_STEPS)
-        doubt(d, o, LIKELY, "more steps (active=4)");
+        doubt(d, o, LIKELY, "record more steps (active=4)");
 }
 
 static void of_gain(struct diagnosis *d, struct opinion *o, const struct finding *f)
@@ -48,9 +48,9 @@ static void of_gain(struct diagnosis *d, struct opinion *o, const struct finding
     const double width = f->speedup > 0 ? (f->speedup_high - f->speedup_low) / f->speedup : 0;
     const enum confidence wide = width > VERY_WIDE ? GUESS : width > WIDE ? LIKELY : SURE;
     if (wide != SURE && !d->corrected.given)
-        doubt(d, o, wide, "the step's time without the profiler (--step-ms)");
+        doubt(d, o, wide, "give the step's time without the profiler (--step-ms)");
     else if (wide != SURE || f->doubt >= RATIO)
-        doubt(d, o, wide == GUESS ? GUESS : LIKELY, "trying it: the gain comes from a ratio, not from a time in the trace");
+        doubt(d, o, wide == GUESS ? GUESS : LIKELY, "try it: the gain is estimated from a ratio, and no time in the trace shows it");
 }
 
 static void of_what_was_recorded(struct diagnosis *d, struct opinion *o, const struct finding *f)
@@ -58,9 +58,9 @@ static void of_what_was_recorded(struct diagnosis *d, struct opinion *o, const s
     if (!d->trace)
         return;
     if (!d->trace->origin.has_shapes && needs_shapes(f->rule))
-        doubt(d, o, LIKELY, "shapes (record_shapes=True)");
+        doubt(d, o, LIKELY, "record shapes (record_shapes=True)");
     if (!d->trace->origin.has_stacks && !d->lines_known && o->word != SURE)
-        doubt(d, o, o->word, "stacks (with_stack=True), which name the line");
+        doubt(d, o, o->word, "record stacks, which name the line (with_stack=True)");
 }
 
 void judge_confidence(struct diagnosis *d)

@@ -94,19 +94,24 @@ static void warn_of_cold(struct diagnosis *d, const struct replay *r)
                              one, name));
 }
 
-/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. */
-static double check_given(struct diagnosis *d, const struct replay *r, double given_ns)
+/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. What was measured in the same
+ * program is the time of a step, but perhaps not of such steps as the recorded ones. */
+static double check_given(struct diagnosis *d, const struct replay *r, double given_ns, bool measured)
 {
     const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r);
     if (!(given_ns > 0))
         return 0;
     const bool taken = given_ns > 0.5 * device && given_ns < 3 * recorded;
-    const char *what = taken ? "is it the time of one step?" : "it is not taken; is it the time of one step, in ms?";
+    const char *which = measured ? "undisturbed" : "given";
+    const char *what = measured ? taken ? "steps differ, or the machine is busy with something else"
+                                        : "it is not taken: steps differ, or the machine is busy with something else; a larger --warmup or --steps may help"
+                       : taken  ? "is it the time of one step?"
+                                : "it is not taken; is it the time of one step, in ms?";
     if (given_ns < 0.9 * device)
-        warn(d, arena_printf(&d->arena, "the given step of %.3f ms is shorter than the device's own work of %.3f ms per step; %s",
-                             given_ns / 1e6, device / 1e6, what));
+        warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is shorter than the device's own work of %.3f ms per step; %s", which, given_ns / 1e6,
+                             device / 1e6, what));
     if (given_ns > 1.3 * recorded)
-        warn(d, arena_printf(&d->arena, "the given step of %.3f ms is longer than the recorded one of %.3f ms; %s", given_ns / 1e6,
+        warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is longer than the recorded one of %.3f ms; %s", which, given_ns / 1e6,
                              recorded / 1e6, what));
     return taken ? given_ns : 0;
 }
@@ -145,7 +150,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
         return st;
     struct costs costs;
     warn_of_cold(d, &r);
-    const double given_ns = check_given(d, &r, options->step_us * 1e3);
+    const double given_ns = check_given(d, &r, options->step_us * 1e3, options->rank_step_us != NULL);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
     study_init(&s, v, &r, d);

@@ -127,15 +127,19 @@ static struct work work_of(const struct study *s, int32_t op)
 
 /* ---- rows ---- */
 
-/* Time of what the op launched itself; the first such kernel in *kernel. */
+static const double MOST_PERCENT = 102;      /* of a peak; clocks and counts are not that exact */
+
+/* Time of what the op launched itself; the longest of these kernels in *kernel: a product may have a short one behind it, which adds its parts up. */
 static double launched_ns(const struct study *s, int32_t op, int32_t *kernel)
 {
     const struct view *v = s->v;
-    double ns = 0;
+    double ns = 0, longest = -1;
     for (int32_t i = op + 1; i < v->end[op]; i = view_event(v, i)->kind == EVENT_HOST_OP ? v->end[i] : i + 1)
         for (int32_t d = v->launched[i]; d >= 0; d = v->next_launched[d - v->device]) {
-            ns += (double)view_event(v, d)->duration_ns;
-            *kernel = d;
+            const double took = (double)view_event(v, d)->duration_ns;
+            ns += took;
+            *kernel = took > longest ? d : *kernel;
+            longest = fmax(longest, took);
         }
     return ns;
 }
@@ -223,6 +227,8 @@ static struct trace_roof roof_of(const struct study *s, const struct row *r, con
     const double by_units = tflops > 0 && f.flops > 0 ? 100 * f.tflops / tflops : -1, by_memory = peak->gbps > 0 && f.bytes > 0 ? 100 * f.gbps / peak->gbps : -1;
     f.percent = fmax(by_units, by_memory);
     f.by_memory = by_memory > by_units;
+    if (f.percent > MOST_PERCENT)           /* what it reads was in a cache, or it has not done what its shapes say */
+        f.percent = -1;
     return f;
 }
 

@@ -78,8 +78,9 @@ void judge_answers(struct diagnosis *d)
     }
     if (d->n_phases) {
         const struct plan_phase *p = &d->phases[0], *all = &d->phases[d->n_phases - 1];
-        d->realistic_gain = arena_printf(&d->arena, "%s: %.2f× (%.2f× to %.2f×); everything together: %.2f× (%.2f× to %.2f×).", p->title,
-                                         p->speedup, p->low, p->high, all->speedup, all->low, all->high);
+        const char *quick = d->n_phases > 1 ? arena_printf(&d->arena, "%s: %.2f× (%.2f× to %.2f×); ", p->title, p->speedup, p->low, p->high) : "";
+        d->realistic_gain = arena_printf(&d->arena, "%s%s together: %.2f× (%.2f× to %.2f×).", quick, *quick ? "everything" : "Everything", all->speedup, all->low,
+                                         all->high);
     }
 }
 
@@ -89,7 +90,8 @@ static const char *largest(const struct study *s)
     const struct diagnosis *d = s->d;
     const struct corrected_view *c = &d->corrected;
     if (!d->n_kernels)
-        return d->n_ops ? study_text(s, "%.120s: %s on the host", d->ops[0].name, study_us(s, d->ops[0].self_us * 1e3))
+        return d->n_ops ? study_text(s, "%.120s: %s of a step, %.0f %% of what ops take on the host", d->ops[0].name,
+                                     study_us(s, d->ops[0].self_us * 1e3 / (d->n_steps > 0 ? d->n_steps : 1)), 100 * d->ops[0].share)
                         : "nothing that takes time was recorded";
     const char *kernel = study_text(s, "%.120s", d->kernels[0].shown);
     const double share = 100 * d->kernels[0].share;

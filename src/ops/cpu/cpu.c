@@ -65,6 +65,32 @@ static void *cpu_alloc(struct backend *b, size_t bytes)
     return cpu_memory_take(bytes);
 }
 
+enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
+
+struct memory_part {
+    volatile char *at;
+    size_t bytes;
+    int members;
+};
+
+static void touch_pages(void *argument, int member)
+{
+    const struct memory_part *m = argument;
+    for (size_t large = (size_t)member * LARGE_PAGE; large < m->bytes; large += (size_t)m->members * LARGE_PAGE)
+        for (size_t i = large; i < m->bytes && i < large + LARGE_PAGE; i += PAGE)
+            m->at[i] = 0;
+}
+
+/* The node of the thread that touches a page first has it. What a step makes is first written by those who work on it; weights, which all read, are
+ * written by one thread, and would all come from its node. */
+static void cpu_spread(struct backend *base, void *memory, size_t bytes)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    struct memory_part m = {memory, bytes, team_size(b->team)};
+    if (team_nodes(b->team) > 1)
+        team_run(b->team, touch_pages, &m);
+}
+
 static void cpu_free_memory(struct backend *b, void *memory, size_t bytes)
 {
     (void)b, (void)bytes;
@@ -116,7 +142,8 @@ static size_t own_scratch(struct backend *b, const struct kernel *k, const struc
 /* Ops that are one call are alike, and each has scratch of its own; one behind the other they take no more than this. */
 static const size_t MOST_BESIDE = (size_t)32 << 20;
 
-/* How many of them have their own: where there is not room for all, they take turns. */
+/* How many of them have their own: where there is not room for all, they take turns. Calls in which threads meet have two in turns, so that some threads
+ * can be in the next one already: not before all have met in it is anybody in the one after. */
 static size_t places_of(struct op_call call, size_t each)
 {
     const size_t n = (size_t)(call.end - call.first);
@@ -128,13 +155,18 @@ static struct op_call call_of(const struct program *p, const struct op *op)
     return op->call ? program_call(p, (int)(op - p->ops)) : (struct op_call){0, 1};
 }
 
+static bool takes_turns(struct backend *b, const struct kernel *k, const struct program *p, const struct op *op)
+{
+    return !op->call && cpu_call_meets(k, p, op, b->lanes);
+}
+
 static enum status cpu_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
 {
     const struct kernel *k = cpu_choose(b, p, op);
     if (!k)
         return error_set(err, CANNOT, "the cpu backend has no kernel for op %s", op_info(op->kind)->name);
     const size_t own = own_scratch(b, k, p, op);
-    *bytes = own * places_of(call_of(p, op), own);
+    *bytes = own * (takes_turns(b, k, p, op) ? 2 : places_of(call_of(p, op), own));
     return OK;
 }
 
@@ -166,12 +198,13 @@ static void name_kernels(struct prepared *p, int threads)
     }
 }
 
-static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, char *scratch)
+static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, char *scratch, int *turns)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
     const size_t own = own_scratch(b, k, o->program, o->op);
+    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++*turns % 2) * own : scratch_place(o->program, o->op, own);
     return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
-                                .scratch = scratch + scratch_place(o->program, o->op, own), .scratch_bytes = own};
+                                .scratch = scratch + place, .scratch_bytes = own};
 }
 
 static enum status cpu_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch,
@@ -183,9 +216,9 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
-    for (int i = 0; i < n; i++)
-        p->calls[i] = bind_call(b, &ops[i], scratch);
-    cpu_find_waits(p->calls, n);
+    for (int i = 0, turns = 0; i < n; i++)
+        p->calls[i] = bind_call(b, &ops[i], scratch, &turns);
+    cpu_find_waits(p->calls, n, b->lanes);
     cpu_tune(b, p->calls, n);
     name_kernels(p, b->lanes);
     *out = p;
@@ -274,7 +307,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     const int cores = cpu_usable_cores();
     b->base = (struct backend){
         .name = "cpu", .lanes = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .available = cpu_available,
-        .alloc = cpu_alloc, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
+        .alloc = cpu_alloc, .spread = cpu_spread, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
         .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
     enum status st = team_new(&b->team, b->base.lanes, err);

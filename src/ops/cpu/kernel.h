@@ -43,6 +43,7 @@ struct kernel {
     bool serial;                    /* called by thread 0 alone */
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
+    bool (*meets)(const struct program *p, const struct op *op, int threads);       /* all threads meet inside; NULL: they may not */
     struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
 };
@@ -51,8 +52,10 @@ struct kernel {
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
-/* Sets `early` of calls that are bound to memory and run in this order. */
-void cpu_find_waits(struct kernel_call *calls, int n);
+/* Sets `early` of calls that are bound to memory and run in this order, by so many threads. */
+void cpu_find_waits(struct kernel_call *calls, int n, int threads);
+/* Whether threads meet inside of a call in any case: whoever leaves it knows that nobody is in the calls before. */
+bool cpu_call_meets(const struct kernel *k, const struct program *p, const struct op *op, int threads);
 /* Chooses the variants of calls whose op is timed. */
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
 

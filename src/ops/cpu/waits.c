@@ -1,6 +1,7 @@
 /* Where the threads must meet: a thread may begin a call while others are still in the ones before, unless one of them writes what the
  * other touches. That is asked of memory, not of values: values that do not live at the same time share it, and calls that
- * need scratch may have the same. Without fewer meetings that holds for ops that are one call alone. */
+ * need scratch may have the same. A call in which threads meet leaves nobody in the calls before it. Without fewer meetings that holds for ops that are
+ * one call alone. */
 #include "core/ranges.h"
 #include "ops/cpu/kernel.h"
 
@@ -49,13 +50,18 @@ static bool may_be_early(const struct kernel_call *calls, int i)
     return calls[i].program->fewer_meetings || (before && op->call && op->call == before->call && op->phase == before->phase);
 }
 
-void cpu_find_waits(struct kernel_call *calls, int n)
+bool cpu_call_meets(const struct kernel *k, const struct program *p, const struct op *op, int threads)
+{
+    return k->meets && !op->leave && k->meets(p, op, threads);
+}
+
+void cpu_find_waits(struct kernel_call *calls, int n, int threads)
 {
     struct touch together = {0};
     for (int i = 0; i < n; i++) {
         struct kernel_call *c = &calls[i];
         c->early = may_be_early(calls, i) && !collides(&together, c);
-        if (!c->early) {
+        if (!c->early || cpu_call_meets(c->kernel, c->program, c->op, threads)) {
             ranges_clear(&together.all);
             ranges_clear(&together.written);
         }

@@ -1,6 +1,7 @@
 /* What depends on the place of an element: dropout by counters, rotary positions, the causal mask. */
 #include "ops/cuda/device.cuh"
 #include "ops/cuda/types.cuh"
+#include "program/rope.h"
 
 /* ---- dropout: four elements for every block of random numbers ---- */
 
@@ -55,10 +56,10 @@ static void causal_mask_launch(const struct cuda_call *c)
 
 /* ---- rotary positions ---- */
 
-static __global__ void rope_table(float *cosine, float *sine, int64_t rows, int64_t cols, double base)     /* (rows, cols) */
+static __global__ void rope_table(float *cosine, float *sine, int64_t rows, int64_t cols, double base, struct rope_stretch stretch)     /* (rows, cols) */
 {
     EACH(i, rows * cols) {
-        const double angle = (double)(i / cols) * pow(base, -(double)(i % cols) / (double)cols);
+        const double angle = (double)(i / cols) * rope_frequency(base, stretch, i % cols, cols);
         cosine[i] = (float)cos(angle);
         sine[i] = (float)sin(angle);
     }
@@ -68,7 +69,7 @@ static void rope_table_launch(const struct cuda_call *c)
 {
     const struct op_attrs *a = &c->op->attrs;
     rope_table<<<blocks_for(a->rows * a->cols), THREADS, 0, c->stream>>>(out_floats(c, 0), out_floats(c, 1), a->rows, a->cols,
-                                                                         (double)a->base);
+                                                                         (double)a->base, a->stretch);
 }
 
 struct turns {

@@ -2,7 +2,6 @@
 const CURVE_FIELDS = ["step", "tokens", "seconds", "loss", "low", "high", "steps_per_s", "tokens_per_s", "memory_bytes"];
 const curvePoints = curve => (curve ? curve.points : []).map(p => Object.fromEntries(CURVE_FIELDS.map((name, i) => [name, p[i]])));
 
-const seconds = s => !known(s) ? "–" : s < 120 ? plainNumber(s) + "\u00a0s" : s < 7200 ? plainNumber(s / 60) + "\u00a0min" : plainNumber(s / 3600) + "\u00a0h";
 const lossText = x => known(x) ? (Math.abs(x) < 1e4 ? x.toFixed(4) : x.toPrecision(4)) : "–";
 const AXES = {step: ["steps", count], tokens: ["tokens", count], seconds: ["training time", seconds]};
 

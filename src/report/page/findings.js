@@ -1,5 +1,5 @@
-/* What to do, ranked, as one card: each finding with its gain and cause, and behind a click its fix, to be copied, and its evidence. The first
- * one is open. From five on, a map of impact against effort; then the roadmap and the list to check off. */
+/* What to do, ranked, as one card: each finding with its gain and cause, and behind a click its fix, to be copied, and its evidence. The one
+ * that wins most is open. From five on, a map of impact against effort; then the roadmap and the list to check off. */
 const severities = ["critical", "high", "medium", "low"], FIRST_FINDINGS = 5;
 
 function impactMatrix(to) {
@@ -47,8 +47,11 @@ function findingHead(to, f, i, most) {
   to.append("p").text(f.cause || "");
 }
 
+/* The one that wins most; of a trace its causes may stand before it. */
+const largestFinding = () => d3.scan(data.findings, (a, b) => b.expected_speedup - a.expected_speedup);
+
 function finding(to, f, i, most) {
-  const box = to.append("details").attr("class", "finding").attr("id", "finding-" + i).attr("open", i ? null : "");
+  const box = to.append("details").attr("class", "finding").attr("id", "finding-" + i).attr("open", i === largestFinding() ? "" : null);
   findingHead(box.append("summary"), f, i, most);
   const list = box.append("dl"), entry = label => {
     list.append("dt").text(label);
@@ -59,7 +62,8 @@ function finding(to, f, i, most) {
   if (f.where) entry("Where").text(f.where);
   if (f.evidence) entry("Evidence").text(f.evidence);
   entry("Takes part in").text(`${percent(f.share)} of the step; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
-  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `; it rises with ${f.raise}` : ""));
+  if (data.run && f.saves_s > 0) entry("Whole run").text(`alone saves ${seconds(f.saves_s)} of ${seconds(data.run.seconds)}`);
+  if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `. To be surer: ${f.raise}` : ""));
 }
 
 /* A link to a finding opens it, and the list that it is in. */
@@ -84,8 +88,9 @@ const countWords = () => severities.filter(s => data.counts[s]).map(s => `${data
 
 /* What else one asks; what to do first is the first of the list. */
 function answers(to) {
-  const a = data.answers;
-  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]);
+  const a = data.answers, r = data.run;
+  facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]
+    .concat(r ? [["Whole run", `at this speed ${many(r.steps, "step")} take ${seconds(r.seconds)}` + (r.evaluation_s > 0 ? `, ${seconds(r.evaluation_s)} of it evaluation` : "")]] : []));
 }
 
 function findings() {

@@ -29,7 +29,7 @@ function memoryPeak(svg, x, y, width) {
   const px = x(peak + 0.5), py = y(memoryTotal(data.memory.points[peak])), right = px > width / 2;
   svgLine(svg, "peak-line", px, py, px, y(0));
   svg.append("circle").attr("cx", px).attr("cy", py).attr("r", 3.5).style("fill", paint("--ink"));
-  svgText(svg, "peak-label", px + (right ? -8 : 8), py + 4, right ? "end" : "start", "peak " + bytes(data.memory.peak_bytes));
+  svgText(svg, "peak-label", px + (right ? -8 : 8), py + 4, right ? "end" : "start", "values " + bytes(data.memory.peak_bytes));
 }
 
 function memoryHover(svg, x, height, margin) {

@@ -24,10 +24,10 @@ function mfuTile() {
 }
 
 function memoryTile() {
-  const m = data.memory, [value, unit] = bytes(m.peak_bytes).split("\u00a0");
+  const m = data.memory, [value, unit] = bytes(m.planned_bytes).split("\u00a0");
   const of = m.available_bytes > 0 ? " of " + bytes(m.available_bytes) : "";
   const gpu = data.machine.gpu, taken = gpu ? m.planned_bytes : m.rss_peak_bytes;     /* a GPU's memory is not the process's */
-  const gauge = tile("Memory at its peak", value, unit, `${gpu ? "planned" : "process"} ${bytes(taken)}${of}`);
+  const gauge = tile("Memory, planned", value, unit, (gpu ? of.slice(1) + ", " : `process ${bytes(taken)}${of}, `) + `values ${bytes(m.peak_bytes)}`);
   if (m.available_bytes > 0) fillGauge(gauge, 0, taken / m.available_bytes);
 }
 

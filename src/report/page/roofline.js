@@ -129,7 +129,7 @@ function rooflineLegend(to, redraw) {
 function rooflineBareOps(to) {
   if (!rooflineBare.length) return;
   const row = to.append("div").attr("class", "no-flops");
-  row.append("span").text(`${rooflineBare.length} ops do no arithmetic, only move bytes:`);
+  row.append("span").text(`${many(rooflineBare.length, "op")} without arithmetic, which only move bytes:`);
   const dot = row.selectAll("i").data(rooflineBare).enter().append("i")
     .style("background-color", op => paint(kindColor(op.kind)));
   withTip(dot, op => [nameOf(op.name), opRows(op)]);

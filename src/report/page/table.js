@@ -35,7 +35,7 @@ function drawTableRows(table, view, rows) {
     .attr("title", d => d.c.cut ? d.c.show(d.r) : null);
   td.filter(d => d.c.bar).append("span").attr("class", "share").append("i")
     .style("width", d => across(d.r[d.c.key] / most.get(d.c)));
-  td.append("span").text(d => d.c.show(d.r));
+  td.append("span").classed("beside", d => d.c.bar).text(d => d.c.show(d.r));
   if (view.tip) withTip(td.filter(d => d.c === view.columns[0]), d => view.tip(d.r));
 }
 

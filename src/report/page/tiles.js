@@ -2,7 +2,7 @@
 function tile(title, value, unit, more) {
   const box = part("tiles").append("div").attr("class", "tile");
   box.append("h3").text(title);
-  const line = box.append("div").attr("class", "value").text(value);
+  const line = box.append("div").attr("class", "value").classed("word", value.length > 9).text(value);
   if (unit) line.append("small").text("\u00a0" + unit);
   const gauge = box.append("div").attr("class", "gauge").attr("aria-hidden", "true");
   box.append("p").text(more);

@@ -2,7 +2,7 @@
 function gpu() {
   const to = part("gpu"), g = data.gpu;
   if (!(g.total_us > 0)) {
-    note(to, "The trace has no work on a device.");
+    absent("gpu");
     return;
   }
   note(to, `As recorded, from the first event on the device to the last: ${time(g.total_us)} on ${many(g.streams, "stream")}. ` +
@@ -81,7 +81,7 @@ function corrected() {
     return;
   }
   note(to, (estimate.given ? `The step takes ${time(estimate.step_us)} without the profiler, as ${data.watched ? "measured" : "given"}. ` :
-    `Recording slows the host and leaves kernels as they are, so that a step bound by the GPU can look idle in its own trace. ` +
+    (data.gpu.total_us > 0 ? "Recording slows the host and leaves kernels as they are, so that a step bound by the GPU can look idle in its own trace. " : "Recording slows the host. ") +
     `Without the profiler the step is estimated at ${time(estimate.step_us)} (${time(estimate.low_us)} to ` +
     `${time(estimate.high_us)}); --step-ms gives the true one. `) +
     `The profiler costs about ${time(estimate.cost_per_event_us)} for each of ${count(estimate.events_per_step)} events that the host ` +

@@ -21,21 +21,23 @@ function recordedTile() {
 
 function correctedTile() {
   const gauge = unitTile("Step without profiler", time(estimate.step_us),
-                         estimate.given ? (data.watched ? "as measured" : "as given") : `estimated, ${time(estimate.low_us)} to ${time(estimate.high_us)}`);
+                         estimate.given ? (data.watched ? "measured undisturbed" : "as given") : `estimated, ${time(estimate.low_us)} to ${time(estimate.high_us)}`);
   if (!(estimate.recorded_us > 0)) return;
   fillGauge(gauge, 0, estimate.step_us / estimate.recorded_us);
 }
 
 function busyTile() {
   const busy = estimate.step_us > 0 && data.gpu.total_us > 0 ? Math.min(1, estimate.device_us / estimate.step_us) : null;
-  fillGauge(unitTile("GPU busy", percent(busy), data.gpu.total_us > 0 ? `as recorded ${percent(data.gpu.busy_share)}`
-                                                                      : "no work on a device"), 0, busy);
+  if (data.gpu.total_us > 0)
+    fillGauge(unitTile("GPU busy", percent(busy), `as recorded ${percent(data.gpu.busy_share)}`), 0, busy);
 }
 
 function workTiles() {
   const bound = data.answers.bound_by || "–", l = data.launches;
+  const onDevice = data.gpu.total_us > 0;
   tile("Bound by", bound.length > 24 ? bound.slice(0, 23) + "…" : bound, "",
-       `host ${time(estimate.host_us)}, GPU ${time(estimate.device_us)} per step`).remove();
+       onDevice ? `host ${time(estimate.host_us)}, GPU ${time(estimate.device_us)} per step` : "no work on a device").remove();
+  if (!onDevice) return;
   tile("Kernels per step", count(data.mean_step.kernels), "", `median ${time(l.kernel_us)} long`).remove();
   tile("Launches per step", count(known(l.per_step) ? Math.round(l.per_step) : null), "",
        `a call takes ${time(l.call_us)}`).remove();

@@ -10,11 +10,12 @@ function ranks() {
   note(to, "Per step. In collectives the fast ranks wait for the slow ones: who waits least holds the others up." +
     (found ? ` Here that is ${found.where}; others wait up to ${time(most)} per step.`
            : lowest ? ` Here rank ${lowest.rank} waits least, by no more than ranks differ from step to step.` : ""));
+  const onDevice = data.ranks.some(r => r.kernel_us > 0 || r.idle_us > 0);
   sortableTable(to, {views: {all: {rows: data.ranks, columns: [
     textColumn("rank", "rank", r => String(r.rank)), numberColumn("step_us", "step", time, {bar: true}),
-    numberColumn("kernel_us", "kernels", time), numberColumn("comm_us", "communication", time),
+    ...(onDevice ? [numberColumn("kernel_us", "kernels", time)] : []), numberColumn("comm_us", "communication", time),
     numberColumn("exposed_comm_us", "exposed", time), numberColumn("wait_us", "waits for others", time, {bar: true}),
-    numberColumn("idle_us", "GPU idle", time), numberColumn("host_us", "host work", time),
+    ...(onDevice ? [numberColumn("idle_us", "GPU idle", time)] : []), numberColumn("host_us", "host work", time),
     numberColumn("steps", "steps", String), textColumn("path", "file")]}},
     sort: "step_us", search: r => [String(r.rank), r.path], placeholder: "filter: rank or file", label: "Filter the ranks",
     summary: () => ""});

@@ -39,12 +39,13 @@ function modules() {
     return;
   }
   if (data.modules_are === "ranges") to.select("h2").text("Ranges");
-  note(to, "Per step, each with what is inside; the backward of an op counts where its forward was called. The host's time is as recorded.");
+  const onDevice = data.modules.some(m => m.forward_us > 0 || m.backward_us > 0);
+  note(to, "Per step, each with what is inside; " + (onDevice ? "the backward of an op counts where its forward was called. The host's time is as recorded." : "as recorded."));
+  const device = onDevice ? [numberColumn("forward_us", "GPU forward", time), numberColumn("backward_us", "GPU backward", time), numberColumn("share", "share", percent, {bar: true})] : [];
   sortableTable(to, {views: {all: {rows: data.modules, columns: [
-    textColumn("name", data.modules_are === "ranges" ? "range" : "module"), numberColumn("forward_us", "GPU forward", time),
-    numberColumn("backward_us", "GPU backward", time), numberColumn("share", "share", percent, {bar: true}), numberColumn("host_us", "host", time),
+    textColumn("name", data.modules_are === "ranges" ? "range" : "module"), ...device, numberColumn("host_us", onDevice ? "host" : "time", time, {bar: !onDevice}),
     numberColumn("count", "calls", count)]}},
-    sort: "share", search: m => [m.name], placeholder: "filter: words of the name", label: "Filter the modules", summary: () => ""});
+    sort: onDevice ? "share" : "host_us", search: m => [m.name], placeholder: "filter: words of the name", label: "Filter the modules", summary: () => ""});
 }
 
 function pythonFrames() {

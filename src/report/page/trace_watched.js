@@ -1,6 +1,8 @@
 /* A program that hone watched: its steps undisturbed and recorded, rank by rank, and what was tried in it. */
 const windowsOf = r => [["undisturbed", r.undisturbed], ["recorded, shapes", r.recorded_shapes], ["recorded, stacks", r.recorded_stacks]]
-  .filter(w => w[1]).map(([name, w]) => ({...w, name, rank: r.rank, ratio: r.undisturbed ? w.step_us / r.undisturbed.step_us : null}));
+  .filter(w => w[1]).map(([name, w]) => ({...w, name, rank: r.rank, step_us: judgedOf(w), ratio: r.undisturbed ? judgedOf(w) / judgedOf(r.undisturbed) : null}));
+/* Of undisturbed steps without those that are far from the others, which a note names. */
+const judgedOf = w => w.usual_us > 0 ? w.usual_us : w.step_us;
 
 function watched() {
   const to = part("watched"), w = data.watched;
@@ -12,7 +14,9 @@ function watched() {
   note(to, `Steps of ${nameOf(w.command)}, told by ${nameOf(r.steps_by)}` +
     (r.backwards_per_step > 1 ? `; ${count(r.backwards_per_step)} backward passes in each` : "") +
     (r.optimizer_calls_per_step > 1 ? `; ${count(r.optimizer_calls_per_step)} calls of optimizers in each` : "") +
-    ". The device was waited for at the ends of the undisturbed steps alone; findings are judged by the undisturbed step.");
+    ". Times of this table are by the program's clock, over all steps of a window. Undisturbed steps run without the profiler, and the device is waited for at their ends alone: " +
+    "findings are judged by them. Recorded ones have the profiler's cost in them: ops, kernels and times of parts are read from those with shapes, lines of Python from those with " +
+    "stacks. What is “as recorded” elsewhere is by the marks in the trace.");
   sortableTable(to, {views: {all: {rows, columns: [
     numberColumn("rank", "rank", count), textColumn("name", "window"), numberColumn("step_us", "step", time, {bar: true}),
     numberColumn("steps", "steps", count), numberColumn("first", "after", x => many(x, "step")), numberColumn("ratio", "of undisturbed", times),

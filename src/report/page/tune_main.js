@@ -1,2 +1,2 @@
 /* The parts of the page of hone tune. */
-drawPage([overview, waterfall, predictions, points, gates, sizes, roadmap, dropped, tunedConfig]);
+drawPage([overview, waterfall, predictions, points, gates, batches, sizes, roadmap, dropped, tunedConfig]);

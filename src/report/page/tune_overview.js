@@ -25,7 +25,8 @@ function pointTiles() {
   const mfu = x => percent(known(x) ? x / 100 : null), t = pointTile("MFU", mfu, a.mfu_percent, b.mfu_percent);
   fillGauge(t.gauge, 0, Math.min(1, b.mfu_percent / 100));
   t.gauge.append("em").style("left", across(a.mfu_percent / 100));
-  share(pointTile("Peak memory", bytes, a.planned_bytes, b.planned_bytes), a.planned_bytes, b.planned_bytes);
+  if (data.run) pointTile("Whole run", seconds, data.run.before_s, isTuned() ? data.run.after_s : data.run.before_s).gauge.remove();
+  share(pointTile("Memory, planned", bytes, a.planned_bytes, b.planned_bytes), a.planned_bytes, b.planned_bytes);
 }
 
 /* The product of what was kept. */
@@ -43,7 +44,7 @@ function keptList() {
   li.append("a").attr("href", s => "#stage-" + data.stages.indexOf(s)).text(passName);
   const gain = li.append("span").attr("class", "gain");
   gain.append("b").text(s => times(isMeasured(s) ? s.measured_speedup : s.predicted_speedup));
-  gain.append("span").attr("class", "muted").text(s => s.kept ? ` · so far ${times(s.cumulative_speedup)}` : isMeasured(s) ? ` · ${outcomeOf(s)}` : " expected · not tried");
+  gain.append("span").attr("class", "muted").text(s => s.kept ? ` · so far ${times(s.cumulative_speedup)}${savedWords(s)}` : isMeasured(s) ? ` · ${outcomeOf(s)}` : " expected · not tried");
   li.append("p").text(s => [s.what || s.change, s.why === "faster" ? null : s.why].filter(x => x).join(" · "));
 }
 
@@ -55,6 +56,7 @@ function about() {
                 ["Machine", m.fingerprint ? m.fingerprint + (m.gpu ? "" : ` · ${many(m.threads, "thread")}`) : null],
                 ["MFU", mfuPeakWords()]];
   if (data.warning) rows.unshift(["Warning", data.warning]);
+  if (data.larger_batch) rows.push(["Larger batch", data.larger_batch.words]);
   if (known(data.naive_kernels))
     rows.push(["Kernels per step", `${count(data.naive_kernels)} without passes, ${count(data.before.kernels)} as given, ` +
       `${count(data.after.kernels)} tuned`]);

@@ -21,6 +21,9 @@ function mfuPeakWords() {
   return "of " + (a.mfu_peak_type === b.mfu_peak_type ? mfuPeak(b) : `${mfuPeak(a)} before, of ${mfuPeak(b)} after`);
 }
 
+/* Of the whole run. */
+const savedWords = s => data.run && isTuned() && s.saved_s > 0 ? ` · saves ${seconds(s.saved_s)} of ${seconds(data.run.before_s)}` : "";
+
 const plannedBytes = p => bytes(p.planned_bytes) + (p.fits === false ? " (does not fit)" : "");
 
 function outcomeChip(to, word) {

@@ -25,10 +25,36 @@ function points() {
   pointRow(grid, "Step", time, a.step_us, b.step_us);
   pointRow(grid, "Tokens per second", count, a.tokens_per_s, b.tokens_per_s);
   pointRow(grid, "Samples per second", count, a.samples_per_s, b.samples_per_s);
+  if (data.run) pointRow(grid, "Whole run", seconds, data.run.before_s, data.run.after_s);
   pointRow(grid, "MFU", x => percent(known(x) ? x / 100 : null), a.mfu_percent, b.mfu_percent);
-  pointRow(grid, "Peak memory", bytes, a.planned_bytes, b.planned_bytes);
+  pointRow(grid, "Planned memory", bytes, a.planned_bytes, b.planned_bytes);
   pointRow(grid, "Ops per step", count, a.ops, b.ops);
   if (known(a.kernels)) pointRow(grid, "Kernels per step", count, a.kernels, b.kernels);
+  if (data.run) to.append("p").attr("class", "words").text(runWords());
+}
+
+/* Of the whole run: how long it is, and who saves how much of it. */
+function runWords() {
+  const r = data.run, saving = data.stages.filter(s => s.kept && s.saved_s > 0), both = [r.evaluation_before_s, r.evaluation_after_s].map(seconds);
+  return `The whole run is ${many(r.steps, "step")}, and ${both[0] === both[1] ? both[0] : `${both[0]}, then ${both[1]}`} of evaluation.` +
+    (saving.length ? ` Of its ${seconds(r.before_s)}, ${saving.map(s => `${passName(s)} saves ${seconds(s.saved_s)}`).join(", ")}.` : "");
+}
+
+/* ---- larger batches, where they were asked for ---- */
+
+function batches() {
+  const to = part("batches"), l = data.larger_batch, sweep = l && l.sweep;
+  if (!l) {
+    to.remove();
+    return;
+  }
+  note(to, `Asked for: more samples in an update, with train.lr by the ${l.rule} rule. That such an update learns as well is not proved; that larger micro-batches compute the same one is.`);
+  to.append("p").attr("class", "words").text("Larger batch: " + l.words);
+  if (!sweep || !sweep.points.length) return;
+  plainTable(to, [{label: "batch", text: true, show: p => String(p.batch)}, {label: "step", show: p => time(p.fits ? p.ms_per_step * 1e3 : null)},
+    {label: "samples/s", show: p => count(p.samples_per_s)}, {label: "tokens/s", show: p => count(p.tokens_per_s)},
+    {label: "planned memory", show: p => bytes(p.planned_mb * 1e6)}, {label: "verdict", text: true, show: p => p.verdict}], sweep.points);
+  to.append("p").attr("class", "words").text(sweep.words);
 }
 
 /* ---- other sizes ---- */

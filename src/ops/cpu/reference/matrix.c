@@ -4,6 +4,7 @@
 
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/reference/reference.h"
+#include "program/rope.h"
 
 void ref_matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -55,7 +56,7 @@ void ref_rope_table(const struct kernel_call *c, const struct kernel_thread *t)
     float *cosine = c->out[0], *sine = c->out[1];   /* (T, D/2) */
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t j = 0; j < a->cols; j++) {
-            const double angle = (double)i * pow(a->base, -(double)j / (double)a->cols);
+            const double angle = (double)i * rope_frequency(a->base, a->stretch, j, a->cols);
             cosine[i * a->cols + j] = (float)cos(angle);
             sine[i * a->cols + j] = (float)sin(angle);
         }

@@ -1,5 +1,6 @@
-/* Tuned: embeddings and sums over leading dimensions. Sums are split by column, so that every element is added up by one
- * thread in one order whatever the number of threads. */
+/* Tuned: embeddings and sums over leading dimensions. A table's gradient is split by column: every number is added up by one thread in one
+ * order whatever the number of threads. Sums over rows are split by row where there are many: those a thread has made are in its own cache, and columns
+ * are often fewer than threads could share. What the threads have is then added up in their order. */
 #include <string.h>
 
 #include "ops/cpu/tuned/vec.h"
@@ -47,26 +48,60 @@ static void add_rows(float *restrict y, const float *restrict x, int64_t rows, i
             EACH_STRAND(k) sum[k] += load(x + i * width + j + k * LANES);
         EACH_STRAND(k) store(y + j + k * LANES, sum[k]);
     }
+    for (; j + LANES <= columns; j += LANES) {
+        vec sum = load(y + j);
+        for (int64_t i = 0; i < rows; i++)
+            sum += load(x + i * width + j);
+        store(y + j, sum);
+    }
     for (; j < columns; j++)
         for (int64_t i = 0; i < rows; i++)
             y[j] += x[i * width + j];
 }
 
+/* y (columns) = sums over some rows of x (.., width). */
+static void sum_rows(float *y, const float *x, struct span rows, int64_t columns, int64_t width)
+{
+    enum { AT_ONCE = 32 };          /* few pages, however wide they are */
+    memset(y, 0, (size_t)columns * sizeof *y);
+    for (int64_t i = rows.lo; i < rows.hi; i += AT_ONCE)
+        add_rows(y, x + i * width, least(rows.hi - i, AT_ONCE), columns, width);
+}
+
+/* Numbers for each thread that pay for a meeting. */
+enum { SUMS_EACH = 8192, SUMS_LINE = 32 };
+
+static bool sums_by_row(int64_t rows, int64_t width, int threads)
+{
+    return threads > 1 && rows >= threads && rows * width >= (int64_t)SUMS_EACH * threads;
+}
+
+static size_t sum_scratch(const struct program *p, const struct op *op, int threads)
+{
+    const int64_t width = shape_count(p->values[op->out[0]].shape), rows = shape_count(p->values[op->in[0]].shape) / width;
+    return sums_by_row(rows, width, threads) ? (size_t)(up_to(width, SUMS_LINE) * threads) * sizeof(float) : 0;
+}
+
+static bool sum_meets(const struct program *p, const struct op *op, int threads) { return sum_scratch(p, op, threads) > 0; }
+
 static void sum_leading(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    enum { ROWS = 32 };             /* at a time: few pages, however wide they are */
     const float *x = c->in[0];
-    float *y = c->out[0];
-    const int64_t width = out_count(c, 0), rows = in_count(c, 0) / width;
+    float *y = c->out[0], *parts = c->scratch;
+    const int64_t width = out_count(c, 0), rows = in_count(c, 0) / width, stride = up_to(width, SUMS_LINE);
     const struct span s = my_columns(t, width);
-    memset(y + s.lo, 0, (size_t)(s.hi - s.lo) * sizeof *y);
-    for (int64_t i = 0; i < rows; i += ROWS)
-        add_rows(y + s.lo, x + i * width + s.lo, rows - i < ROWS ? rows - i : ROWS, s.hi - s.lo, width);
+    if (!sums_by_row(rows, width, t->count)) {
+        sum_rows(y + s.lo, x + s.lo, (struct span){0, rows}, s.hi - s.lo, width);
+        return;
+    }
+    sum_rows(parts + t->index * stride, x, my_rows(t, rows), width, width);
+    team_barrier(t->team);
+    sum_rows(y + s.lo, parts + s.lo, (struct span){0, t->count}, s.hi - s.lo, stride);
 }
 
 const struct kernel TUNED(embed)[] = {
     {.op = OP_EMBED, .name = "rows", .run = embed},
     {.op = OP_EMBED_GRAD, .name = "columns", .run = embed_grad},
-    {.op = OP_SUM_LEADING, .name = "columns", .run = sum_leading},
+    {.op = OP_SUM_LEADING, .name = "sums", .run = sum_leading, .scratch = sum_scratch, .meets = sum_meets},
     {.run = NULL},
 };

@@ -1,5 +1,6 @@
 /* Tuned: attention as one op, in blocks with a running softmax; flash.h says how blocks lie. Work is split over the threads
  * by head and block of queries, in shares of equal cost; a block of queries is the same whoever computes it. */
+#include "ops/cpu/pairs/attention.h"
 #include "ops/cpu/tuned/flash.h"
 
 /* A thread's own memory. */
@@ -163,19 +164,47 @@ static int64_t share_start(const struct flash *f, int part, int parts)
     return n;
 }
 
+/* HONE_AMX: this is the variant for CPUs that may have it. */
+#if defined(HONE_AMX)
+_Static_assert((int)QUERIES == PAIRS_QUERIES && (int)PANEL == PAIRS_QUERIES, "blocks of queries are the same by tiles");
+static size_t tile_bytes(const struct flash *f) { return pairs_attention_bytes(f); }
+static void attend_by_tiles(const struct flash *f, struct span blocks, void *const *out, void *memory)
+{
+    pairs_attention(f, blocks, out, TUNED(flash_keep), memory);
+}
+#else
+static size_t tile_bytes(const struct flash *f) { return (void)f, 0; }
+static void attend_by_tiles(const struct flash *f, struct span blocks, void *const *out, void *memory)
+{
+    (void)f, (void)blocks, (void)out, (void)memory;
+}
+#endif
+
+/* Of a thread. */
+static size_t forward_bytes(const struct flash *f)
+{
+    return f->tiles ? tile_bytes(f) : (size_t)up_to(forward_floats(f), 16) * sizeof(float);
+}
+
 static void attention(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
-    struct forward w = forward_of(&f, (float *)c->scratch + t->index * up_to(forward_floats(&f), 16));
-    const int64_t blocks = blocks_of(&f), end = share_start(&f, t->index + 1, t->count);
-    for (int64_t n = share_start(&f, t->index, t->count); n < end; n++)
+    void *memory = (char *)c->scratch + (size_t)t->index * forward_bytes(&f);
+    const struct span mine = {share_start(&f, t->index, t->count), share_start(&f, t->index + 1, t->count)};
+    if (f.tiles) {
+        attend_by_tiles(&f, mine, c->out, memory);
+        return;
+    }
+    struct forward w = forward_of(&f, memory);
+    const int64_t blocks = blocks_of(&f);
+    for (int64_t n = mine.lo; n < mine.hi; n++)
         attend_block(&f, &w, n / blocks, n % blocks * QUERIES, c->out);
 }
 
 static size_t attention_scratch(const struct program *p, const struct op *op, int threads)
 {
     const struct flash f = TUNED(flash_of)(p, op, NULL);
-    return (size_t)(threads * up_to(forward_floats(&f), 16)) * sizeof(float);
+    return (size_t)threads * forward_bytes(&f);
 }
 
 const struct kernel TUNED(flash)[] = {

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/tuned/flash_call.h"
 #include "ops/cpu/tuned/vec.h"
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -25,30 +26,7 @@ enum { PANEL = 2 * LANES, QUERIES = 32, KEYS = 64 };    /* a block: QUERIES x KE
 
 #define KERNEL static __attribute__((noinline, unused))     /* not inlined: alone it gets all registers */
 
-/* One call: sizes, operands, what dropout needs. */
-struct flash {
-    int64_t batch, heads, kv_heads, group, seq, size;
-    int64_t width;              /* size up to whole panels: row stride of copies */
-    int64_t rows;               /* seq up to whole tiles: rows of copies */
-    bool in_place;              /* all is whole panels, and rows so near to each other that copies gain nothing */
-    bool direct;                /* and one block of keys is all: what a panel gives to its queries is written at once */
-    bool causal;
-    float scale;
-    const float *q, *k, *v;     /* (B, T, H * D), (B, T, K * D), (B, T, K * D) */
-    const int32_t *starts;      /* (B, T): the first key that each query sees; NULL: all see the first one */
-    float prob;                 /* 0: no dropout */
-    int64_t first;              /* number of the first weight, for it */
-    uint64_t seed, stream;
-};
-
 struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in);
-
-/* A key block as one panel of queries sees it: queries first_query.. and keys first_key.. of head (b, h). */
-struct sight {
-    int64_t head;               /* b * heads + h */
-    int64_t query, key;         /* the first ones */
-    int64_t keys;               /* how many are visible to any query of the panel; 0 or less: none */
-};
 
 static inline int64_t blocks_of(const struct flash *f) { return up_to(f->seq, QUERIES) / QUERIES; }
 
@@ -67,17 +45,18 @@ static inline bool sees_nothing(const struct flash *f, int64_t head, int64_t que
 /* One step of a product: TILE elements of a, one row of a panel. */
 #define STEP(element, row)                                                                                            \
     do {                                                                                                              \
-        const vec u = load(row), v = load((row) + LANES);                                                             \
+        const vec u = load(row), v = two ? load((row) + LANES) : u;                                                   \
         UNROLL(8)                                                                                                     \
         for (int i = 0; i < TILE; i++) {                                                                              \
             x[i] += (element) * u;                                                                                    \
-            y[i] += (element) * v;                                                                                    \
+            if (two)                                                                                                  \
+                y[i] += (element) * v;                                                                                \
         }                                                                                                             \
     } while (0)
 
-/* x, y (TILE rows, two vectors) = sum over p < depth of a (TILE, depth) times b (depth, PANEL); one stride of a is 1. Elements
- * of a are loaded by fours where an instruction can multiply by one lane, else one by one. */
-INLINE void product(vec x[TILE], vec y[TILE], int64_t depth, const float *a, int64_t a_row, int64_t a_col, const float *b,
+/* x, y (TILE rows, two vectors) = sum over p < depth of a (TILE, depth) times b (depth, PANEL), or the first vector alone; one stride of a
+ * is 1. Elements of a are loaded by fours where an instruction can multiply by one lane, else one by one. `two` is a constant in every call. */
+INLINE void product(const bool two, vec x[TILE], vec y[TILE], int64_t depth, const float *a, int64_t a_row, int64_t a_col, const float *b,
                     int64_t b_row)
 {
     int64_t p = 0;
@@ -113,7 +92,7 @@ KERNEL void rows_times_panel(float *c, int64_t c_row, int64_t rows, int64_t dept
 {
     for (int64_t j = 0; j < rows; j += TILE) {
         vec x[TILE], y[TILE];
-        product(x, y, depth, a + j * a_row, a_row, 1, b, b_row);
+        product(true, x, y, depth, a + j * a_row, a_row, 1, b, b_row);
         UNROLL(8)
         for (int i = 0; i < TILE; i++) {
             store(c + (j + i) * c_row, x[i]);
@@ -122,37 +101,44 @@ KERNEL void rows_times_panel(float *c, int64_t c_row, int64_t rows, int64_t dept
     }
 }
 
-/* c (PANEL, width) = c * factor + a^T b, with a (depth, PANEL), b (depth, width) and a factor per row of c. */
+/* c (TILE, one vector or two) = c * factor + a^T b, with a (depth, TILE), b (depth, as c) and a factor per row of c; or = a^T b * factor. */
+INLINE void columns_times_rows(const bool two, const bool add, float *c, int64_t c_row, const float *factor, int64_t depth, const float *a,
+                               int64_t a_row, const float *b, int64_t b_row)
+{
+    vec x[TILE], y[TILE];
+    product(two, x, y, depth, a, 1, a_row, b, b_row);
+    UNROLL(8)
+    for (int i = 0; i < TILE; i++) {
+        float *to = c + i * c_row;
+        store(to, add ? (vec)(load(to) * factor[i] + x[i]) : (vec)(x[i] * factor[i]));
+        if (two)
+            store(to + LANES, add ? (vec)(load(to + LANES) * factor[i] + y[i]) : (vec)(y[i] * factor[i]));
+    }
+}
+
+/* c (PANEL, width) the same way, with a (depth, PANEL), b (depth, width). */
+INLINE void panel_product(const bool add, float *c, int64_t c_row, int64_t width, const float *factor, int64_t depth, const float *a, int64_t a_row,
+                          const float *b, int64_t b_row)
+{
+    for (int64_t j = 0; j < PANEL; j += TILE) {
+        int64_t e = 0;
+        for (; e + LANES < width; e += PANEL)
+            columns_times_rows(true, add, c + j * c_row + e, c_row, factor + j, depth, a + j, a_row, b + e, b_row);
+        if (e < width)
+            columns_times_rows(false, add, c + j * c_row + e, c_row, factor + j, depth, a + j, a_row, b + e, b_row);
+    }
+}
+
 KERNEL void add_panel_times_rows(float *c, int64_t width, const float *factor, int64_t depth, const float *a, int64_t a_row,
                                  const float *b, int64_t b_row)
 {
-    for (int64_t j = 0; j < PANEL; j += TILE)
-        for (int64_t e = 0; e < width; e += PANEL) {
-            vec x[TILE], y[TILE];
-            product(x, y, depth, a + j, 1, a_row, b + e, b_row);
-            UNROLL(8)
-            for (int i = 0; i < TILE; i++) {
-                float *to = c + (j + i) * width + e;
-                store(to, load(to) * factor[j + i] + x[i]);
-                store(to + LANES, load(to + LANES) * factor[j + i] + y[i]);
-            }
-        }
+    panel_product(true, c, width, width, factor, depth, a, a_row, b, b_row);
 }
 
-/* c (PANEL, width) = a^T b * factor, the same way. */
 KERNEL void panel_times_rows(float *c, int64_t c_row, int64_t width, const float *factor, int64_t depth, const float *a,
                              int64_t a_row, const float *b, int64_t b_row)
 {
-    for (int64_t j = 0; j < PANEL; j += TILE)
-        for (int64_t e = 0; e < width; e += PANEL) {
-            vec x[TILE], y[TILE];
-            product(x, y, depth, a + j, 1, a_row, b + e, b_row);
-            UNROLL(8)
-            for (int i = 0; i < TILE; i++) {
-                store(c + (j + i) * c_row + e, x[i] * factor[j + i]);
-                store(c + (j + i) * c_row + e + LANES, y[i] * factor[j + i]);
-            }
-        }
+    panel_product(false, c, c_row, width, factor, depth, a, a_row, b, b_row);
 }
 
 /* to (size) = from * factor. */
@@ -219,8 +205,7 @@ void TUNED(flash_take)(float *to, int64_t to_row, float *copy, int64_t width, co
 /* to (padded, width) = from (rows, size), zeros around it. */
 void TUNED(flash_copy)(float *to, int64_t width, int64_t padded, const float *from, int64_t from_row, int64_t rows,
                        int64_t size);
-/* keep (keys, PANEL): 0, or 1 / (1 - prob), as OP_DROPOUT would multiply the weights (B, H, T, T); 0 where nothing is seen. */
-void TUNED(flash_keep)(float *keep, const struct flash *f, const struct sight *g);
+flash_keep_fn TUNED(flash_keep);
 
 kernel_fn TUNED(flash_grad);
 size_t TUNED(flash_grad_scratch)(const struct program *p, const struct op *op, int threads);

@@ -1,6 +1,7 @@
 /* Tuned: the backward of attention in blocks. Weights are made again from q, k, the largest scores and the sums. Every task
  * adds to the gradients of one kv head's keys and values, in memory of its own and in a fixed order; where there are fewer kv
  * heads than threads can share, a kv head is split into several tasks, whose sums are added at the end. */
+#include "ops/cpu/pairs/attention.h"
 #include "ops/cpu/tuned/flash.h"
 
 /* A thread's own memory. */
@@ -16,6 +17,7 @@ struct backward {
     float *keep;                /* (KEYS, PANEL) */
     float *largest, *share;     /* (QUERIES): the largest score, one over the sum */
     float *all;                 /* (QUERIES): dy y, what the gradients of a row's weights sum to, times scale */
+    void *tiles;                /* memory of pairs/attention_grad.c, which needs the last three of these alone */
 };
 
 /* Where a task sums the gradients of k and v. */
@@ -33,14 +35,23 @@ struct tasks {
 
 static int64_t slot_floats(const struct flash *f) { return 2 * f->rows * f->width; }
 
+/* HONE_AMX: this is the variant for CPUs that may have it. */
+#if defined(HONE_AMX)
+static size_t tile_bytes(const struct flash *f) { return pairs_attention_grad_bytes(f); }
+#else
+static size_t tile_bytes(const struct flash *f) { return (void)f, 0; }
+#endif
+
 static int64_t backward_floats(const struct flash *f)
 {
-    return up_to(2 * f->rows * f->width + 5 * f->width * QUERIES + 2 * KEYS * QUERIES + KEYS * PANEL + 3 * QUERIES, 16);
+    return f->tiles ? 3 * QUERIES + (int64_t)(tile_bytes(f) / sizeof(float)) : up_to(2 * f->rows * f->width + 5 * f->width * QUERIES + 2 * KEYS * QUERIES + KEYS * PANEL + 3 * QUERIES, 16);
 }
 
 static struct backward backward_of(const struct flash *f, float *m)
 {
-    struct backward w = {0};
+    struct backward w = {.largest = m, .share = m + QUERIES, .all = m + 2 * QUERIES, .tiles = m + 3 * QUERIES};
+    if (f->tiles)
+        return w;
     w.key_copy = m;
     w.query_copy = w.key_copy + 2 * f->rows * f->width;
     w.q_t = w.query_copy + 2 * f->width * QUERIES;
@@ -126,26 +137,42 @@ static void load_rows(const struct flash *f, struct backward *w, const float *q,
     w->query_row = f->width;
 }
 
-/* Fills the block of queries [first, first + rows) of a head. */
-static void load_queries(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t head, int64_t first,
-                         int64_t rows)
+/* A block of queries of a head: where its rows are. */
+struct block {
+    int64_t head, first, rows;
+    const float *q, *dy, *y;
+    float *dq;
+};
+
+static struct block block_of(const struct flash *f, const struct kernel_call *c, int64_t head, int64_t first)
 {
-    const int64_t stride = f->heads * f->size, row = head * f->seq + first;
-    const int64_t at = (head / f->heads * f->seq + first) * stride + head % f->heads * f->size;
-    const float *dy = (const float *)c->in[0] + at, *y = (const float *)c->in[4] + at;
+    const int64_t at = (head / f->heads * f->seq + first) * f->heads * f->size + head % f->heads * f->size;
+    return (struct block){head, first, least(QUERIES, f->seq - first), f->q + at, (const float *)c->in[0] + at, (const float *)c->in[4] + at,
+                          (float *)c->out[0] + at};
+}
+
+/* What is known of its queries; 0 where there is none. */
+static void load_facts(const struct flash *f, struct backward *w, const struct kernel_call *c, const struct block *b)
+{
+    const int64_t stride = f->heads * f->size, row = b->head * f->seq + b->first;
     const float *largest = (const float *)c->in[5] + row, *sums = (const float *)c->in[6] + row;
-    expect_rows(y, stride, rows, f->size);
-    if (rows % PANEL) {
+    expect_rows(b->y, stride, b->rows, f->size);
+    if (b->rows % PANEL)
+        memset(w->largest, 0, 3 * QUERIES * sizeof *w->largest);    /* share and all too */
+    memcpy(w->largest, largest, (size_t)b->rows * sizeof *largest);
+    INDEPENDENT
+    for (int64_t i = 0; i < b->rows; i++)
+        w->share[i] = 1 / sums[i];
+    row_products(w->all, b->dy, b->y, stride, b->rows, f->size, f->scale);
+}
+
+static void load_queries(const struct flash *f, struct backward *w, const struct block *b)
+{
+    if (b->rows % PANEL) {
         memset(w->q_t, 0, (size_t)(f->width * QUERIES) * sizeof *w->q_t);
         memset(w->dy_t, 0, (size_t)(f->width * QUERIES) * sizeof *w->dy_t);
-        memset(w->largest, 0, 3 * QUERIES * sizeof *w->largest);    /* share and all too */
     }
-    load_rows(f, w, f->q + at, dy, rows);
-    memcpy(w->largest, largest, (size_t)rows * sizeof *largest);
-    INDEPENDENT
-    for (int64_t i = 0; i < rows; i++)
-        w->share[i] = 1 / sums[i];
-    row_products(w->all, dy, y, stride, rows, f->size, f->scale);
+    load_rows(f, w, b->q, b->dy, b->rows);
 }
 
 /* Scores become weights, the gradients of weights those of scores: (keys, PANEL) of rows of QUERIES, the panel's first query
@@ -194,24 +221,29 @@ static void panel_grad(const struct flash *f, struct backward *w, const struct s
         add_panel_times_rows(w->dq + at * f->width, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
 }
 
-/* c (TILE, size) = a (TILE, depth) b (depth, size), panel by panel; or c += it. */
+/* c (TILE, one vector or two) = a (TILE, depth) b (depth, as c); or c += it. */
+INLINE void sum_tile(const bool two, float *c, int64_t c_row, bool empty, int64_t depth, const float *a, const float *b, int64_t b_row)
+{
+    vec x[TILE], y[TILE];
+    product(two, x, y, depth, a, QUERIES, 1, b, b_row);
+    UNROLL(8)
+    for (int i = 0; i < TILE; i++) {
+        float *to = c + i * c_row;
+        store(to, empty ? x[i] : (vec)(load(to) + x[i]));
+        if (two)
+            store(to + LANES, empty ? y[i] : (vec)(load(to + LANES) + y[i]));
+    }
+}
+
+/* c (TILE, size) the same way. */
 KERNEL void sum_rows(float *c, int64_t c_row, bool empty, int64_t size, int64_t depth, const float *a, const float *b,
                      int64_t b_row)
 {
-    for (int64_t e = 0; e < size; e += PANEL) {
-        vec x[TILE], y[TILE];
-        product(x, y, depth, a, QUERIES, 1, b + e, b_row);
-        UNROLL(8)
-        for (int i = 0; i < TILE; i++) {
-            float *to = c + i * c_row + e;
-            if (!empty) {
-                x[i] += load(to);
-                y[i] += load(to + LANES);
-            }
-            store(to, x[i]);
-            store(to + LANES, y[i]);
-        }
-    }
+    int64_t e = 0;
+    for (; e + LANES < size; e += PANEL)
+        sum_tile(true, c + e, c_row, empty, depth, a, b + e, b_row);
+    if (e < size)
+        sum_tile(false, c + e, c_row, empty, depth, a, b + e, b_row);
 }
 
 /* What a block of queries gives to a block of keys: dv += w^T dy, dk += ds^T q, from the first panel that sees the keys. */
@@ -238,30 +270,48 @@ static void clear_keys(const struct flash *f, int64_t key, const struct key_sums
     }
 }
 
-static void block_grad(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t head, int64_t first,
-                       const struct key_sums *s)
+static void block_grad(const struct flash *f, struct backward *w, const struct block *b, const struct key_sums *s)
 {
-    const int64_t rows = least(QUERIES, f->seq - first), stride = f->heads * f->size;
-    float *dq = (float *)c->out[0] + (head / f->heads * f->seq + first) * stride + head % f->heads * f->size;
-    load_queries(f, w, c, head, first, rows);
-    expect_rows(dq, stride, rows, f->size);
+    const int64_t first = b->first, rows = b->rows, stride = f->heads * f->size;
+    load_queries(f, w, b);
+    expect_rows(b->dq, stride, rows, f->size);
     if (!f->direct)
         memset(w->dq, 0, (size_t)(f->width * QUERIES) * sizeof *w->dq);
     for (int64_t key = 0; key < (f->causal ? first + rows : f->seq); key += KEYS) {
-        if (sees_nothing(f, head, first, key + KEYS)) {
+        if (sees_nothing(f, b->head, first, key + KEYS)) {
             clear_keys(f, key, s);
             continue;
         }
         for (int64_t i = 0; i < rows; i += PANEL) {
-            const struct sight g = sight_of(f, head, first + i, key);
+            const struct sight g = sight_of(f, b->head, first + i, key);
             if (g.keys > 0)
-                panel_grad(f, w, &g, i, dq);
+                panel_grad(f, w, &g, i, b->dq);
         }
         keys_grad(f, w, first, rows, key, s);
     }
     for (int64_t i = 0; i < rows && !f->direct; i++)
-        scale_row(dq + i * stride, w->dq + i * f->width, f->size, 1);
+        scale_row(b->dq + i * stride, w->dq + i * f->width, f->size, 1);
 }
+
+/* HONE_AMX: this is the variant for CPUs that may have it. */
+#if defined(HONE_AMX)
+static void take_keys_by_tiles(const struct flash *f, const struct backward *w, int64_t at) { pairs_attention_take(f, at, w->tiles); }
+static void block_grad_by_tiles(const struct flash *f, const struct backward *w, const struct block *b, const struct key_sums *s)
+{
+    const struct pairs_queries queries = {b->head, b->first, b->rows, b->q, b->dy, w->largest, w->share, w->all, b->dq};
+    pairs_attention_grad(f, &queries, &(struct pairs_sums){s->dk, s->dv, s->row, s->empty}, TUNED(flash_keep), w->tiles);
+}
+static void begin(const struct flash *f) { if (f->tiles) pairs_attention_begin(); }
+static void end(const struct flash *f) { if (f->tiles) pairs_attention_end(); }
+#else
+static void take_keys_by_tiles(const struct flash *f, const struct backward *w, int64_t at) { (void)f, (void)w, (void)at; }
+static void block_grad_by_tiles(const struct flash *f, const struct backward *w, const struct block *b, const struct key_sums *s)
+{
+    (void)f, (void)w, (void)b, (void)s;
+}
+static void begin(const struct flash *f) { (void)f; }
+static void end(const struct flash *f) { (void)f; }
+#endif
 
 /* Blocks of the group's queries go to the parts there and back, so that dear and cheap ones mix. */
 static bool is_mine(int64_t block, int64_t part, int64_t parts)
@@ -270,15 +320,29 @@ static bool is_mine(int64_t block, int64_t part, int64_t parts)
     return (block / parts % 2 ? parts - 1 - place : place) == part;
 }
 
+static void any_block_grad(const struct flash *f, struct backward *w, const struct kernel_call *c, const struct block *b, const struct key_sums *s)
+{
+    load_facts(f, w, c, b);
+    if (f->tiles)
+        block_grad_by_tiles(f, w, b, s);
+    else
+        block_grad(f, w, b, s);
+}
+
 /* The last block of queries comes first: it sees all keys. */
 static void run_task(const struct flash *f, struct backward *w, const struct kernel_call *c, int64_t kv_head, int64_t part,
                      int64_t parts, struct key_sums s)
 {
     const int64_t b = kv_head / f->kv_heads, kv = kv_head % f->kv_heads, blocks = blocks_of(f);
-    load_keys(f, w, (b * f->seq * f->kv_heads + kv) * f->size);
+    const int64_t at = (b * f->seq * f->kv_heads + kv) * f->size;
+    if (f->tiles)
+        take_keys_by_tiles(f, w, at);
+    else
+        load_keys(f, w, at);
     for (int64_t n = f->group * blocks - 1; n >= 0; n--)
         if (is_mine(n, part, parts)) {
-            block_grad(f, w, c, b * f->heads + kv * f->group + n / blocks, n % blocks * QUERIES, &s);
+            const struct block q = block_of(f, c, b * f->heads + kv * f->group + n / blocks, n % blocks * QUERIES);
+            any_block_grad(f, w, c, &q, &s);
             s.empty = false;
         }
 }
@@ -325,12 +389,14 @@ void TUNED(flash_grad)(const struct kernel_call *c, const struct kernel_thread *
     struct backward w = backward_of(&f, (float *)c->scratch + t->index * backward_floats(&f));
     float *slots = (float *)c->scratch + t->count * backward_floats(&f);
     const struct span mine = my_rows(t, tasks.n);
+    begin(&f);
     for (int64_t n = mine.lo; n < mine.hi; n++) {
         float *slot = slots + (tasks.parts > 1 ? n : t->index) * slot_floats(&f);
         run_task(&f, &w, c, n / tasks.parts, n % tasks.parts, tasks.parts, sums_of(&f, c, n, tasks.parts, slot));
         if (tasks.parts == 1 && !f.in_place)
             write_rows(&f, c, n, 0, f.seq, slot, 1);
     }
+    end(&f);
     if (tasks.parts == 1)
         return;
     team_barrier(t->team);

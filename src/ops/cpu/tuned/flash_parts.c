@@ -1,8 +1,16 @@
 /* Tuned: the parts of attention that are not products: copies, transposes, and what dropout keeps. */
 #include "core/rng.h"
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/tuned/flash.h"
 
 enum { NEAR = 8192 };           /* floats: half of a first-level cache holds the queries, or keys, of all heads of a sequence */
+
+/* HONE_AMX: this is the variant for CPUs that may have it. */
+#if defined(HONE_AMX)
+static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
+#else
+static bool by_tiles(const struct op *op) { return (void)op, false; }
+#endif
 
 struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void *const *in)
 {
@@ -11,10 +19,11 @@ struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void 
     const struct shape q = p->values[op->in[first]].shape;
     struct flash f = {.batch = q.dim[0], .heads = a->heads, .kv_heads = a->kv_heads, .group = a->heads / a->kv_heads,
                       .seq = q.dim[1], .size = q.dim[2] / a->heads, .causal = a->causal, .scale = a->scale};
-    f.width = up_to(f.size, PANEL);
+    f.width = up_to(f.size, LANES);
     f.rows = up_to(f.seq, TILE);
     f.in_place = f.width == f.size && f.seq % PANEL == 0 && f.seq * f.heads * f.size <= NEAR;
     f.direct = f.in_place && f.seq <= KEYS;
+    f.tiles = by_tiles(op);
     if (!in)
         return f;
     f.q = in[first];

@@ -23,7 +23,7 @@ enum { WORD_UNIT = 16 };        /* threads divide words in units of these */
 enum { MOST_ROWS = 512, FEWEST_ROWS = 64, MOST_BYTES = 32 << 20 };
 
 /* By panels where w is small enough to be held twice more and rows are enough to make up for packing it. */
-enum { PANELS_WIDTH = 512, PANELS_BYTES = 32 << 20, PANELS_ROWS = 16 };
+enum { PANELS_BYTES = 32 << 20, PANELS_ROWS = 16 };
 
 /* Chunks of about the same size: the fewest that stay within the limits. */
 static int64_t chunk_rows(int64_t rows, int64_t vocab)
@@ -75,9 +75,9 @@ static struct panels panels_of(struct sizes s, struct carving *at)
         return p;
     p.w_z = part(at, panels_w_size(&p));
     p.w_dx = part(at, panels_w_size(&p));
-    p.x = part(at, panels_x_size(&p));
+    p.x = part(at, PANELS_KEEP * panels_x_size(&p));
     p.x_dw = part(at, panels_x_size(&p));
-    p.block = part(at, s.chunk * PANEL_WORDS);
+    p.block = part(at, PANELS_KEEP * s.chunk * PANEL_WORDS);
     p.base = part(at, s.chunk);
     p.sums = part(at, s.chunk * LANES);
     return p;
@@ -175,6 +175,17 @@ static float dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
+/* A row of x times a factor, as dw's product wants it; x is NULL for a row that does not exist. */
+static void scale_row(const struct panels *p, int64_t row, const float *x, float factor)
+{
+    for (int64_t f = 0; f < p->width; f += PANEL) {
+        float *to = p->x_dw + f * p->rows + row * PANEL;
+        const int64_t n = x ? least(PANEL, p->width - f) : 0;
+        for (int64_t j = 0; j < PANEL; j++)
+            to[j] = j < n ? x[f + j] * factor : 0;
+    }
+}
+
 /* What a row's powers and their sum give: its loss, its gradients but dw. */
 static void finish_row(const struct work *w, int64_t i, float *dx)
 {
@@ -188,7 +199,7 @@ static void finish_row(const struct work *w, int64_t i, float *dx)
         return;
     float *to = (float *)w->c->out[2] + row_of(w, i) * width;       /* an output that is there for gradients alone */
     *z -= sum;
-    TUNED(panels_scale_row)(p, i, w->x + i * width, factor);
+    scale_row(p, i, w->x + i * width, factor);
     INDEPENDENT
     for (int64_t j = 0; j < width; j++)
         to[j] = (dx[j] - sum * word[j]) * factor;
@@ -199,19 +210,19 @@ static void panels_chunk(const struct work *w)
 {
     const struct panels *p = &w->m.panels;
     const struct span mine = team_span(w->n, ROW_UNIT, w->t->index, w->t->count);
-    const struct span tiles = {mine.lo, up_to(mine.hi, TILE_ROWS)};
+    const struct span tiles = {mine.lo, up_to(mine.hi, ROW_UNIT)};
     const int64_t width = w->s.width;
     if (mine.lo == mine.hi)
         return;
     for (int64_t i = tiles.lo; i < tiles.hi; i++)
         p->base[i] = i >= w->n ? 0 :
             LOG2_E * dot(w->x + i * width, (const float *)w->c->in[1] + target_of(w, i) * width, width);
-    TUNED(panels_rows)(p, tiles, w->x, w->n, LOG2_E, w->gradients ? w->m.dx : NULL);
+    TUNED(panels_rows)(p, tiles, w->x, w->c->in[1], w->n, LOG2_E, w->gradients ? w->m.dx : NULL);
     for (int64_t i = tiles.lo; i < tiles.hi; i++)
         if (i < w->n)
             finish_row(w, i, w->m.dx + i * width);
         else
-            TUNED(panels_scale_row)(p, i, NULL, 0);
+            scale_row(p, i, NULL, 0);
 }
 
 /* Is no loss of the chunk NaN or so large that sums may have overflown? */
@@ -256,7 +267,7 @@ static bool run_tiles(struct work *w) { return (void)w, false; }
 static bool run_panels(struct work *w)
 {
     const struct span words = team_span(w->m.panels.words, PANEL, w->t->index, w->t->count);
-    if (w->first == 0) {
+    if (PANELS_KEEP && w->first == 0) {
         TUNED(panels_take_words)(&w->m.panels, w->c->in[1], words);
         team_barrier(w->t->team);
     }

@@ -5,7 +5,6 @@
 #include "ops/cpu/tuned/loss_panels.h"
 
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
-enum { ROW_UNIT = 8 };          /* threads divide the rows of a chunk in units of these */
 
 struct sizes {
     int64_t rows, vocab, width;

@@ -1,4 +1,4 @@
-/* Tuned: the products of a linear head's loss over panels (tile.h) that no product packs again: w is packed once for all rows, and
+/* Tuned: the products of a linear head's loss where vectors have four lanes, over panels (tile.h) that no product packs again: w is packed once for all rows, and
  * every logit becomes a power of two in the registers of its tile, which go to z, laid out as the gradient of w reads it, and
  * to a block of words that stays in the second-level cache and from which the gradient of x is added up. Powers are relative
  * to the logit of the row's target, which is known beforehand, so that no maximum is needed: their sum is at least about 1,
@@ -6,10 +6,17 @@
  *
  * On Neoverse-N1, 2048 rows, 10000 words and width 128 take 445 ms of one core, of which 393 are what its peak allows; 487
  * with three products of their own. */
+#include "ops/cpu/tuned/loss_panels.h"
+
+#if !defined(HONE_WIDE_TILE)
+
+#include <assert.h>
 #include <string.h>
 
-#include "ops/cpu/tuned/loss_panels.h"
 #include "ops/cpu/tuned/pack.h"
+
+enum { PANEL_STRIP = 32, PANEL_DEPTH = 512 };           /* words of a strip, rows that dw takes at once */
+static_assert((int)ROW_UNIT == (int)TILE_ROWS && (int)PANEL == (int)TILE_COLUMNS, "panels are tiles");
 
 /* Where the panel of a word and a row is in its block; from one row and one word of it to the next. */
 #if defined(__x86_64__)
@@ -127,8 +134,9 @@ static void panels_rows_gradient(const struct panels *p, struct span rows, struc
             }
 }
 
-void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, int64_t n, float scale, float *dx)
+void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, const float *w, int64_t n, float scale, float *dx)
 {
+    (void)w;                    /* was taken before */
     pack(p->x + rows.lo * p->width, TILE_ROWS, &(struct packing){.from = x + rows.lo * p->width, .row = p->width, .step = 1,
                                                                  .rows = least(n, rows.hi) - rows.lo, .depth = p->width});
     for (int64_t i = rows.lo * p->width; i < rows.hi * p->width; i++)
@@ -139,16 +147,6 @@ void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x
         panels_logits(p, rows, words);
         if (dx)
             panels_rows_gradient(p, rows, words, dx);
-    }
-}
-
-void TUNED(panels_scale_row)(const struct panels *p, int64_t row, const float *x, float factor)
-{
-    for (int64_t f = 0; f < p->width; f += PANEL) {
-        float *to = p->x_dw + f * p->rows + row * PANEL;
-        const int64_t n = x ? least(PANEL, p->width - f) : 0;
-        for (int64_t j = 0; j < PANEL; j++)
-            to[j] = j < n ? x[f + j] * factor : 0;
     }
 }
 
@@ -177,3 +175,7 @@ void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int
         for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += TILE_ROWS)
             panels_words_tile(p, j, i, least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
 }
+
+#else
+typedef int loss_is_not_by_panels;
+#endif

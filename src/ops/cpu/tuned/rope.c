@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/cpu/tuned/tuned.h"
+#include "program/rope.h"
 
 /* One row of (H, D) with the table's row of D/2 repeated for every head. y may be x. */
 static inline void rotate_row(float *y, const float *x, const float *restrict cosine, const float *restrict sine,
@@ -40,7 +41,7 @@ static void rope_table(const struct kernel_call *c, const struct kernel_thread *
     const struct op_attrs *a = &c->op->attrs;
     const struct span columns = my_rows(t, a->cols);
     for (int64_t j = columns.lo; j < columns.hi; j++) {
-        const double frequency = pow(a->base, -(double)j / (double)a->cols);
+        const double frequency = rope_frequency(a->base, a->stretch, j, a->cols);
         for (int64_t i = 0; i < a->rows; i++) {
             double si, co;
             sincos((double)i * frequency, &si, &co);

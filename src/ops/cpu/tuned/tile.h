@@ -1,8 +1,8 @@
-/* The innermost product: a tile of TILE_ROWS x TILE_COLUMNS results lives in registers while k passes by.
+/* The innermost product where vectors have four lanes (wide_tile.h has the others): a tile of TILE_ROWS x TILE_COLUMNS results lives in registers while k passes by.
  *
  * Best are panels: the numbers that belong to one k lie side by side, so that every k costs a few vector loads. An operand
  * is packed to be like that (pack.h), or is read where it is. On ARM a number of a is one lane of a register, on x86 a load
- * that spreads it. Vectors are the compiler's: one source serves every width.
+ * that spreads it.
  *
  * On Neoverse-N1, of 40 GFLOP/s: panels 37.4 at depth 64, 38.4 at 128, 39.1 at 256; rows of a where they are 37.2, 37.1,
  * 37.8; a tile of 8 x 12 37.3, 38.2, 38.8. */
@@ -11,13 +11,7 @@
 
 #include "ops/cpu/tuned/tuned.h"
 
-#if defined(__AVX512F__)
-enum { TILE_LANES = 16, TILE_ROWS = 8 };
-#elif defined(__AVX2__)
-enum { TILE_LANES = 8, TILE_ROWS = 4 };
-#else
 enum { TILE_LANES = 4, TILE_ROWS = 8 };
-#endif
 enum { TILE_COLUMNS = 2 * TILE_LANES };
 
 typedef float tile_vec __attribute__((vector_size(TILE_LANES * 4), aligned(4), may_alias));
@@ -33,9 +27,7 @@ typedef float tile_quad __attribute__((vector_size(16), aligned(4), may_alias));
 #endif
 
 /* Keeps a row's arithmetic together: left alone, compilers move loads ahead until registers run out, and a third of a loop is spills. */
-#if defined(__AVX512F__)
-#define TILE_KEEP(x, y) __asm__ volatile("" : "+v"(x), "+v"(y))
-#elif defined(__x86_64__)
+#if defined(__x86_64__)
 #define TILE_KEEP(x, y) __asm__ volatile("" : "+x"(x), "+x"(y))
 #else
 #define TILE_KEEP(x, y) ((void)0)
@@ -203,10 +195,7 @@ static __attribute__((noinline)) void tile_few(int64_t rows, int64_t depth, cons
                                                const struct tile_side *b, const struct tile_target *t)
 {
     switch (rows) {
-        TILE_OF(1); TILE_OF(2); TILE_OF(3);
-#if !defined(__AVX2__) || defined(__AVX512F__)
-        TILE_OF(4); TILE_OF(5); TILE_OF(6); TILE_OF(7);
-#endif
+        TILE_OF(1); TILE_OF(2); TILE_OF(3); TILE_OF(4); TILE_OF(5); TILE_OF(6); TILE_OF(7);
     default: break;
     }
 }

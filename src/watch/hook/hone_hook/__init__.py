@@ -18,13 +18,13 @@ def start():
     presence.tell(options["out"], presence.PYTHON)
     arrive.when_imported("torch", lambda torch: _torch_is_here(torch, watcher))
     if options.get("step_call"):
-        calls.watch(options["step_call"], watcher.function_called)
+        calls.watch(options["step_call"], watcher)
 
 
 def _torch_is_here(torch, watcher):
     presence.tell(watcher.options["out"], presence.TORCH)
     watcher.open(torch)
     if watcher.options.get("step_call"):
-        calls.watch_main(watcher.options["step_call"], watcher.function_called)
+        calls.watch_main(watcher.options["step_call"], watcher)
     else:
         watch_optimizers(torch, watcher)

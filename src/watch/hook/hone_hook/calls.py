@@ -1,54 +1,104 @@
 """--step-call MODULE:FUNCTION: calls back behind every call of a function that the program names as its step.
 
-A function of a module that is imported is replaced right behind the import. One of the script itself (`__main__`) is not there yet when torch
-is imported: the first call of it is caught by a profile function, which is then taken away.
+A function keeps its identity, as others may hold it already: it gets other code for as long as it is watched. What is no plain function is replaced where it
+stands. One of a module that is imported is met right behind the import. One of the script itself (`__main__`) is not there yet when torch is imported: the first
+call of it is caught by a profile function, which is then taken away.
 """
 import functools
+import inspect
 import sys
+import types
 
 from .arrive import when_imported
 from .guard import say
 
 
-def _behind(function, callback):
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        out = function(*args, **kwargs)
-        callback()
-        return out
-    return call
+def _stand_in(*args, _hone_plain, _hone_called, **kwargs):
+    """The code of a watched function."""
+    out = _hone_plain(*args, **kwargs)
+    _hone_called()
+    return out
 
 
-def _find(start, names):
-    """The object that holds the last of names, or None."""
+class _InPlace:
+    def __init__(self, function, called):
+        self.function, self.code, self.defaults = function, function.__code__, function.__kwdefaults__
+        plain = types.FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        plain.__kwdefaults__ = self.defaults
+        self.wrapped = hasattr(function, "__wrapped__")
+        if not self.wrapped:
+            function.__wrapped__ = plain                # for who asks for its signature
+        function.__kwdefaults__ = dict(self.defaults or {}, _hone_plain=plain, _hone_called=called)
+        function.__code__ = _stand_in.__code__.replace(co_freevars=self.code.co_freevars)
+
+    def close(self):
+        self.function.__code__, self.function.__kwdefaults__ = self.code, self.defaults
+        if not self.wrapped:
+            del self.function.__wrapped__
+
+
+class _Replaced:
+    """holder: a class, or what else has attributes."""
+
+    def __init__(self, holder, name, called):
+        self.holder, self.name, self.before = holder, name, inspect.getattr_static(holder, name)
+        function = getattr(holder, name)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            out = function(*args, **kwargs)
+            called()
+            return out
+        setattr(holder, name, call)
+
+    def close(self):
+        setattr(self.holder, self.name, self.before)
+
+
+def _is_plain(function):
+    return isinstance(function, types.FunctionType) and not function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+
+
+def _watched(module, names, called):
+    """What stands in it from now on, or None: it is not there."""
+    holder = module
     for name in names[:-1]:
-        start = start.get(name) if isinstance(start, dict) else getattr(start, name, None)
-        if start is None:
-            return None
-    return start
+        holder = getattr(holder, name, None)
+    function = getattr(holder, names[-1], None)
+    if not callable(function):
+        return None
+    plain = getattr(function, "__func__", function)     # of a class method
+    return _InPlace(plain, called) if _is_plain(plain) else _Replaced(holder, names[-1], called)
 
 
-def _replace(globals_, names, callback):
-    """True if it is there and was replaced. A class takes its method as it stands in it."""
-    holder = _find(globals_, names)
-    if isinstance(holder, dict):
-        function = holder.get(names[-1])
-        if callable(function):
-            holder[names[-1]] = _behind(function, callback)
-    else:
-        function = getattr(holder, names[-1], None)
-        if callable(function):
-            setattr(holder, names[-1], _behind(function, callback))
-    return callable(function)
+def _counting(watcher):
+    """Behind every call; most of the time nobody needs to hear of it."""
+    count = watcher.count
+
+    def called():
+        if count.left:
+            count.left -= 1
+        else:
+            watcher.function_called()
+    called._torchdynamo_disable = True                  # a compiled step calls it, and does not look inside
+    return called
 
 
-def _catch_in_main(names, callback):
+def _meet(watcher, module, names):
+    """True: it is there."""
+    found = _watched(module, names, _counting(watcher))
+    if found is not None:
+        watcher.hold(found)
+    return found is not None
+
+
+def _catch_in_main(watcher, names):
     def profile(frame, event, argument):
         if event != "return" or frame.f_code.co_name != names[-1] or frame.f_globals.get("__name__") != "__main__":
             return
         sys.setprofile(None)
-        if _replace(frame.f_globals, names, callback):
-            callback()
+        if _meet(watcher, sys.modules["__main__"], names):
+            watcher.function_called()
         else:
             say("watch: --step-call: '%s' is not at the top level of the script; it takes FUNCTION or CLASS.METHOD" % ".".join(names))
     sys.setprofile(profile)
@@ -59,19 +109,19 @@ def _split(step_call):
     return module, function.split(".")
 
 
-def watch(step_call, callback):
+def watch(step_call, watcher):
     """Called at the start: the module may be the one that imports torch."""
     module, names = _split(step_call)
 
     def arrived(found):
-        if not _replace(vars(found), names, callback):
+        if not _meet(watcher, found, names):
             say("watch: --step-call: module '%s' has no function '%s'" % (module, ".".join(names)))
     if module != "__main__":
         when_imported(module, arrived)
 
 
-def watch_main(step_call, callback):
+def watch_main(step_call, watcher):
     """Called when torch is there: no step comes before, and looking at every call costs time."""
     module, names = _split(step_call)
     if module == "__main__":
-        _catch_in_main(names, callback)
+        _catch_in_main(watcher, names)

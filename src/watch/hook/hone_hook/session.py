@@ -100,6 +100,11 @@ class Session:
         finally:
             self._inside = False
 
+    def idle(self):
+        """How many steps from now on nobody needs to hear of."""
+        idle = getattr(self.phase, "idle", None)
+        return idle(self) if idle and not self.closed else 0
+
     def _advance(self):
         self.phase.end(self)
         self.save()
@@ -111,6 +116,12 @@ class Session:
         self.phase.begin(self)
         if getattr(self.phase, "at_once", False):
             self._advance()
+
+    def forked(self):
+        """In the child of a fork: nothing is written here, and nothing of the profiler touched, which is the parent's."""
+        forked = getattr(self.phase, "forked", None)
+        if forked:
+            forked()
 
     def fail(self, error):
         """An exception in a phase: what it holds is let go, and nothing more is done in this program."""

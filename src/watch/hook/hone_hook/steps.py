@@ -1,13 +1,13 @@
-"""Finds the training steps of a program: calls of Optimizer.step of any optimizer of torch, or of the function that --step-call names.
-
-The boundary stands behind the outermost step, outside of the range that torch records for it: a mark inside of it would cut it in two.
-"""
+"""Finds the training steps of a program: calls of Optimizer.step of any optimizer of torch, or of the function that --step-call names."""
 import atexit
-import functools
 import os
+import sys
+import types
 
 from . import environment
+from .count import Count
 from .cycle import Cycle
+from .ends import Ends
 from .guard import say
 from .session import Session, Taken
 
@@ -20,8 +20,10 @@ class Watcher:
         self.torch = None               # until the program has imported it
         self.session = None
         self.cycle = Cycle()
-        self.depth = 0                  # of nested calls of step
+        self.count = Count()
+        self.held = []                  # what stands in the program as long as it is watched; each has close(). None: that is over
         self.off = True
+        self.inside = lambda: 0         # how many steps of optimizers the one that ended is inside of
 
     def open(self, torch):
         self.torch = torch
@@ -30,14 +32,21 @@ class Watcher:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forked)
 
+    def hold(self, one):
+        if self.held is None:
+            one.close()
+        else:
+            self.held.append(one)
+
     # ---- from the program
 
     def optimizer_stepped(self, optimizer):
         if self.off:
             return
         try:
+            self._catch_up()
             known = id(optimizer) in self.cycle.known
-            steps = self.cycle.steps_ended(id(optimizer))
+            steps = self.cycle.steps_ended(id(optimizer), self.inside)
             if self.session is None:
                 self._begin(optimizer)
             if not known and not self.off:
@@ -51,6 +60,7 @@ class Watcher:
         if self.off:
             return
         try:
+            self._catch_up()
             if self.session is None:
                 self._begin(None)
             if not self.off:
@@ -66,26 +76,43 @@ class Watcher:
             self.session.result["steps_by"] = self.options.get("step_call") or "Optimizer.step"
             environment.restore(self.options)
         except Taken as taken:
-            self.off = True
+            self._let_go()
             say("watch: another process is rank %s already; process %d is not watched" % (taken, os.getpid()))
+
+    def _calls_per_step(self):
+        return 1 if self.options.get("step_call") else self.cycle.period
+
+    def _catch_up(self):
+        """With the steps that passed unheard."""
+        passed = self.count.passed()
+        if passed:
+            self.session.steps += passed // self._calls_per_step()
 
     def _boundary(self, optimizer, steps):
         session = self.session
         session.steps += steps - 1      # those that passed before it was known what a step is
-        session.result["cycle"] = self.cycle.period
+        session.result["cycle"] = self.cycle.outer
         session.boundary(optimizer)
+        self.count.let_pass(session.idle() * self._calls_per_step())
         if session.closed:
             self._close()
 
     def _close(self):
-        self.off = True
+        self._let_go()
         environment.restore(self.options, late=True)
         if self.session.result.get("stopped"):
             raise SystemExit(0)
 
-    def _fail(self, error):
+    def _let_go(self):
+        """The program has its own functions again, and nobody behind them."""
         self.off = True
+        held, self.held = self.held, None
+        for one in held or []:
+            one.close()
+
+    def _fail(self, error):
         try:
+            self._let_go()
             if self.session is not None:
                 self.session.fail(error)
             else:
@@ -96,6 +123,7 @@ class Watcher:
     def at_exit(self):
         try:
             if self.session is not None:
+                self._catch_up()
                 self.session.leave()
         except Exception as error:
             say("watch: %s: %s" % (type(error).__name__, error))
@@ -103,31 +131,25 @@ class Watcher:
     def forked(self):
         """In the child of a fork. Whoever is not watched yet may be the one who trains; a watched program's child is not."""
         if self.session is not None:
-            self.off = True
+            self._let_go()
+            self.session.forked()
             self.session = None
 
 
-def _behind_step(watcher, step):
-    """step, with the boundary behind it. An optimizer that calls another one inside of its own step counts once."""
-    @functools.wraps(step)
-    def call(*args, **kwargs):
-        if watcher.off:
-            return step(*args, **kwargs)
-        watcher.depth += 1
-        try:
-            out = step(*args, **kwargs)
-        finally:
-            watcher.depth -= 1
-        if watcher.depth == 0:
-            watcher.optimizer_stepped(args[0])
-        return out
-    return call
+def _depth_of(step):
+    """How often this wrapper of torch's is on the stack beside the call that is at its end: a step that calls another one."""
+    code = next((c for c in step.__code__.co_consts if isinstance(c, types.CodeType)), None)
+
+    def inside():
+        frame, found = sys._getframe(1), 0
+        while frame is not None:
+            found += frame.f_code is code
+            frame = frame.f_back
+        return max(found - 1, 0)
+    return inside
 
 
 def watch_optimizers(torch, watcher):
-    """Called right behind `import torch`. Every class of optimizers passes its step through profile_hook_step when the first of them is made."""
-    optimizer = torch.optim.Optimizer
-    hook_step = getattr(optimizer, "profile_hook_step", None)
-    if hook_step is None:
-        raise RuntimeError("torch %s is not known to hone watch: Optimizer has no profile_hook_step; give --step-call MODULE:FUNCTION" % torch.__version__)
-    optimizer.profile_hook_step = staticmethod(lambda step: _behind_step(watcher, hook_step(step)))
+    """Called right behind `import torch`."""
+    watcher.inside = _depth_of(torch.optim.Optimizer.profile_hook_step)
+    watcher.hold(Ends(torch, watcher.cycle.known, watcher.count, watcher.optimizer_stepped))

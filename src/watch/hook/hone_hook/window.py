@@ -19,10 +19,18 @@ class WarmUp:
         self.backwards.step()
         return session.steps >= self.steps
 
+    def idle(self, session):
+        """How many of the steps to come nobody needs to hear of."""
+        return max(self.steps - session.steps - 1, 0) if self.backwards.is_done() else 0
+
     def end(self, session):
         session.result["backwards_per_step"] = self.backwards.close()
 
     def drop(self, session):
+        self.backwards.close()
+
+    def forked(self):
+        """In the child of a fork, which is not watched."""
         self.backwards.close()
 
 

@@ -1,0 +1,159 @@
+/* Tuned: the products of a linear head's loss where vectors have 8 or 16 lanes (loss_panels.c has the others). Rows pass by blocks of words in
+ * strips of a tile's height: logits of a strip and a block, their powers of two, which go to z as well, and what they add to dx, while they
+ * are in the first-level cache. Powers are relative to the logit of the row's target, which is known beforehand, so that no maximum
+ * is needed: their sum is at least about 1, and it overflows only where the loss is absurd. */
+#include "ops/cpu/tuned/loss_panels.h"
+
+#if defined(HONE_WIDE_TILE)
+
+#include <assert.h>
+#include <string.h>
+
+#include "ops/cpu/room.h"
+#include "ops/cpu/tuned/wide_pack.h"
+
+enum { WORDS = PANEL_WORDS, WORDS_WIDE = WORDS / 2, WIDE = PANELS_WIDTH / 2 };     /* of a block; where rows are wider than this */
+enum { STRIP = WORDS + WIDE_LINE };                     /* from one row of a strip to the next */
+enum { DEPTH = 128 };                                   /* rows that dw takes at once: panels of z and of x are in the first-level cache */
+
+static_assert((2 * WORDS * WIDE + WIDE_ROWS * STRIP) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32,
+              "blocks have room");
+
+/* A block of words, packed for both products, and a strip of powers. */
+struct words_block {
+    struct span words;
+    float *there;               /* (words / WIDE_COLUMNS, width, WIDE_COLUMNS) */
+    float *back;                /* (width / WIDE_COLUMNS, words, WIDE_COLUMNS) */
+    float *strip;               /* (WIDE_ROWS, STRIP) */
+};
+
+static void take_words(const struct panels *p, const float *w, struct words_block *b, bool both)
+{
+    const int64_t n = b->words.hi - b->words.lo, width = p->width;
+    const float *from = w + b->words.lo * width;
+    for (int64_t j = 0; j < n; j += WIDE_COLUMNS)
+        wide_pack_panel(b->there + j * width, from + j * width, width, true, n - j, width);
+    for (int64_t f = 0; both && f < width; f += WIDE_COLUMNS)
+        wide_pack_panel(b->back + f * n, from + f, width, false, width - f, n);
+}
+
+static void strip_logits(const struct panels *p, const struct words_block *b, const float *x, int64_t rows)
+{
+    const int64_t n = b->words.hi - b->words.lo;
+    struct wide_product g = {.a = x, .a_row = p->width, .a_step = 1, .depth = p->width, .ldc = STRIP, .scale = 1};
+    for (int64_t j = 0; j < n; j += WIDE_COLUMNS) {
+        g.columns = least(WIDE_COLUMNS, n - j);
+        g.b = b->there + j * p->width;
+        g.b_step = wide_panel(g.columns);
+        g.c = b->strip + j;
+        TUNED(wide_tile)((int)rows, &g);
+    }
+}
+
+INLINE vec panels_power(vec x) { return exp2_near(smaller(larger(x, all(-126)), all(127))); }
+
+/* One row's powers, in place and in z. Words that do not exist have none, in z. */
+static void row_powers(const struct panels *p, struct span words, int64_t row, float *strip, float scale)
+{
+    const vec base = all(p->base[row]);
+    const int64_t n = words.hi - words.lo;
+    float *z = panels_z(p, words.lo, row);
+    vec sum = load(p->sums + row * LANES);
+    int64_t j = 0;
+    for (; j + PANEL <= n; j += PANEL, z += panels_jump(p)) {
+        const vec u = panels_power(load(strip + j) * scale - base), v = panels_power(load(strip + j + LANES) * scale - base);
+        store(strip + j, u);
+        store(strip + j + LANES, v);
+        store(z, u);
+        store(z + LANES, v);
+        sum += u + v;
+    }
+    if (j < n) {
+        float last[PANEL] = {0};
+        memcpy(last, strip + j, (size_t)(n - j) * sizeof *last);
+        store(last, panels_power(load(last) * scale - base));
+        store(last + LANES, panels_power(load(last + LANES) * scale - base));
+        memset(last + n - j, 0, (size_t)(PANEL - (n - j)) * sizeof *last);
+        memcpy(strip + j, last, (size_t)(n - j) * sizeof *last);
+        memcpy(z, last, sizeof last);
+        sum += load(last) + load(last + LANES);
+    }
+    store(p->sums + row * LANES, sum);
+}
+
+/* dx (rows, width) = powers of a block's words times w, or is added to. */
+static void strip_gradient(const struct panels *p, const struct words_block *b, int64_t rows, float *dx)
+{
+    const int64_t n = b->words.hi - b->words.lo;
+    struct wide_product g = {.a = b->strip, .a_row = STRIP, .a_step = 1, .depth = n, .ldc = p->width, .scale = 1, .accumulate = b->words.lo > 0};
+    for (int64_t f = 0; f < p->width; f += WIDE_COLUMNS) {
+        g.columns = least(WIDE_COLUMNS, p->width - f);
+        g.b = b->back + f * n;
+        g.b_step = wide_panel(g.columns);
+        g.c = dx + f;
+        TUNED(wide_tile)((int)rows, &g);
+    }
+}
+
+/* A thread's rows past one block of words. */
+static void pass_block(const struct panels *p, const struct words_block *b, struct span rows, const float *x, float scale, float *dx)
+{
+    const int64_t n = rows.hi - rows.lo, strips = (n + WIDE_ROWS - 1) / WIDE_ROWS;
+    for (int64_t s = 0; s < strips; s++) {
+        const struct span now = {rows.lo + n * s / strips, rows.lo + n * (s + 1) / strips};
+        strip_logits(p, b, x + now.lo * p->width, now.hi - now.lo);
+        for (int64_t i = now.lo; i < now.hi; i++)
+            row_powers(p, b->words, i, b->strip + (i - now.lo) * STRIP, scale);
+        if (dx)
+            strip_gradient(p, b, now.hi - now.lo, dx + now.lo * p->width);
+    }
+}
+
+void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, const float *w, int64_t n, float scale, float *dx)
+{
+    rows.hi = least(rows.hi, n);
+    const int64_t most = p->width > WIDE ? WORDS_WIDE : WORDS;
+    float *room = (float *)gemm_room()->f32;
+    struct words_block b = {.there = room, .back = room + WORDS * WIDE, .strip = room + 2 * WORDS * WIDE};
+    memset(p->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *p->sums);
+    for (int64_t j = 0; j < p->vocab; j += most) {
+        b.words = (struct span){j, least(j + most, p->vocab)};
+        take_words(p, w, &b, dx);
+        pass_block(p, &b, rows, x, scale, dx);
+    }
+}
+
+/* A panel of words of dw (vocab, width) over rows [first, first + depth); as many numbers of z from `next` on are fetched meanwhile. */
+static void panel_gradient(const struct panels *p, int64_t word, int64_t first, int64_t depth, const float *next, struct wide_product *g)
+{
+    const int64_t words = least(PANEL, p->vocab - word), tiles = (words + WIDE_ROWS - 1) / WIDE_ROWS;
+    const int64_t parts = tiles * (up_to(p->width, PANEL) / PANEL), share = up_to(depth * PANEL, WIDE_LINE * parts) / parts;
+    float *c = g->c;
+    for (int64_t f = 0; f < p->width; f += PANEL)
+        for (int64_t t = 0; t < tiles; t++, next += share) {
+            const struct span now = {words * t / tiles, words * (t + 1) / tiles};
+            for (int64_t i = 0; i < share; i += WIDE_LINE)
+                __builtin_prefetch(next + i, 0, 2);
+            g->a = panels_z(p, word, first) + now.lo;
+            g->b = p->x_dw + f * p->rows + first * PANEL;
+            g->depth = depth;
+            g->columns = least(PANEL, p->width - f);
+            g->c = c + now.lo * p->width + f;
+            TUNED(wide_tile)((int)(now.hi - now.lo), g);
+        }
+    g->c = c;
+}
+
+void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
+{
+    for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += PANEL)
+        for (int64_t i = 0; i < n; i += DEPTH) {
+            struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = PANEL, .c = dw + j * p->width, .ldc = p->width, .scale = 1,
+                                     .accumulate = accumulate || i > 0};
+            panel_gradient(p, j, i, least(DEPTH, n - i), i + DEPTH < n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
+        }
+}
+
+#else
+typedef int no_loss_wide;
+#endif

@@ -1,0 +1,5 @@
+from . import profiler  # noqa: F401
+
+
+def backward(tensors):
+    pass
