@@ -1,6 +1,6 @@
 /* hone eval */
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -143,17 +143,27 @@ static bool ends_with(const char *text, const char *end)
 /* Does a folder hold token shards? */
 static bool holds_shards(const char *folder)
 {
-    char pattern[CONFIG_PATH_MAX];
-    glob_t found = {0};
-    const bool fits = snprintf(pattern, sizeof pattern, "%s/*.bin", folder) < (int)sizeof pattern;
-    const bool some = fits && glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
-    globfree(&found);
+    bool some = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && !some && (e = readdir(dir));)
+        some = *e->d_name != '.' && ends_with(e->d_name, ".bin");
+    if (dir)
+        closedir(dir);
     return some;
+}
+
+/* The pattern of all shards in a folder, whose own name is meant as it is. */
+static void shards_of(char *to, size_t size, const char *folder)
+{
+    size_t n = 0;
+    for (; *folder && n + 16 < size; folder++)
+        n += (size_t)snprintf(to + n, size - n, strchr("*?[", *folder) ? "[%c]" : *folder == '\\' ? "\\%c" : "%c", *folder);
+    snprintf(to + n, size - n, "/*.bin");
 }
 
 /* Settings that make all of DATA what is evaluated. */
 enum { DATA_SETS = 4 };
-struct data_sets { char path[CONFIG_PATH_MAX + 64]; const char *list[DATA_SETS + MAX_LIST]; int n; };
+struct data_sets { char pattern[3 * CONFIG_PATH_MAX], path[3 * CONFIG_PATH_MAX + 32]; const char *list[DATA_SETS + MAX_LIST]; int n; };
 
 static enum status set_data(struct data_sets *s, const char *data, const struct text_list *sets, struct error *err)
 {
@@ -162,7 +172,9 @@ static enum status set_data(struct data_sets *s, const char *data, const struct 
         return error_set(err, BAD_INPUT, "the path of DATA is longer than %d bytes", CONFIG_PATH_MAX - 8);
     if (!strpbrk(data, "*?[") && access(data, F_OK) && errno == ENOENT)         /* else the key of a config would be blamed */
         return error_set(err, BAD_INPUT, "cannot open '%s': %s", data, strerror(errno));
-    snprintf(s->path, sizeof s->path, "data.path=%s%s", data, folder ? "/*.bin" : "");
+    if (folder)
+        shards_of(s->pattern, sizeof s->pattern, data);
+    snprintf(s->path, sizeof s->path, "data.path=\"%s\"", folder ? s->pattern : data);       /* quoted: as it is, also "null" and blanks */
     s->list[s->n++] = bin ? "data.source=bin" : "data.source=text";
     s->list[s->n++] = s->path;
     s->list[s->n++] = "data.val_path=";

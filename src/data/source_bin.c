@@ -19,10 +19,11 @@ static enum status add_shard(struct dataset *d, const char *path, bool val, stru
     *dataset_add_store(d) = s;
     if (s.count > d->seq)
         return OK;
-    return error_set(err, BAD_INPUT,
-                     "'%s' has %lld tokens; model.seq %lld needs at least %lld: leave the shard out, or set "
-                     "model.seq to %lld or less", path, (long long)s.count, (long long)d->seq, (long long)d->seq + 1,
-                     (long long)(s.count > 1 ? s.count - 1 : 1));
+    char smaller[64] = "";
+    if (!d->trained)
+        snprintf(smaller, sizeof smaller, ", or set model.seq to %lld or less", (long long)s.count - 1);
+    return error_set(err, BAD_INPUT, "'%s' has %lld tokens; model.seq %lld needs at least %lld: leave the shard out%s", path, (long long)s.count, (long long)d->seq,
+                     (long long)d->seq + 1, smaller);
 }
 
 /* Adds the file of that name or, if there is none, the files that match it, in the order of their names. */

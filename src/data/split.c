@@ -71,10 +71,8 @@ static enum status too_short(const struct dataset *d, enum split split, const st
         return error_set(err, BAD_INPUT,
                          "'%s' leaves %lld tokens for %s, and no line of text is among them; %s, or set "
                          "data.samples: windows", name, (long long)p->tokens, use, advice);
-    return error_set(err, BAD_INPUT,
-                     "'%s' leaves %lld tokens for %s, and one sequence of model.seq %lld needs %lld; %s, or set "
-                     "a smaller model.seq", name, (long long)p->tokens, use, (long long)d->seq, (long long)d->seq + 1,
-                     advice);
+    return error_set(err, BAD_INPUT, "'%s' leaves %lld tokens for %s, and one sequence of model.seq %lld needs %lld; %s%s", name, (long long)p->tokens,
+                     use, (long long)d->seq, (long long)d->seq + 1, advice, d->trained ? "" : ", or set a smaller model.seq");
 }
 
 enum status split_init(struct dataset *d, const struct config *c, struct error *err)

@@ -114,8 +114,8 @@ static void mark_alphabet(enum data_domain domain, int32_t *seen)
         seen[c] |= used[c];
 }
 
-/* Counts the characters up to max_chars, cuts the text there and marks in seen[] which characters there are. */
-static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, struct error *err)
+/* Counts the characters up to max_chars, cuts the text there and marks in seen[] which characters there are. `given`: those of a model that is there already. */
+static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, bool given, struct error *err)
 {
     size_t at = 0;
     for (t->chars = 0; at < t->size && (max_chars <= 0 || t->chars < max_chars); t->chars++) {
@@ -124,8 +124,8 @@ static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, stru
             return err->status;
         const size_t step = utf8_decode(t->bytes + at, t->size - at, &c);
         if (step == 0)
-            return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); set data.tokens: byte, or "
-                             "convert the file", t->name, at, (unsigned char)t->bytes[at]);
+            return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); %s", t->name, at, (unsigned char)t->bytes[at],
+                             given ? "convert the file: the model reads characters" : "set data.tokens: byte, or convert the file");
         seen[c] = 1;
         at += step;
     }
@@ -134,10 +134,10 @@ static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, stru
     return OK;
 }
 
-static enum status mark(struct text *t, int64_t max_chars, int32_t *seen, struct error *err)
+static enum status mark(struct text *t, int64_t max_chars, int32_t *seen, bool given, struct error *err)
 {
     if (!t->is_corpus)
-        return survey(t, max_chars, seen, err);
+        return survey(t, max_chars, seen, given, err);
     mark_alphabet(t->domain, seen);
     return OK;
 }
@@ -241,7 +241,7 @@ static enum status by_char(struct text *texts, int n, const struct config_data *
     int32_t *id_of = xcalloc(UTF8_CODE_POINTS, sizeof *id_of);      /* marks at first */
     enum status st = OK;
     for (int i = 0; i < n && st == OK; i++) {
-        st = mark(&texts[i], c->max_chars, id_of, err);
+        st = mark(&texts[i], c->max_chars, id_of, v->n > 0, err);
         if (st == OK && v->n)           /* those of the texts before are known */
             st = check_known(&texts[i], v, id_of, err);
     }

@@ -30,21 +30,20 @@ static double work_of_step(const struct config *c) { return (double)c->model.lay
 static double steps_of(const struct config *c) { return (double)c->train.steps * config_stages(c); }
 
 /* r->done: there is nothing to do. */
-static enum status look(const struct config *c, struct forget_run *r, bool *begun, struct error *err)
+static enum status look(const struct config *c, struct forget_run *r, struct error *err)
 {
     struct error ignored;
-    const enum status st = train_look(c, r->seed, r->folder, begun, err);
-    r->done = st == OK && *begun && forget_read_losses(r, &ignored) == OK && r->done;
+    bool begun;
+    const enum status st = train_look(c, r->seed, r->folder, &begun, err);
+    r->done = st == OK && begun && forget_read_losses(r, &ignored) == OK && r->done;
     return st;
 }
 
-static enum status make_run(struct training *t, const struct config *c, struct forget_run *r, bool begun, struct error *err)
+static enum status make_run(struct training *t, const struct config *c, struct forget_run *r, struct error *err)
 {
     forget_train_fn *train = t->o->train ? t->o->train : train_quietly;
     struct train_result result = {0};
-    enum status st = begun ? OK : train_clear(r->folder, err);
-    if (st == OK)
-        st = train(c, r->seed, r->folder, t->o->stop, on_step, t, &result, err);
+    enum status st = train(c, r->seed, r->folder, t->o->stop, on_step, t, &result, err);
     t->f->interrupted = st == OK && result.interrupted;
     if (st != OK || result.interrupted)
         return st;
@@ -59,14 +58,13 @@ static bool stopped(const struct training *t) { return t->f->interrupted || (t->
 
 static enum status one_run(struct training *t, const struct config *c, struct forget_run *r, struct error *err)
 {
-    bool begun;
     t->told = (struct forget_progress){.name = c->name, .seed = r->seed, .run = t->told.run + 1, .runs = t->told.runs};
     t->weight = work_of_step(c);
-    enum status st = look(c, r, &begun, err);
+    enum status st = look(c, r, err);
     if (st != OK || r->done)
         return st;
     tell(t);
-    st = make_run(t, c, r, begun, err);
+    st = make_run(t, c, r, err);
     t->before += t->weight * steps_of(c);
     return st;
 }
@@ -78,8 +76,7 @@ static enum status count_work(struct training *t, const struct config *configs, 
     for (int i = 0; i < t->f->n_configs; i++)
         for (int s = 0; s < t->f->configs[i].n_runs && st == OK; s++) {
             struct forget_run *r = &t->f->configs[i].runs[s];
-            bool begun;
-            st = look(&configs[i], r, &begun, err);
+            st = look(&configs[i], r, err);
             t->told.runs++;
             if (!r->done)
                 t->total += work_of_step(&configs[i]) * steps_of(&configs[i]);

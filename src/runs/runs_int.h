@@ -1,8 +1,12 @@
-/* What the documents of the room share. NULL: no memory. */
+/* What the files of the room share. Of documents NULL: no memory. */
 #ifndef HONE_RUNS_RUNS_INT_H
 #define HONE_RUNS_RUNS_INT_H
 
 #include "runs/runs.h"
+
+/* What is there of a run of a sweep already: sets r->kept. */
+struct sweep_run;
+enum status sweep_look(struct sweep_run *r, struct error *err);
 
 json_t *runs_number(double x);                          /* null: not finite */
 json_t *runs_whole(int64_t n);                          /* null: not above 0 */

@@ -20,7 +20,6 @@ struct sweep_run {
     char folder[CONFIG_PATH_MAX];
     struct config *config;
     bool kept;                          /* it was done before; so is one whose numbers were not finite, which comes to the same again */
-    bool begun;                         /* it goes on from a checkpoint */
 };
 
 struct sweep {
@@ -29,6 +28,7 @@ struct sweep {
     struct sweep_run *run;              /* the last axis changes first */
     int n;
     int failed;                         /* runs of this time that ended with an error */
+    int failed_here;                    /* of these, because the machine could not */
     bool interrupted;
 };
 

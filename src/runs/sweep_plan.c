@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "runs/runs_int.h"
 #include "runs/sweep.h"
 #include "train/train.h"
 
@@ -159,15 +160,14 @@ static enum status load(struct sweep *s, int run, const char *config, const char
     return st == OK ? OK : tell_vary(s, err);
 }
 
-/* What is there of it already. */
-static enum status look(struct sweep_run *r, struct error *err)
+enum status sweep_look(struct sweep_run *r, struct error *err)
 {
     struct run *there = xcalloc(1, sizeof *there);
     struct error none;
-    const enum status st = train_look(r->config, r->config->train.seed, r->folder, &r->begun, err);
+    bool begun;
+    const enum status st = train_look(r->config, r->config->train.seed, r->folder, &begun, err);
     memcpy(there->folder, r->folder, sizeof there->folder);
-    if (st == OK && r->begun && run_read(there, &none) == OK)
-        r->kept = there->state == RUN_FINISHED || there->state == RUN_NAN;
+    r->kept = st == OK && begun && run_read(there, &none) == OK && (there->state == RUN_FINISHED || there->state == RUN_NAN);
     free(there->config);
     free(there);
     return st;
@@ -181,7 +181,7 @@ static enum status make_run(struct sweep *s, int i, const char *config, const ch
         st = error_set(err, BAD_INPUT, "the path '%.200s…' is too long", r->folder);
     if (st == OK)
         st = load(s, i, config, sets, n_sets, err);
-    return st == OK ? look(r, err) : st;
+    return st == OK ? sweep_look(r, err) : st;
 }
 
 enum status runs_sweep_plan(struct sweep *s, const char *config, const char *const *sets, int n_sets, const char *const *vary, int n_vary, const char *out,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "runs/runs_int.h"
 #include "runs/sweep.h"
 #include "train/train.h"
 
@@ -21,10 +22,10 @@ static void on_step(void *context, int64_t step, int64_t steps)
 static enum status make(struct sweep_run *r, struct making *m, bool *interrupted, struct error *err)
 {
     struct train_result *result = xcalloc(1, sizeof *result);
-    enum status st = r->begun ? OK : train_clear(r->folder, err);
-    if (st == OK)
+    enum status st = sweep_look(r, err);         /* while others were made somebody may have come there */
+    if (st == OK && !r->kept)
         st = train_quietly(r->config, r->config->train.seed, r->folder, m->o->stop, on_step, m, result, err);
-    *interrupted = st == OK && result->interrupted;
+    *interrupted = st == OK && result->interrupted;         /* zeros, where it is kept */
     free(result);
     return st;
 }
@@ -37,8 +38,9 @@ void runs_sweep_train(struct sweep *s, const struct sweep_observer *o)
     for (m.run = 0; m.run < s->n && !stopped(s, o); m.run++) {
         struct sweep_run *r = &s->run[m.run];
         struct error err;
-        const enum status st = r->kept ? OK : make(r, &m, &s->interrupted, &err);
+        const enum status st = make(r, &m, &s->interrupted, &err);
         s->failed += st != OK;
+        s->failed_here += st == CANNOT;
         if (o->on_end && !s->interrupted)
             o->on_end(o->context, m.run, st == OK ? NULL : &err);
     }

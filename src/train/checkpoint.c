@@ -67,10 +67,9 @@ static enum status look(const char *folder, const char *name, mode_t *mode, stru
     return st;
 }
 
-/* The newest is the one of the most steps. */
-static enum status newest_in(char path[CONFIG_PATH_MAX], const char *folder, struct error *err)
+/* The most steps of a checkpoint there; -1: there is none. */
+static enum status newest_step(int64_t *out, const char *folder, struct error *err)
 {
-    char name[CHECKPOINT_NAME_MAX];
     int64_t newest = -1;
     mode_t mode;
     DIR *dir = opendir(folder);
@@ -85,6 +84,16 @@ static enum status newest_in(char path[CONFIG_PATH_MAX], const char *folder, str
     if (st == OK && errno)
         st = error_errno(err, "cannot read the folder '%s'", folder);
     closedir(dir);
+    *out = newest;
+    return st;
+}
+
+/* The newest is the one of the most steps. */
+static enum status newest_in(char path[CONFIG_PATH_MAX], const char *folder, struct error *err)
+{
+    char name[CHECKPOINT_NAME_MAX];
+    int64_t newest;
+    const enum status st = newest_step(&newest, folder, err);
     if (st != OK)
         return st;
     if (newest < 0)
@@ -98,6 +107,19 @@ enum status checkpoint_newest(char path[CONFIG_PATH_MAX], const char *out, struc
     char folder[CONFIG_PATH_MAX];
     const enum status st = checkpoint_join(folder, sizeof folder, out, CHECKPOINT_FOLDER, err);
     return st == OK ? newest_in(path, folder, err) : st;
+}
+
+enum status checkpoint_there(const char *out, bool *there, struct error *err)
+{
+    char folder[CONFIG_PATH_MAX];
+    int64_t newest = -1;
+    enum status st = checkpoint_join(folder, sizeof folder, out, CHECKPOINT_FOLDER, err);
+    if (st == OK)
+        st = fs_there(folder, there, err);
+    if (st == OK && *there)
+        st = newest_step(&newest, folder, err);
+    *there = newest >= 0;
+    return st;
 }
 
 /* A damaged checkpoint is still one: what it lacks is reported by name, and nothing else is taken in its place. */

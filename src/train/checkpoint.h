@@ -21,8 +21,8 @@ struct checkpoint {
 };
 
 /* Saves under OUT/checkpoints and returns the final folder's path in `path`. `extra` (borrowed) is merged into the
- * manifest: the caller's config, tokenizer, counters. On failure the temporary folder is removed, nothing that was
- * there before is touched, and the error says which file and why. */
+ * manifest: the caller's config, tokenizer, counters. On failure the temporary folder is removed, and OUT/checkpoints where it was
+ * made for it, nothing that was there before is touched, and the error says which file and why. */
 enum status checkpoint_save(char path[CONFIG_PATH_MAX], const char *out, int64_t step, const struct tensor *weights,
                             int n_weights, const struct tensor *state, int n_state, json_t *extra, int keep,
                             struct error *err);
@@ -31,6 +31,9 @@ enum status checkpoint_save(char path[CONFIG_PATH_MAX], const char *out, int64_t
  * is verified (manifest, sizes, checksums, tensor layout) before it returns OK. */
 enum status checkpoint_load(struct checkpoint *out, const char *path, struct error *err);
 void checkpoint_release(struct checkpoint *c);
+
+/* Has the run in that folder saved one? Folders of unfinished saves are none. */
+enum status checkpoint_there(const char *out, bool *there, struct error *err);
 
 /* Is it a folder at all? */
 bool checkpoint_is_folder(const char *path);

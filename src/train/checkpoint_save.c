@@ -23,6 +23,7 @@ struct saving {
     char folder[CONFIG_PATH_MAX];       /* OUT/checkpoints */
     char temporary[CONFIG_PATH_MAX];
     char final[CONFIG_PATH_MAX];
+    bool made;                          /* the folder was not there */
 };
 
 /* Bits, not arithmetic: all ones in the exponent is an infinity or a NaN. Returns the first index, or -1. */
@@ -97,8 +98,9 @@ static enum status write_manifest(const struct saving *s, const struct checkpoin
     return st;
 }
 
-static enum status make_temporary(const struct saving *s, struct error *err)
+static enum status make_temporary(struct saving *s, struct error *err)
 {
+    s->made = !fs_exists(s->folder);
     enum status st = fs_make_dirs(s->folder, err);
     if (st == OK)
         st = fs_remove_tree(s->temporary, err);
@@ -214,7 +216,7 @@ void checkpoint_sweep(const char *out)
     free(steps);
 }
 
-static enum status write_files(const struct saving *s, struct checkpoint_manifest *m, const struct tensor *weights,
+static enum status write_files(struct saving *s, struct checkpoint_manifest *m, const struct tensor *weights,
                                int n_weights, const struct tensor *state, int n_state, json_t *extra, struct error *err)
 {
     enum status st = make_temporary(s, err);
@@ -255,6 +257,8 @@ enum status checkpoint_save(char path[CONFIG_PATH_MAX], const char *out, int64_t
         st = publish(&s, step, err);
     if (st != OK) {
         fs_remove_tree(s.temporary, NULL);
+        if (s.made)
+            rmdir(s.folder);
         return st;
     }
     st = fs_sync_dir(s.folder, err);

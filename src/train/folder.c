@@ -1,9 +1,7 @@
 /* The folder of a run: who may write into it, and the config that it keeps. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/fs.h"
 #include "core/owned.h"
@@ -22,12 +20,12 @@ static enum status holds(const char *out, const char *name, bool *there, struct 
 
 /* What a run has written, and what it would write over. */
 struct used {
-    bool checkpoints, metrics, config;
+    bool checkpoint, metrics, config;
 };
 
 static enum status look(const char *out, struct used *u, struct error *err)
 {
-    enum status st = holds(out, "checkpoints", &u->checkpoints, err);
+    enum status st = checkpoint_there(out, &u->checkpoint, err);
     if (st == OK)
         st = holds(out, "metrics.jsonl", &u->metrics, err);
     return st == OK ? holds(out, "config.yaml", &u->config, err) : st;
@@ -39,7 +37,7 @@ static enum status refuse_used(const char *out, struct error *err)
     const enum status st = look(out, &u, err);
     if (st != OK)
         return st;
-    if (u.checkpoints)
+    if (u.checkpoint)
         return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
     if (u.metrics)
         return error_set(err, BAD_INPUT, "'%s' already holds a run that has saved nothing yet; give another --out", out);
@@ -54,32 +52,35 @@ static enum status refuse_used(const char *out, struct error *err)
 }
 
 /* Before anything else is said of a folder: what is missing there may be on its way. */
-static enum status refuse_alive(const char *out, bool resume, struct error *err)
+static enum status refuse_alive(const struct train_options *o, struct error *err)
 {
-    if (!fs_is_locked(out))
+    if (!fs_is_locked(o->out))
         return OK;
-    return resume ? error_set(err, BAD_INPUT, "the run in '%s' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and "
-                              "resume it then", out)
-                  : error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", out);
+    if (o->anew)
+        return error_set(err, BAD_INPUT, "another hone is writing into '%s'; wait for its end, and start again", o->out);
+    return o->resume ? error_set(err, BAD_INPUT, "the run in '%s' is alive: another hone is writing there; wait for its end, or stop it, which saves a checkpoint, and "
+                                 "resume it then", o->out)
+                     : error_set(err, BAD_INPUT, "another hone is writing into '%s'; give another --out", o->out);
 }
 
-enum status folder_check(const char *out, bool resume, struct error *err)
+enum status folder_check(const struct train_options *o, struct error *err)
 {
+    const char *out = o->out;
     const size_t length = strlen(out);
     struct used u;
     bool there;
     if (length == 0 || length > CONFIG_PATH_MAX - NAME_ROOM)
         return error_set(err, BAD_INPUT, "--out has %zu bytes; expected 1 to %d", length, CONFIG_PATH_MAX - NAME_ROOM);
-    if (refuse_alive(out, resume, err) != OK)
+    if (refuse_alive(o, err) != OK)
         return err->status;
-    if (!resume)
-        return refuse_used(out, err);
+    if (!o->resume)
+        return o->anew ? OK : refuse_used(out, err);
     enum status st = fs_there(out, &there, err);
     if (st == OK && !there)
         return error_set(err, BAD_INPUT, "'%s' does not exist, so there is nothing to resume; start without --resume", out);
     if (st == OK)
         st = look(out, &u, err);
-    if (st == OK && !u.checkpoints)
+    if (st == OK && !u.checkpoint)
         return error_set(err, BAD_INPUT, "'%s' holds no checkpoint, so there is nothing to resume; start without --resume%s", out,
                          u.metrics || u.config ? ", with another --out" : "");
     return st;
@@ -99,23 +100,15 @@ enum status folder_check_trace(const char *out, struct error *err)
     return report ? BAD_INPUT : OK;
 }
 
-enum status folder_lock(int *lock, const char *out, bool resume, struct error *err)
+/* Another may have come and gone since the folder was checked. */
+enum status folder_lock(int *lock, const struct train_options *o, const struct config *c, struct error *err)
 {
-    enum status st = fs_make_dirs(out, err);
+    enum status st = fs_make_dirs(o->out, err);
     if (st == OK)
-        st = fs_lock(lock, out, err);
-    return st == OK && !resume ? refuse_used(out, err) : st;    /* another may have come and gone since the folder was checked */
-}
-
-enum status train_clear(const char *out, struct error *err)
-{
-    for (const char *const *name = train_files; *name; name++) {
-        char path[CONFIG_PATH_MAX + 32];
-        snprintf(path, sizeof path, "%s/%s", out, *name);
-        if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
-            return error_errno(err, "cannot remove '%s'", path);
-    }
-    return OK;
+        st = fs_lock(lock, o->out, err);
+    if (st != OK || o->resume)
+        return st;
+    return o->anew ? left_clear(o->out, c, err) : refuse_used(o->out, err);
 }
 
 enum status folder_write_config(const char *out, const struct config *c, struct error *err)

@@ -19,13 +19,13 @@ static enum status share_start(struct loop *l, enum status st, struct carried *c
 }
 
 /* The folder last, and in it the files of a new run last: what fails before leaves nothing behind. */
-static enum status open_folder(struct loop *l, enum status st, struct error *err)
+static enum status open_folder(struct loop *l, const struct config *given, enum status st, struct error *err)
 {
     const struct config *c = &l->run.config;
     const char *out = l->options->out;
     struct carried carried = {.nodes = &l->nodes};
     if (st == OK && loop_leads(l))
-        st = folder_lock(&l->lock, out, l->options->resume, err);
+        st = folder_lock(&l->lock, l->options, given, err);
     if (st == OK && l->options->resume && loop_leads(l))
         st = state_resume(&l->run, out, &l->first_step, &carried, l->checkpoint, err);
     st = share_start(l, st, &carried, err);
@@ -84,7 +84,7 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
     if (st == OK && l->options->sample_tokens && c->model.arch == ARCH_REGIONS)
         st = error_set(err, BAD_INPUT, "--samples: a model of arch regions writes no text");
     if (st == OK && loop_leads(l))
-        st = folder_check(l->options->out, l->options->resume, err);
+        st = folder_check(l->options, err);
     if (st == OK && l->options->record_first && loop_leads(l))
         st = folder_check_trace(l->options->out, err);
     st = loop_agree(l, st, err);
@@ -100,7 +100,7 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
         st = model_run_load_init(&l->run, err);
     if (st == OK)
         node_sums_init(&l->nodes, &l->run);
-    return open_folder(l, st, err);
+    return open_folder(l, c, st, err);
 }
 
 void loop_close(struct loop *l)

@@ -101,6 +101,7 @@ struct train_observer {
 struct train_options {
     const char *out;                    /* folder of the run */
     bool resume;
+    bool anew;                          /* what a run of this config left in the folder that has saved nothing is taken away first */
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
     int64_t sample_tokens;              /* text of so many tokens at every checkpoint, into OUT/samples.jsonl; 0: none */
@@ -128,13 +129,9 @@ enum status train_run(const struct config *c, const struct train_options *option
 enum status train_quietly(const struct config *c, int64_t seed, const char *out, const volatile sig_atomic_t *stop,
                           void (*progress)(void *context, int64_t step, int64_t total), void *context,
                           struct train_result *result, struct error *err);
-/* Is there something of such a run in the folder that would be continued? Refused as train_quietly refuses it. */
+/* Is there a checkpoint of such a run in the folder, from which it would be continued? Refused as train_quietly refuses it. What a run left that has saved
+ * nothing is no hindrance: it begins anew. Nobody holds the folder meanwhile, so it is only what was so for a moment: train_quietly looks again. */
 enum status train_look(const struct config *c, int64_t seed, const char *out, bool *begun, struct error *err);
-
-/* Files that a run writes into its folder, beside its checkpoints; ends with NULL. */
-extern const char *const train_files[];
-/* Removes them where a run has saved no checkpoint: it begins anew. */
-enum status train_clear(const char *out, struct error *err);
 
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };

@@ -155,9 +155,16 @@ enum status evaluation_refuse(const struct config *c, struct error *err);
 int64_t interval_steps(struct interval every, int64_t steps_per_epoch);    /* 0: never */
 
 /* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or
- * nothing to resume. folder_lock makes the folder and holds it until *lock is closed. */
-enum status folder_check(const char *out, bool resume, struct error *err);
-enum status folder_lock(int *lock, const char *out, bool resume, struct error *err);
+ * nothing to resume. folder_lock makes the folder, holds it until *lock is closed, and looks again; then, with `anew`, it clears it. */
+enum status folder_check(const struct train_options *o, struct error *err);
+enum status folder_lock(int *lock, const struct train_options *o, const struct config *c, struct error *err);
+/* Files that a run writes into its folder, beside its checkpoints, config.yaml the first; ends with NULL. */
+extern const char *const train_files[];
+/* left.c: refuses where a run in the folder is of another config, and, of one that has saved nothing, where its files are not known to be a run's. */
+enum status left_check_same(const char *out, const struct config *c, struct error *err);
+enum status left_check(const char *out, const struct config *c, struct error *err);
+/* Takes these away; the folder is locked. A kill on the way leaves what left_check knows. */
+enum status left_clear(const char *out, const struct config *c, struct error *err);
 /* Refuses where a report's trace.json is: a run that records writes its own. */
 enum status folder_check_trace(const char *out, struct error *err);
 enum status folder_write_config(const char *out, const struct config *c, struct error *err);

@@ -34,6 +34,15 @@ run train tiny.yaml --steps 40 --out small/run --resume
 same "config.yaml" small/run/config.yaml kept.yaml
 ok generate small/run --tokens 5
 
+# A first checkpoint that does not fit leaves no folder of checkpoints behind, as if there were one to go on from.
+rm small/filler
+run train tiny.yaml --set model.dim=64 --steps 10 --out small/first
+[ "$code" = 3 ] && grep -q 'No space left on device$' err || fail "a first checkpoint: $code $(cat err)"
+[ ! -e small/first/checkpoints ] || fail "left: $(find small/first)"
+refused 2 "hone: 'small/first' already holds a run that has saved nothing yet; give another --out" train tiny.yaml --set model.dim=64 --steps 10 --out small/first
+rm -r small/first
+dd if=/dev/zero of=small/filler bs=1k count=1000 status=none 2>dd.err || true
+
 # A new run has no room at all.
 run train tiny.yaml --out small/new
 [ "$code" = 3 ] && grep -q 'No space left on device$' err || fail "a new run: $code $(cat err)"

@@ -103,6 +103,9 @@ refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eva
 printf 'weiter' >short.txt
 run eval text short.txt
 [ "$code" = 2 ] && grep -q "short.txt" err && [ ! -s out ] || fail "a text that is too short: $code $(cat err)"
+refused 2 "hone: 'short.txt' leaves 6 tokens for training, and one sequence of model.seq 16 needs 17; give more data" eval text short.txt
+printf 'weiter\377' >latin.txt
+refused 2 "hone: 'latin.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text latin.txt
 
 # ---- token ids
 python3 - <<'PY'
@@ -119,6 +122,18 @@ same "hone eval with shards" out <(sed 's/"split": "train"/"split": "all"/' by-k
 mkdir shards && cp raw.bin shards/1.bin && cp raw.bin shards/2.bin
 ok eval raw shards --json
 json out "j['tokens'] == 2 * $(field tokens by-keys) and abs(j['loss'] - $(field loss by-keys)) < 1e-3"
+# names are meant as they are: what a pattern, a quote or a YAML value would be otherwise
+for name in 's[1]' 'a*b' 'q?' 'back\slash'; do
+    cp -r shards "$name"
+    mkdir -p s1 && cp raw.bin s1/other.bin
+    ok eval raw "$name" --json
+    json out "j['tokens'] == 2 * $(field tokens by-keys)"
+done
+for name in ' lead.txt' '"quoted"' null '~' 'sp ace' "it's"; do
+    cp few.txt "$name"
+    ok eval text "$name" --json
+    json out 'j["tokens"] == 1092 or j["tokens"] > 1000'
+done
 refused 2 "hone: 'large.bin' holds token 85 (at place 25), and the model has a vocabulary of 50: it was trained on other tokens" \
     eval raw --set data.path=large.bin
 refused 2 "hone: the model's tokens are ids without a text, and data.source text has text; give data of the same kind" \

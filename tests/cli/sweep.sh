@@ -59,6 +59,61 @@ rm -r stopped/seed=3/checkpoints
 ok sweep tiny.yaml --vary train.seed=2,3 --set train.steps=1500 --set checkpoint.every=0 --out stopped
 grep -q '^\[2/2\] seed=3: finished, 1500 steps' out || fail "$(cat out)"
 
+# a run that is alive, without a checkpoint yet and with one, keeps its files, and the others are made
+for every in 0 50; do
+    set -- tiny.yaml --set threads=1 --set train.steps=100000 --set log.every=1 --set eval.every=0 --set checkpoint.every=$every
+    start train "$@" --set train.seed=1 --out alive$every/seed=1
+    until_step 60
+    (cd alive$every/seed=1 && sha256sum config.yaml run.json) >before
+    run sweep "$@" --vary train.seed=1 --out alive$every
+    [ "$code" = 1 ] && grep -q "^\[1/1\] seed=1: failed: .*another hone is writing " out || fail "a run that is alive: $code $(cat out err)"
+    (cd alive$every/seed=1 && sha256sum config.yaml run.json) >after
+    same "a run that is alive" after before
+    [ "$(head -n 1 alive$every/seed=1/metrics.jsonl | grep -c '"step":1,')" = 1 ] || fail "its logs are gone"
+    kill -INT $pid
+    finish
+    [ "$code" = 0 ] && [ -s alive$every/seed=1/run.json ] || fail "the run that was alive: $code $(cat err)"
+done
+# what somebody else makes while the sweep is at another run is kept
+"$HONE" sweep tiny.yaml --vary train.seed=1,2 --set threads=1 --set train.steps=1500 --out beside >said 2>err &
+pid=$!
+for i in $(seq 400); do [ -e beside/seed=1/metrics.jsonl ] && break; sleep 0.02; done
+kill -STOP $pid
+ok train tiny.yaml --set threads=1 --set train.steps=1500 --set train.seed=2 --out beside/seed=2
+sums beside/seed=2 >before
+kill -CONT $pid
+wait $pid || fail "$(cat err)"
+sums beside/seed=2 >after
+same "a run that came beside the sweep" after before
+grep -q '^\[2/2\] seed=2: kept, finished, 1500 steps' said || fail "$(cat said)"
+
+# a first save that was killed, or found no room, leaves nothing that goes on: the run is made anew, and plain runs say so
+ok sweep tiny.yaml --set threads=1 --vary train.seed=1,2 --out unsaved
+for left in nothing .tmp-step-00000010-99999999; do
+    rm -r unsaved/seed=2/checkpoints
+    mkdir -p unsaved/seed=2/checkpoints
+    [ $left = nothing ] || mkdir unsaved/seed=2/checkpoints/$left
+    refused 2 "hone: 'unsaved/seed=2' already holds a run that has saved nothing yet; give another --out" train tiny.yaml --set train.seed=2 --out unsaved/seed=2
+    refused 2 "hone: 'unsaved/seed=2' holds no checkpoint, so there is nothing to resume; start without --resume, with another --out" \
+        train tiny.yaml --set train.seed=2 --out unsaved/seed=2 --resume
+    ok sweep tiny.yaml --set threads=1 --vary train.seed=1,2 --out unsaved
+    grep -q '^\[2/2\] seed=2: finished, 20 steps' out || fail "$(cat out)"
+    [ "$(ls -A unsaved/seed=2/checkpoints)" = "$(ls -A unsaved/seed=1/checkpoints)" ] || fail "$(ls -A unsaved/seed=2/checkpoints)"
+done
+
+# runs of another version: a key less, a key more, other lines; finished, and killed before a save
+other() { sed -e '/^  norm_eps:/d' -e 's/^log:/log:\n  gone: 3/' -i "$1/config.yaml"; }
+ok sweep tiny.yaml --set threads=1 --vary train.seed=1,2 --out older
+other older/seed=1
+other older/seed=2
+rm -r older/seed=2/checkpoints
+ok sweep tiny.yaml --set threads=1 --vary train.seed=1,2 --out older
+grep -q '^\[1/2\] seed=1: kept, finished' out && grep -q '^\[2/2\] seed=2: finished, 20 steps' out || fail "$(cat out)"
+# without a run.json beside it such a config may be anybody's
+other older/seed=2
+rm -r older/seed=2/checkpoints older/seed=2/run.json
+refused 2 "hone: 'older/seed=2' holds files that are not of a run; give another --out" sweep tiny.yaml --set threads=1 --vary train.seed=1,2 --out older
+
 # ---- a run whose numbers are not finite fails alone, and is not made again
 bad="--set train.clip=0 --set train.weight_decay=10 --set train.decay=all --set train.schedule=constant --set eval.every=0 --set train.steps=40"
 ok sweep tiny.yaml --vary train.lr=10,1e-3 $bad --out nan

@@ -19,7 +19,7 @@ static enum status pretend(const struct config *c, int64_t seed, const char *out
     if (stop_after && --stop_after == 0)
         stop = 1;
     result->interrupted = *stopped;
-    snprintf(path, sizeof path, "%s/checkpoints", out);
+    snprintf(path, sizeof path, "%s/checkpoints/step-00000003", out);
     if (fs_make_dirs(path, err) != OK)
         return err->status;
     struct config *seeded = malloc(sizeof *seeded);
