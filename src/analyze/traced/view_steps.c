@@ -72,22 +72,6 @@ static bool any_launch(const struct view *v)
     return false;
 }
 
-static bool has_work(const struct step_window *w) { return w->device_end_ns > w->start_ns; }
-
-/* A mark at the end in which nothing is launched, where others launch something, is where the recording was stopped, and no step. */
-static void drop_empty_end(struct view *v)
-{
-    struct event *events = v->trace->events;
-    const int n = v->n_steps;
-    while (v->n_steps > 1 && !has_work(&v->steps[v->n_steps - 1]))
-        v->n_steps--;
-    if (v->n_steps == 1 && !has_work(&v->steps[0]))
-        v->n_steps = n;
-    for (int32_t i = 0; v->n_steps < n && i < v->n_host; i++)
-        if (events[i].step >= v->n_steps)
-            events[i].step = -1;
-}
-
 void view_mark_steps(struct view *v)
 {
     struct event *events = v->trace->events;
@@ -112,8 +96,6 @@ void view_mark_steps(struct view *v)
         if (w && event_end(e) > w->device_end_ns)
             w->device_end_ns = event_end(e);
     }
-    if (by_launch)
-        drop_empty_end(v);
     for (int64_t i = view_first_other(v); i < v->trace->n; i++)
         if (events[i].kind != EVENT_STEP)
             events[i].step = step_at(v, events[i].start_ns);
