@@ -119,6 +119,8 @@ config llama rope_type '"linear", "factor": 0'
 refused 2 "hone: 'llama/config.json': factor is 0; expected a number above 0" import llama --out x
 config llama rope_type '"llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 8192'
 refused 2 "hone: 'llama' line 1: model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
+config llama mlp_bias 'false, "rope_scaling": 8'
+refused 2 "hone: 'llama/config.json': rope_scaling is not an object" import llama --out x
 config llama rope_type '"yarn"'
 refused 2 "hone: 'llama/config.json': rope_type is 'yarn'; expected default, linear or llama3" import llama --out x
 config llama attention_bias true
