@@ -491,6 +491,8 @@ static const struct op_case op_cases[] = {
     {OP_ATTEND_KV, HEADS(4, 2, 0.1f), {X(1, 67, 512), KEPT(1, 80, 256), OF(PLACES, 1, 67)}},
     {OP_ATTEND_KV, HEADS(2, 2, 0.2f), {X(2, 3, 80), KEPT(2, 5, 80), OF(PADDING, 2, 3)}},
     {OP_ATTEND_KV, HEADS(2, 1, 0.1f), {X(1, 600, 32), KEPT(1, 600, 16), OF(PLACES, 1, 600)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(300, 20), X(283, 20), OF(IDS, 300)}},             /* several blocks of words and rows */
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(37, 301), X(531, 301), OF(TARGETS, 37)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
