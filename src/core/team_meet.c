@@ -93,7 +93,7 @@ void member_meet(struct member *m)
     struct team *t = m->team;
     if (t->members == 1)
         return;
-    const bool counts = t->counts;              /* before the others can know that this one is here, and a new run begins */
+    const bool counts = atomic_load_explicit(&t->counts, memory_order_relaxed);         /* before others can know that this one is here, and a new run begins */
     const uint32_t come = atomic_load_explicit(&m->arrived, memory_order_relaxed) + 1;
     member_note_cpu(m);
     atomic_store_explicit(&m->arrived, come, memory_order_relaxed);
