@@ -220,7 +220,7 @@ void live_run_log(struct live_run *l, const struct train_log *log)
     n->steps_per_s = log->steps_per_s;
     n->tokens_per_s = log->tokens_per_s;
     run_curves_add(&l->curves, &(struct metrics_line){.kind = METRICS_LOG, .step = log->step, .loss = log->loss, .steps_per_s = log->steps_per_s,
-                                                      .tokens_per_s = log->tokens_per_s, .seconds = log->seconds, .memory_bytes = n->memory_bytes});
+                                                      .tokens_per_s = log->tokens_per_s, .seconds = log->seconds, .overall_per_s = log->steps_per_s_overall, .memory_bytes = n->memory_bytes});
     l->changed = true;
 }
 

@@ -21,7 +21,7 @@ static enum status add_shard(struct dataset *d, const char *path, bool val, stru
         return OK;
     char smaller[64] = "";
     if (!d->trained)
-        snprintf(smaller, sizeof smaller, ", or set model.seq to %lld or less", (long long)s.count - 1);
+        snprintf(smaller, sizeof smaller, ", or set model.seq to %lld or less", (long long)(s.count > 1 ? s.count - 1 : 1));
     return error_set(err, BAD_INPUT, "'%s' has %lld tokens; model.seq %lld needs at least %lld: leave the shard out%s", path, (long long)s.count, (long long)d->seq,
                      (long long)d->seq + 1, smaller);
 }

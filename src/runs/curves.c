@@ -13,14 +13,18 @@ static double tokens_at(const struct run_curves *c, int64_t step)
     return step > c->step && isfinite(c->tokens_each) ? c->tokens + round((double)(step - c->step) * c->tokens_each) : c->tokens;
 }
 
-/* The clock of a run begins anew with every resume. */
-static void count_time(struct run_curves *c, double seconds)
+/* The clock of a run begins anew with every resume: it goes back, or, where the first log behind the resume was late, its steps per second say that it
+ * began at a later step. */
+static void count_time(struct run_curves *c, const struct metrics_line *l)
 {
-    if (!isfinite(seconds) || seconds < 0)
+    if (!isfinite(l->seconds) || l->seconds < 0)
         return;
-    if (seconds < c->part_s)
+    const double begin = l->overall_per_s >= 0 ? (double)l->step - l->overall_per_s * l->seconds : NAN;
+    if (l->seconds < c->part_s || begin > c->part_begin + 0.5)
         c->before_s += c->part_s;
-    c->part_s = seconds;
+    if (begin > c->part_begin)
+        c->part_begin = begin;
+    c->part_s = l->seconds;
     c->seconds = c->before_s + c->part_s;
 }
 
@@ -29,7 +33,7 @@ static void take_log(struct run_curves *c, const struct metrics_line *l)
     const double each = l->tokens_per_s / l->steps_per_s;
     if (isfinite(each) && each >= 0)
         c->tokens_each = each;
-    count_time(c, l->seconds);
+    count_time(c, l);
     c->tokens = tokens_at(c, l->step);
     c->step = l->step;
     curve_add(&c->loss, (struct curve_point){.step = l->step, .tokens = c->tokens, .seconds = c->seconds, .loss = l->loss,

@@ -21,7 +21,7 @@ static double number(const json_t *j, const char *key)
 static struct metrics_line log_line(const json_t *j, int64_t step)
 {
     return (struct metrics_line){.kind = METRICS_LOG, .step = step, .loss = number(j, "loss"), .steps_per_s = number(j, "steps_per_s"),
-                                 .tokens_per_s = number(j, "tokens_per_s"), .seconds = number(j, "seconds"),
+                                 .tokens_per_s = number(j, "tokens_per_s"), .seconds = number(j, "seconds"), .overall_per_s = number(j, "steps_per_s_overall"),
                                  .memory_bytes = number(j, "gpu_memory_mb") * 1e6};
 }
 

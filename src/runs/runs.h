@@ -50,7 +50,7 @@ struct runs {
 /* All runs at or below a folder, by name, which is their path from there. Links are not followed. */
 enum { RUNS_MOST = 10000 };
 enum status runs_find(struct runs *out, const char *folder, struct error *err);
-/* The runs in these folders, in their order; refused where one is none. Names are as short as they can be. */
+/* The runs in these folders, in their order, and of one that is no run itself those below it; refused where there is none. Names are as short as they can be. */
 enum status runs_open(struct runs *out, const char *const *folders, int n, struct error *err);
 void runs_release(struct runs *r);
 
@@ -66,6 +66,7 @@ struct metrics_line {
     int64_t step;
     double loss;                        /* of validation, of METRICS_EVAL; NAN where it was not finite */
     double steps_per_s, tokens_per_s, seconds, memory_bytes;    /* NAN: not told */
+    double overall_per_s;               /* steps per second of `seconds`, since the start or resume */
 };
 struct metrics_line metrics_line_parse(const char *text, size_t length);
 
@@ -87,6 +88,7 @@ struct run_curves {
     int64_t step, evaluated;            /* of the last log and the last evaluation */
     double tokens_each;                 /* per step, as the last log had it; NAN: not known */
     double before_s, part_s;            /* seconds before the last resume, and since */
+    double part_begin;                  /* the step of the last resume, as far as logs tell */
 };
 enum status run_read_curves(struct run *r, int points, struct error *err);
 /* The same line by line, as they come. */

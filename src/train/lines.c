@@ -1,7 +1,9 @@
 /* Files of one JSON object per line, flushed as they are written: metrics.jsonl, nodes.jsonl. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +12,8 @@
 #include "core/json_memory.h"
 #include "train/train_int.h"
 
-/* What of a file stays: its lines that are whole and not after `step`, but for one that was logged early at that step. */
+/* What of a file stays: its lines that are whole and not after `step`, but for one that was logged early at that step. A line that cannot be read, as a full disk
+ * makes one, goes alone: those behind it are as good as those before. */
 struct kept {
     size_t bytes;
     bool moved;                         /* what stays is not the beginning of the file */
@@ -30,9 +33,7 @@ static struct kept keep_until(char *data, size_t size, int64_t step, bool early)
         if (good && json_object_get(j, "val_loss"))
             k.evaluated = at;
         json_decref(j);
-        if (!good)
-            break;
-        if (goes)
+        if (!good || goes)
             continue;
         const size_t length = (size_t)(end + 1 - line);
         k.moved |= line != data + k.bytes;
@@ -71,20 +72,53 @@ enum status lines_open(struct lines *l, const char *folder, const char *name, in
     snprintf(l->path, sizeof l->path, "%s/%s", folder, name);
     *evaluated = -1;
     enum status st = resumed_step >= 0 ? cut_after(l->path, resumed_step, early, evaluated, err) : OK;
-    if (st == OK && !(l->file = fopen(l->path, resumed_step >= 0 ? "ae" : "we")))
+    if (st != OK)
+        return st;
+    const int fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resumed_step >= 0 ? 0 : O_TRUNC), 0666);
+    if (fd < 0 || !(l->file = fdopen(fd, "a"))) {
         st = error_errno(err, "cannot write '%s'", l->path);
-    return st;
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    l->size = lseek(fd, 0, SEEK_END);
+    return OK;
+}
+
+/* What was written of a line that could not be written as a whole goes again, so that the next one begins where it should. */
+static bool put(struct lines *l, const char *text)
+{
+    const int length = fprintf(l->file, "%s\n", text);
+    if (length >= 0 && fflush(l->file) == 0) {
+        l->size += length;
+        return true;
+    }
+    l->code = l->failed ? l->code : errno;
+    __fpurge(l->file);
+    if (ftruncate(fileno(l->file), l->size))
+        l->size = lseek(fileno(l->file), 0, SEEK_END);
+    return false;
 }
 
 void lines_write(struct lines *l, json_t *j)
 {
     char *text = j ? json_memory_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(j);
-    if ((!text || fprintf(l->file, "%s\n", text) < 0 || fflush(l->file)) && !l->failed) {
+    if (!text && !l->failed)
+        l->code = ENOMEM;
+    if (!text || !put(l, text))
         l->failed = true;
-        l->code = text ? errno : ENOMEM;
-    }
     free(text);
+}
+
+bool lines_lost(struct lines *l, struct error *why)
+{
+    const bool news = l->failed && !l->told;
+    l->told |= news;
+    errno = l->code;
+    if (news)
+        error_errno(why, "cannot write '%s'", l->path);
+    return news;
 }
 
 /* JSON has no NaN: what is not finite is null. */

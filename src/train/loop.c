@@ -77,6 +77,14 @@ static enum status add_ranks(struct loop *l, struct train_log *log, int64_t step
 }
 
 /* A log between two regular ones, because the run ends here, does not begin a new window: a resume goes on in it. */
+/* Once: the run goes on, and fails at its end. */
+static void warn_lost(struct loop *l, struct lines *lines)
+{
+    struct error why;
+    if (lines && lines_lost(lines, &why))
+        loop_warn(l, why.text);
+}
+
 static void log_step(struct loop *l)
 {
     const struct window *w = &l->since_log;
@@ -104,6 +112,8 @@ static void log_step(struct loop *l)
         return;
     metrics_log(l->metrics, &log);
     node_log_write(l->node_log, &l->run, &l->nodes, &log, metrics_board(l->metrics));
+    warn_lost(l, metrics_lines(l->metrics));
+    warn_lost(l, node_log_lines(l->node_log));
     if (is_log_step(l))
         node_sums_reset(&l->nodes);
     if (l->watch->on_log)

@@ -40,6 +40,8 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
 
 struct tensorboard *metrics_board(struct metrics *m) { return m->board; }
 
+struct lines *metrics_lines(struct metrics *m) { return &m->lines; }
+
 /* What a GPU tells of itself. */
 static const struct { const char *key, *curve; size_t at; double unit; } gpu_fields[] = {
     {"gpu_busy_percent", "gpu/busy_percent", offsetof(struct gpu_state, busy_percent), 1},

@@ -222,6 +222,8 @@ void node_log_write(struct node_log *l, struct model_run *r, const struct node_s
         show(board, s, log->step);
 }
 
+struct lines *node_log_lines(struct node_log *l) { return l ? &l->lines : NULL; }
+
 enum status node_log_close(struct node_log *l, struct error *err)
 {
     if (!l)

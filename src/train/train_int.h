@@ -224,12 +224,14 @@ void trained_release(struct trained *t);
 struct lines {
     FILE *file;
     char path[CONFIG_PATH_MAX + 32];
-    bool failed;
+    off_t size;                         /* of the lines that are whole */
+    bool failed, told;
     int code;                           /* errno of the first failure */
 };
 enum status lines_open(struct lines *l, const char *folder, const char *name, int64_t resumed_step, bool early, int64_t *evaluated,
                        struct error *err);
 void lines_write(struct lines *l, json_t *line);            /* takes it over; NULL: there was no memory for it */
+bool lines_lost(struct lines *l, struct error *why);        /* true once, behind the first line that could not be written */
 enum status lines_close(struct lines *l, struct error *err);
 json_t *json_number(double x);                              /* null where it is not finite */
 
@@ -254,6 +256,7 @@ enum status node_log_open(struct node_log **out, const struct model_run *r, cons
                           struct error *err);       /* NULL where there are none */
 void node_log_write(struct node_log *l, struct model_run *r, const struct node_sums *s, const struct train_log *log,
                     struct tensorboard *board);
+struct lines *node_log_lines(struct node_log *l);
 enum status node_log_close(struct node_log *l, struct error *err);
 
 /* metrics.jsonl: one JSON object per line. Resuming (resumed_step -1: not) drops lines after the step that is resumed,
@@ -264,6 +267,7 @@ enum status metrics_open(struct metrics **out, const char *folder, int64_t resum
                          struct error *err);
 struct tensorboard *metrics_board(struct metrics *m);       /* NULL: none */
 void metrics_log(struct metrics *m, const struct train_log *log);
+struct lines *metrics_lines(struct metrics *m);
 void metrics_epoch(struct metrics *m, const struct train_epoch *epoch);
 /* Losses of all domains of the data; the one that is learned at this step counts as the run's. */
 void metrics_eval(struct metrics *m, int64_t step, const struct dataset *d, int stage, const double *losses);

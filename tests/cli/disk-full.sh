@@ -53,3 +53,17 @@ mount -o remount,size=2M small
 ok train tiny.yaml --steps 40 --out small/run --resume
 same_checkpoint whole small/run 40
 lines small/run/metrics.jsonl '[l["step"] for l in j if "loss" in l] == list(range(5, 41, 5))'
+
+# Full for a while in the midst of a run: one warning, and every line that is there is whole.
+mount -o remount,size=8M small
+start train tiny.yaml --set threads=1 --steps 100000 --set log.every=1 --set eval.every=0 --set checkpoint.every=0 --out small/logs
+until_step 5
+dd if=/dev/zero of=small/filler bs=1k count=10000 status=none 2>dd.err || true
+until_step 1500
+rm small/filler
+until_step 3000
+kill -INT $pid
+finish
+[ "$code" = 3 ] && [ "$(grep -c "^warning: cannot write 'small/logs/metrics.jsonl': No space left on device$" err)" = 1 ] || fail "logs: $code $(cat err)"
+grep -q "^hone: cannot write 'small/logs/metrics.jsonl': No space left on device$" err || fail "logs: $(cat err)"
+lines small/logs/metrics.jsonl '5 < len(j) and 1 in [l["step"] for l in j] and 3000 in [l["step"] for l in j] and 1500 not in [l["step"] for l in j]'

@@ -105,6 +105,12 @@ refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data has ot
 text "the same line" >moved.txt
 ok "$@" --set data.path=moved.txt --resume
 
+# ---- a line of the logs that cannot be read goes alone
+ok train tiny.yaml --out holes
+sed -i -e '1a {"step":7,"loss' -e '2a garbage' holes/metrics.jsonl
+ok train tiny.yaml --steps 40 --out holes --resume
+lines holes/metrics.jsonl '[l["step"] for l in j if "loss" in l] == list(range(5, 41, 5))'
+
 # ---- nothing to resume
 refused 2 "hone: 'nosuch' does not exist, so there is nothing to resume; start without --resume" train tiny.yaml --out nosuch --resume
 mkdir empty

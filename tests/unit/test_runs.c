@@ -173,6 +173,21 @@ static void test_curve_is_bounded(void **state)
     curve_release(&c);
 }
 
+#define PART(step, seconds, overall) "{\"step\":" #step ",\"loss\":1,\"steps_per_s\":10,\"tokens_per_s\":320,\"seconds\":" #seconds ",\"steps_per_s_overall\":" #overall "}\n"
+
+/* A part that is logged late has a clock that is ahead of the one before it: the steps that it counts tell. */
+static void test_time_of_parts(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("p", config);
+    put_file("p", "metrics.jsonl", PART(5, 0.5, 10) PART(10, 1, 10) PART(30, 4, 5) PART(40, 6, 5) PART(41, 6.5, 0.153846154) PART(42, 7, -3));
+    assert_ok(run_read_curves(opened(&r, "p"), 100, &err), err);
+    assert_true(r.run[0].curves->seconds == 1 + 6 + 7);
+    runs_release(&r);
+}
+
 /* The clock begins anew with a resume; tokens go on. Lines that go back, or are none, are counted and left out. */
 static void test_curves(void **state)
 {
@@ -300,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_locked, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_damage, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hundreds, make_root, remove_root),
     };
