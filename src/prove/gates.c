@@ -158,8 +158,8 @@ static void say_modes(const struct evidence *e, const struct speed *s, struct ga
 /* Where a gain is beyond what the delay can have made of it there is a verdict all the same. */
 static void say_disturbed(const struct evidence *e, const struct speed *s, struct gate *g)
 {
-    SHOW(words, "%sother work took the cores for %.0f %% of the time: a step took %.4g ms in a and %.4g ms in b in %d turns of each%s; "
-         "without that b would be from %.3f to %.3f times as fast%s", g->judged ? "" : "no verdict: ", 100 * s->delayed, s->ratio.a / 1e3, s->ratio.b / 1e3, s->turns,
+    SHOW(words, "other work took the cores for %.0f %% of the time: a step took %.4g ms in a and %.4g ms in b in %d turns of each%s; "
+         "without that b would be from %.3f to %.3f times as fast%s", 100 * s->delayed, s->ratio.a / 1e3, s->ratio.b / 1e3, s->turns,
          e->longer ? ", more than asked for" : "", g->low, g->high, g->judged ? "" : "; measure again when the machine is quiet");
 }
 

@@ -6,6 +6,7 @@
 static const double NOT_SLOWER = 0.995;     /* a change that saves memory may cost so much */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
 static const double ITSELF = 1.03;          /* by how much a program may seem to be faster than itself: memory lies elsewhere */
+static const double CHECK_SHARE = 0.1;      /* of the budget: later none is made only because there is noise */
 enum { CHECKS = 3 };                        /* each twice as long as the one before */
 
 /* ---- what to call it ---- */
@@ -103,6 +104,12 @@ static bool is_itself(const struct gate *speed) { return speed->low <= ITSELF &&
 /* What it seems to win, or to lose: a gain that is no larger may be as little the doing of a move. */
 static double noise_of(const struct gate *speed) { return fmax(speed->value, 1 / speed->value); }
 
+/* May a longer look at itself show less noise? Not while other work has the cores; and most of the time is for the moves. */
+static bool is_worth_a_look(const struct tuner *t, const struct verdict *v)
+{
+    return noise_of(verdict_gate(v, "throughput")) > ITSELF && !v->disturbed && tuner_spent_s(t) < CHECK_SHARE * t->o->budget_s;
+}
+
 /* Where the memory for two at once is not to be had, nothing is checked. */
 enum status tune_check_base(struct tuner *t, struct error *err)
 {
@@ -112,7 +119,7 @@ enum status tune_check_base(struct tuner *t, struct error *err)
     struct verdict v;
     const struct gate *speed = NULL;
     tuner_tell(t, "the config against itself");
-    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed) || noise_of(speed) > ITSELF); i++, p.seconds *= 2) {
+    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed) || is_worth_a_look(t, &v)); i++, p.seconds *= 2) {
         const enum status st = tuner_prove(t, &v, &r->base, &r->base, &p, err);
         if (st != OK)
             return (st == CANNOT || tuner_stopped(t)) ? OK : st;
