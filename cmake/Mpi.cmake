@@ -31,6 +31,7 @@ target_link_options(hone_mpi PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--
 list(GET MPI_C_LIBRARIES 0 library)
 cmake_path(GET library PARENT_PATH folder)
 file(REAL_PATH ${folder} folder)
+path_on_target(folder ${folder})
 if(NOT folder MATCHES "^/(usr/)?lib")
   target_link_options(hone_mpi PRIVATE -Wl,-rpath,${folder})
 endif()
@@ -42,4 +43,4 @@ set_source_files_properties(src/dist/load.c PROPERTIES COMPILE_DEFINITIONS
 if(HONE_MPIRUN)
   set_source_files_properties(src/cli/cmd_launch.c PROPERTIES COMPILE_DEFINITIONS "HONE_MPIRUN=\"${HONE_MPIRUN}\"")
 endif()
-install(TARGETS hone_mpi DESTINATION lib/hone)
+install(TARGETS hone_mpi DESTINATION lib/hone COMPONENT hone-mpi)      # a package of its own: the program needs nothing of MPI

@@ -6,12 +6,13 @@ add_custom_command(OUTPUT ${HONE_SHARE}/written
           -DLIBRARY=libhone${HONE_SOVERSION} -DCHANGES=${PROJECT_SOURCE_DIR}/CHANGES.md -DLICENSE=${PROJECT_SOURCE_DIR}/LICENSE -P ${CMAKE_CURRENT_LIST_DIR}/WriteShare.cmake
   DEPENDS hone ${CMAKE_CURRENT_LIST_DIR}/WriteShare.cmake ${PROJECT_SOURCE_DIR}/CHANGES.md ${PROJECT_SOURCE_DIR}/LICENSE VERBATIM)
 add_custom_target(hone_share ALL DEPENDS ${HONE_SHARE}/written)
-install(DIRECTORY ${HONE_SHARE}/ DESTINATION share PATTERN written EXCLUDE PATTERN "*libhone*" EXCLUDE)
-foreach(package IN ITEMS libhone libhone-dev)
+install(DIRECTORY ${HONE_SHARE}/ DESTINATION share PATTERN written EXCLUDE PATTERN "*libhone*" EXCLUDE PATTERN "*hone-mpi" EXCLUDE)
+foreach(package IN ITEMS libhone libhone-dev hone-mpi)
   string(REGEX REPLACE "^libhone$" "libhone${HONE_SOVERSION}" named ${package})
   install(DIRECTORY ${HONE_SHARE}/doc/${named} DESTINATION share/doc COMPONENT ${package})
 endforeach()
 install(FILES ${HONE_SHARE}/lintian/overrides/libhone${HONE_SOVERSION} DESTINATION share/lintian/overrides COMPONENT libhone)
+install(FILES ${HONE_SHARE}/lintian/overrides/hone-mpi DESTINATION share/lintian/overrides COMPONENT hone-mpi)
 
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME hone)
@@ -30,19 +31,27 @@ string(REGEX REPLACE "^aarch64$" "arm64" CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${CPA
 if(CMAKE_CROSSCOMPILING)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)       # the other machine's packages are not here to ask
 endif()
-# Three packages: the program, the library, and what one builds against it with. Loaded at run time, by path: the library of products, and what
-# starts ranks.
+# Four packages: the program, its module for ranks, the library, and what one builds against it with. Loaded at run time, by path: the library of
+# products and the module, so that nobody has MPI who does not ask for it.
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL hone)
 set(CPACK_DEBIAN_HONE_PACKAGE_NAME hone)
 set(CPACK_DEBIAN_HONE_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_HONE_PACKAGE_RECOMMENDS "libopenblas0-pthread | libblis4-serial")
-set(CPACK_DEBIAN_HONE_PACKAGE_SUGGESTS "openmpi-bin, python3")
+set(CPACK_DEBIAN_HONE_PACKAGE_SUGGESTS "hone-mpi, python3")
 set(CPACK_COMPONENT_HONE_DESCRIPTION "trains transformers and shows where every microsecond of a step goes
 hone trains transformers on CPUs and NVIDIA GPUs, measures where the
 time of a step goes, makes the changes that win and proves each of them.
 It also reads traces of the PyTorch profiler, and gives the same
 diagnosis to programs that stay there.")
+if(TARGET hone_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL hone-mpi)
+  set(CPACK_DEBIAN_HONE-MPI_PACKAGE_NAME hone-mpi)
+  set(CPACK_DEBIAN_HONE-MPI_PACKAGE_DEPENDS "hone (= ${PROJECT_VERSION}), openmpi-bin")
+  set(CPACK_COMPONENT_HONE-MPI_DESCRIPTION "ranks of hone: one training in several processes
+The module with which hone trains one model in several processes, on one
+machine or on many, over MPI.")
+endif()
 if(TARGET hone_shared)
   list(APPEND CPACK_COMPONENTS_ALL libhone libhone-dev)
   set(CPACK_DEBIAN_LIBHONE_PACKAGE_NAME libhone${HONE_SOVERSION})

@@ -16,7 +16,7 @@ void rule_texts_print(FILE *to)
     fputs("# Rules\n\n"
           "Faults that cost a training step time, memory or safety. `hone profile` reports those that are recognised\n"
           "\"in a program\", `hone analyze` those \"in a trace\" of the PyTorch profiler.\n"
-          "A finding names the rule, where it holds, the share of the step it takes part in, and the expected speed-up\n"
+          "A finding names the rule, where it holds, the share of the step it takes part in (at least what it wins), and the expected speed-up\n"
           "with an interval. Severity follows from the time that would be won: critical from 50 % of the step, high\n"
           "from 20 %, medium from 5 %, low below; a fault that is there and costs little is listed as low. `hone` writes\n"
           "this page from the table that `hone explain` shows.\n",

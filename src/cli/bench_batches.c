@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "core/delay.h"
 
 enum { BAR = 24 };
 
@@ -98,6 +99,21 @@ static void print_sweep(const char *name, const struct batch_sweep *s, bool auto
     fflush(stdout);
 }
 
+static void say_about(const struct batch_sweep *s)
+{
+    char warning[DELAY_WORDS];
+    if (delay_warning(s->delayed_share, warning))
+        fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), warning);
+    if (s->vocab_assumed)
+        bench_say_vocab(s->vocab);
+}
+
+void bench_say_vocab(int64_t vocab)
+{
+    fprintf(stderr, "random tokens, %lld different ones: model.vocab is left to the data, which is not read here; a run has those of its data, and its steps another "
+            "loss, memory and time. --set model.vocab=N times N of them\n", (long long)vocab);
+}
+
 enum status bench_batches(const struct config *c, struct batch_list *list, double seconds, const struct peaks *peaks, json_t *sweeps,
                           struct error *err)
 {
@@ -113,6 +129,7 @@ enum status bench_batches(const struct config *c, struct batch_list *list, doubl
     list->none_fits |= s.spot < 0;
     if (!sweeps) {
         print_sweep(c->name, &s, list->n == 0);
+        say_about(&s);
         return OK;
     }
     json_t *j = batch_sweep_json(&s);

@@ -4,18 +4,25 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "core/delay.h"
 #include "lib/peaks.h"
 #include "train/train.h"
 
 /* Null where the peak of the device is not known. */
 static json_t *known(double x, const struct bench_result *r) { return r->mfu_peak.gflops > 0 ? json_real(x) : json_null(); }
 
+/* What happened to the GPU, or that other work had the cores. */
+static bool result_warning(const struct bench_result *r, char out[WATCH_WORDS]) { return gpu_watch_warning(&r->gpu, out) || delay_warning(r->delayed_share, out); }
+
 static json_t *result_json(const char *name, const struct bench_result *r)
 {
     json_t *loss = isfinite(r->loss) ? json_real(r->loss) : json_null();
     char passes[PASSES_TEXT_MAX];
     json_t *kernels = r->kernels >= 0 ? json_real(r->kernels) : json_null();
-    return json_pack("{s:o, s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name), "kernels_per_step", kernels,
+    char warning[WATCH_WORDS];
+    json_t *told = result_warning(r, warning) ? json_text(warning) : json_null(), *delayed = r->delayed_share < 0 ? json_null() : json_real(r->delayed_share);
+    return json_pack("{s:o, s:o, s:I, s:b, s:o, s:o, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:s, s:s, s:o, s:I, s:i, s:s}", "case", json_text(name), "warning", told, "vocab", (json_int_t)r->vocab,
+                     "vocab_assumed", r->vocab_assumed, "delayed_share", delayed, "kernels_per_step", kernels,
                      "device", r->device, "device_name", r->device_name, "threads", r->threads, "ms_per_step", r->ms_per_step, "ms_spread", r->ms_spread,
                      "samples_per_s", r->samples_per_s, "tokens_per_s", r->tokens_per_s, "peak_mb", r->peak_mb, "planned_mb", r->planned_mb,
                      "tflops", r->tflops, "mfu_percent", known(r->mfu_percent, r), "mfu_peak_gflops", known(r->mfu_peak.gflops, r),
@@ -34,8 +41,10 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
            r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, numbers_name(r->mfu_peak.numbers),
            r->ops, train_passes_text(r->places, passes));
     fflush(stdout);
-    if (gpu_watch_warning(&r->gpu, warning))
+    if (result_warning(r, warning))
         fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), warning);
+    if (r->vocab_assumed)
+        bench_say_vocab(r->vocab);
 }
 
 static json_t *components_json(const struct bench_component *list, int n)
@@ -52,7 +61,10 @@ static void print_components(const struct bench_component *list, int n, const st
     const double step_ms = r->ms_per_step;
     printf("    %-16s %5s %13s %7s %13s %6s\n", "component", "ops", "µs", "share", "floor µs", "floor");        /* µ is two bytes */
     for (int i = 0; i < n; i++)
-        printf("    %-16s %5d %12.1f %5.1f %% %12.1f %4.0f %%\n", list[i].name, list[i].ops, list[i].us,
+        if (!list[i].ops)
+            printf("    %-16s %5s %12.1f %5.1f %%\n", list[i].name, "-", list[i].us, list[i].us / step_ms / 10);
+        else
+            printf("    %-16s %5d %12.1f %5.1f %% %12.1f %4.0f %%\n", list[i].name, list[i].ops, list[i].us,
                list[i].us / step_ms / 10, list[i].floor_us, list[i].us > 0 ? list[i].floor_us / list[i].us * 100 : 0);
     printf("    timing the ops: %.3f ms with, %.3f ms without, in turns: %+.1f %%\n", r->recorded_ms, r->unrecorded_ms,
            (r->recorded_ms / r->unrecorded_ms - 1) * 100);
@@ -110,8 +122,6 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     }
     print_result(c.name, &r, !out->started);
     out->started = true;
-    if (!c.model.vocab && c.model.arch != ARCH_REGIONS)
-        printf("    model.vocab is 0: made of %d different tokens here; hone profile, doctor and verify read the data, and plan for its own\n", BENCH_VOCAB);
     if (out->components)
         print_components(list, n, &r);
     return OK;

@@ -62,9 +62,10 @@ static enum status measure(struct machine *m, bool anew, struct error *err)
 
 enum { CHECKS_MOST = 32 };
 struct check {
-    char text[CHECKS_MOST][400];
+    char text[CHECKS_MOST][600];
     bool problem[CHECKS_MOST];
     int n;
+    bool data_is_asked;         /* opened, so that what is wrong from then on is wrong with it */
     bool has_fit;
     struct doctor_fit fit;
     struct doctor_data data;
@@ -155,6 +156,7 @@ static void check_settings(struct check *k, const struct config *c, const struct
 static enum status check_data(struct check *k, struct config *c, struct error *err)
 {
     struct dataset *d;
+    k->data_is_asked = true;
     const enum status st = dataset_open(&d, c, err);
     if (st != OK)
         return st;
@@ -296,9 +298,13 @@ int cmd_doctor(int argc, char **argv)
     enum status st = positional.n ? config_load(&c, positional.item[0], sets.item, sets.n, &err) : OK;
     if (st == OK && positional.n)
         st = check_data(&k, &c, &err);      /* before the seconds that measuring takes */
+    if (st == BAD_INPUT && k.data_is_asked) {
+        add(&k, true, "data: %s", err.text);
+        st = OK;
+    }
     if (st == OK)
         st = measure(&m, anew, &err);
-    if (st == OK && positional.n)
+    if (st == OK && positional.n && c.model.vocab)         /* which the data may have to tell */
         st = check_config(&k, &c, &m, &err);
     if (st != OK)
         return report_error(&err);

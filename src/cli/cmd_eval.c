@@ -198,6 +198,17 @@ static int eval(const char *checkpoint, const struct eval_options *o, enum part 
     return st == OK ? OK : report_error(&err);
 }
 
+/* What --set says of eval.batches, the last one, or 0; a value that is none is refused where sets are read. The run's own config does not count: it is for the looks on the way. */
+static int64_t set_batches(const struct text_list *sets)
+{
+    static const char key[] = "eval.batches=";
+    int64_t n = 0;
+    for (int i = 0; i < sets->n; i++)
+        if (!strncmp(sets->item[i], key, sizeof key - 1))
+            n = strtoll(sets->item[i] + sizeof key - 1, NULL, 10);
+    return n > 0 ? n : 0;
+}
+
 int cmd_eval(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
@@ -210,7 +221,7 @@ int cmd_eval(int argc, char **argv)
     const struct option_def options[] = {
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "other data (keys of data), or how to run (eval.batch_size, threads); may be repeated"},
         {"--split", NULL, OPTION_WORD, &split, "which part of the data (default validation)"},
-        {"--batches", "N", OPTION_INT, &batches, "only the first N batches of the data, or of each domain (default all)"},
+        {"--batches", "N", OPTION_INT, &batches, "only the first N batches of the data, or of each domain (default all); the same as --set eval.batches=N"},
         {"--device", NULL, OPTION_WORD, &device, "where to run (default: where it was trained)"},
         {"--json", NULL, OPTION_FLAG, &json, "print the result as one JSON document"},
         {0},
@@ -218,7 +229,8 @@ int cmd_eval(int argc, char **argv)
     const struct usage usage = {
         "eval", "CHECKPOINT [DATA]", "Tells loss and perplexity of a model on its data, or on all of other data that its tokenizer can read.\n"
         "CHECKPOINT is the folder of a run or of one of its checkpoints; DATA a text file, a folder or glob of them, .gz too,\n"
-        "or token shards (.bin).", options,
+        "or token shards (.bin). All of the data is looked at; a run looks at eval.batches batches on its way, so that its last loss\n"
+        "is a little different.", options,
         "  hone eval runs/quickstart\n  hone eval runs/quickstart --split train --batches 50 --json\n"
         "  hone eval runs/mine new.txt --json\n  hone eval runs/mine 'shards/*.bin'\n"
         "  hone eval runs/quickstart --set data.domain=code\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n", 1, 2};
@@ -239,7 +251,7 @@ int cmd_eval(int argc, char **argv)
     o.n_sets = given ? data.n : sets.n;
     o.train = given || (split.text && split.at == SPLIT_OF_TRAINING);       /* all of DATA is in that part */
     o.device = device.text;
-    o.batches = batches == INT64_MIN ? 0 : batches;
+    o.batches = batches == INT64_MIN ? set_batches(&sets) : batches;
     install_stop_handler();
     return eval(positional.item[0], &o, given ? PART_ALL : o.train ? PART_TRAIN : PART_VALIDATION, json);
 }

@@ -51,7 +51,7 @@ static void print_floors(const struct view *v, const struct forgetting *f)
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
-    char params[32], a[32], b[32], c[32], d[32], sums[64] = "", gpu[GPU_NAME];
+    char params[32], a[32], b[32], c[32], d[32], all[32], sums[64] = "", gpu[GPU_NAME];
     human_count((double)i->parameters, params);
     human_bytes((double)i->memory.parameters, a);
     human_bytes((double)(i->memory.state - i->memory.sums), b);
@@ -60,6 +60,7 @@ static void on_start(void *context, const struct train_info *i)
         snprintf(sums, sizeof sums, ", sums of gradients %s", c);
     human_bytes((double)i->memory.workspace, c);
     human_bytes((double)i->memory.naive_workspace, d);
+    human_bytes(exec_memory_bytes(&i->memory), all);
     fprintf(v->to, "%s%s%s: %s with %s parameters on %s ", style(v->to, "bold"), shown(v->config->name), style(v->to, "off"),
             config_word("model.arch", (int)v->config->model.arch), params, i->device);
     if (i->device_name)
@@ -73,7 +74,9 @@ static void on_start(void *context, const struct train_info *i)
     fprintf(v->to, "data    %s\n", shown(i->data));
     if (i->init_tensors)
         fprintf(v->to, "init    %d tensors of %s, %s, from '%s'\n", i->init_tensors, i->init_title, i->init_types, shown(v->config->train.init));
-    fprintf(v->to, "memory  parameters %s, optimizer state %s%s, workspace %s planned (%s without the plan)\n", a, b, sums, c, d);
+    fprintf(v->to, "memory  %s planned: parameters %s, optimizer state %s%s, workspace %s (%s without the plan)", all, a, b, sums, c, d);
+    human_bytes((double)i->memory.scratch, c);
+    fprintf(v->to, i->memory.scratch ? ", what kernels work in %s\n" : "\n", c);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->domains->n)

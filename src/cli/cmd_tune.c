@@ -108,9 +108,18 @@ static void print_stages(const struct tune_result *r)
 /* What else the tuned program was measured against, in turns of their own. */
 static void print_references(const struct tune_result *r)
 {
-    for (int i = 0; i < r->n_references; i++)
-        printf("%s%.2f times as fast as %s (%.2f to %.2f)\n", i ? "  " : "  also ", r->references[i].speedup, r->references[i].name,
-               r->references[i].low, r->references[i].high);
+    for (int i = 0; i < r->n_references; i++) {
+        const struct tune_reference *f = &r->references[i];
+        printf("%s%.2f times as fast as %s (%.2f to %.2f)%s\n", i ? "  " : "  also ", f->speedup, f->name, f->low, f->high, f->judged ? "" : ": no verdict");
+    }
+}
+
+/* What was seen of a program that wins nothing. */
+static void print_noise(const struct tune_result *r)
+{
+    if (r->check.done)
+        printf("  %-16s the config against itself: × %.2f (%.2f to %.2f), the same bits; no gain up to × %.3f was believed\n", "noise", r->check.speedup, r->check.low,
+               r->check.high, r->check.believed);
 }
 
 /* "gradients pass, ..., throughput FAIL", and a sentence for what does not hold. */
@@ -185,6 +194,7 @@ static void print_result(const struct tuned *t, const char *folder)
         printf("  %-16s %10.0f    in the program without passes\n", "", r->naive_kernels);
     if (*r->warning)
         printf("  %swarning:%s %s\n", style(stdout, "yellow"), style(stdout, "off"), r->warning);
+    print_noise(r);
     print_references(r);
     print_verdicts(r);
     if (!r->larger.asked && r->larger_expected > WORTH_A_WORD)

@@ -284,6 +284,8 @@ void peaks_keep_best(struct peaks *p, const struct peaks *other)
     keep_more(&p->product_gflops, other->product_gflops);
     for (int i = 0; i < CACHE_LEVELS; i++)
         keep_more(&p->copy_gb_per_s[i], other->copy_gb_per_s[i]);
+    if (p->copy_gb_per_s[MEMORY - 1] > 0)       /* what comes from memory comes through the last cache */
+        keep_more(&p->copy_gb_per_s[MEMORY - 1], p->copy_gb_per_s[MEMORY]);
     keep_less(&p->gpu.replayed_us, other->gpu.replayed_us);
     keep_less(&p->gpu.launched_us, other->gpu.launched_us);
     keep_more(&p->gpu.pinned_gb_per_s, other->gpu.pinned_gb_per_s);

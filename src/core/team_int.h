@@ -39,7 +39,7 @@ struct team {
     struct word phase;              /* meetings that all have come to, where they are counted */
     struct word *flags;             /* (members, rounds, FAN - 1) */
     int rounds;
-    bool counts;                    /* how members meet in this run */
+    _Atomic bool counts;            /* how members meet in this run */
     int quiet, wanted_quiet;        /* runs in a row in which nobody slept at a meeting; so many until they tell each other again */
     uint64_t sleeps;                /* of all members, before this run */
 };

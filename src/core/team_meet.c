@@ -2,7 +2,7 @@
  *
  * They tell each other: everybody tells three others that it is there, and waits for the three that tell it; then for three that are four times as
  * far away, and so on: after one round it knows of four, after two of sixteen. Each flag is a line of its own that one member writes and one reads, and
- * all of a round are under way at once. On 16 cores of a Xeon a meeting takes 0.75 us so, and 1.7 us the other way.
+ * all of a round are under way at once. In a loop of meetings on 16 cores of a Xeon one took 0.6 to 0.9 us so, and 0.9 to 1.9 us the other way.
  *
  * They are counted: who comes counts itself in a group of a few, the last of a group counts in a group of groups, and so on, and the last of
  * all lets them go. A member that sleeps meanwhile is woken once. In the first way it must run again for every round before others can go on, which
@@ -93,7 +93,7 @@ void member_meet(struct member *m)
     struct team *t = m->team;
     if (t->members == 1)
         return;
-    const bool counts = t->counts;              /* before the others can know that this one is here, and a new run begins */
+    const bool counts = atomic_load_explicit(&t->counts, memory_order_relaxed);         /* before others can know that this one is here, and a new run begins */
     const uint32_t come = atomic_load_explicit(&m->arrived, memory_order_relaxed) + 1;
     member_note_cpu(m);
     atomic_store_explicit(&m->arrived, come, memory_order_relaxed);

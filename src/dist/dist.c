@@ -202,6 +202,9 @@ static double patience(void)
     return s >= 1 && s < 1e6 ? s : PATIENCE_S;
 }
 
+/* MPI would end the process, with words on how to build Slurm. (PMI_RANK is another way to tell, and is not srun's here: dist_start_read.) */
+static bool are_strangers(const struct dist_start *s) { return s->ranks > 1 && !strcmp(s->by, "srun") && !getenv("PMIX_RANK"); }
+
 enum status dist_open(struct dist **out, bool asked, struct error *err)
 {
     const struct dist_start started = dist_start_read();
@@ -209,6 +212,8 @@ enum status dist_open(struct dist **out, bool asked, struct error *err)
     *out = NULL;
     if (!asked && started.ranks == 1)
         return OK;
+    if (are_strangers(&started))
+        return error_set(err, CANNOT, "srun started %d ranks, and told none of them of the others; start them with srun --mpi=pmix", started.ranks);
     enum status st = dist_load_mpi(&m, err);
     if (st != OK && started.ranks > 1 && err) {
         const struct error why = *err;

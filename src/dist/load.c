@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/process.h"
 #include "dist/dist_int.h"
@@ -37,6 +38,8 @@ enum status dist_load_mpi(const struct mpi_module **out, struct error *err)
     char path[PATH_MAX];
     if (!process_installed(path, "libhone_mpi.so"))
         snprintf(path, sizeof path, "%s", HONE_MPI_MODULE);
+    if (access(path, R_OK))
+        return error_set(err, CANNOT, "there is no MPI module, neither lib/hone/libhone_mpi.so beside the program's folder nor '%s'; on Debian install hone-mpi", path);
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!handle) {
         const char *why = dlerror();

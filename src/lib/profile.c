@@ -85,7 +85,8 @@ static enum status write_tensorboard(const struct profile *p, const char *folder
     tensorboard_scalar(t, "step/tokens_per_s", 0, p->tokens_per_s);
     tensorboard_scalar(t, "step/mfu_percent", 0, p->mfu_percent);
     tensorboard_scalar(t, "step/loss", 0, p->loss);
-    tensorboard_scalar(t, "memory/peak_mb", 0, p->rss_peak_bytes / 1e6);
+    tensorboard_scalar(t, "memory/process_peak_mb", 0, p->rss_peak_bytes / 1e6);
+    tensorboard_scalar(t, "memory/step_peak_mb", 0, p->peak_bytes / 1e6);
     for (int i = 0; i < p->n_ops; i++) {
         const struct profile_memory_point *m = &p->memory[i];
         const double alive = m->parameters + m->state + m->gradients + m->activations + m->inputs;

@@ -92,14 +92,17 @@ struct change {
     double kept_us, new_cost, new_floor_us;
 };
 
-/* By how much an op that stays takes longer. One in pieces of another size is as near its roofline as it was, which knows the cache that holds such a piece; what it reads
- * was written just before, so the size of the whole step does not count. */
-static double growth(const struct scale *old, const struct op *was, const struct scale *new, const struct op *is)
+/* By how much an op that stays and takes `us` now takes longer. The roofline of one in pieces of another size knows the cache that holds such a piece; what it reads
+ * was written just before, so the size of the whole step does not count. Larger pieces are as near their roofline as these are. Smaller ones are not: what the op takes above it
+ * (starts, edges of tiles, delay) does not get less by more of them, and no more is won than the roofline falls by. */
+static double growth(const struct scale *old, const struct op *was, const struct scale *new, const struct op *is, double us)
 {
     const double runs = op_runs_per_step(old->p, was), runs_then = op_runs_per_step(new->p, is);
     const bool resized = runs != runs_then;
     const double before = resized ? op_floor_us(old->p, was, old->peaks, NULL) * runs : cost_us(old, was);
     const double then = resized ? op_floor_us(new->p, is, new->peaks, NULL) * runs_then : cost_us(new, is);
+    if (runs_then > runs && then < before && us > before)
+        return (us - (before - then)) / us;
     return before > 0 ? then / before : 1;
 }
 
@@ -114,9 +117,8 @@ static void match(struct change *c, const struct profile *measured, const struct
             c->new_floor_us += op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
             continue;
         }
-        const double grows = growth(&old, &now->ops[at], &new, op);
+        const double us = measured->ops[at].self_us + measured->ops[at].imbalance_us, grows = growth(&old, &now->ops[at], &new, op, us);
         c->stays[at] = true;
-        const double us = measured->ops[at].self_us + measured->ops[at].imbalance_us;
         const double floor_us = op_floor_us(then, op, &measured->peaks, NULL) * op_runs_per_step(then, op);
         c->kept_us += fmax(us * grows, fmin(us, floor_us));         /* whatever the model says, not below its roofline */
         if (changed)

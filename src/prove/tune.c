@@ -40,8 +40,10 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
     judge.verify.memory = p->memory;
     judge.verify.min_gain = 0;
     const enum status st = verify_configs(v, &judge, b, &options, err);
-    if (st == OK && *v->warning && !*t->r->warning)
+    if (st == OK && *v->warning && (!*t->r->warning || v->delayed_share > t->r->delayed_share))
         memcpy(t->r->warning, v->warning, sizeof t->r->warning);
+    if (st == OK)
+        t->r->delayed_share = fmax(t->r->delayed_share, v->delayed_share);
     return st;
 }
 
@@ -193,7 +195,7 @@ static enum status judge(struct tuner *t, struct error *err)
 
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err)
 {
-    *out = (struct tune_result){.base = *c, .given = tune_given_name(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1};
+    *out = (struct tune_result){.base = *c, .given = tune_given_name(c), .speedup = 1, .speedup_low = 1, .speedup_high = 1, .delayed_share = -1};
     struct tuner t = {.r = out, .o = options, .now = *c, .believed = 1, .start_s = clock_s()};
     enum status st = options->larger_batch ? tune_enlarge(&t, err) : OK;
     if (st == OK && options->budget_s > 0)

@@ -73,8 +73,10 @@ enum { TUNE_SIZES = 8 };
 /* Another program that the tuned one is measured against, in turns of their own. */
 struct tune_reference {
     const char *name;                       /* "the program without passes" */
+    bool all;                               /* it has all passes, not none */
     double step_us, tuned_us;
     double speedup, low, high;
+    bool judged;                            /* false: too much noise to say which is faster */
 };
 enum { TUNE_REFERENCES = 2 };
 
@@ -94,7 +96,7 @@ struct tune_result {
     double larger_expected;                 /* what twice the batch is expected to win per sample, on the base; 0: nothing worth a word */
     const char *given;                      /* what to call it: "the given config", or the program without passes that it is */
     char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
-    struct { bool done; double speedup, low, high; } check;     /* the base against itself, before anything was tried */
+    struct { bool done; double speedup, low, high, believed; } check;       /* the base against itself, before anything was tried; gains must be above `believed` */
     struct tune_idea roadmap[TUNE_IDEAS];   /* by phase, in each the largest gain first */
     int n_roadmap;
     struct tune_stage stages[TUNE_IDEAS];   /* in the order in which they were tried */
@@ -115,7 +117,8 @@ struct tune_result {
     struct tune_size sizes[TUNE_SIZES];     /* (n_sizes) 8 x 128 and 16 x 256 where they were measured; others: memory only */
     int n_sizes;
     double naive_kernels;                   /* of the program without passes on a GPU; NAN: not known */
-    char warning[WATCH_WORDS];              /* the first that a proof came with: what happened to the GPU; empty: nothing */
+    char warning[WATCH_WORDS];              /* the first that a proof came with, of what happened to the GPU, or that of the most delay by other work; empty: nothing */
+    double delayed_share;                   /* by other work, of the proof in which it was most; below 0: not known */
     bool out_of_time, interrupted;
     double seconds;
 };

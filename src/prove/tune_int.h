@@ -13,7 +13,7 @@ struct tuner {
     struct situation *situation;            /* of `now`, measured; NULL: not yet */
     double planned_bytes, base_bytes;       /* of `now`, and of the base */
     double allowed_bytes;                   /* what a stage may take: what one saved, a later one may take again */
-    double believed;                        /* a gain must be above it: 1, or what the base seems to win over itself */
+    double believed;                        /* a gain must be above it: what the base seems to win over itself, one way or the other */
     uint64_t tried;                         /* bit i: move i */
     double start_s;
 };

@@ -95,12 +95,22 @@ static bool same_step(const struct tuner *t)
     return true;
 }
 
+static bool has_size(const struct tune_result *r, int64_t batch, int64_t seq)
+{
+    for (int i = 0; i < r->n_sizes; i++)
+        if (r->sizes[i].batch == batch && r->sizes[i].seq == seq)
+            return true;
+    return false;
+}
+
 void tune_measure_sizes(struct tuner *t)
 {
     const int64_t seq = t->r->base.model.seq, batch = t->r->base.train.batch_size;
     const struct { int64_t batch, seq; bool judged; } sizes[] = {
         {8, 128, true}, {16, 256, true}, {batch, seq, false}, {batch, 2 * seq, false}, {batch, 4 * seq, false}, {batch, 8 * seq, false}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !tuner_stopped(t); i++) {
+        if (has_size(t->r, sizes[i].batch, sizes[i].seq))       /* the config's own, judged already */
+            continue;
         struct tune_size *s = &t->r->sizes[t->r->n_sizes];
         struct error ignored;
         const int64_t vocab = t->now.model.vocab;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/delay.h"
 #include "core/stats.h"
 #include "prove/tune_report_int.h"
 
@@ -51,20 +52,21 @@ static double gain_before(const struct tune_result *r, int n)
     return gain;
 }
 
+/* Of all that was measured: what was dropped was predicted, too. */
 static double median_error(const struct tune_result *r)
 {
     double errors[TUNE_IDEAS];
     int n = 0;
     for (int i = 0; i < r->n_stages; i++)
-        if (is_kept(&r->stages[i]) && isfinite(prediction_error(&r->stages[i])))
+        if (isfinite(prediction_error(&r->stages[i])))
             errors[n++] = fabs(prediction_error(&r->stages[i]));
     stats_sort(errors, n);
     return n ? stats_percentile(errors, n, 0.5) : NAN;
 }
 
-/* Stages that were measured; kept ones that changed the step; kept ones around it. */
+/* Stages that were measured; those of which nobody can say; kept ones that changed the step; kept ones around it. */
 struct counts {
-    int measured, kept, around;
+    int measured, open, kept, around;
 };
 
 static struct counts count_stages(const struct tune_result *r)
@@ -73,6 +75,7 @@ static struct counts count_stages(const struct tune_result *r)
     for (int i = 0; i < r->n_stages; i++) {
         const struct tune_stage *s = &r->stages[i];
         n.measured += s->outcome != TUNE_NOT_TRIED;
+        n.open += s->outcome == TUNE_NO_VERDICT;
         n.kept += is_kept(s) && !s->around;
         n.around += is_kept(s) && s->around;
     }
@@ -100,6 +103,30 @@ static void put_gain(const struct tune_result *r, FILE *to)
     put_memory(r, to);
 }
 
+/* What won nothing, and what nobody can say of. */
+static void put_nothing(const struct tune_result *r, const struct counts *n, FILE *to)
+{
+    if (!n->open) {
+        fputs("Nothing made this step faster: the config stays as it was", to);
+        return;
+    }
+    fprintf(to, "Nothing was proved to make this step faster, and of %d of %d moves there is no verdict", n->open, n->measured);
+    if (delay_is_much(r->delayed_share))
+        fprintf(to, ", as other work took the cores for up to %.0f %% of the time", 100 * r->delayed_share);
+    fputs(": the config stays as it was", to);
+}
+
+/* Another program that was measured to be faster than what tuning ended with. */
+static void put_faster_reference(const struct tune_result *r, FILE *to)
+{
+    for (int i = 0; i < r->n_references; i++) {
+        const struct tune_reference *f = &r->references[i];
+        if (f->judged && f->high < 1)
+            fprintf(to, ". But %s is %.2f times as fast as that (%.2f to %.2f): measured, and by no gate; try --set optimize.passes=%s", f->name, 1 / f->speedup, 1 / f->high,
+                    1 / f->low, f->all ? "all" : "none");
+    }
+}
+
 static void put_headline(const struct tune_result *r, FILE *to)
 {
     const struct counts n = count_stages(r);
@@ -120,9 +147,10 @@ static void put_headline(const struct tune_result *r, FILE *to)
     else if (!r->n_stages)
         fputs("Nothing to try: no pass and no setting changes this program", to);
     else if (n.measured)
-        fputs("Nothing made this step faster: the config stays as it was", to);
+        put_nothing(r, &n, to);
     else
         fputs("Nothing was tried: these are predictions only", to);
+    put_faster_reference(r, to);
 }
 
 static json_t *headline(const struct tune_result *r)
@@ -271,7 +299,7 @@ static json_t *references(const struct tune_result *r)
     json_t *list = json_array();
     for (int i = 0; i < r->n_references; i++) {
         const struct tune_reference *f = &r->references[i];
-        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", f->name, "speedup", number(f->speedup), "speedup_low",
+        json_array_append_new(list, json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o}", "name", f->name, "judged", f->judged, "speedup", number(f->speedup), "speedup_low",
                                               number(f->low), "speedup_high", number(f->high), "step_us", number(f->step_us),
                                               "tuned_step_us", number(f->tuned_us)));
     }
@@ -280,8 +308,8 @@ static json_t *references(const struct tune_result *r)
 
 static json_t *check(const struct tune_result *r)
 {
-    return r->check.done ? json_pack("{s:o,s:o,s:o}", "speedup", number(r->check.speedup), "speedup_low", number(r->check.low),
-                                     "speedup_high", number(r->check.high))
+    return r->check.done ? json_pack("{s:o,s:o,s:o,s:o}", "speedup", number(r->check.speedup), "speedup_low", number(r->check.low),
+                                     "speedup_high", number(r->check.high), "believed_above", number(r->check.believed))
                          : json_null();
 }
 
@@ -332,6 +360,7 @@ json_t *tune_json(const struct tune_result *r)
         json_object_set_new(j, "larger_batch_expected", measured(r->larger_expected));
         json_object_set_new(j, "run", run(r));
         json_object_set_new(j, "naive_kernels", measured(r->naive_kernels));
+        json_object_set_new(j, "delayed_share", r->delayed_share < 0 ? json_null() : number(r->delayed_share));
         json_object_set_new(j, "warning", tune_text(*r->warning ? r->warning : NULL));
     }
     return j;

@@ -67,8 +67,10 @@ enum tune_outcome tune_decide(const struct verdict *v, double believed, char why
         snprintf(why, TUNE_WHY, "slower: %s", speed->value_text);
         return TUNE_DROPPED;
     }
-    if (speed->low > 1)                     /* the base seems to win as much over itself */
-        return too_noisy(speed, why);
+    if (speed->low > 1) {
+        snprintf(why, TUNE_WHY, "too much noise to say: the config seems to win %.3f times over itself, and this is no more: %s", believed, speed->value_text);
+        return TUNE_NO_VERDICT;
+    }
     snprintf(why, TUNE_WHY, "no difference: %s", speed->value_text);
     return TUNE_NO_GAIN;
 }
@@ -98,6 +100,9 @@ static enum status refuse_speed(const struct tuner *t, const struct gate *speed,
 
 static bool is_itself(const struct gate *speed) { return speed->low <= ITSELF && speed->high >= 1 / ITSELF; }
 
+/* What it seems to win, or to lose: a gain that is no larger may be as little the doing of a move. */
+static double noise_of(const struct gate *speed) { return fmax(speed->value, 1 / speed->value); }
+
 /* Where the memory for two at once is not to be had, nothing is checked. */
 enum status tune_check_base(struct tuner *t, struct error *err)
 {
@@ -107,7 +112,7 @@ enum status tune_check_base(struct tuner *t, struct error *err)
     struct verdict v;
     const struct gate *speed = NULL;
     tuner_tell(t, "the config against itself");
-    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed)); i++, p.seconds *= 2) {
+    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed) || noise_of(speed) > ITSELF); i++, p.seconds *= 2) {
         const enum status st = tuner_prove(t, &v, &r->base, &r->base, &p, err);
         if (st != OK)
             return (st == CANNOT || tuner_stopped(t)) ? OK : st;
@@ -121,7 +126,7 @@ enum status tune_check_base(struct tuner *t, struct error *err)
     r->check.speedup = speed->value;
     r->check.low = speed->low;
     r->check.high = speed->high;
-    t->believed = fmax(1, fmax(speed->low, 1 / speed->high));
+    t->believed = r->check.believed = noise_of(speed);
     tuner_know_base(t, v.of_a.planned_bytes);
     r->before = r->after = tune_point_of(&v.of_a, &r->base);
     return OK;
@@ -204,8 +209,9 @@ static void measure_reference(struct tuner *t, const char *name, bool all)
     if (tuner_prove(t, &v, &other, &t->now, &p, &ignored) != OK)
         return;
     const struct gate *speed = verdict_gate(&v, "throughput");
-    r->references[r->n_references++] = (struct tune_reference){.name = name, .step_us = v.of_a.step_us, .tuned_us = v.of_b.step_us,
-                                                               .speedup = speed->value, .low = speed->low, .high = speed->high};
+    r->references[r->n_references++] = (struct tune_reference){.name = name, .all = all, .step_us = v.of_a.step_us, .tuned_us = v.of_b.step_us,
+                                                               .speedup = speed->value, .low = speed->low, .high = speed->high,
+                                                               .judged = speed->judged};
 }
 
 /* Nothing is run for it, so that it is known also where there was no time to measure that program. */

@@ -87,27 +87,27 @@ static double floor_us(const struct profile *p, bool memory_bound)
     return us;
 }
 
-/* Where the whole step lies on the roofline of main memory: left or right of the ridge. */
-static json_t *bound(double intensity, double ridge)
+/* Which ceiling most of the step's roofline time is under. The ridge of main memory does not say: caches serve much of a step. */
+static json_t *bound(double memory_us, double compute_us)
 {
-    if (!isfinite(intensity) || !isfinite(ridge))
+    if (!(memory_us + compute_us > 0))
         return json_null();
-    return json_string(intensity < ridge ? "memory_bound" : "compute_bound");
+    return json_string(memory_us > compute_us ? "memory_bound" : "compute_bound");
 }
 
 enum status report_write_intensity(const struct profile *p, FILE *to, struct error *err)
 {
     const double bandwidth = report_memory_gb_per_s(p), used = report_gb_per_s(p->hardware_bytes, p->step_us);
     const double intensity = report_ratio(p->hardware_flops, p->hardware_bytes);
-    const double ridge = report_ratio(p->mfu_peak.gflops, bandwidth);
+    const double ridge = report_ratio(p->mfu_peak.gflops, bandwidth), memory_us = floor_us(p, true), compute_us = floor_us(p, false);
     json_t *j = json_pack(
         "{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:o,s:o}}", "schema_version", 1, "model", W(p->name),
         "arithmetic_intensity_flops_per_byte", N(intensity), "ridge_flops_per_byte", N(ridge),
         "memory_bandwidth_used_gb_per_sec", N(used), "memory_bandwidth_peak_gb_per_sec", N(bandwidth),
         "memory_bandwidth_utilization_percent", N(100 * report_ratio(used, bandwidth)),
-        "memory_bound_vs_compute_bound", bound(intensity, ridge), "flops_per_step", N(p->hardware_flops),
-        "bytes_per_step", json_whole(p->hardware_bytes), "floor_us", "memory_bound_ops", N(floor_us(p, true)),
-        "compute_bound_ops", N(floor_us(p, false)));
+        "memory_bound_vs_compute_bound", bound(memory_us, compute_us), "flops_per_step", N(p->hardware_flops),
+        "bytes_per_step", json_whole(p->hardware_bytes), "floor_us", "memory_bound_ops", N(memory_us),
+        "compute_bound_ops", N(compute_us));
     return put(j, to, err);
 }
 

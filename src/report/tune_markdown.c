@@ -29,6 +29,16 @@ static void put_model(FILE *to, const json_t *model)
     fputs(" |\n", to);
 }
 
+/* What was seen of a program that wins nothing. */
+static void put_noise(FILE *to, const json_t *check)
+{
+    if (!isfinite(num(check, "speedup_low") + num(check, "speedup_high") + num(check, "believed_above")))
+        return;
+    fputs("| noise | the config against itself: ", to);
+    put_times(to, num(check, "speedup"));
+    fprintf(to, " (%.2f× to %.2f×), the same bits; no gain up to %.3f× was believed |\n", num(check, "speedup_low"), num(check, "speedup_high"), num(check, "believed_above"));
+}
+
 static void put_top(FILE *to, const json_t *j)
 {
     const json_t *machine = json_object_get(j, "machine"), *model = json_object_get(j, "model");
@@ -41,6 +51,12 @@ static void put_top(FILE *to, const json_t *j)
     if (model)
         put_model(to, model);
     report_markdown_fact(to, "machine", word(machine, "fingerprint"));
+    if (*word(j, "warning")) {
+        fputs("| warning | ", to);
+        put_words(to, word(j, "warning"));
+        fputs(" |\n", to);
+    }
+    put_noise(to, json_object_get(j, "check"));
     fputs("| profiled first | ", to);
     put_words(to, word(j, "bound"));
     fprintf(to, " |\n| took | %s |\n", report_show_us(1e6 * num(j, "seconds"), took));
@@ -151,7 +167,7 @@ static void put_stages(FILE *to, const json_t *j)
         if (isfinite(num(s, "measured_speedup")))
             put_stage(to, s);
     if (isfinite(num(j, "median_prediction_error")))
-        fprintf(to, "\nThe predictions of what was kept are off by %s in the median.\n",
+        fprintf(to, "\nThe predictions of what was measured are off by %s in the median.\n",
                 report_show_percent(num(j, "median_prediction_error"), n));
 }
 

@@ -40,8 +40,8 @@ static void put_references(FILE *to, const json_t *j)
     json_array_foreach(list, i, f) {
         fputs("\nMeasured on its own, the tuned config is ", to);
         put_times(to, num(f, "speedup"));
-        fprintf(to, " (%.2f× to %.2f×) against %s, a step of which takes %s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
-                report_show_us(num(f, "step_us"), n));
+        fprintf(to, " (%.2f× to %.2f×) against %s, a step of which takes %s%s.\n", num(f, "speedup_low"), num(f, "speedup_high"), word(f, "name"),
+                report_show_us(num(f, "step_us"), n), yes(f, "judged") ? "" : ": no verdict, as there was too much noise");
     }
 }
 

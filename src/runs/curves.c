@@ -76,6 +76,15 @@ void run_curves_add(struct run_curves *c, const struct metrics_line *l)
 
 static void add_line(void *context, const struct metrics_line *l) { run_curves_add(context, l); }
 
+/* run.json knows its own process alone: of a run that was resumed the logs of all of them say how fast it was. */
+static void take_speed(struct run *run, const struct run_curves *c)
+{
+    if (run->state == RUN_RUNNING || !(c->before_s > 0) || !(c->tokens_each > 0))
+        return;
+    run->tokens_per_s = c->tokens / c->seconds;
+    run->steps_per_s = run->tokens_per_s / c->tokens_each;
+}
+
 enum status run_read_curves(struct run *run, int points, struct error *err)
 {
     char path[CONFIG_PATH_MAX + 32];
@@ -83,6 +92,8 @@ enum status run_read_curves(struct run *run, int points, struct error *err)
     run_curves_init(c, points);
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
     const enum status st = metrics_each(path, add_line, c, &c->cut, err);
+    if (st == OK)
+        take_speed(run, c);
     if (st == OK && c->bad_lines && !*run->warning)
         snprintf(run->warning, sizeof run->warning, "%lld line%s of metrics.jsonl could not be read, or go%s back, and %s left out", (long long)c->bad_lines,
                  c->bad_lines == 1 ? "" : "s", c->bad_lines == 1 ? "es" : "", c->bad_lines == 1 ? "is" : "are");

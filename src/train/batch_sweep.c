@@ -27,6 +27,7 @@ static enum status time_point(struct batch_sweep *s, struct batch_point *p, cons
         return st;
     s->device = r.device;
     s->threads = r.threads;
+    s->delayed_share = fmax(s->delayed_share, r.delayed_share);
     if (!p->rounds++ || r.ms_per_step < p->ms_per_step) {
         p->recompute = r.places[config_pass_find("recompute")] > 0;
         p->ms_per_step = r.ms_per_step;
@@ -151,7 +152,8 @@ enum status batch_sweep_run(struct batch_sweep *out, const struct config *c, con
 {
     const size_t free_bytes = train_available_bytes(c);
     *out = (struct batch_sweep){.given = c->train.batch_size, .free_bytes = free_bytes == SIZE_MAX ? 0 : (double)free_bytes,
-                                .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = division_threads(c), .end = BATCHES_GIVEN};
+                                .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = division_threads(c), .end = BATCHES_GIVEN, .vocab = bench_config(c).model.vocab,
+                                .vocab_assumed = bench_config(c).model.vocab != c->model.vocab, .delayed_share = -1};
     const enum status st = o->n ? run_given(out, c, o, err) : run_doubling(out, c, o, err);
     if (st == OK)
         batch_sweep_judge(out);

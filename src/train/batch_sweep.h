@@ -38,6 +38,9 @@ struct batch_sweep {
     int64_t given;                      /* train.batch_size of the config */
     double free_bytes;                  /* on the device, before; 0: not known */
     const char *device;                 /* "cpu", "cuda" */
+    int64_t vocab;                      /* as of struct bench_result; so are the two below */
+    bool vocab_assumed;
+    double delayed_share;               /* of the size for which it was most */
     int threads;
     enum batch_end end;
 };

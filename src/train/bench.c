@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/delay.h"
 #include "core/process.h"
 #include "core/stats.h"
 #include "core/arena.h"
@@ -123,6 +124,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
         st = model_run_open(&r, &known, d, err);
     if (st == OK)
         st = model_run_loader(&l, &r, 0, 0, 1, err);
+    const struct delay delay = delay_begin();
     if (st == OK) {
         gpu_watch_begin(&gpu, r.backend->address);
         st = time_steps(&r, l, seconds, times, &n, &steps, &gpu, err);
@@ -131,6 +133,9 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
         gpu_watch_look(&gpu, NULL);
         summarize(&r, times, n, steps, peaks, out);
         out->kernels = exec_kernels_per_step(r.train);
+        out->delayed_share = r.backend->address || !delay_is_of_others(out->threads) ? -1 : delay_share(&delay, out->threads);
+        out->vocab = known.model.vocab;
+        out->vocab_assumed = known.model.vocab != c->model.vocab;
         out->gpu = gpu;
         out->gpu.address = NULL;            /* the backend's, which goes */
         if (r.backend->device)              /* what is gone from its memory, not what the host took */

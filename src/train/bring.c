@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/fresh.h"
 #include "core/fs.h"
+#include "core/notice.h"
 #include "core/setup.h"
 #include "train/bring.h"
 #include "train/train_int.h"
@@ -223,6 +224,22 @@ static enum status write_parameters(struct model_run *r, const struct weights *w
     return st == OK ? exec_status(r->train, err) : st;
 }
 
+/* What no tensor tells, and a config.json beside them does: with another value the same weights are another model. */
+static void tell_differences(const struct model_run *r, const struct weights *w)
+{
+    static const char *const keys[] = {"model.heads", "model.norm_eps", "model.rope_base", "model.rope_scaling", "model.rope_factor", "model.rope_low", "model.rope_high",
+                                       "model.rope_context"};
+    struct config theirs;
+    struct config_difference d;
+    struct error unused;
+    if (!weights_has_config(w) || weights_config(w, &theirs, NULL, 0, &unused) != OK)
+        return;
+    for (int at = 0; config_differ(&d, &theirs, &r->config, &at);)
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            if (!strcmp(d.key, keys[i]))
+                notice_tell("train.init: these weights were made with %s %s (config.json of '%s'), and here it is %s", d.key, d.a, r->config.train.init, d.b);
+}
+
 enum status model_run_load_init(struct model_run *r, struct error *err)
 {
     struct weights *w = NULL;
@@ -233,6 +250,7 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
     if (st == OK)
         st = write_parameters(r, w, err);
     if (st == OK) {
+        tell_differences(r, w);
         r->init_title = weights_title(w);
         snprintf(r->init_types, sizeof r->init_types, "%s", weights_types(w));
     }

@@ -1,4 +1,5 @@
 /* A step by parts of the model: which ops belong to forward, to one block, to attention, and so on. */
+#include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -59,7 +60,7 @@ static const struct component {
     {"selection", selection},
 };
 enum { COMPONENTS = sizeof components / sizeof *components };
-_Static_assert((int)COMPONENTS <= (int)BENCH_COMPONENTS, "room for all components");
+_Static_assert((int)COMPONENTS < (int)BENCH_COMPONENTS, "room for all components");
 
 static enum status timed_step(struct model_run *r, struct loader *l, bool measured, double *ms, struct error *err)
 {
@@ -87,6 +88,15 @@ static void sum_up(const struct program *p, const struct component *part, const 
     }
 }
 
+/* What is no op's: threads that wait for each other, and the host. */
+static struct bench_component rest_of(const struct program *p, double ms_per_step, double all_ms)
+{
+    double work_us = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        work_us += (double)p->ops[i].profile.total_ns / 1e3 * ms_per_step / all_ms;
+    return (struct bench_component){.name = "between ops", .us = fmax(ms_per_step * 1e3 - work_us, 0)};
+}
+
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err)
 {
@@ -110,5 +120,6 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
         sum_up(exec_program(r->train), &components[i], peaks, result->ms_per_step / all_ms, &out[*n]);
         *n += out[*n].ops > 0;
     }
+    out[(*n)++] = rest_of(exec_program(r->train), result->ms_per_step, all_ms);
     return OK;
 }

@@ -117,6 +117,8 @@ static void decode_prompt(struct generator *g)
     sample_text_add(&all, "", 0, &(struct stop_texts){NULL, 0});
     for (int64_t i = 0; i < r->n_prompt; i++)
         sample_text_add(&all, text, tokenizer_decode(&g->model.tokenizer, r->prompt_tokens[i], text), &(struct stop_texts){NULL, 0});
+    if (all.bytes[0] == ' ' && !strcmp(all.bytes + 1, g->options->prompt))
+        memmove(all.bytes, all.bytes + 1, strlen(all.bytes));          /* a space that the tokenizer put before it */
     r->prompt = all.bytes;
 }
 

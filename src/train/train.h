@@ -214,7 +214,7 @@ struct generate_result {
     char checkpoint[CONFIG_PATH_MAX];
     int64_t step;                       /* of the checkpoint */
     int64_t context;                    /* tokens that the model sees at most */
-    char *prompt;                       /* its text, as its tokens have it */
+    char *prompt;                       /* its text, as its tokens have it, without a space that a tokenizer puts before a text */
     int32_t *prompt_tokens;
     int64_t n_prompt;
     struct generated *samples;
@@ -276,16 +276,19 @@ struct bench_result {
     int ops;                            /* that run in a step */
     double kernels;                     /* of a GPU per step; below 0: not known */
     struct gpu_watch gpu;               /* while it was timed */
+    double delayed_share;               /* meanwhile, by other work; see delay_share; below 0: not known, or no matter of the cores */
+    int64_t vocab;                      /* tokens that there are; of regions, as their data has it */
+    bool vocab_assumed;                 /* the config leaves it to the data, which is not read */
     int places[PASSES_MAX];             /* what the passes changed */
 };
 
-/* A part of the step, from the ops that belong to it: forward, one block, attention, ... */
+/* A part of the step, from the ops that belong to it: forward, one block, attention, ...; last what no op takes: waits of threads and what lies between ops, which has no floor. */
 struct bench_component {
     const char *name;
     double us, floor_us;                /* measured per step, and its roofline */
     int ops;
 };
-enum { BENCH_COMPONENTS = 10 };
+enum { BENCH_COMPONENTS = 11 };
 
 /* Times whole training steps of a configuration on random tokens for about `seconds`; the peaks give MFU. With `components`
  * (room for BENCH_COMPONENTS; may be NULL) some more steps are measured op by op. */

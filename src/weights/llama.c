@@ -71,6 +71,8 @@ static enum status read_rope(struct model_facts *f, const json_t *j, const char 
     enum status st = facts_real(&f->rope_base, j, "rope_theta", where, err);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && st == OK; i++) {
         const json_t *rope = json_object_get(j, keys[i]);
+        if (rope && !json_is_null(rope) && !json_is_object(rope))
+            return error_set(err, BAD_INPUT, "'%s': %s is not an object", where, keys[i]);
         st = facts_real(&f->rope_base, rope, "rope_theta", where, err);
         if (st == OK)
             st = read_rope_type(f, rope, json_object_get(rope, "rope_type") ? "rope_type" : "type", where, err);

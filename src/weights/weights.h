@@ -25,6 +25,7 @@ const char *weights_title(const struct weights *w);     /* "GPT-2 of Hugging Fac
 const char *weights_types(const struct weights *w);     /* "f16", or "f16 and f32": of the tensors that count */
 const char *weights_folder(const struct weights *w);    /* where a tokenizer may lie beside it; NULL: nowhere */
 int weights_files(const struct weights *w);
+bool weights_has_config(const struct weights *w);       /* a config.json or params.json lies beside it */
 /* What ours does otherwise, in words; NULL: nothing. */
 const char *weights_note(const struct weights *w);
 

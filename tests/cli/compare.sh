@@ -9,7 +9,7 @@ ok compare lr-0.001/ lr-0.01 nan --out made
 loss=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' lr-0.01/metrics.jsonl | tail -1)
 grep -q "^lr-0.01 ends with the lowest validation loss of 3 runs: $(printf %.4f "$loss"); " out || fail "no headline: $(cat out)"
 grep -q '^nan  *nan  *10/20  *nan  *– ' out || fail "no row of the run that failed: $(cat out)"
-grep -qE '^  lr-0.01 +█+[^ ]+ +[0-9.]+ +640 +[0-9.]+ [mµ]?s +397 kB' out || fail "no curve: $(cat out)"
+grep -qE '^  lr-0.01 +█+[^ ]+ +[0-9.]+ +640 +[0-9.]+ [mµ]?s +369 kB' out || fail "no curve: $(cat out)"
 json made/report.json '(j["kind"] == "compare" and j["best"] == "lr-0.01" and j["keys"][0] == "train.lr" and [r["state"] for r in j["runs"]] == ["finished", "finished", "nan"]
     and [p[0] for p in j["runs"][0]["curve"]["points"]] == [5, 10, 15, 20] and [p[1] for p in j["runs"][0]["curve"]["points"]] == [160, 320, 480, 640]
     and [p[0] for p in j["runs"][1]["validation"]["points"]] == [10, 20] and j["runs"][0]["tokens"] == 640 and j["runs"][0]["curve"]["lines_per_point"] == 1
@@ -45,6 +45,7 @@ ok train tiny.yaml --steps 2000 --set log.every=1 --set eval.every=0 --out halve
 ok compare halves lr-0.01 --out both --json
 json out '(lambda c: c["lines"] == 2000 and c["lines_per_point"] == 2 and len(c["points"]) == 1000 and c["points"][-1][0] == 2000 and abs(c["points"][-1][1] - 64000) < 1
     and all(c["points"][i][2] < c["points"][i + 1][2] and p[4] <= p[3] <= p[5] for i in range(999) for p in [c["points"][i]]))(j["runs"][0]["curve"])'
+json out 'abs(j["runs"][0]["tokens_per_s"] * j["runs"][0]["seconds"] / j["runs"][0]["tokens"] - 1) < 1e-6'
 
 # ---- names that are the same, text that is markup or steers, lines that are garbage
 mkdir -p x y

@@ -41,5 +41,9 @@ json out 'all("); a run reads its 2.10 MB of data once, when it starts, in " in 
 json out '0 < j["peaks"]["f32_gflops"] < 1e8 and 0 < j["peaks"]["f32_gflops_1_thread"] < 1e8'
 ! grep -q 987654321 cache/hone/peaks.json || fail "what was to be forgotten is remembered: $(cat cache/hone/peaks.json)"
 
+# data that cannot be read is a problem of the config; the machine is shown all the same
+run doctor tiny.yaml --set data.source=text --set data.path=nope.txt
+[ "$code" = 1 ] || fail "data that is not there, and exit code $code"
+grep -q "!! data: --set data.path=\"nope.txt\": cannot open 'nope.txt': No such file or directory; relative paths start from '$WORK'" out && grep -q '^cpu ' out || fail "$(cat out err)"
 refused 2 "hone: --set train.lr=much: train.lr is 'much'; a number is wanted" doctor tiny.yaml --set train.lr=much
 refused 2 "hone doctor: one argument too many: 'b'; \`hone doctor --help\` shows the options" doctor a b

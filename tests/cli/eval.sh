@@ -16,6 +16,8 @@ for case in "gpt" "llama --set model.kv_heads=1" "postln --set model.segments=2 
     ok eval run --batches 2 --json
     json out "j['loss'] == $val and j['step'] == 20 and j['split'] == 'validation' and j['domains'] == [] and j['interrupted'] is False"
     json out "j['checkpoint'] == 'run/checkpoints/step-00000020'"
+    ok eval run --set eval.batches=2 --json
+    json out "j['loss'] == $val"
 done
 
 # ---- all of a part, each sample once: whatever the batches

@@ -40,6 +40,9 @@ for init in gpt2 gpt2/model.safetensors runs/gpt2 runs/gpt2/checkpoints/step-000
 done
 grep -qx "init    36 tensors of GPT-2 of Hugging Face, f32, from 'gpt2'" out-gpt2 || fail "train.init is not told: $(cat out-gpt2)"
 grep -qx "init    36 tensors of hone, f32, from 'runs/gpt2'" out-runs-gpt2 || fail "train.init is not told: $(cat out-runs-gpt2)"
+ok train runs/gpt2/config.yaml $data --set train.init=gpt2 --set train.batch_size=2 --set model.norm_eps=1e-4 --set model.heads=4 --set model.kv_heads=4 --steps 1 --out otherwise
+grep -q "^warning: train.init: these weights were made with model.heads 2 (config.json of 'gpt2'), and here it is 4$" err && grep -q 'made with model.norm_eps 1' err ||
+    fail "weights that are used otherwise than they were made: $(cat err)"
 
 # ---- export, and the same again
 for model in gpt2 shards; do
@@ -116,6 +119,8 @@ config llama rope_type '"linear", "factor": 0'
 refused 2 "hone: 'llama/config.json': factor is 0; expected a number above 0" import llama --out x
 config llama rope_type '"llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 8192'
 refused 2 "hone: 'llama' line 1: model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
+config llama mlp_bias 'false, "rope_scaling": 8'
+refused 2 "hone: 'llama/config.json': rope_scaling is not an object" import llama --out x
 config llama rope_type '"yarn"'
 refused 2 "hone: 'llama/config.json': rope_type is 'yarn'; expected default, linear or llama3" import llama --out x
 config llama attention_bias true

@@ -22,8 +22,16 @@ cpack --config "$build/CPackConfig.cmake" -G DEB -B "$PWD/packed" >log 2>&1 || {
 dpkg-deb -I packed/hone_*.deb control >control
 grep -q '^Package: hone$' control && grep -q "^Version: $("$HONE" --version | cut -d' ' -f2)" control || fail "control: $(cat control)"
 grep -q '^Depends:.*libyaml' control || fail "its libraries are not named: $(grep Depends control)"
+! grep -q '^Depends:.*openmpi' control || fail "the program needs MPI: $(grep Depends control)"
 dpkg-deb -x packed/hone_*.deb deb
 try deb/usr deb
+if [ -e "$build/libhone_mpi.so" ]; then
+    [ ! -e deb/usr/lib/hone/libhone_mpi.so ] || fail "the module for ranks is in the program's package"
+    dpkg-deb -I packed/hone-mpi_*.deb control >control
+    grep -q "^Depends: hone (= $("$HONE" --version | cut -d' ' -f2)),.* libopenmpi" control || fail "hone-mpi: $(cat control)"
+    dpkg-deb -x packed/hone-mpi_*.deb deb
+    [ -e deb/usr/lib/hone/libhone_mpi.so ] || fail "the module for ranks is nowhere"
+fi
 machine=$(dpkg-deb -I packed/hone_*.deb control | sed -n 's/^Architecture: //p')
 [ "$machine" = "$(dpkg --print-architecture)" ] || fail "it is a package for $machine"
 if [ -e "$build/libhone.so" ]; then

@@ -7,7 +7,7 @@ for f in report.html report.md report.json flops_profile.json computational_inte
     [ -s "p/$f" ] || fail "there is no p/$f"
 done
 ls p/tensorboard/events.out.tfevents.* >ls.out || fail "there is no event file"
-for tag in report operations step/ms memory/alive_mb_by_op '| kind | ops | self |' '| op | kind | phase |'; do
+for tag in report operations step/ms memory/alive_mb_by_op memory/step_peak_mb memory/process_peak_mb '| kind | ops | self |' '| op | kind | phase |'; do
     grep -qaF "$tag" p/tensorboard/* || fail "TensorBoard has no '$tag'"
 done
 # the whole run in seconds, and what each finding alone would save of it

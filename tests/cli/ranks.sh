@@ -142,6 +142,9 @@ code=0; OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 installed/bin/hone train t
 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 run train tiny.yaml --out no
 [ "$code" = 3 ] && grep -q '^hone: mpirun started 3 ranks, and MPI sees 1; ' err || fail "a wrong number of ranks: $code $(cat err)"
 
+SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 run train tiny.yaml --out no
+[ "$code" = 3 ] && grep -q '^hone: srun started 2 ranks, and told none of them of the others; start them with srun --mpi=pmix$' err || fail "srun without PMIx: $code $(cat err)"
+
 # An mpirun that starts nothing is not tried again, and no rank is blamed.
 OMPI_MCA_plm=nothing run launch -n 2 --retry 2 train tiny.yaml --out no
 echo "hone: 'MPIRUN' has started no rank; see what 'MPIRUN -n 2 true' says" >wanted

@@ -67,6 +67,16 @@ grep -q "^data    1 shard 'one/\*.bin': [0-9]* training and [0-9]* validation to
 mv one moved
 ok generate run --prompt "The miller" --tokens 5 --temperature 0
 grep -q '^The miller' out || fail "hone generate writes no text: $(cat out)"
+
+# ---- of SentencePiece's kind, from text: the space that it puts before a prompt is not shown
+cat >spaced.yaml <<END
+model: {arch: llama, dim: 16, layers: 1, heads: 2, seq: 16}
+data:  {source: text, path: text.txt, tokenizer: $BPE/llama2.json}
+train: {steps: 2}
+END
+ok train spaced.yaml --out spaced
+ok generate spaced --prompt "The miller" --tokens 5 --temperature 0 --json
+json out 'j["prompt"] == "The miller" and len(j["prompt_tokens"]) > 2'
 ok eval run --set data.source=text --set data.path=text.txt --set data.val_fraction=0 --split train --json && cp out of-text
 json of-text 'j["bytes"] > 2 * j["tokens"] and j["bits_per_byte"] < j["bits_per_token"]'
 ok eval run --set data.path='moved/*.bin' --set data.val_fraction=0 --split train --json

@@ -69,6 +69,9 @@ consistent made/report.json
 same "report.json" made/report.json made.json
 json out 'j["run"]["steps"] == 20 and j["run"]["evaluation_before_s"] > 0'
 grep -q '^The whole run of 20 steps with its evaluations: .* before, .* after\.$' made/report.md || fail "not a word on the whole run: $(cat made/report.md)"
+json out '(j["check"]["believed_above"] >= 1 and all(s["measured_low"] > j["check"]["believed_above"] for s in j["stages"] if s["why"] == "faster")
+    and (j["delayed_share"] is null or j["delayed_share"] >= 0))'
+grep -q '^| noise | the config against itself: ' made/report.md || fail "not a word on the noise: $(cat made/report.md)"
 grep -q '^| step | ' made/report.md || fail "no step in the report: $(cat made/report.md)"
 grep -q 'passes: none' made/base.yaml || fail "the base is not what was given: $(cat made/base.yaml)"
 ok train made/tuned.yaml --steps 2 --out trained      # a plain config
@@ -127,6 +130,7 @@ json larger/report.json '(j["larger_batch"]["rule"] == "sqrt" and j["larger_batc
     and [p["batch"] for p in j["larger_batch"]["sweep"]["points"]][:2] == [2, 4])'
 json larger/report.json 'j["larger_batch"]["samples_after"] in (2, 2 * j["larger_batch"]["sweep"]["sweet_spot"] / 2)'
 json larger/report.json "j['larger_batch']['samples_after'] == $(update larger/base.yaml) == $(update larger/tuned.yaml)"
+grep -q '^  noise            the config against itself: × ' out || fail "not a word on the noise: $(cat out)"
 grep -q '^larger batch: ' out || fail "not a word about the larger batch: $(cat out)"
 ok train larger/tuned.yaml --steps 2 --out larger-run
 ok tune tiny.yaml --budget 0 --larger-batch linear --out larger-none

@@ -495,6 +495,8 @@ static const struct op_case op_cases[] = {
     {OP_ROPE_TABLE, {.rows = 40, .cols = 3, .base = 10000, .stretch = {.factor = 4}}, {{0}}},
     {OP_ROPE_TABLE, {.rows = 130, .cols = 32, .base = 500000, .stretch = {.factor = 8, .low = 1, .high = 4, .context = 8192}}, {{0}}},
     {OP_ROPE_TABLE, {.rows = 70, .cols = 17, .base = 500, .stretch = {.factor = 32, .low = 0.5f, .high = 3, .context = 12}}, {{0}}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(300, 20), X(283, 20), OF(IDS, 300)}},             /* several blocks of words and rows */
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(37, 301), X(531, 301), OF(TARGETS, 37)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -127,6 +127,7 @@ static void an_update_of_more_samples(void **state)
     struct error err;
     (void)state;
     assert_ok(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), err);
+    assert_string_equal(lr_rules[LR_SQRT], "sqrt");
     const struct config s = config_with_update(&c, 4, LR_SQRT);
     assert_int_equal(s.train.batch_size, 8);
     assert_int_equal(s.train.accumulate, 12);
@@ -136,7 +137,7 @@ static void an_update_of_more_samples(void **state)
     assert_int_equal(s.checkpoint.every.n, 1);
     assert_int_equal(s.log.every, 13);
     assert_true(fabs(s.train.lr - 2e-3) < 1e-12 && fabs(s.train.min_lr - 2e-4) < 1e-12);
-    assert_string_equal(lr_rule_name(LR_LINEAR), "linear");
+    assert_string_equal(lr_rules[LR_LINEAR], "linear");
     const struct config l = config_with_update(&c, 4, LR_LINEAR);
     assert_true(fabs(l.train.lr - 4e-3) < 1e-12 && fabs(l.train.min_lr - 4e-4) < 1e-12);
 }

@@ -126,6 +126,18 @@ static void test_prediction(void **state)
     s.p.step_us = 0;                        /* nothing lies between ops */
     assert_true(predict_step_us(&s.p, s.m.program, then) > 0.95 * predict_step_us(&s.p, s.m.program, s.m.program));
     s.p.peaks = usual;
+    /* Some of the pieces fit in a cache that is a hundred times as fast, and weights are read more often: ops that take much longer than all traffic win nothing by the former. */
+    for (int i = 0; i < 3; i++) {
+        s.p.peaks.cache_bytes[i] = 4096;
+        s.p.peaks.copy_gb_per_s[i] = 1e4;
+    }
+    s.p.peaks.copy_gb_per_s[3] = 100;
+    for (int i = 0; i < NUMBERS; i++)
+        s.p.peaks.gflops[i] = 1e9;
+    const double pieces = predict_step_us(&s.p, s.m.program, then), whole = predict_step_us(&s.p, s.m.program, s.m.program);
+    if (!(pieces > 1.1 * whole))
+        fail_msg("smaller pieces are predicted to take %.4g of %.4g us", pieces, whole);
+    s.p.peaks = usual;
     s.p.step_us = 1000;
     program_free(then);
 

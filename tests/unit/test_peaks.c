@@ -287,6 +287,18 @@ static void test_without_bf16(void **state)
     assert_true(back.gflops[NUMBERS_F32] == 4 && back.gflops[NUMBERS_BF16] == 6);
 }
 
+/* A copy in the last cache is no slower than one from memory, whatever a round says; a device without that level has none. */
+static void test_the_last_cache_is_no_slower_than_memory(void **state)
+{
+    (void)state;
+    struct peaks p = {.copy_gb_per_s = {100, 50, 21.8, 20}};
+    peaks_keep_best(&p, &(struct peaks){.copy_gb_per_s = {90, 60, 21, 21.9}});
+    assert_true(p.copy_gb_per_s[0] == 100 && p.copy_gb_per_s[1] == 60 && p.copy_gb_per_s[2] == 21.9 && p.copy_gb_per_s[3] == 21.9);
+    p = (struct peaks){.copy_gb_per_s = {0, 0, 0, 3000}};
+    peaks_keep_best(&p, &(struct peaks){.copy_gb_per_s = {0, 0, 0, 3100}});
+    assert_true(p.copy_gb_per_s[2] == 0 && p.copy_gb_per_s[3] == 3100);
+}
+
 /* A GPU has products of more kinds, and prices of launches, of which the smaller is the better. */
 static void test_of_a_gpu(void **state)
 {
@@ -437,7 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_forget), TEST(test_settle), TEST(test_no_leftovers), TEST(test_where),
         TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_whose_peak), TEST(test_long_machine),
-        TEST(test_of_a_gpu), TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
+        TEST(test_of_a_gpu), TEST(test_the_last_cache_is_no_slower_than_memory), TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

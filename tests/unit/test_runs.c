@@ -206,6 +206,8 @@ static void test_curves(void **state)
     assert_true(c->loss.n == 4 && c->validation.n == 3 && c->bad_lines == 2 && c->cut);
     assert_true(c->seconds == 2 && c->tokens == 640 && c->best_val_loss == 3.5 && c->best_step == 10);
     assert_true(c->loss.point[2].seconds == 1.5 && isnan(c->loss.point[2].loss) && c->validation.point[2].tokens == 480);
+    assert_near(r.run[0].tokens_per_s, 320, 1e-9, "tokens/s over a resume");
+    assert_near(r.run[0].steps_per_s, 10, 1e-9, "steps/s over a resume");
     assert_string_equal(r.run[0].warning, "2 lines of metrics.jsonl could not be read, or go back, and are left out");
     runs_release(&r);
 }

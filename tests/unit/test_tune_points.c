@@ -109,6 +109,20 @@ static void test_a_length_that_does_not_fit_is_planned(void **state)
     assert_true(result.sizes[0].before.too_large && result.sizes[0].after.too_large);
 }
 
+/* 8 x 128 is judged in any case; where it is the config's own it is not planned once more. */
+static void test_a_size_is_there_once(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {.threads = 2, .gflops[NUMBERS_F32] = 50};
+    struct config base = config_of("arch: gpt, dim: 8, layers: 1, heads: 1, seq: 128", "passes: none");
+    base.train.batch_size = 8;
+    measure_sizes(&base, &base, &peaks, 0);
+    assert_int_equal(result.n_sizes, 5);
+    for (int i = 0; i < result.n_sizes; i++)
+        for (int k = 0; k < i; k++)
+            assert_false(result.sizes[i].batch == result.sizes[k].batch && result.sizes[i].seq == result.sizes[k].seq);
+}
+
 static void test_what_mfu_is_relative_to(void **state)
 {
     (void)state;
@@ -132,7 +146,7 @@ int main(void)
         cmocka_unit_test(test_a_plan_is_what_a_run_takes),
         cmocka_unit_test(test_a_plan_without_data_or_device),
         cmocka_unit_test(test_a_length_that_does_not_fit_is_planned),
-        cmocka_unit_test(test_what_mfu_is_relative_to),
+        cmocka_unit_test(test_a_size_is_there_once), cmocka_unit_test(test_what_mfu_is_relative_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

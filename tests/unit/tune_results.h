@@ -123,8 +123,10 @@ static inline struct tune_result *sample_result(void)
     r->check.speedup = 1.002;
     r->check.low = 0.99;
     r->check.high = 1.01;
+    r->check.believed = 1.002;
+    r->delayed_share = 0.01;
     r->references[r->n_references++] = (struct tune_reference){.name = "the program with all passes", .step_us = 29300, .tuned_us = 29250,
-                                                               .speedup = 29300.0 / 29250, .low = 0.98, .high = 1.02};
+                                                               .speedup = 29300.0 / 29250, .low = 0.98, .high = 1.02, .all = true, .judged = true};
     tune_add_size(r, 8, 128, tune_made_point(18000, 90e6, 197), tune_made_point(14400, 60e6, 141));
     r->sizes[0].judged = true;
     r->sizes[0].verdict = tune_verdict(1.25, 0.9, 1.6, false);

@@ -72,6 +72,19 @@ def test_the_profiler_is_taken_out_of_a_gpu_alone(kind, goes, monkeypatch):
     assert cupti.may_go(SimpleNamespace(device=Device(torch, torch.optimizer(kind)), torch=torch, note=None)) is goes
 
 
+def test_the_device_is_called_when_the_profiler_goes(monkeypatch, tmp_path):
+    """It lets go inside of such a call, and a program that ends without one would wait for that."""
+    monkeypatch.setattr(cupti, "PAUSE_S", 0)
+    torch = FakeTorch("cuda")
+    for goes, calls in ((False, 0), (True, cupti.CALLS)):
+        one = record.Record("stacks", 1)
+        one.profiler = SimpleNamespace(__exit__=lambda *why: None, export_chrome_trace=lambda path: None)
+        one.goes, one.first, one.started, one.ended = goes, 1, 0, 1
+        torch.waited.clear()
+        one.end(SimpleNamespace(device=Device(torch, torch.optimizer("cuda")), out=str(tmp_path), result={"recorded": []}))
+        assert len(torch.waited) == calls
+
+
 # ---- parts of the trial, with the real torch and a device that is said to be another
 
 torch = pytest.importorskip("torch")

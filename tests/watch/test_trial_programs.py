@@ -43,6 +43,7 @@ def check_same(plain, losses, trial):
 PROGRAMS = [
     ("vision.py", ["set-to-none", "channels-last", "foreach-optimizer"], []),
     ("vision.py", ["set-to-none"], ["workers"]),
+    ("vision.py", ["set-to-none"], ["augment"]),
     ("nano.py", ["autocast-bf16", "fused-optimizer", "foreach-optimizer"], []),
     ("gan.py", ["autocast-bf16", "fused-optimizer"], []),
 ]

@@ -57,7 +57,7 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
     return bounds_interval(i, bounds_most(usual));
 }
 
-/* The larger of the host's and the device's time that the fix takes part in, over the step. */
+/* The larger of the host's and the device's time that the fix takes part in, over the step; what goes with it, such as waits, is in what it wins. */
 static double share(const struct study *s, const struct charge *c)
 {
     if (c->involved_ns > 0)
@@ -131,7 +131,7 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
         f->speedup_low = fmin(f->speedup_low, 1);
         f->severity = f->severity > SEVERITY_MEDIUM ? SEVERITY_MEDIUM : f->severity;
     }
-    f->share = c->memory_only ? 0 : share(s, c);
+    f->share = c->memory_only ? 0 : fmax(share(s, c), f->speedup > 1 ? 1 - 1 / f->speedup : 0);
     if (c->memory_only || c->speedup > 0 || f->speedup >= PAYS)
         return;
     const bool host_bound = s->device_ns < 0.9 * s->base_ns;

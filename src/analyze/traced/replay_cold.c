@@ -130,6 +130,15 @@ static int count_cold(const struct replay *r)
     return n;
 }
 
+/* Of steps from this one on, does any give the device work? */
+static bool any_works(const struct view *v, int from)
+{
+    for (int i = from; i < v->n_steps; i++)
+        if (v->steps[i].device_end_ns > v->steps[i].start_ns)
+            return true;
+    return false;
+}
+
 void replay_find_cold(struct replay *r)
 {
     const struct view *v = r->v;
@@ -144,7 +153,7 @@ void replay_find_cold(struct replay *r)
     }
     free(l.at);
     r->cold_steps = count_cold(r);
-    r->all_cold = r->cold_steps == v->n_steps;
+    r->all_cold = r->cold_steps && (r->cold_steps == v->n_steps || (any_works(v, 0) && !any_works(v, r->cold_steps)));     /* a mark where the recording ended is no step */
 }
 
 bool replay_is_cold(const struct replay *r, int32_t host)

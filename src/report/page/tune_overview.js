@@ -61,13 +61,13 @@ function about() {
     rows.push(["Kernels per step", `${count(data.naive_kernels)} without passes, ${count(data.before.kernels)} as given, ` +
       `${count(data.after.kernels)} tuned`]);
   if (known(data.median_prediction_error))
-    rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was kept`]);
+    rows.push(["Predictions", `off by ${percent(data.median_prediction_error)} in the median of what was measured`]);
   if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);
   if (data.gates) rows.push(["Gates", `${gatesWords(data.gates)}, from ${givenName()} to the tuned config`]);
   if (data.check) rows.push(["Noise", `the config against itself: ${times(data.check.speedup)} (${times(data.check.speedup_low)} to ` +
-    `${times(data.check.speedup_high)}), the same bits`]);
+    `${times(data.check.speedup_high)}), the same bits` + (known(data.check.believed_above) ? `; no gain up to ${plainNumber(data.check.believed_above)}× was believed` : "")]);
   for (const f of data.references || [])
-    rows.push(["Also", `${times(f.speedup)} (${times(f.speedup_low)} to ${times(f.speedup_high)}) against ${f.name}`]);
+    rows.push(["Also", `${times(f.speedup)} (${times(f.speedup_low)} to ${times(f.speedup_high)}) against ${f.name}` + (f.judged === false ? ": no verdict" : "")]);
   for (const [label, text] of rows.filter(r => r[1])) {
     list.append("dt").text(label);
     list.append("dd").text(text);

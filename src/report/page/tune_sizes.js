@@ -1,7 +1,8 @@
 /* Before and after: here, at other sizes, and memory against the length of the sequence. */
-function pointRow(to, label, show, a, b) {
+/* `comparable` false: the two are shares of different things, and have no difference. */
+function pointRow(to, label, show, a, b, comparable = true) {
   const name = to.append("b").text(label), bars = to.append("div"), most = Math.max(a, b) || 1;
-  name.append("small").attr("class", "muted").text(signedPercent(changeOf(a, b)));
+  name.append("small").attr("class", "muted").text(comparable ? signedPercent(changeOf(a, b)) : "of another peak");
   for (const [style, x] of [["recorded", a], ["corrected", b]]) {
     const line = bars.append("div"), track = line.append("span").attr("class", "track").attr("aria-hidden", "true");
     track.append("i").attr("class", style).style("width", across(known(x) ? x / most : 0));
@@ -26,7 +27,7 @@ function points() {
   pointRow(grid, "Tokens per second", count, a.tokens_per_s, b.tokens_per_s);
   pointRow(grid, "Samples per second", count, a.samples_per_s, b.samples_per_s);
   if (data.run) pointRow(grid, "Whole run", seconds, data.run.before_s, data.run.after_s);
-  pointRow(grid, "MFU", x => percent(known(x) ? x / 100 : null), a.mfu_percent, b.mfu_percent);
+  pointRow(grid, "MFU", x => percent(known(x) ? x / 100 : null), a.mfu_percent, b.mfu_percent, a.mfu_peak_type === b.mfu_peak_type);
   pointRow(grid, "Planned memory", bytes, a.planned_bytes, b.planned_bytes);
   pointRow(grid, "Ops per step", count, a.ops, b.ops);
   if (known(a.kernels)) pointRow(grid, "Kernels per step", count, a.kernels, b.kernels);

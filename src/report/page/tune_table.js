@@ -7,7 +7,7 @@ function predictions() {
     return;
   }
   note(to, "Each against the step before it. The error is that of the prediction: above zero, more was promised than came." +
-    (known(data.median_prediction_error) ? ` Its median over what was kept is ${percent(data.median_prediction_error)}.` : "") +
+    (known(data.median_prediction_error) ? ` Its median over all of them is ${percent(data.median_prediction_error)}.` : "") +
     (rest ? ` ${many(rest, "stage")} that ${rest === 1 ? "was" : "were"} not measured ${rest === 1 ? "is" : "are"} below, with the reason.` : ""));
   const rows = plainTable(to, [
     {label: "move", text: true, show: passName}, {label: "predicted", show: s => times(s.predicted_speedup)},

@@ -1,9 +1,13 @@
 """A training loop that does as its arguments say: STEPS [WORD...]. It needs no torch but what `import torch` finds."""
+import atexit
 import os
 import sys
 import time
 
-import torch
+if "linger" in sys.argv:
+    atexit.register(time.sleep, 1000)           # before torch is here, so it is the last to run
+
+import torch  # noqa: E402
 
 
 def main():

@@ -3,7 +3,7 @@ import inspect
 import os
 from time import perf_counter_ns
 
-from .cupti import letting_go, may_go
+from .cupti import let_it_go, letting_go, may_go
 
 
 def _activities(torch):
@@ -51,6 +51,8 @@ class Record:
         profiler, self.profiler = self.profiler, None
         profiler.__exit__(None, None, None)
         profiler.export_chrome_trace(os.path.join(session.out, name))
+        if self.goes:
+            let_it_go(session)
         session.result["recorded"].append({"kind": self.kind, "file": name, "first": self.first, "steps": self.n,
                                            "step_us": (self.ended - self.started) / 1e3 / self.n})
 

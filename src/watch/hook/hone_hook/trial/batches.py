@@ -1,7 +1,8 @@
 """The order of data: while a trial runs, every DataLoader hands out the same batches again in every turn.
 
 A tape stands before each iterator. It keeps what the iterator gave since the trial began, and plays it again from the start; after the trial
-it plays once more, so that the program meets the batches that it would have met, and then it is gone. A batch that a replay hands out costs no
+it plays once more, so that the program meets the batches that it would have met, and then it is gone. What a loader without workers gives is loaded once
+more then: its dataset may draw random numbers, the program's own, and others come behind them. A batch that a replay hands out costs no
 time to load, so the tape waits as long as the loading took: a step that waits for data still does.
 
 Batches are kept twice: the one that is handed out, and a copy with which it is put right if the program writes into it.
@@ -12,7 +13,7 @@ import weakref
 from time import perf_counter, sleep
 
 import torch
-from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter
 
 BYTES_MOST = 1 << 30                    # of all batches on a tape; a longer turn begins the tape again
 READ_AHEAD = ("accelerate.data_loader",)        # modules that hold one batch in their hand while the program trains on the one before
@@ -105,11 +106,39 @@ def keep(value):
 
 # ---- the batches of one iterator
 
+def _can_load_again(iterator):
+    """In this process, by an index."""
+    return isinstance(iterator, _SingleProcessDataLoaderIter) and iterator._dataset_kind == _DatasetKind.Map
+
+
+def _noting_index(iterator, draw):
+    """A batch, and which one that was."""
+    plain, seen = iterator._next_index, []
+
+    def next_index():
+        seen.append(plain())
+        return seen[-1]
+    iterator._next_index = next_index
+    try:
+        return draw(), seen
+    finally:
+        del iterator._next_index
+
+
+def _again(iterator, draw, index):
+    iterator._next_index = lambda: index
+    try:
+        return draw()
+    finally:
+        del iterator._next_index
+
+
 class Tape:
     def __init__(self, iterator):
         self.iterator = weakref.ref(iterator)
         self.workers = iterator._num_workers
         self.batches, self.at, self.bytes = [], 0, 0
+        self.indices = [] if _can_load_again(iterator) else None        # of the batches
         self.ended = False              # the iterator has no more
         self.source = None              # another iterator that stands in for it (loaders.py)
         self.loads, self.draws, self.given_at = 0.0, 0, None
@@ -149,7 +178,7 @@ class Tape:
         if self.ended or self.bytes > BYTES_MOST:
             return False
         try:
-            self.batches.append(keep(draw()))
+            self._append(draw)
         except StopIteration:
             self.ended = True
             if not self.batches:
@@ -157,6 +186,14 @@ class Tape:
             return False
         self.bytes += self.batches[-1].bytes()
         return True
+
+    def _append(self, draw):
+        if self.indices is None:
+            self.batches.append(keep(draw()))
+        else:
+            batch, seen = _noting_index(self.iterator(), draw)
+            self.batches.append(keep(batch))
+            self.indices += seen
 
     def _wait(self):
         now = perf_counter()
@@ -169,11 +206,18 @@ class Tape:
 
     def drain(self, draw):
         """After the trial: what is on the tape, and then the iterator itself."""
-        if self.at < len(self.batches):
-            batch, self.batches[self.at] = self.batches[self.at].give(), None
-            self.at += 1
-            return batch
-        return draw()
+        if self.at == len(self.batches):
+            return draw()
+        batch, self.batches[self.at] = self.batches[self.at].give(), None       # put right even if it is the dataset's own
+        self.at += 1
+        return batch if self.indices is None else _again(self.iterator(), draw, self.indices[self.at - 1])
+
+    def begin_drain(self, iterator):
+        """What is loaded again is counted again."""
+        self.source = None
+        if self.indices is not None:
+            iterator._num_yielded -= len(self.batches)
+        self.yielded = iterator._num_yielded
 
     def is_empty(self):
         return self.at >= len(self.batches)
@@ -214,6 +258,8 @@ class Tapes:
             self.tapes[iterator] = Tape(iterator)
         tape = self.tapes.get(iterator)
         if tape is None or self.mode is None:
+            if self.mode == "drain":
+                self._forget_empty()            # the program may have let go of the others
             return self.plain(iterator)         # made since the survey: of an evaluation
         if self.mode == "drain":
             return self._drain(iterator, tape)
@@ -248,7 +294,7 @@ class Tapes:
             return
         self.rewind()
         for iterator, tape in self.tapes.items():
-            tape.source, tape.yielded = None, iterator._num_yielded
+            tape.begin_drain(iterator)
         self.mode = "drain"
         self._forget_empty()
 

@@ -1,0 +1,11 @@
+# path_on_target(OUT PATH): where a file will be on the machine that is built for; here it may lie in a folder with that machine's files (CMAKE_SYSROOT).
+function(path_on_target out path)
+  if(CMAKE_SYSROOT)
+    cmake_path(IS_PREFIX CMAKE_SYSROOT "${path}" NORMALIZE inside)
+    if(inside)
+      cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${CMAKE_SYSROOT})
+      set(path /${path})
+    endif()
+  endif()
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
