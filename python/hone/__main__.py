@@ -1,6 +1,7 @@
 """python -m hone analyze TRACE..."""
 import argparse
 import os
+import signal
 import sys
 
 from . import Analysis, HoneError, __version__
@@ -22,20 +23,35 @@ def parse(arguments):
     return p.parse_args(arguments)
 
 
+def put(text):
+    """UTF-8 whatever the locale."""
+    try:
+        if sys.stdout is None:
+            raise OSError("it is closed")
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except OSError as e:
+        if sys.stdout:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # Python flushes once more at its end
+        raise HoneError(3, "cannot write to the standard output") from e
+
+
 def analyze(o):
     with Analysis(o.traces, o.step_ms, o.peak_tflops, o.peak_gbps) as a:
         if o.out:
             a.write(o.out)
-        sys.stdout.write(a.json() if o.json else a.screen(sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
+        put(a.json() if o.json else a.screen(sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
         return 1 if o.fail_on and a.count(o.fail_on) else 0
 
 
 def main(arguments=None):
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)           # a reader that leaves ends it, as it ends hone
     o = parse(arguments)
     try:
         return analyze(o)
     except HoneError as e:
-        print("hone:", e, file=sys.stderr)
+        if sys.stderr:
+            print("hone:", e, file=sys.stderr)
         return e.status
 
 

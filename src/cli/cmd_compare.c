@@ -26,7 +26,7 @@ static enum status read_runs(struct runs *r, const struct text_list *given, stru
 {
     struct progress bar;
     enum status st = runs_open(r, given->item, given->n, err);
-    progress_start(&bar, 0, given->n);
+    progress_start(&bar, 0, r->n);
     for (int i = 0; i < r->n && st == OK; i++) {
         char text[128];
         snprintf(text, sizeof text, "reading %.80s", shown(r->run[i].name));
@@ -67,8 +67,9 @@ int cmd_compare(int argc, char **argv)
     const struct usage usage = {
         .command = "compare", .arguments = "RUN...", .options = options, .min_positional = 1, .max_positional = MAX_LIST,
         .summary = "Sets runs side by side: losses over steps, tokens and time, what each ended with, speed, memory, and the keys in which\n"
-                   "their configs differ, on one page that opens offline. RUN is the folder of a run, also of one that goes on or has failed.",
-        .examples = "  hone compare runs/a runs/b\n  hone compare runs/quickstart-sweep/* --out reports/sweep\n",
+                   "their configs differ, on one page that opens offline. RUN is the folder of a run, also of one that goes on or has failed,\n"
+                   "or a folder of runs.",
+        .examples = "  hone compare runs/a runs/b\n  hone compare runs/quickstart-sweep --out reports/sweep\n",
     };
     switch (parse_options(&usage, argc, argv, &given)) {
     case PARSED_HELP: return OK;

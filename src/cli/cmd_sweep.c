@@ -56,6 +56,19 @@ static void train_all(struct sweep *s, bool json)
     progress_clear(&v.bar);
 }
 
+/* As a shell takes it, where it is part of a command. */
+static void put_word(const char *text, bool command)
+{
+    text = shown(text);
+    const bool plain = !command || !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./+-=,_")];
+    if (!plain)
+        putchar('\'');
+    for (; *text; text++)
+        fputs(!plain && *text == '\'' ? "'\\''" : (const char[]){*text, '\0'}, stdout);
+    if (!plain)
+        putchar('\'');
+}
+
 static enum status show(const struct sweep *s, const char *folder, bool json, struct error *err)
 {
     struct runs r = {0};
@@ -74,7 +87,9 @@ static enum status show(const struct sweep *s, const char *folder, bool json, st
     else if (r.n) {
         putchar('\n');
         report_runs_print_terminal(document, stdout, *style(stdout, "bold"));
-        printf(s->interrupted ? "\nthe same command goes on from here; runs are kept in %s\n" : "\nside by side: hone compare %s/*\n", shown(folder));
+        printf(s->interrupted ? "\nthe same command goes on from here; runs are kept in " : "\nside by side: hone compare ");
+        put_word(folder, !s->interrupted);
+        putchar('\n');
     }
     json_decref(document);
     run_keys_release(&keys);
@@ -97,7 +112,7 @@ static enum status make_runs(struct sweep *s, const char *folder, bool json, str
     return st;
 }
 
-static enum status sweep(const char *config, const struct text_list *sets, const struct text_list *vary, const char *folder, bool json, bool *none, struct error *err)
+static enum status sweep(const char *config, const struct text_list *sets, const struct text_list *vary, const char *folder, bool json, int *code, struct error *err)
 {
     struct sweep s;
     if (!vary->n)
@@ -105,27 +120,25 @@ static enum status sweep(const char *config, const struct text_list *sets, const
     enum status st = runs_sweep_plan(&s, config, sets->item, sets->n, vary->item, vary->n, folder, err);
     if (st == OK)
         st = make_runs(&s, folder, json, err);
-    *none = st == OK && s.failed == s.n;
+    *code = st != OK || s.failed < s.n ? OK : s.failed_here < s.n ? ANSWER_NO : CANNOT;
     runs_sweep_release(&s);
     return st;
 }
 
-/* runs/NAME-sweep, by the name that the config's run would have. */
-static enum status default_folder(char folder[CONFIG_PATH_MAX], const char *config, struct error *err)
+/* runs/NAME-sweep, by the name that the config's run would have. The config itself may be whole only with --set and --vary. */
+static void default_folder(char folder[CONFIG_PATH_MAX], const char *config)
 {
-    struct config *c = calloc(1, sizeof *c);
-    const enum status st = c ? config_load(c, config, NULL, 0, err) : error_no_memory(err, "the config", sizeof *c);
-    if (st == OK)
-        snprintf(folder, CONFIG_PATH_MAX, "runs/%s-sweep", c->name);
-    free(c);
-    return st;
+    char name[CONFIG_NAME_MAX];
+    config_name_of(name, config);
+    snprintf(folder, CONFIG_PATH_MAX, "runs/%s-sweep", name);
 }
 
 int cmd_sweep(int argc, char **argv)
 {
     struct text_list sets = {0}, vary = {0}, given = {0};
     const char *out = NULL;
-    bool json = false, none = false;
+    bool json = false;
+    int code = OK;
     const struct option_def options[] = {
         {"--vary", "KEY=A,B,C", OPTION_LIST, &vary, "values of a key; given again for another key: all combinations"},
         {"--set", "KEY=VALUE", OPTION_LIST, &sets, "change a key in all runs; may be repeated"},
@@ -152,8 +165,8 @@ int cmd_sweep(int argc, char **argv)
     if (out)
         st = report_folder_name(folder, out, &err);
     else
-        st = default_folder(folder, given.item[0], &err);
+        default_folder(folder, given.item[0]);
     if (st == OK)
-        st = sweep(given.item[0], &sets, &vary, folder, json, &none, &err);
-    return st != OK ? report_error(&err) : none ? ANSWER_NO : OK;
+        st = sweep(given.item[0], &sets, &vary, folder, json, &code, &err);
+    return st != OK ? report_error(&err) : code;
 }

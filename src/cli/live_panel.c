@@ -15,10 +15,17 @@ static const double EVERY_S = 1;
 
 void panel_start(struct panel *p) { *p = (struct panel){.on = stream_is_terminal(stderr)}; }
 
+/* Zeros: not told. */
+static struct winsize screen_size(void)
+{
+    struct winsize size = {0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) ? (struct winsize){0} : size;
+}
+
 static bool is_large(void)
 {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= PLOT_ROWS && size.ws_col >= PLOT_COLUMNS;
+    const struct winsize size = screen_size();
+    return size.ws_row >= PLOT_ROWS && size.ws_col >= PLOT_COLUMNS;
 }
 
 /* What is not finite is left out of the plot. */
@@ -69,6 +76,17 @@ static void put_panel(FILE *to, const struct live_run *l)
     put_numbers(to, n, live_run_port(l));
 }
 
+/* What is wider than the screen is cut: lines that wrap are more lines than are taken away again. */
+static void put_cut(const char *text, FILE *to)
+{
+    const int columns = screen_size().ws_col ? screen_size().ws_col : PLOT_COLUMNS;
+    for (int at = 0; *text; text++) {
+        at = *text == '\n' ? 0 : at + ((*text & 0xC0) != 0x80);          /* bytes of UTF-8 behind the first take no room */
+        if (at < columns || columns >= PLOT_COLUMNS)
+            fputc(*text, to);
+    }
+}
+
 static int count_lines(const char *text)
 {
     int n = 0;
@@ -89,7 +107,7 @@ void panel_show(struct panel *p, const struct live_run *l)
     put_panel(to, l);
     if (fclose(to) == 0) {
         panel_clear(p);
-        fputs(text, stderr);
+        put_cut(text, stderr);
         p->lines = count_lines(text);
         p->drawn = clock_s();
     }

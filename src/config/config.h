@@ -49,7 +49,7 @@ struct config_list {
     int64_t n, at[CONFIG_LIST_MAX];
 };
 
-enum { CONFIG_PATH_MAX = 1024, CONFIG_NAMES_BYTES = 2048 };
+enum { CONFIG_PATH_MAX = 1024, CONFIG_NAME_MAX = 128, CONFIG_NAMES_BYTES = 2048 };
 
 /* "domains: [prose, notes.txt]": words and paths, at most CONFIG_LIST_MAX, each with its NUL behind the one before; then zeros. */
 struct config_names {
@@ -133,7 +133,7 @@ struct config_dist {
 
 struct config {
     char file[CONFIG_PATH_MAX];             /* where it was read, for messages */
-    char name[128];                         /* the file's name without .yaml */
+    char name[CONFIG_NAME_MAX];             /* the file's name without .yaml */
     struct config_model model;
     struct config_data data;
     struct config_train train;
@@ -153,6 +153,8 @@ struct config {
     int settled_threads;                    /* where threads is 0: so many; 0: all. Of no file (train/threads.c) */
 };
 
+/* "quickstart" of "configs/quickstart.yaml": c->name of the config of that file. */
+void config_name_of(char name[CONFIG_NAME_MAX], const char *file);
 /* Reads `path` (a file, or the name of a config shipped with hone: "quickstart"), applies the overrides ("a.b=c") in
  * order, fills derived defaults and checks everything. On failure *out is untouched. */
 enum status config_load(struct config *out, const char *path, const char *const *sets, int n_sets, struct error *err);

@@ -24,13 +24,12 @@ static void fill_defaults(struct config_reader *r)
     }
 }
 
-/* "quickstart" of "configs/quickstart.yaml". */
-static void fill_name(struct config *c)
+void config_name_of(char name[CONFIG_NAME_MAX], const char *file)
 {
-    const char *slash = strrchr(c->file, '/'), *base = slash ? slash + 1 : c->file;
-    snprintf(c->name, sizeof c->name, "%.*s", (int)sizeof c->name - 1, base);
-    char *dot = strrchr(c->name, '.');
-    if (dot && dot > c->name && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml")))
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+    snprintf(name, CONFIG_NAME_MAX, "%.*s", CONFIG_NAME_MAX - 1, base);
+    char *dot = strrchr(name, '.');
+    if (dot && dot > name && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml")))
         memset(dot, 0, strlen(dot));
 }
 
@@ -45,7 +44,7 @@ static enum status parse(struct config *out, const char *file, const char *text,
                              "it has %zu bytes, and a config has at most %d; is it the right file?", length,
                              CONFIG_TEXT_MAX);
     snprintf(c.file, sizeof c.file, "%s", file);
-    fill_name(&c);
+    config_name_of(c.name, c.file);
     fill_defaults(&r);
     enum status st = config_read_yaml(&r, text, length);
     for (int i = 0; st == OK && i < n_sets; i++)

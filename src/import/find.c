@@ -37,7 +37,7 @@ static void add_file(char ***paths, int *n, const char *folder, const char *name
 {
     char *path = join(folder, name);
     struct stat s;
-    if (stat(path, &s) == 0 && !S_ISDIR(s.st_mode))
+    if (stat(path, &s) == 0 && S_ISREG(s.st_mode))        /* a pipe might wait for ever */
         add(paths, n, path);
     free(path);
 }

@@ -142,18 +142,32 @@ static void shorten(struct runs *r)
         snprintf(r->run[i].name, sizeof r->run[i].name, "%s", last_part(r->run[i].folder));
 }
 
+/* A folder that is no run stands for those below it, by name. One that has none is refused when it is read. */
+static void add_named(struct walk *w, char path[CONFIG_PATH_MAX])
+{
+    const int before = w->out->n;
+    if (!run_is_folder(path))
+        look(w, path, 0, 0);
+    const int found = w->out->n - before;
+    if (found)
+        qsort(w->out->run + before, (size_t)found, sizeof *w->out->run, by_name);
+    else
+        add_found(w, path, path);
+}
+
 enum status runs_open(struct runs *out, const char *const *folders, int n, struct error *err)
 {
     struct walk w = {.out = out};
     enum status st = OK;
     *out = (struct runs){0};
     for (int i = 0; i < n && st == OK; i++) {
-        struct run *r = add(&w);
-        st = take_folder(r->folder, folders[i], err);
-        snprintf(r->name, sizeof r->name, "%s", r->folder);
+        char path[CONFIG_PATH_MAX];
+        st = take_folder(path, folders[i], err);
         if (st == OK)
-            st = run_read(r, err);
+            add_named(&w, path);
     }
+    for (int i = 0; i < out->n && st == OK; i++)
+        st = run_read(&out->run[i], err);
     shorten(out);
     return st;
 }

@@ -110,6 +110,11 @@ echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks
 grep -q "^hone: warning: passed over: 'ranks/config.json' is JSON without events" err || fail "config.json: $(cat err)"
 rm ranks/config.json
+mkfifo ranks/pipe.json
+code=0
+timeout 20 "$HONE" analyze ranks >out 2>err || code=$?
+[ "$code" = 0 ] && [ ! -s err ] || fail "a pipe in a folder: $code $(cat err)"
+rm ranks/pipe.json
 trace 0 2 >twin.json
 ok analyze ranks/a.json twin.json
 grep -qx "hone: warning: 'ranks/a.json' and 'twin.json' both say that they are rank 0; give each rank of a job once" err ||

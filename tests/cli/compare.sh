@@ -56,9 +56,16 @@ ok compare x/run y/run --out markup
 grep -q '^x/run: 1 line of metrics.jsonl could not be read, or goes back, and is left out$' out || fail "$(cat out)"
 json markup/report.json '[r["name"] for r in j["runs"]] == ["x/run", "y/run"]'
 
+# ---- a folder of runs, also of more than can be named, with what is no run among them
+mkdir -p many/none
+for i in $(seq 70); do mkdir many/$i && cp lr-0.01/config.yaml lr-0.01/run.json lr-0.01/metrics.jsonl many/$i; done
+ok compare many lr-0.001 --out hundred
+json hundred/report.json 'len(j["runs"]) == 71 and j["runs"][0]["name"] == "1" and j["runs"][70]["name"] == "lr-0.001"'
+
 # ---- refused, with nothing written
 refused 2 "hone compare: RUN... is missing; \`hone compare --help\` shows examples" compare
-refused 2 "hone: 'x' holds no run: it has no metrics.jsonl" compare lr-0.01 x --out none
+mkdir bare
+refused 2 "hone: 'bare' holds no run: it has no metrics.jsonl" compare lr-0.01 bare --out none
 refused 2 "hone: 'nosuch' does not exist" compare nosuch --out none
 mkdir taken
 touch taken/report.md

@@ -84,3 +84,8 @@ grep -q 'speed   ' screen.raw && grep -q ' tokens/s' screen.raw && grep -q '| me
 grep -q "$(printf '\033\[15A\033\[J')" screen.raw || fail "the view is not drawn anew with its plot: $(cat -v screen.raw)"
 SHELL=$(command -v bash) script -qec "stty rows 10 cols 60; $(printf '%q ' "$HONE" train tiny.yaml --steps 400 --live --out small)" /dev/null >screen.raw </dev/null || fail "$(cat screen.raw)"
 grep -q "$(printf '\033\[2A\033\[J')" screen.raw || fail "the small view: $(cat -v screen.raw)"
+python3 - <<'PY' || fail "lines of the small view are wider than the screen: $(cat -v screen.raw)"
+import re
+lines = re.findall(r"(speed   [^\r\n]*|loss    [^\r\n]*)\r?\n", open("screen.raw", encoding="utf-8").read())
+assert lines and all(len(l) < 60 for l in lines), lines
+PY

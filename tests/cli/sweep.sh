@@ -13,7 +13,7 @@ lr=1e-2,dim=16 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 16 64 0.01
 lr=1e-2,dim=32 finished 20/20 LOSS LOSS SPEED cpu ×2 WHEN 32 128 0.01
 best: lr=1e-2,dim=16, validation loss LOSS
 
-side by side: hone compare made/*
+side by side: hone compare made
 TABLE
 }
 ok sweep tiny.yaml $vary --out made
@@ -123,6 +123,20 @@ ok sweep tiny.yaml --vary train.lr=10,1e-3 $bad --out nan
 grep -q '^\[1/2\] lr=10: kept, nan, ' out || fail "$(cat out)"
 run sweep tiny.yaml --vary train.lr=10 $bad --out allbad
 [ "$code" = 1 ] || fail "all runs failed, and the exit code is $code"
+
+# 3 where it was the machine, every time
+code=0
+(ulimit -f 4 && "$HONE" sweep tiny.yaml --vary train.seed=1,2 --set threads=1 --out limited >out 2>err) || code=$?
+[ "$code" = 3 ] && grep -q '^\[2/2\] seed=2: failed: .*File too large' out || fail "all runs failed for want of room: $code $(cat out err)"
+
+# ---- without --out: by the config's name, also where that is whole only with --set and --vary; and the hint can be pasted
+sed 's/dim: 32, //' tiny.yaml >"it's.yaml"
+ok sweep "it's.yaml" --set train.steps=2 --set threads=1 --vary model.dim=16,32
+mkdir "runs/it's-sweep/no run"
+hint=$(sed -n 's/^side by side: hone //p' out)
+[ "$hint" = "compare 'runs/it'\\''s-sweep'" ] || fail "the hint is $hint"
+eval "\"$HONE\" $hint --json" >out || fail "the hint does not work"
+json out 'len(j["runs"]) == 2'
 
 # ---- refused before the first run, with nothing made
 refused 2 "hone: --vary is missing: which key, and with which values? e.g. --vary train.lr=1e-3,3e-3,1e-2" sweep tiny.yaml --out none

@@ -146,7 +146,11 @@ static void test_damage(void **state)
     assert_null(strchr(r.run[0].device, '\033'));
     assert_true(r.run[0].step == 5 && r.run[0].steps == 0 && r.run[0].threads == 0 && !*r.run[0].reason);
     runs_release(&r);
-    const char *const none[] = {root};
+    const char *const all[] = {root}, *const none[] = {in_root("bare")};
+    assert_ok(runs_open(&r, all, 1, &err), err);                /* a folder of runs stands for them */
+    assert_true(r.n == 1 && !strcmp(r.run[0].name, "d"));
+    runs_release(&r);
+    assert_ok(fs_make_dirs(none[0], &err), err);
     assert_int_equal(runs_open(&r, none, 1, &err), BAD_INPUT);
     assert_non_null(strstr(err.text, "holds no run: it has no metrics.jsonl"));
     runs_release(&r);
