@@ -47,7 +47,6 @@ void team_run(struct team *t, team_fn *fn, void *argument)
     t->argument = argument;
     if (t->members > 1) {
         member_note_cpu(&t->list[0]);
-        team_meet_choose(t);
         start_run(t);
     }
     fn(argument, 0);

@@ -16,10 +16,9 @@ struct member {
     int index;
     pthread_t thread;
     int most_spins;                 /* before it sleeps; it learns */
-    _Atomic uint64_t spins, sleeps; /* so far; written by itself alone. Sleeps: at meetings */
+    _Atomic uint64_t spins;         /* so far; written by itself alone */
     _Alignas(CACHE_LINE) _Atomic int cpu;       /* where it was when it last came to a meeting or left one */
     _Atomic uint32_t arrived;       /* how many it has come to */
-    _Alignas(CACHE_LINE) _Atomic uint32_t asleep;       /* it waits for a flag, and somebody must wake it */
 };
 
 /* A number that one thread changes and others wait for. */
@@ -36,12 +35,7 @@ struct team {
     struct word sleepers;           /* that wait for a run or a phase: a change must wake someone only when this is not 0 */
     /* team_meet.c */
     struct word *groups;            /* how many of a group have come; of members, then of groups, up to one of all */
-    struct word phase;              /* meetings that all have come to, where they are counted */
-    struct word *flags;             /* (members, rounds, FAN - 1) */
-    int rounds;
-    _Atomic bool counts;            /* how members meet in this run */
-    int quiet, wanted_quiet;        /* runs in a row in which nobody slept at a meeting; so many until they tell each other again */
-    uint64_t sleeps;                /* of all members, before this run */
+    struct word phase;              /* meetings that all have come to */
 };
 
 /* What a member waits for: that a word is as far as a number. That takes the first member to start a run, or others to come to a meeting. */
@@ -56,7 +50,6 @@ void word_wake(_Atomic uint32_t *word);         /* whoever sleeps until it chang
 
 bool team_meet_init(struct team *t);            /* false: no memory */
 void team_meet_release(struct team *t);
-void team_meet_choose(struct team *t);          /* by member 0 before a run */
 void member_meet(struct member *m);
 
 #endif

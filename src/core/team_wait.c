@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/team_int.h"
 
-enum { FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, LATE_LOOK = 512, SHORT_NS = 50000 };
+enum { FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, SHORT_NS = 50000 };
 
 static inline void pause_cpu(void)
 {
@@ -63,14 +63,12 @@ enum spun { CAME, IN_THE_WAY, TOO_LONG };
 
 static enum spun spin(struct member *m, const struct awaited *w)
 {
-    /* It reads a line of every other member, and where nobody slept in the run before all have a core. */
-    const int first_look = atomic_load_explicit(&m->team->counts, memory_order_relaxed) ? FIRST_LOOK : LATE_LOOK;
     enum spun end = TOO_LONG;
     int i = 0;
     for (; i < m->most_spins && end == TOO_LONG; i++) {
         if (has_come(w))
             end = CAME;
-        else if (i >= first_look && i % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
+        else if (i % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
             end = IN_THE_WAY;
         else
             pause_cpu();
@@ -88,8 +86,6 @@ void member_wait(struct member *m, const struct awaited *w)
 {
     const enum spun end = spin(m, w);
     const int64_t start = end == TOO_LONG ? clock_ns() : 0;
-    if (end != CAME && is_at_meeting(m, w))
-        count(&m->sleeps, 1);
     while (!has_come(w))
         sleep_until(w);
     int next = m->most_spins;
