@@ -27,7 +27,7 @@ ok doctor
 
 cp tiny.yaml other.yaml
 echo 'optimize: {precision: bf16}' >>other.yaml
-ok verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-1 --json
+ok verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-1 --set verify.memory=1.1 --json
 json out 'j["gates"][0]["gate"] == "gradients" and 1e-4 < j["gates"][0]["value"] < j["gates"][0]["limit"] < 0.1'
 run verify tiny.yaml other.yaml --steps 6 --seconds 0.02 --set verify.min_gain=-1 --set verify.gradients_bf16=1e-5
 [ "$code" = 1 ] || fail "a limit that bf16 cannot keep: exit code $code"
