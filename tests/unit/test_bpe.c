@@ -4,50 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/fs.h"
-#include "data/bpe_int.h"
 #include "data/bpe_train.h"
 #include "data/unicode.h"
-#include "support/check.h"
-
-#define BPE HONE_FIXTURES "/bpe/"
-
-static char *read_text(const char *path, size_t *size)
-{
-    char *text;
-    struct error err;
-    assert_ok(fs_read(path, &text, size, 0, &err), err);
-    return text;
-}
-
-static struct bpe *open_bpe(const char *path)
-{
-    struct bpe *b = NULL;
-    struct error err;
-    assert_ok(bpe_open(&b, path, &err), err);
-    return b;
-}
-
-static struct id_list ids_of(const char *path)
-{
-    struct id_list l = {0};
-    size_t size;
-    char *text = read_text(path, &size), *rest = text;
-    l.ids = calloc(size, sizeof *l.ids);
-    for (char *word; (word = strsep(&rest, " \n"));)
-        if (*word)
-            l.ids[l.n++] = atoi(word);
-    free(text);
-    return l;
-}
-
-static void assert_same_ids(const struct id_list *a, const struct id_list *b, const char *what)
-{
-    for (size_t i = 0; i < a->n && i < b->n; i++)
-        if (a->ids[i] != b->ids[i])
-            fail_msg("%s: token %zu is %d, expected %d", what, i, a->ids[i], b->ids[i]);
-    assert_int_equal(a->n, b->n);
-}
+#include "support/bpe.h"
 
 static void check_decoding(const struct bpe *b, const struct id_list *ids, const char *text, size_t size, size_t at)
 {
@@ -69,14 +28,12 @@ static void test_ids(void **state)
     (void)state;
     static const char *const names[] = {"gpt2", "llama3", "digits", "prefix"};
     size_t size;
-    char *text = read_text(BPE "text.txt", &size), path[512];
+    char *text = read_text(BPE "text.txt", &size);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct id_list got = {0};
         struct error err;
-        snprintf(path, sizeof path, BPE "%s.json", names[i]);
-        struct bpe *b = open_bpe(path);
-        snprintf(path, sizeof path, BPE "%s.ids", names[i]);
-        struct id_list want = ids_of(path);
+        struct bpe *b = open_bpe(names[i]);
+        struct id_list want = ids_of(names[i]);
         assert_ok(bpe_encode_threads(b, text, size, true, 2, &got, &err), err);
         assert_same_ids(&got, &want, names[i]);
         if (i < 3)
@@ -97,7 +54,7 @@ static void test_parts(void **state)
     struct error err;
     for (int i = 0; i < 200; i++)
         memcpy(many + (size_t)i * size, text, size);
-    struct bpe *b = open_bpe(BPE "llama3.json");
+    struct bpe *b = open_bpe("llama3");
     struct id_list one = {0}, two = {0}, parts = {0};
     struct bpe_coder *c = bpe_coder_new(b);
     bpe_encode(c, many, 200 * size, true, &one);
@@ -124,7 +81,7 @@ static void test_parts(void **state)
 static void test_any_bytes(void **state)
 {
     (void)state;
-    struct bpe *b = open_bpe(BPE "gpt2.json");
+    struct bpe *b = open_bpe("gpt2");
     struct bpe_coder *c = bpe_coder_new(b);
     struct id_list ids = {0};
     char all[512];
