@@ -107,6 +107,14 @@ enum status bench_open_data(struct dataset **out, const struct config *c, struct
     return dataset_open_random(out, c->model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
 }
 
+/* Random ids are made in no time; walks are made ahead, as in training. */
+static enum status bench_loader(struct loader **out, const struct model_run *r, struct error *err)
+{
+    const struct config *c = &r->config;
+    const bool ahead = c->model.arch == ARCH_REGIONS;
+    return model_run_loader(out, r, 0, ahead ? (int)c->data.workers : 0, ahead ? (int)c->data.prefetch : 1, err);
+}
+
 enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
                       struct bench_component *components, int *n_components, struct error *err)
 {
@@ -123,7 +131,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     if (st == OK)
         st = model_run_open(&r, &known, d, err);
     if (st == OK)
-        st = model_run_loader(&l, &r, 0, 0, 1, err);
+        st = bench_loader(&l, &r, err);
     const struct delay delay = delay_begin();
     if (st == OK) {
         gpu_watch_begin(&gpu, r.backend->address);

@@ -12,6 +12,7 @@
 #include "train/train_int.h"
 
 enum { WARM_UP = 3, LOOK_EVERY = 4 };     /* steps; between two that are measured */
+static const double SETTLES_S = 0.3;
 
 static void count_after(struct measured *m, const struct counters *c, struct counter_values before)
 {
@@ -80,11 +81,19 @@ static bool has_ranks(const struct session *s) { return dist_size(ranks_of(&s->m
 static bool stopped(const struct session *s) { return has_ranks(s) ? s->m->run->stopping : s->stop && *s->stop; }
 static const volatile sig_atomic_t *stop_of_ranks(const struct session *s) { return has_ranks(s) ? s->stop : NULL; }
 
+/* A device that works by itself may be faster than the loader, which has batches ready from before: a long run has used them up. Of
+ * several ranks all take the same number of steps. */
+static bool may_use_up(const struct session *s, int64_t start_ns)
+{
+    return s->m->run->backend->finish && !has_ranks(s) && (double)(clock_ns() - start_ns) / 1e9 < SETTLES_S && loader_ahead(s->loader) > 0;
+}
+
 static enum status warm_up(const struct session *s, struct error *err)
 {
     enum status st = OK;
     bool whole;
-    for (int i = 0; i < WARM_UP && st == OK && !stopped(s); i++)
+    const int64_t start = clock_ns();
+    for (int i = 0; (i < WARM_UP || may_use_up(s, start)) && st == OK && !stopped(s); i++)
         st = model_run_step(s->m->run, s->loader, stop_of_ranks(s), &whole, err);
     exec_finish(s->m->run->train);
     gpu_watch_look(&s->m->gpu, NULL);
