@@ -87,7 +87,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
 {
     const int64_t m = shape_rows(call_in(c, 0)->shape), k = shape_last(call_in(c, 0)->shape);
     const int64_t n = shape_last(call_out(c, 0)->shape);
-    const struct block b = my_block(t, m, n, k);
+    const struct block b = block_of(c->blocks, t->index, m, n);
     const int64_t rows = b.rows.hi - b.rows.lo, cols = b.cols.hi - b.cols.lo, at = b.rows.lo * n + b.cols.lo;
     if (rows == 0 || cols == 0)
         return;
