@@ -138,10 +138,11 @@ struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const 
     return k->split ? k->split(p, op, threads) : (struct blocks){1, 1, 1};
 }
 
+enum { SCRATCH_ALIGN = 64 };
+
 static size_t own_scratch(struct backend *b, const struct kernel *k, const struct program *p, const struct op *op)
 {
-    enum { ALIGN = 64 };
-    return k->scratch ? (k->scratch(p, op, b->lanes) + ALIGN - 1) / ALIGN * ALIGN : 0;
+    return k->scratch ? (k->scratch(p, op, b->lanes) + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN : 0;
 }
 
 /* Ops that are one call are alike, and each has scratch of its own; one behind the other they take no more than this. */
@@ -205,13 +206,20 @@ static void name_kernels(struct prepared *p)
     }
 }
 
-static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, char *scratch, int *turns)
+/* Scratch of a program; calls in which threads meet have its halves in turns, whatever each of them needs. */
+struct scratch {
+    char *at;
+    size_t half;
+    int turns;
+};
+
+static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, struct scratch *scratch)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
     const size_t own = own_scratch(b, k, o->program, o->op);
-    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++*turns % 2) * own : scratch_place(o->program, o->op, own);
+    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++scratch->turns % 2) * scratch->half : scratch_place(o->program, o->op, own);
     return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
-                                .scratch = scratch + place, .scratch_bytes = own,
+                                .scratch = scratch->at + place, .scratch_bytes = own,
                                 .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
 }
 
@@ -219,13 +227,13 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
                                size_t bytes, struct error *err)
 {
     (void)err;
-    (void)bytes;
     struct prepared *p = xcalloc(1, sizeof *p);
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
-    for (int i = 0, turns = 0; i < n; i++)
-        p->calls[i] = bind_call(b, &ops[i], scratch, &turns);
+    struct scratch s = {.at = scratch, .half = bytes / 2 / SCRATCH_ALIGN * SCRATCH_ALIGN};
+    for (int i = 0; i < n; i++)
+        p->calls[i] = bind_call(b, &ops[i], &s);
     cpu_find_waits(p->calls, n, b->lanes);
     cpu_tune(b, p->calls, n);
     name_kernels(p);
