@@ -6,8 +6,9 @@
  * optimizer writes in the same sweep as the weight, or where ranks divide the optimizer, who waits for the weights of the others; other operands that are f32 are cast. f16 has little range, and gets a loss scale
  * (loss_scale.c); bf16 has that of f32.
  *
- * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): all values stay f32, and the operands of every product are rounded while they
- * are packed; those of attention where the CPU gains by it (AMX), as its scores, softmax and sums are f32 in any case.
+ * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): values stay f32, and the operands of every product are rounded while they
+ * are packed; those of attention where the CPU gains by it (AMX), as its scores, softmax and sums are f32 in any case. A value that only
+ * products read which round it to bf16 is stored in bf16, where its op can do that: half the bytes, and not a bit of a result changes.
  *
  * Evaluation computes as training does, from the copies that the training step writes, so that on a GPU it is as fast as its forward, and
  * its loss is that of the model in the numbers that it is trained in. Where a CPU rounds operands there is little to win, and it stays f32. */
@@ -28,6 +29,8 @@ static bool is_training(const struct program *p)
 
 /* ---- which values become narrow ---- */
 
+static bool is_alike(enum op_type type) { return type == TYPE_ALIKE || type == TYPE_STORED; }
+
 /* What one of the op's values does not let be is taken from `may`; true: something was. */
 static bool rule_out(const struct op *op, bool *may)
 {
@@ -35,12 +38,12 @@ static bool rule_out(const struct op *op, bool *may)
     for (int i = 0; i < op->n_in; i++)
         alike &= op_in_type(op, i) != TYPE_ALIKE || may[op->in[i]];
     for (int i = 0; i < op->n_out; i++)
-        alike &= op_out_type(op, i) != TYPE_ALIKE || may[op->out[i]];
+        alike &= !is_alike(op_out_type(op, i)) || may[op->out[i]];
     for (int i = 0; i < op->n_in + op->n_out; i++) {
         const bool is_in = i < op->n_in;
         const enum op_type type = is_in ? op_in_type(op, i) : op_out_type(op, i - op->n_in);
         const value_id v = is_in ? op->in[i] : op->out[i - op->n_in];
-        const bool allowed = type == TYPE_OPERAND || type == TYPE_ANY || type == TYPE_NARROW || (type == TYPE_ALIKE && alike);
+        const bool allowed = type == TYPE_OPERAND || type == TYPE_ANY || type == TYPE_NARROW || (is_alike(type) && alike);
         changed |= may[v] && !allowed;
         may[v] &= allowed;
     }
@@ -275,12 +278,39 @@ static int round_operands(struct program *p)
     return n;
 }
 
+/* Does a product that rounds its operands to bf16 read it, and nothing else? may: per value, that it is so as far as is known. */
+static void rule_out_readers(const struct op *op, bool *may)
+{
+    for (int i = 0; i < op->n_in; i++)
+        may[op->in[i]] &= op_in_type(op, i) == TYPE_OPERAND && op->attrs.round == ROUND_BF16 && op->kind != OP_LINEAR_LOSS;
+}
+
+static void store_rounded(struct program *p)
+{
+    bool *may = xcalloc((size_t)p->n_values, sizeof *may);
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < p->ops[i].n_out; k++) {
+            const struct value *v = &p->values[p->ops[i].out[k]];
+            may[p->ops[i].out[k]] = op_out_type(&p->ops[i], k) == TYPE_STORED && !value_is_persistent(v) && v->dtype == F32;
+        }
+    for (int i = 0; i < p->n_ops; i++)
+        rule_out_readers(&p->ops[i], may);
+    for (int i = 0; i < p->n_values; i++)
+        if (may[i] && i != p->logits)
+            p->values[i].dtype = BF16;
+    free(may);
+}
+
 int pass_mixed_precision(struct program *p)
 {
     if (p->precision.round == ROUND_BF16 && !is_training(p))
         return 0;
-    if (p->precision.narrow == F32)
-        return round_operands(p);
+    if (p->precision.narrow == F32) {
+        const int rounded = round_operands(p);
+        if (p->precision.round == ROUND_BF16)
+            store_rounded(p);
+        return rounded;
+    }
     const int n = make_narrow(p);
     if (n)
         cast_operands(p);

@@ -183,7 +183,7 @@ int op_outputs(enum op_kind kind, const struct op_attrs *attrs);        /* n_out
 int op_updated(enum op_kind kind, const struct op_attrs *attrs);        /* n_updated, likewise */
 
 /* What type a value of an op may have; types.c says more. */
-enum op_type { TYPE_F32 = 'f', TYPE_I32 = 'i', TYPE_ALIKE = 'n', TYPE_OPERAND = 'o', TYPE_ANY = 'a', TYPE_NARROW = 'h', TYPE_WHATEVER = 'x' };
+enum op_type { TYPE_F32 = 'f', TYPE_I32 = 'i', TYPE_ALIKE = 'n', TYPE_STORED = 's', TYPE_OPERAND = 'o', TYPE_ANY = 'a', TYPE_NARROW = 'h', TYPE_WHATEVER = 'x' };
 enum op_type op_in_type(const struct op *op, int i);
 enum op_type op_out_type(const struct op *op, int i);
 

@@ -203,6 +203,7 @@ enum numbers op_numbers(const struct program *p, const struct op *op);
 /* types.c: the type that an output gets from the inputs, and the first value whose type does not fit; NO_VALUE: all do. */
 enum dtype op_result_type(const struct program *p, const struct op *op, int i);
 value_id op_mistyped_value(const struct program *p, const struct op *op);
+bool op_is_rounded_ahead(const struct program *p, const struct op *op);
 double op_runs_per_step(const struct program *p, const struct op *op);      /* micro-batches repeat all but the optimizer; setup: 0 */
 double program_runs_per_step(const struct program *p);      /* of all its ops */
 int64_t program_parameters(const struct program *p);        /* trained numbers */

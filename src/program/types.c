@@ -4,7 +4,9 @@
  *   f  f32, always: statistics, sums, losses, moments, what is trained
  *   i  i32
  *   n  f32 or narrow, all values with this letter of an op alike
- *   o  operands of a product: f32 or narrow, all of an op alike. Casts make them narrow where they are not
+ *   s  a result that products may read: as n, or narrow where those are f32
+ *   o  operands of a product: f32 or narrow, all of an op alike. Casts make them narrow where they are not. Where the product rounds its
+ *      operands to bf16, each of them is f32 or bf16
  *   a  f32 or narrow, whatever the others are
  *   x  any type
  *   h  narrow: copies of parameters that the optimizer writes
@@ -24,12 +26,12 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_GELU_GRAD] = {"n", "n"},
     [OP_SILU] = {"n", "n"},
     [OP_SILU_GRAD] = {"n", "n"},
-    [OP_LAYERNORM] = {"nff", "nff"},
+    [OP_LAYERNORM] = {"nff", "sff"},
     [OP_LAYERNORM_GRAD] = {"nnfffn", "nff"},
-    [OP_RMSNORM] = {"nf", "nf"},
+    [OP_RMSNORM] = {"nf", "sf"},
     [OP_RMSNORM_GRAD] = {"nnffn", "nf"},
     [OP_ROPE_TABLE] = {"f", "f"},
-    [OP_ROPE] = {"nffi", "n"},
+    [OP_ROPE] = {"nffi", "s"},
     [OP_CAUSAL_MASK] = {"f", "f"},
     [OP_ATTN_SCORES] = {"o", "f"},
     [OP_ATTN_MIX] = {"o", "a"},
@@ -53,13 +55,13 @@ static const struct op_types op_types[OP_KINDS] = {
     [OP_HOST_READ] = {"f", "f"},
     [OP_PROJECT] = {"o*o*f", "n"},
     [OP_PROJECT_GRAD] = {"o", "a"},
-    [OP_SWIGLU] = {"n", "n"},
-    [OP_SWIGLU_GRAD] = {"n", "n"},
+    [OP_SWIGLU] = {"n", "s"},
+    [OP_SWIGLU_GRAD] = {"n", "s"},
     [OP_ATTENTION] = {"nnni", "nff"},
     [OP_ATTENTION_GRAD] = {"nnnnnffi", "n"},
-    [OP_ADD_LAYERNORM] = {"nnff", "nnff"},
-    [OP_ADD_RMSNORM] = {"nnf", "nnf"},
-    [OP_LINEAR_GELU] = {"oof", "n"},
+    [OP_ADD_LAYERNORM] = {"nnff", "snff"},
+    [OP_ADD_RMSNORM] = {"nnf", "snf"},
+    [OP_LINEAR_GELU] = {"oof", "sn"},
     [OP_LINEAR_LOSS] = {"ooif", "ffaf"},
     [OP_ADAMW_ALL] = {"*f*f*f+h*ffiffi", "*f*f*f+h"},
     [OP_KEEP] = {"fif", "f"},
@@ -114,16 +116,17 @@ enum dtype op_result_type(const struct program *p, const struct op *op, int i)
     const enum op_type type = op_out_type(op, i);
     if (op->kind == OP_CAST)
         return op->attrs.to;
-    return type == TYPE_I32 ? I32 : type == TYPE_ALIKE ? common_type(p, op, type) : F32;
+    return type == TYPE_I32 ? I32 : type == TYPE_ALIKE || type == TYPE_STORED ? common_type(p, op, TYPE_ALIKE) : F32;
 }
 
-static bool fits(enum op_type type, enum dtype have, enum dtype alike, enum dtype operands)
+static bool fits(const struct op *op, enum op_type type, enum dtype have, enum dtype alike, enum dtype operands)
 {
     switch (type) {
     case TYPE_F32: return have == F32;
     case TYPE_I32: return have == I32;
     case TYPE_ALIKE: return have == alike && have != I32;
-    case TYPE_OPERAND: return have == operands && have != I32;
+    case TYPE_STORED: return have == alike || (dtype_is_narrow(have) && alike == F32);
+    case TYPE_OPERAND: return op->attrs.round == ROUND_BF16 ? have == F32 || have == BF16 : have == operands && have != I32;
     case TYPE_ANY: return have != I32;
     case TYPE_NARROW: return dtype_is_narrow(have);
     case TYPE_WHATEVER: return true;
@@ -145,12 +148,27 @@ value_id op_mistyped_value(const struct program *p, const struct op *op)
             known = true;
         }
     for (int i = 0; i < op->n_in; i++)
-        if (!fits(op_in_type(op, i), p->values[op->in[i]].dtype, alike, operands))
+        if (!fits(op, op_in_type(op, i), p->values[op->in[i]].dtype, alike, operands))
             return op->in[i];
     for (int i = 0; i < op->n_out; i++)
-        if (!fits(op_out_type(op, i), p->values[op->out[i]].dtype, alike, operands))
+        if (!fits(op, op_out_type(op, i), p->values[op->out[i]].dtype, alike, operands))
             return op->out[i];
     return NO_VALUE;
+}
+
+/* Is every narrow value of the op bf16 that its products would have rounded, or a result for such products? */
+bool op_is_rounded_ahead(const struct program *p, const struct op *op)
+{
+    bool is = common_type(p, op, TYPE_ALIKE) == F32;
+    for (int i = 0; i < op->n_in; i++) {
+        const enum dtype type = p->values[op->in[i]].dtype;
+        is = is && (!dtype_is_narrow(type) || (type == BF16 && op_in_type(op, i) == TYPE_OPERAND && op->attrs.round == ROUND_BF16));
+    }
+    for (int i = 0; i < op->n_out; i++) {
+        const enum dtype type = p->values[op->out[i]].dtype;
+        is = is && (!dtype_is_narrow(type) || (type == BF16 && op_out_type(op, i) == TYPE_STORED));
+    }
+    return is;
 }
 
 enum numbers op_numbers(const struct program *p, const struct op *op)

@@ -38,6 +38,12 @@ static struct config config_with_pass_on(const struct config *c, int pass)
     return next;
 }
 
+/* Operands of fewer bits that the CPU multiplies no faster: rounding them takes what smaller values save. */
+static bool rounds_in_vain(const struct program *now, const struct program *then, const struct peaks *peaks)
+{
+    return then->precision.round != ROUND_NO && now->precision.round == ROUND_NO && program_peak(then, peaks).gflops <= program_peak(now, peaks).gflops;
+}
+
 enum status predict_pass(struct pass_prediction *out, const struct situation *now, int pass, struct error *err)
 {
     const struct program *program = now->m.program;
@@ -55,6 +61,8 @@ enum status predict_pass(struct pass_prediction *out, const struct situation *no
     if (st == OK && places[pass]) {
         out->places = places[pass];
         out->ops = xcalloc((size_t)program->n_ops + 1, sizeof *out->ops);
+    }
+    if (st == OK && places[pass] && !rounds_in_vain(program, then, &now->p.peaks)) {
         const double before_us = predict_step_us(&now->p, program, program);
         const struct prediction p = predict_step(&now->p, program, then, out->ops);
         out->speedup = before_us / fmax(p.us - saved_us, p.us / MOST_CHOSEN);

@@ -74,7 +74,8 @@ double step_memory_limit(const struct config *c)
     return available == SIZE_MAX ? 0 : SHARE_OF_FREE * (double)available;
 }
 
-/* A GPU reads and writes narrow values, and so does the reference; tuned kernels of a CPU round f32 while they pack it. */
+/* A GPU reads and writes narrow values, and so does the reference; tuned kernels of a CPU round f32 while they pack it, or before where nobody
+ * else reads it. */
 static struct precision_goal precision_of(const struct config *c)
 {
     const bool stores = c->device == DEVICE_CUDA || c->backend.kernels == KERNELS_REFERENCE;

@@ -14,7 +14,9 @@ static inline enum dtype type_of(struct typing t, enum op_type letter)
 {
     if (letter == TYPE_I32)
         return I32;
-    return letter == TYPE_NARROW ? (t.type == F32 ? BF16 : t.type) : strchr(t.letters, (int)letter) ? t.type : F32;
+    if (letter == TYPE_NARROW)
+        return t.type == F32 ? BF16 : t.type;
+    return strchr(t.letters, (int)(letter == TYPE_STORED ? TYPE_ALIKE : letter)) ? t.type : F32;
 }
 
 /* A program of the one op, whose inputs are given. */

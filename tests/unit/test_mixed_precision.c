@@ -98,7 +98,7 @@ static void test_is_shown(void **state)
     program_print(p, to);
     fclose(to);
     for (const char *at = text; (at = strstr(at, " bf16 ")); at++)
-        lines++;
+        lines += at[6] != '(';                                          /* else it is the type of a value */
     assert_int_equal(lines, count_marked(p));
     free(text);
     program_free(p);

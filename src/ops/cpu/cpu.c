@@ -123,14 +123,13 @@ static const struct kernel *find(const struct kernel *list, const struct program
 const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
-    if (p && op_has_narrow_values(p, op))
-        return &cpu_narrow_kernel;
+    const bool narrow = p && op_has_narrow_values(p, op), ahead = narrow && op_is_rounded_ahead(p, op);
     for (const struct kernel *const *list = b->tuned; list && *list; list++) {
         const struct kernel *k = find(*list, p, op);
-        if (k)
+        if (k && (!narrow || (ahead && k->stores)))
             return k;
     }
-    return find(cpu_reference_kernels, p, op);
+    return narrow ? &cpu_narrow_kernel : find(cpu_reference_kernels, p, op);
 }
 
 struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const struct op *op, int threads)

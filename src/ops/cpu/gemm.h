@@ -16,6 +16,7 @@ struct gemm {
     const float *b;             /* (k, n) with row stride ldb; transposed: (n, k) with row stride ldb */
     int64_t ldb;
     bool b_transposed;
+    const uint16_t *a_bf16, *b_bf16;    /* not NULL: the operand is there, in bf16, instead of in a or b; where `bf16` is set */
     float *c;                   /* (m, n) with row stride ldc */
     int64_t ldc;
     float scale;

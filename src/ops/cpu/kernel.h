@@ -42,6 +42,7 @@ struct kernel {
     const char *name;
     kernel_fn *run;                 /* called by every thread of the team */
     bool serial;                    /* called by thread 0 alone */
+    bool stores;                    /* knows bf16 where op_is_rounded_ahead */
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
     bool (*meets)(const struct program *p, const struct op *op, int threads);       /* all threads meet inside; NULL: they may not */

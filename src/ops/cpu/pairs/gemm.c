@@ -46,15 +46,15 @@ static void run_panel(const struct panel *p, const struct pairs_target *target)
     const int64_t each = p->a.step == 1 ? BLOCK : ROWS_ACROSS;
     for (int64_t i = 0; i < p->rows; i += each) {
         const int64_t rows = least(each, p->rows - i);
-        pack_rows(p->strip, &(struct pairs_side){p->a.from + i * p->a.row, p->a.row, p->a.step}, rows, p->depth);
+        pack_rows(p->strip, side_at(&p->a, i, 0), rows, p->depth);
         run_rows(p, i, rows, target);
     }
 }
 
-static struct pairs_side side_of_b(const struct gemm *g, int64_t column, int64_t first)
+static struct pairs_side side_of_a(const struct gemm *g) { return (struct pairs_side){g->a, g->a_row, g->a_col, g->a_bf16}; }
+static struct pairs_side side_of_b(const struct gemm *g)
 {
-    const int64_t along = g->b_transposed ? g->ldb : 1, down = g->b_transposed ? 1 : g->ldb;
-    return (struct pairs_side){g->b + column * along + first * down, along, down};
+    return (struct pairs_side){g->b, g->b_transposed ? g->ldb : 1, g->b_transposed ? 1 : g->ldb, g->b_bf16};
 }
 
 /* All columns and blocks of k. */
@@ -63,14 +63,14 @@ static void run_all(const struct gemm *g, block_fn *block)
     struct pairs_room *room = (struct pairs_room *)gemm_room()->bf16;
     const int64_t parts = (g->k + DEPTH_MOST - 1) / DEPTH_MOST, each = up_to((g->k + parts - 1) / parts, TILE_DEPTH);
     const int64_t most = B_NUMBERS / each / BLOCK * BLOCK;
+    const struct pairs_side all_a = side_of_a(g), all_b = side_of_b(g);
     struct panel p = {.rows = g->m, .b = room->b, .strip = room->a, .block = block};
     for (int64_t j = 0; j < g->n; j += most)
         for (int64_t first = 0; first < g->k; first += each) {
-            const struct pairs_side b = side_of_b(g, j, first);
             p.depth = least(each, g->k - first);
             p.columns = least(most, g->n - j);
-            p.a = (struct pairs_side){g->a + first * g->a_col, g->a_row, g->a_col};
-            pack_columns(room->b, &b, p.columns, p.depth);
+            p.a = side_at(&all_a, 0, first);
+            pack_columns(room->b, side_at(&all_b, j, first), p.columns, p.depth);
             run_panel(&p, &(struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
                                                  .scale = g->scale, .accumulate = g->accumulate || first > 0});
         }

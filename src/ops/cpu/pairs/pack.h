@@ -2,6 +2,7 @@
  * 16 rows of the operand by 16 pairs, 1 KB, rounded to the nearest on the way:
  *   of the left operand    (16 rows, 16 pairs)     rows_tile
  *   of the right operand   (16 pairs, 16 rows)     columns_tile: its rows are columns of the matrix
+ * What is bf16 already is taken as it is.
  * Sixteen registers hold a tile: they are filled by row where numbers are contiguous along k, by pair where they are across it, and
  * stored as they are or transposed. What is missing to whole tiles is zero. Numbers below the smallest normal one become zero. */
 #ifndef HONE_OPS_CPU_PAIRS_PACK_H
@@ -15,25 +16,39 @@ enum { TILE = 16, TILE_DEPTH = 32, TILE_NUMBERS = TILE * TILE_DEPTH };
 
 #define PAIRS_INLINE static inline __attribute__((always_inline))
 
-/* Element (i, p) at from[i * row + p * step]; one of the strides is 1. */
+/* Element (i, p) at from[i * row + p * step], or there in bf16; one of the strides is 1. */
 struct pairs_side {
     const float *from;
     int64_t row, step;
+    const uint16_t *bf16;           /* not NULL: it counts */
 };
+
+PAIRS_INLINE struct pairs_side side_f32(const float *from, int64_t row, int64_t step) { return (struct pairs_side){from, row, step, NULL}; }
+
+/* The side from element (i, p) on. */
+PAIRS_INLINE struct pairs_side side_at(const struct pairs_side *s, int64_t i, int64_t p)
+{
+    const int64_t at = i * s->row + p * s->step;
+    return (struct pairs_side){s->bf16 ? NULL : s->from + at, s->row, s->step, s->bf16 ? s->bf16 + at : NULL};
+}
 
 /* The first n lanes. */
 PAIRS_INLINE __mmask16 lanes_mask(int64_t n) { return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1); }
+PAIRS_INLINE __mmask32 halves_mask(int64_t n) { return n >= 32 ? 0xffffffff : n <= 0 ? 0 : (__mmask32)((1u << n) - 1); }
 
 /* Two vectors of floats: the numbers of low, then those of high. */
 PAIRS_INLINE __m512i pairs_round(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
-/* Pairs (low[0], high[0]), (low[1], high[1]), ... */
-PAIRS_INLINE __m512i pairs_zip(__m512 low, __m512 high)
+/* Pairs (x[0], x[16]), (x[1], x[17]), ... */
+PAIRS_INLINE __m512i pairs_order(__m512i x)
 {
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
                                            18, 2, 17, 1, 16, 0);
-    return _mm512_permutexvar_epi16(order, pairs_round(low, high));
+    return _mm512_permutexvar_epi16(order, x);
 }
+
+/* Pairs (low[0], high[0]), (low[1], high[1]), ... */
+PAIRS_INLINE __m512i pairs_zip(__m512 low, __m512 high) { return pairs_order(pairs_round(low, high)); }
 
 /* x[i]: row i, its pairs. */
 PAIRS_INLINE void take_rows(__m512i x[TILE], const float *from, int64_t row, int64_t rows, int64_t depth)
@@ -54,6 +69,26 @@ PAIRS_INLINE void take_pairs(__m512i x[TILE], const float *from, int64_t step, i
         const __m512 low = _mm512_maskz_loadu_ps(2 * i < depth ? there : 0, from + 2 * i * step);
         const __m512 high = _mm512_maskz_loadu_ps(2 * i + 1 < depth ? there : 0, from + (2 * i + 1) * step);
         x[i] = pairs_zip(low, high);
+    }
+}
+
+/* The same of bf16. */
+PAIRS_INLINE void take_rows_bf16(__m512i x[TILE], const uint16_t *from, int64_t row, int64_t rows, int64_t depth)
+{
+    const __mmask32 there = halves_mask(depth);
+    UNROLL(16)
+    for (int i = 0; i < TILE; i++)
+        x[i] = i < rows ? _mm512_maskz_loadu_epi16(there, from + i * row) : _mm512_setzero_si512();
+}
+
+PAIRS_INLINE void take_pairs_bf16(__m512i x[TILE], const uint16_t *from, int64_t step, int64_t rows, int64_t depth)
+{
+    const __mmask16 there = lanes_mask(rows);
+    UNROLL(16)
+    for (int i = 0; i < TILE; i++) {
+        const __m256i low = _mm256_maskz_loadu_epi16(2 * i < depth ? there : 0, from + 2 * i * step);
+        const __m256i high = _mm256_maskz_loadu_epi16(2 * i + 1 < depth ? there : 0, from + (2 * i + 1) * step);
+        x[i] = pairs_order(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
     }
 }
 
@@ -89,14 +124,18 @@ PAIRS_INLINE void transpose(__m512i x[TILE])
     }
 }
 
-/* One tile; `along` and `columns` are constants in every call, and so are the counts of whole tiles. */
-PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, const float *from, int64_t stride, int64_t rows, int64_t depth)
+/* One tile; `columns`, `along` and `bf16` are constants in every call, and so are the counts of whole tiles. */
+PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, const bool bf16, const struct pairs_side *s, int64_t rows, int64_t depth)
 {
     __m512i x[TILE];
-    if (along)
-        take_rows(x, from, stride, rows, depth);
+    if (along && bf16)
+        take_rows_bf16(x, s->bf16, s->row, rows, depth);
+    else if (along)
+        take_rows(x, s->from, s->row, rows, depth);
+    else if (bf16)
+        take_pairs_bf16(x, s->bf16, s->step, rows, depth);
     else
-        take_pairs(x, from, stride, rows, depth);
+        take_pairs(x, s->from, s->step, rows, depth);
     if (along == columns)
         transpose(x);
     UNROLL(16)
@@ -105,37 +144,36 @@ PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, 
 }
 
 /* Rows [0, rows) as strips of tiles, (strips, depth / TILE_DEPTH tiles). What is contiguous is read as far as it goes. */
-PAIRS_INLINE void pack_strips(uint16_t *to, const bool columns, const bool along, const struct pairs_side *s, int64_t rows, int64_t depth)
+PAIRS_INLINE void pack_strips(uint16_t *to, const bool columns, const bool along, const bool bf16, const struct pairs_side *s, int64_t rows, int64_t depth)
 {
     const int64_t across = up_to(rows, TILE) / TILE, down = up_to(depth, TILE_DEPTH) / TILE_DEPTH;
-    const int64_t outer = along ? across : down, inner = along ? down : across, stride = along ? s->row : s->step;
+    const int64_t outer = along ? across : down, inner = along ? down : across;
     for (int64_t n = 0; n < outer; n++)
         for (int64_t m = 0; m < inner; m++) {
             const int64_t i = along ? n : m, p = along ? m : n, rows_left = rows - i * TILE, depth_left = depth - p * TILE_DEPTH;
-            const float *from = s->from + i * TILE * s->row + p * TILE_DEPTH * s->step;
+            const struct pairs_side from = side_at(s, i * TILE, p * TILE_DEPTH);
             uint16_t *tile = to + (i * down + p) * TILE_NUMBERS;
             if (rows_left >= TILE && depth_left >= TILE_DEPTH)
-                pack_tile(tile, columns, along, from, stride, TILE, TILE_DEPTH);
+                pack_tile(tile, columns, along, bf16, &from, TILE, TILE_DEPTH);
             else
-                pack_tile(tile, columns, along, from, stride, rows_left, depth_left);
+                pack_tile(tile, columns, along, bf16, &from, rows_left, depth_left);
         }
 }
 
-/* The left operand, and the right one. */
-static inline void pack_rows(uint16_t *to, const struct pairs_side *s, int64_t rows, int64_t depth)
+PAIRS_INLINE void pack_side(uint16_t *to, const bool columns, const struct pairs_side *s, int64_t rows, int64_t depth)
 {
-    if (s->step == 1)
-        pack_strips(to, false, true, s, rows, depth);
+    if (s->step == 1 && s->bf16)
+        pack_strips(to, columns, true, true, s, rows, depth);
+    else if (s->step == 1)
+        pack_strips(to, columns, true, false, s, rows, depth);
+    else if (s->bf16)
+        pack_strips(to, columns, false, true, s, rows, depth);
     else
-        pack_strips(to, false, false, s, rows, depth);
+        pack_strips(to, columns, false, false, s, rows, depth);
 }
 
-static inline void pack_columns(uint16_t *to, const struct pairs_side *s, int64_t columns, int64_t depth)
-{
-    if (s->step == 1)
-        pack_strips(to, true, true, s, columns, depth);
-    else
-        pack_strips(to, true, false, s, columns, depth);
-}
+/* The left operand, and the right one. */
+static inline void pack_rows(uint16_t *to, struct pairs_side s, int64_t rows, int64_t depth) { pack_side(to, false, &s, rows, depth); }
+static inline void pack_columns(uint16_t *to, struct pairs_side s, int64_t columns, int64_t depth) { pack_side(to, true, &s, columns, depth); }
 
 #endif

@@ -29,15 +29,23 @@ static_assert(A_ROWS % ROWS == 0 && B_COLUMNS % COLUMNS == 0 && DEPTH % UNIT == 
 struct tiles_room { uint16_t a[A_ROWS * DEPTH], b[B_COLUMNS * DEPTH]; };
 static_assert(sizeof(struct tiles_room) <= sizeof((struct gemm_room *)0)->bf16, "it has room");
 
+/* Numbers of an operand: f32, or bf16 as it will be packed; which of them is a constant where they are read. */
+struct operand {
+    const float *f32;
+    const uint16_t *bf16;
+};
+INLINE uint16_t bits_at(const bool bf16, struct operand x, int64_t i) { return bf16 ? x.bf16[i] : bf16_bits(x.f32[i]); }
+INLINE struct operand from(struct operand x, int64_t i) { return (struct operand){x.f32 ? x.f32 + i : NULL, x.bf16 ? x.bf16 + i : NULL}; }
+
 /* Rows that are contiguous along k: they are rounded, then squares of groups are transposed. */
-INLINE void pack_along(uint16_t *restrict to, const int strip, const float *restrict x, int64_t row, int64_t n, int64_t depth)
+INLINE void pack_along(uint16_t *restrict to, const int strip, const bool bf16, struct operand x, int64_t row, int64_t n, int64_t depth)
 {
     _Alignas(64) uint16_t rows[COLUMNS > ROWS ? COLUMNS : ROWS][DEPTH];
     const int64_t whole = up_to(depth, UNIT);
     for (int i = 0; i < strip; i++) {
         const int64_t known = i < n ? depth : 0;
         for (int64_t p = 0; p < known; p++)
-            rows[i][p] = bf16_bits(x[i * row + p]);
+            rows[i][p] = bits_at(bf16, x, i * row + p);
         memset(rows[i] + known, 0, (size_t)(whole - known) * sizeof **rows);
     }
     for (int i = 0; i < strip; i += SQUARE)
@@ -47,52 +55,60 @@ INLINE void pack_along(uint16_t *restrict to, const int strip, const float *rest
 
 /* GROUP elements of each row of a strip, side by side at x and its next columns. Whole strips and groups have constant counts,
  * so that they become vectors. */
-INLINE void interleave(uint16_t *restrict to, const int strip, const float *restrict x, int64_t column, int64_t n, int64_t depth)
+INLINE void interleave(uint16_t *restrict to, const int strip, const bool bf16, struct operand x, int64_t column, int64_t n, int64_t depth)
 {
     if (n >= strip && depth >= GROUP)
         for (int i = 0; i < strip; i++)
             for (int e = 0; e < GROUP; e++)
-                to[i * GROUP + e] = bf16_bits(x[e * column + i]);
+                to[i * GROUP + e] = bits_at(bf16, x, e * column + i);
     else
         for (int i = 0; i < strip; i++)
             for (int e = 0; e < GROUP; e++)
-                to[i * GROUP + e] = i < n && e < depth ? bf16_bits(x[e * column + i]) : 0;
+                to[i * GROUP + e] = i < n && e < depth ? bits_at(bf16, x, e * column + i) : 0;
 }
 
 enum { WIDE = 32 };             /* rows that are read together: two cache lines */
 static_assert(WIDE % ROWS == 0 && WIDE % COLUMNS == 0, "whole strips");
 
 /* Rows that lie side by side, WIDE of them at most: a narrow strip alone would fetch every cache line twice. */
-INLINE void pack_across(uint16_t *to, const int strip, const float *x, int64_t column, int64_t n, int64_t depth)
+INLINE void pack_across(uint16_t *to, const int strip, const bool bf16, struct operand x, int64_t column, int64_t n, int64_t depth)
 {
     const int64_t whole = up_to(depth, UNIT);
     for (int64_t p = 0; p < whole; p += GROUP)
         for (int64_t i = 0; i < n; i += strip)
-            interleave(to + i * whole + p * strip, strip, x + p * column + i, column, n - i, depth - p);
+            interleave(to + i * whole + p * strip, strip, bf16, from(x, p * column + i), column, n - i, depth - p);
 }
 
-/* n rows, element (i, p) at x[i * row + p * column], as strips that follow each other; what is missing to whole strips and
+/* n rows, element (i, p) at i * row + p * column of x, as strips that follow each other; what is missing to whole strips and
  * UNITs is zero. */
-INLINE void pack(uint16_t *to, const int strip, const float *x, int64_t row, int64_t column, int64_t n, int64_t depth)
+INLINE void pack(uint16_t *to, const int strip, const bool bf16, struct operand x, int64_t row, int64_t column, int64_t n, int64_t depth)
 {
     const int64_t whole = up_to(depth, UNIT);
     if (column == 1)
         for (int64_t i = 0; i < n; i += strip)
-            pack_along(to + i * whole, strip, x + i * row, row, n - i, depth);
+            pack_along(to + i * whole, strip, bf16, from(x, i * row), row, n - i, depth);
     else
         for (int64_t i = 0; i < n; i += WIDE)
-            pack_across(to + i * whole, strip, x + i * row, column, least(WIDE, n - i), depth);
+            pack_across(to + i * whole, strip, bf16, from(x, i * row), column, least(WIDE, n - i), depth);
 }
 
 static void pack_a(uint16_t *to, const struct gemm *g, int64_t row, int64_t rows, int64_t first, int64_t depth)
 {
-    pack(to, ROWS, g->a + row * g->a_row + first * g->a_col, g->a_row, g->a_col, rows, depth);
+    const struct operand a = from((struct operand){g->a, g->a_bf16}, row * g->a_row + first * g->a_col);
+    if (a.bf16)
+        pack(to, ROWS, true, a, g->a_row, g->a_col, rows, depth);
+    else
+        pack(to, ROWS, false, a, g->a_row, g->a_col, rows, depth);
 }
 
 static void pack_b(uint16_t *to, const struct gemm *g, int64_t column, int64_t columns, int64_t first, int64_t depth)
 {
     const int64_t along = g->b_transposed ? g->ldb : 1, down = g->b_transposed ? 1 : g->ldb;
-    pack(to, COLUMNS, g->b + column * along + first * down, along, down, columns, depth);
+    const struct operand b = from((struct operand){g->b, g->b_bf16}, column * along + first * down);
+    if (b.bf16)
+        pack(to, COLUMNS, true, b, along, down, columns, depth);
+    else
+        pack(to, COLUMNS, false, b, along, down, columns, depth);
 }
 
 /* Where sums go: c = scale sums + bias, or added to it. */
@@ -166,12 +182,16 @@ static void gemm_tiles(const struct gemm *g)
 enum { PLAIN_ROWS = 256, PLAIN_COLUMNS = 512 };
 static_assert((PLAIN_ROWS + PLAIN_COLUMNS) * DEPTH * sizeof(float) <= sizeof((struct gemm_room *)0)->bf16, "both blocks have room");
 
-/* to (rows, columns) = from, rounded. */
-static void round_block(float *to, const float *from, int64_t stride, int64_t rows, int64_t columns)
+/* to (rows, columns) = what is at `first` of an operand, rounded. */
+static void round_block(float *restrict to, const float *f32, const uint16_t *bf16, int64_t first, int64_t stride, int64_t rows, int64_t columns)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            to[i * columns + j] = bf16_round(from[i * stride + j]);
+    for (int64_t i = 0; i < rows; i++, first += stride, to += columns)
+        if (bf16)
+            for (int64_t j = 0; j < columns; j++)
+                to[j] = bf16_value(bf16[first + j]);
+        else
+            for (int64_t j = 0; j < columns; j++)
+                to[j] = bf16_round(f32[first + j]);
 }
 
 /* Rows of a times the rounded block b; blocks keep the orientation of the operands. */
@@ -182,7 +202,7 @@ static void plain_rows(const struct gemm *g, const struct gemm *block, int64_t f
     for (int64_t i = 0; i < g->m; i += PLAIN_ROWS) {
         struct gemm now = *block;
         now.m = least(PLAIN_ROWS, g->m - i);
-        round_block(a, g->a + i * g->a_row + first * g->a_col, ta ? g->a_col : g->a_row, ta ? now.k : now.m, ta ? now.m : now.k);
+        round_block(a, g->a, g->a_bf16, i * g->a_row + first * g->a_col, ta ? g->a_col : g->a_row, ta ? now.k : now.m, ta ? now.m : now.k);
         now.a = a;
         now.a_row = ta ? 1 : now.k;
         now.a_col = ta ? now.m : 1;
@@ -201,12 +221,13 @@ static void gemm_plain(const struct gemm *g)
             now.n = least(PLAIN_COLUMNS, g->n - j);
             now.k = least(DEPTH, g->k - first);
             now.b = b;
+            now.a_bf16 = now.b_bf16 = NULL;
             now.ldb = tb ? now.k : now.n;
             now.c = g->c + j;
             now.bias = g->bias && first == 0 ? g->bias + j : NULL;
             now.accumulate = g->accumulate || first > 0;
             now.bf16 = false;
-            round_block(b, g->b + (tb ? j * g->ldb + first : first * g->ldb + j), g->ldb, tb ? now.n : now.k, now.ldb);
+            round_block(b, g->b, g->b_bf16, tb ? j * g->ldb + first : first * g->ldb + j, g->ldb, tb ? now.n : now.k, now.ldb);
             plain_rows(g, &now, first);
         }
 }

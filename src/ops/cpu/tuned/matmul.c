@@ -49,13 +49,14 @@ static struct gemm product_of(const struct kernel_call *c, struct matmul_dims d,
 {
     const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
     const struct span rows = b.rows, cols = b.cols;
-    return (struct gemm){
-        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k.hi - k.lo,
-        .a = (const float *)c->in[0] + (ta ? rows.lo + k.lo * d.m : rows.lo * d.k + k.lo), .a_row = ta ? 1 : d.k, .a_col = ta ? d.m : 1,
-        .b = (const float *)c->in[1] + (tb ? cols.lo * d.k + k.lo : cols.lo + k.lo * d.n), .ldb = tb ? d.k : d.n, .b_transposed = tb,
+    struct gemm g = {
+        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k.hi - k.lo, .a_row = ta ? 1 : d.k, .a_col = ta ? d.m : 1, .ldb = tb ? d.k : d.n, .b_transposed = tb,
         .c = (float *)c->out[0] + rows.lo * d.n + cols.lo, .ldc = d.n, .scale = 1,
         .bias = c->op->n_in > 2 ? (const float *)c->in[2] + cols.lo : NULL, .kernel = (enum gemm_kernel)c->variant,
         .bf16 = c->op->attrs.round == ROUND_BF16};
+    gemm_take_a(&g, c, 0, ta ? rows.lo + k.lo * d.m : rows.lo * d.k + k.lo);
+    gemm_take_b(&g, c, 1, tb ? cols.lo * d.k + k.lo : cols.lo + k.lo * d.n);
+    return g;
 }
 
 /* Floats of a thread's part of a sum. */
@@ -118,7 +119,7 @@ static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
 }
 
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .split = split, .scratch = scratch_bytes, .meets = meets, .variants = gemm_variants,
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .variants = gemm_variants,
      .supports = gemm_fits},
     {.run = NULL},
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/bf16.h"
 #include "ops/cpu/tuned/lanes.h"
 
 static inline float row_sum(const float *x, int64_t n)
@@ -67,6 +68,7 @@ struct norm {
     float *mean, *rstd;             /* per row */
     const float *x, *r;             /* (rows, n); r NULL: the norm of x alone */
     float *y, *sum;                 /* (rows, n); y may be the memory of x or r where both are given */
+    uint16_t *y_bf16;               /* not NULL: y goes there, in bf16 */
     float *near;                    /* (TOGETHER, n), for a sum: stays in the first-level cache, where the lines of `sum`,
                                        written whole, need not */
     int64_t n;
@@ -96,8 +98,13 @@ static inline void write_row(const struct norm *w, int64_t row, const float *res
     const float *restrict gain = w->gain, *restrict shift = w->shift;
     const float mean = shift ? w->mean[row] : 0, rstd = w->rstd[row];
     float *restrict y = w->y + row * w->n;
-    for (int64_t i = 0; i < w->n; i++)
-        y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
+    uint16_t *restrict half = w->y_bf16 + row * w->n;
+    if (w->y_bf16)
+        for (int64_t i = 0; i < w->n; i++)
+            half[i] = bf16_bits(shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i]);
+    else
+        for (int64_t i = 0; i < w->n; i++)
+            y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
 }
 
 static int64_t near_stride(int64_t n) { return (TOGETHER * n + 31) / 32 * 32; }        /* floats per thread */
@@ -114,6 +121,7 @@ static inline __attribute__((always_inline)) void norm_rows(const struct kernel_
     const struct span rows = my_rows(t, shape_rows(call_in(c, 0)->shape));
     w.x = c->in[0];
     w.y = c->out[0];
+    w.y_bf16 = call_out(c, 0)->dtype == BF16 ? c->out[0] : NULL;
     w.n = shape_last(call_in(c, 0)->shape);
     w.eps = c->op->attrs.eps;
     w.near = w.r ? (float *)c->scratch + t->index * near_stride(w.n) : NULL;
@@ -245,11 +253,11 @@ static void layernorm_grad(const struct kernel_call *c, const struct kernel_thre
 static void rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, false); }
 
 const struct kernel TUNED(norm)[] = {
-    {.op = OP_LAYERNORM, .name = "simd", .run = layernorm},
+    {.op = OP_LAYERNORM, .name = "simd", .run = layernorm, .stores = true},
     {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch, .meets = grad_meets},
-    {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm},
-    {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .scratch = near_scratch},
-    {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .scratch = near_scratch},
+    {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm, .stores = true},
+    {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .stores = true, .scratch = near_scratch},
+    {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .stores = true, .scratch = near_scratch},
     {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch, .meets = grad_meets},
     {.run = NULL},
 };

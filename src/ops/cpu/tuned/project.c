@@ -15,13 +15,14 @@ static void part_block(const struct kernel_call *c, int part, struct span rows, 
 {
     const int parts = c->op->attrs.parts;
     const int64_t k = shape_last(call_in(c, 0)->shape), n = part_width(c, part);
-    TUNED(gemm)(&(struct gemm){
-        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k,
-        .a = (const float *)c->in[0] + rows.lo * k, .a_row = k, .a_col = 1,
-        .b = (const float *)c->in[1 + part] + cols.lo * k, .ldb = k, .b_transposed = true,
+    struct gemm g = {
+        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k, .a_row = k, .a_col = 1, .ldb = k, .b_transposed = true,
         .c = (float *)c->out[part] + rows.lo * n + cols.lo, .ldc = n, .scale = 1,
         .bias = c->op->n_in > 1 + parts ? (const float *)c->in[1 + parts + part] + cols.lo : NULL,
-        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
+        .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16};
+    gemm_take_a(&g, c, 0, rows.lo * k);
+    gemm_take_b(&g, c, 1 + part, cols.lo * k);
+    TUNED(gemm)(&g);
 }
 
 /* Units of columns of all parts. */
@@ -73,17 +74,18 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
     const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);
-        TUNED(gemm)(&(struct gemm){
-            .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k,
-            .a = (const float *)c->in[i] + rows.lo * k, .a_row = k, .a_col = 1,
-            .b = (const float *)c->in[parts + i] + cols.lo, .ldb = n, .b_transposed = false,
+        struct gemm g = {
+            .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k, .a_row = k, .a_col = 1, .ldb = n, .b_transposed = false,
             .c = (float *)c->out[0] + rows.lo * n + cols.lo, .ldc = n, .scale = 1, .accumulate = i > 0,
-            .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16});
+            .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16};
+        gemm_take_a(&g, c, i, rows.lo * k);
+        gemm_take_b(&g, c, parts + i, cols.lo);
+        TUNED(gemm)(&g);
     }
 }
 
 const struct kernel TUNED(project)[] = {
-    {.op = OP_PROJECT, .name = "blocks", .run = project, .split = project_split, .variants = gemm_variants, .supports = gemm_fits},
-    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .split = project_grad_split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT, .name = "blocks", .run = project, .stores = true, .split = project_split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .stores = true, .split = project_grad_split, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

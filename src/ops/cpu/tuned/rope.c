@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/bf16.h"
 #include "ops/cpu/tuned/tuned.h"
 #include "program/rope.h"
 
@@ -19,20 +20,37 @@ static inline void rotate_row(float *y, const float *x, const float *restrict co
         }
 }
 
+/* The same to bf16, a pair at once. */
+typedef uint32_t number_pair __attribute__((may_alias));
+static inline void rotate_row_bf16(number_pair *restrict y, const float *restrict x, const float *restrict cosine, const float *restrict sine,
+                                   float sign, int64_t heads, int64_t half)
+{
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t j = 0; j < half; j++) {
+            const int64_t i = (h * half + j) * 2;
+            const float u = x[i], v = x[i + 1], si = sign * sine[j];
+            y[h * half + j] = bf16_bits(u * cosine[j] - v * si) | (uint32_t)bf16_bits(u * si + v * cosine[j]) << 16;
+        }
+}
+
 static void rope(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct shape s = call_in(c, 0)->shape;    /* (B, T, H * D) */
     const int64_t half = shape_last(call_in(c, 1)->shape);
     const float *cosine = c->in[1], *sine = c->in[2], sign = c->op->attrs.inverse ? -1 : 1;
     const int32_t *places = c->op->n_in > 3 ? c->in[3] : NULL;
+    const size_t size = call_out(c, 0)->dtype == BF16 ? sizeof(uint16_t) : sizeof(float);
     const struct span rows = my_rows(t, s.dim[0] * s.dim[1]);
     for (int64_t r = rows.lo; r < rows.hi; r++) {
         const int64_t place = places ? places[r] : r % s.dim[1], at = place * half;
-        float *y = (float *)c->out[0] + r * s.dim[2];
+        const float *x = (const float *)c->in[0] + r * s.dim[2];
+        char *y = (char *)c->out[0] + (size_t)(r * s.dim[2]) * size;
         if (place < 0)
-            memset(y, 0, (size_t)s.dim[2] * sizeof *y);
+            memset(y, 0, (size_t)s.dim[2] * size);
+        else if (size == sizeof(float))
+            rotate_row((float *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
         else
-            rotate_row(y, (const float *)c->in[0] + r * s.dim[2], cosine + at, sine + at, sign, c->op->attrs.heads, half);
+            rotate_row_bf16((number_pair *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
     }
 }
 
@@ -65,7 +83,7 @@ static void causal_mask(const struct kernel_call *c, const struct kernel_thread 
 }
 
 const struct kernel TUNED(rope)[] = {
-    {.op = OP_ROPE, .name = "simd", .run = rope},
+    {.op = OP_ROPE, .name = "simd", .run = rope, .stores = true},
     {.op = OP_ROPE_TABLE, .name = "columns", .run = rope_table},
     {.op = OP_CAUSAL_MASK, .name = "rows", .run = causal_mask},
     {.run = NULL},

@@ -31,6 +31,20 @@ registers_fn TUNED(registers);
 static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Operands of a product: input i of a call, from a number of it on. */
+static inline void gemm_take_a(struct gemm *g, const struct kernel_call *c, int i, int64_t from)
+{
+    const bool bf16 = call_in(c, i)->dtype == BF16;
+    g->a = bf16 ? NULL : (const float *)c->in[i] + from;
+    g->a_bf16 = bf16 ? (const uint16_t *)c->in[i] + from : NULL;
+}
+static inline void gemm_take_b(struct gemm *g, const struct kernel_call *c, int i, int64_t from)
+{
+    const bool bf16 = call_in(c, i)->dtype == BF16;
+    g->b = bf16 ? NULL : (const float *)c->in[i] + from;
+    g->b_bf16 = bf16 ? (const uint16_t *)c->in[i] + from : NULL;
+}
+
 /* Elements in units of 64 floats, so that threads share no cache line. */
 static inline struct span my_elements(const struct kernel_thread *t, int64_t n)
 {
