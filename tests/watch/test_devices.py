@@ -118,7 +118,7 @@ def facts(kind, **more):
     root = SimpleNamespace(autocast=False, dtypes={torch.float32}, kinds={kind}, images=False, was_compiled=False, has=lambda kinds: False)
     parameter = SimpleNamespace(device=kind, dtype=torch.float32)
     return SimpleNamespace(**dict(dict(device=SimpleNamespace(kind=kind, device=None), roots=[root], parameters=[parameter], heap=SimpleNamespace(scalers=[], modules=[]),
-                                       optimizers=[], ranks_here=1, has_convolutions=lambda: True, tapes=SimpleNamespace(all=lambda: [])), **more))
+                                       optimizers=[], compiled=set(), ranks_here=1, has_convolutions=lambda: True, tapes=SimpleNamespace(all=lambda: [])), **more))
 
 
 def test_what_an_apple_gpu_does_not_have_is_not_tried():

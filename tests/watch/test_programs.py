@@ -166,15 +166,3 @@ def test_nothing_is_left_behind(tmp_path, epochs, options):
     """When all is measured the program runs its own functions, all of them the very ones it had."""
     done, report = watched(program("left.py", epochs), tmp_path, *options)
     assert report["watched"]["ranks"][0]["finished"] and done.stdout.startswith("left: []\n"), done.stdout[:2000]
-
-
-def test_compiled_step(tmp_path):
-    """Where an optimizer's step is compiled, watching must not stand in the way."""
-    code = ("import torch\ntorch.manual_seed(0)\nm = torch.nn.Linear(8, 8)\no = torch.optim.SGD(m.parameters(), lr=0.1)\n"
-            "step = torch.compile(o.step, backend='eager')\n"
-            "for i in range(60):\n    m(torch.ones(2, 8)).sum().backward()\n    step()\n    o.zero_grad()\nprint(m.weight.sum().item())\n")
-    path = tmp_path / "compiled.py"
-    path.write_text(code)
-    plain = run([sys.executable, str(path)], tmp_path)
-    done, report = watched([sys.executable, str(path)], tmp_path)
-    assert done.stdout.startswith(plain.stdout) and report["watched"]["ranks"][0]["finished"]
