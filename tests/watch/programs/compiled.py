@@ -9,6 +9,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 part, name, backend, graph = sys.argv[1:5]
+device = os.environ.get("DEVICE", "cpu")
 steps = int(sys.argv[5]) if len(sys.argv) > 5 else 60
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -31,9 +32,9 @@ def compiled(function):
     return torch.compile(function, backend=backend, fullgraph=graph == "full")
 
 
-model = nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 8))
+model = nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 8)).to(device)
 optimizer = Own(model.parameters(), lr=0.01) if name == "Own" else getattr(torch.optim, name)(model.parameters(), lr=0.01)
-x = torch.randn(32, 64)
+x = torch.randn(32, 64).to(device)
 clock = []
 
 

@@ -57,6 +57,7 @@ class Compiled:
 
     def __init__(self, ends, count, begins, stepped):
         self.ends, self.count, self.begins, self.stepped = ends, count, begins, stepped
+        self.look, self.left = guarded(self._look), guarded(self._left)
         self.seen = {}                  # by id
         self.before = None              # of what is heard otherwise, when a compiled call began
         self.replaced, self.contexts, self.closed, self.has_begun = [], [], False, False
@@ -106,7 +107,7 @@ class Compiled:
 
     def enter(self):
         if self.seen:
-            self._look()
+            self.look()
         return self._leave
 
     def _look(self):
@@ -120,7 +121,7 @@ class Compiled:
 
     def _leave(self):
         if self.seen and not self.closed:
-            self._left(sys._getframe(1))
+            self.left(sys._getframe(1))
 
     def _left(self, frame):
         """Steps that were heard of in between, or are about to be, are not compiled."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 
+from .guard import guarded
 from .inplace import InPlace
 
 
@@ -32,7 +33,7 @@ class Ends:
         register = getattr(sys.modules[torch.optim.Optimizer.__module__], "register_optimizer_step_post_hook", None)
         if register is None:
             raise RuntimeError("torch %s is not known to hone watch: optimizers have no post hooks; give --step-call MODULE:FUNCTION" % torch.__version__)
-        self.count, self.heard = count, heard
+        self.count, self.heard, self.tell = count, heard, guarded(self._tell)
         self.waits = False              # a step is to be heard of whose range is about to end
         self.told, self.threads = 0, set()
         self.telling = 0                # 1: in the exit of a step's range, which has gone through the hooks
@@ -89,7 +90,7 @@ class Ends:
                 count.left -= 1
             else:
                 ends.waits = False
-                ends._tell(sys._getframe(2))
+                ends.tell(sys._getframe(2))
         return ended
 
     def _tell(self, frame):

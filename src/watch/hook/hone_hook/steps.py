@@ -1,6 +1,7 @@
 """Finds the training steps of a program: calls of Optimizer.step of any optimizer of torch, or of the function that --step-call names."""
 import atexit
 import os
+import threading
 
 from . import environment
 from .compiled import Compiled
@@ -105,6 +106,8 @@ class Watcher:
         self._let_go()
         environment.restore(self.options, late=True)
         if self.session.result.get("stopped"):
+            if threading.current_thread() is not threading.main_thread():
+                self.session.leave()    # only the thread ends by what follows; hone ends the rest
             raise SystemExit(0)
 
     def _let_go(self):
