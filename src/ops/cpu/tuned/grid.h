@@ -11,7 +11,7 @@ enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64 };
 
 static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int threads)
 {
-    struct blocks best = {threads, 1};
+    struct blocks best = {threads, 1, 1};
     double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
@@ -19,7 +19,7 @@ static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int thr
         const double border = (double)m / r + (double)n / (threads / r);
         if (border < shortest) {
             shortest = border;
-            best = (struct blocks){r, threads / r};
+            best = (struct blocks){r, threads / r, 1};
         }
     }
     return best;
