@@ -44,8 +44,8 @@ static void load_keys(const struct flash *f, struct forward *w, int64_t b, int64
     w->loaded = b * f->kv_heads + kv;
     expect_rows(f->k + at, row, f->seq, f->size);
     expect_rows(f->v + at, row, f->seq, f->size);
-    take_rows_of(w->k, side_f32(f->k + at, row, 1), f->seq, f->size);
-    take_rows_of(w->v, side_f32(f->v + at, 1, row), f->size, f->seq);
+    take_rows_of(w->k, (struct pairs_side){f->k + at, row, 1}, f->seq, f->size);
+    take_rows_of(w->v, (struct pairs_side){f->v + at, 1, row}, f->size, f->seq);
 }
 
 static const float UNSEEN = -1e30f;     /* a score; far below all others, and finite: less another one it stays a number */
@@ -141,7 +141,7 @@ static void attend_block(const struct flash *f, struct forward *w, int64_t head,
     __m512 most[2], sum[2];
     expect_rows(f->q + at, row, rows, f->size);
     load_keys(f, w, head / f->heads, head % f->heads / f->group);
-    take_columns_of(w->q, side_f32(f->q + at, row, 1), rows, f->size);
+    take_columns_of(w->q, (struct pairs_side){f->q + at, row, 1}, rows, f->size);
     expect_rows((const float *)out[0] + at, row, rows, f->size);
     find_scores(f, w, &seen, most);
     for (int h = 0; h < 2; h++)                 /* who sees nothing has no weights */

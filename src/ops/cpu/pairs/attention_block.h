@@ -30,12 +30,12 @@ PAIRS_INLINE void fill_strips(uint16_t *to, int64_t rows, int64_t depth)
 }
 static inline void take_rows_of(uint16_t *to, struct pairs_side s, int64_t rows, int64_t depth)
 {
-    pack_rows(to, s, rows, depth);
+    pack_rows(to, &s, rows, depth);
     fill_strips(to, rows, depth);
 }
 static inline void take_columns_of(uint16_t *to, struct pairs_side s, int64_t columns, int64_t depth)
 {
-    pack_columns(to, s, columns, depth);
+    pack_columns(to, &s, columns, depth);
     fill_strips(to, columns, depth);
 }
 

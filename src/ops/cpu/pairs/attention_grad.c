@@ -50,18 +50,18 @@ void pairs_attention_take(const struct flash *f, int64_t at, void *memory)
     backward_of(f, &w, memory);
     expect_rows(f->k + at, row, f->seq, f->size);
     expect_rows(f->v + at, row, f->seq, f->size);
-    take_rows_of(w.k, side_f32(f->k + at, row, 1), f->seq, f->size);
-    take_rows_of(w.v, side_f32(f->v + at, row, 1), f->seq, f->size);
-    take_rows_of(w.k_t, side_f32(f->k + at, 1, row), f->size, f->seq);
+    take_rows_of(w.k, (struct pairs_side){f->k + at, row, 1}, f->seq, f->size);
+    take_rows_of(w.v, (struct pairs_side){f->v + at, row, 1}, f->seq, f->size);
+    take_rows_of(w.k_t, (struct pairs_side){f->k + at, 1, row}, f->size, f->seq);
 }
 
 static void take_queries(const struct flash *f, const struct backward *w, const struct pairs_queries *b)
 {
     const int64_t row = f->heads * f->size;
-    take_columns_of(w->q, side_f32(b->q, row, 1), b->rows, f->size);
-    take_columns_of(w->dy, side_f32(b->dy, row, 1), b->rows, f->size);
-    take_columns_of(w->q_t, side_f32(b->q, 1, row), f->size, b->rows);
-    take_columns_of(w->dy_t, side_f32(b->dy, 1, row), f->size, b->rows);
+    take_columns_of(w->q, (struct pairs_side){b->q, row, 1}, b->rows, f->size);
+    take_columns_of(w->dy, (struct pairs_side){b->dy, row, 1}, b->rows, f->size);
+    take_columns_of(w->q_t, (struct pairs_side){b->q, 1, row}, f->size, b->rows);
+    take_columns_of(w->dy_t, (struct pairs_side){b->dy, 1, row}, f->size, b->rows);
 }
 
 /* What is known of the queries, a lane each. */

@@ -19,7 +19,7 @@ typedef void block_fn(const struct pairs_block *k, const struct pairs_target *t)
 
 /* One block of b, (depth, columns), and all rows of a over the same k. */
 struct panel {
-    struct pairs_side a;
+    struct pairs_either a;
     int64_t rows, columns, depth;
     const uint16_t *b;
     uint16_t *strip;                    /* where rows of a are packed */
@@ -46,15 +46,9 @@ static void run_panel(const struct panel *p, const struct pairs_target *target)
     const int64_t each = p->a.step == 1 ? BLOCK : ROWS_ACROSS;
     for (int64_t i = 0; i < p->rows; i += each) {
         const int64_t rows = least(each, p->rows - i);
-        pack_rows(p->strip, side_at(&p->a, i, 0), rows, p->depth);
+        pack_either_rows(p->strip, either_at(p->a, i, 0), rows, p->depth);
         run_rows(p, i, rows, target);
     }
-}
-
-static struct pairs_side side_of_a(const struct gemm *g) { return (struct pairs_side){g->a, g->a_row, g->a_col, g->a_bf16}; }
-static struct pairs_side side_of_b(const struct gemm *g)
-{
-    return (struct pairs_side){g->b, g->b_transposed ? g->ldb : 1, g->b_transposed ? 1 : g->ldb, g->b_bf16};
 }
 
 /* All columns and blocks of k. */
@@ -63,17 +57,27 @@ static void run_all(const struct gemm *g, block_fn *block)
     struct pairs_room *room = (struct pairs_room *)gemm_room()->bf16;
     const int64_t parts = (g->k + DEPTH_MOST - 1) / DEPTH_MOST, each = up_to((g->k + parts - 1) / parts, TILE_DEPTH);
     const int64_t most = B_NUMBERS / each / BLOCK * BLOCK;
-    const struct pairs_side all_a = side_of_a(g), all_b = side_of_b(g);
+    const struct pairs_either a = either_of(g->a, g->a_bf16, g->a_row, g->a_col);
+    const struct pairs_either b = either_of(g->b, g->b_bf16, g->b_transposed ? g->ldb : 1, g->b_transposed ? 1 : g->ldb);
     struct panel p = {.rows = g->m, .b = room->b, .strip = room->a, .block = block};
     for (int64_t j = 0; j < g->n; j += most)
         for (int64_t first = 0; first < g->k; first += each) {
             p.depth = least(each, g->k - first);
             p.columns = least(most, g->n - j);
-            p.a = side_at(&all_a, 0, first);
-            pack_columns(room->b, side_at(&all_b, j, first), p.columns, p.depth);
+            p.a = either_at(a, 0, first);
+            pack_either_columns(room->b, either_at(b, j, first), p.columns, p.depth);
             run_panel(&p, &(struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
                                                  .scale = g->scale, .accumulate = g->accumulate || first > 0});
         }
+}
+
+void pairs_narrow(uint16_t *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 2 * TILE <= n; i += 2 * TILE)
+        _mm512_storeu_si512(to + i, pairs_round(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + TILE)));
+    const __m512 low = _mm512_maskz_loadu_ps(lanes_mask(n - i), from + i), high = _mm512_maskz_loadu_ps(lanes_mask(n - i - TILE), from + i + TILE);
+    _mm512_mask_storeu_epi16(to + i, halves_mask(n - i), pairs_round(low, high));
 }
 
 void cpu_gemm_pairs(const struct gemm *g)

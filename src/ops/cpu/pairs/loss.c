@@ -195,9 +195,9 @@ static void chain_back(const struct chain *c, const struct sweep *w, int64_t i, 
 static void chain_columns(const struct chain *c, const struct sweep *w, const float *from, int64_t n)
 {
     const int64_t width = c->s.width;
-    pack_columns(c->there, side_f32(from, width, 1), w->columns, width);
+    pack_columns(c->there, &(struct pairs_side){from, width, 1}, w->columns, width);
     if (w->l->dx)
-        pack_columns(c->back, side_f32(from, 1, width), width, w->columns);
+        pack_columns(c->back, &(struct pairs_side){from, 1, width}, width, w->columns);
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t rows = least(BLOCK, up_to(n, TILE) - i);
         chain_there(c, w, i, rows);
@@ -234,7 +234,7 @@ static void begin_rows(const struct chain *c, const struct pairs_loss *l, int64_
     for (int64_t j = 0; j < n; j += c->s.columns) {
         const int64_t rows = least(c->s.columns, n - j);
         const float *x = take_x(c, l, first + j, rows);
-        pack_rows(c->rows + j * c->s.deep, side_f32(x, l->width, 1), rows, l->width);
+        pack_rows(c->rows + j * c->s.deep, &(struct pairs_side){x, l->width, 1}, rows, l->width);
         for (int64_t i = 0; i < rows; i++) {
             const int64_t at = first + j + i;
             l->targets[at] = l->all_targets[l->list ? l->list[at] : at];
@@ -283,7 +283,7 @@ void pairs_loss_words(const struct pairs_loss *l, struct span words, void *memor
     amx_begin();
     for (int64_t first = words.lo; first < words.hi; first += c.s.rows) {
         const int64_t n = least(c.s.rows, words.hi - first);
-        pack_rows(c.rows, side_f32(l->w + first * l->width, l->width, 1), n, l->width);
+        pack_rows(c.rows, &(struct pairs_side){l->w + first * l->width, l->width, 1}, n, l->width);
         memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
         for (int64_t j = 0; j < l->rows; j += c.s.columns) {
             const int64_t columns = least(c.s.columns, l->rows - j);

@@ -16,20 +16,29 @@ enum { TILE = 16, TILE_DEPTH = 32, TILE_NUMBERS = TILE * TILE_DEPTH };
 
 #define PAIRS_INLINE static inline __attribute__((always_inline))
 
-/* Element (i, p) at from[i * row + p * step], or there in bf16; one of the strides is 1. */
+/* Element (i, p) at from[i * row + p * step]; one of the strides is 1. */
 struct pairs_side {
     const float *from;
     int64_t row, step;
-    const uint16_t *bf16;           /* not NULL: it counts */
 };
 
-PAIRS_INLINE struct pairs_side side_f32(const float *from, int64_t row, int64_t step) { return (struct pairs_side){from, row, step, NULL}; }
+/* The same of f32 or bf16. */
+struct pairs_either {
+    const void *from;
+    int64_t row, step;
+    bool bf16;
+};
 
-/* The side from element (i, p) on. */
-PAIRS_INLINE struct pairs_side side_at(const struct pairs_side *s, int64_t i, int64_t p)
+PAIRS_INLINE struct pairs_either either_of(const float *f32, const uint16_t *bf16, int64_t row, int64_t step)
 {
-    const int64_t at = i * s->row + p * s->step;
-    return (struct pairs_side){s->bf16 ? NULL : s->from + at, s->row, s->step, s->bf16 ? s->bf16 + at : NULL};
+    return (struct pairs_either){bf16 ? (const void *)bf16 : f32, row, step, bf16 != NULL};
+}
+
+/* From element (i, p) on. */
+PAIRS_INLINE struct pairs_either either_at(struct pairs_either e, int64_t i, int64_t p)
+{
+    const int64_t at = (i * e.row + p * e.step) * (e.bf16 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float));
+    return (struct pairs_either){(const char *)e.from + at, e.row, e.step, e.bf16};
 }
 
 /* The first n lanes. */
@@ -125,17 +134,17 @@ PAIRS_INLINE void transpose(__m512i x[TILE])
 }
 
 /* One tile; `columns`, `along` and `bf16` are constants in every call, and so are the counts of whole tiles. */
-PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, const bool bf16, const struct pairs_side *s, int64_t rows, int64_t depth)
+PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, const bool bf16, const void *from, int64_t stride, int64_t rows, int64_t depth)
 {
     __m512i x[TILE];
     if (along && bf16)
-        take_rows_bf16(x, s->bf16, s->row, rows, depth);
+        take_rows_bf16(x, from, stride, rows, depth);
     else if (along)
-        take_rows(x, s->from, s->row, rows, depth);
+        take_rows(x, from, stride, rows, depth);
     else if (bf16)
-        take_pairs_bf16(x, s->bf16, s->step, rows, depth);
+        take_pairs_bf16(x, from, stride, rows, depth);
     else
-        take_pairs(x, s->from, s->step, rows, depth);
+        take_pairs(x, from, stride, rows, depth);
     if (along == columns)
         transpose(x);
     UNROLL(16)
@@ -144,36 +153,55 @@ PAIRS_INLINE void pack_tile(uint16_t *to, const bool columns, const bool along, 
 }
 
 /* Rows [0, rows) as strips of tiles, (strips, depth / TILE_DEPTH tiles). What is contiguous is read as far as it goes. */
-PAIRS_INLINE void pack_strips(uint16_t *to, const bool columns, const bool along, const bool bf16, const struct pairs_side *s, int64_t rows, int64_t depth)
+PAIRS_INLINE void pack_strips(uint16_t *to, const bool columns, const bool along, const bool bf16, const void *all, int64_t row, int64_t step, int64_t rows,
+                              int64_t depth)
 {
     const int64_t across = up_to(rows, TILE) / TILE, down = up_to(depth, TILE_DEPTH) / TILE_DEPTH;
-    const int64_t outer = along ? across : down, inner = along ? down : across;
+    const int64_t outer = along ? across : down, inner = along ? down : across, stride = along ? row : step;
     for (int64_t n = 0; n < outer; n++)
         for (int64_t m = 0; m < inner; m++) {
             const int64_t i = along ? n : m, p = along ? m : n, rows_left = rows - i * TILE, depth_left = depth - p * TILE_DEPTH;
-            const struct pairs_side from = side_at(s, i * TILE, p * TILE_DEPTH);
+            const int64_t at = i * TILE * row + p * TILE_DEPTH * step;
+            const void *from = bf16 ? (const void *)((const uint16_t *)all + at) : (const float *)all + at;
             uint16_t *tile = to + (i * down + p) * TILE_NUMBERS;
             if (rows_left >= TILE && depth_left >= TILE_DEPTH)
-                pack_tile(tile, columns, along, bf16, &from, TILE, TILE_DEPTH);
+                pack_tile(tile, columns, along, bf16, from, stride, TILE, TILE_DEPTH);
             else
-                pack_tile(tile, columns, along, bf16, &from, rows_left, depth_left);
+                pack_tile(tile, columns, along, bf16, from, stride, rows_left, depth_left);
         }
 }
 
-PAIRS_INLINE void pack_side(uint16_t *to, const bool columns, const struct pairs_side *s, int64_t rows, int64_t depth)
+PAIRS_INLINE void pack_side(uint16_t *to, const bool columns, const bool bf16, const void *all, int64_t row, int64_t step, int64_t rows, int64_t depth)
 {
-    if (s->step == 1 && s->bf16)
-        pack_strips(to, columns, true, true, s, rows, depth);
-    else if (s->step == 1)
-        pack_strips(to, columns, true, false, s, rows, depth);
-    else if (s->bf16)
-        pack_strips(to, columns, false, true, s, rows, depth);
+    if (step == 1)
+        pack_strips(to, columns, true, bf16, all, row, step, rows, depth);
     else
-        pack_strips(to, columns, false, false, s, rows, depth);
+        pack_strips(to, columns, false, bf16, all, row, step, rows, depth);
 }
 
 /* The left operand, and the right one. */
-static inline void pack_rows(uint16_t *to, struct pairs_side s, int64_t rows, int64_t depth) { pack_side(to, false, &s, rows, depth); }
-static inline void pack_columns(uint16_t *to, struct pairs_side s, int64_t columns, int64_t depth) { pack_side(to, true, &s, columns, depth); }
+static inline void pack_rows(uint16_t *to, const struct pairs_side *s, int64_t rows, int64_t depth)
+{
+    pack_side(to, false, false, s->from, s->row, s->step, rows, depth);
+}
+static inline void pack_columns(uint16_t *to, const struct pairs_side *s, int64_t columns, int64_t depth)
+{
+    pack_side(to, true, false, s->from, s->row, s->step, columns, depth);
+}
+
+static inline void pack_either_rows(uint16_t *to, struct pairs_either e, int64_t rows, int64_t depth)
+{
+    if (e.bf16)
+        pack_side(to, false, true, e.from, e.row, e.step, rows, depth);
+    else
+        pack_side(to, false, false, e.from, e.row, e.step, rows, depth);
+}
+static inline void pack_either_columns(uint16_t *to, struct pairs_either e, int64_t columns, int64_t depth)
+{
+    if (e.bf16)
+        pack_side(to, true, true, e.from, e.row, e.step, columns, depth);
+    else
+        pack_side(to, true, false, e.from, e.row, e.step, columns, depth);
+}
 
 #endif

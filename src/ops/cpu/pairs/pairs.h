@@ -6,5 +6,6 @@
 #include "ops/cpu/gemm.h"
 
 gemm_fn cpu_gemm_pairs;                 /* k > 0 */
+void pairs_narrow(uint16_t *to, const float *from, int64_t n);          /* rounds as packing does */
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/cpu/tuned/grid.h"
+#include "ops/cpu/tuned/narrow.h"
 #include "ops/cpu/tuned/vec.h"
 
 /* GELU in its tanh form is v s, with s the sigmoid of z(v) = A v + B v^3; its slope is s + s (1 - s) v z'(v), and v z'(v) is
@@ -22,9 +23,9 @@ enum { SIDE = STRANDS };
 enum { GROUP = SIDE * LANES };
 #define EACH(k) UNROLL(8) for (int k = 0; k < side; k++)
 
-/* `side` vectors, a constant in every call, y from its element `at` on. What is past 10 is taken as 10 in all but v itself: s is 0 or 1 there in single
- * precision, and 2^(-z log2(e)) is just a normal number. Without slope (NULL) y and u may be one memory, else slope and u. */
-INLINE void finish(const int side, struct place y, int64_t at, float *slope, const float *u, const float *bias)
+/* `side` vectors, a constant in every call. What is past 10 is taken as 10 in all but v itself: s is 0 or 1 there in single precision, and 2^(-z log2(e))
+ * is just a normal number. Without slope (NULL) y and u may be one memory, else slope and u. */
+INLINE void finish(const int side, float *y, float *slope, const float *u, const float *bias)
 {
     vec v[SIDE], w[SIDE], z[SIDE], e[SIDE], s[SIDE];     /* z: v z'(v) */
     EACH(k) {
@@ -36,61 +37,60 @@ INLINE void finish(const int side, struct place y, int64_t at, float *slope, con
     EACH(k) e[k] = exp2_near(e[k]);
     EACH(k) s[k] = 1 / (1 + e[k]);
     EACH(k) {
-        put(y, at + k * LANES, v[k] * s[k]);
+        store(y + k * LANES, v[k] * s[k]);
         if (slope)                              /* 1 - s is e s, without the loss of digits */
             store(slope + k * LANES, s[k] + ((e[k] * s[k]) * s[k]) * z[k]);
     }
 }
 
 /* The last elements of a row, fewer than a vector has. */
-static void finish_rest(struct place y, float *slope, const float *u, const float *bias, int64_t n)
+static void finish_rest(float *y, float *slope, const float *u, const float *bias, int64_t n)
 {
     float part[4][LANES] = {{0}};
-    const size_t bytes = (size_t)n * sizeof *u;
+    const size_t bytes = (size_t)n * sizeof *y;
     memcpy(part[0], u, bytes);
     memcpy(part[1], bias, bytes);
-    finish(1, (struct place){part[2], y.bf16}, 0, part[3], part[0], part[1]);
-    memcpy(y.at, part[2], (size_t)n * place_size(y));
+    finish(1, part[2], part[3], part[0], part[1]);
+    memcpy(y, part[2], bytes);
     if (slope)
         memcpy(slope, part[3], bytes);
 }
 
-/* Whole vectors of a row, in groups as long as they last; the number of elements done. */
-INLINE int64_t finish_vectors(struct place y, float *slope, const float *u, const float *bias, int64_t n)
+/* Whole vectors of a row, in groups as long as they last; the number of elements done. Not inlined: alone they get all registers. */
+#define ALONE static __attribute__((noinline))
+ALONE int64_t finish_both(float *y, float *slope, const float *u, const float *bias, int64_t n)
 {
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP)
-        finish(SIDE, y, i, slope ? slope + i : NULL, u + i, bias + i);
+        finish(SIDE, y + i, slope + i, u + i, bias + i);
     for (; i + LANES <= n; i += LANES)
-        finish(1, y, i, slope ? slope + i : NULL, u + i, bias + i);
+        finish(1, y + i, slope + i, u + i, bias + i);
+    return i;
+}
+ALONE int64_t finish_value(float *y, const float *u, const float *bias, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP)
+        finish(SIDE, y + i, NULL, u + i, bias + i);
+    for (; i + LANES <= n; i += LANES)
+        finish(1, y + i, NULL, u + i, bias + i);
     return i;
 }
 
-/* Not inlined: alone they get all registers. */
-#define ALONE static __attribute__((noinline))
-ALONE int64_t finish_both(void *y, float *slope, const float *u, const float *bias, int64_t n)
+static void finish_row(float *y, float *slope, const float *u, const float *bias, int64_t n)
 {
-    return finish_vectors((struct place){y, false}, slope, u, bias, n);
-}
-ALONE int64_t finish_both_bf16(void *y, float *slope, const float *u, const float *bias, int64_t n)
-{
-    return finish_vectors((struct place){y, true}, slope, u, bias, n);
-}
-ALONE int64_t finish_value(void *y, const float *u, const float *bias, int64_t n) { return finish_vectors((struct place){y, false}, NULL, u, bias, n); }
-ALONE int64_t finish_value_bf16(void *y, const float *u, const float *bias, int64_t n) { return finish_vectors((struct place){y, true}, NULL, u, bias, n); }
-
-static int64_t finish_groups(struct place y, float *slope, const float *u, const float *bias, int64_t n)
-{
-    if (slope)
-        return y.bf16 ? finish_both_bf16(y.at, slope, u, bias, n) : finish_both(y.at, slope, u, bias, n);
-    return y.bf16 ? finish_value_bf16(y.at, u, bias, n) : finish_value(y.at, u, bias, n);
-}
-
-static void finish_row(struct place y, float *slope, const float *u, const float *bias, int64_t n)
-{
-    const int64_t i = finish_groups(y, slope, u, bias, n);
+    const int64_t i = slope ? finish_both(y, slope, u, bias, n) : finish_value(y, u, bias, n);
     if (i < n)
-        finish_rest(place_at(y, i), slope ? slope + i : NULL, u + i, bias + i, n - i);
+        finish_rest(y + i, slope ? slope + i : NULL, u + i, bias + i, n - i);
+}
+
+static void finish_row_bf16(uint16_t *y, float *slope, const float *u, const float *bias, int64_t n)
+{
+    float piece[PIECE];
+    for (int64_t i = 0; i < n; i += PIECE) {
+        finish_row(piece, slope ? slope + i : NULL, u + i, bias + i, least(PIECE, n - i));
+        narrow_piece(y + i, piece, least(PIECE, n - i));
+    }
 }
 
 /* GELU in bf16 leaves no room for the product: where there is no slope either, it goes to scratch memory. */
@@ -109,16 +109,18 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
     if (rows == 0 || cols == 0)
         return;
     const float *bias = (const float *)c->in[2] + b.cols.lo;
-    const struct place y = place_at((struct place){c->out[0], call_out(c, 0)->dtype == BF16}, at);
-    float *slope = c->op->n_out > 1 ? (float *)c->out[1] + at : NULL;
-    float *u = slope ? slope : y.bf16 ? (float *)c->scratch + at : y.at;        /* all (rows, cols) with row stride n */
+    float *y = gives_bf16(c, 0) ? NULL : (float *)c->out[0] + at, *slope = c->op->n_out > 1 ? (float *)c->out[1] + at : NULL;
+    float *u = slope ? slope : y ? y : (float *)c->scratch + at;        /* all (rows, cols) with row stride n */
     struct gemm g = {.m = rows, .n = cols, .k = k, .a_row = k, .a_col = 1, .ldb = k, .b_transposed = true, .c = u, .ldc = n, .scale = 1,
                      .kernel = (enum gemm_kernel)c->variant, .bf16 = c->op->attrs.round == ROUND_BF16};
     gemm_take_a(&g, c, 0, b.rows.lo * k);
     gemm_take_b(&g, c, 1, b.cols.lo * k);
     TUNED(gemm)(&g);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(place_at(y, i * n), slope ? slope + i * n : NULL, u + i * n, bias, cols);
+        if (y)
+            finish_row(y + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
+        else
+            finish_row_bf16((uint16_t *)c->out[0] + at + i * n, slope ? slope + i * n : NULL, u + i * n, bias, cols);
 }
 
 static struct blocks split(const struct program *p, const struct op *op, int threads)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/bf16.h"
 #include "ops/cpu/tuned/lanes.h"
+#include "ops/cpu/tuned/narrow.h"
 
 static inline float row_sum(const float *x, int64_t n)
 {
@@ -93,18 +93,25 @@ static inline const float *find_statistics(const struct norm *w, int64_t first, 
     return x;
 }
 
-static inline void write_row(const struct norm *w, int64_t row, const float *restrict x)
+/* Some numbers of a row, from `first` on. */
+static inline void write_part(const struct norm *w, int64_t row, float *restrict y, const float *restrict x, int64_t first, int64_t n)
 {
-    const float *restrict gain = w->gain, *restrict shift = w->shift;
+    const float *restrict gain = w->gain + first, *restrict shift = w->shift ? w->shift + first : NULL;
     const float mean = shift ? w->mean[row] : 0, rstd = w->rstd[row];
-    float *restrict y = w->y + row * w->n;
-    uint16_t *restrict half = w->y_bf16 + row * w->n;
-    if (w->y_bf16)
-        for (int64_t i = 0; i < w->n; i++)
-            half[i] = bf16_bits(shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i]);
-    else
-        for (int64_t i = 0; i < w->n; i++)
-            y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
+    for (int64_t i = 0; i < n; i++)
+        y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
+}
+
+static inline void write_row(const struct norm *w, int64_t row, const float *x)
+{
+    float piece[PIECE];
+    if (!w->y_bf16)
+        write_part(w, row, w->y + row * w->n, x, 0, w->n);
+    for (int64_t i = 0; w->y_bf16 && i < w->n; i += PIECE) {
+        const int64_t n = least(PIECE, w->n - i);
+        write_part(w, row, piece, x + i, i, n);
+        narrow_piece(w->y_bf16 + row * w->n + i, piece, n);
+    }
 }
 
 static int64_t near_stride(int64_t n) { return (TOGETHER * n + 31) / 32 * 32; }        /* floats per thread */
@@ -121,7 +128,7 @@ static inline __attribute__((always_inline)) void norm_rows(const struct kernel_
     const struct span rows = my_rows(t, shape_rows(call_in(c, 0)->shape));
     w.x = c->in[0];
     w.y = c->out[0];
-    w.y_bf16 = call_out(c, 0)->dtype == BF16 ? c->out[0] : NULL;
+    w.y_bf16 = gives_bf16(c, 0) ? c->out[0] : NULL;
     w.n = shape_last(call_in(c, 0)->shape);
     w.eps = c->op->attrs.eps;
     w.near = w.r ? (float *)c->scratch + t->index * near_stride(w.n) : NULL;

@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/bf16.h"
-#include "ops/cpu/tuned/tuned.h"
+#include "ops/cpu/tuned/narrow.h"
 #include "program/rope.h"
 
 /* One row of (H, D) with the table's row of D/2 repeated for every head. y may be x. */
@@ -20,16 +19,15 @@ static inline void rotate_row(float *y, const float *x, const float *restrict co
         }
 }
 
-/* The same to bf16, a pair at once. */
-typedef uint32_t number_pair __attribute__((may_alias));
-static inline void rotate_row_bf16(number_pair *restrict y, const float *restrict x, const float *restrict cosine, const float *restrict sine,
-                                   float sign, int64_t heads, int64_t half)
+/* The same to bf16, a piece of a head at a time. */
+static void rotate_row_bf16(uint16_t *y, const float *x, const float *cosine, const float *sine, float sign, int64_t heads, int64_t half)
 {
+    float piece[PIECE];
     for (int64_t h = 0; h < heads; h++)
-        for (int64_t j = 0; j < half; j++) {
-            const int64_t i = (h * half + j) * 2;
-            const float u = x[i], v = x[i + 1], si = sign * sine[j];
-            y[h * half + j] = bf16_bits(u * cosine[j] - v * si) | (uint32_t)bf16_bits(u * si + v * cosine[j]) << 16;
+        for (int64_t j = 0; j < half; j += PIECE / 2) {
+            const int64_t n = least(PIECE / 2, half - j), at = (h * half + j) * 2;
+            rotate_row(piece, x + at, cosine + j, sine + j, sign, 1, n);
+            narrow_piece(y + at, piece, 2 * n);
         }
 }
 
@@ -39,7 +37,7 @@ static void rope(const struct kernel_call *c, const struct kernel_thread *t)
     const int64_t half = shape_last(call_in(c, 1)->shape);
     const float *cosine = c->in[1], *sine = c->in[2], sign = c->op->attrs.inverse ? -1 : 1;
     const int32_t *places = c->op->n_in > 3 ? c->in[3] : NULL;
-    const size_t size = call_out(c, 0)->dtype == BF16 ? sizeof(uint16_t) : sizeof(float);
+    const size_t size = gives_bf16(c, 0) ? sizeof(uint16_t) : sizeof(float);
     const struct span rows = my_rows(t, s.dim[0] * s.dim[1]);
     for (int64_t r = rows.lo; r < rows.hi; r++) {
         const int64_t place = places ? places[r] : r % s.dim[1], at = place * half;
@@ -47,10 +45,10 @@ static void rope(const struct kernel_call *c, const struct kernel_thread *t)
         char *y = (char *)c->out[0] + (size_t)(r * s.dim[2]) * size;
         if (place < 0)
             memset(y, 0, (size_t)s.dim[2] * size);
-        else if (size == sizeof(float))
-            rotate_row((float *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
+        else if (gives_bf16(c, 0))
+            rotate_row_bf16((uint16_t *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
         else
-            rotate_row_bf16((number_pair *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
+            rotate_row((float *)y, x, cosine + at, sine + at, sign, c->op->attrs.heads, half);
     }
 }
 

@@ -8,8 +8,6 @@
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#elif defined(__AVX512F__)
-#include <immintrin.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -31,35 +29,6 @@ INLINE vec load(const float *p) { return *(const vec *)p; }
 INLINE void store(float *p, vec x) { *(vec *)p = x; }
 INLINE vec choose(ivec mask, vec yes, vec no) { return (vec)((mask & (ivec)yes) | (~mask & (ivec)no)); }
 INLINE vec all(float x) { return (vec){0} + x; }
-
-/* Rounded to bf16, bit by bit as bf16_bits does it. */
-typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef uint16_t hvec __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
-INLINE void store_bf16(uint16_t *p, vec x)
-{
-    const uvec b = (uvec)x, rounded = b + 0x7fff + (b >> 16 & 1), quiet = b | 0x400000;
-#if defined(__AVX512F__)
-    const uvec right = (uvec)_mm512_mask_mov_epi32((__m512i)rounded, _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q), (__m512i)quiet);
-#else
-    const uvec nan = (uvec)(x != x), right = (nan & quiet) | (~nan & rounded);
-#endif
-    *(hvec *)p = __builtin_convertvector(right >> 16, hvec);
-}
-
-/* Where results go, as f32 or in bf16: a constant in every loop. */
-struct place {
-    void *at;
-    bool bf16;
-};
-INLINE size_t place_size(struct place to) { return to.bf16 ? sizeof(uint16_t) : sizeof(float); }
-INLINE struct place place_at(struct place to, int64_t i) { return (struct place){(char *)to.at + i * (int64_t)place_size(to), to.bf16}; }
-INLINE void put(struct place to, int64_t i, vec x)
-{
-    if (to.bf16)
-        store_bf16((uint16_t *)to.at + i, x);
-    else
-        store((float *)to.at + i, x);
-}
 
 INLINE float lanes_sum(vec x)
 {
