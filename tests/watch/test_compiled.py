@@ -115,3 +115,26 @@ def test_a_named_function_inside_of_a_graph(tmp_path, function, found):
     done = subprocess.run([HONE, "watch", "--step-call", "__main__:" + function, "--out", "report", "--", sys.executable, "named.py"], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.startswith(plain.stdout) and (done.returncode == 0) == found, done.stderr
     assert found or "was never called" in done.stderr
+
+
+COPIED = """
+import copy
+import torch
+torch.manual_seed(0)
+model = torch.compile(torch.nn.Linear(8, 8), backend="eager")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+step = torch.compile(optimizer.step, backend="eager")
+for i in range(60):
+    model(torch.ones(2, 8)).square().mean().backward()
+    step()
+    optimizer.zero_grad()
+    if i in (1, 5, 33, 50):
+        print(i, copy.deepcopy(model)(torch.ones(2, 8)).sum().item(), len(copy.deepcopy(optimizer).param_groups))
+"""
+
+
+def test_a_compiled_model_is_copied(tmp_path):
+    (tmp_path / "copied.py").write_text(COPIED)
+    plain = run([sys.executable, "copied.py"], tmp_path)
+    done, report = watched([sys.executable, "copied.py"], tmp_path)
+    assert done.stdout.startswith(plain.stdout) and report["watched"]["ranks"][0]["steps"] == 39

@@ -9,7 +9,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HONE = os.environ["HONE"]
-ATTEMPTS, CLOSE = 3, 0.02               # where a busy machine decides, the clock is asked again
+ATTEMPTS, CLOSE = 5, 0.02               # where a busy machine decides, the clock is asked again
 
 
 def run(command, tmp_path, **environment):

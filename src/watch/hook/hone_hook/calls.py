@@ -9,6 +9,7 @@ import sys
 import types
 
 from .arrive import when_imported
+from .compiling import compiling
 from .guard import say
 from .inplace import InPlace
 
@@ -19,17 +20,6 @@ def _stand_in(*args, _hone_plain, _hone_called, _hone_compiling, **kwargs):
     if not _hone_compiling():
         _hone_called()
     return out
-
-
-def _never():
-    return False
-
-
-def _compiling():
-    """A function that the compiler knows."""
-    torch = sys.modules.get("torch")
-    known = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
-    return next((home.is_compiling for home in known if hasattr(home, "is_compiling")), _never)
 
 
 class _Replaced:
@@ -63,7 +53,7 @@ def _watched(module, names, called):
     if not callable(function):
         return None
     plain = getattr(function, "__func__", function)     # of a class method
-    return InPlace(plain, _stand_in, _hone_called=called, _hone_compiling=_compiling()) if _is_plain(plain) else _Replaced(holder, names[-1], called)
+    return InPlace(plain, _stand_in, _hone_called=called, _hone_compiling=compiling()) if _is_plain(plain) else _Replaced(holder, names[-1], called)
 
 
 def _counting(watcher):

@@ -58,6 +58,7 @@ class Compiled:
     def __init__(self, ends, count, begins, stepped):
         self.ends, self.count, self.begins, self.stepped = ends, count, begins, stepped
         self.look, self.left = guarded(self._look), guarded(self._left)
+        self.enter = self._entering()
         self.seen = {}                  # by id
         self.before = None              # of what is heard otherwise, when a compiled call began
         self.replaced, self.contexts, self.closed, self.has_begun = [], [], False, False
@@ -105,10 +106,17 @@ class Compiled:
 
     # ---- a call of something compiled
 
-    def enter(self):
-        if self.seen:
-            self.look()
-        return self._leave
+    def _entering(self):
+        """A function and no method: whoever copies a compiled model copies its context, and this must not be copied with it."""
+        def leave():
+            if self.seen and not self.closed:
+                self.left(sys._getframe(1))
+
+        def enter():
+            if self.seen:
+                self.look()
+            return leave
+        return enter
 
     def _look(self):
         self.before = self.count.left, self.ends.told
@@ -118,10 +126,6 @@ class Compiled:
                 del self.seen[key]
             else:
                 seen.look(optimizer)
-
-    def _leave(self):
-        if self.seen and not self.closed:
-            self.left(sys._getframe(1))
 
     def _left(self, frame):
         """Steps that were heard of in between, or are about to be, are not compiled."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 
+from .compiling import compiling
 from .guard import guarded
 from .inplace import InPlace
 
@@ -20,6 +21,14 @@ def _exit(self, exc_type, exc_value, traceback, *, _hone_plain, _hone_ended):
     _hone_plain(self, exc_type, exc_value, traceback)
     if exc_type is None and self.name[:15] == "Optimizer.step#":
         _hone_ended()
+
+
+def _step(*args, _hone_plain, _hone_stepped, _hone_compiling, **kwargs):
+    """The code of a step that has no range around it. In a graph of torch's compiler it is what it was."""
+    out = _hone_plain(*args, **kwargs)
+    if not _hone_compiling():
+        _hone_stepped(args[0])
+    return out
 
 
 def _inert(optimizer, args, kwargs):
@@ -33,7 +42,9 @@ class Ends:
         register = getattr(sys.modules[torch.optim.Optimizer.__module__], "register_optimizer_step_post_hook", None)
         if register is None:
             raise RuntimeError("torch %s is not known to hone watch: optimizers have no post hooks; give --step-call MODULE:FUNCTION" % torch.__version__)
-        self.count, self.heard, self.tell = count, heard, guarded(self._tell)
+        self.count, self.heard = count, heard
+        self.tell, self.tell_bare = guarded(self._tell), guarded(self._tell_bare)
+        self.optim, self.bare = torch.optim, []         # steps without a range
         self.waits = False              # a step is to be heard of whose range is about to end
         self.told, self.threads = 0, set()
         self.telling = 0                # 1: in the exit of a step's range, which has gone through the hooks
@@ -62,6 +73,28 @@ class Ends:
         if self.handle is not None:
             self._remove_hook()
             self._catch_exit()
+            self._catch_bare_steps()
+
+    def _catch_bare_steps(self):
+        """Older versions of torch take the range and the hooks off their own optimizers when a program begins to compile."""
+        steps = {id(s): s for s in (vars(kind).get("step") for kind in vars(self.optim).values() if isinstance(kind, type)) if isinstance(s, types.FunctionType)}
+        for step in steps.values():
+            if getattr(step, "hooked", False) and step.__code__ is not self.code and step.__code__.co_freevars == ("func",):
+                self.bare.append(InPlace(step, _step, hidden=True, _hone_stepped=self._bare_stepped(), _hone_compiling=compiling()))
+
+    def _bare_stepped(self):
+        ends, count = self, self.count
+
+        def stepped(optimizer):
+            if count.left:
+                count.left -= 1
+            else:
+                ends.tell_bare(optimizer, sys._getframe(2))
+        return stepped
+
+    def _tell_bare(self, optimizer, frame):
+        self.told += 1
+        self.heard(optimizer, lambda: self.depth(frame))
 
     def _remove_hook(self):
         """Who goes through the hooks just now would not stand that one is missing."""
@@ -119,5 +152,8 @@ class Ends:
     def close(self):
         """Nothing of it is left in torch; where steps are taken by several threads, or inside of one another by hooks, a hook that does nothing."""
         self._leave_exit()
+        for one in self.bare:
+            one.close()
+        self.bare = []
         if self.handle is not None:
             self._remove_hook()
