@@ -120,9 +120,9 @@ static value_id add_copy(struct casts *c, value_id parameter)
 
 static bool takes_room(struct casts *c, const struct value *v)
 {
-    const double bytes = (double)(value_bytes(v) / 2 + ALIGN);
-    const bool fits = v->kind == VALUE_PARAMETER && bytes <= *c->room;
-    *c->room -= fits ? bytes : 0;
+    const size_t bytes = value_bytes(v) / 2 + ALIGN;
+    const bool fits = v->kind == VALUE_PARAMETER && (double)bytes <= *c->room;
+    *c->room -= fits ? (double)bytes : 0;
     return fits;
 }
 
