@@ -192,9 +192,10 @@ static double scaled_step_us(const struct profile *p, double scale, double other
     return us;
 }
 
-/* Kernels take as long in a recorded step as in others; what lies between them does not. Upload is as it was measured without recording,
- * the host's work as recorded, as far as there is room for them, and the device was idle for the rest. False: the kernels alone are longer than the step. */
-static bool keep_exact(struct builder *b, double wanted_us)
+/* Kernels take as long in a recorded step as in others; what lies between them does not. Loader and upload are as they were measured without
+ * recording, the host's work as recorded, as far as there is room for them, and the device was idle for the rest. False: the kernels alone are
+ * longer than the step. */
+static bool keep_exact(struct builder *b)
 {
     const double us = 1e3 * b->n_used;
     double work = 0, phases = 0;
@@ -202,9 +203,10 @@ static bool keep_exact(struct builder *b, double wanted_us)
         work += b->out->ops[i].self_us;
     for (enum phase ph = 0; ph < PHASES; ph++)
         phases += b->sum.phase[ph];
-    const double rest = wanted_us - work;
-    if (!(rest >= 0))
+    if (!(b->out->step_us >= work))
         return false;
+    b->loader_us = fmin(b->loader_us, b->out->step_us - work);
+    const double rest = b->out->step_us - work - b->loader_us;
     const double host = fmax((b->sum.total - b->sum.recording - b->sum.loader - b->sum.upload - phases) / us, 0);
     b->exact = true;
     b->scale = b->out->scale = 1;
@@ -228,9 +230,9 @@ static void scale_ops(struct builder *b)
 {
     struct profile *out = b->out;
     const double us = 1e3 * b->n_used, whole_us = (b->sum.total - b->sum.recording - b->sum.loader) / us;
-    const double wanted_us = out->step_us - b->loader_us;
-    if (b->in->times_kernels && keep_exact(b, wanted_us))
+    if (b->in->times_kernels && keep_exact(b))
         return;
+    const double wanted_us = out->step_us - b->loader_us;
     double work_us = 0, low = 0, high = whole_us > 0 ? wanted_us / whole_us : 0;
     for (int i = 0; i < out->n_ops; i++)
         work_us += out->ops[i].self_us;

@@ -42,7 +42,7 @@ static bool gpu_waits_for_host(struct scene *s, struct claim *c)
                                     100 * c->involved_us / s->step_us);
     c->finding.fix = arena_printf(a, "A train.batch_size above %lld gives each step more work; without a read in every step "
                                   "(optimize.async-metrics) the host runs ahead", (long long)s->facts.batch);
-    c->finding.evidence = arena_printf(a, "upload %s, host %s of the %s step, which is waited for here; a run that reads nothing hides most of it",
+    c->finding.evidence = arena_printf(a, "upload %s, host %s of the %s step, as far as the device waits for them",
                                        text_us(a, s->upload_us), text_us(a, s->host_us), text_us(a, s->shown_us));
     return true;
 }

@@ -117,9 +117,13 @@ static void print_references(const struct tune_result *r)
 /* What was seen of a program that wins nothing. */
 static void print_noise(const struct tune_result *r)
 {
-    if (r->check.done)
-        printf("  %-16s the config against itself: × %.2f (%.2f to %.2f), the same bits; no gain up to × %.3f was believed\n", "noise", r->check.speedup, r->check.low,
-               r->check.high, r->check.believed);
+    if (!r->check.done)
+        return;
+    printf("  %-16s the config against itself: × %.2f (%.2f to %.2f, %d turns in %d openings), the same bits", "noise", r->check.speedup, r->check.low,
+           r->check.high, r->check.turns, r->check.openings);
+    if (r->check.believed > 1)
+        printf("; no gain up to × %.3f was believed", r->check.believed);
+    putchar('\n');
 }
 
 /* "gradients pass, ..., throughput FAIL", and a sentence for what does not hold. */

@@ -10,7 +10,7 @@
 
 #include "cli/watch_child.h"
 
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM};
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGTSTP};
 enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
 static volatile sig_atomic_t running;           /* the process that signals are for; 0: it has ended */
 
@@ -21,6 +21,8 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     (void)context;
     if (running && info->si_code <= 0)
         kill((pid_t)running, signal);
+    if (signal == SIGTSTP)
+        raise(SIGSTOP);                         /* as it would without us */
     errno = before;
 }
 

@@ -91,10 +91,14 @@ enum status watch_job_publish(const struct watch_job *j, const char *folder, str
 
 /* ---- nothing to diagnose ---- */
 
-static enum status too_few_steps(const struct watched_rank *r, int64_t needed, struct error *err)
+static enum status too_few_steps(const struct watched *w, int64_t needed, struct error *err)
 {
+    const struct watched_rank *r = &w->ranks[0];
     if (*r->failure)
         return error_set(err, BAD_INPUT, "watching ended after %lld steps, before anything was recorded: %s", (long long)r->steps, r->failure);
+    if (w->trial && r->steps >= needed)
+        return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, in the middle of the trial: --try takes seconds of steps for each switch; let the program take more, or "
+                         "give fewer with --switches", r->ended ? "" : "at least ", (long long)r->steps);
     return error_set(err, BAD_INPUT, "the program ended after %s%lld step%s, before anything was recorded: %lld are needed; let it take more, or give a "
                      "smaller --warmup or --steps", r->ended ? "" : "at least ", (long long)r->steps, r->steps == 1 ? "" : "s", (long long)needed);
 }
@@ -117,7 +121,7 @@ enum status watch_job_nothing(const char *recording, const char *command, int64_
         return st;
     const enum watched_reach reach = watched_reach(recording);
     if (w.n)
-        st = too_few_steps(&w.ranks[0], needed, err);
+        st = too_few_steps(&w, needed, err);
     else if (reach == REACHED_STEP)
         st = error_set(err, BAD_INPUT, "the program was killed before its first %lld steps were measured", (long long)needed);
     else if (reach == REACHED_TORCH)

@@ -1,6 +1,7 @@
 /* See stats.h. */
 #include "core/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int ascending(const void *a, const void *b)
@@ -16,4 +17,29 @@ double stats_percentile(const double *sorted, int n, double part)
     const double at = part * (n - 1);
     const int low = (int)at, high = low + 1 < n ? low + 1 : low;
     return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+}
+
+/* How much of Student's t lies between -t and t: a sum of finitely many powers of a cosine, by the angle whose tangent is t over the root of the degrees of freedom. */
+static double student_within(int freedom, double t)
+{
+    const double angle = atan(t / sqrt(freedom)), cosine = cos(angle);
+    double term = freedom % 2 ? cosine : 1, sum = freedom > 1 ? term : 0;
+    for (int k = freedom % 2 ? 3 : 2; k < freedom; k += 2) {
+        term *= (k - 1.0) / k * cosine * cosine;
+        sum += term;
+    }
+    return freedom % 2 ? 2 / M_PI * (angle + sin(angle) * sum) : sin(angle) * sum;
+}
+
+double stats_student(int freedom, double part)
+{
+    const double within = 2 * part - 1;
+    double low = 0, high = 1;
+    while (student_within(freedom, high) < within)
+        high *= 2;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        *(student_within(freedom, middle) < within ? &low : &high) = middle;
+    }
+    return high;
 }

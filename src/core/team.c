@@ -120,13 +120,24 @@ static void release(struct team *t)
     free(t);
 }
 
-enum status team_new(struct team **out, int members, struct error *err)
+static _Thread_local bool sharing;
+static _Thread_local struct team *shared;       /* the first that was made meanwhile and is still there */
+
+void team_share(bool on)
+{
+    sharing = on;
+    if (!on)
+        shared = NULL;
+}
+
+static enum status make_team(struct team **out, int members, struct error *err)
 {
     const size_t list = (size_t)members * sizeof(struct member);
     struct team *t = lines(sizeof *t);
     if (!t)
         return error_no_memory(err, "a team of threads", sizeof *t);
     t->members = members;
+    t->users = 1;
     t->list = lines(list);
     if (!team_meet_init(t) || !t->list) {
         release(t);
@@ -144,10 +155,25 @@ enum status team_new(struct team **out, int members, struct error *err)
     return OK;
 }
 
+enum status team_new(struct team **out, int members, struct error *err)
+{
+    if (sharing && shared && shared->members == members) {
+        shared->users++;
+        *out = shared;
+        return OK;
+    }
+    const enum status st = make_team(out, members, err);
+    if (st == OK && sharing && !shared)
+        shared = *out;
+    return st;
+}
+
 void team_free(struct team *t)
 {
-    if (!t)
+    if (!t || --t->users > 0)
         return;
+    if (t == shared)
+        shared = NULL;
     t->stopping = true;
     start_run(t);
     for (int i = 1; i < t->members; i++)

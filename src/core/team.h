@@ -8,6 +8,7 @@
 #ifndef HONE_CORE_TEAM_H
 #define HONE_CORE_TEAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,9 @@ typedef void team_fn(void *argument, int member);
 
 enum status team_new(struct team **out, int members, struct error *err);
 void team_free(struct team *t);
+/* From now on, or no longer: teams that this thread makes, of as many members as the first one that is still there, are that one, until the last of them is freed. So programs that
+ * run in turns have the same threads, on the same cores. */
+void team_share(bool on);
 int team_size(const struct team *t);
 int team_nodes(const struct team *t);           /* NUMA nodes that its members are bound to; 1: to none */
 void team_nodes_root(const char *folder);       /* of teams that come: what stands before /sys; tests have theirs. NULL: nothing */

@@ -26,6 +26,7 @@ struct word { _Alignas(CACHE_LINE) _Atomic uint32_t n; };
 
 struct team {
     int members;
+    int users;                      /* that have it, where it is shared */
     struct member *list;
     team_fn *fn;
     void *argument;

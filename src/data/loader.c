@@ -232,3 +232,13 @@ const struct batch *loader_next(struct loader *l, struct error *err)
 }
 
 int64_t loader_wait_ns(const struct loader *l) { return l->wait_ns; }
+
+int64_t loader_ahead(struct loader *l)
+{
+    int64_t n = 0;
+    pthread_mutex_lock(&l->lock);
+    while (n + 1 < l->n_slots && l->slots[(l->next_read + n) % l->n_slots].ready)
+        n++;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}

@@ -5,21 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/stats.h"
 #include "prove/forget.h"
-
-/* Student's t that 2.5 % are above, by degrees of freedom. */
-static double student(int freedom)
-{
-    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-                               2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-    const int n = sizeof t / sizeof *t;
-    return freedom <= n ? t[freedom - 1] : 1.96 + 2.5 / freedom;
-}
 
 static struct forget_difference difference(const double *values, int n)
 {
     const struct forget_spread s = forget_spread(values, n);
-    const double half = s.n > 1 ? student(s.n - 1) * s.sd / sqrt(s.n) : NAN;
+    const double half = s.n > 1 ? stats_student(s.n - 1, 0.975) * s.sd / sqrt(s.n) : NAN;
     return (struct forget_difference){s.mean, s.mean - half, s.mean + half, s.n};
 }
 

@@ -150,7 +150,7 @@ static void say_modes(const struct evidence *e, const struct speed *s, struct ga
                  m->share * 100, m->high, (1 - m->share) * 100);
     else
         snprintf(seen, sizeof seen, "groups well apart, each side for itself: b is from %.3f to %.3f times as fast", m->low, m->high);
-    SHOW(words, "the %d turns of each fall into %s%s. Something else on this machine decides which, %s", s->turns, seen,
+    SHOW(words, "the %d turns of each in %d openings fall into %s%s. Something else on this machine decides which, %s", s->turns, s->ratio.openings, seen,
          e->longer ? ", also when measured longer than asked for" : "",
          g->judged ? "and the limit is further from both than they are apart" : "so the gain is not known; measure again when it is quiet");
 }
@@ -158,8 +158,8 @@ static void say_modes(const struct evidence *e, const struct speed *s, struct ga
 /* Where a gain is beyond what the delay can have made of it there is a verdict all the same. */
 static void say_disturbed(const struct evidence *e, const struct speed *s, struct gate *g)
 {
-    SHOW(words, "other work took the cores for %.0f %% of the time: a step took %.4g ms in a and %.4g ms in b in %d turns of each%s; "
-         "without that b would be from %.3f to %.3f times as fast%s", 100 * s->delayed, s->ratio.a / 1e3, s->ratio.b / 1e3, s->turns,
+    SHOW(words, "other work took the cores for %.0f %% of the time: a step took %.4g ms in a and %.4g ms in b in %d turns of each in %d openings%s; "
+         "without that b would be from %.3f to %.3f times as fast%s", 100 * s->delayed, s->ratio.a / 1e3, s->ratio.b / 1e3, s->turns, s->ratio.openings,
          e->longer ? ", more than asked for" : "", g->low, g->high, g->judged ? "" : "; measure again when the machine is quiet");
 }
 
@@ -174,6 +174,8 @@ static void throughput(const struct evidence *e, struct gate *g)
     g->value = r.value;
     g->low = r.low;
     g->high = r.high;
+    g->openings = r.openings;
+    g->turns = s.turns;
     g->grouped = s.modes.two;
     g->limit = 1 + e->limits->verify.min_gain;
     g->judged = speed_is_settled(&s, g->limit);
@@ -193,8 +195,8 @@ static void throughput(const struct evidence *e, struct gate *g)
     char left_out[80] = "";
     if (s.left_out)
         snprintf(left_out, sizeof left_out, "; other work took the cores in %d others", s.left_out);
-    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each%s%s%s",
-         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, s.turns,
+    SHOW(words, "a step takes %.4g ms in a and %.4g ms in b, %.3f times as fast; 90 %% interval %.3f to %.3f from %d turns of each in %d openings%s%s%s",
+         r.a / 1e3, r.b / 1e3, g->value, g->low, g->high, s.turns, r.openings,
          e->longer ? ", more than asked for, as the interval was wide" : "", left_out, g->judged ? "" : ", which is too wide");
 }
 

@@ -55,39 +55,58 @@ static int group(const double *sorted, int n)
     return apart >= log(LEAST_APART) && are_apart(sorted, n, k) ? k : 0;
 }
 
-/* Where the upper group of one side begins; INFINITY: it has no groups. */
-static double border(const double *us, int n, double *room)
+/* Does a value keep to one side of the border while it is open? Then it is no group that comes and goes. */
+static bool is_steady(const double *values, const struct pairs *p, double border)
 {
-    for (int i = 0; i < n; i++)
+    int strays = 0;
+    for (int from = 0, n; from < p->n; from += n) {
+        int above = 0;
+        n = pairs_in_opening(p, from);
+        for (int i = from; i < from + n; i++)
+            above += values[i] >= border;
+        strays += above < n - above ? above : n - above;
+    }
+    return strays <= MOST_APART * p->n;
+}
+
+/* Where the upper group of one side begins; INFINITY: it has no groups, or stays in one of them while it is open. */
+static double border(const double *us, const struct pairs *p, double *room)
+{
+    for (int i = 0; i < p->n; i++)
         room[i] = log(us[i]);
-    stats_sort(room, n);
-    const int k = group(room, n);
-    return k ? exp(room[k]) : INFINITY;
+    stats_sort(room, p->n);
+    const int k = group(room, p->n);
+    const double at = k ? exp(room[k]) : INFINITY;
+    return is_steady(us, p, at) ? INFINITY : at;
 }
 
 /* Both sides keep to one group each, or change between two together. */
-static bool go_together(const double *a, const double *b, int n, double *room)
+static bool go_together(const struct pairs *p, double *room)
 {
-    const double in_a = border(a, n, room), in_b = border(b, n, room);
+    const double in_a = border(p->a, p, room), in_b = border(p->b, p, room);
     int apart = 0;
-    for (int i = 0; i < n; i++)
-        apart += (a[i] >= in_a) != (b[i] >= in_b);
-    return apart <= MOST_APART * n;
+    for (int i = 0; i < p->n; i++)
+        apart += (p->a[i] >= in_a) != (p->b[i] >= in_b);
+    return apart <= MOST_APART * p->n;
 }
 
-struct modes modes_find(const double *a, const double *b, int n)
+struct modes modes_find(const struct pairs *p)
 {
-    double *room = xcalloc((size_t)n, sizeof *room);
-    const bool together = go_together(a, b, n, room);
+    const int n = p->n;
+    double *room = xcalloc((size_t)n, sizeof *room), *ratios = xcalloc((size_t)n, sizeof *ratios);
+    const bool together = go_together(p, room);
     for (int i = 0; i < n; i++)
-        room[i] = log(a[i] / b[i]);
+        room[i] = ratios[i] = log(p->a[i] / p->b[i]);
     stats_sort(room, n);
-    const int k = group(room, n);
+    int k = group(room, n);
+    if (k && is_steady(ratios, p, room[k]))
+        k = 0;
     const struct modes m = {.two = k || !together, .share = (double)k / n,
                             .low = exp(k ? stats_percentile(room, k, 0.5) : stats_percentile(room, n, 0.1)),
                             .high = exp(k ? stats_percentile(room + k, n - k, 0.5) : stats_percentile(room, n, 0.9)),
                             .below = exp(stats_percentile(room, k ? k : n, 0.05)),
                             .above = exp(stats_percentile(room + k, n - k, 0.95))};
     free(room);
+    free(ratios);
     return m;
 }

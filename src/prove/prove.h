@@ -26,6 +26,7 @@ struct gate {
     double a, b;                    /* as measured on each side; words say what of */
     double value, limit;            /* what is held against what */
     double low, high;               /* the interval of value; NAN: it has none */
+    int openings, turns;            /* that it rests on: both sides opened anew, and turns of each in all of them; 0: on none */
     bool grouped;                   /* of turns in groups well apart: value depends on which came more often */
     char a_text[GATE_TEXT], b_text[GATE_TEXT], value_text[GATE_TEXT], limit_text[GATE_TEXT];        /* for people */
     char words[GATE_WORDS];         /* one sentence */

@@ -5,7 +5,7 @@
 #include "core/gpu.h"
 #include "prove/prove.h"
 
-enum { TURNS_FEWEST = 10, TURNS_MOST = 4096 };
+enum { OPENINGS_FEWEST = 4, OPENINGS_USUAL = 8, TURNS_FEWEST = 3, TURNS_MOST = 4096 };      /* TURNS_FEWEST: of an opening; TURNS_MOST: of all */
 
 /* ---- evidence: everything that was measured, before anybody judges it ---- */
 
@@ -20,6 +20,7 @@ struct evidence_side {
     double *turn_us;                /* (turns): the median step of each turn */
     double *turn_delay;             /* (turns): of the time of its threads, what other work had their cores for; below 0, or NULL: not known */
     int lanes;                      /* threads that such a delay is a mean of */
+    int turn_steps;                 /* of one turn that are counted */
     double tokens_per_step;
 };
 
@@ -27,8 +28,8 @@ struct evidence {
     const struct config *limits;
     bool bf16;                      /* products of one side, or both, are of bf16: rounding counts for more */
     int64_t steps;
-    int turns;
-    double seconds;                 /* that the turns of each took */
+    int turns, openings;
+    int *opening;                   /* (turns): in which each was taken, in ascending order */
     bool longer;                    /* than was asked for */
     struct gpu_watch gpu;           /* while turns were taken */
     struct evidence_side a, b;
@@ -48,10 +49,20 @@ enum status comparable_programs(const struct program *a, const struct program *b
 /* Fills e->gradients. Both trials are at their start, and are again after it. */
 enum status gradients_compare(struct evidence *e, struct trial *a, struct trial *b, struct error *err);
 
-/* Fills turns and turn_us of both sides: turns of steps of a and of b, one after the other, for about `seconds` each; where the
- * interval is then wide and does not decide, up to options->most_seconds. */
-enum status turns_measure(struct evidence *e, struct trial *a, struct trial *b, double seconds,
-                          const struct verify_options *options, struct error *err);
+/* Fills turns and openings, and what both sides have of each turn: turns of steps of a and of b, one after the other, in several openings, for about `seconds` each with all that
+ * opening takes; where the interval is then wide and does not decide, up to options->most_seconds. `open` has trials of a and of b, which become others. */
+enum status openings_measure(struct evidence *e, struct trial *open[2], const struct config *a, const struct config *b, double seconds,
+                             const struct verify_options *options, struct error *err);
+
+/* ---- turns: of one opening ---- */
+
+/* Finds how many steps make a turn where all turns of a side take `seconds`, and makes room for them. */
+enum status turns_fit(struct evidence *e, struct trial *const open[2], double seconds, struct error *err);
+/* The steps of a new opening that do not count. */
+enum status turns_warm(struct trial *t, struct error *err);
+/* Adds an opening's turns until then, TURNS_FEWEST at least; tells before each. */
+enum status turns_take(struct evidence *e, struct trial *const open[2], double until_s, const volatile sig_atomic_t *stop,
+                       void (*tell)(void *context), void *context, struct error *err);
 
 /* ---- gates ---- */
 
@@ -63,27 +74,36 @@ double prove_largest(double a, double b);                                     /*
 const char *prove_show_bytes(double bytes, char out[GATE_TEXT]);              /* "12.3 MB" */
 const char *prove_show_change(double part, char out[GATE_TEXT]);              /* 0.05: "+5.0 %" */
 
-/* ---- bootstrap ---- */
+/* ---- the interval ---- */
 
-struct ratio {
-    double a, b;                    /* the medians */
-    double value, low, high;
+/* Turns (n) of a and of b that were taken one after the other, and in which opening. */
+struct pairs {
+    double *a, *b;
+    int *opening;                   /* ascending */
+    int n;
 };
-/* The ratio of the medians of pairs (n) that were measured one after the other, and the interval that holds `confidence` of its
- * resamples. Whole blocks of neighbouring pairs are drawn, as what disturbs one disturbs the next. */
-struct ratio bootstrap_ratio(const double *a, const double *b, int n, double confidence, uint64_t seed);
+int pairs_in_opening(const struct pairs *p, int from);         /* how many of the opening of pair `from` follow, itself included */
+
+/* Of the medians of every opening. The interval holds 90 %, that of `sure` 98 %; of one opening nothing is known, and they hold everything. */
+struct ratio {
+    double a, b;                    /* means over the openings */
+    double value, low, high;
+    double sure_low, sure_high;
+    int openings;
+};
+struct ratio ratio_of_pairs(const struct pairs *p);
 
 /* ---- modes ---- */
 
-/* Do pairs (n) fall into groups well apart? Then something that comes and goes decides which of them the median shows. What
- * disturbs both sides of a pair alike is in no ratio, and does not count. */
+/* Do pairs fall into groups well apart? Then something that comes and goes decides which of them the median shows. What
+ * disturbs both sides of a pair alike is in no ratio, and does not count; nor does what stays as it is through an opening, which the interval holds. */
 struct modes {
     bool two;
     double low, high;               /* ratios in the lowest and in the highest group */
     double share;                   /* of the pairs, in the lowest; 0: the sides change on their own, and there are more than two */
     double below, above;            /* the outer ends of those */
 };
-struct modes modes_find(const double *a, const double *b, int n);
+struct modes modes_find(const struct pairs *p);
 
 /* ---- speed ---- */
 
@@ -100,5 +120,7 @@ struct speed speed_of(const struct evidence *e);
 /* Is there an answer: one mode, and an interval that is narrow, or lies on one side of the limit? If not, measuring longer may help.
  * Of two modes nobody knows which is b's: there is an answer only where both are further from the limit than from each other. */
 bool speed_is_settled(const struct speed *s, double limit);
+/* The same for a measurement that may go on: only a limit outside of what is sure ends it early, as with every look at an interval of 90 % one of ten would end wrongly. */
+bool speed_is_sure(const struct speed *s, double limit);
 
 #endif

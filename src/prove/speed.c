@@ -5,11 +5,12 @@
 #include "core/arena.h"
 #include "prove/prove_int.h"
 
-static const double CONFIDENCE = 0.9;
 static const double NARROW = 0.04;          /* of the gain: an interval that is no wider, around the limit, says that it is not passed */
 
 static const double UNDISTURBED = 0.02;     /* of the time of the threads of a turn, at most, without a core */
 static const double OWN_LEAST = 0.01;       /* of a turn, at least, is the program's own, however long it waited */
+
+enum { CLEAN_FEWEST = 3 };                   /* openings with undisturbed turns */
 
 /* ---- other work on the machine ---- */
 
@@ -33,23 +34,58 @@ static double own_part(const struct evidence_side *s, int turns)
     return fmax(1 - fmax(mean_delay(s, turns), 0) * s->lanes, OWN_LEAST);
 }
 
-/* Pairs in which neither side was disturbed, (turns) at most. */
-static int undisturbed(const struct evidence *e, double *a, double *b)
+static bool is_undisturbed(const struct evidence *e, int turn)
 {
-    int n = 0;
+    return delay_of(&e->a, turn) <= UNDISTURBED && delay_of(&e->b, turn) <= UNDISTURBED;
+}
+
+static struct pairs pairs_new(int n)
+{
+    return (struct pairs){xcalloc((size_t)n, sizeof(double)), xcalloc((size_t)n, sizeof(double)), xcalloc((size_t)n, sizeof(int)), 0};
+}
+
+static void pairs_release(struct pairs *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->opening);
+}
+
+static void add_pair(struct pairs *to, const struct evidence *e, int turn)
+{
+    to->a[to->n] = e->a.turn_us[turn];
+    to->b[to->n] = e->b.turn_us[turn];
+    to->opening[to->n++] = e->opening[turn];
+}
+
+/* Pairs in which neither side was disturbed, of openings with enough of them; returns how many of these there are. */
+static int take_undisturbed(struct pairs *to, const struct evidence *e)
+{
+    int openings = 0;
+    for (int from = 0, end; from < e->turns; from = end) {
+        const int before = to->n;
+        for (end = from; end < e->turns && e->opening[end] == e->opening[from]; end++)
+            if (is_undisturbed(e, end))
+                add_pair(to, e, end);
+        if (to->n - before < TURNS_FEWEST)
+            to->n = before;
+        openings += to->n > before;
+    }
+    return openings;
+}
+
+static void take_all(struct pairs *to, const struct evidence *e)
+{
+    to->n = 0;
     for (int i = 0; i < e->turns; i++)
-        if (delay_of(&e->a, i) <= UNDISTURBED && delay_of(&e->b, i) <= UNDISTURBED) {
-            a[n] = e->a.turn_us[i];
-            b[n++] = e->b.turn_us[i];
-        }
-    return n;
+        add_pair(to, e, i);
 }
 
 /* ---- the gain ---- */
 
-static struct speed speed_in(const double *a, const double *b, int n, uint64_t seed)
+static struct speed speed_in(const struct pairs *p)
 {
-    struct speed s = {.ratio = bootstrap_ratio(a, b, n, CONFIDENCE, seed), .modes = modes_find(a, b, n), .turns = n};
+    struct speed s = {.ratio = ratio_of_pairs(p), .modes = modes_find(p), .turns = p->n};
     if (s.modes.two) {
         s.ratio.low = fmin(s.ratio.low, s.modes.below);
         s.ratio.high = fmax(s.ratio.high, s.modes.above);
@@ -59,20 +95,19 @@ static struct speed speed_in(const double *a, const double *b, int n, uint64_t s
 
 struct speed speed_of(const struct evidence *e)
 {
-    double *a = xcalloc((size_t)e->turns, sizeof *a), *b = xcalloc((size_t)e->turns, sizeof *b);
-    const int clean = undisturbed(e, a, b);
-    const double delayed = fmax(mean_delay(&e->a, e->turns), mean_delay(&e->b, e->turns));
-    const bool enough = clean >= TURNS_FEWEST;
-    struct speed s = speed_in(enough ? a : e->a.turn_us, enough ? b : e->b.turn_us, enough ? clean : e->turns, (uint64_t)e->limits->train.seed);
+    struct pairs p = pairs_new(e->turns);
+    const bool enough = take_undisturbed(&p, e) >= CLEAN_FEWEST;
+    if (!enough)
+        take_all(&p, e);
+    struct speed s = speed_in(&p);
     s.left_out = e->turns - s.turns;
-    s.delayed = delayed;
-    s.disturbed = !enough && delayed > UNDISTURBED;
+    s.delayed = fmax(mean_delay(&e->a, e->turns), mean_delay(&e->b, e->turns));
+    s.disturbed = !enough && s.delayed > UNDISTURBED;
     if (s.disturbed) {
         s.ratio.low *= own_part(&e->a, e->turns);
         s.ratio.high /= own_part(&e->b, e->turns);
     }
-    free(a);
-    free(b);
+    pairs_release(&p);
     return s;
 }
 
@@ -83,10 +118,18 @@ static bool modes_agree(const struct modes *m, double limit)
     return limit > 0 && (m->below / apart > limit || m->above * apart <= limit);
 }
 
-bool speed_is_settled(const struct speed *s, double limit)
+static bool is_decided(const struct speed *s, double limit, double low, double high)
 {
     const struct ratio *r = &s->ratio;
+    const bool aside = low > limit || high <= limit;
     if (s->disturbed)
-        return r->low > limit || r->high <= limit;
-    return s->modes.two ? modes_agree(&s->modes, limit) : (r->high - r->low <= NARROW * r->value || r->low > limit || r->high <= limit);
+        return aside;
+    return s->modes.two ? modes_agree(&s->modes, limit) : aside || r->high - r->low <= NARROW * r->value;
+}
+
+bool speed_is_settled(const struct speed *s, double limit) { return is_decided(s, limit, s->ratio.low, s->ratio.high); }
+
+bool speed_is_sure(const struct speed *s, double limit)
+{
+    return is_decided(s, limit, fmin(s->ratio.low, s->ratio.sure_low), fmax(s->ratio.high, s->ratio.sure_high));
 }

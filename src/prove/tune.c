@@ -10,6 +10,7 @@ static const double SCRATCH = 1.02, SCRATCH_BYTES = 4e6;    /* memory that kerne
 static const double KEPT_OPEN = 1e9;        /* a larger run is closed while the two of a proof are open */
 static const double STAGES_SHARE = 0.75;    /* of the budget: the rest is for judging the whole */
 static const double PATIENCE = 4;           /* times as long, at most, where an interval is wide */
+static const double TURNS_SHARE = 1.0 / 30; /* of the budget, at most, for the turns of each side of a proof */
 static const double MOST_TOLD = 0.99;       /* of the whole, while there is work: a stage may end after the budget */
 enum { STEPS = 6 };                         /* profiled */
 
@@ -29,10 +30,24 @@ void tuner_know_base(struct tuner *t, double planned_bytes)
     t->allowed_bytes = fmax(fmax(t->r->base.verify.memory, SCRATCH) * planned_bytes, planned_bytes + SCRATCH_BYTES);
 }
 
-enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
+double tuner_turns_s(const struct tuner *t) { return fmin(t->r->base.verify.seconds, TURNS_SHARE * t->o->budget_s); }
+
+double tuner_proof_s(const struct tuner *t, double share) { return t->around_s + 2 * share * tuner_turns_s(t); }
+
+/* What happened on the way: how long it took, and the worst that was to be warned of. */
+static void learn_from(struct tuner *t, const struct verdict *v, double took_s, double turns_s)
+{
+    if (!v->longer)
+        t->around_s = fmax(t->around_s, took_s - 2 * turns_s);
+    if (*v->warning && (!*t->r->warning || v->delayed_share > t->r->delayed_share))
+        memcpy(t->r->warning, v->warning, sizeof t->r->warning);
+    t->r->delayed_share = fmax(t->r->delayed_share, v->delayed_share);
+}
+
+enum status tuner_prove(struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
                         const struct proof *p, struct error *err)
 {
-    const double seconds = p->seconds > 0 ? p->seconds : a->verify.seconds, left = t->o->budget_s - tuner_spent_s(t);
+    const double seconds = p->share * tuner_turns_s(t), start = clock_s(), left = t->o->budget_s - tuner_spent_s(t);
     const struct verify_options options = {.steps = p->steps, .seconds = seconds, .peaks = t->o->peaks, .stop = t->o->stop,
                                            .most_seconds = p->patient ? fmax(seconds, fmin(PATIENCE * seconds, left / 8)) : seconds,
                                            .change = p->change, .change_context = p->change_context};
@@ -40,10 +55,8 @@ enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct c
     judge.verify.memory = p->memory;
     judge.verify.min_gain = 0;
     const enum status st = verify_configs(v, &judge, b, &options, err);
-    if (st == OK && *v->warning && (!*t->r->warning || v->delayed_share > t->r->delayed_share))
-        memcpy(t->r->warning, v->warning, sizeof t->r->warning);
     if (st == OK)
-        t->r->delayed_share = fmax(t->r->delayed_share, v->delayed_share);
+        learn_from(t, v, clock_s() - start, seconds);
     return st;
 }
 
@@ -97,7 +110,7 @@ static enum status prove_stage(struct tuner *t, struct choice *c, struct error *
 {
     struct verdict v;
     struct tune_stage *s = &c->stage;
-    const struct proof p = {.steps = TUNE_STEPS, .patient = true, .memory = c->grows ? INFINITY : t->allowed_bytes / t->planned_bytes};
+    const struct proof p = {.steps = TUNE_STEPS, .share = 1, .patient = true, .memory = c->grows ? INFINITY : t->allowed_bytes / t->planned_bytes};
     const enum status st = tuner_prove(t, &v, &t->now, &c->next, &p, err);
     if (st != OK)
         return st;
@@ -105,6 +118,8 @@ static enum status prove_stage(struct tuner *t, struct choice *c, struct error *
     s->measured = tune_gain(speed);
     s->low = speed->low;
     s->high = speed->high;
+    s->openings = speed->openings;
+    s->turns = speed->turns;
     s->longer = v.longer;
     s->outcome = tune_decide(&v, t->believed, s->why);
     if (s->outcome == TUNE_KEPT)
@@ -148,7 +163,7 @@ static enum status run_stages(struct tuner *t, struct error *err)
         struct choice next;
         tuner_tell(t, "profiling");
         enum status st = look_around(t, err);
-        const bool in_time = tuner_spent_s(t) < STAGES_SHARE * t->o->budget_s;
+        const bool in_time = tuner_spent_s(t) + tuner_proof_s(t, 1) < STAGES_SHARE * t->o->budget_s;
         if (st == OK)
             st = tune_choose(t, &next, in_time, err);
         if (tuner_stopped(t)) {

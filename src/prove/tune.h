@@ -36,6 +36,7 @@ struct tune_stage {                         /* one move that was tried, or the l
     bool around;                            /* its gain is of the run around the step (evaluation), not of the step */
     double predicted;                       /* speed-up over the step before it, by the cost model */
     double measured, low, high;             /* the same in turns, with its interval; NAN: not measured */
+    int openings, turns;                    /* that the interval rests on; 0: it was not measured so */
     bool longer;                            /* measured longer than asked for, as the interval was wide */
     double around_us;                       /* what it won per training step, where `around` */
     enum tune_outcome outcome;
@@ -76,6 +77,7 @@ struct tune_reference {
     bool all;                               /* it has all passes, not none */
     double step_us, tuned_us;
     double speedup, low, high;
+    int openings, turns;
     bool judged;                            /* false: too much noise to say which is faster */
 };
 enum { TUNE_REFERENCES = 2 };
@@ -96,7 +98,7 @@ struct tune_result {
     double larger_expected;                 /* what twice the batch is expected to win per sample, on the base; 0: nothing worth a word */
     const char *given;                      /* what to call it: "the given config", or the program without passes that it is */
     char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
-    struct { bool done; double speedup, low, high, believed; } check;       /* the base against itself, before anything was tried; gains must be above `believed` */
+    struct { bool done; double speedup, low, high, believed; int openings, turns; } check;       /* the base against itself, before anything was tried; gains must be above `believed` */
     struct tune_idea roadmap[TUNE_IDEAS];   /* by phase, in each the largest gain first */
     int n_roadmap;
     struct tune_stage stages[TUNE_IDEAS];   /* in the order in which they were tried */

@@ -13,8 +13,9 @@ struct tuner {
     struct situation *situation;            /* of `now`, measured; NULL: not yet */
     double planned_bytes, base_bytes;       /* of `now`, and of the base */
     double allowed_bytes;                   /* what a stage may take: what one saved, a later one may take again */
-    double believed;                        /* a gain must be above it: what the base seems to win over itself, one way or the other */
+    double believed;                        /* a gain must be above it: what the base seems to win over itself, one way or the other, at least */
     uint64_t tried;                         /* bit i: move i */
+    double around_s;                        /* what a proof took beside its turns, at most: opening, gradients, losses */
     double start_s;
 };
 
@@ -27,12 +28,14 @@ void tuner_know_base(struct tuner *t, double planned_bytes);        /* what the 
 struct proof {
     int64_t steps;                          /* of the loss curves */
     double memory;
-    double seconds;                         /* of turns of each; 0: verify.seconds */
+    double share;                           /* of the time that a proof of a stage has for turns (tuner_turns_s) */
     bool patient;                           /* longer where the interval is wide, as far as the budget goes */
     trial_change_fn *change;                /* as in struct verify_options */
     void *change_context;
 };
-enum status tuner_prove(const struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
+double tuner_turns_s(const struct tuner *t);            /* of each side: verify.seconds, or less where the budget is small */
+double tuner_proof_s(const struct tuner *t, double share);         /* about how long a proof takes that is not measured longer */
+enum status tuner_prove(struct tuner *t, struct verdict *v, const struct config *a, const struct config *b,
                         const struct proof *p, struct error *err);
 
 enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or of another size */
@@ -74,7 +77,7 @@ void tune_measure_references(struct tuner *t);
 
 /* ---- tune_points.c ---- */
 
-/* Is there time for this before the end, which may come a quarter of the budget late? */
+/* Is there time for this before the end? */
 bool tuner_has_s(const struct tuner *t, double seconds);
 
 struct tune_point tune_point_of(const struct verdict_side *s, const struct config *c);

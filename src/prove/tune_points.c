@@ -7,8 +7,7 @@
 #include "train/train.h"
 #include "train/trial.h"
 
-enum { TURNS = 5, PROOF_STEPS = 50 };
-static const double LATEST = 1.25;          /* of the budget: what would end later is not begun */
+enum { TURNS = 5 };
 
 static double median(double *us, int n)
 {
@@ -61,23 +60,22 @@ static struct config at_size(struct config c, int64_t batch, int64_t seq, int64_
     return c;
 }
 
-bool tuner_has_s(const struct tuner *t, double seconds) { return tuner_spent_s(t) + seconds <= LATEST * t->o->budget_s; }
+bool tuner_has_s(const struct tuner *t, double seconds) { return tuner_spent_s(t) + seconds <= t->o->budget_s; }
 
-/* About how long the judging of a size takes: a proof makes some fifty steps beside its turns. */
-static double judging_s(const struct tuner *t, int64_t batch, int64_t seq)
+/* About how long the judging of a size takes: all but the turns grows with its steps. */
+static double judging_s(const struct tuner *t, int64_t batch, int64_t seq, double share)
 {
     const struct config *c = &t->r->base;
-    const double tokens = (double)(c->train.batch_size * c->train.accumulate * c->model.seq);
-    const double step_s = (t->r->before.step_us > 0 ? t->r->before.step_us : 0) * 1e-6 * (double)(batch * seq) / tokens;
-    return PROOF_STEPS * step_s + c->verify.seconds;
+    const double tokens = (double)(c->train.batch_size * c->train.accumulate * c->model.seq), times = (double)(batch * seq) / tokens;
+    return tuner_proof_s(t, share) + fmax(times - 1, 0) * t->around_s;
 }
 
 static bool judge_size(struct tuner *t, struct tune_size *s, const struct config *a, const struct config *b)
 {
-    const struct proof p = {.steps = TUNE_STEPS, .seconds = a->verify.seconds / 2,
+    const struct proof p = {.steps = TUNE_STEPS, .share = 0.5,
                             .memory = t->base_bytes > 0 ? t->allowed_bytes / t->base_bytes : INFINITY};
     struct error ignored;
-    if (!tuner_has_s(t, judging_s(t, s->batch, s->seq)) || tuner_prove(t, &s->verdict, a, b, &p, &ignored) != OK)
+    if (!tuner_has_s(t, judging_s(t, s->batch, s->seq, p.share)) || tuner_prove(t, &s->verdict, a, b, &p, &ignored) != OK)
         return false;
     s->judged = true;
     s->before = tune_point_of(&s->verdict.of_a, a);

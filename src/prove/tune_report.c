@@ -11,6 +11,7 @@
 #include "prove/tune_report_int.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+static json_t *count(int n) { return n ? json_integer(n) : json_null(); }
 static json_t *measured(double x) { return number(x > 0 ? x : NAN); }       /* 0: it was not measured */
 
 json_t *tune_text(const char *text)
@@ -207,14 +208,14 @@ static json_t *stage(const struct tune_result *r, int i, double part)
 {
     const struct tune_stage *s = &r->stages[i];
     const double before = gain_before(r, i), step = step_before(r, i);
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o}", "saved_s", number(saved_s(r, s, step) * (is_kept(s) ? part : 1)), "pass", tune_text(s->pass),
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:s,s:o,s:o,s:o}", "saved_s", number(saved_s(r, s, step) * (is_kept(s) ? part : 1)), "pass", tune_text(s->pass),
                      "what", tune_text(s->what), "change", tune_text(s->change), "answers", tune_text(s->answers), "effort",
                      effort_word(s->effort), "phase", s->phase, "places", s->places, "predicted_speedup", number(s->predicted),
                      "measured_speedup", number(s->measured), "measured_low", number(s->low), "measured_high", number(s->high),
                      "prediction_error", number(prediction_error(s)), "cumulative_speedup",
                      number(is_kept(s) && !s->around ? before * s->measured : before), "step_before_us", number(step), "step_after_us",
                      number(s->around ? step : step / s->measured), "around", s->around, "measured_longer", s->longer, "kept",
-                     is_kept(s), "outcome", tune_outcome_word(s->outcome), "why", tune_text(s->why));
+                     is_kept(s), "outcome", tune_outcome_word(s->outcome), "openings", count(s->openings), "turns", count(s->turns), "why", tune_text(s->why));
 }
 
 static json_t *stages(const struct tune_result *r)
@@ -299,17 +300,18 @@ static json_t *references(const struct tune_result *r)
     json_t *list = json_array();
     for (int i = 0; i < r->n_references; i++) {
         const struct tune_reference *f = &r->references[i];
-        json_array_append_new(list, json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o}", "name", f->name, "judged", f->judged, "speedup", number(f->speedup), "speedup_low",
+        json_array_append_new(list, json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", f->name, "judged", f->judged, "speedup", number(f->speedup), "speedup_low",
                                               number(f->low), "speedup_high", number(f->high), "step_us", number(f->step_us),
-                                              "tuned_step_us", number(f->tuned_us)));
+                                              "tuned_step_us", number(f->tuned_us), "openings", count(f->openings), "turns", count(f->turns)));
     }
     return list;
 }
 
 static json_t *check(const struct tune_result *r)
 {
-    return r->check.done ? json_pack("{s:o,s:o,s:o,s:o}", "speedup", number(r->check.speedup), "speedup_low", number(r->check.low),
-                                     "speedup_high", number(r->check.high), "believed_above", number(r->check.believed))
+    return r->check.done ? json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "speedup", number(r->check.speedup), "speedup_low", number(r->check.low),
+                                     "speedup_high", number(r->check.high), "openings", count(r->check.openings), "turns", count(r->check.turns),
+                                     "believed_above", number(r->check.believed))
                          : json_null();
 }
 

@@ -6,7 +6,6 @@
 static const double NOT_SLOWER = 0.995;     /* a change that saves memory may cost so much */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
 static const double ITSELF = 1.03;          /* by how much a program may seem to be faster than itself: memory lies elsewhere */
-static const double CHECK_SHARE = 0.1;      /* of the budget: later none is made only because there is noise */
 enum { CHECKS = 3 };                        /* each twice as long as the one before */
 
 /* ---- what to call it ---- */
@@ -99,27 +98,19 @@ static enum status refuse_speed(const struct tuner *t, const struct gate *speed,
                      t->r->base.device == DEVICE_CUDA ? "" : ", or with --set threads=1");
 }
 
-static bool is_itself(const struct gate *speed) { return speed->low <= ITSELF && speed->high >= 1 / ITSELF; }
-
-/* What it seems to win, or to lose: a gain that is no larger may be as little the doing of a move. */
-static double noise_of(const struct gate *speed) { return fmax(speed->value, 1 / speed->value); }
-
-/* May a longer look at itself show less noise? Not while other work has the cores; and most of the time is for the moves. */
-static bool is_worth_a_look(const struct tuner *t, const struct verdict *v)
-{
-    return noise_of(verdict_gate(v, "throughput")) > ITSELF && !v->disturbed && tuner_spent_s(t) < CHECK_SHARE * t->o->budget_s;
-}
+/* What it seems to win, or to lose, at least: a gain that is no larger may be as little the doing of a move. 1: its interval holds 1. */
+static double noise_of(const struct gate *speed) { return fmax(fmax(speed->low, 1 / speed->high), 1); }
 
 /* Where the memory for two at once is not to be had, nothing is checked. */
 enum status tune_check_base(struct tuner *t, struct error *err)
 {
     struct tune_result *r = t->r;
-    struct proof p = {.steps = TUNE_STEPS, .memory = INFINITY, .seconds = r->base.verify.seconds / 2, .change = t->o->change,
+    struct proof p = {.steps = TUNE_STEPS, .memory = INFINITY, .share = 0.5, .change = t->o->change,
                       .change_context = t->o->change_context};
     struct verdict v;
     const struct gate *speed = NULL;
     tuner_tell(t, "the config against itself");
-    for (int i = 0; i < CHECKS && (!speed || !is_itself(speed) || is_worth_a_look(t, &v)); i++, p.seconds *= 2) {
+    for (int i = 0; i < CHECKS && (!speed || noise_of(speed) > ITSELF); i++, p.share *= 2) {
         const enum status st = tuner_prove(t, &v, &r->base, &r->base, &p, err);
         if (st != OK)
             return (st == CANNOT || tuner_stopped(t)) ? OK : st;
@@ -127,12 +118,14 @@ enum status tune_check_base(struct tuner *t, struct error *err)
             return refuse_bits(t, &v, err);
         speed = verdict_gate(&v, "throughput");
     }
-    if (!is_itself(speed))
+    if (noise_of(speed) > ITSELF)
         return refuse_speed(t, speed, err);
     r->check.done = true;
     r->check.speedup = speed->value;
     r->check.low = speed->low;
     r->check.high = speed->high;
+    r->check.openings = speed->openings;
+    r->check.turns = speed->turns;
     t->believed = r->check.believed = noise_of(speed);
     tuner_know_base(t, v.of_a.planned_bytes);
     r->before = r->after = tune_point_of(&v.of_a, &r->base);
@@ -164,7 +157,7 @@ static void take_back(struct tuner *t, enum tune_outcome outcome, const char *wh
 enum status tune_judge_whole(struct tuner *t, struct error *err)
 {
     struct tune_result *r = t->r;
-    const struct proof p = {.steps = r->base.verify.steps, .memory = t->allowed_bytes / t->base_bytes, .patient = true};
+    const struct proof p = {.steps = r->base.verify.steps, .memory = t->allowed_bytes / t->base_bytes, .share = 1, .patient = true};
     char why[TUNE_WHY];
     tuner_tell(t, "the given config against the tuned one");
     const enum status st = tuner_prove(t, &r->verdict, &r->base, &t->now, &p, err);
@@ -205,12 +198,12 @@ static struct config reference_of(const struct config *base, bool all)
 static void measure_reference(struct tuner *t, const char *name, bool all)
 {
     struct tune_result *r = t->r;
-    const struct proof p = {.steps = 1, .memory = INFINITY, .seconds = r->base.verify.seconds / 2};
+    const struct proof p = {.steps = 1, .memory = INFINITY, .share = 0.5};
     const struct config other = reference_of(&r->base, all);
     struct verdict v;
     struct error ignored;
     if (!((config_pass_set(&other) ^ config_pass_set(&r->base)) & switchable()) || tuner_stopped(t) ||
-        !tuner_has_s(t, r->base.verify.seconds))
+        !tuner_has_s(t, tuner_proof_s(t, p.share)))
         return;
     tuner_tell(t, name);
     if (tuner_prove(t, &v, &other, &t->now, &p, &ignored) != OK)
@@ -218,7 +211,7 @@ static void measure_reference(struct tuner *t, const char *name, bool all)
     const struct gate *speed = verdict_gate(&v, "throughput");
     r->references[r->n_references++] = (struct tune_reference){.name = name, .all = all, .step_us = v.of_a.step_us, .tuned_us = v.of_b.step_us,
                                                                .speedup = speed->value, .low = speed->low, .high = speed->high,
-                                                               .judged = speed->judged};
+                                                               .judged = speed->judged, .openings = speed->openings, .turns = speed->turns};
 }
 
 /* Nothing is run for it, so that it is known also where there was no time to measure that program. */

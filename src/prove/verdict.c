@@ -20,12 +20,14 @@ const char *gate_outcome(const struct gate *g)
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
+static json_t *count(int n) { return n ? json_integer(n) : json_null(); }
+
 static json_t *gate_json(const struct gate *g)
 {
-    return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gate", g->name, "pass", g->pass, "judged", g->judged,
+    return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gate", g->name, "pass", g->pass, "judged", g->judged,
                      "outcome", g->judged ? g->pass ? "pass" : "fail" : gate_outcome(g),
                      "a", number(g->a), "b", number(g->b), "limit", number(g->limit), "value", number(g->value), "low",
-                     number(g->low), "high", number(g->high), "words", json_text(g->words));
+                     number(g->low), "high", number(g->high), "openings", count(g->openings), "turns", count(g->turns), "words", json_text(g->words));
 }
 
 json_t *verdict_gates_json(const struct verdict *v)

@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/delay.h"
+#include "core/team.h"
 #include "prove/prove_int.h"
 
 /* Where in the whole each part ends, for the progress. */
@@ -63,13 +64,8 @@ static enum status run_side(struct evidence_side *s, struct trial *t, int64_t st
     return st;
 }
 
-static enum status compare_runs(struct evidence *e, struct trial *a, struct trial *b, double seconds,
-                                const struct verify_options *o, struct error *err)
+static enum status compare_runs(struct evidence *e, struct trial *a, struct trial *b, const struct verify_options *o, struct error *err)
 {
-    struct part turns = {o, B_END, TURNS_END};
-    struct verify_options inner = *o;
-    inner.progress = tell_turns;
-    inner.context = &turns;
     fill_facts(&e->a, a, e->steps, o->peaks);
     fill_facts(&e->b, b, e->steps, o->peaks);
     enum status st = comparable_programs(trial_program(a), trial_program(b), err);
@@ -80,9 +76,17 @@ static enum status compare_runs(struct evidence *e, struct trial *a, struct tria
         st = run_side(&e->a, a, e->steps, &(struct part){o, GRADIENTS_END, A_END}, "loss curve of a", err);
     if (st == OK)
         st = run_side(&e->b, b, e->steps, &(struct part){o, A_END, B_END}, "loss curve of b", err);
-    if (st == OK)
-        st = turns_measure(e, a, b, seconds, &inner, err);
     return st;
+}
+
+static enum status measure_speed(struct evidence *e, struct trial *open[2], const struct config *a, const struct config *b, double seconds,
+                                 const struct verify_options *o, struct error *err)
+{
+    struct part turns = {o, B_END, TURNS_END};
+    struct verify_options inner = *o;
+    inner.progress = tell_turns;
+    inner.context = &turns;
+    return openings_measure(e, open, a, b, seconds, &inner, err);
 }
 
 /* b from the start once more. */
@@ -102,14 +106,18 @@ static enum status run_again(struct evidence *e, const struct config *b, const s
 static enum status collect(struct evidence *e, const struct config *a, const struct config *b, double seconds,
                            const struct verify_options *o, struct error *err)
 {
-    struct trial *run_a = NULL, *run_b = NULL;
-    enum status st = trial_open(&run_a, a, NULL, NULL, err);
+    struct trial *open[2] = {NULL};
+    team_share(true);                       /* or cores that are nearer to each other make one of two programs faster */
+    enum status st = trial_open(&open[0], a, NULL, NULL, err);
     if (st == OK)
-        st = trial_open(&run_b, b, o->change, o->change_context, err);
+        st = trial_open(&open[1], b, o->change, o->change_context, err);
     if (st == OK)
-        st = compare_runs(e, run_a, run_b, seconds, o, err);
-    trial_free(run_a);
-    trial_free(run_b);
+        st = compare_runs(e, open[0], open[1], o, err);
+    if (st == OK)
+        st = measure_speed(e, open, a, b, seconds, o, err);
+    trial_free(open[0]);
+    trial_free(open[1]);
+    team_share(false);
     return st == OK ? run_again(e, b, o, err) : st;
 }
 
@@ -121,6 +129,7 @@ static void release(struct evidence *e)
     free(e->b.turn_us);
     free(e->a.turn_delay);
     free(e->b.turn_delay);
+    free(e->opening);
     free(e->again);
 }
 

@@ -29,14 +29,27 @@ static void put_model(FILE *to, const json_t *model)
     fputs(" |\n", to);
 }
 
+/* Behind an interval: what it rests on, where that is known. */
+static const char *rests_on(const json_t *of, number_text out)
+{
+    *out = 0;
+    if (isfinite(num(of, "turns")) && isfinite(num(of, "openings")))
+        snprintf(out, sizeof(number_text), ", %.0f turns in %.0f openings", num(of, "turns"), num(of, "openings"));
+    return out;
+}
+
 /* What was seen of a program that wins nothing. */
 static void put_noise(FILE *to, const json_t *check)
 {
+    number_text rest;
     if (!isfinite(num(check, "speedup_low") + num(check, "speedup_high") + num(check, "believed_above")))
         return;
     fputs("| noise | the config against itself: ", to);
     put_times(to, num(check, "speedup"));
-    fprintf(to, " (%.2f× to %.2f×), the same bits; no gain up to %.3f× was believed |\n", num(check, "speedup_low"), num(check, "speedup_high"), num(check, "believed_above"));
+    fprintf(to, " (%.2f× to %.2f×%s), the same bits", num(check, "speedup_low"), num(check, "speedup_high"), rests_on(check, rest));
+    if (num(check, "believed_above") > 1)
+        fprintf(to, "; no gain up to %.3f× was believed", num(check, "believed_above"));
+    fputs(" |\n", to);
 }
 
 static void put_top(FILE *to, const json_t *j)
@@ -123,6 +136,7 @@ static void put_waterfall(FILE *to, const json_t *j)
 
 static void put_stage(FILE *to, const json_t *s)
 {
+    number_text rest;
     fputs("| ", to);
     put_pass(to, s);
     fprintf(to, " | %s | ", word(s, "effort"));
@@ -130,7 +144,7 @@ static void put_stage(FILE *to, const json_t *s)
     fputs(" | ", to);
     put_times(to, num(s, "measured_speedup"));
     if (isfinite(num(s, "measured_low")))
-        fprintf(to, " (%.2f× to %.2f×)", num(s, "measured_low"), num(s, "measured_high"));
+        fprintf(to, " (%.2f× to %.2f×%s)", num(s, "measured_low"), num(s, "measured_high"), rests_on(s, rest));
     fputs(" | ", to);
     put_percent(to, num(s, "prediction_error"));
     fprintf(to, " | %s | ", word(s, "outcome"));

@@ -12,24 +12,6 @@
 #include "train/train_int.h"
 
 enum { MOST_STEPS = 100000, FEWEST_STEPS = 5 };
-static const double TURN_SECONDS = 0.02;
-
-/* Some steps, up to the moment when the device has done them: seconds per step. Where the host reads the metrics of every step, as a
- * program without the pass async-metrics wants it, it does so here. */
-static enum status time_turn(struct model_run *r, struct loader *l, int64_t steps, double *seconds, struct error *err)
-{
-    enum status st = OK;
-    bool whole;
-    const double start = clock_s();
-    for (int64_t i = 0; i < steps && st == OK; i++) {
-        st = model_run_step(r, l, NULL, &whole, err);
-        if (st == OK && model_run_kept(r) == 1)
-            model_run_host(r, "host.loss");
-    }
-    exec_finish(r->train);
-    *seconds = (clock_s() - start) / (double)steps;
-    return st == OK ? exec_status(r->train, err) : st;
-}
 
 /* A GPU that was idle comes up to its clock in about a second: an H200 took 2.6 ms for a step in its first half second, and 2.37 from then on. */
 static double warm_up_s(const struct model_run *r, double seconds)
@@ -37,21 +19,20 @@ static double warm_up_s(const struct model_run *r, double seconds)
     return r->backend->finish ? fmin(2 * seconds, 1) : 0.1 * seconds;
 }
 
-/* Turns until the time is up, behind a warm-up that is not counted. A turn is one step, but more where the host runs ahead of the
- * device and a step is short: what it costs to wait for the device is no part of a step. */
+/* Turns until the time is up, behind a warm-up that is not counted. */
 static enum status time_steps(struct model_run *r, struct loader *l, double seconds, double *times, int64_t *n, int64_t *steps,
                               struct gpu_watch *gpu, struct error *err)
 {
     enum status st = OK;
-    double one = seconds;
+    struct turn_time t = {seconds, 0};
     const double begin = clock_s();
     while (st == OK && clock_s() - begin < warm_up_s(r, seconds))
-        st = time_turn(r, l, 1, &one, err);
-    *steps = r->backend->finish && one < TURN_SECONDS ? (int64_t)(TURN_SECONDS / one) + 1 : 1;
+        st = model_run_turn(r, l, 1, NULL, &t, err);
+    *steps = model_run_turn_steps(r, t.step_s);
     gpu_watch_look(gpu, NULL);
     const double start = clock_s();
-    for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); ++*n)
-        st = time_turn(r, l, *steps, &times[*n], err);
+    for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); times[(*n)++] = t.step_s)
+        st = model_run_turn(r, l, *steps, NULL, &t, err);
     return st;
 }
 
@@ -107,6 +88,14 @@ enum status bench_open_data(struct dataset **out, const struct config *c, struct
     return dataset_open_random(out, c->model.vocab, c->model.seq, c->model.segments, (uint64_t)c->train.seed, err);
 }
 
+/* Random ids are made in no time; walks are made ahead, as in training. */
+static enum status bench_loader(struct loader **out, const struct model_run *r, struct error *err)
+{
+    const struct config *c = &r->config;
+    const bool ahead = c->model.arch == ARCH_REGIONS;
+    return model_run_loader(out, r, 0, ahead ? (int)c->data.workers : 0, ahead ? (int)c->data.prefetch : 1, err);
+}
+
 enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
                       struct bench_component *components, int *n_components, struct error *err)
 {
@@ -123,7 +112,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     if (st == OK)
         st = model_run_open(&r, &known, d, err);
     if (st == OK)
-        st = model_run_loader(&l, &r, 0, 0, 1, err);
+        st = bench_loader(&l, &r, err);
     const struct delay delay = delay_begin();
     if (st == OK) {
         gpu_watch_begin(&gpu, r.backend->address);

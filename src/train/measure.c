@@ -12,13 +12,14 @@
 #include "train/train_int.h"
 
 enum { WARM_UP = 3, LOOK_EVERY = 4 };     /* steps; between two that are measured */
+static const double SETTLES_S = 0.3, AHEAD = 1.5;       /* s; steps: the device is what is waited for */
 
-static void count_after(struct measured *m, const struct counters *c, struct counter_values before)
+static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int64_t steps)
 {
     const struct counter_values now = counters_read(c);
-    m->instructions += now.instructions - before.instructions;
-    m->cycles += now.cycles - before.cycles;
-    m->cache_misses += now.cache_misses - before.cache_misses;
+    m->instructions += (now.instructions - before.instructions) / (double)steps;
+    m->cycles += (now.cycles - before.cycles) / (double)steps;
+    m->cache_misses += (now.cache_misses - before.cache_misses) / (double)steps;
 }
 
 /* Of the bytes of sums; -1: there were none. */
@@ -28,25 +29,25 @@ static double hidden_since(const struct dist *d, struct dist_bytes before)
     return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
 }
 
-static enum status plain_step(struct measured *m, struct loader *l, const struct counters *c, const volatile sig_atomic_t *stop,
-                              struct error *err)
+/* A turn of steps as a run takes them. What the host waits for while the device is more than a step behind it costs nothing. */
+static enum status plain_steps(struct measured *m, struct loader *l, const struct counters *c, int64_t steps, const volatile sig_atomic_t *stop,
+                               struct error *err)
 {
     const struct counter_values before = m->has_counters ? counters_read(c) : (struct counter_values){0};
     struct dist *d = ranks_of(&m->run->config);
-    const int64_t waited = loader_wait_ns(l), communicated = dist_wait_ns(d), start = clock_ns();
-    const int64_t uploaded = m->run->upload_ns;
+    const int64_t waited = loader_wait_ns(l), communicated = dist_wait_ns(d), uploaded = m->run->upload_ns;
     const struct dist_bytes bytes = dist_sum_bytes(d);
-    bool whole;
-    const enum status st = model_run_step(m->run, l, stop, &whole, err);
-    exec_finish(m->run->train);
-    m->step_us[m->n++] = (double)(clock_ns() - start) / 1e3;
-    m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) / 1e3;
-    m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) / 1e3;
+    struct turn_time t;
+    const enum status st = model_run_turn(m->run, l, steps, stop, &t, err);
+    const double us = t.behind_s > AHEAD * t.step_s ? 0 : 1e-3 / (double)steps;
+    m->step_us[m->n++] = t.step_s * 1e6;
+    m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) * us;
+    m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) * us;
     m->comm_us[m->n - 1] = (double)(dist_wait_ns(d) - communicated) / 1e3;
     m->hidden[m->n - 1] = hidden_since(d, bytes);
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
-        count_after(m, c, before);
+        count_after(m, c, before, steps);
     return st;
 }
 
@@ -68,6 +69,7 @@ struct session {
     const struct counters *counters;
     struct recorder *recorder;
     int steps;
+    int64_t turn;               /* steps in a row that are timed without events */
     bool traced;
     const volatile sig_atomic_t *stop;
     void (*progress)(void *context, int done, int total);
@@ -80,21 +82,41 @@ static bool has_ranks(const struct session *s) { return dist_size(ranks_of(&s->m
 static bool stopped(const struct session *s) { return has_ranks(s) ? s->m->run->stopping : s->stop && *s->stop; }
 static const volatile sig_atomic_t *stop_of_ranks(const struct session *s) { return has_ranks(s) ? s->stop : NULL; }
 
+/* A device that works by itself may be faster than the loader, which has batches ready from before: a long run has used them up. Of
+ * several ranks all take the same number of steps. */
+static bool may_use_up(const struct session *s, int64_t start_ns)
+{
+    return s->m->run->backend->finish && !has_ranks(s) && (double)(clock_ns() - start_ns) / 1e9 < SETTLES_S && loader_ahead(s->loader) > 0;
+}
+
 static enum status warm_up(const struct session *s, struct error *err)
 {
     enum status st = OK;
     bool whole;
-    for (int i = 0; i < WARM_UP && st == OK && !stopped(s); i++)
+    const int64_t start = clock_ns();
+    for (int i = 0; (i < WARM_UP || may_use_up(s, start)) && st == OK && !stopped(s); i++)
         st = model_run_step(s->m->run, s->loader, stop_of_ranks(s), &whole, err);
     exec_finish(s->m->run->train);
     gpu_watch_look(&s->m->gpu, NULL);
     return st;
 }
 
-/* Step i of each kind that is asked for. */
+/* Of several ranks every step is told by itself. */
+static enum status choose_turn(struct session *s, struct error *err)
+{
+    struct turn_time t = {0};
+    s->turn = 1;
+    if (!s->m->run->backend->finish || has_ranks(s) || stopped(s))
+        return OK;
+    const enum status st = model_run_turn(s->m->run, s->loader, 1, NULL, &t, err);
+    s->turn = model_run_turn_steps(s->m->run, t.step_s);
+    return st;
+}
+
+/* Step i of each kind that is asked for; the one without events is a turn of them. */
 static enum status measure_one(const struct session *s, int i, bool plain, bool recorded, struct error *err)
 {
-    enum status st = plain ? plain_step(s->m, s->loader, s->counters, stop_of_ranks(s), err) : OK;
+    enum status st = plain ? plain_steps(s->m, s->loader, s->counters, s->turn, stop_of_ranks(s), err) : OK;
     if (st == OK && recorded)
         st = recorded_step(s->m, s->loader, s->recorder, err);
     if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == s->steps)
@@ -121,7 +143,7 @@ static enum status measure_all(const struct session *s, struct error *err)
     return st;
 }
 
-static enum status run_all(const struct session *s, struct error *err)
+static enum status run_all(struct session *s, struct error *err)
 {
     struct measured *m = s->m;
     struct dist *d = ranks_of(&m->run->config);
@@ -129,6 +151,8 @@ static enum status run_all(const struct session *s, struct error *err)
     const double start = clock_s(), switches = process_preemptions();
     const struct delay delay = delay_begin();
     enum status st = warm_up(s, err);
+    if (st == OK)
+        st = choose_turn(s, err);
     const int64_t sums = dist_sum_ns(d);
     if (st == OK)
         st = measure_all(s, err);

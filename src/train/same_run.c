@@ -110,7 +110,7 @@ static void list_changes(char out[CHANGED_MAX], const struct config *was, const 
     size_t used = 0;
     *out = '\0';
     for (int at = 0; used < CHANGED_MAX && config_differ(&d, was, now, &at);)
-        used += (size_t)snprintf(out + used, CHANGED_MAX - used, "%s%s %.60s -> %.60s", used ? ", " : "", d.key, d.a, d.b);
+        used += (size_t)snprintf(out + used, CHANGED_MAX - used, "%s%s from %.60s to %.60s", used ? ", " : "", d.key, d.a, d.b);
     if (used >= CHANGED_MAX)
         snprintf(out + CHANGED_MAX - 4, 4, "...");
 }

@@ -98,6 +98,14 @@ enum status model_run_take(struct model_run *r, const struct batch *b, struct er
  * begun; *whole says whether the step was made. */
 enum status model_run_step(struct model_run *r, struct loader *loader, const volatile sig_atomic_t *stop, bool *whole,
                            struct error *err);
+/* Some steps in a row, and the wait for the device behind them (turn.c). */
+struct turn_time {
+    double step_s;                  /* one of them, with its share of that wait */
+    double behind_s;                /* the wait */
+};
+int64_t model_run_turn_steps(const struct model_run *r, double step_s);       /* in a turn, where one takes that long */
+enum status model_run_turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *out,
+                           struct error *err);
 /* The batches of a run from step `first` (counted from 0) on, as they are divided. */
 enum status model_run_loader(struct loader **out, const struct model_run *r, int64_t first, int workers, int prefetch, struct error *err);
 /* The same up to the gradients: no update. */

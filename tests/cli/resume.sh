@@ -63,7 +63,7 @@ same "the folder of a run that was done" after before
 # ---- more steps, and other things that may change
 ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set threads=1 --set log.every=1 --json
 json out 'j["steps"] == 30'
-grep -xF "changed train.steps 20 -> 30, train.lr 0.001 -> 0.0001, log.every 5 -> 1, threads 2 -> 1" err >/dev/null || fail "changes are not shown: $(cat err)"
+grep -xF "changed train.steps from 20 to 30, train.lr from 0.001 to 0.0001, log.every from 5 to 1, threads from 2 to 1" err >/dev/null || fail "changes are not shown: $(cat err)"
 ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set threads=1 --set log.every=1
 ! grep '^changed' out || fail "nothing has changed"
 lines done/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [5, 10, 15] + list(range(20, 31))'

@@ -53,7 +53,7 @@ def check_tables(b, data):
     check("rows of the table", b.value("document.querySelectorAll('#predictions tbody tr').length"),
           sum(s["measured_speedup"] is not None for s in data["stages"]))
     check("a row", b.value(texts("#predictions tbody tr:first-child td")),
-          ["flash-attention", "1.30×", "1.25×", "1.22× to 1.29×", "+4.0\u00a0%", "kept", "1.25×", "medium", "4", "optimize.passes: + flash-attention"])
+          ["flash-attention", "1.30×", "1.25×", "1.22× to 1.29×", "96 (8)", "+4.0\u00a0%", "kept", "1.25×", "medium", "4", "optimize.passes: + flash-attention"])
     check("the median error", b.value("document.querySelector('#predictions .note').textContent"), lambda t: "4.5\u00a0%" in t)
     check("before and after", b.value("document.querySelectorAll('#points .track i').length"), 14)
     check("the whole run", b.value("document.querySelector('#points .words').textContent"),

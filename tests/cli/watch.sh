@@ -114,6 +114,21 @@ code=0; wait $hone || code=$?
 ended_with 143
 ! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
 
+# ---- stopped and continued; the program is with it
+"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
+hone=$!
+for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
+program=$(sed -n 's/^pid //p' out)
+state() { sed 's/.*) //' "/proc/$1/stat" | cut -c1; }
+is_state() { for _ in $(seq 100); do [ "$(state "$1")" = T ] && r=T || r=runs; [ $r = "$2" ] && return; sleep 0.1; done; fail "process $1 is not $2"; }
+kill -TSTP $hone
+is_state $hone T; is_state "$program" T
+kill -CONT $hone
+is_state $hone runs; is_state "$program" runs
+kill -TERM $hone
+code=0; wait $hone || code=$?
+ended_with 143
+
 # ---- a fork is not the program; what breaks in the hook is a line
 OUT=fork
 watch -- python3 "$PROGRAMS/loop.py" 60 fork
@@ -124,6 +139,36 @@ ended_with 2
 first "steps 60 input -"
 said "hone: watch: RuntimeError: the profiler is broken; the program goes on"
 said "hone: watching ended after 30 steps, before anything was recorded: RuntimeError: the profiler is broken"
+
+# ---- started again by itself, in processes of its own, in a thread; standard error is closed; a folder that cannot be
+OUT=ways
+watch -- python3 -c "import os, sys; os.environ.get('AGAIN') or os.execve(sys.executable, [sys.executable, '$PROGRAMS/loop.py', '60'], dict(os.environ, AGAIN='1'))"
+ended_with 0
+first "steps 60 input -"
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
+watch -- python3 "$PROGRAMS/ways.py" spawn
+ended_with 0
+first "trained"
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
+watch -- python3 "$PROGRAMS/ways.py" twice
+ended_with 0
+said "is not watched"
+watch --stop -- python3 "$PROGRAMS/ways.py" thread
+ended_with 0
+json ways/report.json 'j["watched"]["ranks"][0]["stopped"]'
+watch -- python3 "$PROGRAMS/ways.py" silent
+ended_with 0
+[ "$(head -c 5 out)" = "$(printf '\377\376\nst')" ] || fail "bytes of the program's output changed"
+(cd "$PROGRAMS" && PYTHONPATH=$FAKE "$HONE" watch --out "$OLDPWD/ways" -- python3 -m loop 60) >out 2>err || fail "python -m: $(cat err)"
+first "steps 60 input -"
+FAKE_TORCH_PROFILER=broken watch -- sh -c "exec 2>&-; exec python3 '$PROGRAMS/loop.py' 60"
+ended_with 1                                    # its last line is for stderr, with hone and without
+first "steps 60 input -"
+printf '#!/bin/sh\nexec python3 "$@"\n' >wrapper && chmod +x wrapper
+watch -- ./wrapper "$PROGRAMS/loop.py" 60
+ended_with 0
+touch file
+refused 2 "hone: cannot look at 'file/report': Not a directory" watch --out file/report -- python3 "$PROGRAMS/loop.py" 60
 
 # ---- nothing to watch
 OUT=nothing

@@ -1,6 +1,7 @@
 /* The loader: the same batches in the same order for any number of workers, from any start, and errors where they
  * belong. */
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -94,6 +95,26 @@ static void test_same_for_any_workers(void **state)
         assert_true(BATCHES * SIZE > dataset_samples(d, SPLIT_TRAIN));
         dataset_free(d);
     }
+}
+
+/* As many as are to be ready come to be so, and no more; nothing is ready where nobody works ahead. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    struct dataset *d = corpus_open(SAMPLES_WINDOWS);
+    struct loader *l = loader_start(d, SPLIT_TRAIN, 0, 2, 3);
+    while (loader_ahead(l) < 6)
+        sched_yield();
+    for (int i = 0; i < 20; i++) {
+        assert_batch(d, SPLIT_TRAIN, next(l), i);
+        assert_in_range(loader_ahead(l), 0, 6);
+    }
+    loader_free(l);
+    l = loader_start(d, SPLIT_TRAIN, 0, 0, 3);
+    assert_batch(d, SPLIT_TRAIN, next(l), 0);
+    assert_int_equal(loader_ahead(l), 0);
+    loader_free(l);
+    dataset_free(d);
 }
 
 static void test_restart(void **state)
@@ -209,7 +230,7 @@ static void test_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_for_any_workers), cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_same_for_any_workers), cmocka_unit_test(test_ahead), cmocka_unit_test(test_restart),
         cmocka_unit_test(test_padding_is_counted),   cmocka_unit_test(test_batch_is_stable),
         cmocka_unit_test(test_stop_at_any_time),     cmocka_unit_test(test_error_at_its_batch),
         cmocka_unit_test(test_refuses),

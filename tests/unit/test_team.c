@@ -1,6 +1,7 @@
 /* The team of threads: every member runs, barriers hold, runs follow each other, on more threads than cores too. */
 #include "support/check.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -234,6 +235,50 @@ static void test_spans_are_fair(void **state)
             }
 }
 
+/* ---- shared teams ---- */
+
+static void *make_elsewhere(void *out)
+{
+    *(struct team **)out = new_team(3);
+    return NULL;
+}
+
+static void add_one(void *count, int member)
+{
+    (void)member;
+    atomic_fetch_add((_Atomic int *)count, 1);
+}
+
+static void test_teams_are_shared_while_it_is_asked_for(void **state)
+{
+    (void)state;
+    struct team *before = new_team(3), *elsewhere = NULL;
+    pthread_t thread;
+    _Atomic int ran = 0;
+    team_share(true);
+    struct team *a = new_team(3), *other = new_team(2), *b = new_team(3);
+    assert_true(a == b && a != before && other != a);
+    assert_int_equal(pthread_create(&thread, NULL, make_elsewhere, &elsewhere), 0);
+    pthread_join(thread, NULL);
+    assert_true(elsewhere != a);            /* another thread, which may run at the same time */
+    team_free(a);
+    team_run(b, add_one, &ran);             /* as long as one has it */
+    assert_int_equal(ran, 3);
+    team_free(b);
+    team_free(other);
+    struct team *anew = new_team(3), *again = new_team(3);
+    team_share(false);
+    struct team *after = new_team(3);
+    assert_true(anew == again && after != anew);
+    team_run(anew, add_one, &ran);
+    assert_int_equal(ran, 6);
+    team_free(anew);
+    team_free(again);
+    team_free(after);
+    team_free(before);
+    team_free(elsewhere);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,7 +286,7 @@ int main(void)
         cmocka_unit_test(test_runs_after_a_pause),     cmocka_unit_test(test_barrier_waits_for_the_late),
         cmocka_unit_test(test_free_without_a_run),     cmocka_unit_test(test_spans),
         cmocka_unit_test(test_spans_are_fair),         cmocka_unit_test(test_members_on_one_core_do_not_spin),
-        cmocka_unit_test(test_subnormals_are_zero_inside_a_run),
+        cmocka_unit_test(test_subnormals_are_zero_inside_a_run), cmocka_unit_test(test_teams_are_shared_while_it_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

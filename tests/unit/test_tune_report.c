@@ -190,11 +190,32 @@ static void the_headline_hides_nothing(void **state)
                                 "--set optimize.passes=all") != NULL, judged);
         json_decref(j);
     }
-    j = document_of(sample_result());
-    assert_number(j, "check.believed_above", 1.002);
-    text = text_of(report_tune_write_markdown, j);
-    assert_has(text, "| noise | the config against itself: 1.00× (0.99× to 1.01×), the same bits; no gain up to 1.002× was believed |\n");
+}
+
+/* What an interval rests on is told with it; and what the config seems to win over itself, where its interval does not hold 1. */
+static void an_interval_says_what_it_rests_on(void **state)
+{
+    (void)state;
+    json_t *j = document_of(sample_result());
+    assert_number(j, "check.believed_above", 1);
+    assert_number(j, "check.openings", 8);
+    assert_number(j, "check.turns", 48);
+    const json_t *stages = json_object_get(j, "stages");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(stages, 0), "turns")), 96);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(stages, 0), "openings")), 8);
+    assert_true(json_is_null(json_object_get(json_array_get(stages, 4), "turns")));
+    char *text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "| noise | the config against itself: 1.00× (0.99× to 1.01×, 48 turns in 8 openings), the same bits |\n");
+    assert_has(text, " (1.22× to 1.29×, 96 turns in 8 openings) |");
+    assert_has(text, " (0.93× to 0.99×) |");
     assert_null(strstr(text, "| warning |"));
+    free(text);
+    json_decref(j);
+    struct tune_result *r = sample_result();
+    r->check.low = r->check.believed = 1.004;
+    j = document_of(r);
+    text = text_of(report_tune_write_markdown, j);
+    assert_has(text, "48 turns in 8 openings), the same bits; no gain up to 1.004× was believed |\n");
     free(text);
     json_decref(j);
 }
@@ -297,7 +318,7 @@ static void the_text_has_every_part(void **state)
     assert_has(text, "| flash-attention | `███████████████████▒▒▒▒▒` | 1.25× | 32.0 ms |\n");
     assert_has(text, "| tuned, all together | `██████████████████······` | 1.37× | 29.2 ms |\n");
     assert_has(text, "One by one, what was kept multiplies to 1.38×; all together, measured in turns with the program without passes, it is 1.37×.");
-    assert_has(text, "| flash-attention | medium | 1.30× | 1.25× (1.22× to 1.29×) | +4.0 % | kept | 1.25× | optimize.passes: + flash-attention |\n");
+    assert_has(text, "| flash-attention | medium | 1.30× | 1.25× (1.22× to 1.29×, 96 turns in 8 openings) | +4.0 % | kept | 1.25× | optimize.passes: + flash-attention |\n");
     assert_null(strstr(text, "| fuse-qkv + fuse-residual-norm"));         /* nothing was measured: no row of dashes */
     assert_has(text, "- **fuse-qkv + fuse-residual-norm + hoist-constants** (not tried): ");
     assert_has(text, "; expected 1.03×\n");
@@ -424,7 +445,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ideas_know_what_became_of_them),
         cmocka_unit_test(changes_are_the_keys_that_differ),
         cmocka_unit_test(what_was_not_measured_is_null),
-        cmocka_unit_test(the_headline_fits_what_happened), cmocka_unit_test(the_headline_hides_nothing),
+        cmocka_unit_test(the_headline_fits_what_happened), cmocka_unit_test(the_headline_hides_nothing), cmocka_unit_test(an_interval_says_what_it_rests_on),
         cmocka_unit_test(numbers_are_one_set), cmocka_unit_test(what_was_judged_is_told),
         cmocka_unit_test(what_does_not_fit_is_marked), cmocka_unit_test(the_text_has_every_part),
         cmocka_unit_test(the_text_leaves_out_what_there_is_not),

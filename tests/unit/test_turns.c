@@ -9,6 +9,7 @@
 
 enum { MOST = 400 };
 static double turns_a[MOST], turns_b[MOST], delays_a[MOST], delays_b[MOST];
+static int openings[MOST];
 static int lanes;                           /* 0: delays are not known */
 
 static double uniform(uint64_t stream, int i) { return rng_double(11, stream, (uint64_t)i); }
@@ -19,6 +20,21 @@ static double normal(uint64_t stream, int i)
     for (uint64_t k = 0; k < 12; k++)
         sum += rng_double(13, 12 * stream + k, (uint64_t)i);
     return sum;
+}
+
+/* The first n turns, in eight openings, or fewer where they would have less than they must. */
+static struct pairs pairs_of(int n)
+{
+    const int many = n < OPENINGS_USUAL * TURNS_FEWEST ? n / TURNS_FEWEST : OPENINGS_USUAL;
+    for (int i = 0; i < n; i++)
+        openings[i] = i * many / n;
+    return (struct pairs){turns_a, turns_b, openings, n};
+}
+
+static struct modes modes_in(int n)
+{
+    const struct pairs p = pairs_of(n);
+    return modes_find(&p);
 }
 
 /* The gate of throughput on the first n turns. */
@@ -32,7 +48,7 @@ static struct gate judge(int n, double min_gain)
     assert_ok(config_parse(&limits, "t", yaml, sizeof yaml - 1, NULL, 0, &err), err);
     limits.verify.min_gain = min_gain;
     const struct evidence_side side = {.losses = loss, .planned_bytes = 1, .tokens_per_step = 1};
-    struct evidence e = {.limits = &limits, .steps = 1, .turns = n, .a = side, .b = side, .again = loss};
+    struct evidence e = {.limits = &limits, .steps = 1, .turns = n, .opening = pairs_of(n).opening, .a = side, .b = side, .again = loss};
     e.a.turn_us = turns_a;
     e.b.turn_us = turns_b;
     if (lanes) {
@@ -62,7 +78,7 @@ static void test_two_modes_give_no_verdict(void **state)
     static const int counts[] = {24, 60, 400};
     for (int k = 0; k < 9; k++) {
         fill_bimodal(counts[k / 3], shares[k % 3]);
-        const struct modes m = modes_find(turns_a, turns_b, counts[k / 3]);
+        const struct modes m = modes_in(counts[k / 3]);
         assert_true(m.two && fabs(m.low - 1) < 0.02 && fabs(m.high - 2) < 0.04);
         const struct gate g = judge(counts[k / 3], 0);
         if (g.pass || g.judged || strcmp(gate_outcome(&g), "no verdict") || !strstr(g.words, "groups well apart"))
@@ -121,7 +137,7 @@ static void test_what_is_said_of_two_modes(void **state)
         turns_b[i] = 1000;
     }
     struct gate g = judge(50, 0);
-    assert_string_equal(g.words, "the 50 turns of each fall into two groups well apart: b is about 1.001 times as fast in 60 % of them and "
+    assert_string_equal(g.words, "the 50 turns of each in 8 openings fall into two groups well apart: b is about 1.001 times as fast in 60 % of them and "
                         "2.001 times in 40 %. Something else on this machine decides which, so the gain is not known; measure again when it "
                         "is quiet");
     for (int i = 0; i < 50; i++)
@@ -138,7 +154,7 @@ static void test_one_mode_is_judged(void **state)
         turns_a[i] = 1200 * (1 - 0.15 * log(1 - uniform(20, i)));
         turns_b[i] = 1000 * (1 - 0.15 * log(1 - uniform(21, i)));
     }
-    assert_false(modes_find(turns_a, turns_b, MOST).two);
+    assert_false(modes_in(MOST).two);
     struct gate g = judge(MOST, 0);
     assert_true(g.judged && g.pass && g.low > 1.1 && g.high < 1.3);
     for (int i = 0; i < MOST; i++)
@@ -157,7 +173,7 @@ static void test_one_mode_is_judged(void **state)
         turns_a[i] = 1000 * (i % 2 ? 1.02 : 1);
         turns_b[i] = 1000;
     }
-    assert_false(modes_find(turns_a, turns_b, 100).two);
+    assert_false(modes_in(100).two);
 }
 
 /* What disturbs both alike, slowly or at once, is in no ratio. */
@@ -169,7 +185,7 @@ static void test_drift_is_judged(void **state)
         turns_a[i] = 1250 * drift * other_load * (1 + 0.01 * normal(30, i));
         turns_b[i] = 1000 * drift * other_load * (1 + 0.01 * normal(31, i));
     }
-    assert_false(modes_find(turns_a, turns_b, MOST).two);
+    assert_false(modes_in(MOST).two);
     const struct gate g = judge(MOST, 0);
     assert_true(g.judged && fabs(g.value - 1.25) < 0.05);
 }
@@ -193,6 +209,26 @@ static void test_a_wide_interval_gives_no_verdict(void **state)
     assert_string_equal(gate_outcome(&g), "FAIL");
 }
 
+/* What stays as it is through an opening is no group that comes and goes: the interval holds it. */
+static void test_openings_are_no_modes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 80; i++) {
+        turns_a[i] = (1000 + normal(40, i)) * (i / 10 % 4 == 0 ? 1.2 : 1);
+        turns_b[i] = 1000 + normal(41, i);
+    }
+    assert_false(modes_in(80).two);
+    struct gate g = judge(80, 0);
+    assert_string_equal(gate_outcome(&g), "no verdict");
+    assert_true(g.low < 1 && g.high > 1.09 && g.openings == 8 && g.turns == 80 && strstr(g.words, "from 80 turns of each in 8 openings, which is too wide"));
+    for (int i = 0; i < 80; i++)            /* each side for itself */
+        turns_b[i] *= i / 10 % 2 ? 1.15 : 1;
+    assert_false(modes_in(80).two);
+    for (int i = 0; i < 80; i++)            /* the same within openings comes and goes */
+        turns_a[i] = 1000 * (i % 3 == 0 ? 1.2 : 1);
+    assert_true(modes_in(80).two);
+}
+
 /* ---- other work ---- */
 
 /* Of n pairs those for which i % 3 is 0 are undisturbed, and b wins nothing there; in the others `delay` of the time is gone, and a is twice as slow. */
@@ -210,16 +246,16 @@ static void fill_disturbed(int n, double delay, double gain)
 static void test_disturbed_turns_are_left_out(void **state)
 {
     (void)state;
-    fill_disturbed(60, 0.25, 1);
-    struct gate g = judge(60, 0);
+    fill_disturbed(120, 0.25, 1);
+    struct gate g = judge(120, 0);
     assert_string_equal(gate_outcome(&g), "FAIL");
     assert_true(g.value > 0.99 && g.value < 1.01 && g.high < 1.01);
-    assert_non_null(strstr(g.words, "from 20 turns of each; other work took the cores in 40 others"));
-    fill_disturbed(60, 0.25, 1.1);
-    g = judge(60, 0);
+    assert_non_null(strstr(g.words, "from 40 turns of each in 8 openings; other work took the cores in 80 others"));
+    fill_disturbed(120, 0.25, 1.1);
+    g = judge(120, 0);
     assert_string_equal(gate_outcome(&g), "pass");
     lanes = 0;                              /* who does not know of the delay sees turns of two kinds */
-    g = judge(60, 0);
+    g = judge(120, 0);
     assert_string_equal(gate_outcome(&g), "no verdict");
 }
 
@@ -229,14 +265,14 @@ static void test_too_few_undisturbed_turns_give_no_verdict(void **state)
     for (int i = 0; i < 24; i++) {
         turns_a[i] = 1300 + normal(62, i);
         turns_b[i] = 1000 + normal(63, i);
-        delays_a[i] = delays_b[i] = i < 9 ? 0 : 0.4;
+        delays_a[i] = delays_b[i] = i % 8 < 3 ? 0 : 0.4;       /* too few in most openings */
     }
     lanes = 2;
     struct gate g = judge(24, 0);           /* half of the time of a step may be the delay: 1.3 is nothing */
     assert_string_equal(gate_outcome(&g), "no verdict");
     assert_true(g.low > 0.64 && g.low < 0.66 && g.high > 2.59 && g.high < 2.62);
-    assert_string_equal(g.words, "other work took the cores for 25 % of the time: a step took 1.3 ms in a and 1 ms in b in 24 turns of each; without that b "
-                        "would be from 0.650 to 2.602 times as fast; measure again when the machine is quiet");
+    assert_string_equal(g.words, "other work took the cores for 25 % of the time: a step took 1.3 ms in a and 1 ms in b in 24 turns of each in 8 "
+                        "openings; without that b would be from 0.649 to 2.602 times as fast; measure again when the machine is quiet");
     g = judge(24, -1);
     assert_true(g.pass);                    /* nothing is asked for */
     for (int i = 0; i < 24; i++)
@@ -298,7 +334,7 @@ static int count_two(double (*noise)(uint64_t stream, int i), int n, double shar
             turns_a[i] = 1000 * noise((uint64_t)(1000 + 2 * k), i) * (uniform((uint64_t)(9000 + k), i) < share ? 2.5 : 1);
             turns_b[i] = 1000 * noise((uint64_t)(1001 + 2 * k), i);
         }
-        two += modes_find(turns_a, turns_b, n).two;
+        two += modes_in(n).two;
     }
     return two;
 }
@@ -343,7 +379,7 @@ int main(void)
         cmocka_unit_test(test_two_modes_far_from_the_limit_are_judged),
         cmocka_unit_test(test_what_is_said_of_two_modes), cmocka_unit_test(test_one_mode_is_judged),
         cmocka_unit_test(test_drift_is_judged),           cmocka_unit_test(test_a_wide_interval_gives_no_verdict),
-        cmocka_unit_test(test_disturbed_turns_are_left_out), cmocka_unit_test(test_too_few_undisturbed_turns_give_no_verdict),
+        cmocka_unit_test(test_openings_are_no_modes),    cmocka_unit_test(test_disturbed_turns_are_left_out), cmocka_unit_test(test_too_few_undisturbed_turns_give_no_verdict),
         cmocka_unit_test(test_no_gain_over_itself_beside_other_work),
         cmocka_unit_test(test_how_often),                 cmocka_unit_test(test_what_is_settled),
     };

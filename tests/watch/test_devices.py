@@ -1,6 +1,7 @@
 """Devices that are not here: an AMD GPU (ROCm, which torch calls cuda), an Apple GPU (MPS), and what else there may be. A torch that is not real stands in for the parts that are asked."""
 import os
 import sys
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -54,6 +55,16 @@ def test_without_an_optimizer_the_gpu_in_use_is_the_device():
     assert Device(FakeTorch("cuda", "6.2"), None).kind == "cuda" and Device(FakeTorch("mps"), None).kind == "cpu"
 
 
+@pytest.mark.parametrize("bytes_taken,kind", [(0, "cpu"), (4096, "mps")])
+def test_without_an_optimizer_an_apple_gpu_that_holds_something_is_the_device(bytes_taken, kind):
+    torch = FakeTorch("mps")
+    torch.backends = SimpleNamespace(mps=SimpleNamespace(is_available=lambda: True))
+    torch.mps.current_allocated_memory = lambda: bytes_taken
+    device = Device(torch, None)
+    device.synchronize()
+    assert device.kind == kind and torch.waited == (["mps"] if bytes_taken else [])
+
+
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 def test_a_window_waits_at_its_ends_alone(kind):
     torch = FakeTorch(kind)
@@ -70,6 +81,18 @@ def test_the_profiler_is_taken_out_of_a_gpu_alone(kind, goes, monkeypatch):
     monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
     torch = FakeTorch(kind)
     assert cupti.may_go(SimpleNamespace(device=Device(torch, torch.optimizer(kind)), torch=torch, note=None)) is goes
+
+
+def test_graphs_are_looked_for_among_dead_proxies():
+    class Thing:
+        pass
+    thing, torch = Thing(), FakeTorch("cuda")
+    proxy = [weakref.proxy(thing)]              # noqa: F841
+    del thing
+    torch.cuda.CUDAGraph = type("CUDAGraph", (), {})
+    assert not cupti._has_graphs(torch)
+    graph = torch.cuda.CUDAGraph()              # noqa: F841
+    assert cupti._has_graphs(torch)
 
 
 def test_the_device_is_called_when_the_profiler_goes(monkeypatch, tmp_path):
@@ -118,7 +141,7 @@ def facts(kind, **more):
     root = SimpleNamespace(autocast=False, dtypes={torch.float32}, kinds={kind}, images=False, was_compiled=False, has=lambda kinds: False)
     parameter = SimpleNamespace(device=kind, dtype=torch.float32)
     return SimpleNamespace(**dict(dict(device=SimpleNamespace(kind=kind, device=None), roots=[root], parameters=[parameter], heap=SimpleNamespace(scalers=[], modules=[]),
-                                       optimizers=[], ranks_here=1, has_convolutions=lambda: True, tapes=SimpleNamespace(all=lambda: [])), **more))
+                                       optimizers=[], compiled=set(), ranks_here=1, has_convolutions=lambda: True, tapes=SimpleNamespace(all=lambda: [])), **more))
 
 
 def test_what_an_apple_gpu_does_not_have_is_not_tried():

@@ -168,13 +168,35 @@ def test_nothing_is_left_behind(tmp_path, epochs, options):
     assert report["watched"]["ranks"][0]["finished"] and done.stdout.startswith("left: []\n"), done.stdout[:2000]
 
 
-def test_compiled_step(tmp_path):
-    """Where an optimizer's step is compiled, watching must not stand in the way."""
-    code = ("import torch\ntorch.manual_seed(0)\nm = torch.nn.Linear(8, 8)\no = torch.optim.SGD(m.parameters(), lr=0.1)\n"
-            "step = torch.compile(o.step, backend='eager')\n"
-            "for i in range(60):\n    m(torch.ones(2, 8)).sum().backward()\n    step()\n    o.zero_grad()\nprint(m.weight.sum().item())\n")
-    path = tmp_path / "compiled.py"
-    path.write_text(code)
-    plain = run([sys.executable, str(path)], tmp_path)
-    done, report = watched([sys.executable, str(path)], tmp_path)
-    assert done.stdout.startswith(plain.stdout) and report["watched"]["ranks"][0]["finished"]
+PROFILED = """
+import sys
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+torch.manual_seed(0)
+first, last = int(sys.argv[1]), int(sys.argv[2])
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+own = profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=2, repeat=1))
+for i in range(60):
+    if i == first:
+        own.start()
+    model(torch.ones(2, 8)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if first <= i < last:
+        own.step()
+    if i == last:
+        own.stop()
+print("steps", sum(e.name == "aten::addmm" or e.name == "aten::linear" for e in own.events()) // 2, "weight %r" % model.weight.sum().item())
+"""
+
+
+@pytest.mark.parametrize("first,last,watches", [(2, 8, True), (28, 34, False), (30, 38, False), (29, 50, False)])
+def test_a_profiler_of_its_own(tmp_path, first, last, watches):
+    """Before the recordings it is in nobody's way; in them the program has it for itself, and watching ends."""
+    (tmp_path / "profiled.py").write_text(PROFILED)
+    command = [sys.executable, "profiled.py", str(first), str(last)]
+    plain = run(command, tmp_path)
+    done = subprocess.run([HONE, "watch", "--out", "report", "--", *command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith(plain.stdout) and plain.stdout.startswith("steps 2 "), (plain.stdout, done.stdout, done.stderr)
+    assert (done.returncode == 0) == watches or "has a profiler of its own" in done.stderr, done.stderr

@@ -132,10 +132,16 @@ const struct kernel *cpu_choose(struct backend *base, const struct program *p, c
     return narrow ? &cpu_narrow_kernel : find(cpu_reference_kernels, p, op);
 }
 
+struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const struct op *op, int threads)
+{
+    return k->split ? k->split(p, op, threads) : (struct blocks){1, 1, 1};
+}
+
+enum { SCRATCH_ALIGN = 64 };
+
 static size_t own_scratch(struct backend *b, const struct kernel *k, const struct program *p, const struct op *op)
 {
-    enum { ALIGN = 64 };
-    return k->scratch ? (k->scratch(p, op, b->lanes) + ALIGN - 1) / ALIGN * ALIGN : 0;
+    return k->scratch ? (k->scratch(p, op, b->lanes) + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN : 0;
 }
 
 /* Ops that are one call are alike, and each has scratch of its own; one behind the other they take no more than this. */
@@ -186,40 +192,50 @@ struct prepared {
 };
 
 /* "blocks 8×2/own": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
-static void name_kernels(struct prepared *p, int threads)
+static void name_kernels(struct prepared *p)
 {
     for (int i = 0; i < p->n; i++) {
         const struct kernel_call *c = &p->calls[i];
         const struct kernel *k = c->kernel;
-        const struct blocks s = k->split ? k->split(c->program, c->op, threads) : (struct blocks){1, 1};
+        const struct blocks s = c->blocks;
         const char *name = s.rows * s.columns > 1 ? arena_printf(&p->names, "%s %d×%d", k->name, s.rows, s.columns) : k->name;
+        if (s.depth > 1)
+            name = arena_printf(&p->names, "%s %d×%d×%d", k->name, s.rows, s.columns, s.depth);
         p->kernels[i] = c->variant ? arena_printf(&p->names, "%s/%s", name, k->variants[c->variant]) : name;
     }
 }
 
-static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, char *scratch, int *turns)
+/* Scratch of a program; calls in which threads meet have its halves in turns, whatever each of them needs. */
+struct scratch {
+    char *at;
+    size_t half;
+    int turns;
+};
+
+static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, struct scratch *scratch)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
     const size_t own = own_scratch(b, k, o->program, o->op);
-    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++*turns % 2) * own : scratch_place(o->program, o->op, own);
+    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++scratch->turns % 2) * scratch->half : scratch_place(o->program, o->op, own);
     return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
-                                .scratch = scratch + place, .scratch_bytes = own};
+                                .scratch = scratch->at + place, .scratch_bytes = own,
+                                .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
 }
 
 static enum status cpu_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch,
                                size_t bytes, struct error *err)
 {
     (void)err;
-    (void)bytes;
     struct prepared *p = xcalloc(1, sizeof *p);
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
-    for (int i = 0, turns = 0; i < n; i++)
-        p->calls[i] = bind_call(b, &ops[i], scratch, &turns);
+    struct scratch s = {.at = scratch, .half = bytes / 2 / SCRATCH_ALIGN * SCRATCH_ALIGN};
+    for (int i = 0; i < n; i++)
+        p->calls[i] = bind_call(b, &ops[i], &s);
     cpu_find_waits(p->calls, n, b->lanes);
     cpu_tune(b, p->calls, n);
-    name_kernels(p, b->lanes);
+    name_kernels(p);
     *out = p;
     return OK;
 }

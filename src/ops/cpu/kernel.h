@@ -8,6 +8,9 @@
 
 struct kernel;
 
+/* How a result is cut into blocks: one per thread, or, where `depth` is more than 1, one for so many threads, of which each has a part of the sum. */
+struct blocks { int rows, columns, depth; };
+
 /* One op bound to memory and to a kernel, ready to run. */
 struct kernel_call {
     const struct kernel *kernel;
@@ -18,6 +21,7 @@ struct kernel_call {
     struct comm *comm;              /* to the other ranks; NULL: there are none */
     void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program, but for ops that are one call */
     size_t scratch_bytes;
+    struct blocks blocks;           /* cpu_blocks of it and the team */
     int variant;                    /* of kernel->variants */
     bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */
     double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
@@ -32,9 +36,6 @@ struct kernel_thread {
 /* A kernel touches nothing but its inputs, outputs and scratch, and every thread passes the same barriers in it: threads may be in
  * different calls at the same time. */
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
-
-/* How a result is cut into one block per thread. */
-struct blocks { int rows, columns; };
 
 struct kernel {
     enum op_kind op;
@@ -51,6 +52,8 @@ struct kernel {
 
 /* The tuned kernel for an op, else the plain one; NULL: there is none. */
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
+/* How the kernel cuts the op for so many threads. */
+struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const struct op *op, int threads);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
 /* Sets `early` of calls that are bound to memory and run in this order, by so many threads. */

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { STAGES = 8, STAGE_BYTES = 1 << 20 };
+enum { STAGES = 32, STAGE_BYTES = 1 << 20 };           /* a whole batch: what does not fit waits for the step before */
 
 /* A piece of an upload that is on its way, or has come as far as the device but not to its place. */
 struct landing {

@@ -65,7 +65,8 @@ function about() {
   if (data.out_of_time) rows.push(["Time", "It was spent before everything was tried; --budget gives more."]);
   if (data.gates) rows.push(["Gates", `${gatesWords(data.gates)}, from ${givenName()} to the tuned config`]);
   if (data.check) rows.push(["Noise", `the config against itself: ${times(data.check.speedup)} (${times(data.check.speedup_low)} to ` +
-    `${times(data.check.speedup_high)}), the same bits` + (known(data.check.believed_above) ? `; no gain up to ${plainNumber(data.check.believed_above)}× was believed` : "")]);
+    `${times(data.check.speedup_high)}${known(data.check.turns) ? `, ${count(data.check.turns)} turns in ${count(data.check.openings)} openings` : ""}), the same bits` +
+    (data.check.believed_above > 1 ? `; no gain up to ${plainNumber(data.check.believed_above)}× was believed` : "")]);
   for (const f of data.references || [])
     rows.push(["Also", `${times(f.speedup)} (${times(f.speedup_low)} to ${times(f.speedup_high)}) against ${f.name}` + (f.judged === false ? ": no verdict" : "")]);
   for (const [label, text] of rows.filter(r => r[1])) {

@@ -13,6 +13,7 @@ function predictions() {
     {label: "move", text: true, show: passName}, {label: "predicted", show: s => times(s.predicted_speedup)},
     {label: "measured", show: s => times(s.measured_speedup)},
     {label: "interval", show: s => known(s.measured_low) ? `${times(s.measured_low)} to ${times(s.measured_high)}` : ""},
+    {label: "turns (openings)", show: s => known(s.turns) ? `${count(s.turns)} (${count(s.openings)})` : ""},
     {label: "error", show: s => signedPercent(s.prediction_error)}, {label: "verdict", text: true, show: outcomeOf},
     {label: "so far", show: s => s.kept ? times(s.cumulative_speedup) : ""},
     {label: "effort", text: true, show: s => s.effort}, {label: "places", show: s => s.places},

@@ -7,7 +7,10 @@ import sys
 
 
 def _say(error):
-    sys.stderr.write("hone: watch is off: %s: %s\n" % (type(error).__name__, error))
+    try:
+        sys.stderr.write("hone: watch is off: %s: %s\n" % (type(error).__name__, error))
+    except Exception:
+        pass                            # stderr is closed
 
 
 def _load_hook(folder):

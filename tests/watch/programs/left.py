@@ -9,7 +9,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 def is_hone(function):
-    return type(function) is types.FunctionType and "hone_hook" in function.__code__.co_filename
+    """Of the hook, or with other code that is."""
+    return type(function) is types.FunctionType and ("hone_hook" in function.__code__.co_filename or any("_hone" in name for name in function.__kwdefaults__ or ()))
 
 
 def is_other(holder):
@@ -24,6 +25,8 @@ def standing():
         holders = list(filter(is_other, gc.get_objects()))
     for holder in holders:
         found += ["%s.%s" % (holder.__name__, name) for name, value in list(vars(holder).items()) if is_hone(value)]
+    compiler = [sys.modules["torch._dynamo.eval_frame"].OptimizeContext.__init__] if "torch._dynamo.eval_frame" in sys.modules else []
+    found += ["%s" % f for f in [torch.autograd.backward, torch.autograd.profiler.record_function.__exit__] + compiler if is_hone(f)]
     return found + ["%s" % finder for finder in sys.meta_path if type(finder).__module__.startswith("hone_hook")]
 
 

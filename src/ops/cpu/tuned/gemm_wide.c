@@ -24,14 +24,22 @@ enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the firs
 
 static_assert((BLOCK + COPIED) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a tile of rows have room");
 
-/* Columns [first, first + columns) over [k, k + depth). */
+/* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
+enum { LINES = DEPTH / WIDE_STEPS * 2 };                /* as many as the deepest tile asks for */
+struct lines {
+    const float *at[LINES];
+    int64_t n;
+};
+
+/* Columns [first, first + columns) of b over [k, k + depth). */
+struct part { int64_t first, columns, k, depth; };
+
 struct block {
     const struct gemm *g;
-    int64_t first, columns;
-    int64_t k, depth;
+    struct part now, next;      /* next: no columns where there is none */
     float *packed, *copied;     /* panels of b, a tile of rows of a */
     bool b_there, a_there;      /* read where they are */
-    bool a_far, c_far;          /* not in a cache nearby: lines are fetched ahead */
+    bool a_far, b_far, c_far;   /* not in a cache nearby: lines are fetched ahead */
 };
 
 /* Rows of a tile. */
@@ -40,15 +48,15 @@ static struct span tile_rows(int64_t m, int64_t tile, int64_t tiles) { return (s
 static void take_rows(const struct block *b, struct span rows, struct wide_product *p)
 {
     const struct gemm *g = b->g;
-    p->a = g->a + rows.lo * g->a_row + b->k * g->a_col;
+    p->a = g->a + rows.lo * g->a_row + b->now.k * g->a_col;
     p->a_row = g->a_row;
     p->a_step = g->a_col;
     if (b->a_there)
         return;
     if (g->a_col == 1)
-        wide_copy_along(b->copied, ROW_GAP, p->a, g->a_row, rows.hi - rows.lo, b->depth);
+        wide_copy_along(b->copied, ROW_GAP, p->a, g->a_row, rows.hi - rows.lo, b->now.depth);
     else
-        wide_copy_across(b->copied, p->a, g->a_col, rows.hi - rows.lo, b->depth);
+        wide_copy_across(b->copied, p->a, g->a_col, rows.hi - rows.lo, b->now.depth);
     p->a = b->copied;
     p->a_row = g->a_col == 1 ? ROW_GAP : 1;
     p->a_step = g->a_col == 1 ? 1 : WIDE_LANES;
@@ -58,59 +66,95 @@ static void take_rows(const struct block *b, struct span rows, struct wide_produ
 static void take_panel(const struct block *b, int64_t j, bool first, struct wide_product *p)
 {
     const struct gemm *g = b->g;
-    const int64_t left = b->columns - j, width = wide_panel(left), column = b->first + j;
-    const float *from = g->b + (g->b_transposed ? column * g->ldb + b->k : b->k * g->ldb + column);
+    const int64_t left = b->now.columns - j, width = wide_panel(left), column = b->now.first + j;
+    const float *from = g->b + (g->b_transposed ? column * g->ldb + b->now.k : b->now.k * g->ldb + column);
     p->columns = least(left, WIDE_COLUMNS);
     if (b->b_there && left >= width) {
         p->b = from;
         p->b_step = g->ldb;
         return;
     }
-    p->b = b->packed + j * b->depth;
+    p->b = b->packed + j * b->now.depth;
     p->b_step = width;
     if (first)
-        wide_pack_panel(b->packed + j * b->depth, from, g->ldb, g->b_transposed, left, b->depth);
+        wide_pack_panel(b->packed + j * b->now.depth, from, g->ldb, g->b_transposed, left, b->now.depth);
 }
 
-/* A result is fetched while its tile is computed. */
-static void expect(const struct wide_product *p, int64_t rows)
+static void want(struct lines *l, const float *line)
+{
+    if (l->n < LINES)
+        l->at[l->n++] = line;
+}
+
+/* The result of this tile. */
+static void want_result(const struct wide_product *p, int64_t rows, struct lines *l)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < p->columns; j += WIDE_LINE)
-            __builtin_prefetch(p->c + i * p->ldc + j, 1);
+            want(l, p->c + i * p->ldc + j);
 }
 
-/* The lines of the rows that come next, a share with every panel: line i of a row of a, or the one of k = i. */
-static void expect_rows(const struct block *b, struct span rows, int64_t j)
+/* The rows that come next, a share with every panel. Where they lie side by side those before have fetched the lines that they begin in. */
+static void want_rows(const struct gemm *g, const struct part *of, struct span rows, struct span panel, struct lines *l)
+{
+    const bool along = g->a_col == 1;
+    const struct span mine = team_span(along ? (of->depth + WIDE_LINE - 1) / WIDE_LINE : of->depth, 1, (int)panel.lo, (int)panel.hi);
+    const float *a = g->a + rows.lo * g->a_row + of->k * g->a_col;
+    for (int64_t i = mine.lo; i < mine.hi; i++)
+        if (along)
+            for (int64_t r = 0; r < rows.hi - rows.lo; r++)
+                want(l, a + r * g->a_row + i * WIDE_LINE);
+        else
+            want(l, a + i * g->a_col + rows.hi - rows.lo - 1);
+}
+
+/* A block of b, a share with every tile. */
+static void want_part(const struct gemm *g, const struct part *p, struct span tile, struct lines *l)
+{
+    const int64_t rows = g->b_transposed ? p->columns : p->depth, in_row = ((g->b_transposed ? p->depth : p->columns) + WIDE_LINE - 1) / WIDE_LINE;
+    const struct span mine = team_span(rows * in_row, 1, (int)tile.lo, (int)tile.hi);
+    const float *from = g->b + (g->b_transposed ? p->first * g->ldb + p->k : p->k * g->ldb + p->first);
+    int64_t row = mine.lo / in_row, line = mine.lo % in_row;
+    for (int64_t i = mine.lo; i < mine.hi; i++) {
+        want(l, from + row * g->ldb + line * WIDE_LINE);
+        if (++line == in_row) {
+            line = 0;
+            row++;
+        }
+    }
+}
+
+/* What is to be fetched while panel j passes by tile t: the result, the rows that come next, and what follows the block. */
+static void want_all(const struct block *b, const struct wide_product *p, struct span tile, struct span panel, struct lines *l)
 {
     const struct gemm *g = b->g;
-    const int64_t panels = (b->columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS, lines = g->a_col == 1 ? (b->depth + WIDE_LINE - 1) / WIDE_LINE : b->depth;
-    const struct span mine = team_span(lines, 1, (int)(j / WIDE_COLUMNS), (int)panels);
-    const float *a = g->a + rows.lo * g->a_row + b->k * g->a_col;
-    for (int64_t i = mine.lo; i < mine.hi; i++)
-        if (g->a_col == 1)
-            for (int64_t r = 0; r < rows.hi - rows.lo; r++)
-                __builtin_prefetch(a + r * g->a_row + i * WIDE_LINE, 0, 2);
-        else
-            __builtin_prefetch(a + i * g->a_col, 0, 2);
+    const struct span rows = tile_rows(g->m, tile.lo, tile.hi);
+    const bool last = tile.lo + 1 == tile.hi;
+    l->n = 0;
+    if (b->c_far)
+        want_result(p, rows.hi - rows.lo, l);
+    if (b->a_far && (!last || b->next.columns))
+        want_rows(g, last ? &b->next : &b->now, tile_rows(g->m, last ? 0 : tile.lo + 1, tile.hi), panel, l);
+    if (b->b_far && b->next.columns)
+        want_part(g, &b->next, (struct span){tile.lo * panel.hi + panel.lo, tile.hi * panel.hi}, l);
 }
 
 static void run_block(const struct block *b)
 {
     const struct gemm *g = b->g;
-    const int64_t tiles = (g->m + WIDE_ROWS - 1) / WIDE_ROWS;
-    struct wide_product p = {.depth = b->depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || b->k > 0};
+    const int64_t tiles = (g->m + WIDE_ROWS - 1) / WIDE_ROWS, panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
+    struct lines l;
+    struct wide_product p = {.depth = b->now.depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || b->now.k > 0, .fetch = l.at};
     for (int64_t t = 0; t < tiles; t++) {
         const struct span rows = tile_rows(g->m, t, tiles);
         take_rows(b, rows, &p);
-        for (int64_t j = 0; j < b->columns; j += WIDE_COLUMNS) {
-            take_panel(b, j, t == 0, &p);
-            p.c = g->c + rows.lo * g->ldc + b->first + j;
-            p.bias = g->bias && b->k == 0 ? g->bias + b->first + j : NULL;
-            if (b->c_far)
-                expect(&p, rows.hi - rows.lo);
-            if (b->a_far && t + 1 < tiles)
-                expect_rows(b, tile_rows(g->m, t + 1, tiles), j);
+        for (int64_t j = 0; j < panels; j++) {
+            const int64_t column = b->now.first + j * WIDE_COLUMNS;
+            take_panel(b, j * WIDE_COLUMNS, t == 0, &p);
+            p.c = g->c + rows.lo * g->ldc + column;
+            p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
+            want_all(b, &p, (struct span){t, tiles}, (struct span){j, panels}, &l);
+            p.fetches = l.n;
             TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
         }
     }
@@ -123,21 +167,26 @@ static int64_t equal_part(int64_t n, int64_t most, int64_t unit)
     return parts > 1 ? up_to((n + parts - 1) / parts, unit) : n;
 }
 
+/* The part behind p: deeper, or else the next columns. */
+static struct part next_part(const struct gemm *g, const struct part *p, int64_t columns, int64_t deep)
+{
+    const bool deeper = p->k + p->depth < g->k;
+    const int64_t first = deeper ? p->first : p->first + p->columns, k = deeper ? p->k + p->depth : 0;
+    return (struct part){first, least(columns, g->n - first), k, least(deep, g->k - k)};
+}
+
 void TUNED(gemm_own)(const struct gemm *g)
 {
     const int64_t deep = equal_part(g->k, DEPTH, 4), columns = equal_part(g->n, BLOCK / (deep ? deep : 1) / WIDE_COLUMNS * WIDE_COLUMNS, WIDE_COLUMNS);
     float *room = (float *)gemm_room()->f32;
-    struct block b = {.g = g, .packed = room, .copied = room + BLOCK, .a_far = g->m * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
+    struct block b = {.g = g, .packed = room, .copied = room + BLOCK, .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
     b.a_there = g->a_col == 1 ? g->a_row % ALIKE || g->n <= WIDE_COLUMNS : deep * g->a_col <= NEAR || g->n <= WIDE_COLUMNS;
     b.b_there = !g->b_transposed && (deep * g->ldb <= NEAR || g->m <= WIDE_ROWS);
-    for (b.first = 0; b.first < g->n; b.first += columns) {
-        b.columns = least(columns, g->n - b.first);
-        for (b.k = 0; b.k == 0 || b.k < g->k; b.k += deep) {
-            b.depth = least(deep, g->k - b.k);
-            run_block(&b);
-            if (g->k == 0)
-                break;
-        }
+    b.next = (struct part){0, least(columns, g->n), 0, least(deep, g->k)};
+    while (b.next.columns > 0) {
+        b.now = b.next;
+        b.next = next_part(g, &b.now, columns, deep);
+        run_block(&b);
     }
 }
 

@@ -21,11 +21,11 @@ enum { SIDE = 8 };
 enum { SIDE = STRANDS };
 #endif
 enum { GROUP = SIDE * LANES };
-#define EACH(k) UNROLL(8) for (int k = 0; k < SIDE; k++)
+#define EACH(k) UNROLL(8) for (int k = 0; k < side; k++)
 
-/* GROUP elements. What is past 10 is taken as 10 in all but v itself: s is 0 or 1 there in single precision, and 2^(-z log2(e))
+/* `side` vectors, a constant in every call. What is past 10 is taken as 10 in all but v itself: s is 0 or 1 there in single precision, and 2^(-z log2(e))
  * is just a normal number. Without slope (NULL) y and u may be one memory, else slope and u. */
-INLINE void finish(float *y, float *slope, const float *u, const float *bias)
+INLINE void finish(const int side, float *y, float *slope, const float *u, const float *bias)
 {
     vec v[SIDE], w[SIDE], z[SIDE], e[SIDE], s[SIDE];     /* z: v z'(v) */
     EACH(k) {
@@ -43,33 +43,37 @@ INLINE void finish(float *y, float *slope, const float *u, const float *bias)
     }
 }
 
-/* The last elements of a row, fewer than GROUP. */
+/* The last elements of a row, fewer than a vector has. */
 static void finish_rest(float *y, float *slope, const float *u, const float *bias, int64_t n)
 {
-    float part[4][GROUP] = {{0}};
+    float part[4][LANES] = {{0}};
     const size_t bytes = (size_t)n * sizeof *y;
     memcpy(part[0], u, bytes);
     memcpy(part[1], bias, bytes);
-    finish(part[2], part[3], part[0], part[1]);
+    finish(1, part[2], part[3], part[0], part[1]);
     memcpy(y, part[2], bytes);
     if (slope)
         memcpy(slope, part[3], bytes);
 }
 
-/* Whole groups of a row; the number of elements done. Not inlined: alone they get all registers. */
+/* Whole vectors of a row, in groups as long as they last; the number of elements done. Not inlined: alone they get all registers. */
 #define ALONE static __attribute__((noinline))
 ALONE int64_t finish_both(float *y, float *slope, const float *u, const float *bias, int64_t n)
 {
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP)
-        finish(y + i, slope + i, u + i, bias + i);
+        finish(SIDE, y + i, slope + i, u + i, bias + i);
+    for (; i + LANES <= n; i += LANES)
+        finish(1, y + i, slope + i, u + i, bias + i);
     return i;
 }
 ALONE int64_t finish_value(float *y, const float *u, const float *bias, int64_t n)
 {
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP)
-        finish(y + i, NULL, u + i, bias + i);
+        finish(SIDE, y + i, NULL, u + i, bias + i);
+    for (; i + LANES <= n; i += LANES)
+        finish(1, y + i, NULL, u + i, bias + i);
     return i;
 }
 
@@ -100,7 +104,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
 {
     const int64_t m = shape_rows(call_in(c, 0)->shape), k = shape_last(call_in(c, 0)->shape);
     const int64_t n = shape_last(call_out(c, 0)->shape);
-    const struct block b = my_block(t, m, n, k);
+    const struct block b = block_of(c->blocks, t->index, m, n);
     const int64_t rows = b.rows.hi - b.rows.lo, cols = b.cols.hi - b.cols.lo, at = b.rows.lo * n + b.cols.lo;
     if (rows == 0 || cols == 0)
         return;

@@ -6,8 +6,8 @@
  * products shall be BLAS or bf16, or logits are such that powers relative to the target's would overflow or are NaN. Where AMX multiplies
  * bf16, all rows go through its tiles at once (pairs/loss.c), and chunks are for such logits alone.
  *
- * Every thread has its rows of the logits and of dx, or a block of them, and its block of dw. Every number is summed by one
- * thread in the order of the words or rows, and the loss by the first thread, so results depend on the number of threads and
+ * Every thread has its block of the logits, its rows of dx and its words of dw. Every number is summed in the order of the words or rows, by one thread or in
+ * parts that depend on the number of threads, and the loss by the first thread, so results depend on the number of threads and
  * nothing else. */
 #include <math.h>
 #include <string.h>
@@ -43,14 +43,15 @@ static bool by_tiles(const struct op *op) { return (void)op, false; }
 static size_t tile_bytes(struct sizes s, int64_t share) { return (void)s, (void)share, 0; }
 #endif
 
-static struct sizes sizes_of(const struct program *p, const struct op *op)
+static struct sizes sizes_of(const struct program *p, const struct op *op, int threads)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
     s.tiles = by_tiles(op);
-    s.chunk = s.tiles ? least(FEWEST_ROWS, up_to(s.rows, ROW_UNIT)) : chunk_rows(s.rows, s.vocab);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;
+    s.chunk = s.tiles ? least(FEWEST_ROWS, up_to(s.rows, ROW_UNIT)) : chunk_rows(s.rows, s.vocab);
+    s.grid = s.panels ? TUNED(loss_grid)(&s, threads) : (struct blocks){threads, 1, 1};
     return s;
 }
 
@@ -70,16 +71,18 @@ static void *part(struct carving *from, int64_t n)
 
 static struct panels panels_of(struct sizes s, struct carving *at)
 {
-    struct panels p = {.vocab = s.vocab, .width = s.width, .words = up_to(s.vocab, PANEL), .rows = s.chunk};
+    struct panels p = {.vocab = s.vocab, .width = s.width, .words = up_to(s.vocab, PANEL), .rows = s.chunk, .grid = s.grid};
+    const int64_t columns = s.grid.columns;
     if (!s.panels)
         return p;
     p.w_z = part(at, panels_w_size(&p));
     p.w_dx = part(at, panels_w_size(&p));
-    p.x = part(at, PANELS_KEEP * panels_x_size(&p));
+    p.x = part(at, PANELS_KEEP * columns * panels_x_size(&p));
     p.x_dw = part(at, panels_x_size(&p));
-    p.block = part(at, PANELS_KEEP * s.chunk * PANEL_WORDS);
-    p.base = part(at, s.chunk);
-    p.sums = part(at, s.chunk * LANES);
+    p.block = part(at, PANELS_KEEP * columns * s.chunk * PANEL_WORDS);
+    p.base = part(at, up_to(s.rows, ROW_UNIT));
+    p.sums = part(at, columns * s.chunk * LANES);
+    p.dx = part(at, columns * s.chunk * s.width);
     return p;
 }
 
@@ -113,7 +116,7 @@ static size_t memory_of(struct sizes s, int threads, void *scratch, struct memor
 static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
 {
     struct memory m;
-    return memory_of(sizes_of(p, op), threads, NULL, &m);
+    return memory_of(sizes_of(p, op, threads), threads, NULL, &m);
 }
 
 static void find_rows(struct work *w)
@@ -162,78 +165,6 @@ static void zero_padding(const struct work *w)
                (size_t)((words.hi - words.lo) * w->s.width) * sizeof(float));
 }
 
-/* ---- by panels ---- */
-
-static const float MOST_LOSS = 40;      /* up to here all sums are far from overflow */
-
-static float dot(const float *x, const float *y, int64_t n)
-{
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
-/* A row of x times a factor, as dw's product wants it; x is NULL for a row that does not exist. */
-static void scale_row(const struct panels *p, int64_t row, const float *x, float factor)
-{
-    for (int64_t f = 0; f < p->width; f += PANEL) {
-        float *to = p->x_dw + f * p->rows + row * PANEL;
-        const int64_t n = x ? least(PANEL, p->width - f) : 0;
-        for (int64_t j = 0; j < PANEL; j++)
-            to[j] = j < n ? x[f + j] * factor : 0;
-    }
-}
-
-/* What a row's powers and their sum give: its loss, its gradients but dw. */
-static void finish_row(const struct work *w, int64_t i, float *dx)
-{
-    const struct panels *p = &w->m.panels;
-    const int64_t target = target_of(w, i), width = w->s.width;
-    const float sum = lanes_sum(load(p->sums + i * LANES)), factor = 1 / (sum * (float)w->count);
-    const float *word = (const float *)w->c->in[1] + target * width;
-    float *z = panels_z(p, target, i) + target % PANEL;
-    w->m.losses[i] = log2f(sum / *z) * LN_2;
-    if (!w->gradients)
-        return;
-    float *to = (float *)w->c->out[2] + row_of(w, i) * width;       /* an output that is there for gradients alone */
-    *z -= sum;
-    scale_row(p, i, w->x + i * width, factor);
-    INDEPENDENT
-    for (int64_t j = 0; j < width; j++)
-        to[j] = (dx[j] - sum * word[j]) * factor;
-}
-
-/* My rows of the chunk: all but dw. */
-static void panels_chunk(const struct work *w)
-{
-    const struct panels *p = &w->m.panels;
-    const struct span mine = team_span(w->n, ROW_UNIT, w->t->index, w->t->count);
-    const struct span tiles = {mine.lo, up_to(mine.hi, ROW_UNIT)};
-    const int64_t width = w->s.width;
-    if (mine.lo == mine.hi)
-        return;
-    for (int64_t i = tiles.lo; i < tiles.hi; i++)
-        p->base[i] = i >= w->n ? 0 :
-            LOG2_E * dot(w->x + i * width, (const float *)w->c->in[1] + target_of(w, i) * width, width);
-    TUNED(panels_rows)(p, tiles, w->x, w->c->in[1], w->n, LOG2_E, w->gradients ? w->m.dx : NULL);
-    for (int64_t i = tiles.lo; i < tiles.hi; i++)
-        if (i < w->n)
-            finish_row(w, i, w->m.dx + i * width);
-        else
-            scale_row(p, i, NULL, 0);
-}
-
-/* Is no loss of the chunk NaN or so large that sums may have overflown? */
-static bool in_range(const struct work *w)
-{
-    bool is = true;
-    for (int64_t i = 0; i < w->n; i++)
-        is = is && w->m.losses[i] < MOST_LOSS;
-    return is;
-}
-
 /* ---- by tiles ---- */
 
 #if defined(HONE_AMX)
@@ -265,38 +196,20 @@ static bool run_tiles(struct work *w) { return (void)w, false; }
 
 /* ---- all of them ---- */
 
-/* The chunk by panels, or if they cannot hold it as well as all that come: returns false. */
-static bool run_panels(struct work *w)
-{
-    const struct span words = team_span(w->m.panels.words, PANEL, w->t->index, w->t->count);
-    if (PANELS_KEEP && w->first == 0) {
-        TUNED(panels_take_words)(&w->m.panels, w->c->in[1], words);
-        team_barrier(w->t->team);
-    }
-    panels_chunk(w);
-    team_barrier(w->t->team);
-    w->panels = in_range(w);
-    if (!w->panels)
-        team_barrier(w->t->team);               /* the others have seen the losses, too */
-    else if (w->gradients)
-        TUNED(panels_words_gradient)(&w->m.panels, words, w->n, w->c->out[3], w->first > 0);
-    return w->panels;
-}
-
 static void linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    struct work w = {.c = c, .t = t, .s = sizes_of(c->program, c->op), .gradients = c->op->attrs.parts == 4};
+    struct work w = {.c = c, .t = t, .s = sizes_of(c->program, c->op, t->count), .gradients = c->op->attrs.parts == 4};
     memory_of(w.s, t->count, c->scratch, &w.m);
     w.panels = w.s.panels && c->variant != GEMM_BLAS;
     find_rows(&w);
     double sum = 0;
     const bool tiles = w.s.tiles && w.count > 0 && run_tiles(&w);
     for (; w.first < w.count; w.first += w.n) {
-        if (w.first > 0)
+        if (w.first > 0 && !(w.panels && w.s.grid.rows == 1))
             team_barrier(t->team);              /* the others have done with the chunk before */
         if (!tiles)
             gather(&w);
-        if (!tiles && (!w.panels || !run_panels(&w)))
+        if (!tiles && (!w.panels || !TUNED(loss_by_panels)(&w)))
             TUNED(loss_products)(&w);
         for (int64_t i = 0; t->index == 0 && i < w.n; i++)
             sum += w.m.losses[i];

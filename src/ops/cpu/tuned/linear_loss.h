@@ -10,6 +10,7 @@ struct sizes {
     int64_t rows, vocab, width;
     int64_t chunk;              /* rows of a chunk at most */
     bool panels;                /* may be taken by panels */
+    struct blocks grid;         /* by panels: of threads over rows and words of a chunk */
     bool tiles;                 /* is taken by tiles of bf16, all rows at once; a chunk is what is left to products then */
 };
 
@@ -43,6 +44,20 @@ struct work {
 static inline int64_t row_of(const struct work *w, int64_t i) { return w->dense ? w->first + i : w->m.list[w->first + i]; }
 static inline int32_t target_of(const struct work *w, int64_t i) { return ((const int32_t *)w->c->in[2])[row_of(w, i)]; }
 
+/* Is no loss of the chunk NaN or so large that sums of powers may have overflown? */
+static inline bool in_range(const struct work *w)
+{
+    enum { MOST_LOSS = 40 };                    /* up to here all sums are far from overflow */
+    bool is = true;
+    for (int64_t i = 0; i < w->n; i++)
+        is = is && w->m.losses[i] < MOST_LOSS;
+    return is;
+}
+
+/* How rows and words of a chunk are divided among threads, by panels. */
+struct blocks TUNED(loss_grid)(const struct sizes *s, int threads);
+/* The chunk by panels; false: they can hold neither it nor, as well, those that come. */
+bool TUNED(loss_by_panels)(struct work *w);
 /* The losses of the chunk and, if they are asked for, its gradients: three products, and the maximum of the rows between them. */
 void TUNED(loss_products)(const struct work *w);
 

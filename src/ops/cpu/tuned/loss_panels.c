@@ -24,9 +24,9 @@ enum { BLOCK_ROW = PANEL_WORDS, BLOCK_WORD = 1 };
 #else
 enum { BLOCK_ROW = 1, BLOCK_WORD = TILE_ROWS };
 #endif
-static inline float *panels_block(const struct panels *p, int64_t word, int64_t row)
+static inline float *panels_block(const struct panels_part *m, int64_t word, int64_t row)
 {
-    return p->block + row * PANEL_WORDS + word % PANEL_WORDS * BLOCK_WORD;
+    return m->block + row * PANEL_WORDS + (word - m->words.lo) % PANEL_WORDS * BLOCK_WORD;
 }
 
 void TUNED(panels_take_words)(const struct panels *p, const float *w, struct span words)
@@ -92,25 +92,25 @@ static void panels_powers_part(int64_t words, int64_t depth, const float *x, con
 }
 
 /* A panel of z and its part of the block. */
-static void panels_panel(const struct panels *p, int64_t row, int64_t word)
+static void panels_panel(const struct panels *p, const struct panels_part *m, int64_t row, int64_t word)
 {
-    const float *x = p->x + row * p->width, *w = p->w_z + word * p->width;
-    float *z = panels_z(p, word, row), *sums = p->sums + row * LANES, *block = panels_block(p, word, row);
+    const float *x = m->x + row * p->width, *w = p->w_z + word * p->width;
+    float *z = panels_z(p, word, row), *sums = m->sums + row * LANES, *block = panels_block(m, word, row);
     for (int i = 0; i < TILE_ROWS * PANEL; i += PACK_LINE)
         __builtin_prefetch(z + i, 1);
     if (word + PANEL <= p->vocab)
-        panels_powers(p->width, x, w, p->base + row, z, block, sums);
+        panels_powers(p->width, x, w, m->base + row, z, block, sums);
     else
-        panels_powers_part(p->vocab - word, p->width, x, w, p->base + row, z, block, sums);
+        panels_powers_part(p->vocab - word, p->width, x, w, m->base + row, z, block, sums);
 }
 
-/* Rows and words of z. */
-static void panels_logits(const struct panels *p, struct span rows, struct span words)
+/* My rows and some words of z. */
+static void panels_logits(const struct panels *p, const struct panels_part *m, struct span words)
 {
     for (int64_t j = words.lo; j < words.hi; j += PANEL_STRIP)
-        for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
+        for (int64_t i = m->rows.lo; i < m->rows.hi; i += TILE_ROWS)
             for (int64_t word = j; word < least(j + PANEL_STRIP, words.hi); word += PANEL)
-                panels_panel(p, i, word);
+                panels_panel(p, m, i, word);
 }
 
 /* A function of its own, as in tile.h. */
@@ -120,33 +120,36 @@ static __attribute__((noinline)) void panels_tile(int64_t depth, const float *bl
 }
 
 /* dx (rows, width) = powers of some words times w, or is added to. */
-static void panels_rows_gradient(const struct panels *p, struct span rows, struct span words, float *dx)
+static void panels_rows_gradient(const struct panels *p, const struct panels_part *m, struct span words)
 {
     for (int64_t f = 0; f < p->width; f += PANEL_STRIP)
-        for (int64_t i = rows.lo; i < rows.hi; i += TILE_ROWS)
+        for (int64_t i = m->rows.lo; i < m->rows.hi; i += TILE_ROWS)
             for (int64_t g = f; g < least(f + PANEL_STRIP, p->width); g += PANEL) {
-                float *c = dx + i * p->width + g;
+                float *c = m->dx + i * p->width + g;
                 for (int64_t k = 0; g % PACK_LINE == 0 && k < TILE_ROWS; k++)
                     __builtin_prefetch(c + k * p->width, 1);
-                panels_tile(words.hi - words.lo, panels_block(p, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
+                panels_tile(words.hi - words.lo, panels_block(m, words.lo, i), p->w_dx + g * p->words + words.lo * PANEL,
                             &(struct tile_target){.c = c, .ldc = p->width, .columns = least(PANEL, p->width - g),
-                                                  .scale = 1, .accumulate = words.lo > 0});
+                                                  .scale = 1, .accumulate = words.lo > m->words.lo});
             }
 }
 
-void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, const float *w, int64_t n, float scale, float *dx)
+bool TUNED(panels_stay)(int64_t words, int64_t width) { return (void)words, (void)width, true; }
+
+void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, const float *x, const float *w, int64_t n, float scale)
 {
     (void)w;                    /* was taken before */
-    pack(p->x + rows.lo * p->width, TILE_ROWS, &(struct packing){.from = x + rows.lo * p->width, .row = p->width, .step = 1,
-                                                                 .rows = least(n, rows.hi) - rows.lo, .depth = p->width});
+    const struct span rows = mine->rows;
+    pack(mine->x + rows.lo * p->width, TILE_ROWS, &(struct packing){.from = x + rows.lo * p->width, .row = p->width, .step = 1,
+                                                                    .rows = least(n, rows.hi) - rows.lo, .depth = p->width});
     for (int64_t i = rows.lo * p->width; i < rows.hi * p->width; i++)
-        p->x[i] *= scale;
-    memset(p->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *p->sums);
-    for (int64_t j = 0; j < p->words; j += PANEL_WORDS) {
-        const struct span words = {j, least(j + PANEL_WORDS, p->words)};
-        panels_logits(p, rows, words);
-        if (dx)
-            panels_rows_gradient(p, rows, words, dx);
+        mine->x[i] *= scale;
+    memset(mine->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *mine->sums);
+    for (int64_t j = mine->words.lo; j < mine->words.hi; j += PANEL_WORDS) {
+        const struct span words = {j, least(j + PANEL_WORDS, mine->words.hi)};
+        panels_logits(p, mine, words);
+        if (mine->dx)
+            panels_rows_gradient(p, mine, words);
     }
 }
 

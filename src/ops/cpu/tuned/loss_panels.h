@@ -19,17 +19,28 @@ enum { PANELS_KEEP = 1 };
 struct panels {
     int64_t vocab, width;
     int64_t words;              /* vocab in whole panels; words that do not exist are 0 */
-    int64_t rows;               /* that there is place for */
+    int64_t rows;               /* of a chunk: that there is place for */
+    struct blocks grid;         /* how rows and words of a chunk are divided among threads */
     float *z;                   /* (words / PANEL, rows + PANEL_GAP, PANEL): powers, then gradients */
     float *x_dw;                /* (width / PANEL, rows, PANEL) */
-    float *base;                /* (rows): what logits are relative to */
-    float *sums;                /* (rows, LANES): of powers */
+    float *base;                /* (all rows that have a target): what logits are relative to */
+    float *sums;                /* (grid.columns, rows, LANES): of powers */
+    float *dx;                  /* (grid.columns, rows, width): what the words of a column add to it */
     /* if PANELS_KEEP: */
-    float *block;               /* (rows / ROW_UNIT, PANEL_WORDS, ROW_UNIT): powers of a block of words; (rows, PANEL_WORDS) where
+    float *block;               /* (grid.columns, rows / ROW_UNIT, PANEL_WORDS, ROW_UNIT): powers of a block of words; (rows, PANEL_WORDS) where
                                  * a number is spread over a vector when it is loaded, wherever it lies (x86) */
     float *w_z;                 /* (words / PANEL, width, PANEL) */
     float *w_dx;                /* (width / PANEL, words, PANEL) */
-    float *x;                   /* (rows / ROW_UNIT, width, ROW_UNIT) */
+    float *x;                   /* (grid.columns, rows / ROW_UNIT, width, ROW_UNIT) */
+};
+
+/* What one thread has of a chunk, and where it writes: the parts of its column. */
+struct panels_part {
+    struct span rows, words;    /* whole units of rows, of which the last may lie beyond the chunk; whole panels */
+    const float *base;          /* (rows) */
+    float *sums, *dx;           /* dx: NULL where no gradient is wanted */
+    float *block, *x;
+    bool first;                 /* of the chunks of a call */
 };
 
 /* From one panel of z to the next; where the panel of a word and a row is. */
@@ -46,9 +57,10 @@ static inline int64_t panels_x_size(const struct panels *p) { return up_to(p->wi
 
 /* Packs a thread's words of w (vocab, width) for both products; a block is read from the cache the second time. Only if PANELS_KEEP. */
 void TUNED(panels_take_words)(const struct panels *p, const float *w, struct span words);
-/* A thread's rows, whole units of them: of x (n, width), of which rows.hi may lie beyond n, finds powers, their sums and dx, which is NULL if
- * not wanted. */
-void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, const float *w, int64_t n, float scale, float *dx);
+/* A thread's part: of x (n, width) finds powers, their sums and what they add to dx. */
+void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, const float *x, const float *w, int64_t n, float scale);
+/* Whether a thread's words stay packed from chunk to chunk, near it. */
+bool TUNED(panels_stay)(int64_t words, int64_t width);
 /* A thread's words of dw from all rows, of which there are n. */
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate);
 

@@ -15,9 +15,9 @@
 enum { WORDS = PANEL_WORDS, WORDS_WIDE = WORDS / 2, WIDE = PANELS_WIDTH / 2 };     /* of a block; where rows are wider than this */
 enum { STRIP = WORDS + WIDE_LINE };                     /* from one row of a strip to the next */
 enum { DEPTH = 128 };                                   /* rows that dw takes at once: panels of z and of x are in the first-level cache */
+enum { ROOM = (int)(sizeof((struct gemm_room *)0)->f32 / sizeof(float)) - WIDE_ROWS * STRIP };     /* floats: of packed words */
 
-static_assert((2 * WORDS * WIDE + WIDE_ROWS * STRIP) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32,
-              "blocks have room");
+static_assert(2 * WORDS * WIDE <= ROOM, "blocks have room");
 
 /* A block of words, packed for both products, and a strip of powers. */
 struct words_block {
@@ -26,6 +26,11 @@ struct words_block {
     float *back;                /* (width / WIDE_COLUMNS, words, WIDE_COLUMNS) */
     float *strip;               /* (WIDE_ROWS, STRIP) */
 };
+
+/* Floats that some words take, packed for one of the products. */
+static int64_t packed(int64_t words, int64_t width) { return up_to(words, WIDE_COLUMNS) * up_to(width, WIDE_COLUMNS); }
+
+bool TUNED(panels_stay)(int64_t words, int64_t width) { return 2 * packed(words, width) <= ROOM; }
 
 static void take_words(const struct panels *p, const float *w, struct words_block *b, bool both)
 {
@@ -53,12 +58,12 @@ static void strip_logits(const struct panels *p, const struct words_block *b, co
 INLINE vec panels_power(vec x) { return exp2_near(smaller(larger(x, all(-126)), all(127))); }
 
 /* One row's powers, in place and in z. Words that do not exist have none, in z. */
-static void row_powers(const struct panels *p, struct span words, int64_t row, float *strip, float scale)
+static void row_powers(const struct panels *p, const struct panels_part *m, struct span words, int64_t row, float *strip, float scale)
 {
-    const vec base = all(p->base[row]);
+    const vec base = all(m->base[row]);
     const int64_t n = words.hi - words.lo;
     float *z = panels_z(p, words.lo, row);
-    vec sum = load(p->sums + row * LANES);
+    vec sum = load(m->sums + row * LANES);
     int64_t j = 0;
     for (; j + PANEL <= n; j += PANEL, z += panels_jump(p)) {
         const vec u = panels_power(load(strip + j) * scale - base), v = panels_power(load(strip + j + LANES) * scale - base);
@@ -78,14 +83,14 @@ static void row_powers(const struct panels *p, struct span words, int64_t row, f
         memcpy(z, last, sizeof last);
         sum += load(last) + load(last + LANES);
     }
-    store(p->sums + row * LANES, sum);
+    store(m->sums + row * LANES, sum);
 }
 
 /* dx (rows, width) = powers of a block's words times w, or is added to. */
-static void strip_gradient(const struct panels *p, const struct words_block *b, int64_t rows, float *dx)
+static void strip_gradient(const struct panels *p, const struct words_block *b, int64_t rows, float *dx, bool accumulate)
 {
     const int64_t n = b->words.hi - b->words.lo;
-    struct wide_product g = {.a = b->strip, .a_row = STRIP, .a_step = 1, .depth = n, .ldc = p->width, .scale = 1, .accumulate = b->words.lo > 0};
+    struct wide_product g = {.a = b->strip, .a_row = STRIP, .a_step = 1, .depth = n, .ldc = p->width, .scale = 1, .accumulate = accumulate};
     for (int64_t f = 0; f < p->width; f += WIDE_COLUMNS) {
         g.columns = least(WIDE_COLUMNS, p->width - f);
         g.b = b->back + f * n;
@@ -96,30 +101,34 @@ static void strip_gradient(const struct panels *p, const struct words_block *b, 
 }
 
 /* A thread's rows past one block of words. */
-static void pass_block(const struct panels *p, const struct words_block *b, struct span rows, const float *x, float scale, float *dx)
+static void pass_block(const struct panels *p, const struct panels_part *m, const struct words_block *b, struct span rows, const float *x, float scale)
 {
     const int64_t n = rows.hi - rows.lo, strips = (n + WIDE_ROWS - 1) / WIDE_ROWS;
     for (int64_t s = 0; s < strips; s++) {
         const struct span now = {rows.lo + n * s / strips, rows.lo + n * (s + 1) / strips};
         strip_logits(p, b, x + now.lo * p->width, now.hi - now.lo);
         for (int64_t i = now.lo; i < now.hi; i++)
-            row_powers(p, b->words, i, b->strip + (i - now.lo) * STRIP, scale);
-        if (dx)
-            strip_gradient(p, b, now.hi - now.lo, dx + now.lo * p->width);
+            row_powers(p, m, b->words, i, b->strip + (i - now.lo) * STRIP, scale);
+        if (m->dx)
+            strip_gradient(p, b, now.hi - now.lo, m->dx + now.lo * p->width, b->words.lo > m->words.lo);
     }
 }
 
-void TUNED(panels_rows)(const struct panels *p, struct span rows, const float *x, const float *w, int64_t n, float scale, float *dx)
+/* Words that fit in the room stay there for the chunks that come; else each block has all of it in turn. */
+void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, const float *x, const float *w, int64_t n, float scale)
 {
-    rows.hi = least(rows.hi, n);
+    const struct span rows = {mine->rows.lo, least(mine->rows.hi, n)}, words = {mine->words.lo, least(mine->words.hi, p->vocab)};
     const int64_t most = p->width > WIDE ? WORDS_WIDE : WORDS;
-    float *room = (float *)gemm_room()->f32;
-    struct words_block b = {.there = room, .back = room + WORDS * WIDE, .strip = room + 2 * WORDS * WIDE};
-    memset(p->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *p->sums);
-    for (int64_t j = 0; j < p->vocab; j += most) {
-        b.words = (struct span){j, least(j + most, p->vocab)};
-        take_words(p, w, &b, dx);
-        pass_block(p, &b, rows, x, scale, dx);
+    const bool stay = TUNED(panels_stay)(words.hi - words.lo, p->width);
+    float *room = (float *)gemm_room()->f32, *strip = room + ROOM;
+    memset(mine->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *mine->sums);
+    for (int64_t j = words.lo; j < words.hi; j += most) {
+        const struct span now = {j, least(j + most, words.hi)};
+        float *there = room + (stay ? 2 * packed(j - words.lo, p->width) : 0);
+        struct words_block b = {now, there, there + packed(now.hi - now.lo, p->width), strip};
+        if (!stay || mine->first)
+            take_words(p, w, &b, mine->dx);
+        pass_block(p, mine, &b, rows, x, scale);
     }
 }
 

@@ -1,33 +1,125 @@
-/* Tuned: matrix products. The result is cut into one block per thread and every thread computes its block alone, so
- * results depend on the number of threads and nothing else. */
+/* Tuned: matrix products. The result is cut into one block per thread and every thread computes its block alone; or, where that
+ * has less to fetch, as for gradients of weights, which are small sums over many rows, several threads have the same block, each a part of the depth,
+ * and add up what they found when all are done. Results depend on the number of threads and nothing else. */
 #include "ops/cpu/tuned/grid.h"
 #include "ops/cpu/tuned/tuned.h"
 
-static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
+/* ---- how it is cut ---- */
+
+enum { DEPTH_UNIT = 64 };
+/* Floats: a meeting takes as long as fetching so many; fetching a number and packing it takes half as long again as fetching it. */
+static const double MEETING = 10000, PACKED = 1.5;
+
+/* Floats that a thread fetches, or writes for others to fetch. */
+static double cost_of(struct matmul_dims d, struct blocks g, int threads)
 {
-    const struct matmul_dims d = matmul_dims(c->program, c->op);
-    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
-    const struct block b = my_block(t, d.m, d.n, d.k);
-    const struct span rows = b.rows, cols = b.cols;
-    if (rows.lo == rows.hi || cols.lo == cols.hi)
-        return;
-    struct gemm g = {
-        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = d.k, .a_row = ta ? 1 : d.k, .a_col = ta ? d.m : 1, .ldb = tb ? d.k : d.n, .b_transposed = tb,
-        .c = (float *)c->out[0] + rows.lo * d.n + cols.lo, .ldc = d.n, .scale = 1,
-        .bias = c->op->n_in > 2 ? (const float *)c->in[2] + cols.lo : NULL, .kernel = (enum gemm_kernel)c->variant,
-        .bf16 = c->op->attrs.round == ROUND_BF16};
-    gemm_take_a(&g, c, 0, ta ? rows.lo : rows.lo * d.k);
-    gemm_take_b(&g, c, 1, tb ? cols.lo * d.k : cols.lo);
-    TUNED(gemm)(&g);
+    const double m = (double)d.m / g.rows, n = (double)d.n / g.columns, k = (double)d.k / g.depth;
+    return PACKED * k * (m + n) + (g.depth > 1 ? m * n + (double)d.m * (double)d.n * g.depth / threads + MEETING : 0);
+}
+
+/* Of a transposed product a b with a (k, m), b (k, n): k is rows. */
+static struct blocks choose_depth(struct matmul_dims d, int threads)
+{
+    struct blocks best = grid_choose(d.m, d.n, d.k, threads);
+    double shortest = cost_of(d, best, threads);
+    for (int depth = 2; depth <= threads && depth * DEPTH_UNIT <= d.k; depth++) {
+        if (threads % depth)
+            continue;
+        struct blocks g = grid_choose(d.m, d.n, d.k, threads / depth);
+        g.depth = depth;
+        const double cost = cost_of(d, g, threads);
+        if (cost < shortest) {
+            shortest = cost;
+            best = g;
+        }
+    }
+    return best;
 }
 
 static struct blocks split(const struct program *p, const struct op *op, int threads)
 {
     const struct matmul_dims d = matmul_dims(p, op);
-    return grid_choose(d.m, d.n, d.k, threads);
+    const bool sums = op->attrs.trans_a && !op->attrs.trans_b && op->n_in == 2;
+    return sums ? choose_depth(d, threads) : grid_choose(d.m, d.n, d.k, threads);
+}
+
+/* ---- what a thread does ---- */
+
+static struct gemm product_of(const struct kernel_call *c, struct matmul_dims d, struct block b, struct span k)
+{
+    const bool ta = c->op->attrs.trans_a, tb = c->op->attrs.trans_b;
+    const struct span rows = b.rows, cols = b.cols;
+    struct gemm g = {
+        .m = rows.hi - rows.lo, .n = cols.hi - cols.lo, .k = k.hi - k.lo, .a_row = ta ? 1 : d.k, .a_col = ta ? d.m : 1, .ldb = tb ? d.k : d.n, .b_transposed = tb,
+        .c = (float *)c->out[0] + rows.lo * d.n + cols.lo, .ldc = d.n, .scale = 1,
+        .bias = c->op->n_in > 2 ? (const float *)c->in[2] + cols.lo : NULL, .kernel = (enum gemm_kernel)c->variant,
+        .bf16 = c->op->attrs.round == ROUND_BF16};
+    gemm_take_a(&g, c, 0, ta ? rows.lo + k.lo * d.m : rows.lo * d.k + k.lo);
+    gemm_take_b(&g, c, 1, tb ? cols.lo * d.k + k.lo : cols.lo + k.lo * d.n);
+    return g;
+}
+
+/* Floats of a thread's part of a sum. */
+static int64_t part_size(struct matmul_dims d, struct blocks g)
+{
+    return up_to(up_to(d.m, 8 * g.rows) / g.rows * (up_to(d.n, 16 * g.columns) / g.columns), 64);
+}
+
+static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
+{
+    const struct blocks g = split(p, op, threads);
+    return g.depth > 1 ? (size_t)(part_size(matmul_dims(p, op), g) * threads) * sizeof(float) : 0;
+}
+
+static bool meets(const struct program *p, const struct op *op, int threads) { return split(p, op, threads).depth > 1; }
+
+/* My rows of a block: what the threads that have it found, in their order. */
+static void add_parts(const struct gemm *whole, const float *parts, int64_t next, struct span rows, int depth)
+{
+    for (int64_t i = rows.lo; i < rows.hi; i++) {
+        const float *from = parts + i * whole->n;
+        float *to = whole->c + i * whole->ldc;
+        INDEPENDENT
+        for (int64_t j = 0; j < whole->n; j++)
+            to[j] = from[j] + from[next + j];
+        for (int p = 2; p < depth; p++)
+            INDEPENDENT
+            for (int64_t j = 0; j < whole->n; j++)
+                to[j] += from[p * next + j];
+    }
+}
+
+/* A block that several threads have. */
+static void sum(const struct kernel_call *c, const struct kernel_thread *t, struct matmul_dims d, struct blocks g)
+{
+    const int blocks = g.rows * g.columns, part = t->index / blocks;
+    const struct block b = block_of(g, t->index % blocks, d.m, d.n);
+    const struct gemm whole = product_of(c, d, b, (struct span){0, d.k});
+    struct gemm mine = product_of(c, d, b, team_span(d.k, DEPTH_UNIT, part, g.depth));
+    const int64_t size = part_size(d, g);
+    mine.c = (float *)c->scratch + t->index * size;
+    mine.ldc = mine.n;
+    if (mine.m > 0 && mine.n > 0)
+        TUNED(gemm)(&mine);
+    team_barrier(t->team);
+    add_parts(&whole, (const float *)c->scratch + t->index % blocks * size, blocks * size, team_span(whole.m, 1, part, g.depth), g.depth);
+}
+
+static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct matmul_dims d = matmul_dims(c->program, c->op);
+    const struct blocks g = c->blocks;
+    if (g.depth > 1) {
+        sum(c, t, d, g);
+        return;
+    }
+    const struct gemm mine = product_of(c, d, block_of(g, t->index, d.m, d.n), (struct span){0, d.k});
+    if (mine.m > 0 && mine.n > 0)
+        TUNED(gemm)(&mine);
 }
 
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .variants = gemm_variants,
+     .supports = gemm_fits},
     {.run = NULL},
 };

@@ -43,9 +43,9 @@ static struct blocks project_split(const struct program *p, const struct op *op,
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const int64_t m = shape_rows(call_in(c, 0)->shape), all = all_units(c->program, c->op);
-    const struct blocks g = project_split(c->program, c->op, t->count);
-    const struct span rows = team_span(m, ROW_UNIT, t->index % g.rows, g.rows);
-    const struct span mine = team_span(all, 1, t->index / g.rows, g.columns);      /* units of columns of all parts */
+    const struct blocks g = c->blocks;
+    const struct span rows = team_span(m, ROW_UNIT, block_row(g, t->index), g.rows);
+    const struct span mine = team_span(all, 1, block_column(g, t->index), g.columns);      /* units of columns of all parts */
     int64_t at = 0;                             /* units before this part */
     for (int i = 0; i < c->op->n_out && rows.lo < rows.hi; i++) {
         const int64_t n = part_width(c, i), lo = mine.lo - at, hi = mine.hi - at;
@@ -70,7 +70,7 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
 {
     const int parts = c->op->attrs.parts;
     const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
-    const struct block b = block_of(project_grad_split(c->program, c->op, t->count), t->index, m, n);
+    const struct block b = block_of(c->blocks, t->index, m, n);
     const struct span rows = b.rows, cols = b.cols;
     for (int i = 0; i < parts && rows.lo < rows.hi && cols.lo < cols.hi; i++) {
         const int64_t k = shape_last(call_in(c, i)->shape);

@@ -1,9 +1,10 @@
 /* The innermost product where vectors have 8 or 16 lanes (AVX2, AVX-512): a tile of results lives in registers while k passes by, as
  * many rows as registers allow, one or two vectors wide. A number of a is one load that spreads it over a vector, so a needs no
- * packing: element (i, p) may lie anywhere. Rows of b are vectors.
+ * packing: its rows lie along k or across it, any distance apart. Rows of b are vectors.
  *
- * Of what multiply-adds in registers reach on a Xeon with AVX-512, 216 GFLOP/s a core: 14 rows 98 % from depth 128 on, 12 rows as much,
- * 8 rows 96 %. So any number of rows is cut into tiles of about equal height instead of whole ones and a rest. */
+ * Tiles of 14, 12 and 8 rows are about as fast, so any number of rows is cut into tiles of about equal height instead of whole ones and a
+ * rest. Two things keep the loop near what multiply-adds in registers reach (docs/performance.md): nothing else takes their places (no
+ * copies of registers, few additions of addresses), and lines of memory that later tiles want are asked for a few at a time. */
 #ifndef HONE_OPS_CPU_TUNED_WIDE_TILE_H
 #define HONE_OPS_CPU_TUNED_WIDE_TILE_H
 
@@ -21,11 +22,15 @@ enum { WIDE_LANES = 16, WIDE_ROWS = 14 };
 typedef __mmask16 wide_mask;
 typedef __m512 wide_raw;
 #define WIDE_REGISTER "+v"
+#define WIDE_FACTOR "v"
+#define WIDE_RESULT "=v"
 #else
 enum { WIDE_LANES = 8, WIDE_ROWS = 6 };
 typedef __m256i wide_mask;
 typedef __m256 wide_raw;
 #define WIDE_REGISTER "+x"
+#define WIDE_FACTOR "x"
+#define WIDE_RESULT "=x"
 #endif
 enum { WIDE_COLUMNS = 2 * WIDE_LANES };
 
@@ -63,7 +68,7 @@ WIDE_INLINE void wide_store_part(float *to, wide_mask m, wide x)
 
 /* c = scale * a b + bias, or c += that. */
 struct wide_product {
-    const float *a;             /* element (i, p) at a[i * a_row + p * a_step] */
+    const float *a;             /* element (i, p) at a[i * a_row + p * a_step]; one of the strides is 1 */
     int64_t a_row, a_step;
     const float *b;             /* row p at b + p * b_step: one vector or two, zeros or anything in columns that do not exist */
     int64_t b_step;
@@ -73,6 +78,8 @@ struct wide_product {
     const float *bias;          /* (columns), or NULL */
     float scale;
     bool accumulate;
+    const float *const *fetch;  /* lines that will be wanted, */
+    int64_t fetches;            /* so many: one asked for with every WIDE_STEPS of k, or two where they are more than that */
 };
 
 /* Where results are more than stored, or are not whole vectors. */
@@ -109,37 +116,109 @@ WIDE_INLINE void wide_store(wide s[][2], const int rows, const int vectors, cons
             *(wide *)(g->c + i * g->ldc + j * WIDE_LANES) = s[i][j];
 }
 
-/* `rows` and `vectors` are constants in every call. Rows of a are found from every third: an address has a base and an index. The empty
- * statements keep a row's arithmetic together: left alone, compilers move loads ahead until registers run out. */
-WIDE_INLINE void wide_run(const int rows, const int vectors, const struct wide_product *g)
+enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = (WIDE_ROWS + WIDE_EVERY - 1) / WIDE_EVERY };
+
+/* Where the loop over k is. Rows along k are found from every fifth of them: an address has a base and an index. */
+struct wide_place {
+    const char *a[WIDE_BASES];
+    int64_t ahead[WIDE_EVERY];  /* bytes to the next rows */
+    const float *b;
+};
+
+/* What an empty statement takes and gives back stays in its register, and in order: left alone, compilers move loads ahead until registers
+ * run out, write sums over their factors and copy them back, and keep a register for every sum of addresses. */
+#define WIDE_STAYS(sum, x, y) __asm__ volatile("" : WIDE_REGISTER(sum) : WIDE_FACTOR(x), WIDE_FACTOR(y))
+#define WIDE_MOVES(pointer) __asm__ volatile("" : "+r"(pointer))
+
+/* A number at base + ahead + bytes, spread over a vector. The instruction is written out, since compilers make additions of its address; but
+ * sanitizers shall see the load, and without optimisation `bytes` is no constant. */
+WIDE_INLINE wide wide_spread(const char *base, int64_t ahead, const int bytes)
 {
-    enum { EVERY = 3, BASES = (WIDE_ROWS + EVERY - 1) / EVERY };
-    const int64_t row = g->a_row, step = g->a_step, b_step = g->b_step;
-    const float *b = g->b, *a[BASES];
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    wide_raw x;
+    __asm__ volatile("vbroadcastss %c3(%1, %2), %0" : WIDE_RESULT(x) : "r"(base), "r"(ahead), "i"(bytes));
+    return (wide)x;
+#else
+    return *(const float *)(base + ahead + bytes) - (wide){0};
+#endif
+}
+
+/* Row i's number, `step` of k on. */
+WIDE_INLINE wide wide_number(const struct wide_place *at, const bool along, const int i, const int step)
+{
+    if (along && i % WIDE_EVERY)
+        return wide_spread(at->a[i / WIDE_EVERY], at->ahead[i % WIDE_EVERY], 4 * step);
+    return *(const float *)(along ? at->a[i / WIDE_EVERY] + 4 * step : at->a[0] + 4 * i) - (wide){0};
+}
+
+/* `rows`, `vectors`, `along` and `step` are constants in every call. */
+WIDE_INLINE void wide_step(wide s[][2], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
+                           const struct wide_product *g)
+{
+    const wide u = *(const wide *)at->b, v = vectors > 1 ? *(const wide *)(at->b + WIDE_LANES) : u;
+    at->b += g->b_step;
+    WIDE_MOVES(at->b);
+    UNROLL(14)
+    for (int i = 0; i < rows; i++) {
+        const wide x = wide_number(at, along, i, step);
+        s[i][0] += x * u;
+        WIDE_STAYS(s[i][0], x, u);
+        if (vectors > 1) {
+            s[i][1] += x * v;
+            WIDE_STAYS(s[i][1], x, v);
+        }
+    }
+    if (!along) {
+        at->a[0] += 4 * g->a_step;
+        WIDE_MOVES(at->a[0]);
+    }
+}
+
+WIDE_INLINE void wide_advance(struct wide_place *at, const bool along, const int steps)
+{
+    if (!along)
+        return;
+    UNROLL(3)
+    for (int i = 0; i < WIDE_BASES; i++) {
+        at->a[i] += 4 * steps;
+        WIDE_MOVES(at->a[i]);
+    }
+}
+
+WIDE_INLINE void wide_steps(wide s[][2], struct wide_place *at, const int rows, const int vectors, const bool along, const struct wide_product *g)
+{
+    wide_step(s, at, rows, vectors, along, 0, g);
+    wide_step(s, at, rows, vectors, along, 1, g);
+    wide_step(s, at, rows, vectors, along, 2, g);
+    wide_step(s, at, rows, vectors, along, 3, g);
+    wide_advance(at, along, WIDE_STEPS);
+}
+
+WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g)
+{
+    struct wide_place at = {.b = g->b};
     wide s[WIDE_ROWS][2];
     UNROLL(14)
     for (int i = 0; i < rows; i++)
         s[i][0] = s[i][1] = (wide){0};
+    UNROLL(3)
+    for (int i = 0; i < WIDE_BASES; i++)
+        at.a[i] = (const char *)(g->a + WIDE_EVERY * i * g->a_row);
     UNROLL(5)
-    for (int i = 0; i < BASES; i++)
-        a[i] = g->a + EVERY * i * row;
-    UNROLL(4)
-    for (int64_t p = g->depth; p > 0; p--) {
-        const wide u = *(const wide *)b, v = vectors > 1 ? *(const wide *)(b + WIDE_LANES) : u;
-        b += b_step;
-        UNROLL(14)
-        for (int i = 0; i < rows; i++) {
-            const float x = a[i / EVERY][i % EVERY * row];
-            s[i][0] += x * u;
-            __asm__ volatile("" : WIDE_REGISTER(s[i][0]));
-            if (vectors > 1) {
-                s[i][1] += x * v;
-                __asm__ volatile("" : WIDE_REGISTER(s[i][1]));
-            }
-        }
-        UNROLL(5)
-        for (int i = 0; i < BASES; i++)
-            a[i] += step;
+    for (int i = 0; i < WIDE_EVERY; i++)
+        at.ahead[i] = 4 * i * g->a_row;
+    const int64_t whole = g->depth / WIDE_STEPS, each = g->fetches <= whole ? 1 : 2, fetching = least(g->fetches / each, whole);
+    const float *const *line = g->fetch;
+    for (int64_t p = fetching; p > 0; p--, line += each) {
+        __builtin_prefetch(line[0], 0, 2);
+        __builtin_prefetch(line[each - 1], 0, 2);
+        wide_steps(s, &at, rows, vectors, along, g);
+    }
+    for (int64_t p = whole - fetching; p > 0; p--)
+        wide_steps(s, &at, rows, vectors, along, g);
+    for (int64_t p = g->depth % WIDE_STEPS; p > 0; p--) {
+        wide_step(s, &at, rows, vectors, along, 0, g);
+        wide_advance(&at, along, 1);
     }
     wide_store(s, rows, vectors, g);
 }

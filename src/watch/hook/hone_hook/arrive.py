@@ -40,8 +40,10 @@ def _call_behind(loader, finder):
 
 
 def when_imported(name, callback):
-    """callback(module) right behind the import of name, or at once if it is there already."""
+    """callback(module) right behind the import of name, or at once if it is there already. What waits for it stands in sys.meta_path, and is given back."""
     if name in sys.modules:
         guarded(callback)(sys.modules[name])
-    else:
-        sys.meta_path.insert(0, _Finder(name, callback))
+        return None
+    finder = _Finder(name, callback)
+    sys.meta_path.insert(0, finder)
+    return finder

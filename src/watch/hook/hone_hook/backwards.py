@@ -1,22 +1,19 @@
 """How many backward passes a step makes: more than one is gradient accumulation, or several losses. Counted in some of the first steps."""
+from .inplace import InPlace
 
 ENOUGH = 5                              # steps
 
 
+def _backward(*args, _hone_plain, _hone_backwards, **kwargs):
+    """The code of torch.autograd.backward meanwhile."""
+    _hone_backwards.now += 1
+    return _hone_plain(*args, **kwargs)
+
+
 class Backwards:
     def __init__(self, torch):
-        self.module = torch.autograd
-        self.run = torch.autograd.backward
         self.now, self.per_step = 0, []
-        self.module.backward = self.ours = self.counting()
-
-    def counting(self):
-        run = self.run
-
-        def backward(*args, **kwargs):
-            self.now += 1
-            return run(*args, **kwargs)
-        return backward
+        self.stands = InPlace(torch.autograd.backward, _backward, hidden=True, _hone_backwards=self)
 
     def step(self):
         if not self.is_done():
@@ -26,11 +23,11 @@ class Backwards:
                 self.close()
 
     def is_done(self):
-        return self.run is None
+        return self.stands is None
 
     def close(self):
-        """The usual number, of the steps that were seen whole. The function that counted is taken away, unless the program has put one of its own around it."""
-        if self.run is not None and self.module.backward is self.ours:
-            self.module.backward = self.run
-        self.run = None
+        """The usual number, of the steps that were seen whole. The function is what it was."""
+        stands, self.stands = self.stands, None
+        if stands is not None:
+            stands.close()
         return sorted(self.per_step)[len(self.per_step) // 2] if self.per_step else 0

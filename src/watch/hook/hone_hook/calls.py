@@ -1,7 +1,6 @@
 """--step-call MODULE:FUNCTION: calls back behind every call of a function that the program names as its step.
 
-A function keeps its identity, as others may hold it already: it gets other code for as long as it is watched. What is no plain function is replaced where it
-stands. One of a module that is imported is met right behind the import. One of the script itself (`__main__`) is not there yet when torch is imported: the first
+A function gets other code for as long as it is watched (inplace.py). What is no plain function is replaced where it stands. One of a module that is imported is met right behind the import. One of the script itself (`__main__`) is not there yet when torch is imported: the first
 call of it is caught by a profile function, which is then taken away.
 """
 import functools
@@ -11,30 +10,26 @@ import types
 
 from .arrive import when_imported
 from .guard import say
+from .inplace import InPlace
 
 
-def _stand_in(*args, _hone_plain, _hone_called, **kwargs):
-    """The code of a watched function."""
+def _stand_in(*args, _hone_plain, _hone_called, _hone_compiling, **kwargs):
+    """The code of a watched function. In a graph of torch's compiler it is what it was, or the graph would break here."""
     out = _hone_plain(*args, **kwargs)
-    _hone_called()
+    if not _hone_compiling():
+        _hone_called()
     return out
 
 
-class _InPlace:
-    def __init__(self, function, called):
-        self.function, self.code, self.defaults = function, function.__code__, function.__kwdefaults__
-        plain = types.FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        plain.__kwdefaults__ = self.defaults
-        self.wrapped = hasattr(function, "__wrapped__")
-        if not self.wrapped:
-            function.__wrapped__ = plain                # for who asks for its signature
-        function.__kwdefaults__ = dict(self.defaults or {}, _hone_plain=plain, _hone_called=called)
-        function.__code__ = _stand_in.__code__.replace(co_freevars=self.code.co_freevars)
+def _never():
+    return False
 
-    def close(self):
-        self.function.__code__, self.function.__kwdefaults__ = self.code, self.defaults
-        if not self.wrapped:
-            del self.function.__wrapped__
+
+def _compiling():
+    """A function that the compiler knows."""
+    torch = sys.modules.get("torch")
+    known = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
+    return next((home.is_compiling for home in known if hasattr(home, "is_compiling")), _never)
 
 
 class _Replaced:
@@ -68,7 +63,7 @@ def _watched(module, names, called):
     if not callable(function):
         return None
     plain = getattr(function, "__func__", function)     # of a class method
-    return _InPlace(plain, called) if _is_plain(plain) else _Replaced(holder, names[-1], called)
+    return InPlace(plain, _stand_in, _hone_called=called, _hone_compiling=_compiling()) if _is_plain(plain) else _Replaced(holder, names[-1], called)
 
 
 def _counting(watcher):

@@ -10,9 +10,9 @@ CALLS, PAUSE_S = 10, 0.02
 
 
 def _has_graphs(torch):
-    """CUDA graphs do not stand it when CUPTI goes (torch leaves it in, too, where it makes graphs itself)."""
+    """CUDA graphs do not stand it when CUPTI goes (torch leaves it in, too, where it makes graphs itself). isinstance would ask proxies, whose object may be gone."""
     kind = getattr(torch.cuda, "CUDAGraph", None)
-    return kind is not None and any(isinstance(o, kind) for o in gc.get_objects())
+    return kind is not None and any(issubclass(type(o), kind) for o in gc.get_objects())
 
 
 def may_go(session):

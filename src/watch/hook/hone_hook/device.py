@@ -37,6 +37,11 @@ def _of_process(torch):
     """Without an optimizer: the GPU if the program has begun to use one."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return torch.device("cuda", torch.cuda.current_device())
+    apple, intel = getattr(torch, "mps", None), getattr(torch, "xpu", None)
+    if hasattr(apple, "current_allocated_memory") and torch.backends.mps.is_available() and apple.current_allocated_memory():
+        return torch.device("mps")
+    if hasattr(intel, "is_initialized") and intel.is_initialized():
+        return torch.device("xpu", intel.current_device())
     return torch.device("cpu")
 
 

@@ -1,13 +1,25 @@
-"""Hears of the ends of optimizers' steps, as cheaply as torch allows: by a post hook of all optimizers, which is torch's own means, and which counts
-down the calls that nobody needs to hear of (count.py). No function or class of the program is replaced.
+"""Hears of the ends of optimizers' steps, as cheaply as torch allows, and without replacing a function or a class of the program.
 
-A call that is to be heard of is told behind the range that torch records for it, as a mark inside would cut it in two, and outside of the loop over
-hooks, which does not stand one that takes itself away. So the exit of such ranges is caught while there is something to hear; Python looks for it when a
-range begins, so one call before. Where it never comes, as a step is compiled, the hook itself tells.
+Torch calls a hook behind every step, inside of the range that it records for it. That is where calls are counted down that nobody needs to hear of (count.py). What is to be
+heard of is told behind the range, as a mark inside would cut it in two, and outside of the loop over hooks, which does not stand one that takes itself away: the exit of ranges
+has other code as long as there is something to hear (inplace.py).
+
+A program that compiles has no hook: torch's compiler reads the list of hooks into its graphs, and breaks them where one is not its own. It takes no notice of ranges, so from
+then on their exit alone is what is heard. Steps that are compiled themselves have none: compiled.py.
 """
 import sys
+import threading
+import types
 
-RANGE = "Optimizer.step#"
+from .guard import guarded
+from .inplace import InPlace
+
+
+def _exit(self, exc_type, exc_value, traceback, *, _hone_plain, _hone_ended):
+    """The code of a range's exit meanwhile."""
+    _hone_plain(self, exc_type, exc_value, traceback)
+    if exc_type is None and self.name[:15] == "Optimizer.step#":
+        _hone_ended()
 
 
 def _inert(optimizer, args, kwargs):
@@ -15,78 +27,97 @@ def _inert(optimizer, args, kwargs):
 
 
 class Ends:
-    """heard(optimizer) is called behind a step, unless count lets it pass and the optimizer's id is in known."""
+    """heard(optimizer, inside) is called behind a step, unless count lets it pass and the optimizer's id is in known. inside() says how many other steps it is inside of."""
 
     def __init__(self, torch, known, count, heard):
         register = getattr(sys.modules[torch.optim.Optimizer.__module__], "register_optimizer_step_post_hook", None)
         if register is None:
             raise RuntimeError("torch %s is not known to hone watch: optimizers have no post hooks; give --step-call MODULE:FUNCTION" % torch.__version__)
-        self.count, self.heard = count, heard
-        self.waits = None               # the optimizer whose range is about to end
-        self.has_ranges = True          # as far as is known
-        self.in_loop = False            # over hooks
+        self.count, self.heard, self.tell = count, heard, guarded(self._tell)
+        self.waits = False              # a step is to be heard of whose range is about to end
+        self.told, self.threads = 0, set()
+        self.telling = 0                # 1: in the exit of a step's range, which has gone through the hooks
         self.range = torch.autograd.profiler.record_function
-        self.exit = None                # the range's own, while ours stands in for it
-        self._catch_exit()
+        self.exit = None                # what stands in for the range's own
+        wrapper = torch.optim.Optimizer.profile_hook_step.__code__.co_consts
+        self.code = next((c for c in wrapper if isinstance(c, types.CodeType)), None)   # of what torch wraps every step with
         self.handle = register(self._hook(known))
+
+    # ---- the hook
 
     def _hook(self, known):
         ends, count = self, self.count
 
         def stepped(optimizer, args, kwargs):
-            if count.left > 1 and id(optimizer) in known:
+            if count.left and id(optimizer) in known:
                 count.left -= 1
             else:
-                ends._stepped(optimizer, count.left and id(optimizer) in known)
-        stepped._torchdynamo_disable = True     # a compiled step calls it, and does not look inside
+                ends.waits = True
+                ends._catch_exit()
+        stepped._torchdynamo_disable = True     # if ever a compiled step meets it
         return stepped
 
-    def _stepped(self, optimizer, passes):
-        if passes:                              # the last one that does
-            self.count.left -= 1
-            if self.has_ranges:
-                self._catch_exit()
-        elif self.exit is None or self.waits is not None:
-            self._hear_in_loop(optimizer)
-        else:
-            self.waits = optimizer
-
-    def _hear_in_loop(self, optimizer):
-        self.in_loop = True
-        if self.waits is not None:              # its exit did not come, and will not
-            late, self.waits, self.has_ranges = self.waits, None, False
-            self._leave_exit()
-            self._hear(late)
-        self._hear(optimizer)
-        self.in_loop = False
-
-    def _hear(self, optimizer):
+    def leave_hook(self):
+        """A program begins to compile."""
         if self.handle is not None:
-            self.heard(optimizer)
-        if self.count.left:
-            self._leave_exit()
+            self._remove_hook()
+            self._catch_exit()
+
+    def _remove_hook(self):
+        """Who goes through the hooks just now would not stand that one is missing."""
+        handle, self.handle = self.handle, None
+        if self.depth(sys._getframe()) > self.telling or len(self.threads) > 1:
+            handle.hooks_dict_ref()[handle.id] = _inert
+        else:
+            handle.remove()
+
+    # ---- the exit
 
     def _catch_exit(self):
-        ends, plain = self, self.range.__dict__["__exit__"]
-
-        def __exit__(range_, *why):
-            out = plain(range_, *why)
-            if ends.waits is not None and range_.name.startswith(RANGE):
-                optimizer, ends.waits = ends.waits, None
-                ends._hear(optimizer)
-            return out
-        self.range.__exit__ = self.ours = __exit__
-        self.exit = plain
+        if self.exit is None:
+            self.exit = InPlace(self.range.__exit__, _exit, hidden=True, _hone_ended=self._ended())
 
     def _leave_exit(self):
-        if self.exit is not None and self.range.__dict__["__exit__"] is self.ours:
-            self.range.__exit__, self.exit = self.exit, None
+        if self.exit is not None:
+            self.exit.close()
+            self.exit = None
+
+    def _ended(self):
+        ends, count = self, self.count
+
+        def ended():
+            if count.left and not ends.waits:
+                count.left -= 1
+            else:
+                ends.waits = False
+                ends.tell(sys._getframe(2))
+        return ended
+
+    def _tell(self, frame):
+        if frame.f_code is not self.code:
+            return                      # a range of the program's own that is called so
+        self.told += 1
+        self.threads.add(threading.get_ident())
+        self.telling = 1
+        try:
+            self.heard(frame.f_locals["args"][0], lambda: self.depth(frame.f_back))
+        finally:
+            self.telling = 0
+        if self.count.left and self.handle is not None:
+            self._leave_exit()
+
+    # ---- where we are
+
+    def depth(self, frame):
+        """How many steps of optimizers this is inside of."""
+        found = 0
+        while frame is not None:
+            found += frame.f_code is self.code
+            frame = frame.f_back
+        return found
 
     def close(self):
-        """Nothing of it is left in torch; where steps are compiled, a hook that does nothing."""
-        handle, self.handle = self.handle, None
+        """Nothing of it is left in torch; where steps are taken by several threads, or inside of one another by hooks, a hook that does nothing."""
         self._leave_exit()
-        if handle is not None and self.in_loop:
-            handle.hooks_dict_ref()[handle.id] = _inert
-        elif handle is not None:
-            handle.remove()
+        if self.handle is not None:
+            self._remove_hook()

@@ -49,6 +49,7 @@ class Session:
         self.device = Device(torch, optimizer)
         self.result = new_result(torch, self.rank, self.world_size, self.device)
         self.steps = 0                  # so far
+        self.compiled = set()           # ids of optimizers whose steps are compiled
         self._optimizers = []
         self._inside = False
         self.closed = False
@@ -107,7 +108,8 @@ class Session:
 
     def _advance(self):
         self.phase.end(self)
-        self.save()
+        if getattr(self.phase, "saves", True):
+            self.save()
         self._at += 1
         if self._at == len(self.phases):
             self.closed = True

@@ -1,10 +1,10 @@
 """Finds the training steps of a program: calls of Optimizer.step of any optimizer of torch, or of the function that --step-call names."""
 import atexit
 import os
-import sys
-import types
+import threading
 
 from . import environment
+from .compiled import Compiled
 from .count import Count
 from .cycle import Cycle
 from .ends import Ends
@@ -23,7 +23,7 @@ class Watcher:
         self.count = Count()
         self.held = []                  # what stands in the program as long as it is watched; each has close(). None: that is over
         self.off = True
-        self.inside = lambda: 0         # how many steps of optimizers the one that ended is inside of
+        self.compiled = set()           # ids of optimizers whose steps are compiled
 
     def open(self, torch):
         self.torch = torch
@@ -40,13 +40,17 @@ class Watcher:
 
     # ---- from the program
 
-    def optimizer_stepped(self, optimizer):
+    def compiled_step(self, optimizer):
+        self.compiled.add(id(optimizer))
+        self.optimizer_stepped(optimizer, lambda: 0)
+
+    def optimizer_stepped(self, optimizer, inside):
         if self.off:
             return
         try:
             self._catch_up()
             known = id(optimizer) in self.cycle.known
-            steps = self.cycle.steps_ended(id(optimizer), self.inside)
+            steps = self.cycle.steps_ended(id(optimizer), inside)
             if self.session is None:
                 self._begin(optimizer)
             if not known and not self.off:
@@ -73,6 +77,7 @@ class Watcher:
     def _begin(self, optimizer):
         try:
             self.session = Session(self.torch, self.options, optimizer)
+            self.session.compiled = self.compiled
             self.session.result["steps_by"] = self.options.get("step_call") or "Optimizer.step"
             environment.restore(self.options)
         except Taken as taken:
@@ -101,6 +106,8 @@ class Watcher:
         self._let_go()
         environment.restore(self.options, late=True)
         if self.session.result.get("stopped"):
+            if threading.current_thread() is not threading.main_thread():
+                self.session.leave()    # only the thread ends by what follows; hone ends the rest
             raise SystemExit(0)
 
     def _let_go(self):
@@ -124,9 +131,14 @@ class Watcher:
         try:
             if self.session is not None:
                 self._catch_up()
+                self._explain_compiled()
                 self.session.leave()
         except Exception as error:
             say("watch: %s: %s" % (type(error).__name__, error))
+
+    def _explain_compiled(self):
+        if self.compiled and not self.session.closed:
+            say("watch: steps are compiled here; of a compiled function that takes several in one call the last is heard: name its step with --step-call")
 
     def forked(self):
         """In the child of a fork. Whoever is not watched yet may be the one who trains; a watched program's child is not."""
@@ -136,20 +148,8 @@ class Watcher:
             self.session = None
 
 
-def _depth_of(step):
-    """How often this wrapper of torch's is on the stack beside the call that is at its end: a step that calls another one."""
-    code = next((c for c in step.__code__.co_consts if isinstance(c, types.CodeType)), None)
-
-    def inside():
-        frame, found = sys._getframe(1), 0
-        while frame is not None:
-            found += frame.f_code is code
-            frame = frame.f_back
-        return max(found - 1, 0)
-    return inside
-
-
 def watch_optimizers(torch, watcher):
     """Called right behind `import torch`."""
-    watcher.inside = _depth_of(torch.optim.Optimizer.profile_hook_step)
-    watcher.hold(Ends(torch, watcher.cycle.known, watcher.count, watcher.optimizer_stepped))
+    ends = Ends(torch, watcher.cycle.known, watcher.count, watcher.optimizer_stepped)
+    watcher.hold(ends)
+    watcher.hold(Compiled(ends, watcher.count, ends.leave_hook, watcher.compiled_step))

@@ -7,7 +7,9 @@ FAR, FEW = 3, 0.15                      # times the median; of the steps
 
 
 class WarmUp:
-    """So many steps, which are the same on all ranks: windows of ranks must be the same steps. Counts backward passes on the way."""
+    """So many steps, which are the same on all ranks: windows of ranks must be the same steps. Counts backward passes on the way. What is known is written one
+    step before the end: the window behind it begins with a step that nothing was written in."""
+    saves = False
 
     def __init__(self, steps):
         self.steps = steps
@@ -17,11 +19,13 @@ class WarmUp:
 
     def boundary(self, session):
         self.backwards.step()
+        if session.steps == self.steps - 1:
+            session.save()
         return session.steps >= self.steps
 
     def idle(self, session):
         """How many of the steps to come nobody needs to hear of."""
-        return max(self.steps - session.steps - 1, 0) if self.backwards.is_done() else 0
+        return max(self.steps - session.steps - 2, 0) if self.backwards.is_done() else 0
 
     def end(self, session):
         session.result["backwards_per_step"] = self.backwards.close()

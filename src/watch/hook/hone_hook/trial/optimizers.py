@@ -47,6 +47,8 @@ class _Together(Switch):
         return [o for o in facts.optimizers if self.can(o) and not any(g.get(self.setting) for g in o.param_groups)]
 
     def applies(self, facts):
+        if any(id(o) in facts.compiled for o in facts.optimizers):
+            return "a step of an optimizer is compiled, and would be anew"
         if not any(self.can(o) for o in facts.optimizers):
             return "%s does not have it" % (", ".join(sorted({type(o).__name__ for o in facts.optimizers})) or "no optimizer")
         return None if self.mine(facts) else "it is on"

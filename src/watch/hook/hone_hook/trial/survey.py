@@ -50,6 +50,7 @@ class Facts:
         self.ranks_here = max(session.result.get("ranks_here", 1), 1)           # on this machine, whose CPUs they share
         self.optimizers = list(session.optimizers) or Heap().optimizers
         self.parameters = parameters_of(self.optimizers)
+        self.compiled = getattr(session, "compiled", set())     # ids of optimizers
         self.tapes = Tapes(broke)
         self.loaders = Loaders(self.tapes)
         self.roots, self.others = [], []

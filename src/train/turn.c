@@ -1,0 +1,36 @@
+/* Some steps as a run takes them: the host goes ahead of a device that works by itself, and waits for it in the end. */
+#include <math.h>
+
+#include "core/clock.h"
+#include "train/train_int.h"
+
+static const double SHORT_S = 0.02, LONG_S = 0.16;
+enum { FEWEST = 8 };
+
+/* What a turn begins and ends with, an upload that nothing hides and a wait for the device, is no part of a step: there are more of them
+ * the shorter they are. A CPU's step ends when it returns. */
+int64_t model_run_turn_steps(const struct model_run *r, double step_s)
+{
+    if (!r->backend->finish || !(step_s > 0))
+        return 1;
+    return step_s < SHORT_S ? (int64_t)fmax(SHORT_S / step_s + 1, FEWEST) : (int64_t)fmax(LONG_S / step_s, 1);
+}
+
+/* Where the host reads the metrics of every step, as a program without the pass async-metrics wants it, it does so here. */
+enum status model_run_turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *out,
+                           struct error *err)
+{
+    enum status st = OK;
+    bool whole;
+    const double start = clock_s();
+    for (int64_t i = 0; i < steps && st == OK; i++) {
+        st = model_run_step(r, l, stop, &whole, err);
+        if (st == OK && model_run_kept(r) == 1)
+            model_run_host(r, "host.loss");
+    }
+    const double ran = clock_s();
+    exec_finish(r->train);
+    const double end = clock_s();
+    *out = (struct turn_time){(end - start) / (double)steps, end - ran};
+    return st == OK ? exec_status(r->train, err) : st;
+}
