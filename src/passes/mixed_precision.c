@@ -8,7 +8,8 @@
  *
  * Rounded operands (tuned kernels of a CPU; TF32 on a GPU): values stay f32, and the operands of every product are rounded while they
  * are packed; those of attention where the CPU gains by it (AMX), as its scores, softmax and sums are f32 in any case. A value that only
- * products read which round it to bf16 is stored in bf16, where its op can do that: half the bytes, and not a bit of a result changes.
+ * products read which round it to bf16 is stored in bf16, where its op can do that, and of parameters they read copies as above, where that
+ * leaves memory for them: half the bytes, and not a bit of a result changes.
  *
  * Evaluation computes as training does, from the copies that the training step writes, so that on a GPU it is as fast as its forward, and
  * its loss is that of the model in the numbers that it is trained in. Where a CPU rounds operands there is little to win, and it stays f32. */
@@ -16,6 +17,7 @@
 
 #include "passes/loss_scale.h"
 #include "passes/optimize.h"
+#include "passes/passes.h"
 #include "program/rewriter.h"
 
 /* A training step has its backward by now: differentiation need not carry types over. A program without one evaluates. */
@@ -84,15 +86,19 @@ static int make_narrow(struct program *p)
 
 /* ---- operands ---- */
 
+enum { ALIGN = 64 };                /* bytes, of the memory plan */
+
 struct casts {
     struct rewriter r;
+    enum dtype to;
+    double *room;                   /* not NULL: parameters alone, for products that round them, as far as these bytes go */
     value_id *of;                   /* per value that there was: its narrow form; NO_VALUE: none yet */
     int setup_end;                  /* the first op behind the setup */
 };
 
 static int add_cast(struct casts *c, value_id v, int before, const char *name)
 {
-    const struct op_attrs attrs = {.to = c->r.p->precision.narrow};
+    const struct op_attrs attrs = {.to = c->to};
     return rewriter_insert(&c->r, before, OP_CAST, attrs, name, 1, &v);
 }
 
@@ -100,7 +106,7 @@ static int add_cast(struct casts *c, value_id v, int before, const char *name)
 static value_id add_copy(struct casts *c, value_id parameter)
 {
     struct program *p = c->r.p;
-    const char *name = arena_printf(&p->arena, "%s.%s", p->values[parameter].name, dtype_name(p->precision.narrow));
+    const char *name = arena_printf(&p->arena, "%s.%s", p->values[parameter].name, dtype_name(c->to));
     const int at = add_cast(c, parameter, c->setup_end, "copy");
     if (at == NO_OP)
         return NO_VALUE;
@@ -112,17 +118,27 @@ static value_id add_copy(struct casts *c, value_id parameter)
     return copy;
 }
 
+static bool takes_room(struct casts *c, const struct value *v)
+{
+    const size_t bytes = value_bytes(v) / 2 + ALIGN;
+    const bool fits = v->kind == VALUE_PARAMETER && (double)bytes <= *c->room;
+    *c->room -= fits ? (double)bytes : 0;
+    return fits;
+}
+
 /* In front of the first op that needs it. */
 static value_id narrow_form(struct casts *c, value_id v, int reader)
 {
     struct program *p = c->r.p;
-    if (p->values[v].dtype == p->precision.narrow)
+    if (p->values[v].dtype == c->to)
         return v;
     if (c->of[v] != NO_VALUE)
         return c->of[v];
+    if (c->room && !takes_room(c, &p->values[v]))
+        return v;
     if (p->values[v].kind == VALUE_PARAMETER)
         return c->of[v] = add_copy(c, v);
-    const char *name = arena_printf(&p->arena, "%s.%s", p->values[v].name, dtype_name(p->precision.narrow));
+    const char *name = arena_printf(&p->arena, "%s.%s", p->values[v].name, dtype_name(c->to));
     const int at = add_cast(c, v, reader, "cast");
     if (at == NO_OP)
         return NO_VALUE;
@@ -131,8 +147,10 @@ static value_id narrow_form(struct casts *c, value_id v, int reader)
     return c->of[v] = p->ops[at].out[0];
 }
 
-static bool has_operands(const struct op *op)
+static bool has_operands(const struct casts *c, const struct op *op)
 {
+    if (c->room && op->attrs.round != ROUND_BF16)
+        return false;
     for (int i = 0; i < op->n_in; i++)
         if (op_in_type(op, i) == TYPE_OPERAND)
             return true;
@@ -240,16 +258,16 @@ static void find_setup_end(struct casts *c)
         c->setup_end = rewriter_next(&c->r, c->setup_end);
 }
 
-static void cast_operands(struct program *p)
+static void cast_operands(struct program *p, enum dtype to, double *room)
 {
-    struct casts c = {.of = xcalloc((size_t)p->n_values, sizeof *c.of)};
+    struct casts c = {.to = to, .room = room, .of = xcalloc((size_t)p->n_values, sizeof *c.of)};
     for (int i = 0; i < p->n_values; i++)
         c.of[i] = NO_VALUE;
     rewriter_open(&c.r, p);
     find_setup_end(&c);
     bool right = true;
     for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
-        if (has_operands(&p->ops[i]))
+        if (has_operands(&c, &p->ops[i]))
             right = narrow_operands(&c, i);
     for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
         if (p->ops[i].kind == OP_GATHER_WAIT)
@@ -278,11 +296,17 @@ static int round_operands(struct program *p)
     return n;
 }
 
-/* Does a product that rounds its operands to bf16 read it, and nothing else? may: per value, that it is so as far as is known. */
+/* The loss may scale the rows that it reads before it rounds them. */
+static bool rounds_input(const struct op *op, int i)
+{
+    return op_in_type(op, i) == TYPE_OPERAND && op->attrs.round == ROUND_BF16 && !(op->kind == OP_LINEAR_LOSS && i == 0);
+}
+
+/* Does a product that rounds it to bf16 read it, and nothing else? may: per value, that it is so as far as is known. */
 static void rule_out_readers(const struct op *op, bool *may)
 {
     for (int i = 0; i < op->n_in; i++)
-        may[op->in[i]] &= op_in_type(op, i) == TYPE_OPERAND && op->attrs.round == ROUND_BF16 && op->kind != OP_LINEAR_LOSS;
+        may[op->in[i]] &= rounds_input(op, i);
 }
 
 static void store_rounded(struct program *p)
@@ -301,6 +325,24 @@ static void store_rounded(struct program *p)
     free(may);
 }
 
+static bool divides_optimizer(const struct program *p)
+{
+    bool divides = false;
+    for (int i = 0; i < p->n_ops; i++)
+        divides |= p->ops[i].kind == OP_GATHER_WAIT;
+    return divides;
+}
+
+/* Copies of weights take the memory that stored values leave free: a step in bf16 needs no more than one in f32. Where ranks divide the
+ * optimizer one thread would make them, and products round weights as before. */
+static void store_for_products(struct program *p)
+{
+    const double before = pass_planned_bytes(p);
+    store_rounded(p);
+    if (!divides_optimizer(p))
+        cast_operands(p, BF16, &(double){before - pass_planned_bytes(p)});
+}
+
 int pass_mixed_precision(struct program *p)
 {
     if (p->precision.round == ROUND_BF16 && !is_training(p))
@@ -308,12 +350,12 @@ int pass_mixed_precision(struct program *p)
     if (p->precision.narrow == F32) {
         const int rounded = round_operands(p);
         if (p->precision.round == ROUND_BF16)
-            store_rounded(p);
+            store_for_products(p);
         return rounded;
     }
     const int n = make_narrow(p);
     if (n)
-        cast_operands(p);
+        cast_operands(p, p->precision.narrow, NULL);
     if (n && p->precision.narrow == F16 && is_training(p))
         add_loss_scale(p);
     return n;

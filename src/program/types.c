@@ -156,17 +156,20 @@ value_id op_mistyped_value(const struct program *p, const struct op *op)
     return NO_VALUE;
 }
 
-/* Is every narrow value of the op bf16 that its products would have rounded, or a result for such products? */
+/* Is every narrow value of the op bf16 that its products would have rounded, or a result or a copy of a parameter for such products? */
 bool op_is_rounded_ahead(const struct program *p, const struct op *op)
 {
+    const bool rounds = op->attrs.round == ROUND_BF16;
     bool is = common_type(p, op, TYPE_ALIKE) == F32;
     for (int i = 0; i < op->n_in; i++) {
         const enum dtype type = p->values[op->in[i]].dtype;
-        is = is && (!dtype_is_narrow(type) || (type == BF16 && op_in_type(op, i) == TYPE_OPERAND && op->attrs.round == ROUND_BF16));
+        const enum op_type may = op_in_type(op, i);
+        is = is && (!dtype_is_narrow(type) || (type == BF16 && (may == TYPE_NARROW || (may == TYPE_OPERAND && rounds))));
     }
     for (int i = 0; i < op->n_out; i++) {
         const enum dtype type = p->values[op->out[i]].dtype;
-        is = is && (!dtype_is_narrow(type) || (type == BF16 && op_out_type(op, i) == TYPE_STORED));
+        const enum op_type may = op_out_type(op, i);
+        is = is && (!dtype_is_narrow(type) || (type == BF16 && (may == TYPE_NARROW || may == TYPE_STORED)));
     }
     return is;
 }

@@ -191,13 +191,13 @@ static void chain_back(const struct chain *c, const struct sweep *w, int64_t i, 
     }
 }
 
-/* One block of columns, (columns, width) at `from`, past n rows. */
-static void chain_columns(const struct chain *c, const struct sweep *w, const float *from, int64_t n)
+/* One block of columns, (columns, width), past n rows. */
+static void chain_columns(const struct chain *c, const struct sweep *w, struct pairs_either from, int64_t n)
 {
     const int64_t width = c->s.width;
-    pack_columns(c->there, &(struct pairs_side){from, width, 1}, w->columns, width);
+    pack_either_columns(c->there, from, w->columns, width);
     if (w->l->dx)
-        pack_columns(c->back, &(struct pairs_side){from, 1, width}, width, w->columns);
+        pack_either_columns(c->back, (struct pairs_either){from.from, from.step, from.row, from.bf16}, width, w->columns);
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t rows = least(BLOCK, up_to(n, TILE) - i);
         chain_there(c, w, i, rows);
@@ -208,24 +208,46 @@ static void chain_columns(const struct chain *c, const struct sweep *w, const fl
 
 /* ---- the sweeps ---- */
 
+static struct pairs_either words_from(const struct pairs_loss *l, int64_t word) { return either_at(either_of(l->w, l->w_bf16, l->width, 1), word, 0); }
+
 /* Rows [first, first + n) of x that have a target, n at most a block of columns. */
-static const float *take_x(const struct chain *c, const struct pairs_loss *l, int64_t first, int64_t n)
+static struct pairs_either take_x(const struct chain *c, const struct pairs_loss *l, int64_t first, int64_t n)
 {
     const size_t bytes = (size_t)l->width * sizeof(float);
     if (!l->list)
-        return l->x + first * l->width;
+        return either_of(l->x + first * l->width, NULL, l->width, 1);
     for (int64_t i = 0; i < n; i++)
         memcpy(c->gathered + i * l->width, l->x + l->list[first + i] * l->width, bytes);
-    return c->gathered;
+    return either_of(c->gathered, NULL, l->width, 1);
 }
 
-/* The target's logit in bits, of operands that are rounded as those of the products. */
-static float target_logit(const float *x, const float *word, int64_t width)
+/* Some numbers of a row, rounded as the products round them. */
+enum { PIECE = 256 };
+static void take_piece(float to[PIECE], struct pairs_either row, int64_t first, int64_t n)
 {
-    float sum = 0;
+    const struct pairs_either at = either_at(row, 0, first);
+    const uint16_t *bf16 = at.from;
+    const float *f32 = at.from;
+    if (row.bf16)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = bf16_value(bf16[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = bf16_round(f32[i]);
+}
+
+/* The target's logit in bits. */
+static float target_logit(struct pairs_either x, struct pairs_either word, int64_t width)
+{
+    float sum = 0, u[PIECE], v[PIECE];
+    for (int64_t first = 0; first < width; first += PIECE) {
+        const int64_t n = least(PIECE, width - first);
+        take_piece(u, x, first, n);
+        take_piece(v, word, first, n);
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < width; i++)
-        sum += bf16_round(x[i]) * bf16_round(word[i]);
+        for (int64_t i = 0; i < n; i++)
+            sum += u[i] * v[i];
+    }
     return sum * LOG2_E;
 }
 
@@ -233,12 +255,12 @@ static void begin_rows(const struct chain *c, const struct pairs_loss *l, int64_
 {
     for (int64_t j = 0; j < n; j += c->s.columns) {
         const int64_t rows = least(c->s.columns, n - j);
-        const float *x = take_x(c, l, first + j, rows);
-        pack_rows(c->rows + j * c->s.deep, &(struct pairs_side){x, l->width, 1}, rows, l->width);
+        const struct pairs_either x = take_x(c, l, first + j, rows);
+        pack_either_rows(c->rows + j * c->s.deep, x, rows, l->width);
         for (int64_t i = 0; i < rows; i++) {
             const int64_t at = first + j + i;
             l->targets[at] = l->all_targets[l->list ? l->list[at] : at];
-            l->base[at] = target_logit(x + i * l->width, l->w + l->targets[at] * l->width, l->width);
+            l->base[at] = target_logit(either_at(x, i, 0), words_from(l, l->targets[at]), l->width);
         }
     }
 }
@@ -251,11 +273,15 @@ static void finish_row(const struct chain *c, const struct pairs_loss *l, int64_
     l->factors[at] = factor;
     if (!l->dx)
         return;
-    const float *from = c->out + i * c->s.deep, *word = l->w + l->targets[at] * width, share = 1 / (float)l->rows;
-    float *to = l->dx + (l->list ? l->list[at] : at) * width;
-    INDEPENDENT
-    for (int64_t j = 0; j < width; j++)
-        to[j] = from[j] * factor - bf16_round(word[j]) * share;
+    const struct pairs_either word = words_from(l, l->targets[at]);
+    const float *from = c->out + i * c->s.deep, share = 1 / (float)l->rows;
+    float *to = l->dx + (l->list ? l->list[at] : at) * width, v[PIECE];
+    for (int64_t j = 0; j < width; j += PIECE, from += PIECE, to += PIECE) {
+        const int64_t n = least(PIECE, width - j);
+        take_piece(v, word, j, n);
+        for (int64_t k = 0; k < n; k++)
+            to[k] = from[k] * factor - v[k] * share;
+    }
 }
 
 void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
@@ -269,7 +295,7 @@ void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory)
         memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
         memset(c.sums, 0, (size_t)(up_to(n, TILE) * TILE) * sizeof *c.sums);
         for (int64_t j = 0; j < l->vocab; j += c.s.columns)
-            chain_columns(&c, &(struct sweep){l, false, first, n, j, least(c.s.columns, l->vocab - j)}, l->w + j * l->width, n);
+            chain_columns(&c, &(struct sweep){l, false, first, n, j, least(c.s.columns, l->vocab - j)}, words_from(l, j), n);
         for (int64_t i = 0; i < n; i++)
             finish_row(&c, l, first, i);
     }
@@ -283,7 +309,7 @@ void pairs_loss_words(const struct pairs_loss *l, struct span words, void *memor
     amx_begin();
     for (int64_t first = words.lo; first < words.hi; first += c.s.rows) {
         const int64_t n = least(c.s.rows, words.hi - first);
-        pack_rows(c.rows, &(struct pairs_side){l->w + first * l->width, l->width, 1}, n, l->width);
+        pack_either_rows(c.rows, words_from(l, first), n, l->width);
         memset(c.out, 0, (size_t)(up_to(n, TILE) * c.s.deep) * sizeof *c.out);
         for (int64_t j = 0; j < l->rows; j += c.s.columns) {
             const int64_t columns = least(c.s.columns, l->rows - j);

@@ -13,6 +13,7 @@ struct pairs_loss {
     int64_t share, most;                /* the most rows, or words, that one thread has; that there are */
     const float *x;                     /* (all rows, width) */
     const float *w;                     /* (vocab, width) */
+    const uint16_t *w_bf16;             /* not NULL: w is there instead, in bf16 */
     const int32_t *list;                /* (rows): which rows those are; NULL: all */
     const int32_t *all_targets;         /* of all rows */
     int32_t *targets;                   /* (rows): those of `list` */

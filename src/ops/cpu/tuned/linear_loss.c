@@ -172,9 +172,11 @@ static void zero_padding(const struct work *w)
 static bool run_tiles(struct work *w)
 {
     void *const *out = w->c->out;
+    const bool bf16 = call_in(w->c, 1)->dtype == BF16;
     const struct pairs_loss l = {
         .rows = w->count, .vocab = w->s.vocab, .width = w->s.width, .share = tile_share(w->s, w->t->count),
-        .most = w->s.rows > w->s.vocab ? w->s.rows : w->s.vocab, .x = w->c->in[0], .w = w->c->in[1], .list = w->dense ? NULL : w->m.list,
+        .most = w->s.rows > w->s.vocab ? w->s.rows : w->s.vocab, .x = w->c->in[0], .w = bf16 ? NULL : w->c->in[1],
+        .w_bf16 = bf16 ? w->c->in[1] : NULL, .list = w->dense ? NULL : w->m.list,
         .all_targets = w->c->in[2], .targets = w->m.targets, .base = w->m.base, .losses = w->m.losses, .factors = w->m.factors,
         .dx = w->gradients ? out[2] : NULL, .dw = w->gradients ? out[3] : NULL};
     void *mine = w->m.tiles + (size_t)w->t->index * w->m.tile_bytes;
@@ -220,11 +222,14 @@ static void linear_loss(const struct kernel_call *c, const struct kernel_thread 
     }
 }
 
-/* A loss scale is a matter of f16, which no tuned kernel has. */
-static bool loss_fits(const struct program *p, const struct op *op) { return op->n_in == 3 && gemm_fits(p, op); }
+/* A loss scale is a matter of f16, which no tuned kernel has. x may be scaled before it is rounded, and is f32. */
+static bool loss_fits(const struct program *p, const struct op *op)
+{
+    return op->n_in == 3 && p->values[op->in[0]].dtype == F32 && gemm_fits(p, op);
+}
 
 const struct kernel TUNED(linear_loss)[] = {
-    {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .supports = loss_fits, .scratch = scratch_bytes,
+    {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .stores = true, .supports = loss_fits, .scratch = scratch_bytes,
      .variants = gemm_variants},
     {.run = NULL},
 };

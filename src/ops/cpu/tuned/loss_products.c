@@ -10,12 +10,12 @@ static void find_logits(const struct work *w)
 {
     const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width);
     const int64_t k = w->s.width;
-    if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
-        TUNED(gemm)(&(struct gemm){
-            .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
-            .b = (const float *)w->c->in[1] + b.cols.lo * k, .ldb = k, .b_transposed = true,
-            .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
-            .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16});
+    struct gemm g = {.m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
+                     .ldb = k, .b_transposed = true, .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
+                     .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16};
+    gemm_take_b(&g, w->c, 1, b.cols.lo * k);
+    if (g.m > 0 && g.n > 0)
+        TUNED(gemm)(&g);
     if (grid_choose(w->n, w->s.vocab, w->s.width, w->t->count).columns > 1)
         team_barrier(w->t->team);
 }
@@ -105,10 +105,11 @@ static void rows_gradient(const struct work *w)
     if (m == 0 || n == 0)
         return;
     float *whole = w->c->out[2], *dx = w->dense ? whole + w->first * width : w->m.dx;
-    TUNED(gemm)(&(struct gemm){
-        .m = m, .n = n, .k = vocab, .a = w->m.logits + b.rows.lo * vocab, .a_row = vocab, .a_col = 1,
-        .b = (const float *)w->c->in[1] + b.cols.lo, .ldb = width, .c = dx + b.rows.lo * width + b.cols.lo, .ldc = width,
-        .scale = 1, .kernel = (enum gemm_kernel)w->c->variant, .bf16 = w->c->op->attrs.round == ROUND_BF16});
+    struct gemm g = {.m = m, .n = n, .k = vocab, .a = w->m.logits + b.rows.lo * vocab, .a_row = vocab, .a_col = 1, .ldb = width,
+                     .c = dx + b.rows.lo * width + b.cols.lo, .ldc = width, .scale = 1, .kernel = (enum gemm_kernel)w->c->variant,
+                     .bf16 = w->c->op->attrs.round == ROUND_BF16};
+    gemm_take_b(&g, w->c, 1, b.cols.lo);
+    TUNED(gemm)(&g);
     for (int64_t i = b.rows.lo; i < b.rows.hi; i++) {
         const float *from = dx + i * width, factor = w->m.factors[i];
         float *to = whole + row_of(w, i) * width;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu/tuned/narrow.h"
 #include "ops/cpu/tuned/vec.h"
 
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
@@ -137,6 +138,17 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *restric
     }
 }
 
+/* The same, and the copy of p in bf16, block by block while p is near. */
+static void update_with_copy(struct adamw_step a, float *p, float *m, float *v, const float *grad, uint16_t *copy, struct span s)
+{
+    for (int64_t first = s.lo; first < s.hi; first += BLOCK) {
+        const struct span block = {first, least(first + BLOCK, s.hi)};
+        update(a, p, m, v, grad, block);
+        if (copy)
+            narrow_piece(copy + block.lo, p + block.lo, block.hi - block.lo);
+    }
+}
+
 /* Of tensor i: how many numbers are updated, all of it or a rank's slice. */
 static int64_t moments(const struct kernel_call *c, int i) { return in_count(c, op_update_tensors(c->op) + i); }
 
@@ -160,8 +172,8 @@ static void sweep(const struct kernel_call *c, const struct kernel_thread *t, in
         if (!same_step(&u, &of))
             a = step_of(&c->op->attrs, u.lr, u.step, u.factor);
         of = u;
-        update(a, (float *)c->out[i] + update_first(c, i, n), c->out[n + i], c->out[2 * n + i], c->in[3 * n + i],
-               share_of(mine, first, moments(c, i), UNIT));
+        update_with_copy(a, (float *)c->out[i] + update_first(c, i, n), c->out[n + i], c->out[2 * n + i], c->in[3 * n + c->op->attrs.copies + i],
+                         i < c->op->attrs.copies ? c->out[3 * n + i] : NULL, share_of(mine, first, moments(c, i), UNIT));
         first += units;
     }
 }
@@ -198,8 +210,8 @@ static size_t group_scratch(const struct program *p, const struct op *op, int th
 const struct kernel TUNED(optimizer)[] = {
     {.op = OP_SUM_SQUARES, .name = "simd", .run = sum_squares, .scratch = sum_scratch},
     {.op = OP_SQUARE_BLOCKS, .name = "simd", .run = square_blocks},
-    {.op = OP_ADAMW, .name = "simd", .run = adamw},
-    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all},
+    {.op = OP_ADAMW, .name = "simd", .run = adamw, .stores = true},
+    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all, .stores = true},
     {.op = OP_GROUP_SCORES, .name = "sums", .run = group_scores, .serial = true, .scratch = group_scratch},
     {.run = NULL},
 };

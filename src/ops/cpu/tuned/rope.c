@@ -19,15 +19,16 @@ static inline void rotate_row(float *y, const float *x, const float *restrict co
         }
 }
 
-/* The same to bf16, a piece of a head at a time. */
+/* The same to bf16, some heads at a time, or a part of one that is large. */
 static void rotate_row_bf16(uint16_t *y, const float *x, const float *cosine, const float *sine, float sign, int64_t heads, int64_t half)
 {
     float piece[PIECE];
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t j = 0; j < half; j += PIECE / 2) {
-            const int64_t n = least(PIECE / 2, half - j), at = (h * half + j) * 2;
-            rotate_row(piece, x + at, cosine + j, sine + j, sign, 1, n);
-            narrow_piece(y + at, piece, 2 * n);
+    const int64_t part = least(half, PIECE / 2), many = PIECE / 2 / part;
+    for (int64_t h = 0; h < heads; h += many)
+        for (int64_t j = 0; j < half; j += part) {
+            const int64_t n = least(part, half - j), at = (h * half + j) * 2, together = least(many, heads - h);
+            rotate_row(piece, x + at, cosine + j, sine + j, sign, together, n);
+            narrow_piece(y + at, piece, 2 * n * together);
         }
 }
 
