@@ -6,15 +6,20 @@
 
 /* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest; columns count half, since rows are what threads
  * that are near have made, as most ops split their work by rows. Where the right operand (k, n) is small and rows are enough to pay for packing it on
- * every thread, rows alone are cut: what a thread has made is in its own cache. */
-enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64 };
+ * every thread, rows alone are cut: what a thread has made is in its own cache. No thread goes without a block while another grid has one for it. */
+enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
+
+static inline bool grid_fits(int64_t m, int64_t n, int rows, int columns)
+{
+    return (int64_t)(rows - 1) * GRID_ROW_UNIT < m && (int64_t)(columns - 1) * GRID_COLUMN_UNIT < n;
+}
 
 static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int threads)
 {
     struct blocks best = {threads, 1, 1};
     double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
     for (int r = 1; r <= threads; r++) {
-        if (threads % r)
+        if (threads % r || !grid_fits(m, n, r, threads / r))
             continue;
         const double border = (double)m / r + (double)n / (threads / r) / 2;
         if (border < shortest) {
@@ -34,7 +39,7 @@ static inline int block_column(struct blocks g, int thread) { return thread % g.
 
 static inline struct block block_of(struct blocks g, int thread, int64_t m, int64_t n)
 {
-    return (struct block){team_span(m, 8, block_row(g, thread), g.rows), team_span(n, 16, block_column(g, thread), g.columns)};
+    return (struct block){team_span(m, GRID_ROW_UNIT, block_row(g, thread), g.rows), team_span(n, GRID_COLUMN_UNIT, block_column(g, thread), g.columns)};
 }
 
 static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k)
