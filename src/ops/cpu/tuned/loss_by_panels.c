@@ -15,9 +15,8 @@ enum { ADDS_PER_FETCH = 20 };           /* multiply-adds that take as long as fe
  * threads where words are not its own in the first place. */
 static double grid_cost(const struct sizes *s, int rows, int columns)
 {
-    const int64_t words = up_to((s->vocab + columns - 1) / columns, PANEL);
-    const double chunks = TUNED(panels_stay)(words, s->width) ? 1 : (double)((s->rows + s->chunk - 1) / s->chunk);
-    const double d = (double)s->width, m = (double)up_to((s->rows + rows - 1) / rows, ROW_UNIT), n = (double)words;
+    const int64_t words = up_to((s->vocab + columns - 1) / columns, PANEL), times = TUNED(panels_stay)(words, s->width) ? 1 : (s->rows + s->chunk - 1) / s->chunk;
+    const double chunks = (double)times, d = (double)s->width, m = (double)up_to((s->rows + rows - 1) / rows, ROW_UNIT), n = (double)words;
     const double fetched = d * (2 * n * chunks + (columns > 1 ? 3 : 1) * m) + (rows > 1 ? m * n : 0);
     return 2 * d * m * n / ADDS_PER_FETCH + fetched;
 }
