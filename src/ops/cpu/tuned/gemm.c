@@ -25,12 +25,9 @@ static const int64_t SMALL = INT64_MAX;
 static const int64_t SMALL = (int64_t)1 << 20;
 #endif
 
-/* A row or a few times a matrix that is not packed: reading it is all that counts. Short sums of more rows are done sooner by whole tiles: 8 x 16 x 16 in half the time. */
-enum { FEW = 8, FEWER = 4, LONG = 64 };
-static bool has_few_rows(const struct gemm *g)
-{
-    return g->m <= (g->k < LONG ? FEWER : FEW) && g->b_transposed && g->a_col == 1 && !g->bf16 && g->kernel != GEMM_BLAS;
-}
+/* A row or a few times a matrix that is not packed: reading it is all that counts. */
+enum { FEW = 8 };
+static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_transposed && g->a_col == 1 && !g->bf16 && g->kernel != GEMM_BLAS; }
 
 void TUNED(gemm)(const struct gemm *g)
 {
