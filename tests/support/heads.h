@@ -41,18 +41,26 @@ static inline void head_compare(const struct head *h, const struct plain *is, co
 {
     const struct op *op = &is->program->ops[0];
     for (int o = 0; o < op->n_out; o++) {
-        const int64_t n = shape_count(is->program->values[op->out[o]].shape);
-        const float *x = is->memory[op->out[o]], *y = should->memory[op->out[o]];
-        double apart = 0, length = 0;
-        for (int64_t i = 0; i < n; i++) {
-            apart += pow((double)x[i] - y[i], 2);
-            length += (double)y[i] * y[i];
-        }
-        if (!(sqrt(apart) <= (o < 2 ? loss : gradients) * sqrt(length)))
+        const double apart = plain_apart(is, should, o);
+        if (!(apart <= (o < 2 ? loss : gradients)))
             fail_msg("%lld rows, %lld words, width %lld%s, %s, %d threads: output %d is %.3g of its length off", (long long)h->rows,
                      (long long)h->vocab, (long long)h->width, h->padded ? ", padded" : "", cpu_bf16_name(), is->backend->lanes, o,
-                     sqrt(apart / length));
+                     apart);
     }
+}
+
+/* A head on backends against the reference, and twice on each: the same bits. */
+static inline void head_check(const struct head *h, struct backend *reference, struct backend *const *others, int n, double loss, double gradients)
+{
+    struct plain should = head_run(h, reference);
+    for (int i = 0; i < n; i++) {
+        struct plain is = head_run(h, others[i]), again = head_run(h, others[i]);
+        head_compare(h, &is, &should, loss, gradients);
+        head_compare(h, &again, &is, 0, 0);
+        head_release(&is);
+        head_release(&again);
+    }
+    head_release(&should);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef HONE_TESTS_PLAIN_H
 #define HONE_TESTS_PLAIN_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,19 @@ static inline void plain_run(struct plain *x, enum phase first, enum phase last)
         for (int i = 0; i < x->program->n_ops; i++)
             if (x->program->ops[i].phase == ph)
                 plain_run_op(x, &x->program->ops[i]);
+}
+
+/* How far output o of the first op is from what it should be, of that one's length; 0: they are equal. */
+static inline double plain_apart(const struct plain *is, const struct plain *should, int o)
+{
+    const value_id v = is->program->ops[0].out[o];
+    const float *x = is->memory[v], *y = should->memory[v];
+    double apart = 0, length = 0;
+    for (int64_t i = 0; i < shape_count(is->program->values[v].shape); i++) {
+        apart += pow((double)x[i] - y[i], 2);
+        length += (double)y[i] * y[i];
+    }
+    return apart == 0 ? 0 : sqrt(apart / length);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/gemm.h"
 #include "support/all_backends.h"
+#include "support/bf16_ways.h"
 #include "support/op_fill.h"
 
 static float from_bits(uint32_t bits)
@@ -170,16 +171,10 @@ static void compare_outputs(const struct op_case *c, const struct plain *is, con
 {
     const struct op *op = &is->program->ops[0];
     for (int o = 0; o < op->n_out; o++) {
-        const int64_t n = shape_count(is->program->values[op->out[o]].shape);
-        const float *x = is->memory[op->out[o]], *y = should->memory[op->out[o]];
-        double apart = 0, length = 0;
-        for (int64_t i = 0; i < n; i++) {
-            apart += pow((double)x[i] - y[i], 2);
-            length += (double)y[i] * y[i];
-        }
-        if (!(sqrt(apart) <= share * sqrt(length)))
+        const double apart = plain_apart(is, should, o);
+        if (!(apart <= share))
             fail_msg("%s, case %d, %d threads: output %d is %.3g of its length off %s", op_info(c->kind)->name, (int)(c - op_cases),
-                     is->backend->lanes, o, sqrt(apart / length), what);
+                     is->backend->lanes, o, apart, what);
     }
 }
 
@@ -242,7 +237,7 @@ static void test_ops_equal_f32_of_rounded_operands(void **state)
 
 /* ---- every way ---- */
 
-static int run_way(enum bf16_way way)
+static int run_ops(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
@@ -250,10 +245,6 @@ static int run_way(enum bf16_way way)
         cmocka_unit_test(test_ops_equal_the_reference),
         cmocka_unit_test(test_ops_equal_f32_of_rounded_operands),
     };
-    cpu_bf16_limit(way);
-    if (cpu_bf16_way() != way)
-        return 0;
-    print_message("bf16 products: %s\n", cpu_bf16_name());
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }
 
@@ -274,8 +265,5 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding), cmocka_unit_test(test_limits)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int way = BF16_ROUNDED; way <= BF16_AMX; way++)
-        failed += run_way((enum bf16_way)way);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL) + run_in_every_way(run_ops);
 }

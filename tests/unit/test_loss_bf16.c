@@ -2,22 +2,12 @@
  * and without, against the reference; logits that are too large for powers relative to the target's; the same bits once more. */
 #include "ops/cpu/bf16.h"
 #include "support/all_backends.h"
+#include "support/bf16_ways.h"
 #include "support/heads.h"
 
 /* What is between two products is rounded to bf16 on another scale than the reference's, or its factor of a row is in the other operand: three
  * roundings of 2^-9. */
-static void check_head(struct head h)
-{
-    struct plain should = head_run(&h, backends[0]);
-    for (int b = 1; b < BACKENDS; b++) {
-        struct plain is = head_run(&h, backends[b]), again = head_run(&h, backends[b]);
-        head_compare(&h, &is, &should, 4e-6, 3 * 0x1p-9);
-        head_compare(&h, &again, &is, 0, 0);
-        head_release(&is);
-        head_release(&again);
-    }
-    head_release(&should);
-}
+static void check_head(struct head h) { head_check(&h, backends[0], backends + 1, BACKENDS - 1, 4e-6, 3 * 0x1p-9); }
 
 static void test_heads(void **state)
 {
@@ -46,20 +36,13 @@ static void test_large_logits(void **state)
     check_head((struct head){50, 300, 33, true, false, 300, ROUND_BF16});
 }
 
-static int run_way(enum bf16_way way)
+static int run_heads(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_heads), cmocka_unit_test(test_large_head), cmocka_unit_test(test_large_logits)};
-    cpu_bf16_limit(way);
-    if (cpu_bf16_way() != way)
-        return 0;
-    print_message("bf16 products: %s\n", cpu_bf16_name());
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }
 
 int main(void)
 {
-    int failed = 0;
-    for (int way = BF16_ROUNDED; way <= BF16_AMX; way++)
-        failed += run_way((enum bf16_way)way);
-    return failed;
+    return run_in_every_way(run_heads);
 }

@@ -28,18 +28,7 @@ static int free_backends(void **state)
 
 /* --- the loss ----------------------------------------------------------------------------------------------------- */
 
-static void check_head(struct head h)
-{
-    struct plain should = head_run(&h, reference);
-    for (int t = 0; t < MOST; t++) {
-        struct plain is = head_run(&h, tuned[t]), again = head_run(&h, tuned[t]);
-        head_compare(&h, &is, &should, 4e-6, 4e-6);
-        head_compare(&h, &again, &is, 0, 0);
-        head_release(&is);
-        head_release(&again);
-    }
-    head_release(&should);
-}
+static void check_head(struct head h) { head_check(&h, reference, tuned, MOST, 4e-6, 4e-6); }
 
 static void test_heads(void **state)
 {
@@ -84,27 +73,15 @@ static struct plain run_sum(const struct sum *s, struct backend *b)
     return is;
 }
 
-static double apart(const struct plain *a, const struct plain *b)
-{
-    const value_id out = a->program->ops[0].out[0];
-    const float *x = a->memory[out], *y = b->memory[out];
-    double sum = 0, length = 0;
-    for (int64_t i = 0; i < shape_count(a->program->values[out].shape); i++) {
-        sum += pow((double)x[i] - y[i], 2);
-        length += (double)y[i] * y[i];
-    }
-    return sqrt(sum / length);
-}
-
 static void check_sum(struct sum s)
 {
     struct plain should = run_sum(&s, reference);
     for (int t = 0; t < MOST; t++) {
         struct plain is = run_sum(&s, tuned[t]), again = run_sum(&s, tuned[t]);
-        const double off = apart(&is, &should);
+        const double off = plain_apart(&is, &should, 0);
         if (!(off < 4e-6))
             fail_msg("(%ld, %ld) summed over %ld rows on %d threads is %.3g of its length off", (long)s.m, (long)s.n, (long)s.rows, t + 1, off);
-        assert_true(apart(&again, &is) == 0);
+        assert_true(plain_apart(&again, &is, 0) == 0);
         head_release(&is);
         head_release(&again);
     }

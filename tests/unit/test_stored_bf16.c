@@ -3,6 +3,7 @@
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu_int.h"
 #include "support/all_backends.h"
+#include "support/bf16_ways.h"
 #include "support/op_compare.h"
 #include "support/optimized.h"
 
@@ -247,21 +248,14 @@ static void test_steps(void **state)
         }
 }
 
-static int run_way(enum bf16_way way)
+static int run_ops(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ops), cmocka_unit_test(test_steps)};
-    cpu_bf16_limit(way);
-    if (cpu_bf16_way() != way)
-        return 0;
-    print_message("bf16 products: %s\n", cpu_bf16_name());
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs), cmocka_unit_test(test_leaves_others_alone)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int way = BF16_ROUNDED; way <= BF16_AMX; way++)
-        failed += run_way((enum bf16_way)way);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL) + run_in_every_way(run_ops);
 }
