@@ -26,12 +26,12 @@ trains() {
 export TUNED='[flash-attention, fuse-qkv]' TUNE_ENDS=1
 trains runs/quickstart-tuned/tuned.yaml
 ! grep -q 'no pass was proved' out || fail "$(cat out)"
-grep -q 'by how much: .*/runs/quickstart-tuned/report.html$' out || fail "$(cat out)"
+grep -q 'and what it won: .*/runs/quickstart-tuned/report.html$' out || fail "$(cat out)"
 TUNED=none
 trains quickstart
 [ "$(grep -c 'trains the config quickstart with all its passes' out)" = 1 ] || fail "$(cat out)"
 TUNED=
 trains quickstart
-! grep -q 'by how much' out || fail "a report that is not there: $(cat out)"
+! grep -q 'what it won' out || fail "a report that is not there: $(cat out)"
 TUNE_ENDS=3
 ! (cd repo && PATH=$WORK/bin:$PATH ./quickstart) >out 2>err || fail "it goes on when tune cannot run"
