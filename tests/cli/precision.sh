@@ -55,3 +55,14 @@ ok bench tiny.yaml --seconds 0.05 --set optimize.precision=bf16 --json
 json out "j['results'][0]['mfu_peak_type'] == '$wants' and 0 < j['results'][0]['mfu_percent']"
 ok profile tiny.yaml --steps 2 --set optimize.precision=bf16 --out p
 json p/report.json "j['efficiency']['mfu_peak_type'] == '$wants' and j['machine']['peaks']['gemm_gflops'] > 0"
+
+# ops per step: those that run in it, without what the setup does, and once for every micro-batch
+ok doctor tiny.yaml --set optimize.precision=bf16 --set train.accumulate=3
+ops=$(sed -n 's/.* parameters, \([0-9]*\) ops per step$/\1/p' out)
+ok bench tiny.yaml --seconds 0.02 --set optimize.precision=bf16 --set train.accumulate=3 --json
+json out "j['results'][0]['ops_per_step'] == $ops"
+cat tiny.yaml >accumulated.yaml
+sed -i -e 's/^train: {/train: {accumulate: 3, /' accumulated.yaml
+echo 'optimize: {precision: bf16}' >>accumulated.yaml
+ok verify accumulated.yaml accumulated.yaml --steps 2 --seconds 0.02 --set verify.min_gain=-1 --json
+json out "j['ops_a'] == $ops and j['ops_b'] == $ops"
