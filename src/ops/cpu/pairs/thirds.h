@@ -39,35 +39,64 @@ PAIRS_INLINE void thirds_of(__m512i to[THIRDS], __m512 x, __m512 y)
     to[THIRDS - 1] = thirds_pair(x, y);
 }
 
-/* Line i of a tile: row i along k, or pair i of all rows across it. */
-PAIRS_INLINE void thirds_line(__m512i to[THIRDS], const bool along, int i, const float *from, int64_t stride, int64_t rows, int64_t depth)
+PAIRS_INLINE void thirds_put(uint16_t *line, __m512 x, __m512 y)
 {
-    const __mmask16 low = along ? lanes_mask(i < rows ? depth : 0) : lanes_mask(i < depth ? rows : 0);
-    const __mmask16 high = along ? lanes_mask(i < rows ? depth - TILE : 0) : lanes_mask(i + TILE < depth ? rows : 0);
-    thirds_of(to, _mm512_maskz_loadu_ps(low, from + i * stride), _mm512_maskz_loadu_ps(high, from + (along ? i * stride + TILE : (i + TILE) * stride)));
+    __m512i third[THIRDS];
+    thirds_of(third, x, y);
+    UNROLL(3)
+    for (int t = 0; t < THIRDS; t++)
+        _mm512_store_si512(line + t * TILE_NUMBERS, third[t]);
 }
 
-/* One tile, three times; `columns` and `along` are constants in every call, and so are the counts of whole tiles. */
-PAIRS_INLINE void thirds_pack_tile(uint16_t *to, const bool columns, const bool along, const float *from, int64_t stride, int64_t rows, int64_t depth)
+/* Four numbers of each of rows 0, 4, 8 and 12. */
+PAIRS_INLINE __m512 thirds_gather(const float *from, int64_t stride)
 {
-    __m512i x[THIRDS][TILE];
+    __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(from));
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(from + 4 * stride), 1);
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(from + 8 * stride), 2);
+    return _mm512_insertf32x4(x, _mm_loadu_ps(from + 12 * stride), 3);
+}
+
+/* x[i]: number i of each of TILE rows. */
+PAIRS_INLINE void thirds_turn(__m512 x[TILE], const float *from, int64_t stride)
+{
+    UNROLL(4)
+    for (int i = 0; i < TILE; i += 4, from += 4) {
+        const __m512 a = thirds_gather(from, stride), b = thirds_gather(from + stride, stride);
+        const __m512 c = thirds_gather(from + 2 * stride, stride), d = thirds_gather(from + 3 * stride, stride);
+        const __m512 ab_low = _mm512_unpacklo_ps(a, b), ab_high = _mm512_unpackhi_ps(a, b);
+        const __m512 cd_low = _mm512_unpacklo_ps(c, d), cd_high = _mm512_unpackhi_ps(c, d);
+        x[i] = _mm512_shuffle_ps(ab_low, cd_low, 0x44);
+        x[i + 1] = _mm512_shuffle_ps(ab_low, cd_low, 0xee);
+        x[i + 2] = _mm512_shuffle_ps(ab_high, cd_high, 0x44);
+        x[i + 3] = _mm512_shuffle_ps(ab_high, cd_high, 0xee);
+    }
+}
+
+/* A whole tile: lines of it lie in memory, or across it. `turned` and `along` are constants in every call; along: numbers of a row lie side by side,
+ * else those of a k. */
+PAIRS_INLINE void thirds_pack_tile(uint16_t *to, const bool turned, const bool along, const float *from, int64_t stride)
+{
+    const float *second = from + (along ? TILE : TILE * stride);
+    __m512 x[TILE], y[TILE];
+    if (turned) {
+        thirds_turn(x, from, stride);
+        thirds_turn(y, second, stride);
+    }
     UNROLL(16)
-    for (int i = 0; i < TILE; i++) {
-        __m512i line[THIRDS];
-        thirds_line(line, along, i, from, stride, rows, depth);
-        UNROLL(3)
-        for (int t = 0; t < THIRDS; t++)
-            if (along == columns)
-                x[t][i] = line[t];
-            else
-                _mm512_store_si512(to + t * TILE_NUMBERS + i * TILE_DEPTH, line[t]);
-    }
-    for (int t = 0; along == columns && t < THIRDS; t++) {
-        transpose(x[t]);
-        UNROLL(16)
-        for (int i = 0; i < TILE; i++)
-            _mm512_store_si512(to + t * TILE_NUMBERS + i * TILE_DEPTH, x[t][i]);
-    }
+    for (int i = 0; i < TILE; i++)
+        thirds_put(to + i * TILE_DEPTH, turned ? x[i] : _mm512_loadu_ps(from + i * stride), turned ? y[i] : _mm512_loadu_ps(second + i * stride));
+}
+
+/* What is there of a tile, and zeros. */
+PAIRS_INLINE void thirds_pack_part(uint16_t *to, const bool turned, const bool along, const float *from, int64_t stride, int64_t rows, int64_t depth)
+{
+    _Alignas(64) float whole[TILE * TILE_DEPTH];
+    const int64_t lines = along ? TILE : TILE_DEPTH, length = TILE * TILE_DEPTH / lines, there = least(along ? rows : depth, lines), numbers = along ? depth : rows;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t j = 0; j < length; j += TILE)
+            _mm512_store_ps(whole + i * length + j, _mm512_maskz_loadu_ps(i < there ? lanes_mask(numbers - j) : 0, from + i * stride + j));
+    thirds_pack_tile(to, turned, along, whole, length);
 }
 
 PAIRS_INLINE void thirds_pack_strips(uint16_t *to, const bool columns, const bool along, struct pairs_side s, int64_t rows, int64_t depth)
@@ -80,9 +109,9 @@ PAIRS_INLINE void thirds_pack_strips(uint16_t *to, const bool columns, const boo
             const float *from = s.from + i * TILE * s.row + p * TILE_DEPTH * s.step;
             uint16_t *tile = to + (i * down + p) * THIRDS_NUMBERS;
             if (rows_left >= TILE && depth_left >= TILE_DEPTH)
-                thirds_pack_tile(tile, columns, along, from, stride, TILE, TILE_DEPTH);
+                thirds_pack_tile(tile, along == columns, along, from, stride);
             else
-                thirds_pack_tile(tile, columns, along, from, stride, rows_left, depth_left);
+                thirds_pack_part(tile, along == columns, along, from, stride, rows_left, depth_left);
         }
 }
 
