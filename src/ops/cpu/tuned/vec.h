@@ -41,16 +41,7 @@ INLINE float lanes_sum(vec x)
     return sum;
 }
 
-/* The sums of the lanes of each. */
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-INLINE quad lanes_sums(const vec x[4])
-{
-#if defined(__aarch64__)
-    return (quad)vpaddq_f32(vpaddq_f32((float32x4_t)x[0], (float32x4_t)x[1]), vpaddq_f32((float32x4_t)x[2], (float32x4_t)x[3]));
-#else
-    return (quad){lanes_sum(x[0]), lanes_sum(x[1]), lanes_sum(x[2]), lanes_sum(x[3])};
-#endif
-}
 
 /* Where a is NaN they give NaN; where b is, NaN or a. Compilers do not see that a choice is one instruction: x86 has it with the operand that it
  * gives where one of them is NaN last. */
