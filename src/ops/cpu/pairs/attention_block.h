@@ -84,7 +84,7 @@ static inline void keep_block(float *keep, const struct flash *f, int64_t head, 
 {
     const int64_t keys = least(BLOCK, f->seq - key);
     memset(keep, 0, BLOCK * BLOCK * sizeof *keep);
-    fill(keep, f, &(struct sight){head, query, key, f->causal ? least(keys, query + BLOCK - key) : keys});
+    fill(keep, f, &(struct sight){.head = head, .query = query, .key = key, .keys = f->causal ? least(keys, query + BLOCK - key) : keys});
 }
 
 /* Rows of a head lie apart by the width of all heads, too far for the CPU to foresee: they are asked for before they are read or written. */

@@ -56,18 +56,21 @@ static void load_keys(const struct flash *f, struct forward *w, int64_t b, int64
 
 /* Turns scores (keys, PANEL) into weights over the largest score so far, brings largest and sum of the panel up to date, and
  * gives the factor by which what was summed before must shrink. A score that is not a number reaches the sum in any case. */
-KERNEL void soften(float *s, int64_t keys, float *largest, float *sum, float *factor)
+KERNEL void soften(float *s, const struct sight *g, float *largest, float *sum, float *factor)
 {
     const vec none = all(-INFINITY), before[2] = {load(largest), load(largest + LANES)};
     vec now[2] = {before[0], before[1]}, shift[2], added[4] = {0};
-    for (int64_t j = 0; j < keys; j++) {
+    int64_t j = 0;
+    for (; j < g->both; j++) {
         now[0] = larger(now[0], load(s + j * PANEL));
         now[1] = larger(now[1], load(s + j * PANEL + LANES));
     }
+    for (; j < g->keys; j++)
+        now[1] = larger(now[1], load(s + j * PANEL + LANES));
     UNROLL(2)
     for (int i = 0; i < 2; i++)
         shift[i] = choose(now[i] == none, all(0), now[i]);          /* -inf less -inf is NaN */
-    for (int64_t j = 0; j < keys; j += 2) {             /* TILE is even, and rows are whole tiles; see mask_scores */
+    for (j = 0; j < g->both; j += 2) {                  /* rows are whole tiles of four or eight; see mask_scores */
         vec e[4];
         UNROLL(4)
         for (int i = 0; i < 4; i++)
@@ -76,6 +79,17 @@ KERNEL void soften(float *s, int64_t keys, float *largest, float *sum, float *fa
         for (int i = 0; i < 4; i++) {
             store(s + j * PANEL + i * LANES, e[i]);
             added[i] += e[i];
+        }
+    }
+    for (; j < g->keys; j += 4) {
+        vec e[4];
+        UNROLL(4)
+        for (int i = 0; i < 4; i++)
+            e[i] = exp_low(load(s + (j + i) * PANEL + LANES) - shift[1]);
+        UNROLL(4)
+        for (int i = 0; i < 4; i++) {
+            store(s + (j + i) * PANEL + LANES, e[i]);
+            added[1 + i / 2 * 2] += e[i];
         }
     }
     UNROLL(2)
@@ -91,21 +105,22 @@ KERNEL void soften(float *s, int64_t keys, float *largest, float *sum, float *fa
 static void attend(const struct flash *f, struct forward *w, const struct sight *g, int64_t at, float *y)
 {
     const int64_t key = g->key * w->key_row;
-    rows_times_panel(w->s, PANEL, g->keys, f->size, w->k + key, w->key_row, w->q + at, QUERIES);
+    const struct depth seen = {seen_first(f, g), g->keys};
+    rows_times_panel(w->s, PANEL, g, f->size, w->k + key, w->key_row, w->q + at, QUERIES);
     mask_scores(w->s, PANEL, f, g);
-    soften(w->s, g->keys, w->largest + at, w->sum + at, w->factor);
+    soften(w->s, g, w->largest + at, w->sum + at, w->factor);
     if (f->prob > 0) {
         TUNED(flash_keep)(w->keep, f, g);
         for (int64_t i = 0; i < g->keys * PANEL; i++)
             w->s[i] *= w->keep[i];
     }
     if (!f->direct) {
-        add_panel_times_rows(w->y + at * f->width, f->width, w->factor, g->keys, w->s, PANEL, w->v + key, w->key_row);
+        add_panel_times_rows(w->y + at * f->width, f->width, w->factor, seen, w->s, PANEL, w->v + key, w->key_row);
         return;
     }
     store(w->factor, 1 / load(w->sum + at));
     store(w->factor + LANES, 1 / load(w->sum + at + LANES));
-    panel_times_rows(y + at * f->heads * f->size, f->heads * f->size, f->width, w->factor, g->keys, w->s, PANEL, w->v + key,
+    panel_times_rows(y + at * f->heads * f->size, f->heads * f->size, f->width, w->factor, seen, w->s, PANEL, w->v + key,
                      w->key_row);
 }
 

@@ -3,8 +3,8 @@
  * Blocks of scores are kept transposed, (keys, queries): queries lie along the lanes of vectors. The running maximum and sum
  * of a row are then lanes too, no step needs a sum across a vector, and all seven products take one operand as it lies in
  * memory, element by element, and one as rows of vectors. Only queries (and the gradient of the output) are transposed, once
- * per block of queries. A panel is two vectors of queries; under a causal mask it sees no key past its last query, so the
- * work above the diagonal is at most a triangle of one panel.
+ * per block of queries. A panel is two vectors of queries; under a causal mask it sees no key past its last query, its first vector none past
+ * its own last one, and a tile of queries or keys multiplies no more than it sees: the work above the diagonal is a triangle of one vector.
  *
  * A weight is e^(score - largest) over the row's sum, from the same scores forward and backward: the log of the sum, which would
  * be one number instead of two, has too few digits where scores are large. */
@@ -32,9 +32,12 @@ static inline int64_t blocks_of(const struct flash *f) { return up_to(f->seq, QU
 
 static inline struct sight sight_of(const struct flash *f, int64_t head, int64_t query, int64_t key)
 {
-    const int64_t keys = least(KEYS, f->seq - key);
-    return (struct sight){head, query, key, f->causal ? least(keys, query + PANEL - key) : keys};
+    const int64_t keys = least(KEYS, f->seq - key), seen = f->causal ? least(keys, query + PANEL - key) : keys;
+    return (struct sight){head, query, key, seen, f->causal ? least(seen, up_to(query + LANES - key, TILE)) : seen};
 }
+
+/* Keys that are visible to one of the panel's first TILE queries; TILE more to one of the next, and so on, but no more than there are. */
+static inline int64_t seen_first(const struct flash *f, const struct sight *g) { return f->causal ? g->query + TILE - g->key : g->keys; }
 
 /* No query from `query` on sees one of the keys [0, end): their samples begin later. Starts grow along a row. */
 static inline bool sees_nothing(const struct flash *f, int64_t head, int64_t query, int64_t end)
@@ -86,18 +89,25 @@ INLINE void product(const bool two, vec x[TILE], vec y[TILE], int64_t depth, con
         STEP(a[i * a_row + p * a_col], b + p * b_row);
 }
 
-/* c (rows, PANEL) = a (rows, depth) b (depth, PANEL), a by rows. */
-KERNEL void rows_times_panel(float *c, int64_t c_row, int64_t rows, int64_t depth, const float *a, int64_t a_row,
+/* c (keys, PANEL) = a (keys, depth) b (depth, PANEL), a by rows; of the keys that only the panel's second vector sees, that alone. */
+KERNEL void rows_times_panel(float *c, int64_t c_row, const struct sight *g, int64_t depth, const float *a, int64_t a_row,
                              const float *b, int64_t b_row)
 {
-    for (int64_t j = 0; j < rows; j += TILE) {
-        vec x[TILE], y[TILE];
+    vec x[TILE], y[TILE];
+    int64_t j = 0;
+    for (; j < g->both; j += TILE) {
         product(true, x, y, depth, a + j * a_row, a_row, 1, b, b_row);
         UNROLL(8)
         for (int i = 0; i < TILE; i++) {
             store(c + (j + i) * c_row, x[i]);
             store(c + (j + i) * c_row + LANES, y[i]);
         }
+    }
+    for (; j < g->keys; j += TILE) {
+        product(false, x, y, depth, a + j * a_row, a_row, 1, b + LANES, b_row);
+        UNROLL(8)
+        for (int i = 0; i < TILE; i++)
+            store(c + (j + i) * c_row + LANES, x[i]);
     }
 }
 
@@ -116,11 +126,15 @@ INLINE void columns_times_rows(const bool two, const bool add, float *c, int64_t
     }
 }
 
+/* How deep the product of a panel is: so deep for its first TILE rows, TILE deeper for the next ones, at most `all`. */
+struct depth { int64_t first, all; };
+
 /* c (PANEL, width) the same way, with a (depth, PANEL), b (depth, width). */
-INLINE void panel_product(const bool add, float *c, int64_t c_row, int64_t width, const float *factor, int64_t depth, const float *a, int64_t a_row,
+INLINE void panel_product(const bool add, float *c, int64_t c_row, int64_t width, const float *factor, struct depth d, const float *a, int64_t a_row,
                           const float *b, int64_t b_row)
 {
     for (int64_t j = 0; j < PANEL; j += TILE) {
+        const int64_t depth = least(d.first + j, d.all);
         int64_t e = 0;
         for (; e + LANES < width; e += PANEL)
             columns_times_rows(true, add, c + j * c_row + e, c_row, factor + j, depth, a + j, a_row, b + e, b_row);
@@ -129,16 +143,16 @@ INLINE void panel_product(const bool add, float *c, int64_t c_row, int64_t width
     }
 }
 
-KERNEL void add_panel_times_rows(float *c, int64_t width, const float *factor, int64_t depth, const float *a, int64_t a_row,
+KERNEL void add_panel_times_rows(float *c, int64_t width, const float *factor, struct depth d, const float *a, int64_t a_row,
                                  const float *b, int64_t b_row)
 {
-    panel_product(true, c, width, width, factor, depth, a, a_row, b, b_row);
+    panel_product(true, c, width, width, factor, d, a, a_row, b, b_row);
 }
 
-KERNEL void panel_times_rows(float *c, int64_t c_row, int64_t width, const float *factor, int64_t depth, const float *a,
+KERNEL void panel_times_rows(float *c, int64_t c_row, int64_t width, const float *factor, struct depth d, const float *a,
                              int64_t a_row, const float *b, int64_t b_row)
 {
-    panel_product(false, c, c_row, width, factor, depth, a, a_row, b, b_row);
+    panel_product(false, c, c_row, width, factor, d, a, a_row, b, b_row);
 }
 
 /* to (size) = from * factor. */
@@ -175,8 +189,10 @@ static inline void mask_scores(float *s, int64_t row, const struct flash *f, con
     int64_t j = g->query + 1 > g->key ? g->query + 1 - g->key : 0;
     for (j = f->causal ? j : g->keys; j < g->keys; j++) {
         const int32_t ahead = (int32_t)(g->key + j - g->query);     /* lanes below it do not see the key */
-        store(s + j * row, choose(lane < ahead, all(-INFINITY), load(s + j * row)));
-        store(s + j * row + LANES, choose(lane + LANES < ahead, all(-INFINITY), load(s + j * row + LANES)));
+        if (j < g->both)
+            store(s + j * row, choose(lane < ahead, all(-INFINITY), load(s + j * row)));
+        if (ahead > LANES)
+            store(s + j * row + LANES, choose(lane + LANES < ahead, all(-INFINITY), load(s + j * row + LANES)));
     }
     if (f->starts)
         mask_before(s, row, f, g);

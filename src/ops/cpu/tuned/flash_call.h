@@ -27,6 +27,7 @@ struct sight {
     int64_t head;               /* b * heads + h */
     int64_t query, key;         /* the first ones */
     int64_t keys;               /* how many are visible to any query of the panel; 0 or less: none */
+    int64_t both;               /* how many, in whole tiles, to one of the panel's first vector of queries: the rest is for its second alone */
 };
 
 /* keep (keys, panel): 0, or 1 / (1 - prob), as OP_DROPOUT would multiply the weights (B, H, T, T); 0 where nothing is seen. */

@@ -3,6 +3,7 @@
  * heads than threads can share, a kv head is split into several tasks, whose sums are added at the end. */
 #include "ops/cpu/pairs/attention.h"
 #include "ops/cpu/tuned/flash.h"
+#include "ops/cpu/tuned/lanes.h"
 
 /* A thread's own memory. */
 struct backward {
@@ -91,7 +92,7 @@ static void row_products(float *to, const float *a, const float *b, int64_t row,
         for (; e < size; e++)
             for (int k = 0; k < 4; k++)
                 rest[k] += a[k * row + e] * b[k * row + e];
-        *(quad *)(to + i) = (lanes_sums(x) + *(quad *)rest) * scale;
+        *(quad *)(to + i) = (lanes_totals(x) + *(quad *)rest) * scale;
     }
     for (; i < rows; i++, a += row, b += row) {
         float sum = 0;
@@ -175,30 +176,27 @@ static void load_queries(const struct flash *f, struct backward *w, const struct
     load_rows(f, w, b->q, b->dy, b->rows);
 }
 
-/* Scores become weights, the gradients of weights those of scores: (keys, PANEL) of rows of QUERIES, the panel's first query
- * at `at`. With dropout, weights that were dropped have no gradient and gave nothing; keep is NULL without. */
+/* Scores become weights, the gradients of weights those of scores: (keys, LANES) of rows of QUERIES, the first query at `at`. With dropout, weights that were dropped have no gradient and gave nothing; keep is NULL without. */
 KERNEL void grad_of_scores(const struct backward *b, int64_t at, int64_t keys, const float *keep)
 {
     float *w = b->w + at, *ds = b->ds + at;
-    const vec largest[2] = {load(b->largest + at), load(b->largest + at + LANES)};
-    const vec share[2] = {load(b->share + at), load(b->share + at + LANES)};
-    const vec whole[2] = {load(b->all + at), load(b->all + at + LANES)};
-    for (int64_t j = 0; j < keys; j += 2) {             /* TILE is even, and rows are whole tiles; see mask_scores */
+    const vec largest = load(b->largest + at), share = load(b->share + at), whole = load(b->all + at);
+    for (int64_t j = 0; j < keys; j += 4) {             /* rows are whole tiles of four or eight; see mask_scores */
         vec e[4];
         UNROLL(4)
         for (int i = 0; i < 4; i++)
-            e[i] = exp_low(load(w + (j + i / 2) * QUERIES + i % 2 * LANES) - largest[i % 2]) * share[i % 2];
+            e[i] = exp_low(load(w + (j + i) * QUERIES) - largest) * share;
         UNROLL(4)
         for (int i = 0; i < 4; i++) {
-            const int64_t to = (j + i / 2) * QUERIES + i % 2 * LANES;
+            const int64_t to = (j + i) * QUERIES;
             vec given = e[i], dw = load(ds + to);
             if (keep) {
-                const vec m = load(keep + j * PANEL + i * LANES);
+                const vec m = load(keep + (j + i) * PANEL);
                 given *= m;
                 dw *= m;
             }
             store(w + to, given);
-            store(ds + to, e[i] * (dw - whole[i % 2]));
+            store(ds + to, e[i] * (dw - whole));
         }
     }
 }
@@ -208,17 +206,19 @@ static void panel_grad(const struct flash *f, struct backward *w, const struct s
 {
     static const float one[PANEL] = {[0 ... PANEL - 1] = 1};
     const int64_t row = w->key_row, stride = f->heads * f->size;
-    const float *k = w->k + g->key * row, *v = w->v + g->key * row;
-    rows_times_panel(w->w + at, QUERIES, g->keys, f->size, k, row, w->q_t + at, QUERIES);
-    rows_times_panel(w->ds + at, QUERIES, g->keys, f->size, v, row, w->dy_t + at, QUERIES);
+    const float *k = w->k + g->key * row, *v = w->v + g->key * row, *keep = f->prob > 0 ? w->keep : NULL;
+    const struct depth seen = {seen_first(f, g), g->keys};
+    rows_times_panel(w->w + at, QUERIES, g, f->size, k, row, w->q_t + at, QUERIES);
+    rows_times_panel(w->ds + at, QUERIES, g, f->size, v, row, w->dy_t + at, QUERIES);
     mask_scores(w->w + at, QUERIES, f, g);
-    if (f->prob > 0)
+    if (keep)
         TUNED(flash_keep)(w->keep, f, g);
-    grad_of_scores(w, at, g->keys, f->prob > 0 ? w->keep : NULL);
+    grad_of_scores(w, at, g->both, keep);
+    grad_of_scores(w, at + LANES, g->keys, keep ? keep + LANES : NULL);
     if (f->direct)
-        panel_times_rows(dq + at * stride, stride, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
+        panel_times_rows(dq + at * stride, stride, f->width, one, seen, w->ds + at, QUERIES, k, row);
     else
-        add_panel_times_rows(w->dq + at * f->width, f->width, one, g->keys, w->ds + at, QUERIES, k, row);
+        add_panel_times_rows(w->dq + at * f->width, f->width, one, seen, w->ds + at, QUERIES, k, row);
 }
 
 /* c (TILE, one vector or two) = a (TILE, depth) b (depth, as c); or c += it. */
@@ -246,13 +246,13 @@ KERNEL void sum_rows(float *c, int64_t c_row, bool empty, int64_t size, int64_t 
         sum_tile(false, c + e, c_row, empty, depth, a, b + e, b_row);
 }
 
-/* What a block of queries gives to a block of keys: dv += w^T dy, dk += ds^T q, from the first panel that sees the keys. */
+/* What a block of queries gives to a block of keys: dv += w^T dy, dk += ds^T q, from the first query that sees one of a tile's keys. */
 static void keys_grad(const struct flash *f, struct backward *w, int64_t first, int64_t rows, int64_t key,
                       const struct key_sums *s)
 {
     for (int64_t j = 0; j < least(KEYS, f->seq - key); j += TILE) {
         const int64_t ahead = key + j - first;
-        const int64_t from = f->causal && ahead > 0 ? ahead / PANEL * PANEL : 0, to = (key + j) * s->row;
+        const int64_t from = f->causal && ahead > 0 ? ahead : 0, to = (key + j) * s->row;
         const float *dy = w->dy + from * w->query_row, *q = w->q + from * w->query_row;
         if (from >= rows)
             break;

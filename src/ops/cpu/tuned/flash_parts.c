@@ -2,6 +2,7 @@
 #include "core/rng.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/tuned/flash.h"
+#include "ops/cpu/tuned/wide_pack.h"
 
 enum { NEAR = 8192 };           /* floats: half of a first-level cache holds the queries, or keys, of all heads of a sequence */
 
@@ -39,6 +40,26 @@ struct flash TUNED(flash_of)(const struct program *p, const struct op *op, void 
     return f;
 }
 
+/* Rows are short: a loop of our own, for memcpy costs more to call than to do. */
+static inline void copy_row(float *to, int64_t width, const float *from, int64_t size)
+{
+    int64_t e = 0;
+    for (; e + LANES <= size; e += LANES)
+        store(to + e, load(from + e));
+    for (; e < size; e++)
+        to[e] = from[e];
+    for (; e < width; e++)
+        to[e] = 0;
+}
+
+/* LANES rows, columns by fours: rows of LANES, times scale. */
+#if defined(HONE_WIDE_TILE)
+INLINE void turn_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t columns, float scale)
+{
+    for (int64_t e = 0; e + 4 <= columns; e += 4)
+        wide_transpose(to + e * to_row, to_row, from + e, from_row, scale);
+}
+#else
 /* Four rows of four become four columns of four. */
 static inline void transpose_quad(float *to, int64_t to_row, quad a, quad b, quad c, quad d)
 {
@@ -50,33 +71,28 @@ static inline void transpose_quad(float *to, int64_t to_row, quad a, quad b, qua
     *(quad *)(to + 3 * to_row) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
+INLINE void turn_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t columns, float scale)
+{
+    for (int64_t e = 0; e + 4 <= columns; e += 4)
+        transpose_quad(to + e * to_row, to_row, *(const quad *)(from + e) * scale, *(const quad *)(from + from_row + e) * scale,
+                       *(const quad *)(from + 2 * from_row + e) * scale, *(const quad *)(from + 3 * from_row + e) * scale);
+}
+#endif
+
 /* `copy` is NULL in calls that want the transpose alone, so that this inlines into two loops. */
 INLINE void transpose(float *to, int64_t to_row, float *copy, int64_t width, const float *from, int64_t from_row, int64_t rows,
                       int64_t columns, float scale)
 {
-    const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
-    for (int64_t i = 0; i < whole_rows; i += 4) {
-        expect_rows(from + (i + AHEAD) * from_row, from_row, 4, columns);
-        for (int64_t e = 0; e < whole_columns; e += 4) {
-            quad x[4];
-            UNROLL(4)
-            for (int k = 0; k < 4; k++) {
-                x[k] = *(const quad *)(from + (i + k) * from_row + e);
-                if (copy)
-                    *(quad *)(copy + (i + k) * width + e) = x[k];
-            }
-            transpose_quad(to + e * to_row + i, to_row, x[0] * scale, x[1] * scale, x[2] * scale, x[3] * scale);
-        }
+    const int64_t whole_rows = rows / LANES * LANES, whole_columns = columns / 4 * 4;
+    for (int64_t i = 0; i < whole_rows; i += LANES) {
+        expect_rows(from + (i + AHEAD) * from_row, from_row, LANES, columns);
+        turn_rows(to + i, to_row, from + i * from_row, from_row, columns, scale);
     }
     for (int64_t i = whole_columns < columns ? 0 : whole_rows; i < rows; i++)
-        for (int64_t e = i < whole_rows ? whole_columns : 0; e < columns; e++) {
+        for (int64_t e = i < whole_rows ? whole_columns : 0; e < columns; e++)
             to[e * to_row + i] = from[i * from_row + e] * scale;
-            if (copy)
-                copy[i * width + e] = from[i * from_row + e];
-        }
-    for (int64_t i = 0; copy && columns < width && i < rows; i++)
-        for (int64_t e = columns; e < width; e++)
-            copy[i * width + e] = 0;
+    for (int64_t i = 0; copy && i < rows; i++)
+        copy_row(copy + i * width, width, from + i * from_row, columns);
 }
 
 void TUNED(flash_transpose)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t columns,
@@ -89,18 +105,6 @@ void TUNED(flash_take)(float *to, int64_t to_row, float *copy, int64_t width, co
                        int64_t columns, float scale)
 {
     transpose(to, to_row, copy, width, from, from_row, rows, columns, scale);
-}
-
-/* Rows are short: a loop of our own, for memcpy costs more to call than to do. */
-static inline void copy_row(float *to, int64_t width, const float *from, int64_t size)
-{
-    int64_t e = 0;
-    for (; e + LANES <= size; e += LANES)
-        store(to + e, load(from + e));
-    for (; e < size; e++)
-        to[e] = from[e];
-    for (; e < width; e++)
-        to[e] = 0;
 }
 
 void TUNED(flash_copy)(float *to, int64_t width, int64_t padded, const float *from, int64_t from_row, int64_t rows,

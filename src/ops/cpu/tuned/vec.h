@@ -8,6 +8,8 @@
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__AVX2__)
+#include <immintrin.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -39,21 +41,19 @@ INLINE float lanes_sum(vec x)
     return sum;
 }
 
-/* The sums of the lanes of each. */
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-INLINE quad lanes_sums(const vec x[4])
-{
-#if defined(__aarch64__)
-    return (quad)vpaddq_f32(vpaddq_f32((float32x4_t)x[0], (float32x4_t)x[1]), vpaddq_f32((float32x4_t)x[2], (float32x4_t)x[3]));
-#else
-    return (quad){lanes_sum(x[0]), lanes_sum(x[1]), lanes_sum(x[2]), lanes_sum(x[3])};
-#endif
-}
 
-/* Where a is NaN they give NaN; where b is, NaN or a. */
+/* Where a is NaN they give NaN; where b is, NaN or a. Compilers do not see that a choice is one instruction: x86 has it with the operand that it
+ * gives where one of them is NaN last. */
 #if defined(__aarch64__)
 INLINE vec larger(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
 INLINE vec smaller(vec a, vec b) { return (vec)vminq_f32((float32x4_t)a, (float32x4_t)b); }
+#elif defined(__AVX512F__)
+INLINE vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)b, (__m512)a); }
+INLINE vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)b, (__m512)a); }
+#elif defined(__AVX2__)
+INLINE vec larger(vec a, vec b) { return (vec)_mm256_max_ps((__m256)b, (__m256)a); }
+INLINE vec smaller(vec a, vec b) { return (vec)_mm256_min_ps((__m256)b, (__m256)a); }
 #else
 INLINE vec larger(vec a, vec b) { return choose(a < b, b, a); }
 INLINE vec smaller(vec a, vec b) { return choose(a > b, b, a); }

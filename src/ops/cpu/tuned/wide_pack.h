@@ -49,16 +49,16 @@ WIDE_INLINE wide wide_gather(const float *from, int64_t ld)
 #define WIDE_HALVES(x, y, pick) ((wide)_mm256_shuffle_ps((wide_raw)(x), (wide_raw)(y), pick))
 #endif
 
-/* WIDE_LANES columns, four k: four of these numbers side by side become one of each of four rows. */
-WIDE_INLINE void wide_transpose(float *to, int64_t to_step, const float *from, int64_t ld)
+/* WIDE_LANES columns, four k, times scale: four of these numbers side by side become one of each of four rows. */
+WIDE_INLINE void wide_transpose(float *to, int64_t to_step, const float *from, int64_t ld, const float scale)
 {
     const wide a = wide_gather(from, ld), b = wide_gather(from + ld, ld), c = wide_gather(from + 2 * ld, ld), d = wide_gather(from + 3 * ld, ld);
     const wide ab_low = WIDE_MIX(unpacklo_ps, a, b), ab_high = WIDE_MIX(unpackhi_ps, a, b);
     const wide cd_low = WIDE_MIX(unpacklo_ps, c, d), cd_high = WIDE_MIX(unpackhi_ps, c, d);
-    *(wide *)to = WIDE_HALVES(ab_low, cd_low, 0x44);
-    *(wide *)(to + to_step) = WIDE_HALVES(ab_low, cd_low, 0xee);
-    *(wide *)(to + 2 * to_step) = WIDE_HALVES(ab_high, cd_high, 0x44);
-    *(wide *)(to + 3 * to_step) = WIDE_HALVES(ab_high, cd_high, 0xee);
+    *(wide *)to = WIDE_HALVES(ab_low, cd_low, 0x44) * scale;
+    *(wide *)(to + to_step) = WIDE_HALVES(ab_low, cd_low, 0xee) * scale;
+    *(wide *)(to + 2 * to_step) = WIDE_HALVES(ab_high, cd_high, 0x44) * scale;
+    *(wide *)(to + 3 * to_step) = WIDE_HALVES(ab_high, cd_high, 0xee) * scale;
 }
 
 /* Columns [0, columns) of WIDE_LANES, number by number, from k on. */
@@ -76,7 +76,7 @@ WIDE_INLINE void wide_turn_columns(float *to, int64_t to_step, const float *from
     for (; columns >= WIDE_LANES && p + 4 <= depth; p += 4) {
         for (int64_t i = 0; p % WIDE_LINE == 0 && i < WIDE_LANES; i++)
             __builtin_prefetch(from + (next + i) * ld + p);
-        wide_transpose(to + p * to_step, to_step, from + p, ld);
+        wide_transpose(to + p * to_step, to_step, from + p, ld, 1);
     }
     wide_turn_slowly(to, to_step, from, ld, columns, p, depth);
 }
