@@ -46,6 +46,7 @@ PROGRAMS = [
     ("vision.py", ["set-to-none"], ["augment"]),
     ("nano.py", ["autocast-bf16", "fused-optimizer", "foreach-optimizer"], []),
     ("gan.py", ["autocast-bf16", "fused-optimizer"], []),
+    ("lbfgs.py", ["set-to-none"], []),
 ]
 
 
