@@ -14,6 +14,7 @@ struct pairs_loss {
     const float *x;                     /* (all rows, width) */
     const float *w;                     /* (vocab, width) */
     const uint16_t *w_bf16;             /* not NULL: w is there instead, in bf16 */
+    bool thirds;                        /* operands are f32 in thirds (thirds.h), and not rounded */
     const int32_t *list;                /* (rows): which rows those are; NULL: all */
     const int32_t *all_targets;         /* of all rows */
     int32_t *targets;                   /* (rows): those of `list` */
@@ -21,7 +22,7 @@ struct pairs_loss {
     float *dx, *dw;                     /* (all rows, width), (vocab, width); NULL: no gradients are wanted */
 };
 
-size_t pairs_loss_bytes(int64_t width, int64_t share, int64_t most);          /* that a thread needs, a multiple of 64 */
+size_t pairs_loss_bytes(int64_t width, int64_t share, int64_t most, bool thirds);       /* that a thread needs, a multiple of 64 */
 
 /* A thread's rows: everything but dw. */
 void pairs_loss_rows(const struct pairs_loss *l, struct span rows, void *memory);

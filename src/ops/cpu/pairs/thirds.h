@@ -135,9 +135,21 @@ static inline void thirds_pack_columns(uint16_t *to, struct pairs_side s, int64_
 
 #if defined(HONE_AMX)
 
-/* sums += the products of two tiles of rows and two of columns that are loaded. */
-PAIRS_INLINE void thirds_multiply(const bool two_rows, const bool two_columns)
+/* Product n of the six, over the depth of a tile; small ones come first, and each has one side of the one before it. `n` is a constant. */
+enum { THIRDS_STEPS = 6 };
+PAIRS_INLINE void thirds_step(const int n, const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
 {
+    static const int of_a[THIRDS_STEPS] = {0, 0, 1, 1, 2, 0}, of_b[THIRDS_STEPS] = {2, 1, 1, 0, 0, 0};
+    if (n == 0 || of_a[n] != of_a[n - 1]) {
+        _tile_loadd(4, a + of_a[n] * TILE_NUMBERS, 64);
+        if (two_rows)
+            _tile_loadd(5, a + of_a[n] * TILE_NUMBERS + next, 64);
+    }
+    if (n == 0 || of_b[n] != of_b[n - 1]) {
+        _tile_loadd(6, b + of_b[n] * TILE_NUMBERS, 64);
+        if (two_columns)
+            _tile_loadd(7, b + of_b[n] * TILE_NUMBERS + next, 64);
+    }
     _tile_dpbf16ps(0, 4, 6);
     if (two_columns)
         _tile_dpbf16ps(1, 4, 7);
@@ -147,45 +159,15 @@ PAIRS_INLINE void thirds_multiply(const bool two_rows, const bool two_columns)
         _tile_dpbf16ps(3, 5, 7);
 }
 
-PAIRS_INLINE void thirds_load_rows(const bool two, const uint16_t *a, int64_t next)
-{
-    _tile_loadd(4, a, 64);
-    if (two)
-        _tile_loadd(5, a + next, 64);
-}
-
-PAIRS_INLINE void thirds_load_columns(const bool two, const uint16_t *b, int64_t next)
-{
-    _tile_loadd(6, b, 64);
-    if (two)
-        _tile_loadd(7, b + next, 64);
-}
-
-/* Of the depth of a tile: small ones first, and a tile or two loaded for each. */
-PAIRS_INLINE void thirds_step(const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
-{
-    thirds_load_rows(two_rows, a, next);
-    thirds_load_columns(two_columns, b + 2 * TILE_NUMBERS, next);
-    thirds_multiply(two_rows, two_columns);
-    thirds_load_columns(two_columns, b + TILE_NUMBERS, next);
-    thirds_multiply(two_rows, two_columns);
-    thirds_load_rows(two_rows, a + TILE_NUMBERS, next);
-    thirds_multiply(two_rows, two_columns);
-    thirds_load_columns(two_columns, b, next);
-    thirds_multiply(two_rows, two_columns);
-    thirds_load_rows(two_rows, a + 2 * TILE_NUMBERS, next);
-    thirds_multiply(two_rows, two_columns);
-    thirds_load_rows(two_rows, a, next);
-    thirds_multiply(two_rows, two_columns);
-}
-
 /* to = a b */
 PAIRS_INLINE void thirds_product(const bool two_rows, const bool two_columns, const struct pairs_block *k, float *to, int64_t to_row)
 {
     const int64_t next = k->tiles * THIRDS_NUMBERS;
     amx_start(two_rows, two_columns, NULL, 0);
     for (int64_t p = 0; p < next; p += THIRDS_NUMBERS)
-        thirds_step(two_rows, two_columns, k->a + p, k->b + p, next);
+        UNROLL(6)
+        for (int n = 0; n < THIRDS_STEPS; n++)
+            thirds_step(n, two_rows, two_columns, k->a + p, k->b + p, next);
     amx_store(two_rows, two_columns, to, to_row);
 }
 

@@ -12,6 +12,7 @@ struct sizes {
     bool panels;                /* may be taken by panels */
     struct blocks grid;         /* by panels: of threads over rows and words of a chunk */
     bool tiles;                 /* is taken by tiles of bf16, all rows at once; a chunk is what is left to products then */
+    bool thirds;                /* by tiles: f32 in thirds, see pairs/thirds.h */
 };
 
 /* What the threads share. */
