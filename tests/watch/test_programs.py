@@ -109,6 +109,15 @@ def test_threads(tmp_path, threads):
     assert report["watched"]["ranks"][0]["finished"] and len(report["steps"]) == 4
 
 
+@pytest.mark.parametrize("steps", ["33", "37"])
+def test_a_thread_that_ends_while_it_is_recorded(tmp_path, steps):
+    """With shapes, and with stacks: torch's profiler takes the process along where it is ended by another thread, or not at all."""
+    command = program("threads.py", "1", steps)
+    plain = run(command, tmp_path)
+    done = subprocess.run([HONE, "watch", "--out", "report", "--", *command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith(plain.stdout) and done.returncode == (2 if steps == "33" else 0) and "hone: watch:" not in done.stderr, done.stderr
+
+
 NO_ORDER = """
 import random
 import torch

@@ -1,6 +1,7 @@
 """The trial in this process: state and batches come back, switches go on and off, gates hold, and what breaks is switched back."""
 import importlib.util
 import random
+from math import exp
 
 import pytest
 
@@ -198,11 +199,36 @@ def test_an_iterator_that_was_set_back_forgets_its_tape():
 
 # ---- numbers
 
-def test_ratio_of_medians_and_its_interval():
-    a = [2.0, 2.1, 1.9, 2.0, 2.2, 2.0]
-    value, low, high = measure.ratio(a, [x / 2 for x in a])
-    assert value == pytest.approx(2) and low == pytest.approx(2, rel=0.12) and high == pytest.approx(2, rel=0.12)
-    assert low <= value <= high
+def test_the_gain_is_of_pairs():
+    """The machine's speed comes and goes by half, and one turn was hit alone."""
+    a = [2.0, 3.1, 1.9, 2.0, 3.2, 2.0, 2.9, 2.1] * 2
+    b = [x / (2.02 if i % 2 else 1.98) for i, x in enumerate(a)]
+    value, low, high = measure.ratio(a[:15] + [9.0], b)
+    assert value == pytest.approx(2, rel=0.02) and 1.97 < low < value < high < 2.1
+
+
+@pytest.mark.parametrize("n,rank", [(5, 1), (6, 3), (8, 6), (10, 11), (20, 61), (25, 101)])
+def test_intervals_are_those_of_the_table(n, rank):
+    """Of Wilcoxon's signed ranks, one part of ten outside: the largest sum that is too small, and one."""
+    assert measure._rank(n) == rank
+
+
+def itself(rng, seconds):
+    """A step against itself on a machine whose speed drifts, and where something else runs now and then."""
+    a, b, drift = [], [], 0.0
+    while not measure.is_enough(a, b, measure.PAIRS_FEWEST, 0.3 * len(a), seconds):
+        drift = 0.9 * drift + rng.gauss(0, 0.05)
+        for side in (a, b):
+            side.append(exp(drift + rng.gauss(0, 0.015) + (rng.random() < 0.1) * rng.expovariate(5)))
+    return measure.ratio(a, b)
+
+
+@pytest.mark.parametrize("seconds", [2.4, 5.0])
+def test_one_interval_of_ten_does_not_hold_the_truth(seconds):
+    """Also where turns went on while it was wide."""
+    rng = random.Random(1)
+    without = sum(low > 1 or high < 1 for _, low, high in (itself(rng, seconds) for _ in range(300)))
+    assert 15 <= without <= 42, without
 
 
 def test_turns_are_long_enough():

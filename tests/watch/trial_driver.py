@@ -27,6 +27,7 @@ class Session:
         self.torch, self.options, self.out = torch, {"out": str(out)}, str(out)
         self.rank, self.world_size, self.steps = 0, 1, 0
         self.optimizers = optimizers
+        self.several_threads = False
         self.device = Device(torch, optimizers[0])
         self.result, self.notes = {}, []
 

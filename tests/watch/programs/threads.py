@@ -1,21 +1,21 @@
-"""Steps that are taken in threads, as many as the first argument says, which all begin at once: each has a model of its own, and the same random numbers."""
+"""Steps that are taken in threads: THREADS [STEPS], which all begin at once; each has a model and random numbers of its own."""
 import sys
 import threading
 
 import torch
 
 torch.set_num_threads(1)
-count = int(sys.argv[1])
+count, steps = int(sys.argv[1]), int((sys.argv + ["300"])[2])
 begin, sums = threading.Barrier(count), [0.0] * count
 
 
 def train(at):
     generator = torch.Generator().manual_seed(at)
     model = torch.nn.Linear(16, 16, bias=False)
-    torch.nn.init.normal_(model.weight, generator=generator)
+    model.weight.data = torch.rand(16, 16, generator=generator)
     optimizer = torch.optim.Adam(model.parameters())
     begin.wait()
-    for _ in range(300):
+    for _ in range(steps):
         model(torch.rand(8, 16, generator=generator)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -7,6 +7,7 @@ has other code as long as there is something to hear (inplace.py).
 A program that compiles has no hook: torch's compiler reads the list of hooks into its graphs, and breaks them where one is not its own. It takes no notice of ranges, so from
 then on their exit alone is what is heard. Steps that are compiled themselves have none: compiled.py.
 """
+import contextlib
 import sys
 import threading
 import types
@@ -47,6 +48,7 @@ class Ends:
         self.optim, self.bare = torch.optim, []         # steps without a range
         self.waits = False              # a step is to be heard of whose range is about to end
         self.told, self.threads = 0, set()
+        self.lock = threading.Lock()
         self.telling = 0                # 1: in the exit of a step's range, which has gone through the hooks
         self.range = torch.autograd.profiler.record_function
         self.exit = None                # what stands in for the range's own
@@ -108,12 +110,25 @@ class Ends:
 
     def _catch_exit(self):
         if self.exit is None:
-            self.exit = InPlace(self.range.__exit__, _exit, hidden=True, _hone_ended=self._ended())
+            with self._alone():
+                if self.exit is None:
+                    self.exit = InPlace(self.range.__exit__, _exit, hidden=True, _hone_ended=self._ended())
 
     def _leave_exit(self):
-        if self.exit is not None:
-            self.exit.close()
-            self.exit = None
+        with self._alone():
+            if self.exit is not None:
+                self.exit.close()
+                self.exit = None
+
+    @contextlib.contextmanager
+    def _alone(self):
+        """Among threads. A fork may have left the lock to nobody."""
+        locked = self.lock.acquire(timeout=0.1)
+        try:
+            yield
+        finally:
+            if locked:
+                self.lock.release()
 
     def _ended(self):
         ends, count = self, self.count

@@ -20,10 +20,11 @@ def _is_at_work(one):
 
 
 def check_alone(torch):
-    """Also where it is only about to record: it has begun by then, and would find nothing."""
+    """Also where it is only about to record: it has begun by then, and would find nothing. An object refers to its class; nobody else's objects are
+    held, of which torch may just be freeing some in another thread."""
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
     kind = torch.profiler.profile
-    if (enabled is not None and enabled()) or any(type(o) is kind and _is_at_work(o) for o in gc.get_objects()):
+    if (enabled is not None and enabled()) or any(type(o) is kind and _is_at_work(o) for o in gc.get_referrers(kind)):
         raise RuntimeError(OWN)
 
 

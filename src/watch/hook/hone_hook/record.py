@@ -1,10 +1,14 @@
 """Some steps under torch.profiler, and the file of them. One step before them wakes the profiler up and is not recorded."""
 import inspect
 import os
+import threading
 from time import perf_counter_ns
 
 from .cupti import let_it_go, letting_go, may_go
+from .guard import guarded
 from .others import OWN, Others, check_alone
+
+PATIENCE_S = 2                          # with a thread that takes steps
 
 
 def _activities(torch):
@@ -18,12 +22,23 @@ def _quiet(profile):
     return {"acc_events": True} if "acc_events" in inspect.signature(profile.__init__).parameters else {}
 
 
+class _Last:
+    """Calls when a thread ends whose own it is, in that thread."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def __del__(self):
+        self.call()
+
+
 class Record:
     """last: nothing is recorded behind it, and the profiler lets go of the device."""
 
     def __init__(self, kind, steps, stacks=False, last=False):
         self.kind, self.n, self.stacks, self.last = kind, steps, stacks, last
         self.profiler, self.others = None, None
+        self.is_asked, self.let_go = False, threading.Event()           # by another thread
 
     def begin(self, session):
         profiler = session.torch.profiler
@@ -33,13 +48,18 @@ class Record:
         self.goes = self.last and may_go(session)
         self.profiler = profiler.profile(activities=_activities(session.torch), record_shapes=True, with_stack=self.stacks,
                                          schedule=profiler.schedule(wait=0, warmup=1, active=self.n, repeat=1), **_quiet(profiler.profile))
+        self.thread, self.end_of_thread = threading.current_thread(), threading.local()
+        self.end_of_thread.last = _Last(guarded(self._let_go))
         self.profiler.__enter__()
         self.others = Others(session.torch, self.profiler, lambda: self.drop(session))
 
     def boundary(self, session):
         """The device is not waited for: that would be a call in the recorded step. The profiler does when it stops."""
         if self.profiler is None:               # dropped
-            raise RuntimeError(OWN)
+            raise RuntimeError(OWN if self.thread.is_alive() else "the thread that took the steps has ended while they were recorded")
+        if self.is_asked:
+            self._let_go()
+            return False
         self.left -= 1
         if self.left == 0:
             self.ended = perf_counter_ns()
@@ -66,7 +86,13 @@ class Record:
             self.others.close()
         if profiler is not None:
             profiler.__exit__(None, None, None)
+            self.let_go.set()
         return profiler
 
     def drop(self, session):
-        self._let_go()
+        """A profiler can be ended by its own thread alone. Where another drops it, that is asked to, at the end of its step; if it does not come the profiler stays."""
+        if self.profiler is None or threading.current_thread() is self.thread:
+            self._let_go()
+        else:
+            self.is_asked = True
+            self.let_go.wait(PATIENCE_S)

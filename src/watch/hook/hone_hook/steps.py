@@ -13,16 +13,12 @@ from .guard import say
 from .session import Session, Taken
 
 
-def _one_at_a_time(heard):
-    """Where several threads take steps: what one of them does while another is heard passes. Nobody waits."""
+def _of_one_thread(heard):
+    """Where several threads take steps, those of the first are watched: a profiler is a thread's own."""
     @functools.wraps(heard)
     def call(watcher, *args):
-        lock = watcher.lock
-        if lock.acquire(blocking=False):
-            try:
-                heard(watcher, *args)
-            finally:
-                lock.release()
+        if not watcher.off and watcher.is_its_thread():
+            heard(watcher, *args)
     return call
 
 
@@ -37,7 +33,7 @@ class Watcher:
         self.count = Count()
         self.held = []                  # what stands in the program as long as it is watched; each has close(). None: that is over
         self.off = True
-        self.lock = threading.RLock()
+        self.lock, self.thread = threading.Lock(), None        # thread: whose steps are watched
         self.compiled = set()           # ids of optimizers whose steps are compiled
 
     def open(self, torch):
@@ -55,14 +51,22 @@ class Watcher:
 
     # ---- from the program
 
+    def is_its_thread(self):
+        me = threading.current_thread()
+        if self.thread is None or not self.thread.is_alive():
+            with self.lock:
+                if self.thread is None or not self.thread.is_alive():
+                    self.thread = me
+        if self.thread is not me and self.session is not None:
+            self.session.share_steps()
+        return self.thread is me
+
     def compiled_step(self, optimizer):
         self.compiled.add(id(optimizer))
         self.optimizer_stepped(optimizer, lambda: 0)
 
-    @_one_at_a_time
+    @_of_one_thread
     def optimizer_stepped(self, optimizer, inside):
-        if self.off:
-            return
         try:
             self._catch_up()
             known = id(optimizer) in self.cycle.known
@@ -76,10 +80,8 @@ class Watcher:
         except Exception as error:
             self._fail(error)
 
-    @_one_at_a_time
+    @_of_one_thread
     def function_called(self):
-        if self.off:
-            return
         try:
             self._catch_up()
             if self.session is None:
@@ -159,7 +161,7 @@ class Watcher:
 
     def forked(self):
         """In the child of a fork. Whoever is not watched yet may be the one who trains; a watched program's child is not."""
-        self.lock = threading.RLock()   # of a thread that is not here
+        self.lock, self.thread = threading.Lock(), None        # of threads that are not here
         if self.session is not None:
             self._let_go()
             self.session.forked()

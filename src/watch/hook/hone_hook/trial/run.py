@@ -71,6 +71,8 @@ class Trial:
             return True
         self._is_inside(True)
         try:
+            if self.session.several_threads:
+                raise GiveUp("several threads take steps, and the state of all of them cannot be put back between two of one")
             next(self.script)
             return False
         except StopIteration:
