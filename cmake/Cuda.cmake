@@ -41,13 +41,17 @@ add_library(hone_cuda MODULE ${CUDA_SOURCES} $<TARGET_OBJECTS:hone_cuda_hopper> 
 set_target_properties(hone_cuda PROPERTIES NO_SONAME ON POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                       CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(hone_cuda PRIVATE src $<TARGET_PROPERTY:PkgConfig::JANSSON,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_VERSION="${PROJECT_VERSION}" HONE_CUDA_BUILD="${HONE_CUDA_BUILD}")
+target_compile_definitions(hone_cuda PRIVATE _GNU_SOURCE HONE_CUDA_BUILD="${HONE_CUDA_BUILD}")
 target_compile_options(hone_cuda PRIVATE
                        $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wmissing-prototypes;-Wstrict-prototypes;-Wvla;-Wpointer-arith;-Werror;-ffunction-sections;-fdata-sections>
                        $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>)
 target_link_libraries(hone_cuda PRIVATE CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS} Threads::Threads)
 # Where cuBLAS was found it is found again, whatever the environment says.
 target_link_options(hone_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR})
+
+file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS src/ops/cuda/*.cu src/ops/cuda/*.cuh src/ops/cuda/*.c src/ops/cuda/*.h)
+kernels_flags(CUDA_KERNELS_FLAGS CUDA ${HONE_CUDA_ARCHS})
+kernels_id(hone_cuda cuda_kernels_id ops/cuda/products.h "${CUDA_KERNELS_FLAGS}" ${CUDA_KERNELS} ${CMAKE_CURRENT_LIST_FILE})
 
 # What only GPUs of compute capability 9.0 can do is asked of no other.
 add_library(hone_cuda_hopper OBJECT src/ops/cuda/hopper.cu src/ops/cuda/head_hopper.cu)

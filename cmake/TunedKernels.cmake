@@ -54,3 +54,9 @@ if(TUNED_SOURCES)
     endif()
   endif()
 endif()
+
+# The kernels' name: with the team that runs them, and this file, which has flags of theirs.
+file(GLOB_RECURSE KERNELS_SOURCES CONFIGURE_DEPENDS src/ops/cpu/*.c src/ops/cpu/*.h src/core/team*.c src/core/team*.h)
+get_target_property(HONE_OPTIONS hone_flags INTERFACE_COMPILE_OPTIONS)
+kernels_flags(KERNELS_FLAGS C ${HONE_OPTIONS} ${TUNED_FLAGS} ${HONE_COMPILER_HAS_AMX})
+kernels_id(hone_core cpu_kernels_id ops/cpu/cpu.h "${KERNELS_FLAGS}" ${KERNELS_SOURCES} ${CMAKE_CURRENT_LIST_FILE})

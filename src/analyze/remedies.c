@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/rules.h"
+#include "passes/optimize.h"
 
 static const double WORTH_A_WORD = 1.0005;  /* expected speed-up */
 static const double WORTH_MEMORY = 0.01;    /* of the planned memory */
@@ -38,12 +39,17 @@ static void describe(const struct scene *s, struct claim *c)
                  : arena_printf(a, "the pass changes %d place%s%s", r->places, r->places == 1 ? "" : "s", memory);
 }
 
-/* The gain is the pass's; the interval also holds what the rule expects, and new ops at their roofline. */
+_Static_assert((int)PASS_LOW == EFFORT_LOW && (int)PASS_MEDIUM == EFFORT_MEDIUM && (int)PASS_HIGH == EFFORT_HIGH, "a pass's effort is a finding's");
+
+/* The gain and the effort are the pass's, as hone tune has them; the interval also holds what the rule expects, and new ops at their roofline. */
 static void prescribe(const struct scene *s, struct claim *c)
 {
     const struct remedy *r = c->remedy;
     struct finding *f = &c->finding;
+    const int pass = pass_find(r->pass);
     f->pass = r->pass;
+    if (pass >= 0)
+        f->effort = (enum effort)pass_table[pass].effort;
     f->fix = arena_printf(&s->p->arena, "%s: %s", r->change, r->what);
     f->speedup = r->speedup;
     f->speedup_low = fmin(f->speedup_low, r->speedup);

@@ -89,13 +89,13 @@ static struct fixed sum_fixed(const struct scene *s)
     return f;
 }
 
-/* Twice the activations beside the same parameters and state. */
+/* Twice the activations beside the same parameters, state and tables; a batch's numbers of tokens are few. */
 static bool doubling_fits(const struct scene *s)
 {
     const struct profile *p = s->p;
     double growing = 0;
     if (p->memory && p->peak_op >= 0 && p->peak_op < p->n_ops)
-        growing = positive(p->memory[p->peak_op].activations) + positive(p->memory[p->peak_op].inputs);
+        growing = positive(p->memory[p->peak_op].activations);
     return s->available_bytes <= 0 || positive(p->peak_bytes) + growing <= s->available_bytes;
 }
 

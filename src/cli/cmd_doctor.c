@@ -188,7 +188,7 @@ static enum status check_config(struct check *k, struct config *c, const struct 
         char passes[PASSES_TEXT_MAX];
         char params[32];
         human_count((double)program_parameters(p), params);
-        add(k, false, "model: %s parameters, %d ops per step", params, p->n_ops);
+        add(k, false, "model: %s parameters, %.0f ops per step", params, program_runs_per_step(p));
         add(k, false, "passes: %s", train_passes_text(places, passes));
         check_memory(k, c, &m->ranks);
         check_fit(k, c);

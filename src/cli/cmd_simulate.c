@@ -79,14 +79,7 @@ static int most_of(const int *ranks, int n)
     return most;
 }
 
-/* ---- what it starts from ---- */
-
-static void on_progress(void *context, int done, int total)
-{
-    char text[64];
-    snprintf(text, sizeof text, "measuring step %d/%d", done, total);
-    progress_show(context, done, text);
-}
+/* ---- links: as given, or as hone doctor measured them ---- */
 
 /* What is known of the machine, by its fingerprint. On CPUs ranks of a machine have a core each at least, however many doctor was started with. */
 static int ranks_per_machine(const struct asked *a, bool gpu, int cores, const struct links *known)
@@ -96,57 +89,6 @@ static int ranks_per_machine(const struct asked *a, bool gpu, int cores, const s
     const int seen = known->machines > 0 ? known->ranks / known->machines : 1;
     return gpu ? GPUS_PER_MACHINE : cores > 0 && seen > cores ? cores : seen;
 }
-
-/* A rank has its part of the cores, as ranks that are started have where nothing else is said. */
-static int threads_of(const struct asked *a, int most)
-{
-    struct cpu_machine m;
-    struct links known = {0};
-    cpu_machine_read(&m);
-    links_recall(&known, m.fingerprint);
-    const int there = ranks_per_machine(a, false, m.usable, &known), here = there < most ? there : most;
-    return m.usable > here ? m.usable / here : 1;
-}
-
-static enum status measure(struct sim_source *out, struct config *c, const struct asked *a, int most, struct error *err)
-{
-    struct situation s;
-    struct peaks peaks;
-    struct progress bar;
-    const bool cuda = c->device == DEVICE_CUDA;
-    const int steps = (int)a->steps;
-    if (!cuda && !c->threads)
-        c->threads = threads_of(a, most);
-    enum status st = known_peaks(c, &peaks, NULL, err);
-    if (st != OK)
-        return st;
-    const struct situation_options options = {
-        .steps = steps, .last = true, .peaks = &peaks, .stop = &stop_requested, .progress = on_progress, .context = &bar,
-        .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
-        .usable_cores = cpu_usable_cores()};
-    install_stop_handler();
-    progress_start(&bar, 0, steps);
-    st = situation_measure(&s, c, &options, err);
-    progress_clear(&bar);
-    if (st != OK)
-        return st;
-    if (s.p.warning)
-        fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(s.p.warning));
-    st = sim_source_measured(out, &s.p, &s.m.config, err);
-    situation_release(&s);
-    return st;
-}
-
-static enum status read_source(struct sim_source *out, const struct asked *a, int most, struct error *err)
-{
-    struct config c;
-    if (a->from)
-        return sim_source_read(out, a->from, a->sets.item, a->sets.n, err);
-    const enum status st = config_load(&c, a->config, a->sets.item, a->sets.n, err);
-    return st == OK ? measure(out, &c, a, most, err) : st;
-}
-
-/* ---- links: as given, or as hone doctor measured them ---- */
 
 /* Threads of ranks that share cores would take longer than those that were measured. */
 static enum status check_cores(const struct sim_net *net, const struct sim_source *s, int most, struct error *err)
@@ -191,6 +133,86 @@ static enum status find_net(struct sim_net *net, const struct asked *a, const st
     return st == OK ? read_link("--intra", a->intra, &net->within, err) : st;
 }
 
+/* The links of a source, all that these ranks need. */
+static enum status settle_net(struct sim_net *net, const struct asked *a, const struct sim_source *s, const int *ranks, int n, struct error *err)
+{
+    const enum status st = find_net(net, a, s, err);
+    return st == OK ? check_links(net, s, ranks, n, err) : st;
+}
+
+/* ---- what it starts from ---- */
+
+static void on_progress(void *context, int done, int total)
+{
+    char text[64];
+    snprintf(text, sizeof text, "measuring step %d/%d", done, total);
+    progress_show(context, done, text);
+}
+
+/* A rank has its part of the cores, as ranks that are started have where nothing else is said. */
+static int threads_of(const struct asked *a, int most)
+{
+    struct cpu_machine m;
+    struct links known = {0};
+    cpu_machine_read(&m);
+    links_recall(&known, m.fingerprint);
+    const int there = ranks_per_machine(a, false, m.usable, &known), here = there < most ? there : most;
+    return m.usable > here ? m.usable / here : 1;
+}
+
+/* What links depend on, before the seconds that measuring takes. */
+static void foresee(struct sim_source *s, const struct config *c)
+{
+    struct cpu_machine m;
+    cpu_machine_read(&m);
+    s->gpu = c->device == DEVICE_CUDA;
+    s->threads = c->threads;
+    s->cores = m.usable;
+    snprintf(s->machine, sizeof s->machine, "%s", m.fingerprint);
+}
+
+static enum status measure(struct sim_source *out, struct config *c, int steps, struct error *err)
+{
+    struct situation s;
+    struct peaks peaks;
+    struct progress bar;
+    const bool cuda = c->device == DEVICE_CUDA;
+    enum status st = known_peaks(c, &peaks, NULL, err);
+    if (st != OK)
+        return st;
+    const struct situation_options options = {
+        .steps = steps, .last = true, .peaks = &peaks, .stop = &stop_requested, .progress = on_progress, .context = &bar,
+        .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
+        .usable_cores = cpu_usable_cores()};
+    install_stop_handler();
+    progress_start(&bar, 0, steps);
+    st = situation_measure(&s, c, &options, err);
+    progress_clear(&bar);
+    if (st != OK)
+        return st;
+    if (s.p.warning)
+        fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(s.p.warning));
+    st = sim_source_measured(out, &s.p, &s.m.config, err);
+    situation_release(&s);
+    return st;
+}
+
+static enum status read_source(struct sim_source *out, const struct asked *a, const int *ranks, int n, struct error *err)
+{
+    struct config c;
+    struct sim_net net;
+    if (a->from)
+        return sim_source_read(out, a->from, a->sets.item, a->sets.n, err);
+    enum status st = config_load(&c, a->config, a->sets.item, a->sets.n, err);
+    if (st != OK)
+        return st;
+    if (c.device != DEVICE_CUDA && !c.threads)
+        c.threads = threads_of(a, most_of(ranks, n));
+    foresee(out, &c);
+    st = settle_net(&net, a, out, ranks, n, err);
+    return st == OK ? measure(out, &c, (int)a->steps, err) : st;
+}
+
 /* ---- the report ---- */
 
 static enum status write_files(const void *what, const char *folder, struct error *err)
@@ -214,19 +236,13 @@ static enum status write_files(const void *what, const char *folder, struct erro
 static enum status run(struct simulated *s, const struct asked *a, struct error *err)
 {
     char folder[REPORT_FOLDER_MAX], named[CONFIG_PATH_MAX + 16];
-    struct sim_net net, unused = {0};
+    struct sim_net net;
     int ranks[SIM_POINTS], n;
     enum status st = read_ranks(a->ranks, ranks, &n, err);
     if (st == OK)
-        st = read_link("--net", a->net, &unused.between, err);          /* before the seconds that measuring takes */
+        st = read_source(&s->source, a, ranks, n, err);
     if (st == OK)
-        st = read_link("--intra", a->intra, &unused.within, err);
-    if (st == OK)
-        st = read_source(&s->source, a, most_of(ranks, n), err);
-    if (st == OK)
-        st = find_net(&net, a, &s->source, err);
-    if (st == OK)
-        st = check_links(&net, &s->source, ranks, n, err);
+        st = settle_net(&net, a, &s->source, ranks, n, err);
     snprintf(named, sizeof named, "simulations/%s", s->source.config.name);
     if (st == OK)
         st = report_folder_name(folder, a->out ? a->out : named, err);

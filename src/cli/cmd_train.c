@@ -75,8 +75,9 @@ static void on_start(void *context, const struct train_info *i)
     if (i->init_tensors)
         fprintf(v->to, "init    %d tensors of %s, %s, from '%s'\n", i->init_tensors, i->init_title, i->init_types, shown(v->config->train.init));
     fprintf(v->to, "memory  %s planned: parameters %s, optimizer state %s%s, workspace %s (%s without the plan)", all, a, b, sums, c, d);
+    human_bytes((double)i->memory.inputs, a);
     human_bytes((double)i->memory.scratch, c);
-    fprintf(v->to, i->memory.scratch ? ", what kernels work in %s\n" : "\n", c);
+    fprintf(v->to, i->memory.scratch ? ", inputs and tables %s, what kernels work in %s\n" : ", inputs and tables %s\n", a, c);
     fprintf(v->to, "passes  %s\n", i->passes);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->domains->n)

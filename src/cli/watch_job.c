@@ -99,6 +99,9 @@ static enum status too_few_steps(const struct watched *w, int64_t needed, struct
     if (w->trial && r->steps >= needed)
         return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, in the middle of the trial: --try takes seconds of steps for each switch; let the program take more, or "
                          "give fewer with --switches", r->ended ? "" : "at least ", (long long)r->steps);
+    if (r->steps >= needed)
+        return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, before anything was recorded: its optimizers are called in no order, so it was long not known what a "
+                         "step is; let it take more, or name the function: --step-call MODULE:FUNCTION", r->ended ? "" : "at least ", (long long)r->steps);
     return error_set(err, BAD_INPUT, "the program ended after %s%lld step%s, before anything was recorded: %lld are needed; let it take more, or give a "
                      "smaller --warmup or --steps", r->ended ? "" : "at least ", (long long)r->steps, r->steps == 1 ? "" : "s", (long long)needed);
 }

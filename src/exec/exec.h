@@ -11,7 +11,7 @@
 struct exec;
 
 struct exec_memory {
-    size_t parameters, state, inputs, workspace, scratch;     /* inputs: tables and what the host reads too */
+    size_t parameters, state, inputs, workspace, scratch;     /* inputs: tables (copies of weights, too) and what the host reads */
     size_t sums;                /* of `state`, what sums gradients over micro-batches: no state of the optimizer */
     size_t gradients;           /* of the parameters, where they live in the workspace at the end of backward */
     size_t naive_workspace;     /* without the plan */

@@ -326,8 +326,7 @@ static void count_persistent(const struct program *p, const bool *gradient, stru
         switch (p->values[i].kind) {
         case VALUE_PARAMETER: point->parameters += bytes; break;
         case VALUE_STATE: *(gradient[i] ? &point->gradients : &point->state) += bytes; break;
-        case VALUE_INPUT: case VALUE_HOST: point->inputs += bytes; break;
-        case VALUE_TABLE: point->activations += bytes; break;
+        case VALUE_INPUT: case VALUE_HOST: case VALUE_TABLE: point->inputs += bytes; break;
         default: break;
         }
     }

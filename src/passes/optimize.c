@@ -38,7 +38,7 @@ const struct pass pass_table[] = {
      "kernels of products are chosen by timing them on this machine, once per shape"},
     {NAMED("fewer-meetings"),      "host-bound",          PASS_LOW,    STAGE_STEP,    0, pass_fewer_meetings,
      "an op waits only for ops that it shares values with, not for every op before it"},
-    {"mixed-precision", "optimize.precision", "no-mixed-precision", PASS_MEDIUM, STAGE_STEP, PASS_TRADES | PASS_IS_PRECISION,
+    {"mixed-precision", "optimize.precision", "no-mixed-precision", PASS_LOW, STAGE_STEP, PASS_TRADES | PASS_IS_PRECISION,
      pass_mixed_precision,
      "products of fewer bits: operands in bf16, on a GPU activations and their gradients too; sums, weights and moments in f32; switched by optimize.precision"},
     {NAMED("group-levels"),        "ungrouped-nodes",     PASS_LOW,    STAGE_STEP,    0, pass_group_levels,

@@ -103,7 +103,7 @@ void memory_plan_release(struct memory_plan *plan);
 double pass_planned_bytes(const struct program *p);     /* of values that persist and of the workspace */
 
 /* Bytes alive while each op runs, by kind; `points` has one entry per op. Sums of gradients over micro-batches are gradients, not
- * state; constants and tables count as activations. */
+ * state; constants count as activations, and tables, which no batch makes larger, as inputs. */
 struct memory_point {
     double parameters, state, inputs, gradients, activations;
 };

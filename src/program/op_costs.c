@@ -139,7 +139,7 @@ double bytes_adamw(const struct program *p, const struct op *op)
     double sum = 0;
     for (int i = 0; i < n; i++) {
         const double one = value_traffic(p, op->in[n + i]), copy = i < copies ? value_traffic(p, op->in[3 * n + i]) : 0;
-        sum += (7 * one + 2 * copy) * updated_share(p, op, i);
+        sum += (7 * one + copy) * updated_share(p, op, i);            /* a copy is only written */
     }
     for (int i = op_update_scalars(op); i < op->n_in; i++)
         sum += value_traffic(p, op->in[i]);

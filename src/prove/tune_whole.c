@@ -150,7 +150,7 @@ static void take_back(struct tuner *t, enum tune_outcome outcome, const char *wh
     for (int i = 0; i < r->n_stages; i++)
         if (r->stages[i].outcome == TUNE_KEPT && !r->stages[i].around) {
             r->stages[i].outcome = outcome;
-            snprintf(r->stages[i].why, sizeof r->stages[i].why, "all that was kept together is not: %.340s", why);
+            snprintf(r->stages[i].why, sizeof r->stages[i].why, "it won alone; with all else that was kept: %.340s", why);
         }
 }
 

@@ -154,7 +154,7 @@ static void put_memory_parts(FILE *to, const struct profile_memory_point *m)
 {
     struct memory_part parts[] = {{"activations", m->activations}, {"gradients", m->gradients},
                                   {"optimizer state", m->state},   {"parameters", m->parameters},
-                                  {"inputs", m->inputs}};
+                                  {"inputs and tables", m->inputs}};
     number_text bytes, share;
     qsort(parts, sizeof parts / sizeof *parts, sizeof *parts, larger_first);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && parts[i].bytes > 0; i++)

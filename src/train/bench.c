@@ -40,9 +40,6 @@ static void summarize(struct model_run *r, double *times, int64_t n, int64_t ste
 {
     const int64_t batch = r->config.train.batch_size * r->config.train.accumulate;
     const struct exec_memory m = exec_memory(r->train);
-    int ops = 0;
-    for (int i = 0; i < exec_program(r->train)->n_ops; i++)
-        ops += op_runs_per_step(exec_program(r->train), &exec_program(r->train)->ops[i]) > 0;
     stats_sort(times, (int)n);
     const double median = stats_percentile(times, (int)n, 0.5);
     const struct products_peak peak = program_peak(exec_program(r->train), peaks);
@@ -52,7 +49,7 @@ static void summarize(struct model_run *r, double *times, int64_t n, int64_t ste
         .samples_per_s = (double)batch / median, .tokens_per_s = (double)(batch * r->config.model.seq) / median,
         .peak_mb = process_peak_bytes() / 1e6, .tflops = flops / median / 1e12,
         .mfu_percent = products_peak_percent(peak, flops, median * 1e6), .mfu_peak = peak,
-        .loss = model_run_host(r, "host.loss"), .threads = r->backend->lanes, .steps = n * steps, .ops = ops,
+        .loss = model_run_host(r, "host.loss"), .threads = r->backend->lanes, .steps = n * steps, .ops = (int)program_runs_per_step(exec_program(r->train)),
         .planned_mb = exec_memory_bytes(&m) / 1e6};
     memcpy(out->places, r->places, sizeof out->places);
     out->device = r->backend->name;

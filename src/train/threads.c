@@ -76,7 +76,7 @@ static void write_key(char key[KEY], const struct program *p, int cores)
 {
     struct cpu_machine m;
     cpu_machine_read(&m);
-    snprintf(key, KEY, "%s, hone %s, %d usable: threads of a step %016llx, %d ops in %d", m.fingerprint, HONE_VERSION, cores,
+    snprintf(key, KEY, "%s, kernels %s, %d usable: threads of a step %016llx, %d ops in %d", m.fingerprint, cpu_kernels_id, cores,
              (unsigned long long)hash_ops(p), p->n_ops, p->micro_batches);
 }
 

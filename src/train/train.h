@@ -273,7 +273,7 @@ struct bench_result {
     char device_name[96];               /* "NVIDIA H200"; empty: the machine's CPU */
     int threads;
     int64_t steps;
-    int ops;                            /* that run in a step */
+    int ops;                            /* that run in a step, in all of its micro-batches */
     double kernels;                     /* of a GPU per step; below 0: not known */
     struct gpu_watch gpu;               /* while it was timed */
     double delayed_share;               /* meanwhile, by other work; see delay_share; below 0: not known, or no matter of the cores */

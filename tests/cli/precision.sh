@@ -13,6 +13,16 @@ same_checkpoint bf16 again 12
 cmp -s f32/checkpoints/step-00000012/weights.safetensors bf16/checkpoints/step-00000012/weights.safetensors &&
     fail "the weights are those of f32: nothing was rounded"
 
+# memory: the parts, of which copies of weights are one, add up to what is planned
+python3 - out <<'PY' || fail "parts of memory: $(grep '^memory' out)"
+import re, sys
+line = next(l for l in open(sys.argv[1]) if l.startswith("memory"))
+unit = {"B": 1, "kB": 1e3, "MB": 1e6}
+planned, parts = re.sub(r"\([^)]*\)", "", line).split(" planned:")
+size = lambda text: [float(n) * unit[u] for n, u in re.findall(r"([0-9.]+) (k?M?B)", text)]
+sys.exit(abs(sum(size(parts)) - size(planned)[0]) > 0.005 * size(planned)[0])
+PY
+
 # a run goes on in the other precision, and weights are f32 in both
 ok train tiny.yaml --set optimize.precision=bf16 --set train.steps=14 --steps 14 --out f32 --resume
 ok generate bf16 --tokens 5
@@ -45,3 +55,14 @@ ok bench tiny.yaml --seconds 0.05 --set optimize.precision=bf16 --json
 json out "j['results'][0]['mfu_peak_type'] == '$wants' and 0 < j['results'][0]['mfu_percent']"
 ok profile tiny.yaml --steps 2 --set optimize.precision=bf16 --out p
 json p/report.json "j['efficiency']['mfu_peak_type'] == '$wants' and j['machine']['peaks']['gemm_gflops'] > 0"
+
+# ops per step: those that run in it, without what the setup does, and once for every micro-batch
+ok doctor tiny.yaml --set optimize.precision=bf16 --set train.accumulate=3
+ops=$(sed -n 's/.* parameters, \([0-9]*\) ops per step$/\1/p' out)
+ok bench tiny.yaml --seconds 0.02 --set optimize.precision=bf16 --set train.accumulate=3 --json
+json out "j['results'][0]['ops_per_step'] == $ops"
+cat tiny.yaml >accumulated.yaml
+sed -i -e 's/^train: {/train: {accumulate: 3, /' accumulated.yaml
+echo 'optimize: {precision: bf16}' >>accumulated.yaml
+ok verify accumulated.yaml accumulated.yaml --steps 2 --seconds 0.02 --set verify.min_gain=-1 --json
+json out "j['ops_a'] == $ops and j['ops_b'] == $ops"

@@ -69,6 +69,10 @@ refused 2 "hone: --gpus-per-node is 0; it takes the ranks of a machine, 1 or mor
 refused 2 "hone: --ranks has 6, and machines of 4 ranks do not make that; try 4 or 8" simulate --from "$FROM" --ranks 2,6 $LINKS
 refused 2 "hone: how fast machines talk is not known, and 4 ranks are more than the 2 of one machine: give --net US,GBPS, fewer --ranks or another --gpus-per-node, or measure it with \`mpirun --host a,b hone doctor\`" \
     simulate --from "$FROM" --ranks 2,4 --intra 2,80 --gpus-per-node 2
+( export XDG_CACHE_HOME=$WORK/new            # and before anything is measured
+  refused 2 "hone: how fast machines talk is not known, and 8 ranks are more than the 1 of one machine: give --net US,GBPS, fewer --ranks or another --gpus-per-node, or measure it with \`mpirun --host a,b hone doctor\`" \
+      simulate tiny.yaml --ranks 8 --gpus-per-node 1
+  [ ! -e new/hone/peaks.json ] || fail "simulate measured before it refused" )
 refused 2 "hone: how fast ranks of one machine talk is not known: give --intra US,GBPS" simulate --from gpu.json --ranks 8 --net 5,400
 refused 2 "hone: --set train.batch_size=8: what was measured cannot be changed; with --from only keys of dist can" simulate --from "$FROM" --set train.batch_size=8
 echo '{"kind": "tune"}' >tune.json

@@ -5,6 +5,7 @@
 #include "support/optimized.h"
 #include "support/own_cache.h"
 
+#include <jansson.h>
 #include <time.h>
 
 /* ---- the pass ---- */
@@ -156,6 +157,36 @@ static void test_times_once(void **state)
     assert_true(runs > 30);
 }
 
+/* The file as another build would have written it: its kernels have another name. */
+static void rename_kernels(void)
+{
+    char *text, *at;
+    size_t size;
+    assert_int_equal(fs_read(choices_path(), &text, &size, 1 << 20, NULL), OK);
+    assert_non_null(at = strstr(text, cpu_kernels_id));
+    at[0] = at[0] == '0' ? '1' : '0';
+    assert_null(strstr(text, cpu_kernels_id));
+    assert_int_equal(fs_write_synced(choices_path(), text, size, NULL), OK);
+    free(text);
+    choices_forget();
+}
+
+/* What was chosen among other kernels does not count here, and stays for the build that has them. */
+static void test_other_kernels(void **state)
+{
+    (void)state;
+    int runs;
+    assert_int_equal(strspn(cpu_kernels_id, "0123456789abcdef"), 16);
+    assert_int_equal(cpu_kernels_id[16], '\0');
+    assert_int_equal(chosen(tuned, 1, 60, 40, 80, NULL), 1);
+    rename_kernels();
+    assert_int_equal(chosen(tuned, 1, 60, 80, 40, &runs), 2);
+    assert_true(runs > 30);
+    json_t *root = json_load_file(choices_path(), 0, NULL);
+    assert_int_equal(json_object_size(json_object_get(root, "choices")), 2);
+    json_decref(root);
+}
+
 /* Calls of one kind of work share its timing, and other shapes, attributes and threads are other work. */
 static void test_what_is_the_same_work(void **state)
 {
@@ -280,7 +311,7 @@ static void test_tells_what_is_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_times_once),
+        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_times_once), TEST_WITH_CACHE(test_other_kernels),
         TEST_WITH_CACHE(test_what_is_the_same_work), TEST_WITH_CACHE(test_not_timed), TEST_WITH_CACHE(test_cannot_remember),
         TEST_WITH_CACHE(test_damaged_file), TEST_WITH_CACHE(test_tells_what_is_timed),
     };

@@ -266,6 +266,32 @@ static void test_use_keeps(void **state)
     assert_string_equal(recalled(keys[KEPT + AT_ONCE - 2]), "own");
 }
 
+/* Two builds in turns, each of which knows 100 choices, while 30 others come and go: both keep theirs, and the file is no larger than ever. */
+static void test_builds_in_turns(void **state)
+{
+    (void)state;
+    enum { BUILDS = 30, EACH = AT_ONCE };
+    char names[EACH][48];
+    struct choice list[EACH];
+    for (int build = 0; build < BUILDS; build++)
+        for (int turn = 0; turn < 3; turn++) {
+            for (int i = 0; i < EACH; i++) {
+                snprintf(names[i], sizeof names[i], "kernels %d: %d", turn < 2 ? turn : 100 + build, i);
+                list[i] = made(names[i], 1, 1);
+            }
+            assert_int_equal(choices_recall(list, EACH), build == 0 || turn == 2 ? EACH : 0);
+            if (build == 0 || turn == 2)
+                for (int i = 0; i < EACH; i++)
+                    list[i] = made(names[i], 1, 1);
+            if (build == 0 || turn == 2)
+                assert_int_equal(choices_remember(list, EACH, NULL), OK);
+            choices_forget();
+        }
+    json_t *root = json_load_file(choices_path(), 0, NULL);
+    assert_int_equal(json_object_size(json_object_get(root, "choices")), KEPT);
+    json_decref(root);
+}
+
 /* Where the file is written anyway, all that this process has used comes to the front. */
 static void test_use_is_noted_with_the_next_choice(void **state)
 {
@@ -333,7 +359,7 @@ int main(void)
         TEST_WITH_CACHE(test_remember_and_recall), TEST_WITH_CACHE(test_process_does_not_change_its_mind),
         TEST_WITH_CACHE(test_settled_is_settled), TEST_WITH_CACHE(test_another_process_was_first), TEST_WITH_CACHE(test_many_processes),
         TEST_WITH_CACHE(test_damaged_is_absent), TEST_WITH_CACHE(test_hostile_fields), TEST_WITH_CACHE(test_refuses_nonsense),
-        TEST_WITH_CACHE(test_cannot_write), TEST_WITH_CACHE(test_bounded), TEST_WITH_CACHE(test_use_keeps),
+        TEST_WITH_CACHE(test_cannot_write), TEST_WITH_CACHE(test_bounded), TEST_WITH_CACHE(test_use_keeps), TEST_WITH_CACHE(test_builds_in_turns),
         TEST_WITH_CACHE(test_use_is_noted_with_the_next_choice), TEST_WITH_CACHE(test_recall_among_writers),
         TEST_WITH_CACHE(test_use_cannot_be_noted),
     };

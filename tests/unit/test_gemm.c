@@ -164,7 +164,7 @@ static void test_empty(void **state_)
 static void test_nan_stays_in_its_row(void **state_)
 {
     (void)state_;
-    enum { M = 13, N = 21, K = 10, ROW = 9 };
+    enum { M = 13, N = 70, K = 40, ROW = 9 };
     for (int kernel = 0; kernel < GEMM_KERNELS; kernel++)
         for (int transposed = 0; transposed < 2; transposed++) {
             float *a = matrix(M, K, K), *b = matrix(K, N, N), *c = matrix(M, N, N);
@@ -179,11 +179,55 @@ static void test_nan_stays_in_its_row(void **state_)
         }
 }
 
+/* Numbers as a training step has them: about a size, positive, of many sizes, tiny. */
+static float number_of(int kind)
+{
+    const float x = random_number();
+    return kind == 1 ? fabsf(x) : kind == 2 ? x * expf(12 * random_number()) : kind == 3 ? x * 1e-30f : x;
+}
+
+/* How far a product is from sums in double, all of it together and relative to it. */
+static double error_of(enum gemm_kernel kernel, const float *a, const float *b, int64_t m, int64_t n, int64_t k)
+{
+    float *c = xcalloc((size_t)(m * n), sizeof *c);
+    double error = 0, size = 0;
+    cpu_gemm()(&(struct gemm){.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .b = b, .ldb = k, .b_transposed = true, .c = c, .ldc = n, .scale = 1, .kernel = kernel});
+    for (int64_t i = 0; i < m * n; i++) {
+        double sum = 0;
+        for (int64_t q = 0; q < k; q++)
+            sum += (double)a[i / n * k + q] * b[i % n * k + q];
+        error += (c[i] - sum) * (c[i] - sum);
+        size += sum * sum;
+    }
+    free(c);
+    return sqrt(error / size);
+}
+
+/* Whatever a product is made of, it is as exact as multiply-adds of f32. */
+static void test_as_exact_as_f32(void **state_)
+{
+    (void)state_;
+    enum { M = 48, N = 96 };
+    for (int kind = 0; kind < 4; kind++)
+        for (int64_t k = 64; k <= 1024; k *= 4) {
+            float *a = matrix(M, k, k), *b = matrix(N, k, k);
+            for (int64_t i = 0; i < M * k; i++)
+                a[i] = number_of(kind % 3);
+            for (int64_t i = 0; i < N * k; i++)
+                b[i] = number_of(kind);
+            const double rule = error_of(GEMM_BY_SIZE, a, b, M, N, k), own = error_of(GEMM_OWN, a, b, M, N, k);
+            if (!(rule <= 1.1 * own))
+                fail_msg("numbers of kind %d, k %ld: by size %.3g from the right result, multiply-adds %.3g", kind, (long)k, rule, own);
+            free(a);
+            free(b);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_sizes), cmocka_unit_test(test_edges), cmocka_unit_test(test_large_sizes),
-        cmocka_unit_test(test_empty), cmocka_unit_test(test_nan_stays_in_its_row),
+        cmocka_unit_test(test_empty), cmocka_unit_test(test_nan_stays_in_its_row), cmocka_unit_test(test_as_exact_as_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,7 @@ static double expected_gain(const char *config, const char *set, const char *pas
         assert_true(isnan(gain));                       /* one finding for each pass */
         gain = f->speedup;
         assert_string_equal(f->rule, pass_table[pass_find(pass)].answers);
+        assert_int_equal(f->effort, pass_table[pass_find(pass)].effort);        /* which tune says */
         assert_true(f->speedup_low <= f->speedup && f->speedup <= f->speedup_high && f->share >= 0 && f->share <= 1);
         assert_true(*f->where && *f->cause && *f->evidence);
         assert_non_null(strstr(f->fix, !strcmp(pass, "mixed-precision") ? "optimize.precision=bf16" : pass));

@@ -487,6 +487,23 @@ static void test_cost_of_the_rest(void **state)
     program_free(p);
 }
 
+/* Parameter and moments are read and written, the gradient is read, the copy of 16 bits is written. */
+static void test_cost_of_an_update(void **state)
+{
+    (void)state;
+    struct program *p = program_new("cost");
+    const struct shape s = shape_of(2, DIM(6), DIM(5));
+    const value_id w = program_add_parameter(p, "w", s, ROLE_MATRIX, INIT_NORMAL, 0.02f), grad = input(p, "grad", s);
+    const value_id m = program_add_value(p, "m", VALUE_STATE, F32, s), v = program_add_value(p, "v", VALUE_STATE, F32, s);
+    const value_id copy = program_add_value(p, "copy", VALUE_TABLE, BF16, s), step = program_add_value(p, "step", VALUE_STATE, I32, shape_of(0));
+    const value_id lr = input(p, "lr", shape_of(0)), factor = input(p, "factor", shape_of(0));
+    program_emit(p, OP_ADAMW, NONE, "plain", 7, w, m, v, grad, lr, step, factor);
+    assert_near(op_bytes(p, &p->ops[0]), 4 * (7 * 30 + 3), 0, "an update");
+    program_emit(p, OP_ADAMW, (struct op_attrs){.copies = 1}, "with a copy", 8, w, m, v, copy, grad, lr, step, factor);
+    assert_near(op_bytes(p, &p->ops[1]), 4 * (7 * 30 + 3) + 2 * 30, 0, "an update with a copy");
+    program_free(p);
+}
+
 static void test_cost_of_a_phase_is_the_sum(void **state)
 {
     (void)state;
@@ -562,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_cost_of_attention),
         cmocka_unit_test(test_cost_of_what_is_kept),
         cmocka_unit_test(test_cost_of_the_rest),
+        cmocka_unit_test(test_cost_of_an_update),
         cmocka_unit_test(test_cost_of_a_phase_is_the_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

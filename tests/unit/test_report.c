@@ -165,7 +165,7 @@ static void memory_is_there_with_its_peak_in_words(void **state)
     assert_number(j, "memory.naive_bytes", p->peak_bytes * 2.6);
     const char *said = words(j, "memory.peak_words");
     assert_has(said, "while loss.read runs (forward, op 81 of 197)");
-    assert_has(said, ": activations 150 MB (79.1 %), optimizer state 26.4 MB (13.9 %), parameters 13.2 MB (7.0 %), inputs 16.0 kB (0.0 %).");
+    assert_has(said, ": activations 150 MB (79.1 %), optimizer state 26.4 MB (13.9 %), parameters 13.2 MB (7.0 %), inputs and tables 16.0 kB (0.0 %).");
     assert_has(said, "8.00 GB were available.");
     json_decref(j);
     sample_free(p);

@@ -122,12 +122,12 @@ static void test_small_batch_needs_memory(void **state)
 {
     (void)state;
     struct profiled x = profiled_new(tiny_batch());
-    struct profile_memory_point points[2] = {{.activations = 10}, {.parameters = 100, .activations = 50}};
+    struct profile_memory_point points[2] = {{.activations = 10}, {.parameters = 70, .inputs = 30, .activations = 50}};
     x.profile.ops[1] = (struct profile_op){.name = "y", .self_us = 80, .memory_bound = true};
     x.profile.memory = points;
     x.profile.peak_op = 1;
     x.profile.peak_bytes = 150;
-    x.facts.available_bytes = 199;                  /* doubled: 200 */
+    x.facts.available_bytes = 199;                  /* activations doubled: 200 */
     add_up(&x);
     run_detect(&x);
     assert_null(find(&x, "small-batch"));

@@ -99,6 +99,34 @@ def test_ranks(tmp_path):
     assert ranks[0]["undisturbed"]["first"] == ranks[1]["undisturbed"]["first"]
 
 
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_threads(tmp_path, threads):
+    """None of them is the main one; they take their first steps at once."""
+    command = program("threads.py", threads)
+    plain = run(command, tmp_path)
+    done, report = watched(command, tmp_path)
+    assert done.stdout.startswith(plain.stdout) and "hone: watch:" not in done.stderr, done.stderr
+    assert report["watched"]["ranks"][0]["finished"] and len(report["steps"]) == 4
+
+
+NO_ORDER = """
+import random
+import torch
+models = [torch.nn.Linear(4, 4) for _ in range(3)]
+optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
+for at in random.Random(0).choices(range(3), k=300):
+    models[at](torch.ones(1, 4)).sum().backward()
+    optimizers[at].step()
+"""
+
+
+def test_optimizers_in_no_order(tmp_path):
+    """It takes long until it is known what a step is, and that is said."""
+    (tmp_path / "no_order.py").write_text(NO_ORDER)
+    done = subprocess.run([HONE, "watch", "--", sys.executable, "no_order.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and "before anything was recorded: its optimizers are called in no order" in done.stderr, done.stderr
+
+
 def test_stop(tmp_path):
     done, report = watched(program("nanogpt.py"), tmp_path, "--stop", STEPS="100000")
     assert report["watched"]["ranks"][0]["stopped"] and "iter 90" not in done.stdout

@@ -49,6 +49,49 @@ def test_state_comes_back_bit_for_bit(where):
     assert drawn == [torch.rand(1).item(), torch.rand(1, generator=generator).item(), np.random.rand(), mine.random(), random.random()]
 
 
+def lbfgs(model):
+    """A step of it, on some batch."""
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3, history_size=4)
+
+    def step():
+        x = torch.randn(8, 5)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss
+        return optimizer.step(closure).item()
+    return optimizer, step
+
+
+def test_lists_in_the_state_of_an_optimizer_come_back():
+    """LBFGS: directions are appended to a list, and the first of them let go."""
+    torch.manual_seed(0)
+    optimizer, step = lbfgs(torch.nn.Linear(5, 5))
+    for _ in range(3):
+        step()
+    saved, entry = state.State([optimizer], heap.Heap()), next(iter(optimizer.state.values()))
+    before, n = [d.clone() for d in entry["old_dirs"]], entry["n_iter"]
+    after = [step() for _ in range(3)]
+    entry["old_dirs"][0].add_(1)
+    assert not saved.equal() and entry["n_iter"] > n
+    saved.restore()
+    assert saved.equal() and entry["n_iter"] == n and same(before, entry["old_dirs"])
+    assert [step() for _ in range(3)] == after
+
+
+def test_what_an_optimizer_counts_in_itself_comes_back():
+    optimizer, step = lbfgs(torch.nn.Linear(5, 5))
+    optimizer.mine = 3
+    step()
+    saved = state.State([optimizer], heap.Heap())
+    optimizer.mine += 1
+    assert not saved.equal()
+    saved.restore()
+    assert saved.equal() and optimizer.mine == 3
+
+
 def test_nan_is_equal_to_itself_and_minus_zero_to_no_zero():
     nan, zero = torch.tensor([float("nan"), 0.0]), torch.tensor([float("nan"), -0.0])
     assert state.same_bits(nan, nan.clone()) and not state.same_bits(nan, zero)

@@ -46,6 +46,7 @@ PROGRAMS = [
     ("vision.py", ["set-to-none"], ["augment"]),
     ("nano.py", ["autocast-bf16", "fused-optimizer", "foreach-optimizer"], []),
     ("gan.py", ["autocast-bf16", "fused-optimizer"], []),
+    ("lbfgs.py", ["set-to-none"], []),
 ]
 
 
@@ -86,6 +87,15 @@ def test_a_program_that_ends_in_the_middle(tmp_path):
     assert len(losses) == 40
     assert result["trial"]["status"] == "ended early"
     assert result["trial"]["restored"] is True
+
+
+@pytest.mark.skipif("HONE" not in os.environ, reason="HONE names the program under test")
+def test_the_command_tries_all_switches_unless_some_are_named(tmp_path):
+    done = subprocess.run([os.environ["HONE"], "watch", "--try", "--warmup", "3", "--steps", "3", "--out", "w", "--", sys.executable, os.path.join(HERE, "trained", "gan.py"), "40"],
+                          cwd=str(tmp_path), env=dict(os.environ, OMP_NUM_THREADS="1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=900)
+    assert done.returncode == 2 and "in the middle of the trial" in done.stderr, done.stderr
+    with open(str(tmp_path / "w" / "recording" / "rank0" / "watch.json")) as f:
+        assert json.load(f)["trial"]["status"] == "ended early"
 
 
 @pytest.mark.skipif("HONE" not in os.environ, reason="HONE names the program under test")

@@ -1,5 +1,5 @@
 /* Choosing kernels' variants by timing them: every piece of work of a program once, in the program's own memory, before its first
- * step. Choices are remembered by machine, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
+ * step. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
  * where the choice could not be remembered: every run would choose anew, and two runs would differ.
  *
  * Nothing has been computed yet: inputs are zeros, or what the programs that share them left there, and every product of them is
@@ -40,13 +40,7 @@ static void read_machine(void)
     memcpy(machine, m.fingerprint, sizeof machine);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-static const char build[] = HONE_VERSION " for debugging";
-#else
-static const char build[] = HONE_VERSION;
-#endif
-
-/* "implementer 0x41 part 0xd0c, 2 cores, neon, blis, hone 0.1.0, 2 threads: matmul blocks NT f32 (64, 24) f32 (72, 24)".
+/* "implementer 0x41 part 0xd0c, 2 cores, neon, blis, kernels 0123456789abcdef, 2 threads: matmul blocks NT f32 (64, 24) f32 (72, 24)".
  * False: it would be too long. */
 static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOST])
 {
@@ -54,7 +48,7 @@ static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOS
     const struct op_attrs *a = &c->op->attrs;
     char shape[64];
     pthread_once(&once, read_machine);
-    int n = snprintf(key, KEY_MOST, "%s, hone %s, %d threads: %s %s %c%c", machine, build, threads, op_info(c->op->kind)->name,
+    int n = snprintf(key, KEY_MOST, "%s, kernels %s, %d threads: %s %s %c%c", machine, cpu_kernels_id, threads, op_info(c->op->kind)->name,
                      c->kernel->name, a->trans_a ? 'T' : 'N', a->trans_b ? 'T' : 'N');
     if (a->parts && n < KEY_MOST)
         n += snprintf(key + n, (size_t)(KEY_MOST - n), " parts=%d", a->parts);

@@ -16,6 +16,8 @@ const char *cpu_isa_name(void);
 const char *cpu_blas_name(void);        /* "openblas", "blis", or "own kernels" where no library is used */
 const char *cpu_blas_about(void);       /* the same with its file, and why it is used or not */
 
+extern const char cpu_kernels_id[];     /* 16 letters that change with the kernels, the compiler and its flags (cmake/KernelsId.cmake) */
+
 struct cpu_machine {
     char model[96], fingerprint[160];
     int cores, usable;              /* in the machine; that this process may use */

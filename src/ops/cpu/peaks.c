@@ -95,12 +95,12 @@ static double rate_each(struct work *w, team_fn *fn, double work_per_thread)
     return sum;
 }
 
-/* The faster of our own kernel and BLAS. */
+/* The fastest of what the rule takes, our own kernel and BLAS. */
 static double measure_gemm(struct work *w, bool bf16)
 {
     double best = 0;
     w->bf16 = bf16;
-    for (w->kernel = GEMM_OWN; w->kernel <= (bf16 ? GEMM_OWN : GEMM_BLAS); w->kernel++)
+    for (w->kernel = GEMM_BY_SIZE; w->kernel < (bf16 ? GEMM_OWN : GEMM_KERNELS); w->kernel++)
         best = fmax(best, rate_each(w, multiply, 2.0 * GEMM_ROWS * GEMM_SIZE * GEMM_SIZE) / 1e9);
     return best;
 }

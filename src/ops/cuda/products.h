@@ -104,6 +104,7 @@ void cuda_release_biases(struct cuda_backend *b, struct prepared *list);
 /* tuning.cu: chooses among the ways of plans that are to be timed. */
 void cuda_tune_plans(struct cuda_backend *b);
 enum { CHOICE_KEY_MOST = 480 };
+extern const char cuda_kernels_id[];    /* 16 letters that change with the kernels, the compiler and its flags (cmake/KernelsId.cmake) */
 int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST]);       /* how a key begins; returns its length */
 /* choosing.cu: whether small products are made by the kernel for them: those of ops by themselves, or of groups, which are dissolved where
  * that is no faster. */

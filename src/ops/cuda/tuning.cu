@@ -101,11 +101,11 @@ static void close_bench(struct bench *t)
         cudaFree(t->memory);
 }
 
-/* "NVIDIA H200, sm_90, cuBLAS 130100, hone 0.1.0: " */
+/* "NVIDIA H200, sm_90, cuBLAS 130100, kernels 0123456789abcdef: " */
 int cuda_write_machine(const struct cuda_backend *b, char key[CHOICE_KEY_MOST])
 {
-    return snprintf(key, CHOICE_KEY_MOST, "%s, sm_%d%d, cuBLAS %zu, hone %s: ", b->about.name, b->about.major, b->about.minor,
-                    cublasLtGetVersion(), HONE_VERSION);
+    return snprintf(key, CHOICE_KEY_MOST, "%s, sm_%d%d, cuBLAS %zu, kernels %s: ", b->about.name, b->about.major, b->about.minor,
+                    cublasLtGetVersion(), cuda_kernels_id);
 }
 
 static const char *const ends[] = {"", " + bias", " + bias, gelu", ", gelu gradient", ", times"};

@@ -1,7 +1,7 @@
 /* Memory over the step: what is alive while each op runs, stacked by kind, with the peak in words. */
 const memoryKinds = [["parameters", "parameters", "--c7"], ["state", "optimizer state", "--c2"],
                      ["gradients", "gradients", "--c1"], ["activations", "activations", "--c0"],
-                     ["inputs", "inputs", "--other"]];
+                     ["inputs", "inputs and tables", "--other"]];
 const memoryTotal = m => d3.sum(memoryKinds, k => m[k[0]]);
 
 function memoryAreas(svg, x, y) {

@@ -1,7 +1,9 @@
-/* Matrix products: by a kernel of our own, or by BLAS. */
+/* Matrix products: by a kernel of our own, by AMX in thirds (pairs/thirds.c), or by BLAS. */
 #include "ops/cpu/gemm.h"
 
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/blas.h"
+#include "ops/cpu/pairs/pairs.h"
 #include "ops/cpu/tuned/tuned.h"
 #include "ops/cpu/tuned/wide_tile.h"
 
@@ -29,6 +31,15 @@ static const int64_t SMALL = (int64_t)1 << 20;
 enum { FEW = 8 };
 static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_transposed && g->a_col == 1 && !g->bf16 && g->kernel != GEMM_BLAS; }
 
+/* By AMX where packing is worth it: 64 x 64 x 64 is as fast as ours, 128 x 32 x 128 slower. Where rows are more than a few it does not hang on how many:
+ * what a row gives shall not. */
+#if defined(HONE_AMX)
+static bool takes_thirds(const struct gemm *g)
+{
+    return g->kernel == GEMM_BY_SIZE && !g->bf16 && g->m > FEW && g->n >= 64 && g->k >= 32 && cpu_bf16_way() == BF16_AMX;
+}
+#endif
+
 void TUNED(gemm)(const struct gemm *g)
 {
     const int64_t work = g->m * g->n * g->k;
@@ -36,6 +47,12 @@ void TUNED(gemm)(const struct gemm *g)
         TUNED(gemm_few)(g);
         return;
     }
+#if defined(HONE_AMX)
+    if (takes_thirds(g)) {
+        cpu_gemm_thirds(g);
+        return;
+    }
+#endif
     const bool own = g->kernel == GEMM_OWN || (g->kernel == GEMM_BY_SIZE && work <= SMALL) || work == 0;
     sgemm_fn *const blas = own || g->bf16 ? NULL : cpu_blas();
     if (g->bf16 && work > 0) {

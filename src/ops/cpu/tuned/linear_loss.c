@@ -3,7 +3,7 @@
  * out: only rows that have a target are computed, wherever they lie.
  *
  * A chunk goes over panels (loss_panels.c); or through products (loss_products.c), where w is large, the
- * products shall be BLAS or bf16, or logits are such that powers relative to the target's would overflow or are NaN. Where AMX multiplies
+ * products shall be BLAS, AMX or bf16, or logits are such that powers relative to the target's would overflow or are NaN. Where AMX multiplies
  * bf16, all rows go through its tiles at once (pairs/loss.c), and chunks are for such logits alone.
  *
  * Every thread has its block of the logits, its rows of dx and its words of dw. Every number is summed in the order of the words or rows, by one thread or in
@@ -36,9 +36,11 @@ static int64_t chunk_rows(int64_t rows, int64_t vocab)
 
 /* HONE_AMX: this is the variant for CPUs that may have it. */
 #if defined(HONE_AMX)
-static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && cpu_bf16_way() == BF16_AMX; }
+static bool by_amx(void) { return cpu_bf16_way() == BF16_AMX; }
+static bool by_tiles(const struct op *op) { return op->attrs.round == ROUND_BF16 && by_amx(); }
 static size_t tile_bytes(struct sizes s, int64_t share) { return pairs_loss_bytes(s.width, share, s.rows > s.vocab ? s.rows : s.vocab); }
 #else
+static bool by_amx(void) { return false; }
 static bool by_tiles(const struct op *op) { return (void)op, false; }
 static size_t tile_bytes(struct sizes s, int64_t share) { return (void)s, (void)share, 0; }
 #endif
@@ -49,7 +51,7 @@ static struct sizes sizes_of(const struct program *p, const struct op *op, int t
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
     s.tiles = by_tiles(op);
     s.panels = s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
-               op->attrs.round == ROUND_NO;
+               op->attrs.round == ROUND_NO && !by_amx();
     s.chunk = s.tiles ? least(FEWEST_ROWS, up_to(s.rows, ROW_UNIT)) : chunk_rows(s.rows, s.vocab);
     s.grid = s.panels ? TUNED(loss_grid)(&s, threads) : (struct blocks){threads, 1, 1};
     return s;

@@ -29,7 +29,7 @@ def _rank(torch):
 def _phases(options):
     """A trial comes before anything is recorded: a process in which the profiler has once run launches kernels more slowly ever after."""
     phases = [WarmUp(options["warmup"]), Undisturbed(options["steps"])]
-    if options.get("try"):
+    if options.get("try") is not None:          # {}: all switches
         with without_bytecode():
             from .trial import Trial
         phases.append(Trial(options["try"]))
@@ -50,6 +50,7 @@ class Session:
         self.result = new_result(torch, self.rank, self.world_size, self.device)
         self.steps = 0                  # so far
         self.compiled = set()           # ids of optimizers whose steps are compiled
+        self.several_threads = False    # take steps
         self._optimizers = []
         self._inside = False
         self.closed = False
@@ -88,6 +89,11 @@ class Session:
         if self._at > 0:
             self.note("an optimizer took its first step in the middle of a window (step %d)" % self.steps)
         self._optimizers.append(weakref.ref(optimizer))
+
+    def share_steps(self):
+        """Another thread took one."""
+        self.several_threads = True
+        self.note("several threads take steps; those of the first that took one are timed and recorded")
 
     def boundary(self, optimizer):
         """Between two steps of the program. What a phase does itself (steps of a trial) is none of the program's."""
@@ -136,8 +142,14 @@ class Session:
         """The program ends. A phase that is still open has no result; how many steps there were is said."""
         self.result["ended"] = True
         if not self.closed:
-            self.closed = True
-            drop = getattr(self.phase, "drop", None)
+            self._drop()
+        self.save()
+
+    def _drop(self):
+        """It is open until then: another thread may have to end what it began."""
+        drop = getattr(self.phase, "drop", None)
+        try:
             if drop:
                 drop(self)
-        self.save()
+        finally:
+            self.closed = True

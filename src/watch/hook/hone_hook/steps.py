@@ -1,5 +1,6 @@
 """Finds the training steps of a program: calls of Optimizer.step of any optimizer of torch, or of the function that --step-call names."""
 import atexit
+import functools
 import os
 import threading
 
@@ -10,6 +11,19 @@ from .cycle import Cycle
 from .ends import Ends
 from .guard import say
 from .session import Session, Taken
+
+
+def _one_at_a_time(heard):
+    """Where several threads take steps: what one of them does while another is heard passes. Nobody waits."""
+    @functools.wraps(heard)
+    def call(watcher, *args):
+        lock = watcher.lock
+        if lock.acquire(blocking=False):
+            try:
+                heard(watcher, *args)
+            finally:
+                lock.release()
+    return call
 
 
 class Watcher:
@@ -23,6 +37,7 @@ class Watcher:
         self.count = Count()
         self.held = []                  # what stands in the program as long as it is watched; each has close(). None: that is over
         self.off = True
+        self.lock = threading.RLock()
         self.compiled = set()           # ids of optimizers whose steps are compiled
 
     def open(self, torch):
@@ -44,6 +59,7 @@ class Watcher:
         self.compiled.add(id(optimizer))
         self.optimizer_stepped(optimizer, lambda: 0)
 
+    @_one_at_a_time
     def optimizer_stepped(self, optimizer, inside):
         if self.off:
             return
@@ -60,6 +76,7 @@ class Watcher:
         except Exception as error:
             self._fail(error)
 
+    @_one_at_a_time
     def function_called(self):
         if self.off:
             return
@@ -142,6 +159,7 @@ class Watcher:
 
     def forked(self):
         """In the child of a fork. Whoever is not watched yet may be the one who trains; a watched program's child is not."""
+        self.lock = threading.RLock()   # of a thread that is not here
         if self.session is not None:
             self._let_go()
             self.session.forked()

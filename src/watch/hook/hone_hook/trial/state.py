@@ -157,7 +157,7 @@ class Random:
         return all(_equal_states(get(), state) for (get, _), state in zip(self.pairs, self.saved))
 
 
-# ---- gradients, and which keys an optimizer's state has
+# ---- gradients, and what an optimizer's state holds
 
 class Gradients:
     """Whether a parameter has a gradient, and which; its numbers are among the tensors."""
@@ -174,25 +174,31 @@ class Gradients:
         return all(p.grad is grad for p, grad in self.held)
 
 
-class Moments:
-    """The state of an optimizer: the same tensors under the same keys, and numbers."""
+class Held:
+    """What a dict or a list holds, and the dicts and lists in it: the same objects in the same places. Of an optimizer's state: LBFGS keeps lists of tensors there."""
 
-    def __init__(self, optimizer):
-        self.state = optimizer.state
-        self.saved = {key: dict(entry) for key, entry in optimizer.state.items() if isinstance(entry, dict)}
+    def __init__(self, holder):
+        self.holder, self.saved = holder, _items(holder)
+        self.inner = [Held(value) for _, value in self.saved if isinstance(value, (dict, list))]
 
     def restore(self):
-        for key in [k for k in self.state if k not in self.saved]:
-            del self.state[key]
-        for key, entry in self.saved.items():
-            live = self.state[key]
-            for name in [n for n in live if n not in entry]:
-                del live[name]
-            live.update(entry)
+        if not self._is_same():
+            self.holder.clear()
+            self.holder.update(self.saved) if isinstance(self.holder, dict) else self.holder.extend(value for _, value in self.saved)
+        for part in self.inner:
+            part.restore()
+
+    def _is_same(self):
+        now = _items(self.holder)
+        return len(now) == len(self.saved) and all(k is key and v is value for (k, v), (key, value) in zip(now, self.saved))
 
     def equal(self):
-        return len(self.state) == len(self.saved) and all(self.state[k].keys() == e.keys() and all(self.state[k][n] is v for n, v in e.items())
-                                                          for k, e in self.saved.items())
+        return self._is_same() and all(part.equal() for part in self.inner)
+
+
+def _items(holder):
+    """Of a list no keys, but places."""
+    return list(holder.items()) if isinstance(holder, dict) else [(None, value) for value in holder]
 
 
 # ---- all of it
@@ -206,9 +212,14 @@ def parameters_of(optimizers):
     return list({id(p): p for o in optimizers for g in o.param_groups for p in g["params"]}.values())
 
 
+def _tensors_in(value):
+    if isinstance(value, (dict, list, tuple)):
+        return [t for v in (value.values() if isinstance(value, dict) else value) for t in _tensors_in(v)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
 def _tensors_of_optimizer(optimizer):
-    held = [v for entry in optimizer.state.values() if isinstance(entry, dict) for v in entry.values()]
-    return held + [v for group in optimizer.param_groups for k, v in group.items() if k != "params"]
+    return _tensors_in(optimizer.state) + _tensors_in([v for group in optimizer.param_groups for k, v in group.items() if k != "params"])
 
 
 def _host_bytes_free():
@@ -256,9 +267,9 @@ class State:
         self.tensors = Tensors([t for t in found if isinstance(t, torch.Tensor)])
         self.where = where or _place(self.tensors.live)
         self.tensors.save(self.where == "host")
-        self.parts = [Moments(o) for o in optimizers] + [Gradients(parameters)]
+        self.parts = [Held(o.state) for o in optimizers] + [Gradients(parameters)]
         self.parts += [Plain(group, without=("params",)) for o in optimizers for group in o.param_groups]
-        self.parts += [Plain(vars(holder), without=("_compiled_call_impl",)) for holder in heap.schedules + heap.scalers + heap.modules]
+        self.parts += [Plain(vars(holder), without=("_compiled_call_impl",)) for holder in heap.schedules + heap.scalers + heap.modules + list(optimizers)]
         self.random = Random(heap.generators)
 
     def restore(self):
