@@ -66,7 +66,7 @@ static inline void plain_run_op(struct plain *x, struct op *op)
     const size_t bytes = k->scratch ? k->scratch(x->program, op, x->backend->lanes) : 0;
     void *scratch = plain_alloc(bytes);
     memset(scratch, 0xff, bytes);
-    struct kernel_call call = {.kernel = k, .program = x->program, .op = op, .in = in, .out = out, .scratch = scratch,
+    struct kernel_call call = {.kernel = k, .program = x->program, .op = op, .in = in, .out = out, .scratch = scratch, .scratch_bytes = bytes,
                                .blocks = cpu_blocks(k, x->program, op, x->backend->lanes)};
     cpu_run_calls(x->backend, &call, 1);
     free(scratch);

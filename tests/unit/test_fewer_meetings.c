@@ -9,7 +9,7 @@ enum { VALUES = 6, CALLS = 8 };
 /* Calls over six values of 16 floats, which begin at `at` floats of one memory. */
 struct calls {
     struct program *p;
-    float memory[256], scratch[16];
+    float memory[256], scratch[32];
     int64_t at[VALUES];
     struct kernel_call list[CALLS];
     int n;
@@ -106,6 +106,52 @@ static void test_scratch_and_memory_are_shared(void **state)
     assert_waits(&c, "..w");
 }
 
+/* Halves of the first input and of the output; of the other input all. */
+static struct share half(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    return (struct share){team_span(16, 1, t->index, t->count), 16, 1, c->op->n_in == 2};
+}
+static const struct kernel halves = {.name = "halves", .share = half}, halves_scratch = {.name = "halves", .share = half, .scratch = some_scratch};
+
+/* What a thread has made itself it does not wait for. */
+static void test_what_each_thread_touches(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    call(&c, &halves, 0, 1, 2);
+    call(&c, &halves, 2, 1, 3);             /* each reads its half of what it has written */
+    call(&c, &halves, 3, 3, 4);             /* and here the other half, too */
+    call(&c, &plain, 0, 0, 2);              /* was read before that meeting */
+    call(&c, &halves, 2, 1, 5);             /* was written by whom, nobody says */
+    assert_waits(&c, "..w.w");
+    calls_init(&c);
+    c.at[3] = c.at[2] + 8;                  /* its first half is the second one of another value */
+    call(&c, &halves, 0, 1, 2);
+    call(&c, &halves, 0, 1, 3);
+    assert_waits(&c, ".w");
+    calls_init(&c);
+    call(&c, &halves_scratch, 0, 1, 2);
+    call(&c, &halves_scratch, 2, 1, 3);     /* each has its own scratch */
+    call(&c, &scratching, 0, 0, 4);         /* and this one all of it */
+    assert_waits(&c, "..w");
+}
+
+/* More threads than are looked at one by one: they wait as if each touched all. */
+static void test_many_threads_touch_all(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    call(&c, &halves, 0, 1, 2);
+    call(&c, &halves, 2, 1, 3);
+    cpu_find_waits(c.list, c.n, 16);
+    assert_true(c.list[1].early);
+    cpu_find_waits(c.list, c.n, 17);
+    assert_false(c.list[1].early);
+    program_free(c.p);
+}
+
 static bool always(const struct program *p, const struct op *op, int threads) { return (void)p, (void)op, threads == 2; }
 
 /* Who leaves a call in which all meet knows that the calls before are done; of that call itself it does not. */
@@ -174,6 +220,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_shared),
         cmocka_unit_test(test_what_is_shared),
+        cmocka_unit_test(test_what_each_thread_touches),
+        cmocka_unit_test(test_many_threads_touch_all),
         cmocka_unit_test(test_a_call_that_meets_inside),
         cmocka_unit_test(test_every_call_meets_without_the_pass),
         cmocka_unit_test(test_scratch_and_memory_are_shared),

@@ -150,6 +150,103 @@ static void test_element_wise_kernels_ignore_threads(void **state)
         }
 }
 
+/* --- what threads touch ------------------------------------------------------------------------------------------ */
+
+/* Bytes of a value that belong to the share: all of it where it is not divided. */
+static struct span share_bytes(const struct value *v, bool divided, const struct share *s)
+{
+    const int64_t bytes = (int64_t)value_bytes(v), row = divided ? bytes / s->of : bytes;
+    return divided ? (struct span){s->rows.lo * row, s->rows.hi * row} : (struct span){0, bytes};
+}
+
+/* All but what is within becomes NaN. */
+static void spoil(char *memory, size_t bytes, struct span within)
+{
+    memset(memory, 0xff, (size_t)within.lo);
+    memset(memory + within.hi, 0xff, bytes - (size_t)within.hi);
+}
+
+enum { UNTOUCHED = 0x5a };          /* not what a NaN gives when it spreads */
+static void assert_untouched(const char *memory, int64_t from, int64_t to, const char *what, const struct op_case *c)
+{
+    for (int64_t i = from; i < to; i++)
+        if (memory[i] != UNTOUCHED)
+            fail_msg("%s, case %d: a thread writes byte %lld of %s, which is not in its share", op_info(c->kind)->name, (int)(c - op_cases), (long long)i, what);
+}
+
+/* What one thread wrote: in its share what all threads together write there, as far as it writes it (heads of one sample may have several), nothing elsewhere. */
+static void check_outputs(const struct op_case *c, const struct plain *x, const struct plain *whole, const struct share *s)
+{
+    const struct op *op = &x->program->ops[0];
+    for (int i = 0; i < op->n_out; i++) {
+        const struct value *v = &x->program->values[op->out[i]];
+        const char *is = x->memory[op->out[i]], *should = whole->memory[op->out[i]];
+        const struct span mine = share_bytes(v, s->out >> i & 1, s);
+        for (int64_t j = mine.lo; j < mine.hi; j++)
+            if (is[j] != should[j] && is[j] != UNTOUCHED)
+                fail_msg("%s, case %d: byte %lld of output %d depends on what is not in the thread's share", op_info(c->kind)->name, (int)(c - op_cases), (long long)j, i);
+        assert_untouched(is, 0, mine.lo, "an output", c);
+        assert_untouched(is, mine.hi, (int64_t)value_bytes(v), "an output", c);
+    }
+}
+
+/* One thread alone, with nothing but NaN in what its share leaves out; false: it has no share. */
+static bool run_share(struct program *p, const struct op_case *c, struct backend *b, int thread, const struct plain *whole)
+{
+    struct op *op = &p->ops[0];
+    struct plain x = plain_new(p, b);
+    void *in[CASE_INPUTS], *out[16];
+    const struct kernel *k = cpu_choose(b, p, op);
+    const size_t bytes = k->scratch ? k->scratch(p, op, b->lanes) : 0;
+    char *scratch = plain_alloc(bytes);
+    for (int i = 0; i < op->n_out; i++)
+        out[i] = memset(x.memory[op->out[i]], UNTOUCHED, value_bytes(&p->values[op->out[i]]));
+    const struct kernel_thread t = {thread, b->lanes, NULL};
+    const struct kernel_call call = {.kernel = k, .program = p, .op = op, .in = in, .out = out, .scratch = scratch, .scratch_bytes = bytes,
+                                     .blocks = cpu_blocks(k, p, op, b->lanes)};
+    const struct share s = k->share(&call, &t);
+    for (int i = 0; i < op->n_in; i++) {
+        fill_input(&x, i, c, i);
+        in[i] = x.memory[op->in[i]];
+        if (s.of)
+            spoil(in[i], value_bytes(&p->values[op->in[i]]), share_bytes(&p->values[op->in[i]], s.in >> i & 1, &s));
+    }
+    memset(scratch, UNTOUCHED, bytes);
+    if (s.of) {
+        const int64_t each = (int64_t)call_scratch_each(&call, b->lanes);
+        k->run(&call, &t);
+        check_outputs(c, &x, whole, &s);
+        assert_untouched(scratch, 0, thread * each, "scratch", c);
+        assert_untouched(scratch, (thread + 1) * each, (int64_t)bytes, "scratch", c);
+    }
+    free(scratch);
+    plain_release(&x);
+    return s.of > 0;
+}
+
+/* Meetings are left out where shares allow it: they must be what kernels touch. */
+static void test_threads_touch_their_share(void **state)
+{
+    (void)state;
+    int found[OP_KINDS] = {0};
+    for (int i = 0; i < OP_CASES; i++)
+        for (int n = 1; n < THREADS; n++) {
+            struct program *p = program_of_case(&op_cases[i]);
+            const struct kernel *k = cpu_choose(tuned[n], p, &p->ops[0]);
+            if (k->share) {
+                struct plain whole = run_variant(p, &op_cases[i], (struct variant){tuned[n], -1, false});
+                for (int t = 0; t <= n; t++)
+                    found[k->op] += run_share(p, &op_cases[i], tuned[n], t, &whole);
+                plain_release(&whole);
+            }
+            program_free(p);
+        }
+    static const enum op_kind shared[] = {OP_ADD, OP_MUL, OP_LAYERNORM, OP_ADD_LAYERNORM, OP_MATMUL, OP_PROJECT, OP_PROJECT_GRAD, OP_ATTENTION, OP_ATTENTION_GRAD, OP_LINEAR_GELU};
+    for (size_t k = 0; k < sizeof shared / sizeof *shared; k++)
+        if (!found[shared[k]])
+            fail_msg("no case of %s has shares", op_info(shared[k])->name);
+}
+
 /* --- gradients by finite differences ---------------------------------------------------------------------------- */
 
 /* y (.., n) times a new parameter (5, n). */
@@ -394,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_tuned_equals_reference),
         cmocka_unit_test(test_nan_spreads_as_in_reference),
         cmocka_unit_test(test_element_wise_kernels_ignore_threads),
+        cmocka_unit_test(test_threads_touch_their_share),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_ops_without_gradient_are_refused),
     };

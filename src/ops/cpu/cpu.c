@@ -208,17 +208,24 @@ static void name_kernels(struct prepared *p)
 /* Scratch of a program; calls in which threads meet have its halves in turns, whatever each of them needs. */
 struct scratch {
     char *at;
-    size_t half;
+    size_t all, half;
     int turns;
 };
+
+/* Kernels with shares divide all that there is, so that a thread has the same part of it in each of their calls. */
+static size_t scratch_of(const struct kernel *k, const struct op *op, size_t own, bool turns, const struct scratch *s)
+{
+    return own && k->share && !turns && !op->call ? s->all : own;
+}
 
 static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, struct scratch *scratch)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
     const size_t own = own_scratch(b, k, o->program, o->op);
-    const size_t place = takes_turns(b, k, o->program, o->op) ? (size_t)(++scratch->turns % 2) * scratch->half : scratch_place(o->program, o->op, own);
+    const bool turns = takes_turns(b, k, o->program, o->op);
+    const size_t place = turns ? (size_t)(++scratch->turns % 2) * scratch->half : scratch_place(o->program, o->op, own);
     return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
-                                .scratch = scratch->at + place, .scratch_bytes = own,
+                                .scratch = scratch->at + place, .scratch_bytes = scratch_of(k, o->op, own, turns, scratch),
                                 .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
 }
 
@@ -230,7 +237,7 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
-    struct scratch s = {.at = scratch, .half = bytes / 2 / SCRATCH_ALIGN * SCRATCH_ALIGN};
+    struct scratch s = {.at = scratch, .all = bytes, .half = bytes / 2 / SCRATCH_ALIGN * SCRATCH_ALIGN};
     for (int i = 0; i < n; i++)
         p->calls[i] = bind_call(b, &ops[i], &s);
     cpu_find_waits(p->calls, n, b->lanes);

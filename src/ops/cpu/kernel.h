@@ -37,6 +37,14 @@ struct kernel_thread {
  * different calls at the same time. */
 typedef void kernel_fn(const struct kernel_call *c, const struct kernel_thread *t);
 
+/* What a thread touches of the values that have a bit in `in` or `out`: rows [rows.lo, rows.hi) of the `of` that each of them has. Of scratch it then has a
+ * part of its own (call_scratch), of anything else it may read all. of is 0: it may touch all of everything. */
+struct share {
+    struct span rows;
+    int64_t of;
+    uint32_t in, out;
+};
+
 struct kernel {
     enum op_kind op;
     const char *name;
@@ -46,9 +54,17 @@ struct kernel {
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
     bool (*meets)(const struct program *p, const struct op *op, int threads);       /* all threads meet inside; NULL: they may not */
+    struct share (*share)(const struct kernel_call *c, const struct kernel_thread *t);     /* NULL: threads may touch what others do */
     struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
 };
+
+/* Where a thread's own part of the scratch begins, of a kernel with shares; parts of a program's calls are the same. */
+static inline size_t call_scratch_each(const struct kernel_call *c, int threads) { return c->scratch_bytes / (size_t)threads / 64 * 64; }
+static inline void *call_scratch(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    return (char *)c->scratch + (size_t)t->index * call_scratch_each(c, t->count);
+}
 
 /* The tuned kernel for an op, else the plain one; NULL: there is none. */
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);

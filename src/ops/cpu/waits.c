@@ -1,6 +1,6 @@
 /* Where the threads must meet: a thread may begin a call while others are still in the ones before, unless one of them writes what the
  * other touches. That is asked of memory, not of values: values that do not live at the same time share it, and calls that
- * need scratch may have the same. A call in which threads meet leaves nobody in the calls before it. Without fewer meetings that holds for ops that are
+ * need scratch may have the same. Where kernels say which rows a thread touches, thread by thread: what a thread has made itself it does not wait for. A call in which threads meet leaves nobody in the calls before it. Without fewer meetings that holds for ops that are
  * one call alone. */
 #include "core/ranges.h"
 #include "ops/cpu/kernel.h"
@@ -9,38 +9,98 @@
 static int reads(const struct kernel_call *c) { return c->op->n_in + (c->leave ? 1 : 0); }
 static int touched(const struct kernel_call *c) { return reads(c) + c->op->n_out + (c->scratch_bytes ? 1 : 0); }
 
-static struct range memory_of(const struct kernel_call *c, int i)
+static struct range rows_of(struct range all, struct span rows, int64_t of)
 {
-    const struct op *op = c->op;
-    const bool is_in = i < op->n_in;
-    const int out = i - reads(c);
-    if (!is_in && out < 0)
-        return (struct range){(size_t)c->leave, (size_t)c->leave + sizeof *c->leave};
-    if (out == op->n_out)
-        return (struct range){(size_t)c->scratch, (size_t)c->scratch + c->scratch_bytes};
-    const size_t at = (size_t)(is_in ? c->in[i] : c->out[out]);
-    return (struct range){at, at + value_bytes(&c->program->values[is_in ? op->in[i] : op->out[out]])};
+    const int64_t row = (int64_t)(all.hi - all.lo) / of;
+    return (struct range){all.lo + (size_t)(rows.lo * row), all.lo + (size_t)(rows.hi * row)};
 }
 
-/* What the calls touch that threads may be in at the same time. */
+static struct range value_of(const struct kernel_call *c, bool is_in, int i, const struct share *s)
+{
+    const size_t at = (size_t)(is_in ? c->in[i] : c->out[i]);
+    const struct range all = {at, at + value_bytes(&c->program->values[is_in ? c->op->in[i] : c->op->out[i]])};
+    return s->of && i < 32 && (is_in ? s->in : s->out) >> i & 1 ? rows_of(all, s->rows, s->of) : all;
+}
+
+/* What a thread touches of it. */
+static struct range memory_of(const struct kernel_call *c, int i, const struct share *s, int thread, int threads)
+{
+    const struct op *op = c->op;
+    const int out = i - reads(c);
+    if (i < op->n_in)
+        return value_of(c, true, i, s);
+    if (out < 0)
+        return (struct range){(size_t)c->leave, (size_t)c->leave + sizeof *c->leave};
+    if (out < op->n_out)
+        return value_of(c, false, out, s);
+    const size_t at = (size_t)c->scratch, each = call_scratch_each(c, threads);
+    return s->of ? (struct range){at + (size_t)thread * each, at + (size_t)(thread + 1) * each} : (struct range){at, at + c->scratch_bytes};
+}
+
+/* What a thread touches in the calls that threads may be in at the same time. */
 struct touch { struct ranges all, written; };
 
-static void add(struct touch *t, const struct kernel_call *c)
+/* Threads one by one, where they are not many: else all touch what any does. */
+enum { MOST = 16 };
+struct together {
+    struct touch each[MOST];
+    int n;
+};
+
+static struct share share_of(const struct kernel_call *c, int thread, int n)
 {
-    for (int i = 0; i < touched(c); i++) {
-        const struct range r = memory_of(c, i);
-        ranges_add(&t->all, r);
-        if (i >= reads(c))
-            ranges_add(&t->written, r);
+    return n > 1 && c->kernel->share ? c->kernel->share(c, &(struct kernel_thread){thread, n, NULL}) : (struct share){0};
+}
+
+static void add(struct together *to, const struct kernel_call *c)
+{
+    for (int t = 0; t < to->n; t++) {
+        const struct share s = share_of(c, t, to->n);
+        for (int i = 0; i < touched(c); i++) {
+            const struct range r = memory_of(c, i, &s, t, to->n);
+            ranges_add(&to->each[t].all, r);
+            if (i >= reads(c))
+                ranges_add(&to->each[t].written, r);
+        }
     }
 }
 
-static bool collides(const struct touch *t, const struct kernel_call *c)
+/* Whether one of the threads, but for `but`, writes there, or touches it at all. */
+static bool hits(const struct together *w, int but, bool writes, struct range r)
 {
-    for (int i = 0; i < touched(c); i++)
-        if (ranges_hit(i < reads(c) ? &t->written : &t->all, memory_of(c, i)))
+    for (int t = 0; t < w->n; t++)
+        if (t != but && ranges_hit(writes ? &w->each[t].all : &w->each[t].written, r))
             return true;
     return false;
+}
+
+static bool collides(const struct together *w, const struct kernel_call *c)
+{
+    for (int t = 0; t < w->n; t++) {
+        const struct share s = share_of(c, t, w->n);
+        for (int i = 0; i < touched(c); i++)
+            if (hits(w, s.of ? t : -1, i >= reads(c), memory_of(c, i, &s, t, w->n)))
+                return true;
+        if (!s.of)
+            return false;               /* it is the same for all */
+    }
+    return false;
+}
+
+static void clear(struct together *w)
+{
+    for (int t = 0; t < w->n; t++) {
+        ranges_clear(&w->each[t].all);
+        ranges_clear(&w->each[t].written);
+    }
+}
+
+static void release(struct together *w)
+{
+    for (int t = 0; t < w->n; t++) {
+        ranges_release(&w->each[t].all);
+        ranges_release(&w->each[t].written);
+    }
 }
 
 /* Whether threads may be in this call and in the one before it at all. */
@@ -57,16 +117,13 @@ bool cpu_call_meets(const struct kernel *k, const struct program *p, const struc
 
 void cpu_find_waits(struct kernel_call *calls, int n, int threads)
 {
-    struct touch together = {0};
+    struct together together = {.n = threads <= MOST ? threads : 1};
     for (int i = 0; i < n; i++) {
         struct kernel_call *c = &calls[i];
         c->early = may_be_early(calls, i) && !collides(&together, c);
-        if (!c->early || cpu_call_meets(c->kernel, c->program, c->op, threads)) {
-            ranges_clear(&together.all);
-            ranges_clear(&together.written);
-        }
+        if (!c->early || cpu_call_meets(c->kernel, c->program, c->op, threads))
+            clear(&together);
         add(&together, c);
     }
-    ranges_release(&together.all);
-    ranges_release(&together.written);
+    release(&together);
 }

@@ -168,11 +168,18 @@ static void zero(const struct kernel_call *c, const struct kernel_thread *t)
     memset((float *)c->out[0] + s.lo, 0, (size_t)(s.hi - s.lo) * sizeof(float));
 }
 
+/* Of two values of the same size. */
+static struct share elements(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t n = in_count(c, 0);
+    return share_rows(my_elements(t, n), n, in_count(c, 1) == n ? FIRST_TWO_IN : FIRST_IN);
+}
+
 const struct kernel TUNED(elementwise)[] = {
-    {.op = OP_ADD, .name = "simd", .run = add},
+    {.op = OP_ADD, .name = "simd", .run = add, .share = elements},
     {.op = OP_MEAN, .name = "simd", .run = mean},
     {.op = OP_SCALE, .name = "simd", .run = scale},
-    {.op = OP_MUL, .name = "simd", .run = mul},
+    {.op = OP_MUL, .name = "simd", .run = mul, .share = elements},
     {.op = OP_GELU, .name = "simd", .run = gelu},
     {.op = OP_GELU_GRAD, .name = "simd", .run = gelu_grad},
     {.op = OP_SILU, .name = "simd", .run = silu},

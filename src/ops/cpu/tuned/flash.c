@@ -179,6 +179,11 @@ static int64_t share_start(const struct flash *f, int part, int parts)
     return n;
 }
 
+static struct span my_blocks(const struct flash *f, const struct kernel_thread *t)
+{
+    return (struct span){share_start(f, t->index, t->count), share_start(f, t->index + 1, t->count)};
+}
+
 /* HONE_AMX: this is the variant for CPUs that may have it. */
 #if defined(HONE_AMX)
 _Static_assert((int)QUERIES == PAIRS_QUERIES && (int)PANEL == PAIRS_QUERIES, "blocks of queries are the same by tiles");
@@ -204,8 +209,8 @@ static size_t forward_bytes(const struct flash *f)
 static void attention(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
-    void *memory = (char *)c->scratch + (size_t)t->index * forward_bytes(&f);
-    const struct span mine = {share_start(&f, t->index, t->count), share_start(&f, t->index + 1, t->count)};
+    void *memory = call_scratch(c, t);
+    const struct span mine = my_blocks(&f, t);
     if (f.tiles) {
         attend_by_tiles(&f, mine, c->out, memory);
         return;
@@ -222,8 +227,16 @@ static size_t attention_scratch(const struct program *p, const struct op *op, in
     return (size_t)threads * forward_bytes(&f);
 }
 
+/* q, k and v. */
+static struct share attention_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct flash f = TUNED(flash_of)(c->program, c->op, NULL);
+    const struct span mine = my_blocks(&f, t);
+    return share_samples(&f, mine.lo, mine.hi, f.heads * blocks_of(&f), 7);
+}
+
 const struct kernel TUNED(flash)[] = {
-    {.op = OP_ATTENTION, .name = "flash", .run = attention, .scratch = attention_scratch},
-    {.op = OP_ATTENTION_GRAD, .name = "flash", .run = TUNED(flash_grad), .scratch = TUNED(flash_grad_scratch)},
+    {.op = OP_ATTENTION, .name = "flash", .run = attention, .scratch = attention_scratch, .share = attention_share},
+    {.op = OP_ATTENTION_GRAD, .name = "flash", .run = TUNED(flash_grad), .scratch = TUNED(flash_grad_scratch), .share = TUNED(flash_grad_share)},
     {.run = NULL},
 };

@@ -223,7 +223,14 @@ void TUNED(flash_copy)(float *to, int64_t width, int64_t padded, const float *fr
                        int64_t size);
 flash_keep_fn TUNED(flash_keep);
 
+/* What belongs to heads [lo, hi) of batch * heads, as whole samples, of the inputs with a bit. */
+static inline struct share share_samples(const struct flash *f, int64_t lo, int64_t hi, int64_t heads, uint32_t in)
+{
+    return (struct share){{lo / heads, up_to(hi, heads) / heads}, f->batch, in, ~0u};
+}
+
 kernel_fn TUNED(flash_grad);
+struct share TUNED(flash_grad_share)(const struct kernel_call *c, const struct kernel_thread *t);
 size_t TUNED(flash_grad_scratch)(const struct program *p, const struct op *op, int threads);
 
 #endif

@@ -386,12 +386,13 @@ void TUNED(flash_grad)(const struct kernel_call *c, const struct kernel_thread *
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
     const struct tasks tasks = tasks_of(&f, t->count);
-    struct backward w = backward_of(&f, (float *)c->scratch + t->index * backward_floats(&f));
-    float *slots = (float *)c->scratch + t->count * backward_floats(&f);
     const struct span mine = my_rows(t, tasks.n);
+    float *own = tasks.parts > 1 ? (float *)c->scratch + t->index * backward_floats(&f) : call_scratch(c, t);
+    float *slots = tasks.parts > 1 ? (float *)c->scratch + t->count * backward_floats(&f) : own + backward_floats(&f);
+    struct backward w = backward_of(&f, own);
     begin(&f);
     for (int64_t n = mine.lo; n < mine.hi; n++) {
-        float *slot = slots + (tasks.parts > 1 ? n : t->index) * slot_floats(&f);
+        float *slot = tasks.parts > 1 ? slots + n * slot_floats(&f) : slots;
         run_task(&f, &w, c, n / tasks.parts, n % tasks.parts, tasks.parts, sums_of(&f, c, n, tasks.parts, slot));
         if (tasks.parts == 1 && !f.in_place)
             write_rows(&f, c, n, 0, f.seq, slot, 1);
@@ -403,6 +404,15 @@ void TUNED(flash_grad)(const struct kernel_call *c, const struct kernel_thread *
     const struct span rows = my_rows(t, f.batch * f.kv_heads * f.seq);
     for (int64_t r = rows.lo; r < rows.hi; r++)
         write_rows(&f, c, r / f.seq, r % f.seq, r % f.seq + 1, slots + r / f.seq * tasks.parts * slot_floats(&f), tasks.parts);
+}
+
+/* dy, q, k, v, y and what is known of each row, where no two threads have a part of the same head. */
+struct share TUNED(flash_grad_share)(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct flash f = TUNED(flash_of)(c->program, c->op, NULL);
+    const struct tasks tasks = tasks_of(&f, t->count);
+    const struct span mine = my_rows(t, tasks.n);
+    return tasks.parts > 1 ? (struct share){0} : share_samples(&f, mine.lo, mine.hi, f.kv_heads, 0x7f);
 }
 
 size_t TUNED(flash_grad_scratch)(const struct program *p, const struct op *op, int threads)

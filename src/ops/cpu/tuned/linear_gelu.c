@@ -129,7 +129,14 @@ static struct blocks split(const struct program *p, const struct op *op, int thr
     return grid_choose(shape_rows(x), shape_last(p->values[op->out[0]].shape), shape_last(x), threads);
 }
 
+/* Where rows alone are cut; scratch has rows, too, not a part for each thread. */
+static struct share share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t m = shape_rows(call_in(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
+    return c->blocks.columns > 1 || c->scratch_bytes ? (struct share){0} : share_rows(block_of(c->blocks, t->index, m, n).rows, m, FIRST_IN);
+}
+
 const struct kernel TUNED(linear_gelu)[] = {
-    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .stores = true, .scratch = scratch, .split = split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .stores = true, .scratch = scratch, .split = split, .share = share, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

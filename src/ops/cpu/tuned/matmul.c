@@ -118,8 +118,16 @@ static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
         TUNED(gemm)(&mine);
 }
 
+/* Where rows alone are cut. */
+static struct share share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct matmul_dims d = matmul_dims(c->program, c->op);
+    const struct blocks g = c->blocks;
+    return g.columns * g.depth > 1 || c->op->attrs.trans_a ? (struct share){0} : share_rows(block_of(g, t->index, d.m, d.n).rows, d.m, FIRST_IN);
+}
+
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .variants = gemm_variants,
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .share = share, .variants = gemm_variants,
      .supports = gemm_fits},
     {.run = NULL},
 };

@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) void norm_rows(const struct kernel_
     w.y_bf16 = gives_bf16(c, 0) ? c->out[0] : NULL;
     w.n = shape_last(call_in(c, 0)->shape);
     w.eps = c->op->attrs.eps;
-    w.near = w.r ? (float *)c->scratch + t->index * near_stride(w.n) : NULL;
+    w.near = w.r ? call_scratch(c, t) : NULL;
     for (int64_t first = rows.lo; first < rows.hi; first += TOGETHER) {
         const int64_t count = rows.hi - first < TOGETHER ? rows.hi - first : TOGETHER;
         const float *x = find_statistics(&w, first, count);
@@ -159,6 +159,13 @@ static void add_layernorm(const struct kernel_call *c, const struct kernel_threa
 static void add_rmsnorm(const struct kernel_call *c, const struct kernel_thread *t)
 {
     norm_rows(c, t, (struct norm){.gain = c->in[2], .rstd = c->out[2], .r = c->in[1], .sum = c->out[1]});
+}
+
+static struct share norm_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t rows = shape_rows(call_in(c, 0)->shape);
+    const bool sum = c->op->kind == OP_ADD_LAYERNORM || c->op->kind == OP_ADD_RMSNORM;
+    return share_rows(my_rows(t, rows), rows, sum ? FIRST_TWO_IN : FIRST_IN);
 }
 
 /* A row of a norm's gradient. */
@@ -260,11 +267,11 @@ static void layernorm_grad(const struct kernel_call *c, const struct kernel_thre
 static void rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, false); }
 
 const struct kernel TUNED(norm)[] = {
-    {.op = OP_LAYERNORM, .name = "simd", .run = layernorm, .stores = true},
+    {.op = OP_LAYERNORM, .name = "simd", .run = layernorm, .stores = true, .share = norm_share},
     {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch, .meets = grad_meets},
-    {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm, .stores = true},
-    {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .stores = true, .scratch = near_scratch},
-    {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .stores = true, .scratch = near_scratch},
+    {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm, .stores = true, .share = norm_share},
+    {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .stores = true, .scratch = near_scratch, .share = norm_share},
+    {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .stores = true, .scratch = near_scratch, .share = norm_share},
     {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch, .meets = grad_meets},
     {.run = NULL},
 };

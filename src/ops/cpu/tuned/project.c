@@ -56,6 +56,12 @@ static void project(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+static struct share project_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t m = shape_rows(call_in(c, 0)->shape);
+    return c->blocks.columns > 1 ? (struct share){0} : share_rows(team_span(m, ROW_UNIT, block_row(c->blocks, t->index), c->blocks.rows), m, FIRST_IN);
+}
+
 static struct blocks project_grad_split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape dx = p->values[op->out[0]].shape;
@@ -84,8 +90,16 @@ static void project_grad(const struct kernel_call *c, const struct kernel_thread
     }
 }
 
+/* All gradients that come in, but not the weights behind them. */
+static struct share project_grad_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t m = shape_rows(call_out(c, 0)->shape), n = shape_last(call_out(c, 0)->shape);
+    const int parts = c->op->attrs.parts;
+    return c->blocks.columns > 1 || parts >= 32 ? (struct share){0} : share_rows(block_of(c->blocks, t->index, m, n).rows, m, (1u << parts) - 1);
+}
+
 const struct kernel TUNED(project)[] = {
-    {.op = OP_PROJECT, .name = "blocks", .run = project, .stores = true, .split = project_split, .variants = gemm_variants, .supports = gemm_fits},
-    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .stores = true, .split = project_grad_split, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT, .name = "blocks", .run = project, .stores = true, .split = project_split, .share = project_share, .variants = gemm_variants, .supports = gemm_fits},
+    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .stores = true, .split = project_grad_split, .share = project_grad_share, .variants = gemm_variants, .supports = gemm_fits},
     {.run = NULL},
 };

@@ -59,6 +59,10 @@ static inline struct span my_columns(const struct kernel_thread *t, int64_t n)
     return team_span(n, 16, t->index, t->count);
 }
 
+/* What a thread touches where values are cut by rows (inputs and outputs with a bit), or by elements. */
+static inline struct share share_rows(struct span rows, int64_t of, uint32_t in) { return (struct share){rows, of, in, ~0u}; }
+enum { FIRST_IN = 1, FIRST_TWO_IN = 3 };
+
 /* The bits of a float, and back. */
 static inline int32_t float_bits(float x) { int32_t i; __builtin_memcpy(&i, &x, sizeof i); return i; }
 static inline float bits_float(int32_t i) { float x; __builtin_memcpy(&x, &i, sizeof x); return x; }
