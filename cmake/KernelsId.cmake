@@ -25,7 +25,7 @@ function(kernels_id target symbol header flags)
   add_custom_command(OUTPUT ${output}
                      COMMAND ${CMAKE_COMMAND} "-DSOURCES=${sources}" "-DFLAGS=${flags}" "-DHEADER=${header}" "-DSYMBOL=${symbol}" "-DOUTPUT=${output}"
                              -P ${KERNELS_ID_SCRIPT}
-                     DEPENDS ${sources} ${KERNELS_ID_SCRIPT} COMMENT "" VERBATIM)
+                     DEPENDS ${sources} ${KERNELS_ID_SCRIPT} COMMENT "Naming the kernels: ${symbol}" VERBATIM)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
