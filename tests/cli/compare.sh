@@ -9,7 +9,8 @@ ok compare lr-0.001/ lr-0.01 nan --out made
 loss=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' lr-0.01/metrics.jsonl | tail -1)
 grep -q "^lr-0.01 ends with the lowest validation loss of 3 runs: $(printf %.4f "$loss"); " out || fail "no headline: $(cat out)"
 grep -q '^nan  *nan  *10/20  *nan  *– ' out || fail "no row of the run that failed: $(cat out)"
-grep -qE '^  lr-0.01 +█+[^ ]+ +[0-9.]+ +640 +[0-9.]+ [mµ]?s +369 kB' out || fail "no curve: $(cat out)"
+planned=$(sed -n 's/.*"planned_bytes": *\([0-9]*\).*/\1/p' lr-0.01/run.json)
+grep -qE "^  lr-0.01 +█+[^ ]+ +[0-9.]+ +640 +[0-9.]+ [mµ]?s +$(((planned + 500) / 1000)) kB" out || fail "no curve, or not with $planned bytes: $(cat out)"
 json made/report.json '(j["kind"] == "compare" and j["best"] == "lr-0.01" and j["keys"][0] == "train.lr" and [r["state"] for r in j["runs"]] == ["finished", "finished", "nan"]
     and [p[0] for p in j["runs"][0]["curve"]["points"]] == [5, 10, 15, 20] and [p[1] for p in j["runs"][0]["curve"]["points"]] == [160, 320, 480, 640]
     and [p[0] for p in j["runs"][1]["validation"]["points"]] == [10, 20] and j["runs"][0]["tokens"] == 640 and j["runs"][0]["curve"]["lines_per_point"] == 1
