@@ -14,6 +14,21 @@ static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
 static volatile sig_atomic_t running;           /* the process that signals are for; 0: it has ended */
 
+/* As we would without a handler: in a group that no shell looks after nobody stops, as nobody could let it go on. */
+static void stop_here(void)
+{
+    const struct sigaction plain = {.sa_handler = SIG_DFL};
+    struct sigaction ours;
+    sigset_t stop, before;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    sigaction(SIGTSTP, &plain, &ours);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &stop, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, &ours, NULL);
+}
+
 /* What the terminal sends goes to the whole group: the program has it already. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -22,7 +37,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     if (running && info->si_code <= 0)
         kill((pid_t)running, signal);
     if (signal == SIGTSTP)
-        raise(SIGSTOP);                         /* as it would without us */
+        stop_here();
     errno = before;
 }
 

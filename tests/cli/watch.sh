@@ -117,15 +117,19 @@ code=0; wait $hone || code=$?
 ended_with 143
 ! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
 
-# ---- stopped and continued; the program is with it
+# ---- stopped and continued; the program is with it, also where nobody stops (a group that no shell looks after)
 "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
 hone=$!
 for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
 program=$(sed -n 's/^pid //p' out)
 state() { sed 's/.*) //' "/proc/$1/stat" | cut -c1; }
 is_state() { for _ in $(seq 100); do [ "$(state "$1")" = T ] && r=T || r=runs; [ $r = "$2" ] && return; sleep 0.1; done; fail "process $1 is not $2"; }
-kill -TSTP $hone
-is_state $hone T; is_state "$program" T
+sleep 60 & plain=$!
+kill -TSTP $hone $plain
+sleep 0.3
+[ "$(state $plain)" = T ] && stops=T || stops=runs
+is_state $hone $stops; is_state "$program" $stops
+{ kill -KILL $plain; wait $plain; } 2>/dev/null || true
 kill -CONT $hone
 is_state $hone runs; is_state "$program" runs
 kill -TERM $hone
