@@ -164,7 +164,7 @@ static void slow_down(struct program *p, void *context)
     (void)context;
     const value_id v = program_add_value(p, "ballast", VALUE_STATE, F32, shape_of(1, (int64_t)1 << 20));
     p->phase = PHASE_OPTIMIZE;
-    for (int i = 0; i < 120; i++)           /* half a gigabyte is zeroed in every step, which takes a millisecond without */
+    for (int i = 0; i < 500; i++)           /* two gigabytes are zeroed in every step, which takes a millisecond without (ten under a sanitizer) */
         program_emit(p, OP_ZERO, (struct op_attrs){0}, "ballast", 1, v);
 }
 
