@@ -1,4 +1,4 @@
-/* What to hold products and a working set against, and the cache file of peaks: {"version": 2, "entries": [...]}; see peaks.h. */
+/* What to hold products and a working set against, and the cache file of peaks: {"version": 3, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 2, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 3, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
 
