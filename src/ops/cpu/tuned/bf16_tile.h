@@ -7,6 +7,7 @@
 #ifndef HONE_OPS_CPU_TUNED_BF16_TILE_H
 #define HONE_OPS_CPU_TUNED_BF16_TILE_H
 
+#include "core/bf16.h"
 #include "ops/cpu/tuned/tuned.h"
 
 #if defined(__aarch64__) && !defined(__clang__)     /* clang offers them only where the whole file is compiled for them */
@@ -26,9 +27,35 @@ static inline void bf16_transpose(uint16_t *to, int64_t to_stride, const uint16_
     *(groups_2 *)(to + to_stride) = __builtin_shufflevector(a, b, 1, 3);
 }
 
-/* Sums come as squares of two rows and two columns, each of two groups of four products. */
-static __attribute__((noinline, target("arch=armv8.2-a+bf16"))) void bf16_tile(float *out /* (ROWS, COLUMNS) */, int64_t groups,
-                                                                               const uint16_t *a, const uint16_t *b)
+#define WITH_BF16 static __attribute__((noinline, target("arch=armv8.2-a+bf16")))
+
+/* Eight numbers, as bf16_bits rounds them; subnormal ones are zero already (core/subnormal.h). */
+#define BF16_EIGHT(from) vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(vld1q_f32(from)), vld1q_f32((from) + 4)))
+
+WITH_BF16 void bf16_round_row(uint16_t *to, const float *from, int64_t n)
+{
+    int64_t p = 0;
+    for (; p + 8 <= n; p += 8)
+        vst1q_u16(to + p, BF16_EIGHT(from + p));
+    for (; p < n; p++)
+        to[p] = bf16_bits(from[p]);
+}
+
+/* A strip of eight rows that lie side by side, `column` numbers from one k to the next: groups of four k. */
+WITH_BF16 void bf16_round_strip(uint16_t *to, int64_t to_stride, const float *from, int64_t column, int64_t groups)
+{
+    for (int64_t g = 0; g < groups; g++, to += to_stride, from += GROUP * column)
+        vst4q_u16(to, (uint16x8x4_t){{BF16_EIGHT(from), BF16_EIGHT(from + column), BF16_EIGHT(from + 2 * column), BF16_EIGHT(from + 3 * column)}});
+}
+
+static inline void bf16_copy_strip(uint16_t *to, int64_t to_stride, const uint16_t *from, int64_t column, int64_t groups)
+{
+    for (int64_t g = 0; g < groups; g++, to += to_stride, from += GROUP * column)
+        vst4q_u16(to, (uint16x8x4_t){{vld1q_u16(from), vld1q_u16(from + column), vld1q_u16(from + 2 * column), vld1q_u16(from + 3 * column)}});
+}
+
+/* out (ROWS, COLUMNS), rows `stride` numbers apart. Sums come as squares of two rows and two columns, each of two groups of four products. */
+WITH_BF16 void bf16_tile(float *out, int64_t stride, int64_t groups, const uint16_t *a, const uint16_t *b)
 {
     float32x4_t x[ROWS / 2][COLUMNS / 2];
     UNROLL(4)
@@ -36,6 +63,7 @@ static __attribute__((noinline, target("arch=armv8.2-a+bf16"))) void bf16_tile(f
         UNROLL(4)
         for (int j = 0; j < COLUMNS / 2; j++)
             x[i][j] = vdupq_n_f32(0);
+    UNROLL(2)
     for (int64_t g = 0; g < groups; g++, a += ROWS * GROUP, b += COLUMNS * GROUP) {
         bfloat16x8_t v[COLUMNS / 2];
         UNROLL(4)
@@ -51,10 +79,11 @@ static __attribute__((noinline, target("arch=armv8.2-a+bf16"))) void bf16_tile(f
     }
     UNROLL(4)
     for (int i = 0; i < ROWS / 2; i++)
-        UNROLL(4)
-        for (int j = 0; j < COLUMNS / 2; j++) {
-            vst1_f32(out + 2 * i * COLUMNS + 2 * j, vget_low_f32(x[i][j]));
-            vst1_f32(out + (2 * i + 1) * COLUMNS + 2 * j, vget_high_f32(x[i][j]));
+        UNROLL(2)
+        for (int j = 0; j < COLUMNS / 2; j += 2) {
+            const float64x2_t left = vreinterpretq_f64_f32(x[i][j]), right = vreinterpretq_f64_f32(x[i][j + 1]);
+            vst1q_f32(out + 2 * i * stride + 2 * j, vreinterpretq_f32_f64(vzip1q_f64(left, right)));
+            vst1q_f32(out + (2 * i + 1) * stride + 2 * j, vreinterpretq_f32_f64(vzip2q_f64(left, right)));
         }
 }
 
