@@ -42,8 +42,8 @@ static const struct { int m, n, k; bool ta, tb; const char *what; } shapes[] = {
     {13, 29, 37, 0, 1, "odd"},
 };
 
-enum side { OWN, BLAS, RULE, SIDES };           /* the rule: by size, and by AMX where there is one */
-static const enum gemm_kernel kernel_of[SIDES] = {GEMM_OWN, GEMM_BLAS, GEMM_BY_SIZE};
+enum side { OWN, BLAS, RULE, SIDES };           /* the rule: our own, by AMX where there is one */
+static const enum gemm_kernel kernel_of[SIDES] = {GEMM_OWN, GEMM_BLAS, GEMM_BY_RULE};
 
 struct reading {
     double best;                    /* GFLOP/s */
@@ -97,7 +97,7 @@ static double best_bf16(enum bf16_way way, struct gemm *g, int rounds)
     double best = 0;
     cpu_bf16_limit(way);
     g->bf16 = true;
-    g->kernel = GEMM_BY_SIZE;
+    g->kernel = GEMM_BY_RULE;
     for (int i = 0; i < rounds && cpu_bf16_way() == way; i++) {
         const double gflops = product_gflops(g);
         best = gflops > best ? gflops : best;

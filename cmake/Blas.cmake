@@ -22,6 +22,6 @@ if(found)
 elseif(HONE_BLAS STREQUAL none)
   message(STATUS "BLAS: none, hone's own kernels do all products")
 else()
-  message(STATUS "BLAS: none was found, hone's own kernels do all products; on Debian install libblis4-serial (ARM) or "
-                 "libopenblas0-pthread")
+  message(STATUS "BLAS: none was found, hone's own kernels do all products, as they do by rule where there is one; for autotune to try another, "
+                 "Debian has libblis4-serial and libopenblas0-pthread")
 endif()

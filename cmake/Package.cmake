@@ -37,8 +37,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL hone)
 set(CPACK_DEBIAN_HONE_PACKAGE_NAME hone)
 set(CPACK_DEBIAN_HONE_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_HONE_PACKAGE_RECOMMENDS "libopenblas0-pthread | libblis4-serial")
-set(CPACK_DEBIAN_HONE_PACKAGE_SUGGESTS "hone-mpi, python3")
+set(CPACK_DEBIAN_HONE_PACKAGE_SUGGESTS "hone-mpi, python3, libopenblas0-pthread | libblis4-serial")
 set(CPACK_COMPONENT_HONE_DESCRIPTION "trains transformers and shows where every microsecond of a step goes
 hone trains transformers on CPUs and NVIDIA GPUs, measures where the
 time of a step goes, makes the changes that win and proves each of them.
@@ -56,7 +55,7 @@ if(TARGET hone_shared)
   list(APPEND CPACK_COMPONENTS_ALL libhone libhone-dev)
   set(CPACK_DEBIAN_LIBHONE_PACKAGE_NAME libhone${HONE_SOVERSION})
   set(CPACK_DEBIAN_LIBHONE_PACKAGE_SECTION libs)
-  set(CPACK_DEBIAN_LIBHONE_PACKAGE_RECOMMENDS "hone, libopenblas0-pthread | libblis4-serial")         # configs by name, modules
+  set(CPACK_DEBIAN_LIBHONE_PACKAGE_RECOMMENDS "hone")         # configs by name, modules
   file(WRITE ${HONE_DEVELOP}/triggers "activate-noawait ldconfig\n")
   file(WRITE ${HONE_DEVELOP}/shlibs "libhone ${HONE_SOVERSION} libhone${HONE_SOVERSION} (>= ${PROJECT_VERSION})\n")
   set(CPACK_DEBIAN_LIBHONE_PACKAGE_CONTROL_EXTRA ${HONE_DEVELOP}/triggers ${HONE_DEVELOP}/shlibs)

@@ -2,13 +2,15 @@
 
 build_packages() {
     echo gcc libc6-dev cmake ninja-build pkg-config libyaml-dev libjansson-dev libxxhash-dev libisal-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler node-d3
-    case $(dpkg --print-architecture) in
+}
+
+test_packages() {
+    echo libcmocka-dev python3 chromium clang-tidy libopenmpi-dev openmpi-bin dpkg-dev file
+    case $(dpkg --print-architecture) in        # a BLAS, which hone can do without
         arm64) echo libblis4-serial ;;
         amd64) echo libopenblas0-pthread ;;
     esac
 }
-
-test_packages() { echo libcmocka-dev python3 chromium clang-tidy libopenmpi-dev openmpi-bin dpkg-dev file; }
 
 install_packages() {
     missing=""

@@ -407,8 +407,8 @@ const struct rule_text rule_texts[] = {
      .summary = "The kernel of each product is chosen by a rule of thumb, not by what is fastest on this machine.",
      .recognised = "In a program: the pass autotune is off, and timing the products of this step on this machine finds faster "
                    "kernels; the expected gain is the difference of the times. In a trace: not looked for.",
-     .costs = "Which of two kernels is faster depends on the shape, the library and the CPU; a rule by size is wrong for some shapes by "
-              "tens of percent.",
+     .costs = "Which of two kernels is faster depends on the shape, the library and the CPU; a rule is wrong for some shapes by tens of "
+              "percent.",
      .fix_hone = "optimize.autotune: on times the kernels of every shape once and remembers the choice for this machine.",
      .fix_pytorch = "torch.backends.cudnn.benchmark = True\n"
                     "model = torch.compile(model, mode='max-autotune')"},

@@ -137,7 +137,7 @@ static int warm_up(struct bout *b)
     double us = 1e30;
     for (int round = 0; round < 2 && (round == 0 || us < READING_US); round++)
         for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US) && setup_goes_on(SHOWN); v++) {
-            const double this_us = reading_us(b, v, 1);
+            const double this_us = b->lost[v] ? us : reading_us(b, v, 1);
             us = this_us < us ? this_us : us;
         }
     const double repeats = READING_US / us;
@@ -178,13 +178,15 @@ static void read_all(struct bout *b)
 {
     const int repeats = warm_up(b);
     const int64_t start = clock_ns();
-    int left = b->variants - 1;
+    int left = drop_lost(b);
     for (int rounds = 0; left > 0 && !setup_was_stopped() && goes_on(rounds, (double)(clock_ns() - start) / 1e3 / (left + 1)); rounds++) {
         read_round(b, rounds % SERIES, repeats);
         if (rounds % SERIES == SERIES - 1)
             left = drop_lost(b);
     }
 }
+
+static bool differs(const struct kernel *k, int variant) { return variant == 0 || !k->differs || k->differs(variant); }
 
 /* The worse series of a variant that is taken is better than the better one of the first. */
 static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
@@ -193,8 +195,8 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     b.run.call.kernel = &repeat;
     b.run.call.leave = NULL;                /* what it says is known in a step */
     b.run.thread_ns = xcalloc((size_t)backend->lanes, sizeof *b.run.thread_ns);
-    while (b.variants < VARIANTS_MOST && c->variants[b.variants])
-        b.variants++;
+    for (; b.variants < VARIANTS_MOST && c->variants[b.variants]; b.variants++)
+        b.lost[b.variants] = !differs(call->kernel, b.variants);
     read_all(&b);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
@@ -211,7 +213,10 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
 static bool has_variants(const struct kernel_call *c)
 {
     const char *const *names = c->kernel->variants;
-    return names && names[0] && names[1] && !(c->op->attrs.round == ROUND_BF16 && cpu_has_bf16());
+    bool several = false;
+    for (int v = 1; names && names[0] && names[v]; v++)
+        several = several || differs(c->kernel, v);
+    return several && !(c->op->attrs.round == ROUND_BF16 && cpu_has_bf16());
 }
 
 /* Whether it can run before anything else has: it changes nothing that it reads, and where it reads numbers of tokens or classes,

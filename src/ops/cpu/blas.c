@@ -15,10 +15,16 @@
 #include "core/clock.h"
 #include "core/inside.h"
 #include "core/notice.h"
+#include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 
-const char *const gemm_variants[] = {"by size", "own", "blas", NULL};
+const char *const gemm_variants[] = {"by rule", "own", "blas", NULL};
+
+bool gemm_differs(int variant)
+{
+    return variant == GEMM_BLAS ? cpu_blas() != NULL : variant == GEMM_OWN ? cpu_bf16_way() == BF16_AMX : true;
+}
 
 bool gemm_fits(const struct program *p, const struct op *op)
 {

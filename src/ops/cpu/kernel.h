@@ -57,6 +57,7 @@ struct kernel {
     struct share (*share)(const struct kernel_call *c, const struct kernel_thread *t);     /* NULL: threads may touch what others do */
     struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
+    bool (*differs)(int variant);   /* whether that one is another than the first, on this machine; NULL: they all are */
 };
 
 /* Where a thread's own part of the scratch begins, of a kernel with shares; parts of a program's calls are the same. */

@@ -100,7 +100,7 @@ static double measure_gemm(struct work *w, bool bf16)
 {
     double best = 0;
     w->bf16 = bf16;
-    for (w->kernel = GEMM_BY_SIZE; w->kernel < (bf16 ? GEMM_OWN : GEMM_KERNELS); w->kernel++)
+    for (w->kernel = GEMM_BY_RULE; w->kernel < (bf16 ? GEMM_OWN : GEMM_KERNELS); w->kernel++)
         best = fmax(best, rate_each(w, multiply, 2.0 * GEMM_ROWS * GEMM_SIZE * GEMM_SIZE) / 1e9);
     return best;
 }

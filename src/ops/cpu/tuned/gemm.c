@@ -1,4 +1,5 @@
-/* Matrix products: by a kernel of our own, by AMX in thirds (pairs/thirds.c), or by BLAS. */
+/* Matrix products: by rule a kernel of our own, or AMX in thirds (pairs/thirds.c); by BLAS where it was asked for. On the shapes of the shipped
+ * configs our own is as fast as the better library or faster, but for 1 to 3 % where k is thousands long: docs/performance.md. */
 #include "ops/cpu/gemm.h"
 
 #include "ops/cpu/bf16.h"
@@ -19,14 +20,6 @@ static void add_bias(const struct gemm *g)
     }
 }
 
-/* Up to here our own kernel is taken by rule: on Neoverse-N1 it was faster than BLIS; with wide vectors it is as fast as OpenBLAS on
- * the shapes of the shipped configs or faster, but for 1 to 3 % where k is thousands long. docs/performance.md has the tables. */
-#if defined(HONE_WIDE_TILE)
-static const int64_t SMALL = INT64_MAX;
-#else
-static const int64_t SMALL = (int64_t)1 << 20;
-#endif
-
 /* A row or a few times a matrix that is not packed: reading it is all that counts. */
 enum { FEW = 8 };
 static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_transposed && g->a_col == 1 && !g->bf16 && g->kernel != GEMM_BLAS; }
@@ -36,7 +29,7 @@ static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_tran
 #if defined(HONE_AMX)
 static bool takes_thirds(const struct gemm *g)
 {
-    return g->kernel == GEMM_BY_SIZE && !g->bf16 && g->m > FEW && g->n >= 64 && g->k >= 32 && cpu_bf16_way() == BF16_AMX;
+    return g->kernel == GEMM_BY_RULE && !g->bf16 && g->m > FEW && g->n >= 64 && g->k >= 32 && cpu_bf16_way() == BF16_AMX;
 }
 #endif
 
@@ -53,8 +46,7 @@ void TUNED(gemm)(const struct gemm *g)
         return;
     }
 #endif
-    const bool own = g->kernel == GEMM_OWN || (g->kernel == GEMM_BY_SIZE && work <= SMALL) || work == 0;
-    sgemm_fn *const blas = own || g->bf16 ? NULL : cpu_blas();
+    sgemm_fn *const blas = g->kernel != GEMM_BLAS || work == 0 || g->bf16 ? NULL : cpu_blas();
     if (g->bf16 && work > 0) {
         TUNED(gemm_bf16)(g);
     } else if (!blas) {

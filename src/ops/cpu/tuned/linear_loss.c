@@ -213,7 +213,7 @@ static void linear_loss(const struct kernel_call *c, const struct kernel_thread 
     w.panels = w.s.panels && c->variant != GEMM_BLAS;
     find_rows(&w);
     double sum = 0;
-    const bool asked = !w.s.thirds || c->variant == GEMM_BY_SIZE, tiles = w.s.tiles && asked && w.count > 0 && run_tiles(&w);
+    const bool asked = !w.s.thirds || c->variant == GEMM_BY_RULE, tiles = w.s.tiles && asked && w.count > 0 && run_tiles(&w);
     for (; w.first < w.count; w.first += w.n) {
         if (w.first > 0 && !(w.panels && w.s.grid.rows == 1))
             team_barrier(t->team);              /* the others have done with the chunk before */
@@ -240,6 +240,6 @@ static bool loss_fits(const struct program *p, const struct op *op)
 
 const struct kernel TUNED(linear_loss)[] = {
     {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .stores = true, .supports = loss_fits, .scratch = scratch_bytes,
-     .variants = gemm_variants},
+     .variants = gemm_variants, .differs = gemm_differs},
     {.run = NULL},
 };

@@ -127,7 +127,7 @@ static struct share share(const struct kernel_call *c, const struct kernel_threa
 }
 
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .share = share, .variants = gemm_variants,
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .share = share, .variants = gemm_variants, .differs = gemm_differs,
      .supports = gemm_fits},
     {.run = NULL},
 };
