@@ -2,6 +2,9 @@
 . "$(dirname "$0")/lib"
 command -v script >/dev/null || skip "there is no script(1) to make a terminal with"
 tiny
+sed -i 's/dim: 32/dim: 128/; s/batch_size: 2/batch_size: 32/' tiny.yaml       # products that two kernels take about as long for: with small ones all is known at once
+ok doctor --json
+! grep -q '"blas": *"own kernels"' out || skip "there is no BLAS, and so nothing to choose among"
 
 # shown ARGS...: runs hone with stderr on a terminal and stdout in the file out. The file screen gets one line for every time that
 # the terminal's line was drawn.
