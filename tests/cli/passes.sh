@@ -1,5 +1,6 @@
 # Passes are switched in the config, said at the start, and change neither metrics nor checkpoints.
 . "$(dirname "$0")/lib"
+export CUDA_VISIBLE_DEVICES=''         # without a GPU, also where there is one
 
 # metrics FILE: its lines without the times.
 metrics() {

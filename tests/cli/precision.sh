@@ -1,5 +1,6 @@
 # optimize.precision: bf16 is said at the start, seen in the program, proved by verify, and leaves checkpoints as they are.
 . "$(dirname "$0")/lib"
+export CUDA_VISIBLE_DEVICES=''         # without a GPU, also where there is one
 tiny
 
 ok train tiny.yaml --steps 12 --out f32

@@ -172,7 +172,6 @@ static struct share norm_share(const struct kernel_call *c, const struct kernel_
 struct grad_row {
     float *dx;                      /* may be the memory of dy */
     const float *dy, *x, *gain;
-    const float *more;              /* is added to dx; NULL: nothing */
     float mean, rstd;               /* mean 0 for an RMSNorm */
     int64_t n;
 };
@@ -198,11 +197,13 @@ static inline void grad_sums(const struct grad_row *w, float *sum_g, float *sum_
     }
 }
 
-/* dx = rstd (g - mean(g) - z mean(g z)); an RMSNorm has no mean(g). Adds to the sums of gain and shift. */
-static inline void row_grad(const struct grad_row *w, bool centred, float *restrict d_gain, float *restrict d_shift)
+/* dx = rstd (g - mean(g) - z mean(g z)); an RMSNorm has no mean(g). Adds to the sums of gain and shift. Inline, because `centred` and
+ * whether there is `more` are constants in every caller: else compilers load all lanes of a NULL under an empty mask. */
+static inline __attribute__((always_inline)) void row_grad(const struct grad_row *w, bool centred, const float *more,
+                                                           float *restrict d_gain, float *restrict d_shift)
 {
     float *dx = w->dx, sum_g, sum_gz;
-    const float *dy = w->dy, *restrict x = w->x, *restrict gain = w->gain, *more = w->more;
+    const float *dy = w->dy, *restrict x = w->x, *restrict gain = w->gain;
     const float mean = w->mean, rstd = w->rstd;
     grad_sums(w, &sum_g, &sum_gz);
     const float share = 1 / (float)w->n, mean_g = centred ? sum_g * share : 0, mean_gz = sum_gz * share;
@@ -239,6 +240,7 @@ static size_t grad_scratch(const struct program *p, const struct op *op, int thr
     return grad_stride(shape_last(p->values[op->in[1]].shape)) * sizeof(float) * (size_t)threads;
 }
 
+/* `more` is added to dx. */
 static void norm_grad(const struct kernel_call *c, const struct kernel_thread *t, bool centred)
 {
     const struct shape shape = call_in(c, 1)->shape;
@@ -251,8 +253,11 @@ static void norm_grad(const struct kernel_call *c, const struct kernel_thread *t
     for (int64_t r = rows.lo; r < rows.hi; r++) {
         const struct grad_row w = {
             .dx = (float *)c->out[0] + r * n, .dy = (const float *)c->in[0] + r * n, .x = (const float *)c->in[1] + r * n,
-            .gain = c->in[2], .more = more ? more + r * n : NULL, .mean = centred ? mean[r] : 0, .rstd = rstd[r], .n = n};
-        row_grad(&w, centred, d_gain, d_shift);
+            .gain = c->in[2], .mean = centred ? mean[r] : 0, .rstd = rstd[r], .n = n};
+        if (more)
+            row_grad(&w, centred, more + r * n, d_gain, d_shift);
+        else
+            row_grad(&w, centred, NULL, d_gain, d_shift);
     }
     team_barrier(t->team);
     combine(c->out[1], parts, stride, n, t);
