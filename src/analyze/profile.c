@@ -408,6 +408,19 @@ static void fill_whole_steps(struct builder *b)
     free(sorted);
 }
 
+/* The median over the steps, of what the cores can do. */
+static double pace_share(const struct profile_input *in)
+{
+    if (!in->pace || in->gpu || !(in->peaks.registers_gflops > 0))
+        return 0;
+    double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
+    memcpy(sorted, in->pace, (size_t)in->n_steps * sizeof *sorted);
+    stats_sort(sorted, in->n_steps);
+    const double share = stats_percentile(sorted, in->n_steps, 0.5) / in->peaks.registers_gflops;
+    free(sorted);
+    return fmin(share, 1);
+}
+
 static const char *keep_text(struct profile *p, const char *text) { return arena_printf(&p->arena, "%s", text ? text : ""); }
 
 static void copy_facts(struct profile *out, const struct profile_input *in)
@@ -438,6 +451,7 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->loss = in->loss;
     out->preemptions_per_s = in->preemptions_per_s;
     out->delayed_share = in->delayed_share;
+    out->pace_share = pace_share(in);
     out->rss_peak_bytes = in->rss_peak_bytes;
     out->available_bytes = in->available_bytes;
     out->planned_bytes = in->planned_bytes;

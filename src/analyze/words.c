@@ -9,6 +9,7 @@
 
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
+static const double SLOW_PACE = 0.8;                    /* of the multiply-adds that the cores can do */
 static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
 
 /* ---- what bounds the step ---- */
@@ -75,6 +76,16 @@ static void write_gpu_warning(struct profile *p)
                      ? arena_printf(&p->arena, "%s: times are longer than they can be; measure again when it is cool", words) : NULL;
 }
 
+/* Nothing of this system took the cores away, and yet they were slow. */
+static const char *slow_cores(struct profile *p)
+{
+    if (!(p->pace_share > 0 && p->pace_share < SLOW_PACE))
+        return NULL;
+    return arena_printf(&p->arena, "The cores had %.0f %% of the multiply-adds that they can do while this was measured, and no program here took them away: other "
+                        "systems share them, or heat or power holds them down. Times are longer than they can be; of what the cores had MFU is %.0f %%",
+                        100 * p->pace_share, p->mfu_percent / p->pace_share);
+}
+
 static void write_warning(struct scene *s)
 {
     struct profile *p = s->p;
@@ -83,8 +94,9 @@ static void write_warning(struct scene *s)
         return;
     }
     const bool known = p->delayed_share >= 0, ours = s->facts.usable_cores > 0 && s->facts.threads > s->facts.usable_cores;
-    p->warning = NULL;
-    if (ours || !(known ? delay_is_much(p->delayed_share) : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S))
+    const bool taken = known ? delay_is_much(p->delayed_share) : p->preemptions_per_s > BUSY_PREEMPTIONS_PER_S;
+    p->warning = ours || taken ? NULL : slow_cores(p);
+    if (ours || !taken)
         return;                             /* threads without a core because they are too many are a finding */
     const char *how = known ? arena_printf(&p->arena, "for %.0f %% of the time", 100 * p->delayed_share)
                             : arena_printf(&p->arena, "%.0f times a second", p->preemptions_per_s);

@@ -14,7 +14,7 @@ static struct profile_input input_of(const struct measured *m, const struct situ
     const struct exec_memory *mem = &m->memory;
     return (struct profile_input){
         .program = m->program, .trace = m->trace, .peaks = *o->peaks, .threads = m->threads, .usable_cores = o->usable_cores, .step_us = m->step_us,
-        .wait_us = m->wait_us, .upload_us = m->upload_us, .delayed_share = m->delayed_share, .preemptions_per_s = m->preemptions_per_s, .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
+        .wait_us = m->wait_us, .upload_us = m->upload_us, .pace = m->pace, .delayed_share = m->delayed_share, .preemptions_per_s = m->preemptions_per_s, .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
         .layers = c->model.layers, .model_flops = m->model_flops,
         .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
         .gpu = m->device_name != NULL, .device_name = m->device_name, .timed_by = m->timed_by, .times_kernels = m->times_kernels,

@@ -45,6 +45,7 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) * us;
     m->comm_us[m->n - 1] = (double)(dist_wait_ns(d) - communicated) / 1e3;
     m->hidden[m->n - 1] = hidden_since(d, bytes);
+    m->pace[m->n - 1] = m->run->backend->pace ? m->run->backend->pace(m->run->backend) : 0;
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before, steps);
@@ -239,7 +240,8 @@ static enum status measure(struct measured *out, const struct config *asked, str
     config_give_positions(&whole);
     struct measured m = {.run = xcalloc(1, sizeof *m.run), .step_us = xcalloc((size_t)steps, sizeof *m.step_us),
                          .wait_us = xcalloc((size_t)steps, sizeof *m.wait_us), .upload_us = xcalloc((size_t)steps, sizeof *m.upload_us),
-                         .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .hidden = xcalloc((size_t)steps, sizeof *m.hidden), .trace = trace_new()};
+                         .comm_us = xcalloc((size_t)steps, sizeof *m.comm_us), .hidden = xcalloc((size_t)steps, sizeof *m.hidden),
+                         .pace = xcalloc((size_t)steps, sizeof *m.pace), .trace = trace_new()};
     struct counters counters;
     struct loader *l = NULL;
     enum status st = follow_tell(ranks_of(c), ORDER_MEASURE, 0, steps, c, err);
@@ -304,6 +306,7 @@ void measured_release(struct measured *m)
     free(m->upload_us);
     free(m->comm_us);
     free(m->hidden);
+    free(m->pace);
     free(m->ranks);
     free(m->kernels);
     free(m->occupancy);

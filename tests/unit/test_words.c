@@ -137,6 +137,31 @@ static void test_warning(void **state)
     check_warning(0.5, 20000, 4, NULL);             /* four threads on two cores: that is a finding */
 }
 
+/* Cores that other systems share: no program here took them, and yet they have less than they can. */
+static void check_pace(double pace, double delayed, const char *words)
+{
+    struct profiled x = mixed(100, 0, 0);
+    x.profile.delayed_share = delayed;
+    x.profile.pace_share = pace;
+    x.profile.mfu_percent = 24;
+    answer(&x);
+    if (words)
+        assert_text(x.profile.warning, words);
+    else
+        assert_null(x.profile.warning);
+    profiled_release(&x);
+}
+
+static void test_pace(void **state)
+{
+    (void)state;
+    check_pace(0, 0, NULL);                         /* not known */
+    check_pace(0.85, 0, NULL);
+    check_pace(0.5, 0.01, "The cores had 50 % of the multiply-adds that they can do");
+    check_pace(0.5, 0.01, "MFU is 48 %");
+    check_pace(0.5, 0.3, "Other work took the cores away for 30 % of the time");
+}
+
 /* ---- bands ---- */
 
 static void check_band(double mfu, const char *band)
@@ -309,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_one_step_time),
         cmocka_unit_test(test_headline_and_advice_agree),
         cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_pace),
         cmocka_unit_test(test_mfu_bands),
         cmocka_unit_test(test_largest_and_most_lost),
         cmocka_unit_test(test_first_action_is_the_best_finding),

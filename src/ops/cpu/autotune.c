@@ -2,8 +2,12 @@
  * step. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
  * where the choice could not be remembered: every run would choose anew, and two runs would differ.
  *
+ * What counts is the middle of the readings, not the best of them: tiles of AMX on a machine that others share were seen at full speed for moments,
+ * and 2.4 times slower most of the time.
+ *
  * Nothing has been computed yet: inputs are zeros, or what the programs that share them left there, and every product of them is
  * right. Only what runs alone like this is timed. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +17,7 @@
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/setup.h"
+#include "core/stats.h"
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
@@ -22,12 +27,13 @@ enum {
     REPEATS_MOST = 256,         /* runs of a small op in one reading */
     SERIES = 2,                 /* readings go into these in turns */
     ROUNDS = 6,                 /* readings of every variant, more until they took VARIANT_US, fewer beyond VARIANT_MOST_US */
+    READINGS_MOST = 64,         /* in a series */
     PAGE = 4096,
 };
 static const double READING_US = 400, VARIANT_US = 20e3, VARIANT_MOST_US = 200e3;
 static const char SHOWN[] = "";          /* through choices_tell */
 static const double WINS = 0.98;        /* of the first variant's time: less would let noise choose */
-static const double LOST = 1.25;        /* times the first variant's time: read no more */
+static const double LOST = 1.25, LOST_AT_ONCE = 2.5;     /* times the first variant's time: read no more, after ROUNDS readings, or fewer */
 
 /* ---- the key ---- */
 
@@ -111,7 +117,8 @@ struct bout {
     struct backend *backend;
     struct repeated run;
     int variants;
-    double us[VARIANTS_MOST][SERIES];       /* the least reading */
+    double us[VARIANTS_MOST][SERIES][READINGS_MOST];
+    int readings[VARIANTS_MOST][SERIES];
     bool lost[VARIANTS_MOST];
 };
 
@@ -144,17 +151,25 @@ static int warm_up(struct bout *b)
     return repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int)repeats;
 }
 
-static double least_us(const struct bout *b, int v) { return b->us[v][0] < b->us[v][1] ? b->us[v][0] : b->us[v][1]; }
-static double most_us(const struct bout *b, int v) { return b->us[v][0] > b->us[v][1] ? b->us[v][0] : b->us[v][1]; }
+/* The middle reading of a series; 0: there is none. */
+static double middle_us(const struct bout *b, int v, int series)
+{
+    double sorted[READINGS_MOST];
+    const int n = b->readings[v][series];
+    memcpy(sorted, b->us[v][series], (size_t)n * sizeof *sorted);
+    stats_sort(sorted, n);
+    return n ? stats_percentile(sorted, n, 0.5) : 0;
+}
+
+static double better_us(const struct bout *b, int v) { return fmin(middle_us(b, v, 0), middle_us(b, v, 1)); }
+static double worse_us(const struct bout *b, int v) { return fmax(middle_us(b, v, 0), middle_us(b, v, 1)); }
 
 /* In turns, so that what disturbs the machine disturbs all of them. */
 static void read_round(struct bout *b, int series, int repeats)
 {
     for (int v = 0; v < b->variants && setup_goes_on(SHOWN); v++) {
-        const double us = b->lost[v] ? 0 : reading_us(b, v, repeats);
-        double *least = &b->us[v][series];
-        if (!b->lost[v] && (*least == 0 || us < *least))
-            *least = us;
+        if (!b->lost[v])
+            b->us[v][series][b->readings[v][series]++] = reading_us(b, v, repeats);
     }
 }
 
@@ -162,8 +177,9 @@ static void read_round(struct bout *b, int series, int repeats)
 static int drop_lost(struct bout *b)
 {
     int left = 0;
+    const double lost = b->readings[0][0] + b->readings[0][1] < ROUNDS ? LOST_AT_ONCE : LOST;
     for (int v = 1; v < b->variants; v++) {
-        b->lost[v] = b->lost[v] || least_us(b, v) > LOST * most_us(b, 0);
+        b->lost[v] = b->lost[v] || better_us(b, v) > lost * worse_us(b, 0);
         left += !b->lost[v];
     }
     return left;
@@ -171,7 +187,7 @@ static int drop_lost(struct bout *b)
 
 static bool goes_on(int rounds, double us_each)
 {
-    return rounds < SERIES || (us_each < VARIANT_MOST_US && (rounds < ROUNDS || us_each < VARIANT_US));
+    return rounds < SERIES || (us_each < VARIANT_MOST_US && (rounds < ROUNDS || (us_each < VARIANT_US && rounds < SERIES * READINGS_MOST)));
 }
 
 static void read_all(struct bout *b)
@@ -200,10 +216,10 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     read_all(&b);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
-        if (!b.lost[v] && most_us(&b, v) < WINS * least_us(&b, 0) && least_us(&b, v) < least_us(&b, c->variant))
+        if (!b.lost[v] && worse_us(&b, v) < WINS * better_us(&b, 0) && better_us(&b, v) < better_us(&b, c->variant))
             c->variant = v;
-    c->first_us = least_us(&b, 0);
-    c->us = least_us(&b, c->variant);
+    c->first_us = better_us(&b, 0);
+    c->us = better_us(&b, c->variant);
     free(b.run.thread_ns);
 }
 

@@ -330,7 +330,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     b->base = (struct backend){
         .name = "cpu", .lanes = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .available = cpu_available,
         .alloc = cpu_alloc, .spread = cpu_spread, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
-        .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .release = cpu_release, .free = cpu_free};
+        .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .pace = cpu_pace, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
     enum status st = team_new(&b->team, b->base.lanes, err);
     if (st == OK && !reference_only)

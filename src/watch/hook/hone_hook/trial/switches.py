@@ -2,7 +2,7 @@
 
 A switch says whether it has anything to do here (`applies`: None, or why not), is turned on and off in the running program between two steps,
 and has the lines with which a person would do the same. `kind` is the row of gates.LIMITS that its numbers belong to; `rule` is the finding
-of `hone analyze` that it answers; of switches of one `group` the first that won stands, and the others are not tried.
+of `hone analyze` whose fix it is (None: of none, and nothing is predicted); of switches of one `group` the first that won stands, and the others are not tried.
 """
 import os
 import shutil
@@ -42,7 +42,7 @@ class ZeroGrad(Switch):
 
 
 class CudnnBenchmark(Switch):
-    name, rule, kind, skip = "cudnn-benchmark", "low-occupancy", "tf32", 3
+    name, kind, skip = "cudnn-benchmark", "tf32", 3
 
     def applies(self, facts):
         if facts.device.kind != "cuda" or not facts.has_convolutions():
@@ -134,7 +134,7 @@ class Threads(Switch):
 
 
 class Affinity(Switch):
-    name, rule, kind = "affinity", "host-bound", "exact"
+    name, kind = "affinity", "exact"
 
     def applies(self, facts):
         self.cpus = gpu_cpus(facts.device)
@@ -184,7 +184,7 @@ class ExpandableSegments(Switch):
 
 
 class Compile(Switch):
-    name, rule, kind, skip, warm = "compile", "launch-bound", "tf32", 2, 4
+    name, rule, kind, skip, warm = "compile", "host-bound", "tf32", 2, 4        # graphs, which launch-bound asks for, are more than this
 
     def applies(self, facts):
         if not hasattr(torch.nn.Module, "compile"):
