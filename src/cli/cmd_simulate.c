@@ -25,6 +25,7 @@ struct simulated {
     struct sim_source source;
     struct simulation s;
     json_t *document;
+    char folder[REPORT_FOLDER_MAX];         /* of the report */
 };
 
 /* ---- what was asked ---- */
@@ -160,7 +161,7 @@ static int threads_of(const struct asked *a, int most)
     return m.usable > here ? m.usable / here : 1;
 }
 
-/* What links depend on, before the seconds that measuring takes. */
+/* What links depend on. */
 static void foresee(struct sim_source *s, const struct config *c)
 {
     struct cpu_machine m;
@@ -197,20 +198,35 @@ static enum status measure(struct sim_source *out, struct config *c, int steps, 
     return st;
 }
 
-static enum status read_source(struct sim_source *out, const struct asked *a, const int *ranks, int n, struct error *err)
+static enum status choose_folder(char folder[REPORT_FOLDER_MAX], const struct asked *a, const char *name, struct error *err)
+{
+    char named[CONFIG_PATH_MAX + 16];
+    snprintf(named, sizeof named, "simulations/%s", name);
+    const enum status st = report_folder_name(folder, a->out ? a->out : named, err);
+    return st == OK ? report_folder_check(folder, REPORT_SIMULATE, err) : st;
+}
+
+static enum status read_saved(struct simulated *s, const struct asked *a, struct error *err)
+{
+    const enum status st = sim_source_read(&s->source, a->from, a->sets.item, a->sets.n, err);
+    return st == OK ? choose_folder(s->folder, a, s->source.config.name, err) : st;
+}
+
+/* All that can be wrong is, before the seconds that measuring takes. */
+static enum status measure_source(struct simulated *s, const struct asked *a, const int *ranks, int n, struct error *err)
 {
     struct config c;
     struct sim_net net;
-    if (a->from)
-        return sim_source_read(out, a->from, a->sets.item, a->sets.n, err);
     enum status st = config_load(&c, a->config, a->sets.item, a->sets.n, err);
     if (st != OK)
         return st;
     if (c.device != DEVICE_CUDA && !c.threads)
         c.threads = threads_of(a, most_of(ranks, n));
-    foresee(out, &c);
-    st = settle_net(&net, a, out, ranks, n, err);
-    return st == OK ? measure(out, &c, (int)a->steps, err) : st;
+    foresee(&s->source, &c);
+    st = settle_net(&net, a, &s->source, ranks, n, err);
+    if (st == OK)
+        st = choose_folder(s->folder, a, c.name, err);
+    return st == OK ? measure(&s->source, &c, (int)a->steps, err) : st;
 }
 
 /* ---- the report ---- */
@@ -235,30 +251,24 @@ static enum status write_files(const void *what, const char *folder, struct erro
 
 static enum status run(struct simulated *s, const struct asked *a, struct error *err)
 {
-    char folder[REPORT_FOLDER_MAX], named[CONFIG_PATH_MAX + 16];
     struct sim_net net;
     int ranks[SIM_POINTS], n;
     enum status st = read_ranks(a->ranks, ranks, &n, err);
     if (st == OK)
-        st = read_source(&s->source, a, ranks, n, err);
+        st = a->from ? read_saved(s, a, err) : measure_source(s, a, ranks, n, err);
     if (st == OK)
         st = settle_net(&net, a, &s->source, ranks, n, err);
-    snprintf(named, sizeof named, "simulations/%s", s->source.config.name);
-    if (st == OK)
-        st = report_folder_name(folder, a->out ? a->out : named, err);
-    if (st == OK)
-        st = report_folder_check(folder, REPORT_SIMULATE, err);
     if (st == OK)
         st = simulate(&s->s, &s->source, &net, ranks, n, err);
     if (st == OK && !(s->document = simulation_json(&s->s)))
         st = error_no_memory(err, "the report", 1 << 16);
     if (st == OK)
-        st = report_folder_publish(folder, REPORT_SIMULATE, write_files, s, err);
+        st = report_folder_publish(s->folder, REPORT_SIMULATE, write_files, s, err);
     if (st == OK && a->json)
         return print_document(json_incref(s->document), 12, err);
     if (st == OK) {
         report_simulate_print_terminal(s->document, stdout, *style(stdout, "bold"));
-        printf("\nreport: %s/report.html   (also report.md, report.json)\n", shown(folder));
+        printf("\nreport: %s/report.html   (also report.md, report.json)\n", shown(s->folder));
     }
     return st;
 }

@@ -84,6 +84,8 @@ refused 2 "hone: 'old.json' has no step.times_us: an older hone wrote it; profil
 sed -e 's/"times_us":\[[^]]*\]/"times_us":[5, -1]/' "$FROM" >bad.json
 refused 2 "hone: 'bad.json': step.times_us[1] is no time in microseconds" simulate --from bad.json
 head -c 500 "$FROM" >cut.json
+touch file
+refused 2 "hone: 'file' is a file, and a report is a folder; give another --out" simulate tiny.yaml --ranks 2 --net 30,10 --steps 100000 --out file       # before it measures
 run simulate --from cut.json
 [ "$code" = 2 ] && grep -q "^hone: 'cut.json' line " err || fail "half a report: $code $(cat err)"
 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 run simulate --from "$FROM"

@@ -1,6 +1,11 @@
 """The trial in this process: state and batches come back, switches go on and off, gates hold, and what breaks is switched back."""
 import importlib.util
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from math import exp
 
 import pytest
@@ -9,7 +14,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 from trial_driver import Net, Program, drive, run                       # noqa: E402
-from hone_hook.trial import batches, gates, heap, measure, optimizers, stage, state, switches    # noqa: E402
+from hone_hook.trial import batches, cpus, gates, heap, measure, optimizers, stage, state, switches    # noqa: E402
 from hone_hook.trial.switch import Switch                               # noqa: E402
 
 
@@ -229,6 +234,29 @@ def test_one_interval_of_ten_does_not_hold_the_truth(seconds):
     rng = random.Random(1)
     without = sum(low > 1 or high < 1 for _, low, high in (itself(rng, seconds) for _ in range(300)))
     assert 15 <= without <= 42, without
+
+
+def test_what_others_take_is_not_what_the_program_takes():
+    stat = "cpu  9 9 9 9\ncpu0 100 1 20 500 7 2 3 4 0 0\ncpu1 50 0 0 900\ncpu12 1000 0 0 0 0 0 0 0\nintr 5 6\n"
+    assert cpus.busy_ticks(stat, {0, 1}) == 130 + 50
+    ticks = "%d (a) b) S %d 1 1 0 -1 0 0 0 0 0 %d %d %d %d 20 0 1"
+    stats = {pid: ticks % (pid, parent, *times) for pid, parent, times in
+             ((1, 0, (5, 5, 900, 900)), (10, 1, (40, 2, 3, 1)), (11, 10, (7, 0, 0, 0)), (12, 11, (1, 1, 0, 0)), (20, 1, (500, 0, 0, 0)))}
+    assert cpus.tree_ticks(stats, 10) == 46 + 7 + 2
+
+
+def test_others_are_seen():
+    """A program that nobody of us started: its parent has ended."""
+    loop = "import os, time\nif os.fork(): os._exit(0)\nprint(os.getpid(), flush=True)\nend = time.time() + 20\nwhile time.time() < end: pass"
+    started = subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE, text=True)
+    pid = int(started.stdout.readline())
+    started.wait()
+    try:
+        others = cpus.Others()
+        time.sleep(1)
+        assert others.share() > 0.25 / len(cpus.allowed())
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_turns_are_long_enough():

@@ -1,6 +1,7 @@
-"""CPUs: how many cores there are, which are beside a GPU, and which threads may run where."""
+"""CPUs: how many cores there are, which are beside a GPU, which threads may run where, and what other programs take of them."""
 import glob
 import os
+from time import perf_counter
 
 
 def allowed():
@@ -61,3 +62,55 @@ def set_affinity(cpus_of):
         except OSError:
             pass                        # it has ended
     return before
+
+
+# ---- other programs
+
+def busy_ticks(stat, cpus):
+    """Of /proc/stat: what was done on these CPUs, by whomever, other systems included (steal)."""
+    ticks = 0
+    for line in stat.splitlines():
+        name, *fields = line.split() or [""]
+        if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cpus:
+            user, nice, system, _, _, irq, softirq, steal = map(int, (fields + ["0"] * 8)[:8])
+            ticks += user + nice + system + irq + softirq + steal
+    return ticks
+
+
+def tree_ticks(stats, root):
+    """Of texts of /proc/PID/stat by pid: what `root` did, those that it started, and those of them that have ended."""
+    children, ticks = {}, {}
+    for pid, text in stats.items():
+        fields = text.rpartition(")")[2].split()
+        children.setdefault(int(fields[1]), []).append(pid)
+        ticks[pid] = sum(map(int, fields[11:15]))
+    total, left = 0, [root]
+    while left:
+        pid = left.pop()
+        total += ticks.get(pid, 0)
+        left += children.get(pid, [])
+    return total
+
+
+class Others:
+    """What other programs take of the CPUs that this one may use, from now on."""
+
+    def __init__(self):
+        self.before = self._look()
+
+    def share(self):
+        """None: not known."""
+        now = self._look()
+        if self.before is None or now is None or not now[0] > self.before[0]:
+            return None
+        wall, others = now[0] - self.before[0], now[1] - self.before[1]
+        return max(others, 0) / os.sysconf("SC_CLK_TCK") / (wall * len(allowed()))
+
+    @staticmethod
+    def _look():
+        stat, stats = _read("/proc/stat"), {}
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            text = _read(path)
+            if text:
+                stats[int(path.split("/")[2])] = text
+        return (perf_counter(), busy_ticks(stat, allowed()) - tree_ticks(stats, os.getpid())) if stat else None

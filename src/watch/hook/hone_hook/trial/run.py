@@ -13,6 +13,7 @@ import torch
 
 from ..guard import say
 from . import gates, measure, settings
+from .cpus import Others
 from .ranks import Alone, Apart, FIRST_PATIENCE_S, LAST_PATIENCE_S, first_word, ranks_of
 from .stage import Broke, GiveUp, Stage
 from .state import DoesNotFit, is_sharded
@@ -23,6 +24,7 @@ LEAST_GAIN = 1.01
 GATED_FROM = 3                                  # pairs of turns
 NOISE_TURNS = 4
 SAME = 1e-6                                     # of losses: what sums in another order may make of them
+BUSY = 0.1                                      # of the CPUs: so much by others is worth a word
 
 
 def _times(turns):
@@ -45,7 +47,7 @@ class Trial:
     def begin(self, session):
         self.session = session
         self.result = session.result["trial"] = {"status": "running", "switches": self.entries}
-        self.started = perf_counter()
+        self.started, self.others = perf_counter(), Others()
         self.script = self._run()
         self._go_on()
 
@@ -55,6 +57,10 @@ class Trial:
 
     def end(self, session):
         self._close()
+        busy = self.others.share() if isinstance(self.ranks, Alone) else None           # other ranks are not others
+        if self.entries and busy is not None and busy > BUSY:
+            session.note("other programs took %.0f %% of the CPUs while switches were tried: gains are those of a machine as busy, where more workers and threads "
+                         "take their share from the others" % (100 * busy))
         if self.steps:
             session.note("the trial took %d steps of the program's loop: its counter goes on from there, weights and data from where they were before it" % self.steps)
 
