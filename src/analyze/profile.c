@@ -411,12 +411,13 @@ static void fill_whole_steps(struct builder *b)
 /* The median over the steps, of what the cores can do. */
 static double pace_share(const struct profile_input *in)
 {
-    if (!in->pace || in->gpu || !(in->peaks.registers_gflops > 0))
+    const double best = program_numbers(in->program) == NUMBERS_BF16 ? in->peaks.registers_bf16_gflops : in->peaks.registers_gflops;
+    if (!in->pace || in->gpu || !(best > 0))
         return 0;
     double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
     memcpy(sorted, in->pace, (size_t)in->n_steps * sizeof *sorted);
     stats_sort(sorted, in->n_steps);
-    const double share = stats_percentile(sorted, in->n_steps, 0.5) / in->peaks.registers_gflops;
+    const double share = stats_percentile(sorted, in->n_steps, 0.5) / best;
     free(sorted);
     return fmin(share, 1);
 }

@@ -81,9 +81,9 @@ static const char *slow_cores(struct profile *p)
 {
     if (!(p->pace_share > 0 && p->pace_share < SLOW_PACE))
         return NULL;
-    return arena_printf(&p->arena, "The cores had %.0f %% of the multiply-adds that they can do while this was measured, and no program here took them away: other "
+    return arena_printf(&p->arena, "The cores had %.0f %% of the multiply-adds of %s that they can do while this was measured, and no program here took them away: other "
                         "systems share them, or heat or power holds them down. Times are longer than they can be; of what the cores had MFU is %.0f %%",
-                        100 * p->pace_share, p->mfu_percent / p->pace_share);
+                        100 * p->pace_share, numbers_name(p->mfu_peak.numbers), p->mfu_percent / p->pace_share);
 }
 
 static void write_warning(struct scene *s)

@@ -209,6 +209,14 @@ static int problems_of(const struct check *k)
     return n;
 }
 
+static void print_rate(int width, double gflops)
+{
+    if (gflops > 0)
+        printf("%*.1f", width, gflops);
+    else
+        printf("%*s", width, "-");
+}
+
 static void print_text(const struct machine *m, const struct check *k, const struct config *c)
 {
     static const char *const levels[] = {"L1", "L2", "L3", "memory"};
@@ -226,21 +234,19 @@ static void print_text(const struct machine *m, const struct check *k, const str
     printf("\nmemory     %s, %s available\n", a, b);
     doctor_print_disk(&m->disk, m->free_disk_bytes);
     doctor_print_gpu(&m->gpu);
-    printf("peaks      %7s %14s %10s %10s %14s", "threads", "f32 GFLOP/s", "registers", "GEMM", "bf16 GFLOP/s");
+    printf("peaks      %7s %14s %10s %10s %14s %10s", "threads", "f32 GFLOP/s", "registers", "GEMM", "bf16 GFLOP/s", "registers");
     for (int i = 0; i < CACHE_LEVELS; i++)
         printf(" %8s GB/s", levels[i]);
     for (int one = 0; one < 2; one++) {
         const struct peaks *p = one ? &m->one : &m->peaks;
         printf("\n           %7d %14.1f %10.1f %10.1f ", p->threads, p->gflops[NUMBERS_F32], p->registers_gflops, p->product_gflops);
-        if (peaks_has(p, NUMBERS_BF16))
-            printf("%14.1f", p->gflops[NUMBERS_BF16]);
-        else
-            printf("%14s", "-");
+        print_rate(14, p->gflops[NUMBERS_BF16]);
+        print_rate(11, p->registers_bf16_gflops);
         for (int i = 0; i < CACHE_LEVELS; i++)
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
     puts("\n           (f32: the larger of multiply-adds that stay in registers and of a product of 384 × 768 × 768 per thread, the fastest known here, or\n"
-         "           what a step was seen to reach; bf16: products with operands in it; copies count bytes read and written; MFU is relative\n"
+         "           what a step was seen to reach; bf16: such products with operands in it, and what registers do; copies count bytes read and written; MFU is relative\n"
          "           to the peak of the numbers that a step multiplies)");
     doctor_print_ranks(&m->ranks);
     if (!c)
@@ -258,13 +264,13 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
                           "memory_bytes", json_whole(m->cpu.memory_bytes), "available_bytes", json_whole(m->free_memory_bytes), "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
                           "f32_registers_gflops", m->peaks.registers_gflops, "f32_product_gflops", m->peaks.product_gflops,
                           "f32_gflops_1_thread", m->one.gflops[NUMBERS_F32], "bf16_gflops", m->peaks.gflops[NUMBERS_BF16],
-                          "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
+                          "bf16_gflops_1_thread", m->one.gflops[NUMBERS_BF16], "bf16_registers_gflops", m->peaks.registers_bf16_gflops, "l1_gb_per_s", m->peaks.copy_gb_per_s[0], "l2_gb_per_s",
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
                           doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",

@@ -1,4 +1,4 @@
-/* What to hold products and a working set against, and the cache file of peaks: {"version": 3, "entries": [...]}; see peaks.h. */
+/* What to hold products and a working set against, and the cache file of peaks: {"version": 4, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 3, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 4, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
 
@@ -63,7 +63,7 @@ static bool sound(const struct peaks *p)
 {
     bool good = p->threads >= 1 && p->gflops[NUMBERS_F32] > 0 && p->copy_gb_per_s[MEMORY] > 0 && is_rate(p->gpu.replayed_us) &&
                 is_rate(p->gpu.launched_us) && is_rate(p->gpu.pinned_gb_per_s) && is_rate(p->gpu.pageable_gb_per_s);
-    good = good && is_rate(p->registers_gflops) && is_rate(p->product_gflops);
+    good = good && is_rate(p->registers_gflops) && is_rate(p->registers_bf16_gflops) && is_rate(p->product_gflops);
     for (enum numbers n = 0; n < NUMBERS; n++)
         good = good && is_rate(p->gflops[n]);
     for (int level = 0; level < CACHE_LEVELS; level++)
@@ -104,7 +104,7 @@ static bool read_entry(struct peaks *p, const json_t *j)
         return false;
     strcpy(p->machine, machine);
     bool good = read_gpu(p, json_object_get(j, "gpu")) && read_number(&p->registers_gflops, j, "registers_gflops") &&
-                read_number(&p->product_gflops, j, "product_gflops");
+                read_number(&p->registers_bf16_gflops, j, "registers_bf16_gflops") && read_number(&p->product_gflops, j, "product_gflops");
     for (enum numbers k = 0; k < NUMBERS; k++)
         good = good && read_number(&p->gflops[k], j, numbers_key(k));
     return good && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
@@ -122,6 +122,8 @@ static json_t *entry(const struct peaks *p)
             json_object_set_new(j, numbers_key(n), json_real(p->gflops[n]));
     if (j && p->registers_gflops > 0)
         json_object_set_new(j, "registers_gflops", json_real(p->registers_gflops));
+    if (j && p->registers_bf16_gflops > 0)
+        json_object_set_new(j, "registers_bf16_gflops", json_real(p->registers_bf16_gflops));
     if (j && p->product_gflops > 0)
         json_object_set_new(j, "product_gflops", json_real(p->product_gflops));
     if (j && p->gpu.launched_us > 0)
@@ -281,6 +283,7 @@ void peaks_keep_best(struct peaks *p, const struct peaks *other)
     for (enum numbers n = 0; n < NUMBERS; n++)
         keep_more(&p->gflops[n], other->gflops[n]);
     keep_more(&p->registers_gflops, other->registers_gflops);
+    keep_more(&p->registers_bf16_gflops, other->registers_bf16_gflops);
     keep_more(&p->product_gflops, other->product_gflops);
     for (int i = 0; i < CACHE_LEVELS; i++)
         keep_more(&p->copy_gb_per_s[i], other->copy_gb_per_s[i]);

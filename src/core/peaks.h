@@ -17,6 +17,7 @@ struct peaks {
     double gflops[NUMBERS];                 /* of large products by their operands, sums in f32; 0: the device has no such products. Of f32
                                              * on a CPU: the larger of the two below, or what a step or an op was seen to reach */
     double registers_gflops;                /* multiply-adds of f32 that stay in registers; 0: not measured (a GPU) */
+    double registers_bf16_gflops;           /* the same of bf16 with f32 sums; 0: there are none, or as above */
     double product_gflops;                  /* the fastest product of f32, whoever made it; 0: as above */
     double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level. */
     double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */

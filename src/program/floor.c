@@ -1,15 +1,17 @@
 /* The roofline: what an op must take on a machine with these peaks, and which of them a program is held against. */
 #include "program/program.h"
 
-struct products_peak program_peak(const struct program *p, const struct peaks *peaks)
+enum numbers program_numbers(const struct program *p)
 {
     enum numbers narrowest = NUMBERS_F32;
     for (int i = 0; i < p->n_ops; i++) {
         const enum numbers n = op_numbers(p, &p->ops[i]);
         narrowest = n > narrowest ? n : narrowest;
     }
-    return peaks_products(peaks, narrowest);
+    return narrowest;
 }
+
+struct products_peak program_peak(const struct program *p, const struct peaks *peaks) { return peaks_products(peaks, program_numbers(p)); }
 
 struct op_roof op_roof(const struct program *p, const struct op *op, const struct peaks *peaks)
 {

@@ -191,7 +191,8 @@ double op_flops(const struct program *p, const struct op *op);
 double op_bytes(const struct program *p, const struct op *op);
 /* Of an op's arithmetic, what computes gradients, 0 to 1: an op of the forward may make them on the way (OP_LINEAR_LOSS). */
 double op_gradient_share(const struct program *p, const struct op *op);
-/* The peak of the numbers that the program's products have: what MFU divides by. */
+enum numbers program_numbers(const struct program *p);          /* that its products have, the narrowest of them */
+/* The peak of those: what MFU divides by. */
 struct products_peak program_peak(const struct program *p, const struct peaks *peaks);
 /* FLOPs over the measured peak of the op's numbers, and bytes over the bandwidth of the level that holds them. */
 struct op_roof { double arithmetic_us, traffic_us; };

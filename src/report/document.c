@@ -39,7 +39,7 @@ json_t *report_peaks(const struct profile *p)
     json_t *products = json_object();
     for (enum numbers n = 0; n < NUMBERS && products; n++)
         json_object_set_new(products, numbers_key(n), n == NUMBERS_F32 || peaks_has(peaks, n) ? N(peaks->gflops[n]) : json_null());
-    return report_merge(json_pack("{s:i,s:o,s:o,s:o,s:o}", "threads", peaks->threads, "levels", levels, "registers_gflops", known(peaks->registers_gflops),
+    return report_merge(json_pack("{s:i,s:o,s:o,s:o,s:o,s:o}", "threads", peaks->threads, "levels", levels, "registers_gflops", known(peaks->registers_gflops), "registers_bf16_gflops", known(peaks->registers_bf16_gflops),
                                   "product_gflops", known(peaks->product_gflops), "gpu", gpu_peaks(peaks)), products);
 }
 

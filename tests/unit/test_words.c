@@ -112,6 +112,16 @@ static void test_headline_and_advice_agree(void **state)
     profiled_release(&x);
 }
 
+static void warns(struct profiled *x, const char *words)
+{
+    answer(x);
+    if (words)
+        assert_text(x->profile.warning, words);
+    else
+        assert_null(x->profile.warning);
+    profiled_release(x);
+}
+
 static void check_warning(double delayed, double preemptions, int threads, const char *words)
 {
     struct profiled x = mixed(100, 0, 0);
@@ -119,12 +129,7 @@ static void check_warning(double delayed, double preemptions, int threads, const
     x.profile.preemptions_per_s = preemptions;
     x.facts.threads = threads;
     x.facts.usable_cores = 2;
-    answer(&x);
-    if (words)
-        assert_text(x.profile.warning, words);
-    else
-        assert_null(x.profile.warning);
-    profiled_release(&x);
+    warns(&x, words);
 }
 
 static void test_warning(void **state)
@@ -144,12 +149,7 @@ static void check_pace(double pace, double delayed, const char *words)
     x.profile.delayed_share = delayed;
     x.profile.pace_share = pace;
     x.profile.mfu_percent = 24;
-    answer(&x);
-    if (words)
-        assert_text(x.profile.warning, words);
-    else
-        assert_null(x.profile.warning);
-    profiled_release(&x);
+    warns(&x, words);
 }
 
 static void test_pace(void **state)
@@ -157,7 +157,7 @@ static void test_pace(void **state)
     (void)state;
     check_pace(0, 0, NULL);                         /* not known */
     check_pace(0.85, 0, NULL);
-    check_pace(0.5, 0.01, "The cores had 50 % of the multiply-adds that they can do");
+    check_pace(0.5, 0.01, "The cores had 50 % of the multiply-adds of f32 that they can do");
     check_pace(0.5, 0.01, "MFU is 48 %");
     check_pace(0.5, 0.3, "Other work took the cores away for 30 % of the time");
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/cpu/gemm.h"
+
 #if defined(__x86_64__)
+
+#include "ops/cpu/pairs/pairs.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -24,9 +28,9 @@ static bool has_avx512(void)
 static bool has_amx(void)
 {
 #if defined(HONE_AMX)
-    enum { LEAF = 7, BF16 = 1 << 22, TILES = 1 << 24, ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };     /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    enum { LEAF = 7, TILES_BF16 = 1 << 22, TILES = 1 << 24, ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };     /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
     unsigned a, b, c, d;
-    if (!__get_cpuid_count(LEAF, 0, &a, &b, &c, &d) || (d & (BF16 | TILES)) != (BF16 | TILES))
+    if (!__get_cpuid_count(LEAF, 0, &a, &b, &c, &d) || (d & (TILES_BF16 | TILES)) != (TILES_BF16 | TILES))
         return false;
     return syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA) == 0;
 #else
@@ -45,6 +49,15 @@ static enum bf16_way best_way(void)
     return has_amx() ? BF16_AMX : pays_without_amx() ? BF16_AVX512 : BF16_ROUNDED;
 }
 
+registers_fn *cpu_registers_bf16(void)
+{
+#if defined(HONE_AMX)
+    return cpu_bf16_way() == BF16_AMX ? cpu_registers_tiles : NULL;
+#else
+    return NULL;
+#endif
+}
+
 #elif defined(__aarch64__) && !defined(__clang__)                /* see bf16_tile.h */
 
 #include <sys/auxv.h>
@@ -55,9 +68,13 @@ static enum bf16_way best_way(void)
     return getauxval(AT_HWCAP2) & capability ? BF16_BFMMLA : BF16_ROUNDED;
 }
 
+registers_fn cpu_registers_bf16_baseline;
+registers_fn *cpu_registers_bf16(void) { return cpu_bf16_way() == BF16_BFMMLA ? cpu_registers_bf16_baseline : NULL; }
+
 #else
 
 static enum bf16_way best_way(void) { return BF16_ROUNDED; }
+registers_fn *cpu_registers_bf16(void) { return NULL; }
 
 #endif
 

@@ -51,7 +51,7 @@ void cpu_memory_root(const char *folder);
 
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);
-double cpu_pace(struct backend *b);             /* as in struct backend */
+double cpu_pace(struct backend *b, enum numbers numbers);       /* as in struct backend */
 
 /* How tensor i of an AdamW op is updated; `made`: it is changed at all. */
 struct update {

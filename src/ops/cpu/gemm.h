@@ -40,5 +40,6 @@ gemm_fn *cpu_gemm(void);
 /* Multiply-adds in registers, so many rounds; returns the FLOPs of them. */
 typedef double registers_fn(int64_t rounds);
 registers_fn *cpu_registers(void);
+registers_fn *cpu_registers_bf16(void);         /* of bf16 with f32 sums; NULL: the CPU has no such instruction that is faster than f32 */
 
 #endif

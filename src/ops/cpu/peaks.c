@@ -21,6 +21,7 @@ struct work {
     int repeats;                /* copies per run */
     bool bf16;                  /* products */
     enum gemm_kernel kernel;
+    registers_fn *registers;
     double *best;               /* per thread, a cache line apart: seconds of its fastest run */
 };
 
@@ -29,6 +30,14 @@ static void keep_best(const struct work *w, int member, double start)
     const double seconds = clock_s() - start;
     if (seconds < w->best[member * CACHE_LINE_DOUBLES])
         w->best[member * CACHE_LINE_DOUBLES] = seconds;
+}
+
+static double *new_best(int threads)
+{
+    double *best = xcalloc((size_t)threads * CACHE_LINE_DOUBLES, sizeof *best);
+    for (int i = 0; i < threads; i++)
+        best[i * CACHE_LINE_DOUBLES] = 1e30;
+    return best;
 }
 
 /* Every thread multiplies matrices of its own, all at the same time, for about ten milliseconds. */
@@ -48,32 +57,36 @@ enum { REGISTER_ROUNDS = 20000 };          /* some tens of microseconds */
 /* Every thread multiplies and adds in its registers. */
 static void multiply_add(void *argument, int member)
 {
+    const struct work *w = argument;
     const double start = clock_s();
-    cpu_registers()(REGISTER_ROUNDS);
-    keep_best(argument, member, start);
+    w->registers(REGISTER_ROUNDS);
+    keep_best(w, member, start);
 }
 
 /* How long every thread takes for some of them now: the fastest of a few, of which the first ones warm up. */
 enum { PACE_ROUNDS = 4000, PACE_TRIES = 4 };
 static void keep_pace(void *argument, int member)
 {
-    double *fastest = (double *)argument + member * CACHE_LINE_DOUBLES;
+    const struct work *w = argument;
     for (int i = 0; i < PACE_TRIES; i++) {
         const double start = clock_s();
-        cpu_registers()(PACE_ROUNDS);
-        const double seconds = clock_s() - start;
-        *fastest = i == 0 || seconds < *fastest ? seconds : *fastest;
+        w->registers(PACE_ROUNDS);
+        keep_best(w, member, start);
     }
 }
 
-double cpu_pace(struct backend *b)
+double cpu_pace(struct backend *b, enum numbers numbers)
 {
-    double *seconds = xcalloc((size_t)b->lanes * CACHE_LINE_DOUBLES, sizeof *seconds), gflops = 0;
-    const double work = cpu_registers()(1) * PACE_ROUNDS / 1e9;
-    team_run(cpu_team(b), keep_pace, seconds);
+    struct work w = {.team = cpu_team(b), .registers = numbers == NUMBERS_BF16 ? cpu_registers_bf16() : cpu_registers()};
+    if (!w.registers)
+        return 0;
+    const double work = w.registers(1) * PACE_ROUNDS / 1e9;
+    double gflops = 0;
+    w.best = new_best(b->lanes);
+    team_run(w.team, keep_pace, &w);
     for (int i = 0; i < b->lanes; i++)
-        gflops += work / fmax(seconds[i * CACHE_LINE_DOUBLES], 1e-9);
-    free(seconds);
+        gflops += work / w.best[i * CACHE_LINE_DOUBLES];
+    free(w.best);
     return gflops;
 }
 
@@ -119,6 +132,13 @@ static double rate_each(struct work *w, team_fn *fn, double work_per_thread)
     return sum;
 }
 
+/* 0: there is no such instruction. */
+static double measure_registers(struct work *w, registers_fn *registers)
+{
+    w->registers = registers;
+    return registers ? rate_each(w, multiply_add, registers(REGISTER_ROUNDS)) / 1e9 : 0;
+}
+
 /* The fastest of what the rule takes, our own kernel and BLAS. */
 static double measure_gemm(struct work *w, bool bf16)
 {
@@ -153,7 +173,8 @@ static void measure_round(void *context, struct peaks *out)
 {
     const struct rounds *r = context;
     const double *cache = r->machine->cache_bytes, threads = team_size(r->work->team), memory = r->memory_bytes;
-    out->registers_gflops = rate_each(r->work, multiply_add, cpu_registers()(REGISTER_ROUNDS)) / 1e9;
+    out->registers_gflops = measure_registers(r->work, cpu_registers());
+    out->registers_bf16_gflops = measure_registers(r->work, cpu_registers_bf16());
     out->product_gflops = measure_gemm(r->work, false);
     out->gflops[NUMBERS_F32] = fmax(out->registers_gflops, out->product_gflops);
     out->gflops[NUMBERS_BF16] = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
@@ -175,7 +196,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
     memcpy(out->machine, m->fingerprint, sizeof out->machine);
     memcpy(out->cache_bytes, m->cache_bytes, sizeof m->cache_bytes);
     out->cache_bytes[CACHE_LEVELS - 1] = m->memory_bytes;
-    w.best = xcalloc((size_t)b->lanes * CACHE_LINE_DOUBLES, sizeof *w.best);
+    w.best = new_best(b->lanes);
     w.a = aligned_alloc(64, bytes);
     w.b = aligned_alloc(64, bytes);
     w.c = aligned_alloc(64, bytes);

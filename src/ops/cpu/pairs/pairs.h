@@ -6,6 +6,7 @@
 #include "ops/cpu/gemm.h"
 
 gemm_fn cpu_gemm_pairs, cpu_gemm_thirds;        /* k > 0; of f32 by thirds, with AMX */
+registers_fn cpu_registers_tiles;               /* with AMX */
 void pairs_narrow(uint16_t *to, const float *from, int64_t n);          /* rounds as packing does */
 
 #endif

@@ -87,6 +87,27 @@ WITH_BF16 void bf16_tile(float *out, int64_t stride, int64_t groups, const uint1
         }
 }
 
+/* So many rounds of products that stay in registers; returns their FLOPs. Each waits for itself. */
+WITH_BF16 double bf16_registers(int64_t rounds)
+{
+    enum { CHAINS = 24, FLOPS = 2 * 2 * 2 * GROUP };            /* more than a CPU has under way; of an instruction */
+    const uint16_t zeros[2 * GROUP] = {0}, *from = zeros;       /* loaded, as in a product: see registers.c */
+    __asm__ volatile("" : "+r"(from) : : "memory");
+    float32x4_t x[CHAINS];
+    const bfloat16x8_t u = vreinterpretq_bf16_u16(vld1q_u16(from)), v = vreinterpretq_bf16_u16(vld1q_u16(from));
+    UNROLL(24)
+    for (int i = 0; i < CHAINS; i++)
+        x[i] = vdupq_n_f32(0);
+    for (int64_t r = 0; r < rounds; r++) {
+        UNROLL(24)
+        for (int i = 0; i < CHAINS; i++) {
+            x[i] = vbfmmlaq_f32(x[i], u, v);
+            __asm__ volatile("" : "+w"(x[i]));                      /* somebody wants it */
+        }
+    }
+    return (double)rounds * CHAINS * FLOPS;
+}
+
 #endif
 
 #endif

@@ -258,3 +258,7 @@ void TUNED(gemm_bf16)(const struct gemm *g)
 #endif
     gemm_plain(g);
 }
+
+#if defined(HONE_BF16_TILE)
+double TUNED(registers_bf16)(int64_t rounds) { return bf16_registers(rounds); }
+#endif

@@ -15,7 +15,7 @@ extern const struct kernel TUNED(elementwise)[], TUNED(optimizer)[], TUNED(norm)
     TUNED(linear_gelu)[], TUNED(project)[], TUNED(swiglu)[], TUNED(linear_loss)[], TUNED(cache)[];
 extern const struct kernel *const TUNED(kernels)[];
 gemm_fn TUNED(gemm), TUNED(gemm_own), TUNED(gemm_few), TUNED(gemm_bf16);        /* any; our own of f32, of few rows, of bf16 */
-registers_fn TUNED(registers);
+registers_fn TUNED(registers), TUNED(registers_bf16);             /* the second where bf16_tile.h has one */
 
 /* Before a loop: its iterations do not depend on each other, though pointers may be equal; and: unroll it. */
 #if defined(__clang__)
