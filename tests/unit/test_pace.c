@@ -24,7 +24,7 @@ static void test_threads_add_up(void **state)
 {
     (void)state;
     const double one = best_pace(1, NUMBERS_F32), two = best_pace(2, NUMBERS_F32);
-    assert_true(isfinite(one) && one > 0.5);
+    assert_true(isfinite(one) && one > 0);
     assert_true(two > 0.9 * one && two < 2.5 * one);            /* twice as much where there are two cores */
 }
 
