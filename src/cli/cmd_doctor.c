@@ -19,6 +19,7 @@
 struct machine {
     struct cpu_machine cpu;
     struct peaks peaks, one;                /* all threads, and one */
+    struct doctor_pace pace;                /* of all threads */
     double free_memory_bytes, free_disk_bytes;
     struct doctor_gpu gpu;
     struct doctor_ranks ranks;
@@ -27,7 +28,7 @@ struct machine {
 
 /* ---- the machine ---- */
 
-static enum status measure_peaks(int threads, const struct cpu_machine *cpu, struct peaks *out, struct error *err)
+static enum status measure_peaks(int threads, const struct cpu_machine *cpu, struct peaks *out, struct doctor_pace *pace, struct error *err)
 {
     struct backend *b;
     const enum status st = cpu_backend_new(&b, threads, false, err);
@@ -38,6 +39,7 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
     struct peaks known;                     /* a busy machine shows less than it can */
     if (peaks_recall(&known, cpu->fingerprint, b->lanes))
         peaks_keep_best(out, &known);
+    doctor_read_pace(pace, b, out);
     b->free(b);
     return OK;
 }
@@ -49,9 +51,10 @@ static enum status measure(struct machine *m, bool anew, struct error *err)
     doctor_read_gpu(&m->gpu, anew);
     if (anew)
         peaks_forget(m->cpu.fingerprint, NULL);         /* a cache that cannot be written holds nothing either */
-    enum status st = measure_peaks(0, &m->cpu, &m->peaks, err);
+    struct doctor_pace of_one;
+    enum status st = measure_peaks(1, &m->cpu, &m->one, &of_one, err);
     if (st == OK)
-        st = measure_peaks(1, &m->cpu, &m->one, err);
+        st = measure_peaks(0, &m->cpu, &m->peaks, &m->pace, err);
     m->free_memory_bytes = (double)cpu_available_bytes();
     doctor_read_disk(&m->disk);
     m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
@@ -246,8 +249,9 @@ static void print_text(const struct machine *m, const struct check *k, const str
             printf(" %13.1f", p->copy_gb_per_s[i]);
     }
     puts("\n           (f32: the larger of multiply-adds that stay in registers and of a product of 384 × 768 × 768 per thread, the fastest known here, or\n"
-         "           what a step was seen to reach; bf16: such products with operands in it, and what registers do; copies count bytes read and written; MFU is relative\n"
-         "           to the peak of the numbers that a step multiplies)");
+         "           what a step was seen to reach; bf16: such products with operands in it, and what registers do; copies count bytes read and\n"
+         "           written; MFU is relative to the peak of the numbers that a step multiplies)");
+    doctor_print_pace(&m->pace);
     doctor_print_ranks(&m->ranks);
     if (!c)
         return;
@@ -264,7 +268,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
                           "memory_bytes", json_whole(m->cpu.memory_bytes), "available_bytes", json_whole(m->free_memory_bytes), "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
@@ -274,7 +278,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
                           doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
-                          c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data));
+                          c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data), "pace", doctor_pace_json(&m->pace));
     return print_document(j, 12, err);
 }
 

@@ -56,6 +56,13 @@ double doctor_data_need(const struct doctor_data *d, const struct config *c, dou
 bool doctor_data_words(const struct doctor_data *d, double need, char out[DATA_WORDS]);             /* true: it is too slow for that */
 json_t *doctor_data_json(const struct doctor_data *d);                                              /* null: not known */
 
+/* ---- doctor_pace.c ---- */
+
+struct doctor_pace { double f32, bf16; };       /* of the best that registers have shown, just now; bf16 0: there are no such instructions */
+void doctor_read_pace(struct doctor_pace *p, struct backend *b, const struct peaks *peaks);
+void doctor_print_pace(const struct doctor_pace *p);
+json_t *doctor_pace_json(const struct doctor_pace *p);
+
 /* ---- doctor_ranks.c: where several ranks were started ---- */
 
 struct doctor_ranks {
