@@ -76,10 +76,10 @@ static void write_gpu_warning(struct profile *p)
                      ? arena_printf(&p->arena, "%s: times are longer than they can be; measure again when it is cool", words) : NULL;
 }
 
-/* Nothing of this system took the cores away, and yet they were slow. */
+/* Nothing of this system took the cores away, and yet they were slow. Steps that did more than the cores had behind them were not. */
 static const char *slow_cores(struct profile *p)
 {
-    if (!(p->pace_share > 0 && p->pace_share < SLOW_PACE))
+    if (!(p->pace_share > 0 && p->pace_share < SLOW_PACE) || p->mfu_percent > 100 * p->pace_share)
         return NULL;
     return arena_printf(&p->arena, "The cores had %.0f %% of the multiply-adds of %s that they can do while this was measured, and no program here took them away: other "
                         "systems share them, or heat or power holds them down. Times are longer than they can be; of what the cores had MFU is %.0f %%",

@@ -39,7 +39,8 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
     struct peaks known;                     /* a busy machine shows less than it can */
     if (peaks_recall(&known, cpu->fingerprint, b->lanes))
         peaks_keep_best(out, &known);
-    doctor_read_pace(pace, b, out);
+    if (pace)
+        doctor_read_pace(pace, b, out);
     b->free(b);
     return OK;
 }
@@ -51,8 +52,7 @@ static enum status measure(struct machine *m, bool anew, struct error *err)
     doctor_read_gpu(&m->gpu, anew);
     if (anew)
         peaks_forget(m->cpu.fingerprint, NULL);         /* a cache that cannot be written holds nothing either */
-    struct doctor_pace of_one;
-    enum status st = measure_peaks(1, &m->cpu, &m->one, &of_one, err);
+    enum status st = measure_peaks(1, &m->cpu, &m->one, NULL, err);
     if (st == OK)
         st = measure_peaks(0, &m->cpu, &m->peaks, &m->pace, err);
     m->free_memory_bytes = (double)cpu_available_bytes();
@@ -293,8 +293,9 @@ int cmd_doctor(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "doctor", "[CONFIG]", "Shows the machine, the libraries and the measured peaks (the best that were ever seen); with a config, what\n"
-        "it needs and what is wrong with it (exit code 1 where something is); on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+        "doctor", "[CONFIG]", "Shows the machine, the libraries, the measured peaks (the best that were ever seen) and what the cores have of\n"
+        "them just now; with a config, what it needs and what is wrong with it (exit code 1 where something is); on\n"
+        "several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;

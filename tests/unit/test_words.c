@@ -157,6 +157,7 @@ static void test_pace(void **state)
     (void)state;
     check_pace(0, 0, NULL);                         /* not known */
     check_pace(0.85, 0, NULL);
+    check_pace(0.2, 0, NULL);                       /* less than the step had */
     check_pace(0.5, 0.01, "The cores had 50 % of the multiply-adds of f32 that they can do");
     check_pace(0.5, 0.01, "MFU is 48 %");
     check_pace(0.5, 0.3, "Other work took the cores away for 30 % of the time");
