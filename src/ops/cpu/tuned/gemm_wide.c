@@ -25,7 +25,7 @@ enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the firs
 static_assert((BLOCK + COPIED) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a tile of rows have room");
 
 /* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
-enum { LINES = DEPTH / WIDE_STEPS * 2 };                /* as many as the deepest tile asks for */
+enum { LINES = DEPTH / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
 struct lines {
     const float *at[LINES];
     int64_t n;
@@ -142,7 +142,8 @@ static void want_all(const struct block *b, const struct wide_product *p, struct
 static void run_block(const struct block *b)
 {
     const struct gemm *g = b->g;
-    const int64_t tiles = (g->m + WIDE_ROWS - 1) / WIDE_ROWS, panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
+    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST, tiles = (g->m + height - 1) / height;
+    const int64_t panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
     struct lines l;
     struct wide_product p = {.depth = b->now.depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || b->now.k > 0, .fetch = l.at};
     for (int64_t t = 0; t < tiles; t++) {

@@ -59,10 +59,10 @@ static void find_bases(const struct work *w)
 /* A row of x times a factor, as dw's product wants it. */
 static void scale_row(const struct panels *p, int64_t row, const float *x, float factor)
 {
-    for (int64_t f = 0; f < p->width; f += PANEL) {
-        float *to = p->x_dw + f * p->rows + row * PANEL;
-        const int64_t n = least(PANEL, p->width - f);
-        for (int64_t j = 0; j < PANEL; j++)
+    for (int64_t f = 0; f < p->width; f += X_PANEL) {
+        float *to = p->x_dw + f * p->rows + row * X_PANEL;
+        const int64_t n = least(X_PANEL, p->width - f);
+        for (int64_t j = 0; j < X_PANEL; j++)
             to[j] = j < n ? x[f + j] * factor : 0;
     }
 }

@@ -9,11 +9,11 @@ enum { PANEL = 2 * LANES, PANEL_GAP = 8 };           /* the gap: panels as far a
 enum { PANEL_WORDS = 256, PANELS_WIDTH = 512 };          /* words of a block; the widest rows that go over panels */
 enum { ROW_UNIT = 8 };                                  /* threads divide the rows of a chunk in units of these */
 
-/* Whether all of w is packed once for all threads; else each packs a block at a time. */
+/* Whether all of w is packed once for all threads; else each packs a block at a time. Columns of x that lie side by side. */
 #if defined(HONE_WIDE_TILE)
-enum { PANELS_KEEP = 0 };
+enum { PANELS_KEEP = 0, X_PANEL = WIDE_COLUMNS };
 #else
-enum { PANELS_KEEP = 1 };
+enum { PANELS_KEEP = 1, X_PANEL = PANEL };
 #endif
 
 struct panels {
@@ -22,7 +22,7 @@ struct panels {
     int64_t rows;               /* of a chunk: that there is place for */
     struct blocks grid;         /* how rows and words of a chunk are divided among threads */
     float *z;                   /* (words / PANEL, rows + PANEL_GAP, PANEL): powers, then gradients */
-    float *x_dw;                /* (width / PANEL, rows, PANEL) */
+    float *x_dw;                /* (width / X_PANEL, rows, X_PANEL) */
     float *base;                /* (all rows that have a target): what logits are relative to */
     float *sums;                /* (grid.columns, rows, LANES): of powers */
     float *dx;                  /* (grid.columns, rows, width): what the words of a column add to it */
@@ -53,7 +53,7 @@ static inline float *panels_z(const struct panels *p, int64_t word, int64_t row)
 /* Floats of each part. */
 static inline int64_t panels_z_size(const struct panels *p) { return p->words / PANEL * panels_jump(p); }
 static inline int64_t panels_w_size(const struct panels *p) { return PANELS_KEEP * up_to(p->width, PANEL) * p->words; }
-static inline int64_t panels_x_size(const struct panels *p) { return up_to(p->width, PANEL) * p->rows; }
+static inline int64_t panels_x_size(const struct panels *p) { return up_to(p->width, X_PANEL) * p->rows; }
 
 /* Packs a thread's words of w (vocab, width) for both products; a block is read from the cache the second time. Only if PANELS_KEEP. */
 void TUNED(panels_take_words)(const struct panels *p, const float *w, struct span words);

@@ -136,17 +136,17 @@ void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, 
 static void panel_gradient(const struct panels *p, int64_t word, int64_t first, int64_t depth, const float *next, struct wide_product *g)
 {
     const int64_t words = least(PANEL, p->vocab - word), tiles = (words + WIDE_ROWS - 1) / WIDE_ROWS;
-    const int64_t parts = tiles * (up_to(p->width, PANEL) / PANEL), share = up_to(depth * PANEL, WIDE_LINE * parts) / parts;
+    const int64_t parts = tiles * (up_to(p->width, X_PANEL) / X_PANEL), share = up_to(depth * PANEL, WIDE_LINE * parts) / parts;
     float *c = g->c;
-    for (int64_t f = 0; f < p->width; f += PANEL)
+    for (int64_t f = 0; f < p->width; f += X_PANEL)
         for (int64_t t = 0; t < tiles; t++, next += share) {
             const struct span now = {words * t / tiles, words * (t + 1) / tiles};
             for (int64_t i = 0; i < share; i += WIDE_LINE)
                 __builtin_prefetch(next + i, 0, 2);
             g->a = panels_z(p, word, first) + now.lo;
-            g->b = p->x_dw + f * p->rows + first * PANEL;
+            g->b = p->x_dw + f * p->rows + first * X_PANEL;
             g->depth = depth;
-            g->columns = least(PANEL, p->width - f);
+            g->columns = least(X_PANEL, p->width - f);
             g->c = c + now.lo * p->width + f;
             TUNED(wide_tile)((int)(now.hi - now.lo), g);
         }
@@ -157,7 +157,7 @@ void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int
 {
     for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += PANEL)
         for (int64_t i = 0; i < n; i += DEPTH) {
-            struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = PANEL, .c = dw + j * p->width, .ldc = p->width, .scale = 1,
+            struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = X_PANEL, .c = dw + j * p->width, .ldc = p->width, .scale = 1,
                                      .accumulate = accumulate || i > 0};
             panel_gradient(p, j, i, least(DEPTH, n - i), i + DEPTH < n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
         }

@@ -1,5 +1,5 @@
-/* Packs operands for wide_tile.h: b as panels of WIDE_COLUMNS columns, (panels, depth, WIDE_COLUMNS), the last one of WIDE_LANES where that
- * holds all that is left; a few rows of a side by side. What does not exist is zero. */
+/* Packs operands for wide_tile.h: b as panels of WIDE_COLUMNS columns, (panels, depth, WIDE_COLUMNS), the last one of as many vectors as
+ * hold what is left; a few rows of a side by side. What does not exist is zero. */
 #ifndef HONE_OPS_CPU_TUNED_WIDE_PACK_H
 #define HONE_OPS_CPU_TUNED_WIDE_PACK_H
 
@@ -10,19 +10,31 @@
 enum { WIDE_LINE = 16, WIDE_AHEAD = 8 };        /* floats of a cache line; rows that are fetched ahead: no hardware foresees them */
 
 /* Columns that a panel with so many left has place for. */
-static inline int64_t wide_panel(int64_t columns) { return columns > WIDE_LANES ? WIDE_COLUMNS : WIDE_LANES; }
+static inline int64_t wide_panel(int64_t columns) { return up_to(least(columns, WIDE_COLUMNS), WIDE_LANES); }
 
 /* ---- b as it lies: rows of columns ---- */
 
+/* `vectors` is a constant in every call; the last may have columns that do not exist. */
 WIDE_INLINE void wide_copy_rows(float *to, const int vectors, const float *from, int64_t ld, int64_t columns, int64_t depth)
 {
-    const wide_mask first = wide_first(columns), second = wide_first(columns - WIDE_LANES);
+    const int whole = vectors - 1;
+    const wide_mask last = wide_first(columns - whole * WIDE_LANES);
     for (int64_t p = 0; p < depth; p++, from += ld, to += vectors * WIDE_LANES) {
         for (int i = 0; i < vectors * WIDE_LANES; i += WIDE_LINE)
             __builtin_prefetch(from + WIDE_AHEAD * ld + i);
-        *(wide *)to = wide_load_part(from, first);
-        if (vectors > 1)
-            *(wide *)(to + WIDE_LANES) = wide_load_part(from + WIDE_LANES, second);
+        for (int j = 0; j < whole; j++)
+            *(wide *)(to + j * WIDE_LANES) = *(const wide *)(from + j * WIDE_LANES);
+        *(wide *)(to + whole * WIDE_LANES) = wide_load_part(from + whole * WIDE_LANES, last);
+    }
+}
+
+static inline void wide_copy_columns(float *to, const float *from, int64_t ld, int64_t columns, int64_t depth)
+{
+    switch (wide_panel(columns) / WIDE_LANES) {
+    case 1: wide_copy_rows(to, 1, from, ld, columns, depth); break;
+    case 2: wide_copy_rows(to, 2, from, ld, columns, depth); break;
+    case 3: wide_copy_rows(to, 3, from, ld, columns, depth); break;
+    default: wide_copy_rows(to, 4, from, ld, columns, depth); break;
     }
 }
 
@@ -86,10 +98,8 @@ WIDE_INLINE void wide_turn_columns(float *to, int64_t to_step, const float *from
 /* A panel of b: columns of (depth, columns) with row stride ld, or of (columns, depth) where it is transposed. */
 static inline void wide_pack_panel(float *to, const float *from, int64_t ld, bool transposed, int64_t columns, int64_t depth)
 {
-    if (!transposed && columns > WIDE_LANES)
-        wide_copy_rows(to, 2, from, ld, least(columns, WIDE_COLUMNS), depth);
-    else if (!transposed)
-        wide_copy_rows(to, 1, from, ld, columns, depth);
+    if (!transposed)
+        wide_copy_columns(to, from, ld, least(columns, WIDE_COLUMNS), depth);
     else
         for (int64_t j = 0; j < least(columns, WIDE_COLUMNS); j += WIDE_LANES)
             wide_turn_columns(to + j, wide_panel(columns), from + j * ld, ld, columns - j, WIDE_LANES, depth);

@@ -1,31 +1,37 @@
-/* Tuned: tiles of every height, one and two vectors wide, with rows of a along k and across it; see wide_tile.h. Each is a function of its own: inlined, it would compete for
+/* Tuned: tiles of every height and width, with rows of a along k and across it; see wide_tile.h. Each is a function of its own: inlined, it would compete for
  * registers with what is around it. */
 #include "ops/cpu/tuned/wide_tile.h"
 
 #if defined(HONE_WIDE_TILE)
 
-typedef void tile_fn(const struct wide_product *g);
+typedef void tile_fn(const struct wide_product *g, const struct wide_part *part);
 
-#define TILE(rows)                                                                              \
-    static void narrow_along_##rows(const struct wide_product *g) { wide_run(rows, 1, true, g); }   \
-    static void full_along_##rows(const struct wide_product *g) { wide_run(rows, 2, true, g); }     \
-    static void narrow_across_##rows(const struct wide_product *g) { wide_run(rows, 1, false, g); } \
-    static void full_across_##rows(const struct wide_product *g) { wide_run(rows, 2, false, g); }
-#define FOUR(rows) {{narrow_across_##rows, full_across_##rows}, {narrow_along_##rows, full_along_##rows}}
+#define TILE(rows, vectors)                                                                                                                       \
+    static void across_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_run(rows, vectors, false, g, *part); } \
+    static void along_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_run(rows, vectors, true, g, *part); }
+#define BOTH(rows, vectors) {across_##rows##_##vectors, along_##rows##_##vectors}
+#define LOW_TILES(v) TILE(1, v) TILE(2, v) TILE(3, v) TILE(4, v) TILE(5, v) TILE(6, v)
+#define TALL_TILES(v) TILE(7, v) TILE(8, v) TILE(9, v) TILE(10, v) TILE(11, v) TILE(12, v) TILE(13, v) TILE(14, v)
+#define LOW(v) BOTH(1, v), BOTH(2, v), BOTH(3, v), BOTH(4, v), BOTH(5, v), BOTH(6, v)
+#define TALL(v) BOTH(7, v), BOTH(8, v), BOTH(9, v), BOTH(10, v), BOTH(11, v), BOTH(12, v), BOTH(13, v), BOTH(14, v)
 
-TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+LOW_TILES(1) LOW_TILES(2)
 #if defined(__AVX512F__)
-TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12) TILE(13) TILE(14)
+LOW_TILES(3) LOW_TILES(4) TALL_TILES(1) TALL_TILES(2)
+static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1), TALL(1)}, {LOW(2), TALL(2)}, {LOW(3)}, {LOW(4)}};
+#else
+static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1)}, {LOW(2)}};
 #endif
 
-static tile_fn *const tiles[WIDE_ROWS][2][2] = {
-    FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6),
-#if defined(__AVX512F__)
-    FOUR(7), FOUR(8), FOUR(9), FOUR(10), FOUR(11), FOUR(12), FOUR(13), FOUR(14),
-#endif
-};
-
-void TUNED(wide_tile)(int rows, const struct wide_product *g) { tiles[rows - 1][g->a_step == 1][g->columns > WIDE_LANES](g); }
+void TUNED(wide_tile)(int rows, const struct wide_product *g)
+{
+    const int vectors = (int)((g->columns + WIDE_LANES - 1) / WIDE_LANES), height = wide_height(g->columns), parts = (rows + height - 1) / height;
+    for (int i = 0; i < parts; i++) {
+        const int first = rows * i / parts, next = rows * (i + 1) / parts;
+        const int64_t asked = g->fetches * i / parts, ask = g->fetches * (i + 1) / parts - asked;
+        tiles[vectors - 1][next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, g->fetch + asked, ask});
+    }
+}
 
 #else
 typedef int no_wide_tile;

@@ -1,10 +1,11 @@
 /* The innermost product where vectors have 8 or 16 lanes (AVX2, AVX-512): a tile of results lives in registers while k passes by, as
- * many rows as registers allow, one or two vectors wide. A number of a is one load that spreads it over a vector, so a needs no
+ * many rows as registers allow, one to four vectors wide. A number of a is one load that spreads it over a vector, so a needs no
  * packing: its rows lie along k or across it, any distance apart. Rows of b are vectors.
  *
- * Tiles of 14, 12 and 8 rows are about as fast, so any number of rows is cut into tiles of about equal height instead of whole ones and a
- * rest. Two things keep the loop near what multiply-adds in registers reach (docs/performance.md): nothing else takes their places (no
- * copies of registers, few additions of addresses), and lines of memory that later tiles want are asked for a few at a time. */
+ * Any number of rows is cut into tiles of about equal height instead of whole ones and a rest: heights are about as fast. Three things keep the loop
+ * near what multiply-adds in registers reach (docs/performance.md): nothing else takes their places (no copies of registers, few additions of
+ * addresses); lines of memory that later tiles want are asked for a few at a time; and loads are few, 10 for 24 multiply-adds where 6 rows are four vectors wide:
+ * a core that runs somebody else's thread beside ours has half of its places for us, and loads then stand in the way of arithmetic. */
 #ifndef HONE_OPS_CPU_TUNED_WIDE_TILE_H
 #define HONE_OPS_CPU_TUNED_WIDE_TILE_H
 
@@ -17,22 +18,26 @@
 
 #define WIDE_INLINE static inline __attribute__((always_inline))
 
+/* Vectors side by side at most; rows of a tile at most, and of those as many as registers have room for at once: where one or two vectors are side by side,
+ * and where there are more. */
 #if defined(__AVX512F__)
-enum { WIDE_LANES = 16, WIDE_ROWS = 14 };
+enum { WIDE_LANES = 16, WIDE_VECTORS = 4, WIDE_ROWS = 16, WIDE_TALLEST = 14, WIDE_LOWER = 6 };
 typedef __mmask16 wide_mask;
 typedef __m512 wide_raw;
 #define WIDE_REGISTER "+v"
 #define WIDE_FACTOR "v"
 #define WIDE_RESULT "=v"
 #else
-enum { WIDE_LANES = 8, WIDE_ROWS = 6 };
+enum { WIDE_LANES = 8, WIDE_VECTORS = 2, WIDE_ROWS = 6, WIDE_TALLEST = 6, WIDE_LOWER = 6 };
 typedef __m256i wide_mask;
 typedef __m256 wide_raw;
 #define WIDE_REGISTER "+x"
 #define WIDE_FACTOR "x"
 #define WIDE_RESULT "=x"
 #endif
-enum { WIDE_COLUMNS = 2 * WIDE_LANES };
+enum { WIDE_COLUMNS = WIDE_VECTORS * WIDE_LANES };
+
+WIDE_INLINE int wide_height(int64_t columns) { return columns > 2 * WIDE_LANES ? WIDE_LOWER : WIDE_TALLEST; }
 
 typedef float wide __attribute__((vector_size(WIDE_LANES * 4), aligned(4), may_alias));
 
@@ -70,7 +75,7 @@ WIDE_INLINE void wide_store_part(float *to, wide_mask m, wide x)
 struct wide_product {
     const float *a;             /* element (i, p) at a[i * a_row + p * a_step]; one of the strides is 1 */
     int64_t a_row, a_step;
-    const float *b;             /* row p at b + p * b_step: one vector or two, zeros or anything in columns that do not exist */
+    const float *b;             /* row p at b + p * b_step: as many vectors as columns need, zeros or anything in columns that do not exist */
     int64_t b_step;
     int64_t depth;
     float *c;
@@ -82,11 +87,20 @@ struct wide_product {
     int64_t fetches;            /* so many: one asked for with every WIDE_STEPS of k, or two where they are more than that */
 };
 
+/* Some of its rows: where they and their results begin, and the lines to ask for meanwhile. */
+struct wide_part {
+    const float *a;
+    float *c;
+    const float *const *fetch;
+    int64_t fetches;
+};
+
 /* Where results are more than stored, or are not whole vectors. */
-WIDE_INLINE void wide_finish(wide s[][2], const int rows, const int vectors, const struct wide_product *g)
+WIDE_INLINE void wide_finish(wide s[][WIDE_VECTORS], const int rows, const int vectors, const struct wide_product *g, float *to)
 {
-    wide_mask mask[2];
-    wide bias[2];
+    wide_mask mask[WIDE_VECTORS];
+    wide bias[WIDE_VECTORS];
+    UNROLL(4)
     for (int j = 0; j < vectors; j++) {
         mask[j] = wide_first(g->columns - j * WIDE_LANES);
         bias[j] = (wide){0};
@@ -95,8 +109,9 @@ WIDE_INLINE void wide_finish(wide s[][2], const int rows, const int vectors, con
     }
     UNROLL(14)
     for (int i = 0; i < rows; i++)
+        UNROLL(4)
         for (int j = 0; j < vectors; j++) {
-            float *c = g->c + i * g->ldc + j * WIDE_LANES;
+            float *c = to + i * g->ldc + j * WIDE_LANES;
             wide sum = s[i][j] * g->scale + bias[j];
             if (g->accumulate)
                 sum += wide_load_part(c, mask[j]);
@@ -104,19 +119,20 @@ WIDE_INLINE void wide_finish(wide s[][2], const int rows, const int vectors, con
         }
 }
 
-WIDE_INLINE void wide_store(wide s[][2], const int rows, const int vectors, const struct wide_product *g)
+WIDE_INLINE void wide_store(wide s[][WIDE_VECTORS], const int rows, const int vectors, const struct wide_product *g, float *to)
 {
     if (g->columns < vectors * WIDE_LANES || g->scale != 1 || g->bias || g->accumulate) {
-        wide_finish(s, rows, vectors, g);
+        wide_finish(s, rows, vectors, g, to);
         return;
     }
     UNROLL(14)
     for (int i = 0; i < rows; i++)
+        UNROLL(4)
         for (int j = 0; j < vectors; j++)
-            *(wide *)(g->c + i * g->ldc + j * WIDE_LANES) = s[i][j];
+            *(wide *)(to + i * g->ldc + j * WIDE_LANES) = s[i][j];
 }
 
-enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = (WIDE_ROWS + WIDE_EVERY - 1) / WIDE_EVERY };
+enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = (WIDE_TALLEST + WIDE_EVERY - 1) / WIDE_EVERY };
 
 /* Where the loop over k is. Rows along k are found from every fifth of them: an address has a base and an index. */
 struct wide_place {
@@ -125,9 +141,10 @@ struct wide_place {
     const float *b;
 };
 
-/* What an empty statement takes and gives back stays in its register, and in order: left alone, compilers move loads ahead until registers
- * run out, write sums over their factors and copy them back, and keep a register for every sum of addresses. */
-#define WIDE_STAYS(sum, x, y) __asm__ volatile("" : WIDE_REGISTER(sum) : WIDE_FACTOR(x), WIDE_FACTOR(y))
+/* sum += x * y, written out, and in order: left alone, compilers move loads ahead until registers run out, and write sums over their factors and
+ * copy them back. What an empty statement takes and gives back stays in its register, where they would keep one for every sum of addresses. */
+#define WIDE_ADD(sum, x, y) __asm__ volatile("vfmadd231ps %2, %1, %0" : WIDE_REGISTER(sum) : WIDE_FACTOR(x), WIDE_FACTOR(y))
+#define WIDE_LIVES(x) __asm__ volatile("" : : WIDE_FACTOR(x))
 #define WIDE_MOVES(pointer) __asm__ volatile("" : "+r"(pointer))
 
 /* A number at base + ahead + bytes, spread over a vector. The instruction is written out, since compilers make additions of its address; but
@@ -152,22 +169,25 @@ WIDE_INLINE wide wide_number(const struct wide_place *at, const bool along, cons
 }
 
 /* `rows`, `vectors`, `along` and `step` are constants in every call. */
-WIDE_INLINE void wide_step(wide s[][2], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
+WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
                            const struct wide_product *g)
 {
-    const wide u = *(const wide *)at->b, v = vectors > 1 ? *(const wide *)(at->b + WIDE_LANES) : u;
+    wide b[WIDE_VECTORS];
+    UNROLL(4)
+    for (int j = 0; j < vectors; j++)
+        b[j] = *(const wide *)(at->b + j * WIDE_LANES);
     at->b += g->b_step;
     WIDE_MOVES(at->b);
     UNROLL(14)
     for (int i = 0; i < rows; i++) {
         const wide x = wide_number(at, along, i, step);
-        s[i][0] += x * u;
-        WIDE_STAYS(s[i][0], x, u);
-        if (vectors > 1) {
-            s[i][1] += x * v;
-            WIDE_STAYS(s[i][1], x, v);
-        }
+        UNROLL(4)
+        for (int j = 0; j < vectors; j++)
+            WIDE_ADD(s[i][j], x, b[j]);
     }
+    UNROLL(4)
+    for (int j = 0; j < vectors; j++)
+        WIDE_LIVES(b[j]);
     if (!along) {
         at->a[0] += 4 * g->a_step;
         WIDE_MOVES(at->a[0]);
@@ -185,7 +205,7 @@ WIDE_INLINE void wide_advance(struct wide_place *at, const bool along, const int
     }
 }
 
-WIDE_INLINE void wide_steps(wide s[][2], struct wide_place *at, const int rows, const int vectors, const bool along, const struct wide_product *g)
+WIDE_INLINE void wide_steps(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const struct wide_product *g)
 {
     wide_step(s, at, rows, vectors, along, 0, g);
     wide_step(s, at, rows, vectors, along, 1, g);
@@ -194,21 +214,23 @@ WIDE_INLINE void wide_steps(wide s[][2], struct wide_place *at, const int rows, 
     wide_advance(at, along, WIDE_STEPS);
 }
 
-WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g)
+WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g, struct wide_part part)
 {
     struct wide_place at = {.b = g->b};
-    wide s[WIDE_ROWS][2];
+    wide s[WIDE_TALLEST][WIDE_VECTORS];
     UNROLL(14)
     for (int i = 0; i < rows; i++)
-        s[i][0] = s[i][1] = (wide){0};
+        UNROLL(4)
+        for (int j = 0; j < vectors; j++)
+            s[i][j] = (wide){0};
     UNROLL(3)
     for (int i = 0; i < WIDE_BASES; i++)
-        at.a[i] = (const char *)(g->a + WIDE_EVERY * i * g->a_row);
+        at.a[i] = (const char *)(part.a + WIDE_EVERY * i * g->a_row);
     UNROLL(5)
     for (int i = 0; i < WIDE_EVERY; i++)
         at.ahead[i] = 4 * i * g->a_row;
-    const int64_t whole = g->depth / WIDE_STEPS, each = g->fetches <= whole ? 1 : 2, fetching = least(g->fetches / each, whole);
-    const float *const *line = g->fetch;
+    const int64_t whole = g->depth / WIDE_STEPS, each = part.fetches <= whole ? 1 : 2, fetching = least(part.fetches / each, whole);
+    const float *const *line = part.fetch;
     for (int64_t p = fetching; p > 0; p--, line += each) {
         __builtin_prefetch(line[0], 0, 2);
         __builtin_prefetch(line[each - 1], 0, 2);
@@ -220,7 +242,7 @@ WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, c
         wide_step(s, &at, rows, vectors, along, 0, g);
         wide_advance(&at, along, 1);
     }
-    wide_store(s, rows, vectors, g);
+    wide_store(s, rows, vectors, g, part.c);
 }
 
 /* A tile of at most WIDE_ROWS rows and WIDE_COLUMNS columns. */
