@@ -158,7 +158,7 @@ struct profile {
     /* how the machine was while this was measured */
     double delayed_share;                   /* of the time: threads were ready to run and had no core; below 0: not known */
     double preemptions_per_s;               /* how often other work took a core away */
-    double pace_share;                      /* multiply-adds that the cores had behind the steps, of those of the peaks, the median; 0: not known */
+    double pace_share, clock_share;         /* what the cores had behind the steps, in small products and of their clock, of the best that they have shown, the median; 0: not known */
     const char *warning;                    /* one sentence that stands before any advice; NULL: the machine was quiet */
 
     struct {                                /* the whole run at this speed, without checkpoints */

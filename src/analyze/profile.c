@@ -408,18 +408,25 @@ static void fill_whole_steps(struct builder *b)
     free(sorted);
 }
 
-/* The median over the steps, of what the cores can do. */
-static double pace_share(const struct profile_input *in)
+/* The median over the steps, of the best. */
+static double median_share(double *of, int n, double best)
 {
-    const double best = program_numbers(in->program) == NUMBERS_BF16 ? in->peaks.registers_bf16_gflops : in->peaks.registers_gflops;
-    if (!in->pace || in->gpu || !(best > 0))
-        return 0;
-    double *sorted = xcalloc((size_t)in->n_steps, sizeof *sorted);
-    memcpy(sorted, in->pace, (size_t)in->n_steps * sizeof *sorted);
-    stats_sort(sorted, in->n_steps);
-    const double share = stats_percentile(sorted, in->n_steps, 0.5) / best;
-    free(sorted);
-    return fmin(share, 1);
+    stats_sort(of, n);
+    return best > 0 ? fmin(stats_percentile(of, n, 0.5) / best, 1) : 0;
+}
+
+static void share_of_cores(const struct profile_input *in, struct profile *out)
+{
+    if (!in->pace || in->gpu || in->n_steps == 0)
+        return;
+    double *of = xcalloc((size_t)in->n_steps, sizeof *of);
+    for (int i = 0; i < in->n_steps; i++)
+        of[i] = in->pace[i].gflops;
+    out->pace_share = median_share(of, in->n_steps, in->peaks.near_gflops[peaks_products(&in->peaks, program_numbers(in->program)).numbers]);
+    for (int i = 0; i < in->n_steps; i++)
+        of[i] = in->pace[i].clock;
+    out->clock_share = median_share(of, in->n_steps, in->peaks.clock);
+    free(of);
 }
 
 static const char *keep_text(struct profile *p, const char *text) { return arena_printf(&p->arena, "%s", text ? text : ""); }
@@ -452,7 +459,7 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->loss = in->loss;
     out->preemptions_per_s = in->preemptions_per_s;
     out->delayed_share = in->delayed_share;
-    out->pace_share = pace_share(in);
+    share_of_cores(in, out);
     out->rss_peak_bytes = in->rss_peak_bytes;
     out->available_bytes = in->available_bytes;
     out->planned_bytes = in->planned_bytes;

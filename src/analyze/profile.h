@@ -16,7 +16,7 @@ struct profile_input {
     int n_ranks;
     const double *wait_us;                  /* (n_steps): what each waited for its batch; NULL: as the recorded ones did */
     const double *upload_us;                /* (n_steps): what each took to upload it; NULL: as the recorded ones did */
-    const double *pace;                     /* (n_steps): GFLOP/s of multiply-adds that the cores had behind each; NULL or 0: not known */
+    const struct pace *pace;                /* (n_steps): what the cores had behind each; NULL or 0: not known */
     int n_steps;
     int64_t batch, seq, accumulate, layers;
     double model_flops;                     /* of one step by the usual count; MFU divides this */

@@ -80,9 +80,9 @@ struct backend {
     enum status (*run)(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err);
     /* Waits until all that was run is done: a run may return before, and reading waits by itself. NULL: no run returns before. */
     enum status (*finish)(struct backend *b, struct error *err);
-    /* GFLOP/s of multiply-adds of such numbers that all lanes have together in a burst of some tens of microseconds, now; 0: it has none of them. NULL:
-     * there is no such thing. */
-    double (*pace)(struct backend *b, enum numbers numbers);
+    /* What the lanes have now, in a burst of some tens of microseconds: of products of such numbers, or of f32 where there are none of them; 0: there was no
+     * memory for it. NULL: there is no such thing. */
+    struct pace (*pace)(struct backend *b, enum numbers numbers);
     void (*release)(struct backend *b, struct prepared *p);     /* NULL is fine */
     void (*free)(struct backend *b);
 };

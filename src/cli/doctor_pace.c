@@ -1,38 +1,53 @@
 /* hone doctor: what the cores have just now, of the best that they have shown. */
+#include <math.h>
+
 #include "cli/doctor.h"
 #include "core/clock.h"
 #include "core/stats.h"
 
-static const double SECONDS = 0.1, LITTLE = 0.8;
+static const double SECONDS = 0.1, LITTLE = 0.8, SLOW_CLOCK = 0.9;
 enum { BURSTS_MOST = 512 };
 
-/* The middle of bursts for a while, of `best`; 0: there are no such instructions. */
-static double share_now(struct backend *b, enum numbers numbers, double best)
+/* The middle of bursts for a while, of `best`. */
+static struct pace share_now(struct backend *b, enum numbers numbers, struct pace best)
 {
-    double pace[BURSTS_MOST];
+    double gflops[BURSTS_MOST], clock[BURSTS_MOST];
     int n = 0;
-    for (const double end = clock_s() + SECONDS; best > 0 && n < BURSTS_MOST && (n == 0 || clock_s() < end); n++)
-        pace[n] = b->pace(b, numbers);
-    stats_sort(pace, n);
-    const double share = n ? stats_percentile(pace, n, 0.5) / best : 0;
-    return share < 1 ? share : 1;
+    for (const double end = clock_s() + SECONDS; n < BURSTS_MOST && (n == 0 || clock_s() < end); n++) {
+        const struct pace now = b->pace(b, numbers);
+        gflops[n] = now.gflops;
+        clock[n] = now.clock;
+    }
+    stats_sort(gflops, n);
+    stats_sort(clock, n);
+    return (struct pace){fmin(stats_percentile(gflops, n, 0.5) / best.gflops, 1), fmin(stats_percentile(clock, n, 0.5) / best.clock, 1)};
 }
 
 void doctor_read_pace(struct doctor_pace *p, struct backend *b, const struct peaks *peaks)
 {
-    p->f32 = share_now(b, NUMBERS_F32, peaks->registers_gflops);
-    p->bf16 = share_now(b, NUMBERS_BF16, peaks->registers_bf16_gflops);
+    *p = (struct doctor_pace){0};
+    if (!(peaks->clock > 0 && peaks->near_gflops[NUMBERS_F32] > 0))
+        return;
+    const struct pace f32 = share_now(b, NUMBERS_F32, (struct pace){peaks->near_gflops[NUMBERS_F32], peaks->clock});
+    p->f32 = f32.gflops;
+    p->clock = f32.clock;
+    if (peaks->near_gflops[NUMBERS_BF16] > 0)
+        p->bf16 = share_now(b, NUMBERS_BF16, (struct pace){peaks->near_gflops[NUMBERS_BF16], peaks->clock}).gflops;
 }
 
 void doctor_print_pace(const struct doctor_pace *p)
 {
-    printf("now        registers have %.0f %% of their best in f32", 100 * p->f32);
+    if (!(p->f32 > 0))
+        return;
+    printf("now        cores do small products at %.0f %% of their best in f32", 100 * p->f32);
     if (p->bf16 > 0)
         printf(", %.0f %% in bf16", 100 * p->bf16);
-    puts(p->f32 < LITTLE || (p->bf16 > 0 && p->bf16 < LITTLE) ? ": other systems or programs share the cores, or heat or power holds them down" : "");
+    printf(", their clock is at %.0f %%", 100 * p->clock);
+    const bool slow = p->f32 < LITTLE || (p->bf16 > 0 && p->bf16 < LITTLE);
+    puts(!slow ? "" : p->clock < SLOW_CLOCK ? ": heat or power holds it down" : ": other programs are at work, or other threads on the same cores (hyperthreads, of another system or of this one)");
 }
 
 json_t *doctor_pace_json(const struct doctor_pace *p)
 {
-    return json_pack("{s:f, s:o}", "f32", p->f32, "bf16", p->bf16 > 0 ? json_real(p->bf16) : json_null());
+    return p->f32 > 0 ? json_pack("{s:f, s:o, s:f}", "f32", p->f32, "bf16", p->bf16 > 0 ? json_real(p->bf16) : json_null(), "clock", p->clock) : json_null();
 }

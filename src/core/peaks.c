@@ -1,9 +1,10 @@
-/* What to hold products and a working set against, and the cache file of peaks: {"version": 4, "entries": [...]}; see peaks.h. */
+/* What to hold products and a working set against, and the cache file of peaks: {"version": 5, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 4, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 5, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
 
@@ -59,11 +60,22 @@ double peaks_bandwidth(const struct peaks *p, double bytes) { return p->copy_gb_
 
 static bool is_rate(double x) { return isfinite(x) && x >= 0; }
 
+/* Numbers that a CPU has and a GPU has not. */
+static const struct { const char *key; size_t at; } of_cpu[] = {
+    {"registers_gflops", offsetof(struct peaks, registers_gflops)}, {"registers_bf16_gflops", offsetof(struct peaks, registers_bf16_gflops)},
+    {"product_gflops", offsetof(struct peaks, product_gflops)}, {"near_gflops", offsetof(struct peaks, near_gflops[NUMBERS_F32])},
+    {"near_bf16_gflops", offsetof(struct peaks, near_gflops[NUMBERS_BF16])}, {"clock", offsetof(struct peaks, clock)}};
+enum { OF_CPU = sizeof of_cpu / sizeof *of_cpu };
+
+static double *set_of_cpu(struct peaks *p, int i) { return (double *)((char *)p + of_cpu[i].at); }
+static double get_of_cpu(const struct peaks *p, int i) { return *(const double *)((const char *)p + of_cpu[i].at); }
+
 static bool sound(const struct peaks *p)
 {
     bool good = p->threads >= 1 && p->gflops[NUMBERS_F32] > 0 && p->copy_gb_per_s[MEMORY] > 0 && is_rate(p->gpu.replayed_us) &&
                 is_rate(p->gpu.launched_us) && is_rate(p->gpu.pinned_gb_per_s) && is_rate(p->gpu.pageable_gb_per_s);
-    good = good && is_rate(p->registers_gflops) && is_rate(p->registers_bf16_gflops) && is_rate(p->product_gflops);
+    for (int i = 0; i < OF_CPU; i++)
+        good = good && is_rate(get_of_cpu(p, i));
     for (enum numbers n = 0; n < NUMBERS; n++)
         good = good && is_rate(p->gflops[n]);
     for (int level = 0; level < CACHE_LEVELS; level++)
@@ -103,8 +115,9 @@ static bool read_entry(struct peaks *p, const json_t *j)
     if (!machine || strlen(machine) >= sizeof p->machine)
         return false;
     strcpy(p->machine, machine);
-    bool good = read_gpu(p, json_object_get(j, "gpu")) && read_number(&p->registers_gflops, j, "registers_gflops") &&
-                read_number(&p->registers_bf16_gflops, j, "registers_bf16_gflops") && read_number(&p->product_gflops, j, "product_gflops");
+    bool good = read_gpu(p, json_object_get(j, "gpu"));
+    for (int i = 0; i < OF_CPU; i++)
+        good = good && read_number(set_of_cpu(p, i), j, of_cpu[i].key);
     for (enum numbers k = 0; k < NUMBERS; k++)
         good = good && read_number(&p->gflops[k], j, numbers_key(k));
     return good && read_levels(p->copy_gb_per_s, json_object_get(j, "copy_gb_per_s")) &&
@@ -120,12 +133,9 @@ static json_t *entry(const struct peaks *p)
     for (enum numbers n = 0; n < NUMBERS; n++)
         if (j && (n == NUMBERS_F32 || n == NUMBERS_BF16 || peaks_has(p, n)))
             json_object_set_new(j, numbers_key(n), json_real(p->gflops[n]));
-    if (j && p->registers_gflops > 0)
-        json_object_set_new(j, "registers_gflops", json_real(p->registers_gflops));
-    if (j && p->registers_bf16_gflops > 0)
-        json_object_set_new(j, "registers_bf16_gflops", json_real(p->registers_bf16_gflops));
-    if (j && p->product_gflops > 0)
-        json_object_set_new(j, "product_gflops", json_real(p->product_gflops));
+    for (int i = 0; i < OF_CPU; i++)
+        if (j && get_of_cpu(p, i) > 0)
+            json_object_set_new(j, of_cpu[i].key, json_real(get_of_cpu(p, i)));
     if (j && p->gpu.launched_us > 0)
         json_object_set_new(j, "gpu", json_pack("{s:f, s:f, s:f, s:f}", "replayed_us", p->gpu.replayed_us, "launched_us",
                                                 p->gpu.launched_us, "pinned_gb_per_s", p->gpu.pinned_gb_per_s, "pageable_gb_per_s",
@@ -257,7 +267,7 @@ static bool rises(const struct peaks *p, const struct peaks *over)
 {
     bool rose = false;
     for (enum numbers n = 0; n < NUMBERS; n++)
-        rose |= p->gflops[n] > RISES * over->gflops[n];
+        rose |= p->gflops[n] > RISES * over->gflops[n] || p->near_gflops[n] > RISES * over->near_gflops[n];
     for (int i = 0; i < CACHE_LEVELS; i++)
         rose |= p->copy_gb_per_s[i] > RISES * over->copy_gb_per_s[i];
     return rose;
@@ -282,9 +292,8 @@ void peaks_keep_best(struct peaks *p, const struct peaks *other)
 {
     for (enum numbers n = 0; n < NUMBERS; n++)
         keep_more(&p->gflops[n], other->gflops[n]);
-    keep_more(&p->registers_gflops, other->registers_gflops);
-    keep_more(&p->registers_bf16_gflops, other->registers_bf16_gflops);
-    keep_more(&p->product_gflops, other->product_gflops);
+    for (int i = 0; i < OF_CPU; i++)
+        keep_more(set_of_cpu(p, i), get_of_cpu(other, i));
     for (int i = 0; i < CACHE_LEVELS; i++)
         keep_more(&p->copy_gb_per_s[i], other->copy_gb_per_s[i]);
     if (p->copy_gb_per_s[MEMORY - 1] > 0)       /* what comes from memory comes through the last cache */

@@ -18,6 +18,8 @@ struct peaks {
                                              * on a CPU: the larger of the two below, or what a step or an op was seen to reach */
     double registers_gflops;                /* multiply-adds of f32 that stay in registers; 0: not measured (a GPU) */
     double registers_bf16_gflops;           /* the same of bf16 with f32 sums; 0: there are none, or as above */
+    double near_gflops[NUMBERS];            /* of small products by our own kernel whose operands stay in a core's own cache; 0: none, or as above */
+    double clock;                           /* as in struct pace; 0: as above */
     double product_gflops;                  /* the fastest product of f32, whoever made it; 0: as above */
     double copy_gb_per_s[CACHE_LEVELS];     /* read + written, data in that level; 0: no such level. */
     double cache_bytes[CACHE_LEVELS];       /* per core for L1 and L2, in all for L3, installed for memory */
@@ -26,6 +28,12 @@ struct peaks {
         double pinned_gb_per_s, pageable_gb_per_s;      /* copied to it from memory of the host */
     } gpu;
     char machine[160];                      /* fingerprint: CPU, cores, instruction set with bf16 where it has it, BLAS; or the GPU */
+};
+
+/* What cores have in some moment. */
+struct pace {
+    double gflops;                          /* small products, as near_gflops, of all threads together; 0: not known */
+    double clock;                           /* operations that wait for each other, a nanosecond and thread: they go as the clock does */
 };
 
 /* The peak that products are held against. */

@@ -60,9 +60,9 @@ static json_t *gpu(const struct profile *p)
 
 static json_t *machine(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o}", "usable_cores", p->usable_cores, "gpu", gpu(p), "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "usable_cores", p->usable_cores, "gpu", gpu(p), "device", W(p->device), "isa", W(p->isa), "blas", W(p->blas),
                      "threads", p->threads, "fingerprint", W(p->peaks.machine), "peaks", report_peaks(p), "preemptions_per_s",
-                     N(p->preemptions_per_s), "delayed_share", p->delayed_share < 0 ? json_null() : N(p->delayed_share), "pace_share", known(p->pace_share));
+                     N(p->preemptions_per_s), "delayed_share", p->delayed_share < 0 ? json_null() : N(p->delayed_share), "pace_share", known(p->pace_share), "clock_share", known(p->clock_share));
 }
 
 static json_t *step_times(const struct profile *p)

@@ -45,7 +45,7 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) * us;
     m->comm_us[m->n - 1] = (double)(dist_wait_ns(d) - communicated) / 1e3;
     m->hidden[m->n - 1] = hidden_since(d, bytes);
-    m->pace[m->n - 1] = m->run->backend->pace ? m->run->backend->pace(m->run->backend, program_numbers(exec_program(m->run->train))) : 0;
+    m->pace[m->n - 1] = m->run->backend->pace ? m->run->backend->pace(m->run->backend, program_numbers(exec_program(m->run->train))) : (struct pace){0};
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
         count_after(m, c, before, steps);

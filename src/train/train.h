@@ -325,7 +325,7 @@ struct measured {
     double *step_us;                    /* (n): whole steps without events; on a GPU the mean of some in a row */
     double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it, unless a device was busy meanwhile */
     double *comm_us;                    /* (n): what each of them waited for sums with other ranks */
-    double *pace;                       /* (n): GFLOP/s of multiply-adds that the cores had right behind each; 0: not known */
+    struct pace *pace;                  /* (n): what the cores had right behind each; 0: not known */
     double *hidden;                     /* (n): of the bytes of those sums, the share that travelled before this rank's backward had ended */
     int n;
     struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */

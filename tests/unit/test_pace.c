@@ -1,4 +1,4 @@
-/* What cores have now: multiply-adds of the numbers that they have instructions for, of all threads together. */
+/* What cores have now: small products of the numbers that a step multiplies, of all threads together, and their clock. */
 #include "support/check.h"
 
 #include <math.h>
@@ -8,14 +8,16 @@
 #include "ops/cpu/gemm.h"
 
 /* The best of some: other work may take the cores meanwhile. */
-static double best_pace(int threads, enum numbers numbers)
+static struct pace best_pace(int threads, enum numbers numbers)
 {
     struct backend *b;
     struct error err;
-    double best = 0;
+    struct pace best = {0};
     assert_ok(cpu_backend_new(&b, threads, false, &err), err);
-    for (int i = 0; i < 30; i++)
-        best = fmax(best, b->pace(b, numbers));
+    for (int i = 0; i < 30; i++) {
+        const struct pace now = b->pace(b, numbers);
+        best = (struct pace){fmax(best.gflops, now.gflops), fmax(best.clock, now.clock)};
+    }
     b->free(b);
     return best;
 }
@@ -23,27 +25,48 @@ static double best_pace(int threads, enum numbers numbers)
 static void test_threads_add_up(void **state)
 {
     (void)state;
-    const double one = best_pace(1, NUMBERS_F32), two = best_pace(2, NUMBERS_F32);
-    assert_true(isfinite(one) && one > 0);
-    assert_true(two > 0.9 * one && two < 2.5 * one);            /* twice as much where there are two cores */
+    const struct pace one = best_pace(1, NUMBERS_F32), two = best_pace(2, NUMBERS_F32);
+    assert_true(isfinite(one.gflops) && one.gflops > 0 && isfinite(one.clock) && one.clock > 0);
+    assert_true(two.gflops > 0.9 * one.gflops && two.gflops < 2.5 * one.gflops);            /* twice as much where there are two cores */
+    assert_true(two.clock > 0.4 * one.clock && two.clock < 2.5 * one.clock);                /* of one thread, however many there are */
+}
+
+/* A multiplication takes some cycles, and an addition one. */
+static void test_clock_is_that_of_a_machine(void **state)
+{
+    (void)state;
+    const double clock = best_pace(1, NUMBERS_F32).clock;
+    assert_true(clock > 0.001 && clock < 6);
 }
 
 static void test_narrow_numbers_are_faster_where_there_are_any(void **state)
 {
     (void)state;
-    const double f32 = best_pace(1, NUMBERS_F32), bf16 = best_pace(1, NUMBERS_BF16);
+    const double f32 = best_pace(1, NUMBERS_F32).gflops, bf16 = best_pace(1, NUMBERS_BF16).gflops;
+    assert_true(bf16 > 0);
     if (cpu_registers_bf16())
         assert_true(bf16 > f32);
-    else
-        assert_true(bf16 == 0);
     cpu_bf16_limit(BF16_ROUNDED);
     assert_null(cpu_registers_bf16());
-    assert_true(best_pace(1, NUMBERS_BF16) == 0);
+    const double rounded = best_pace(1, NUMBERS_BF16).gflops;          /* goes to the f32 product: so does its pace */
+    assert_true(rounded > 0.4 * f32 && rounded < 2.5 * f32);
     cpu_bf16_limit(BF16_AMX);
+}
+
+static void test_reference_kernels_have_none(void **state)
+{
+    (void)state;
+    struct backend *b;
+    struct error err;
+    assert_ok(cpu_backend_new(&b, 1, true, &err), err);
+    assert_null(b->pace);
+    b->free(b);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_add_up), cmocka_unit_test(test_narrow_numbers_are_faster_where_there_are_any)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_add_up), cmocka_unit_test(test_clock_is_that_of_a_machine),
+        cmocka_unit_test(test_narrow_numbers_are_faster_where_there_are_any), cmocka_unit_test(test_reference_kernels_have_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static const char *at(const char *name)
 
 static struct peaks sample(const char *machine, int threads)
 {
-    struct peaks p = {.threads = threads, .registers_gflops = 41.7 * threads, .registers_bf16_gflops = 160.5 * threads, .product_gflops = 38.2 * threads, .gflops[NUMBERS_F32] = 41.7 * threads, .gflops[NUMBERS_BF16] = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
+    struct peaks p = {.threads = threads, .registers_gflops = 41.7 * threads, .registers_bf16_gflops = 160.5 * threads, .product_gflops = 38.2 * threads, .near_gflops[NUMBERS_F32] = 36.5 * threads, .near_gflops[NUMBERS_BF16] = 77.25 * threads, .clock = 0.7, .gflops[NUMBERS_F32] = 41.7 * threads, .gflops[NUMBERS_BF16] = 81.3, .copy_gb_per_s = {200.5, 100.25, 0, 1.0 / 3},
                       .cache_bytes = {65536, 1 << 20, 0, 1.6e10}};
     snprintf(p.machine, sizeof p.machine, "%s", machine);
     return p;
@@ -51,6 +51,8 @@ static void assert_same(const struct peaks *a, const struct peaks *b)
 {
     assert_int_equal(a->threads, b->threads);
     assert_true(a->registers_gflops == b->registers_gflops && a->registers_bf16_gflops == b->registers_bf16_gflops && a->product_gflops == b->product_gflops);
+    assert_memory_equal(a->near_gflops, b->near_gflops, sizeof a->near_gflops);
+    assert_true(a->clock == b->clock);
     assert_true(a->gflops[NUMBERS_F32] == b->gflops[NUMBERS_F32] && a->gflops[NUMBERS_BF16] == b->gflops[NUMBERS_BF16]);
     assert_memory_equal(a->copy_gb_per_s, b->copy_gb_per_s, sizeof a->copy_gb_per_s);
     assert_memory_equal(a->cache_bytes, b->cache_bytes, sizeof a->cache_bytes);
@@ -229,9 +231,9 @@ static void test_damaged_is_absent(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "{", "[]", "null", "{\"version\":4}", "{\"version\":4,\"entries\":{}}",
-        "{\"version\":4,\"entries\":[1,null,[]]}",
-        "{\"version\":4,\"entries\":[{\"machine\":\"m\",\"threads\":1}]}", "\xFF\xFE",
+        "", "{", "[]", "null", "{\"version\":5}", "{\"version\":5,\"entries\":{}}",
+        "{\"version\":5,\"entries\":[1,null,[]]}",
+        "{\"version\":5,\"entries\":[{\"machine\":\"m\",\"threads\":1}]}", "\xFF\xFE",
     };
     const struct peaks p = sample("m", 1);
     struct peaks back;
@@ -248,13 +250,13 @@ static void test_damaged_is_absent(void **state)
 static void test_hostile_fields(void **state)
 {
     (void)state;
-    static const char good[] = "{\"version\":4,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,\"bf16_gflops\":7.5,"
+    static const char good[] = "{\"version\":5,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,\"bf16_gflops\":7.5,"
                                "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
     static const char *const changes[][2] = {
-        {"\"version\":4", "\"version\":1"}, {"\"version\":4", "\"version\":\"4\""},
-        {"\"version\":4", "\"version\":4.0"},
+        {"\"version\":5", "\"version\":1"}, {"\"version\":5", "\"version\":\"5\""},
+        {"\"version\":5", "\"version\":5.0"},
         {"\"m\"", "5"}, {"\"m\"", "\"\""}, {"threads\":2,", "threads\":0,"}, {"threads\":2,", "threads\":-2,"}, {"threads\":2,", "threads\":4294967298,"}, {"threads\":2,", "threads\":\"2\","},
-        {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"7.5", "-1"}, {"7.5", "null"}, {"7.5", "\"7.5\""}, {"7.5", "1e999"}, {"[1,2,3,4]", "[1,2,3]"},
+        {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"7.5", "-1"}, {"7.5", "null"}, {"7.5", "\"7.5\""}, {"7.5", "1e999"}, {"7.5", "7.5,\"near_gflops\":-1"}, {"7.5", "7.5,\"clock\":\"1\""}, {"[1,2,3,4]", "[1,2,3]"},
         {"[1,2,3,4]", "[1,2,3,4,5]"}, {"[1,2,3,4]", "[1,2,3,0]"}, {"[1,2,3,4]", "[1,-2,3,4]"},
         {"[1,2,3,4]", "[1,\"2\",3,4]"}, {"[5,6,7,8]", "{}"}, {"[5,6,7,8]", "[5,6,-7,8]"},
         {"\"threads\":2", "\"threads\":2,\"threads\":2"},
@@ -276,7 +278,7 @@ static void test_hostile_fields(void **state)
 static void test_without_bf16(void **state)
 {
     (void)state;
-    static const char old[] = "{\"version\":4,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
+    static const char old[] = "{\"version\":5,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
                               "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
     struct peaks back = {.gflops[NUMBERS_BF16] = 9};
     assert_true(peaks_parse(&back, old, sizeof old - 1, "m", 2));
@@ -380,7 +382,7 @@ static void test_long_machine(void **state)
     for (int length = 159; length <= 160; length++) {
         memset(name, 'm', sizeof name);
         name[length] = '\0';
-        snprintf(text, sizeof text, "{\"version\":4,\"entries\":[{\"machine\":\"%s\",\"threads\":2,\"gemm_gflops\":3,"
+        snprintf(text, sizeof text, "{\"version\":5,\"entries\":[{\"machine\":\"%s\",\"threads\":2,\"gemm_gflops\":3,"
                  "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}", name);
         assert_int_equal(peaks_parse(&back, text, strlen(text), name, 2), length == 159);
     }

@@ -143,11 +143,12 @@ static void test_warning(void **state)
 }
 
 /* Cores that other systems share: no program here took them, and yet they have less than they can. */
-static void check_pace(double pace, double delayed, const char *words)
+static void check_pace(double pace, double clock, double delayed, const char *words)
 {
     struct profiled x = mixed(100, 0, 0);
     x.profile.delayed_share = delayed;
     x.profile.pace_share = pace;
+    x.profile.clock_share = clock;
     x.profile.mfu_percent = 24;
     warns(&x, words);
 }
@@ -155,12 +156,14 @@ static void check_pace(double pace, double delayed, const char *words)
 static void test_pace(void **state)
 {
     (void)state;
-    check_pace(0, 0, NULL);                         /* not known */
-    check_pace(0.85, 0, NULL);
-    check_pace(0.2, 0, NULL);                       /* less than the step had */
-    check_pace(0.5, 0.01, "The cores had 50 % of the multiply-adds of f32 that they can do");
-    check_pace(0.5, 0.01, "MFU is 48 %");
-    check_pace(0.5, 0.3, "Other work took the cores away for 30 % of the time");
+    check_pace(0, 0, 0, NULL);                      /* not known */
+    check_pace(0.85, 0.9, 0, NULL);
+    check_pace(0.2, 1, 0, NULL);                    /* less than the step had */
+    check_pace(0.5, 1, 0.01, "The cores did small products of f32 at 50 % of their best");
+    check_pace(0.5, 1, 0.01, "their clock was as high as ever, so other threads run on the same cores (hyperthreads");
+    check_pace(0.5, 0.6, 0.01, "heat or power holds their clock down, at 60 % of its best");
+    check_pace(0.5, 1, 0.01, "MFU is 48 %");
+    check_pace(0.5, 1, 0.3, "Other work took the cores away for 30 % of the time");
 }
 
 /* ---- bands ---- */

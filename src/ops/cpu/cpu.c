@@ -19,6 +19,7 @@ struct cpu_backend {
     struct backend base;
     struct team *team;
     const struct kernel *const *tuned;      /* lists of kernels, NULL at the end; NULL: reference only */
+    float *pace;                            /* matrices of cpu_pace; NULL: not asked for yet */
 };
 
 extern const struct kernel *const cpu_kernels_baseline[];
@@ -318,7 +319,15 @@ static void cpu_free(struct backend *base)
     if (!b)
         return;
     team_free(b->team);
+    cpu_memory_give(b->pace);
     free(b);
+}
+
+float *cpu_pace_room(struct backend *base)
+{
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    b->pace = b->pace ? b->pace : cpu_pace_matrices(base->lanes);
+    return b->pace;
 }
 
 enum status cpu_backend_new(struct backend **out, int threads, bool reference_only, struct error *err)
@@ -330,7 +339,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     b->base = (struct backend){
         .name = "cpu", .lanes = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .available = cpu_available,
         .alloc = cpu_alloc, .spread = cpu_spread, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
-        .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .pace = cpu_pace, .release = cpu_release, .free = cpu_free};
+        .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .pace = reference_only ? NULL : cpu_pace, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
     enum status st = team_new(&b->team, b->base.lanes, err);
     if (st == OK && !reference_only)

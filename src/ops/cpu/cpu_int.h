@@ -51,7 +51,10 @@ void cpu_memory_root(const char *folder);
 
 /* The team of a CPU backend, for measurements that are not programs. */
 struct team *cpu_team(struct backend *b);
-double cpu_pace(struct backend *b, enum numbers numbers);       /* as in struct backend */
+struct pace cpu_pace(struct backend *b, enum numbers numbers);  /* as in struct backend */
+struct pace cpu_pace_for(struct backend *b, enum numbers numbers, double seconds);      /* every thread's best in so long a time */
+float *cpu_pace_matrices(int threads);              /* for it, from cpu_memory_take; NULL: there is no memory */
+float *cpu_pace_room(struct backend *b);            /* those of a backend, made when they are first asked for */
 
 /* How tensor i of an AdamW op is updated; `made`: it is changed at all. */
 struct update {

@@ -63,33 +63,6 @@ static void multiply_add(void *argument, int member)
     keep_best(w, member, start);
 }
 
-/* How long every thread takes for some of them now: the fastest of a few, of which the first ones warm up. */
-enum { PACE_ROUNDS = 4000, PACE_TRIES = 4 };
-static void keep_pace(void *argument, int member)
-{
-    const struct work *w = argument;
-    for (int i = 0; i < PACE_TRIES; i++) {
-        const double start = clock_s();
-        w->registers(PACE_ROUNDS);
-        keep_best(w, member, start);
-    }
-}
-
-double cpu_pace(struct backend *b, enum numbers numbers)
-{
-    struct work w = {.team = cpu_team(b), .registers = numbers == NUMBERS_BF16 ? cpu_registers_bf16() : cpu_registers()};
-    if (!w.registers)
-        return 0;
-    const double work = w.registers(1) * PACE_ROUNDS / 1e9;
-    double gflops = 0;
-    w.best = new_best(b->lanes);
-    team_run(w.team, keep_pace, &w);
-    for (int i = 0; i < b->lanes; i++)
-        gflops += work / w.best[i * CACHE_LINE_DOUBLES];
-    free(w.best);
-    return gflops;
-}
-
 /* Every thread copies within a part of its own; a barrier keeps the compiler from seeing that repeats change nothing. */
 static void copy(void *argument, int member)
 {
@@ -164,6 +137,7 @@ static double measure_copy(struct work *w, double bytes_per_thread, bool shared)
 
 /* One round of all of them, one after the other, so that what disturbs the machine for a while disturbs no number in every round. */
 struct rounds {
+    struct backend *backend;
     struct work *work;
     const struct cpu_machine *machine;
     double memory_bytes;
@@ -178,6 +152,10 @@ static void measure_round(void *context, struct peaks *out)
     out->product_gflops = measure_gemm(r->work, false);
     out->gflops[NUMBERS_F32] = fmax(out->registers_gflops, out->product_gflops);
     out->gflops[NUMBERS_BF16] = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
+    const struct pace f32 = cpu_pace_for(r->backend, NUMBERS_F32, SECONDS), bf16 = cpu_pace_for(r->backend, NUMBERS_BF16, SECONDS);
+    out->near_gflops[NUMBERS_F32] = f32.gflops;
+    out->near_gflops[NUMBERS_BF16] = cpu_has_bf16() ? bf16.gflops : 0;
+    out->clock = fmax(f32.clock, bf16.clock);
     /* source and target together fill half of a level: of a core's own, or its share of the common one */
     out->copy_gb_per_s[0] = measure_copy(r->work, cache[0] / 4, false);
     out->copy_gb_per_s[1] = measure_copy(r->work, cache[1] / 4, false);
@@ -204,7 +182,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
         memset(w.a, 0, bytes);
         memset(w.b, 0, bytes);
         memset(w.c, 0, bytes);
-        peaks_settle(out, measure_round, &(struct rounds){&w, m, memory});
+        peaks_settle(out, measure_round, &(struct rounds){b, &w, m, memory});
     }
     free(w.best);
     free(w.a);
