@@ -9,7 +9,6 @@
 
 static const double BUSY_PREEMPTIONS_PER_S = 1500;      /* where that is not known; a quiet machine was seen to preempt about a hundred times a second, one
                                                            with a busy process twenty thousand times */
-static const double SLOW_PACE = 0.8, SLOW_CLOCK = 0.9;  /* of the best that the cores have shown */
 static const double SHORT_US = 10, SHORT_ROOF = 0.25;   /* of a GPU: an op that is so short and does so little of what it could takes its time whatever it does */
 
 /* ---- what bounds the step ---- */
@@ -79,10 +78,10 @@ static void write_gpu_warning(struct profile *p)
 /* Nothing of this system took the cores away, and yet they were slow. Steps that did more than the cores had behind them were not. */
 static const char *slow_cores(struct profile *p)
 {
-    if (!(p->pace_share > 0 && p->pace_share < SLOW_PACE) || p->mfu_percent > 100 * p->pace_share)
+    char words[PACE_WORDS];
+    const char *why = pace_words(p->pace_share, p->clock_share, words);
+    if (!why || p->mfu_percent > 100 * p->pace_share)
         return NULL;
-    const char *why = p->clock_share < SLOW_CLOCK ? arena_printf(&p->arena, "heat or power holds their clock down, at %.0f %% of its best", 100 * p->clock_share)
-                                                  : "their clock was as high as ever, so other threads run on the same cores (hyperthreads, of another system or of this one)";
     return arena_printf(&p->arena, "The cores did small products of %s at %.0f %% of their best while this was measured, and no program here took them away: %s. "
                         "Times are longer than they can be; of what the cores had MFU is %.0f %%",
                         numbers_name(p->mfu_peak.numbers), 100 * p->pace_share, why, p->mfu_percent / p->pace_share);

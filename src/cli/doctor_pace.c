@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/stats.h"
 
-static const double SECONDS = 0.1, LITTLE = 0.8, SLOW_CLOCK = 0.9;
+static const double SECONDS = 0.1;
 enum { BURSTS_MOST = 512 };
 
 /* The middle of bursts for a while, of `best`. */
@@ -42,9 +42,9 @@ void doctor_print_pace(const struct doctor_pace *p)
     printf("now        cores do small products at %.0f %% of their best in f32", 100 * p->f32);
     if (p->bf16 > 0)
         printf(", %.0f %% in bf16", 100 * p->bf16);
-    printf(", their clock is at %.0f %%", 100 * p->clock);
-    const bool slow = p->f32 < LITTLE || (p->bf16 > 0 && p->bf16 < LITTLE);
-    puts(!slow ? "" : p->clock < SLOW_CLOCK ? ": heat or power holds it down" : ": other programs are at work, or other threads on the same cores (hyperthreads, of another system or of this one)");
+    char words[PACE_WORDS];
+    const char *why = pace_words(p->bf16 > 0 ? fmin(p->f32, p->bf16) : p->f32, p->clock, words);
+    printf(", their clock is at %.0f %%%s%s\n", 100 * p->clock, why ? ": " : "", why ? why : "");
 }
 
 json_t *doctor_pace_json(const struct doctor_pace *p)

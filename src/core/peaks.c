@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,23 @@ struct products_peak peaks_products(const struct peaks *p, enum numbers n)
 {
     const enum numbers taken = peaks_has(p, n) ? n : NUMBERS_F32;
     return (struct products_peak){p->gflops[taken], taken, taken == NUMBERS_F32 && p->registers_gflops >= p->gflops[taken] && p->registers_gflops > 0};
+}
+
+/* Of their best: slow products, a clock as high as ever, and what products have beyond the clock where nobody shares the cores. */
+static const double SLOW_PRODUCTS = 0.8, FULL_CLOCK = 0.95, OWN_CORE = 0.9;
+
+const char *pace_words(double products, double clock, char words[PACE_WORDS])
+{
+    static const char shared[] = "other threads run on the same cores (hyperthreads, of another system or of this one)";
+    if (!(products > 0 && products < SLOW_PRODUCTS))
+        return NULL;
+    if (products > OWN_CORE * clock)
+        snprintf(words, PACE_WORDS, "heat or power holds their clock down, at %.0f %% of its best", 100 * clock);
+    else if (clock < FULL_CLOCK)
+        snprintf(words, PACE_WORDS, "their clock is at %.0f %% of its best, and %s", 100 * clock, shared);
+    else
+        snprintf(words, PACE_WORDS, "their clock is as high as ever, so %s", shared);
+    return words;
 }
 
 const char *products_peak_word(struct products_peak peak) { return peak.registers ? "registers" : "product"; }

@@ -36,6 +36,10 @@ struct pace {
     double clock;                           /* operations that wait for each other, a nanosecond and thread: they go as the clock does */
 };
 
+/* Why cores whose products and clock are at such a part of their best have no more, as a clause; NULL: they have nearly all. */
+enum { PACE_WORDS = 160 };
+const char *pace_words(double products, double clock, char words[PACE_WORDS]);
+
 /* The peak that products are held against. */
 struct products_peak {
     double gflops;                          /* 0: not known */
