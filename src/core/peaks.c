@@ -39,7 +39,7 @@ static const double SLOW_PRODUCTS = 0.8, FULL_CLOCK = 0.95, OWN_CORE = 0.9;
 const char *pace_words(double products, double clock, char words[PACE_WORDS])
 {
     static const char shared[] = "other threads run on the same cores (hyperthreads, of another system or of this one)";
-    if (!(products > 0 && products < SLOW_PRODUCTS))
+    if (!(products > 0 && products < SLOW_PRODUCTS && clock > 0))
         return NULL;
     if (products > OWN_CORE * clock)
         snprintf(words, PACE_WORDS, "heat or power holds their clock down, at %.0f %% of its best", 100 * clock);

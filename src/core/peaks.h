@@ -36,7 +36,7 @@ struct pace {
     double clock;                           /* operations that wait for each other, a nanosecond and thread: they go as the clock does */
 };
 
-/* Why cores whose products and clock are at such a part of their best have no more, as a clause; NULL: they have nearly all. */
+/* Why cores whose products and clock are at such a part of their best have no more, as a clause; NULL: they have nearly all, or it is not known (0). */
 enum { PACE_WORDS = 160 };
 const char *pace_words(double products, double clock, char words[PACE_WORDS]);
 

@@ -157,6 +157,7 @@ static void test_pace(void **state)
 {
     (void)state;
     check_pace(0, 0, 0, NULL);                      /* not known */
+    check_pace(0.5, 0, 0.01, NULL);
     check_pace(0.85, 0.9, 0, NULL);
     check_pace(0.2, 1, 0, NULL);                    /* less than the step had */
     check_pace(0.5, 1, 0.01, "The cores did small products of f32 at 50 % of their best");

@@ -32,14 +32,6 @@ static void keep_best(const struct work *w, int member, double start)
         w->best[member * CACHE_LINE_DOUBLES] = seconds;
 }
 
-static double *new_best(int threads)
-{
-    double *best = xcalloc((size_t)threads * CACHE_LINE_DOUBLES, sizeof *best);
-    for (int i = 0; i < threads; i++)
-        best[i * CACHE_LINE_DOUBLES] = 1e30;
-    return best;
-}
-
 /* Every thread multiplies matrices of its own, all at the same time, for about ten milliseconds. */
 static void multiply(void *argument, int member)
 {
@@ -152,10 +144,10 @@ static void measure_round(void *context, struct peaks *out)
     out->product_gflops = measure_gemm(r->work, false);
     out->gflops[NUMBERS_F32] = fmax(out->registers_gflops, out->product_gflops);
     out->gflops[NUMBERS_BF16] = cpu_has_bf16() ? measure_gemm(r->work, true) : 0;
-    const struct pace f32 = cpu_pace_for(r->backend, NUMBERS_F32, SECONDS), bf16 = cpu_pace_for(r->backend, NUMBERS_BF16, SECONDS);
-    out->near_gflops[NUMBERS_F32] = f32.gflops;
-    out->near_gflops[NUMBERS_BF16] = cpu_has_bf16() ? bf16.gflops : 0;
-    out->clock = fmax(f32.clock, bf16.clock);
+    const struct pace now = cpu_pace_for(r->backend, NUMBERS_F32, SECONDS);
+    out->near_gflops[NUMBERS_F32] = now.gflops;
+    out->near_gflops[NUMBERS_BF16] = cpu_has_bf16() ? cpu_pace_for(r->backend, NUMBERS_BF16, SECONDS).gflops : 0;
+    out->clock = now.clock;
     /* source and target together fill half of a level: of a core's own, or its share of the common one */
     out->copy_gb_per_s[0] = measure_copy(r->work, cache[0] / 4, false);
     out->copy_gb_per_s[1] = measure_copy(r->work, cache[1] / 4, false);
@@ -174,7 +166,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
     memcpy(out->machine, m->fingerprint, sizeof out->machine);
     memcpy(out->cache_bytes, m->cache_bytes, sizeof m->cache_bytes);
     out->cache_bytes[CACHE_LEVELS - 1] = m->memory_bytes;
-    w.best = new_best(b->lanes);
+    w.best = xcalloc((size_t)b->lanes * CACHE_LINE_DOUBLES, sizeof *w.best);
     w.a = aligned_alloc(64, bytes);
     w.b = aligned_alloc(64, bytes);
     w.c = aligned_alloc(64, bytes);
