@@ -29,6 +29,8 @@ struct builder {
     bool exact;                     /* ops are not scaled: their times are those of kernels, and fit into the step */
     double upload_us, idle_us;      /* before the first op, and between ops, in a step without events; for exact times */
     double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
+    const struct event **sums;      /* (ops): of threads, since they last met; they are made when they meet */
+    int n_sums;
     struct step_sum sum;
 };
 
@@ -106,33 +108,70 @@ static const struct event *next_op(const struct trace *t, int64_t at, int thread
 
 static int64_t end_of(const struct event *e) { return e->start_ns + e->duration_ns; }
 
+/* What a thread summed up between two times. */
+static int64_t summed_between(const struct builder *b, int thread, int64_t from, int64_t to)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < b->n_sums; i++) {
+        const struct event *e = &b->sums[i][thread];
+        sum += e->start_ns >= from && e->start_ns < to ? e->duration_ns : 0;
+    }
+    return sum;
+}
+
 /* What threads waited for each other behind an op: some go on as soon as they can, and what the others take longer to begin the next
- * one is waiting. Behind the last op of a run they wait for the last one. */
-static double waited(const struct event *e, int threads, const struct event *next)
+ * one is waiting, but for sums that they make. Behind the last op of a run they wait for the last one. */
+static double waited(const struct builder *b, const struct event *e, int threads, const struct event *next)
 {
     int64_t sum = 0, least = INT64_MAX, last = 0;
     for (int k = 0; k < threads; k++)
         last = end_of(&e[k]) > last ? end_of(&e[k]) : last;
     for (int k = 0; k < threads; k++) {
-        const int64_t gap = (next ? next[k].start_ns : last) - end_of(&e[k]);
+        const int64_t to = next ? next[k].start_ns : last, gap = to - end_of(&e[k]) - summed_between(b, k, end_of(&e[k]), to);
         sum += gap;
         least = gap < least ? gap : least;
     }
     return (double)sum / threads - (double)least;
 }
 
-/* Events of one op's threads follow each other in the trace. */
-static int64_t add_op_events(struct builder *b, int64_t at)
+/* Events of one kind and op, one of every thread; how many. */
+static int add_events(struct builder *b, int64_t at, enum event_kind kind)
 {
     const struct trace *t = b->in->trace;
     const struct event *first = &t->events[at];
     int64_t busy = 0;
     int threads = 0;
-    for (; at + threads < t->n && threads < b->in->threads && first[threads].kind == EVENT_OP && first[threads].op == first->op; threads++)
+    for (; at + threads < t->n && threads < b->in->threads && first[threads].kind == (int)kind && first[threads].op == first->op; threads++)
         busy += first[threads].duration_ns;
-    b->busy[first->op] += (double)busy / threads;
-    b->idle[first->op] += waited(first, threads, next_op(t, at + threads, threads));
-    return at + threads;
+    b->busy[first->op] += threads ? (double)busy / threads : 0;
+    return threads;
+}
+
+/* Those that were made before the next op have been counted. */
+static void drop_sums(struct builder *b, const struct event *next)
+{
+    int n = 0;
+    for (int i = 0; i < b->n_sums && next; i++)
+        if (b->sums[i]->start_ns >= next->start_ns)
+            b->sums[n++] = b->sums[i];
+    b->n_sums = n;
+}
+
+/* Events of one op's threads follow each other in the trace, and those of their sums behind them. */
+static int64_t add_op_events(struct builder *b, int64_t at)
+{
+    const struct trace *t = b->in->trace;
+    const struct event *first = &t->events[at];
+    const int threads = add_events(b, at, EVENT_OP);
+    at += threads;
+    if (at < t->n && t->events[at].kind == EVENT_SUMS && t->events[at].op == first->op) {
+        b->sums[b->n_sums++] = &t->events[at];
+        at += add_events(b, at, EVENT_SUMS);
+    }
+    const struct event *next = next_op(t, at, threads);
+    b->idle[first->op] += waited(b, first, threads, next);
+    drop_sums(b, next);
+    return at;
 }
 
 static void sum_events(struct builder *b)
@@ -488,6 +527,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     }
     b.busy = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.busy);
     b.idle = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.idle);
+    b.sums = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.sums);
     copy_facts(out, in);
     choose_steps(&b);
     sum_events(&b);
@@ -504,6 +544,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     free(b.step_ns);
     free(b.used);
     free(b.busy);
+    free(b.sums);
     free(b.idle);
     return OK;
 }

@@ -23,6 +23,7 @@ struct bound_op {
 /* When one lane worked on one op. What lies between its end and its next start is waiting, or another op's. */
 struct lane_time {
     int64_t start_ns, end_ns;
+    int64_t sums_start_ns, sums_end_ns;     /* of what it left to sum up, once all lanes were there; 0: nothing */
 };
 
 /* What the queues of a device did in a measured run, beside what ops are timed by: the host's calls that start work, copies and fills, and
@@ -67,6 +68,7 @@ struct backend {
     enum status (*download)(struct backend *b, void *host, const void *from, size_t bytes, struct error *err);
     /* Bytes of scratch that an op needs. CANNOT: there is no kernel for it. */
     enum status (*scratch)(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err);
+    size_t (*kept)(struct backend *b, const struct program *p);        /* bytes of scratch besides that ops of the program need together. NULL: none */
     /* Bytes that it takes beside that, at most, to run ops of the program side by side; where there are none it does without. NULL: none. */
     size_t (*beside)(struct backend *b, const struct program *p);
     /* The ops and `scratch`, of which all of them use the same `bytes`, must live as long as what is prepared. Variants are chosen now,

@@ -122,6 +122,7 @@ static enum status bind_ops(struct exec *e, struct error *err)
             }
     }
     e->phase_start[PHASES] = n;
+    exec_count_kept(&e->sizes, p, e->backend);
     return OK;
 }
 
@@ -274,7 +275,7 @@ static void count_times(struct exec *e, int from, int to)
         const struct lane_time *t = e->times + i * lanes;
         int64_t sum = 0;
         for (int k = 0; k < lanes; k++)
-            sum += t[k].end_ns - t[k].start_ns;
+            sum += t[k].end_ns - t[k].start_ns + t[k].sums_end_ns - t[k].sums_start_ns;
         e->ops[i].op->profile.calls++;
         e->ops[i].op->profile.total_ns += sum / lanes;
     }
@@ -339,7 +340,7 @@ static void scatter_times(struct exec *e, const struct lane_time *times)
         const bool ran = k < e->n_early && e->early_place[k] == i;
         const struct lane_time *before = i > from ? t - lanes : times;
         for (int lane = 0; lane < lanes; lane++)
-            t[lane] = ran ? times[k * lanes + lane] : (struct lane_time){before[lane].end_ns, before[lane].end_ns};
+            t[lane] = ran ? times[k * lanes + lane] : (struct lane_time){.start_ns = before[lane].end_ns, .end_ns = before[lane].end_ns};
         k += ran;
     }
 }

@@ -21,6 +21,8 @@ enum status exec_count_op(struct exec_memory *m, const struct program *p, const 
     return st;
 }
 
+void exec_count_kept(struct exec_memory *m, const struct program *p, struct backend *b) { m->scratch += b->kept ? b->kept(b, p) : 0; }
+
 void exec_count_workspace(struct exec_memory *m, const struct program *p, const struct memory_plan *plan)
 {
     m->workspace = plan->workspace_bytes;
@@ -46,6 +48,7 @@ enum status exec_plan(struct exec_memory *out, const struct program *p, struct b
     enum status st = OK;
     for (int i = 0; i < p->n_ops && st == OK; i++)
         st = exec_count_op(out, p, &p->ops[i], b, err);
+    exec_count_kept(out, p, b);
     if (st == OK && b->beside)
         out->beside = b->beside(b, p);
     return st;

@@ -22,6 +22,7 @@ enum event_kind {
     EVENT_LAUNCH,       /* the host's call that starts work on a device */
     EVENT_DEVICE_COPY,  /* a copy or a fill on the device */
     EVENT_QUEUED,       /* a kernel of an op, in the queue in which it ran */
+    EVENT_SUMS,         /* what one thread sums up of an op, when all have met behind it */
     /* imported traces only; EVENT_STEP, EVENT_COUNTER (bytes allocated on a device) and these */
     EVENT_ANNOTATION,   /* a range that the user named: record_function, Optimizer.step#..., nccl:all_reduce */
     EVENT_HOST_OP,      /* an operator on a host thread: aten::mm */

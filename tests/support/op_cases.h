@@ -352,6 +352,7 @@ static const struct op_case op_cases[] = {
     {OP_LINEAR_LOSS, {.parts = 4}, {X(7, 17), X(9, 17), OF(TARGETS, 7)}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(3, 11, 33), X(131, 33), OF(TARGETS, 3, 11)}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(3, 5), X(7, 5), OF(PADDING, 3)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(70, 64), X(1030, 64), OF(TARGETS, 70)}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(97, 5), X(6, 5), OF(IDS, 97)}},                  /* no padding: read in place */
     {OP_LINEAR_LOSS, {.parts = 4}, {X(203, 131), X(151, 131), OF(TARGETS, 203)}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(7, 17), X(9, 17), OF(TARGETS, 7), ONE(LARGE)}},

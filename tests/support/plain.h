@@ -16,6 +16,7 @@ struct plain {
     struct backend *backend;        /* borrowed */
     void **own;                     /* per value */
     void **memory;                  /* per value: own, or another's after plain_alias */
+    int variant;                    /* of kernels that have any */
 };
 
 static inline void *plain_alloc(size_t bytes)
@@ -29,7 +30,7 @@ static inline void *plain_alloc(size_t bytes)
 /* Persistent values start at zero, all others as NaN. */
 static inline struct plain plain_new(struct program *p, struct backend *b)
 {
-    struct plain x = {p, b, xcalloc((size_t)p->n_values, sizeof(void *)), xcalloc((size_t)p->n_values, sizeof(void *))};
+    struct plain x = {p, b, xcalloc((size_t)p->n_values, sizeof(void *)), xcalloc((size_t)p->n_values, sizeof(void *)), 0};
     for (int i = 0; i < p->n_values; i++) {
         const size_t bytes = value_bytes(&p->values[i]);
         x.own[i] = x.memory[i] = plain_alloc(bytes);
@@ -67,7 +68,8 @@ static inline void plain_run_op(struct plain *x, struct op *op)
     void *scratch = plain_alloc(bytes);
     memset(scratch, 0xff, bytes);
     struct kernel_call call = {.kernel = k, .program = x->program, .op = op, .in = in, .out = out, .scratch = scratch, .scratch_bytes = bytes,
-                               .blocks = cpu_blocks(k, x->program, op, x->backend->lanes)};
+                               .variant = x->variant, .blocks = cpu_blocks(k, x->program, op, x->backend->lanes),
+                               .sums = cpu_sums(k, x->program, op, x->backend->lanes) ? SUMS_LATER : WHOLE};
     cpu_run_calls(x->backend, &call, 1);
     free(scratch);
 }

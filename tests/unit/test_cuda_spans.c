@@ -2,6 +2,8 @@
 #include "ops/cuda/spans.h"
 #include "support/check.h"
 
+#define FROM_TO(from, to) {.start_ns = (from), .end_ns = (to)}
+
 static void check(const struct kernel_span *s, int n, int first, int end, const struct lane_time *wanted)
 {
     double part[8] = {0};
@@ -18,7 +20,7 @@ static void test_one_after_the_other(void **state)
     (void)state;
     const struct kernel_span s[] = {{.op = 3, .start_ns = 110, .end_ns = 120}, {.op = 3, .start_ns = 125, .end_ns = 130},
                                     {.op = 5, .start_ns = 140, .end_ns = 160}, {.op = -1, .start_ns = 170, .end_ns = 180}};
-    check(s, 4, 3, 6, (struct lane_time[]){{110, 125}, {125, 125}, {140, 160}});       /* the idle 5 between two kernels are no work */
+    check(s, 4, 3, 6, (struct lane_time[]){FROM_TO(110, 125), FROM_TO(125, 125), FROM_TO(140, 160)});       /* the idle 5 between two kernels are no work */
 }
 
 /* 0 runs alone for 10, with 1 for 10, with 1 and 2 for 6, 1 and 2 for 4, 2 alone for 10: each moment is counted once. */
@@ -27,7 +29,7 @@ static void test_beside_each_other(void **state)
     (void)state;
     const struct kernel_span s[] = {{.op = 0, .start_ns = 100, .end_ns = 126}, {.op = 1, .start_ns = 110, .end_ns = 130},
                                     {.op = 2, .start_ns = 120, .end_ns = 140}};
-    check(s, 3, 0, 3, (struct lane_time[]){{100, 117}, {110, 119}, {120, 134}});
+    check(s, 3, 0, 3, (struct lane_time[]){FROM_TO(100, 117), FROM_TO(110, 119), FROM_TO(120, 134)});
 }
 
 /* A long one over two short ones that do not touch. */
@@ -36,7 +38,7 @@ static void test_inside(void **state)
     (void)state;
     const struct kernel_span s[] = {{.op = 0, .start_ns = 100, .end_ns = 200}, {.op = 1, .start_ns = 110, .end_ns = 120},
                                     {.op = 1, .start_ns = 150, .end_ns = 170}, {.op = 2, .start_ns = 200, .end_ns = 210}};
-    check(s, 4, 0, 3, (struct lane_time[]){{100, 185}, {110, 125}, {200, 210}});
+    check(s, 4, 0, 3, (struct lane_time[]){FROM_TO(100, 185), FROM_TO(110, 125), FROM_TO(200, 210)});
 }
 
 static void test_spread(void **state)
@@ -45,7 +47,7 @@ static void test_spread(void **state)
     struct lane_time t[3];
     spans_spread(t, 3, 10, 40);
     assert_true(t[0].start_ns == 10 && t[0].end_ns == 20 && t[2].start_ns == 30 && t[2].end_ns == 40);
-    check(NULL, 0, 0, 2, (struct lane_time[]){{100, 100}, {100, 100}});
+    check(NULL, 0, 0, 2, (struct lane_time[]){FROM_TO(100, 100), FROM_TO(100, 100)});
 }
 
 int main(void)

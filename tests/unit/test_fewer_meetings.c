@@ -51,13 +51,13 @@ static void call(struct calls *c, const struct kernel *k, value_id a, value_id b
                                                .scratch_bytes = k->scratch ? sizeof c->scratch : 0};
 }
 
-/* "..w." means that the third of four waits. */
+/* "..w." means that the third of four waits, "..s." that it waits for sums, too. */
 static void assert_waits(struct calls *c, const char *wanted)
 {
     char is[CALLS + 1] = "";
     cpu_find_waits(c->list, c->n, 2);
     for (int i = 0; i < c->n; i++)
-        is[i] = c->list[i].early ? '.' : 'w';
+        is[i] = c->list[i].early ? '.' : c->list[i].settled ? 's' : 'w';
     assert_string_equal(is, wanted);
     program_free(c->p);
 }
@@ -152,31 +152,54 @@ static void test_many_threads_touch_all(void **state)
     program_free(c.p);
 }
 
-static bool always(const struct program *p, const struct op *op, int threads) { return (void)p, (void)op, threads == 2; }
+/* A call that leaves sums of its output for later. */
+static void sum_call(struct calls *c, value_id a, value_id b, value_id to, int scratch)
+{
+    static const struct kernel summing = {.name = "summing", .scratch = some_scratch, .summed = 1};
+    call(c, &summing, a, b, to);
+    struct kernel_call *last = &c->list[c->n - 1];
+    last->sums = SUMS_LATER;
+    last->scratch = c->scratch + scratch;
+    last->scratch_bytes = 4 * sizeof *c->scratch;
+}
 
-/* Who leaves a call in which all meet knows that the calls before are done; of that call itself it does not. */
-static void test_a_call_that_meets_inside(void **state)
+/* What sums are made of and what they become is nobody's until all have met; who wants it then meets once more ('s'). */
+static void test_sums_are_made_when_threads_meet(void **state)
 {
     (void)state;
-    static const struct kernel meeting = {.name = "meeting", .meets = always};
     struct calls c;
     calls_init(&c);
     call(&c, &plain, 0, 0, 1);
-    call(&c, &meeting, 0, 0, 2);
-    call(&c, &plain, 1, 1, 3);              /* was written before the meeting */
-    call(&c, &plain, 2, 2, 4);              /* was written by the call that meets */
-    assert_waits(&c, "...w");
+    sum_call(&c, 0, 0, 2, 0);
+    sum_call(&c, 0, 0, 3, 4);
+    call(&c, &plain, 1, 1, 4);              /* for this one they meet, and make both sums */
+    call(&c, &plain, 0, 0, 5);              /* others may still be at it */
+    call(&c, &plain, 2, 2, 1);              /* wants one of them */
+    assert_waits(&c, "...w.w");
     calls_init(&c);
-    call(&c, &plain, 0, 0, 1);
-    call(&c, &meeting, 1, 1, 2);            /* reads what was written: before its own meeting, too */
-    assert_waits(&c, ".w");
-    struct op_leave left = {0};
+    sum_call(&c, 0, 0, 2, 0);
+    call(&c, &plain, 0, 0, 3);
+    call(&c, &plain, 2, 2, 4);              /* wants what is not made yet: they meet, make it, and meet */
+    call(&c, &plain, 2, 2, 5);
+    assert_waits(&c, "..s.");
     calls_init(&c);
-    call(&c, &plain, 0, 0, 1);
-    call(&c, &meeting, 0, 0, 2);
-    c.list[1].op->leave = &left;            /* it may be left out, and nobody meets then */
-    call(&c, &plain, 1, 1, 3);
-    assert_waits(&c, "..w");
+    sum_call(&c, 0, 0, 2, 0);
+    sum_call(&c, 0, 0, 3, 0);               /* the same scratch: the first sum must be made before */
+    sum_call(&c, 0, 0, 4, 4);
+    call(&c, &plain, 0, 0, 2);              /* that was made before the second of the two meetings */
+    call(&c, &plain, 0, 0, 3);              /* and this one was not */
+    assert_waits(&c, ".s..s");
+}
+
+/* Behind a call that wants a thread's own rows alone nothing is different: scratch of sums is kept from its own thread, too. */
+static void test_scratch_of_sums_is_kept(void **state)
+{
+    (void)state;
+    struct calls c;
+    calls_init(&c);
+    sum_call(&c, 0, 0, 2, 0);
+    call(&c, &halves_scratch, 0, 1, 3);
+    assert_waits(&c, ".s");
 }
 
 static void test_every_call_meets_without_the_pass(void **state)
@@ -222,7 +245,8 @@ int main(void)
         cmocka_unit_test(test_what_is_shared),
         cmocka_unit_test(test_what_each_thread_touches),
         cmocka_unit_test(test_many_threads_touch_all),
-        cmocka_unit_test(test_a_call_that_meets_inside),
+        cmocka_unit_test(test_sums_are_made_when_threads_meet),
+        cmocka_unit_test(test_scratch_of_sums_is_kept),
         cmocka_unit_test(test_every_call_meets_without_the_pass),
         cmocka_unit_test(test_scratch_and_memory_are_shared),
         cmocka_unit_test(test_same_bits_on_many_threads),

@@ -51,9 +51,10 @@ static int free_backends(void **state)
 
 /* --- tuned against reference ------------------------------------------------------------------------------------ */
 
-static struct plain run_variant(struct program *p, const struct op_case *c, struct variant v)
+static struct plain run_variant(struct program *p, const struct op_case *c, struct variant v, int way)
 {
     struct plain x = plain_new(p, v.backend);
+    x.variant = way;
     for (int i = 0; i < case_inputs(c); i++)
         fill_input(&x, i, c, i);
     for (int i = 0; i < case_inputs(c) && v.nan; i++)
@@ -70,7 +71,7 @@ static struct plain run_variant(struct program *p, const struct op_case *c, stru
 /* Runs the variant, compares it with the expected result and, bit by bit, with a second run of itself. */
 static void check_variant(struct program *p, const struct op_case *c, struct variant v, const struct plain *should)
 {
-    struct plain a = run_variant(p, c, v), b = run_variant(p, c, v);
+    struct plain a = run_variant(p, c, v, 0), b = run_variant(p, c, v, 0);
     compare(c, v, &a, should, tolerances);
     assert_same_bits(c, v, &a, &b);
     plain_release(&a);
@@ -80,14 +81,14 @@ static void check_variant(struct program *p, const struct op_case *c, struct var
 static void check_case(const struct op_case *c, bool nan)
 {
     struct program *p = program_of_case(c);
-    struct plain should = run_variant(p, c, (struct variant){reference, -1, nan});
+    struct plain should = run_variant(p, c, (struct variant){reference, -1, nan}, 0);
     for (int alias = -1; alias < p->ops[0].n_in; alias++) {
         if (alias >= 0 && !may_alias(p, alias))
             continue;
         for (int t = 0; t < THREADS; t++)
             check_variant(p, c, (struct variant){tuned[t], alias, nan}, &should);
         const struct variant in_place = {reference, alias, nan};
-        struct plain x = run_variant(p, c, in_place);
+        struct plain x = run_variant(p, c, in_place, 0);
         assert_same_bits(c, in_place, &x, &should);
         plain_release(&x);
     }
@@ -100,6 +101,26 @@ static void test_tuned_equals_reference(void **state)
     (void)state;
     for (int i = 0; i < OP_CASES; i++)
         check_case(&op_cases[i], false);
+}
+
+/* In every way that autotune may choose. */
+static void test_every_way_equals_reference(void **state)
+{
+    (void)state;
+    for (int i = 0; i < OP_CASES; i++) {
+        const struct op_case *c = &op_cases[i];
+        struct program *p = program_of_case(c);
+        const struct variant by = {tuned[THREADS - 1], -1, false};
+        const char *const *ways = cpu_choose(by.backend, p, &p->ops[0])->variants;
+        struct plain should = run_variant(p, c, (struct variant){reference, -1, false}, 0);
+        for (int way = 1; ways && ways[way]; way++) {
+            struct plain is = run_variant(p, c, by, way);
+            compare(c, by, &is, &should, tolerances);
+            plain_release(&is);
+        }
+        plain_release(&should);
+        program_free(p);
+    }
 }
 
 /* A number that is not one shows up in the same places: a broken step must never look healthy. */
@@ -138,10 +159,10 @@ static void test_element_wise_kernels_ignore_threads(void **state)
             if (op_cases[i].kind != alike[k])
                 continue;
             struct program *p = program_of_case(&op_cases[i]);
-            struct plain one = run_variant(p, &op_cases[i], (struct variant){tuned[0], -1, false});
+            struct plain one = run_variant(p, &op_cases[i], (struct variant){tuned[0], -1, false}, 0);
             for (int t = 1; t < THREADS; t++) {
                 const struct variant v = {tuned[t], -1, false};
-                struct plain more = run_variant(p, &op_cases[i], v);
+                struct plain more = run_variant(p, &op_cases[i], v, 0);
                 assert_same_bits(&op_cases[i], v, &more, &one);
                 plain_release(&more);
             }
@@ -174,14 +195,15 @@ static void assert_untouched(const char *memory, int64_t from, int64_t to, const
             fail_msg("%s, case %d: a thread writes byte %lld of %s, which is not in its share", op_info(c->kind)->name, (int)(c - op_cases), (long long)i, what);
 }
 
-/* What one thread wrote: in its share what all threads together write there, as far as it writes it (heads of one sample may have several), nothing elsewhere. */
-static void check_outputs(const struct op_case *c, const struct plain *x, const struct plain *whole, const struct share *s)
+/* What one thread wrote: in its share what all threads together write there, as far as it writes it (heads of one sample may have several), nothing elsewhere,
+ * and nothing of what is summed up later. */
+static void check_outputs(const struct op_case *c, const struct plain *x, const struct plain *whole, const struct share *s, uint32_t later)
 {
     const struct op *op = &x->program->ops[0];
     for (int i = 0; i < op->n_out; i++) {
         const struct value *v = &x->program->values[op->out[i]];
         const char *is = x->memory[op->out[i]], *should = whole->memory[op->out[i]];
-        const struct span mine = share_bytes(v, s->out >> i & 1, s);
+        const struct span mine = later >> i & 1 ? (struct span){0, 0} : share_bytes(v, s->out >> i & 1, s);
         for (int64_t j = mine.lo; j < mine.hi; j++)
             if (is[j] != should[j] && is[j] != UNTOUCHED)
                 fail_msg("%s, case %d: byte %lld of output %d depends on what is not in the thread's share", op_info(c->kind)->name, (int)(c - op_cases), (long long)j, i);
@@ -215,7 +237,7 @@ static bool run_share(struct program *p, const struct op_case *c, struct backend
     if (s.of) {
         const int64_t each = (int64_t)call_scratch_each(&call, b->lanes);
         k->run(&call, &t);
-        check_outputs(c, &x, whole, &s);
+        check_outputs(c, &x, whole, &s, cpu_sums(k, p, op, b->lanes) ? k->summed : 0);
         assert_untouched(scratch, 0, thread * each, "scratch", c);
         assert_untouched(scratch, (thread + 1) * each, (int64_t)bytes, "scratch", c);
     }
@@ -234,14 +256,15 @@ static void test_threads_touch_their_share(void **state)
             struct program *p = program_of_case(&op_cases[i]);
             const struct kernel *k = cpu_choose(tuned[n], p, &p->ops[0]);
             if (k->share) {
-                struct plain whole = run_variant(p, &op_cases[i], (struct variant){tuned[n], -1, false});
+                struct plain whole = run_variant(p, &op_cases[i], (struct variant){tuned[n], -1, false}, 0);
                 for (int t = 0; t <= n; t++)
                     found[k->op] += run_share(p, &op_cases[i], tuned[n], t, &whole);
                 plain_release(&whole);
             }
             program_free(p);
         }
-    static const enum op_kind shared[] = {OP_ADD, OP_MUL, OP_LAYERNORM, OP_ADD_LAYERNORM, OP_MATMUL, OP_PROJECT, OP_PROJECT_GRAD, OP_ATTENTION, OP_ATTENTION_GRAD, OP_LINEAR_GELU};
+    static const enum op_kind shared[] = {OP_ADD, OP_MUL, OP_LAYERNORM, OP_ADD_LAYERNORM, OP_MATMUL, OP_PROJECT, OP_PROJECT_GRAD, OP_ATTENTION, OP_ATTENTION_GRAD, OP_LINEAR_GELU,
+                                           OP_LAYERNORM_GRAD, OP_RMSNORM_GRAD, OP_SUM_LEADING, OP_ROPE, OP_SWIGLU, OP_SWIGLU_GRAD};
     for (size_t k = 0; k < sizeof shared / sizeof *shared; k++)
         if (!found[shared[k]])
             fail_msg("no case of %s has shares", op_info(shared[k])->name);
@@ -489,6 +512,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op_has_a_case_and_kernels),
         cmocka_unit_test(test_tuned_equals_reference),
+        cmocka_unit_test(test_every_way_equals_reference),
         cmocka_unit_test(test_nan_spreads_as_in_reference),
         cmocka_unit_test(test_element_wise_kernels_ignore_threads),
         cmocka_unit_test(test_threads_touch_their_share),

@@ -148,8 +148,7 @@ static size_t own_scratch(struct backend *b, const struct kernel *k, const struc
 /* Ops that are one call are alike, and each has scratch of its own; one behind the other they take no more than this. */
 static const size_t MOST_BESIDE = (size_t)32 << 20;
 
-/* How many of them have their own: where there is not room for all, they take turns. Calls in which threads meet have two in turns, so that some threads
- * can be in the next one already: not before all have met in it is anybody in the one after. */
+/* How many of them have their own: where there is not room for all, they take turns. */
 static size_t places_of(struct op_call call, size_t each)
 {
     const size_t n = (size_t)(call.end - call.first);
@@ -161,18 +160,13 @@ static struct op_call call_of(const struct program *p, const struct op *op)
     return op->call ? program_call(p, (int)(op - p->ops)) : (struct op_call){0, 1};
 }
 
-static bool takes_turns(struct backend *b, const struct kernel *k, const struct program *p, const struct op *op)
-{
-    return !op->call && cpu_call_meets(k, p, op, b->lanes);
-}
-
 static enum status cpu_scratch(struct backend *b, size_t *bytes, const struct program *p, const struct op *op, struct error *err)
 {
     const struct kernel *k = cpu_choose(b, p, op);
     if (!k)
         return error_set(err, CANNOT, "the cpu backend has no kernel for op %s", op_info(op->kind)->name);
-    const size_t own = own_scratch(b, k, p, op);
-    *bytes = own * (takes_turns(b, k, p, op) ? 2 : places_of(call_of(p, op), own));
+    const size_t own = cpu_sums(k, p, op, b->lanes) ? 0 : own_scratch(b, k, p, op);
+    *bytes = own * places_of(call_of(p, op), own);
     return OK;
 }
 
@@ -181,6 +175,36 @@ static size_t scratch_place(const struct program *p, const struct op *op, size_t
 {
     const struct op_call call = call_of(p, op);
     return op->call ? ((size_t)(op - p->ops) - (size_t)call.first) % places_of(call, own) * own : 0;
+}
+
+/* Memory of what threads leave for sums, which are made when they meet: one behind the other, and from the beginning again. Where that is too soon, waits.c
+ * finds another meeting. */
+struct kept {
+    char *at;
+    size_t size, used;
+};
+static const size_t MOST_KEPT = (size_t)64 << 20;
+
+static void count_kept(struct kept *s, struct backend *b, const struct program *p, const struct op *op)
+{
+    const struct kernel *k = cpu_choose(b, p, op);
+    const size_t own = k && cpu_sums(k, p, op, b->lanes) ? own_scratch(b, k, p, op) : 0;
+    const size_t most = own > MOST_KEPT ? own : s->size > MOST_KEPT ? s->size : MOST_KEPT;
+    s->size = s->size + own < most ? s->size + own : most;
+}
+
+static void *take_kept(struct kept *s, size_t bytes)
+{
+    s->used = s->used + bytes > s->size ? bytes : s->used + bytes;
+    return s->at + s->used - bytes;
+}
+
+static size_t cpu_kept(struct backend *b, const struct program *p)
+{
+    struct kept s = {0};
+    for (int i = 0; i < p->n_ops; i++)
+        count_kept(&s, b, p, &p->ops[i]);
+    return s.size;
 }
 
 /* ---- a list of calls ---- */
@@ -206,41 +230,46 @@ static void name_kernels(struct prepared *p)
     }
 }
 
-/* Scratch of a program; calls in which threads meet have its halves in turns, whatever each of them needs. */
-struct scratch {
-    char *at;
-    size_t all, half;
-    int turns;
+/* Memory for all calls, and for sums. */
+struct rooms {
+    char *scratch;
+    size_t bytes;
+    struct kept *kept;
 };
 
 /* Kernels with shares divide all that there is, so that a thread has the same part of it in each of their calls. */
-static size_t scratch_of(const struct kernel *k, const struct op *op, size_t own, bool turns, const struct scratch *s)
+static void give_scratch(struct kernel_call *c, size_t own, const struct rooms *r)
 {
-    return own && k->share && !turns && !op->call ? s->all : own;
+    const bool all = own && c->kernel->share && !c->op->call && !c->sums;
+    c->scratch = c->sums ? take_kept(r->kept, own) : r->scratch + scratch_place(c->program, c->op, own);
+    c->scratch_bytes = all ? r->bytes : own;
 }
 
-static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, struct scratch *scratch)
+static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, const struct rooms *r)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
-    const size_t own = own_scratch(b, k, o->program, o->op);
-    const bool turns = takes_turns(b, k, o->program, o->op);
-    const size_t place = turns ? (size_t)(++scratch->turns % 2) * scratch->half : scratch_place(o->program, o->op, own);
-    return (struct kernel_call){.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
-                                .scratch = scratch->at + place, .scratch_bytes = scratch_of(k, o->op, own, turns, scratch),
-                                .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
+    struct kernel_call c = {.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
+                            .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
+    if (cpu_sums(k, o->program, o->op, b->lanes))
+        c.sums = o->leave ? SUMS_NOW : SUMS_LATER;         /* who is left out is so until then */
+    give_scratch(&c, own_scratch(b, k, o->program, o->op), r);
+    return c;
 }
 
 static enum status cpu_prepare(struct backend *b, struct prepared **out, const struct bound_op *ops, int n, void *scratch,
                                size_t bytes, struct error *err)
 {
     (void)err;
+    struct kept kept = {0};
+    for (int i = 0; i < n; i++)
+        count_kept(&kept, b, ops[i].program, ops[i].op);
+    kept.at = (char *)scratch + bytes - kept.size;
     struct prepared *p = xcalloc(1, sizeof *p);
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
     p->kernels = xcalloc((size_t)n + 1, sizeof *p->kernels);
     p->n = n;
-    struct scratch s = {.at = scratch, .all = bytes, .half = bytes / 2 / SCRATCH_ALIGN * SCRATCH_ALIGN};
     for (int i = 0; i < n; i++)
-        p->calls[i] = bind_call(b, &ops[i], &s);
+        p->calls[i] = bind_call(b, &ops[i], &(struct rooms){scratch, bytes - kept.size, &kept});
     cpu_find_waits(p->calls, n, b->lanes);
     cpu_tune(b, p->calls, n);
     name_kernels(p);
@@ -273,26 +302,68 @@ struct run {
     struct lane_time *times;        /* (n, threads), or NULL */
 };
 
+static bool runs(const struct kernel_call *c, int member) { return (!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0); }
+
+/* All threads meet, and make the sums of calls [first, end). */
+static void meet(const struct run *r, const struct kernel_thread *t, int first, int end)
+{
+    team_barrier(t->team);
+    for (int i = first; i < end; i++) {
+        struct lane_time *time = r->times ? &r->times[i * t->count + t->index] : NULL;
+        if (r->calls[i].sums != SUMS_LATER)
+            continue;
+        if (time)
+            time->sums_start_ns = clock_ns();
+        r->calls[i].kernel->finish(&r->calls[i], t);
+        if (time)
+            time->sums_end_ns = clock_ns();
+    }
+}
+
+static bool has_sums(const struct kernel_call *calls, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (calls[i].sums == SUMS_LATER)
+            return true;
+    return false;
+}
+
+void cpu_run_call(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    c->kernel->run(c, t);
+    if (c->sums == SUMS_NOW) {
+        team_barrier(t->team);
+        c->kernel->finish(c, t);
+    }
+}
+
 static void run_calls(void *argument, int member)
 {
     const struct run *r = argument;
     const struct kernel_thread t = {member, team_size(r->backend->team), r->backend->team};
+    int met = 0;                    /* the first call since all have met */
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
         struct lane_time *time = r->times ? &r->times[i * t.count + member] : NULL;
-        if (!c->early && i > 0)
-            team_barrier(t.team);
+        if (!c->early && i > 0) {
+            meet(r, &t, met, i);
+            met = i;
+            if (c->settled)
+                team_barrier(t.team);
+        }
         if (c->comm && member == 0) {
             atomic_store_explicit(&c->comm->of, c->program, memory_order_relaxed);
             atomic_store_explicit(&c->comm->at, c->op, memory_order_release);
         }
         if (time)
             time->start_ns = clock_ns();
-        if ((!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0))
-            c->kernel->run(c, &t);
+        if (runs(c, member))
+            cpu_run_call(c, &t);
         if (time)
             time->end_ns = clock_ns();
     }
+    if (has_sums(r->calls + met, r->n - met))
+        meet(r, &t, met, r->n);
 }
 
 static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times)
@@ -338,7 +409,7 @@ enum status cpu_backend_new(struct backend **out, int threads, bool reference_on
     const int cores = cpu_usable_cores();
     b->base = (struct backend){
         .name = "cpu", .lanes = threads > 0 ? threads : cores < MOST_THREADS ? cores : MOST_THREADS, .available = cpu_available,
-        .alloc = cpu_alloc, .spread = cpu_spread, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch,
+        .alloc = cpu_alloc, .spread = cpu_spread, .free_memory = cpu_free_memory, .upload = cpu_copy, .download = cpu_copy, .scratch = cpu_scratch, .kept = cpu_kept,
         .prepare = cpu_prepare, .about = cpu_about, .run = cpu_run, .pace = reference_only ? NULL : cpu_pace, .release = cpu_release, .free = cpu_free};
     b->tuned = reference_only ? NULL : best_variant().kernels;
     enum status st = team_new(&b->team, b->base.lanes, err);

@@ -23,7 +23,9 @@ struct kernel_call {
     size_t scratch_bytes;
     struct blocks blocks;           /* cpu_blocks of it and the team */
     int variant;                    /* of kernel->variants */
+    enum { WHOLE, SUMS_NOW, SUMS_LATER } sums;      /* whether something is left when all threads have run it, and when that is done */
     bool early;                     /* threads may begin it while others are still in the calls before; else they meet first */
+    bool settled;                   /* they meet twice: sums of calls before must be there, too */
     double saves_us;                /* of a run, compared with variant 0, when both were timed; 0: not timed */
 };
 
@@ -53,7 +55,11 @@ struct kernel {
     bool stores;                    /* knows bf16 where op_is_rounded_ahead */
     bool (*supports)(const struct program *p, const struct op *op);     /* NULL: every shape */
     size_t (*scratch)(const struct program *p, const struct op *op, int threads);   /* NULL: none */
-    bool (*meets)(const struct program *p, const struct op *op, int threads);       /* all threads meet inside; NULL: they may not */
+    /* What is left when all threads have run it: sums of what each of them left in scratch, into outputs with a bit in `summed`, which `run` then does not touch.
+     * Every thread calls it, behind the next meeting of all. `sums` says whether there is anything; NULL: always, where there is a `finish`. */
+    kernel_fn *finish;
+    uint32_t summed;
+    bool (*sums)(const struct program *p, const struct op *op, int threads);
     struct share (*share)(const struct kernel_call *c, const struct kernel_thread *t);     /* NULL: threads may touch what others do */
     struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
@@ -71,12 +77,14 @@ static inline void *call_scratch(const struct kernel_call *c, const struct kerne
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
 /* How the kernel cuts the op for so many threads. */
 struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const struct op *op, int threads);
+/* A thread's part of a call, with sums that are not left for later. */
+void cpu_run_call(const struct kernel_call *c, const struct kernel_thread *t);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
 /* Sets `early` of calls that are bound to memory and run in this order, by so many threads. */
 void cpu_find_waits(struct kernel_call *calls, int n, int threads);
-/* Whether threads meet inside of a call in any case: whoever leaves it knows that nobody is in the calls before. */
-bool cpu_call_meets(const struct kernel *k, const struct program *p, const struct op *op, int threads);
+/* Whether something is left to sum up behind a call. */
+bool cpu_sums(const struct kernel *k, const struct program *p, const struct op *op, int threads);
 /* Chooses the variants of calls whose op is timed. */
 void cpu_tune(struct backend *b, struct kernel_call *calls, int n);
 

@@ -32,19 +32,19 @@ void spans_lay_out(const struct kernel_span *s, int n, int first, int end, struc
 {
     divide(s, n, part);
     for (int i = first; i < end; i++)
-        times[i - first] = (struct lane_time){0, 0};
+        times[i - first] = (struct lane_time){0};
     for (int k = 0; k < n; k++) {
         const int i = s[k].op - first;
         if (s[k].op < first || s[k].op >= end)
             continue;
         if (!times[i].start_ns)
-            times[i] = (struct lane_time){s[k].start_ns, s[k].start_ns};
+            times[i] = (struct lane_time){.start_ns = s[k].start_ns, .end_ns = s[k].start_ns};
         times[i].end_ns += (int64_t)(part[k] + 0.5);
     }
     int64_t before = start;
     for (int i = 0; i < end - first; i++) {
         if (!times[i].start_ns)
-            times[i] = (struct lane_time){before, before};
+            times[i] = (struct lane_time){.start_ns = before, .end_ns = before};
         before = times[i].end_ns;
     }
 }
@@ -52,5 +52,5 @@ void spans_lay_out(const struct kernel_span *s, int n, int first, int end, struc
 void spans_spread(struct lane_time *times, int n, int64_t start, int64_t stop)
 {
     for (int i = 0; i < n; i++)
-        times[i] = (struct lane_time){start + (stop - start) * i / n, start + (stop - start) * (i + 1) / n};
+        times[i] = (struct lane_time){.start_ns = start + (stop - start) * i / n, .end_ns = start + (stop - start) * (i + 1) / n};
 }

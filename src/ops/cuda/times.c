@@ -237,7 +237,7 @@ static enum status run_with_events(struct cuda_backend *b, struct prepared *p, i
         st = cuda_said(cudaEventElapsedTime(&ms, p->events[0], p->events[i + 1]), err, "the time of an op");
         int64_t now = start + (int64_t)((double)ms * 1e6);
         now = now > stop ? stop : now < before ? before : now;
-        times[i] = (struct lane_time){before, now};
+        times[i] = (struct lane_time){.start_ns = before, .end_ns = now};
         before = now;
     }
     return st;

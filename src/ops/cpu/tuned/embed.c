@@ -82,7 +82,7 @@ static size_t sum_scratch(const struct program *p, const struct op *op, int thre
     return sums_by_row(rows, width, threads) ? (size_t)(up_to(width, SUMS_LINE) * threads) * sizeof(float) : 0;
 }
 
-static bool sum_meets(const struct program *p, const struct op *op, int threads) { return sum_scratch(p, op, threads) > 0; }
+static bool sum_sums(const struct program *p, const struct op *op, int threads) { return sum_scratch(p, op, threads) > 0; }
 
 static void sum_leading(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -95,13 +95,24 @@ static void sum_leading(const struct kernel_call *c, const struct kernel_thread 
         return;
     }
     sum_rows(parts + t->index * stride, x, my_rows(t, rows), width, width);
-    team_barrier(t->team);
-    sum_rows(y + s.lo, parts + s.lo, (struct span){0, t->count}, s.hi - s.lo, stride);
+}
+
+static void finish_sum(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t width = out_count(c, 0);
+    const struct span s = my_columns(t, width);
+    sum_rows((float *)c->out[0] + s.lo, (const float *)c->scratch + s.lo, (struct span){0, t->count}, s.hi - s.lo, up_to(width, SUMS_LINE));
+}
+
+static struct share sum_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t rows = in_count(c, 0) / out_count(c, 0);
+    return sums_by_row(rows, out_count(c, 0), t->count) ? share_rows(my_rows(t, rows), rows, FIRST_IN) : (struct share){0};
 }
 
 const struct kernel TUNED(embed)[] = {
     {.op = OP_EMBED, .name = "rows", .run = embed},
     {.op = OP_EMBED_GRAD, .name = "columns", .run = embed_grad},
-    {.op = OP_SUM_LEADING, .name = "sums", .run = sum_leading, .scratch = sum_scratch, .meets = sum_meets},
+    {.op = OP_SUM_LEADING, .name = "sums", .run = sum_leading, .finish = finish_sum, .summed = 1, .sums = sum_sums, .scratch = sum_scratch, .share = sum_share},
     {.run = NULL},
 };

@@ -7,7 +7,7 @@
 /* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest; columns count half, since rows are what threads
  * that are near have made, as most ops split their work by rows. Where the right operand (k, n) is small and rows are enough to pay for packing it on
  * every thread, rows alone are cut: what a thread has made is in its own cache. No thread goes without a block while another grid has one for it. */
-enum { GRID_SMALL = 1 << 16, GRID_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
+enum { GRID_SMALL = 1 << 17, GRID_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
 
 static inline bool grid_fits(int64_t m, int64_t n, int rows, int columns)
 {

@@ -71,63 +71,73 @@ static size_t scratch_bytes(const struct program *p, const struct op *op, int th
     return g.depth > 1 ? (size_t)(part_size(matmul_dims(p, op), g) * threads) * sizeof(float) : 0;
 }
 
-static bool meets(const struct program *p, const struct op *op, int threads) { return split(p, op, threads).depth > 1; }
+static bool sums(const struct program *p, const struct op *op, int threads) { return split(p, op, threads).depth > 1; }
 
-/* My rows of a block: what the threads that have it found, in their order. */
-static void add_parts(const struct gemm *whole, const float *parts, int64_t next, struct span rows, int depth)
+/* to (n) = what so many parts have of it, in their order. */
+static void add_run(float *to, const float *parts, int64_t next, int64_t n, int depth)
 {
-    for (int64_t i = rows.lo; i < rows.hi; i++) {
-        const float *from = parts + i * whole->n;
-        float *to = whole->c + i * whole->ldc;
+    INDEPENDENT
+    for (int64_t j = 0; j < n; j++)
+        to[j] = parts[j] + parts[next + j];
+    for (int p = 2; p < depth; p++)
         INDEPENDENT
-        for (int64_t j = 0; j < whole->n; j++)
-            to[j] = from[j] + from[next + j];
-        for (int p = 2; p < depth; p++)
-            INDEPENDENT
-            for (int64_t j = 0; j < whole->n; j++)
-                to[j] += from[p * next + j];
-    }
+        for (int64_t j = 0; j < n; j++)
+            to[j] += parts[p * next + j];
 }
 
-/* A block that several threads have. */
-static void sum(const struct kernel_call *c, const struct kernel_thread *t, struct matmul_dims d, struct blocks g)
+/* My rows of a block: what the threads that have it found. In runs that stay in the first-level cache, and are long enough for a core to fetch ahead. */
+enum { RUN = 4096 };
+static void add_parts(const struct gemm *whole, const float *parts, int64_t next, struct span rows, int depth)
 {
-    const int blocks = g.rows * g.columns, part = t->index / blocks;
-    const struct block b = block_of(g, t->index % blocks, d.m, d.n);
-    const struct gemm whole = product_of(c, d, b, (struct span){0, d.k});
-    struct gemm mine = product_of(c, d, b, team_span(d.k, DEPTH_UNIT, part, g.depth));
-    const int64_t size = part_size(d, g);
-    mine.c = (float *)c->scratch + t->index * size;
-    mine.ldc = mine.n;
-    if (mine.m > 0 && mine.n > 0)
-        TUNED(gemm)(&mine);
-    team_barrier(t->team);
-    add_parts(&whole, (const float *)c->scratch + t->index % blocks * size, blocks * size, team_span(whole.m, 1, part, g.depth), g.depth);
+    const bool all = whole->ldc == whole->n;        /* rows lie one behind the other */
+    const int64_t row = all ? (rows.hi - rows.lo) * whole->n : whole->n;
+    for (int64_t i = rows.lo; i < rows.hi; i += all ? rows.hi - rows.lo : 1)
+        for (int64_t j = 0; j < row; j += RUN)
+            add_run(whole->c + i * whole->ldc + j, parts + i * whole->n + j, next, least(RUN, row - j), depth);
+}
+
+/* The part of k that a thread has. */
+static struct span my_depth(struct matmul_dims d, struct blocks g, int thread)
+{
+    return team_span(d.k, g.rows * g.columns > 1 ? DEPTH_UNIT : GRID_ROW_UNIT, thread / (g.rows * g.columns), g.depth);
 }
 
 static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const struct blocks g = c->blocks;
+    struct gemm mine = product_of(c, d, block_of(g, t->index % (g.rows * g.columns), d.m, d.n), my_depth(d, g, t->index));
     if (g.depth > 1) {
-        sum(c, t, d, g);
-        return;
+        mine.c = (float *)c->scratch + t->index * part_size(d, g);
+        mine.ldc = mine.n;
     }
-    const struct gemm mine = product_of(c, d, block_of(g, t->index, d.m, d.n), (struct span){0, d.k});
     if (mine.m > 0 && mine.n > 0)
         TUNED(gemm)(&mine);
 }
 
-/* Where rows alone are cut. */
+/* A block that several threads have: each sums up some rows of it. */
+static void finish(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct matmul_dims d = matmul_dims(c->program, c->op);
+    const struct blocks g = c->blocks;
+    const int blocks = g.rows * g.columns, block = t->index % blocks;
+    const int64_t size = part_size(d, g);
+    const struct gemm whole = product_of(c, d, block_of(g, block, d.m, d.n), (struct span){0, d.k});
+    add_parts(&whole, (const float *)c->scratch + block * size, blocks * size, team_span(whole.m, 1, t->index / blocks, g.depth), g.depth);
+}
+
+/* Where rows alone are cut: those of the result, or of both operands of a sum over them. */
 static struct share share(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const struct blocks g = c->blocks;
+    if (g.depth == t->count && g.depth > 1)
+        return share_rows(my_depth(d, g, t->index), d.k, FIRST_TWO_IN);
     return g.columns * g.depth > 1 || c->op->attrs.trans_a ? (struct share){0} : share_rows(block_of(g, t->index, d.m, d.n).rows, d.m, FIRST_IN);
 }
 
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .meets = meets, .share = share, .variants = gemm_variants, .differs = gemm_differs,
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .finish = finish, .summed = 1, .sums = sums, .share = share, .variants = gemm_variants, .differs = gemm_differs,
      .supports = gemm_fits},
     {.run = NULL},
 };

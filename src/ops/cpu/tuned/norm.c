@@ -259,24 +259,34 @@ static void norm_grad(const struct kernel_call *c, const struct kernel_thread *t
         else
             row_grad(&w, centred, NULL, d_gain, d_shift);
     }
-    team_barrier(t->team);
+}
+
+/* Gain and shift. */
+static void finish_grad(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t n = shape_last(call_in(c, 1)->shape), stride = (int64_t)grad_stride(n);
+    const float *parts = c->scratch;
     combine(c->out[1], parts, stride, n, t);
-    if (centred)
+    if (c->op->kind == OP_LAYERNORM_GRAD)
         combine(c->out[2], parts + n, stride, n, t);
 }
 
-/* For gain and shift. */
-static bool grad_meets(const struct program *p, const struct op *op, int threads) { return (void)p, (void)op, (void)threads, true; }
+/* All but the gain. */
+static struct share grad_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t rows = shape_rows(call_in(c, 1)->shape);
+    return (struct share){my_rows(t, rows), rows, ~4u, 1};
+}
 
 static void layernorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, true); }
 static void rmsnorm_grad(const struct kernel_call *c, const struct kernel_thread *t) { norm_grad(c, t, false); }
 
 const struct kernel TUNED(norm)[] = {
     {.op = OP_LAYERNORM, .name = "simd", .run = layernorm, .stores = true, .share = norm_share},
-    {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .scratch = grad_scratch, .meets = grad_meets},
+    {.op = OP_LAYERNORM_GRAD, .name = "simd", .run = layernorm_grad, .finish = finish_grad, .summed = 6, .scratch = grad_scratch, .share = grad_share},
     {.op = OP_RMSNORM, .name = "simd", .run = rmsnorm, .stores = true, .share = norm_share},
     {.op = OP_ADD_LAYERNORM, .name = "simd", .run = add_layernorm, .stores = true, .scratch = near_scratch, .share = norm_share},
     {.op = OP_ADD_RMSNORM, .name = "simd", .run = add_rmsnorm, .stores = true, .scratch = near_scratch, .share = norm_share},
-    {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .scratch = grad_scratch, .meets = grad_meets},
+    {.op = OP_RMSNORM_GRAD, .name = "simd", .run = rmsnorm_grad, .finish = finish_grad, .summed = 2, .scratch = grad_scratch, .share = grad_share},
     {.run = NULL},
 };

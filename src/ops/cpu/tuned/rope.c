@@ -53,6 +53,13 @@ static void rope(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+/* x, and the places of rows; of the table all. */
+static struct share rope_share(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const int64_t rows = shape_rows(call_in(c, 0)->shape);
+    return share_rows(my_rows(t, rows), rows, 1 | 8);
+}
+
 static void rope_table(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct op_attrs *a = &c->op->attrs;
@@ -82,7 +89,7 @@ static void causal_mask(const struct kernel_call *c, const struct kernel_thread 
 }
 
 const struct kernel TUNED(rope)[] = {
-    {.op = OP_ROPE, .name = "simd", .run = rope, .stores = true},
+    {.op = OP_ROPE, .name = "simd", .run = rope, .stores = true, .share = rope_share},
     {.op = OP_ROPE_TABLE, .name = "columns", .run = rope_table},
     {.op = OP_CAUSAL_MASK, .name = "rows", .run = causal_mask},
     {.run = NULL},

@@ -100,8 +100,13 @@ static void swiglu_grad(const struct kernel_call *c, const struct kernel_thread 
         backward_piece(c, i, least(PIECE, s.hi - i));
 }
 
+static struct share elements(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    return share_rows(my_elements(t, in_count(c, 0)), in_count(c, 0), ~0u);
+}
+
 const struct kernel TUNED(swiglu)[] = {
-    {.op = OP_SWIGLU, .name = "simd", .run = swiglu, .stores = true},
-    {.op = OP_SWIGLU_GRAD, .name = "simd", .run = swiglu_grad, .stores = true},
+    {.op = OP_SWIGLU, .name = "simd", .run = swiglu, .stores = true, .share = elements},
+    {.op = OP_SWIGLU_GRAD, .name = "simd", .run = swiglu_grad, .stores = true, .share = elements},
     {.run = NULL},
 };
