@@ -52,11 +52,12 @@ static bool by_tiles(const struct op *op, enum dtype w, struct sizes s) { return
 static size_t tile_bytes(struct sizes s, int64_t share) { return (void)s, (void)share, 0; }
 #endif
 
-static struct sizes sizes_of(const struct program *p, const struct op *op, int threads)
+/* Thirds are what the rule has: whoever asks for another kernel gets panels or products. */
+static struct sizes sizes_of(const struct program *p, const struct op *op, int threads, int variant)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
-    s.tiles = by_tiles(op, p->values[op->in[1]].dtype, s);
+    s.tiles = by_tiles(op, p->values[op->in[1]].dtype, s) && (variant == GEMM_BY_RULE || op->attrs.round != ROUND_NO);
     s.thirds = s.tiles && op->attrs.round == ROUND_NO;
     s.panels = !s.tiles && s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;
@@ -123,10 +124,13 @@ static size_t memory_of(struct sizes s, int threads, void *scratch, struct memor
     return at.used;
 }
 
+/* Enough for each way: which it will be is chosen later. */
 static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
 {
     struct memory m;
-    return memory_of(sizes_of(p, op, threads), threads, NULL, &m);
+    const size_t by_rule = memory_of(sizes_of(p, op, threads, GEMM_BY_RULE), threads, NULL, &m);
+    const size_t own = memory_of(sizes_of(p, op, threads, GEMM_OWN), threads, NULL, &m);
+    return by_rule > own ? by_rule : own;
 }
 
 static void find_rows(struct work *w)
@@ -208,12 +212,12 @@ static bool run_tiles(struct work *w) { return (void)w, false; }
 
 static void linear_loss(const struct kernel_call *c, const struct kernel_thread *t)
 {
-    struct work w = {.c = c, .t = t, .s = sizes_of(c->program, c->op, t->count), .gradients = c->op->attrs.parts == 4};
+    struct work w = {.c = c, .t = t, .s = sizes_of(c->program, c->op, t->count, c->variant), .gradients = c->op->attrs.parts == 4};
     memory_of(w.s, t->count, c->scratch, &w.m);
     w.panels = w.s.panels && c->variant != GEMM_BLAS;
     find_rows(&w);
     double sum = 0;
-    const bool asked = !w.s.thirds || c->variant == GEMM_BY_RULE, tiles = w.s.tiles && asked && w.count > 0 && run_tiles(&w);
+    const bool tiles = w.s.tiles && w.count > 0 && run_tiles(&w);
     for (; w.first < w.count; w.first += w.n) {
         if (w.first > 0 && !(w.panels && w.s.grid.rows == 1))
             team_barrier(t->team);              /* the others have done with the chunk before */
