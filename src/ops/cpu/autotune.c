@@ -1,12 +1,12 @@
-/* Choosing kernels' variants by timing them: every piece of work of a program once, in the program's own memory, before its first
- * step. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
+/* Choosing kernels' variants by timing them: every piece of work of a program once, before its first
+ * step, into the program's own memory. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
  * where the choice could not be remembered: every run would choose anew, and two runs would differ.
  *
  * What counts is the middle of the readings, not the best of them: tiles of AMX on a machine that others share were seen at full speed for moments,
  * and 2.4 times slower most of the time.
  *
- * Nothing has been computed yet: inputs are zeros, or what the programs that share them left there, and every product of them is
- * right. Only what runs alone like this is timed. */
+ * Nothing has been computed yet, and zeros are not what a step multiplies: they take less power, and AMX at its best was a quarter faster on them than on others. So inputs are
+ * numbers of any size and sign, in memory of their own. Only what runs alone like this is timed. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/bf16.h"
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/setup.h"
@@ -68,23 +69,59 @@ static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOS
 
 /* ---- timing ---- */
 
-/* Memory that nobody wrote is one page of zeros, wherever it is read: every thread writes its part of the inputs back as it is. */
-static void touch_inputs(const struct kernel_call *c, const struct kernel_thread *t)
+/* Numbers between -1/4 and 1/4: what their products add up to is of the size that values of a model have. */
+static float number_at(int64_t i)
+{
+    uint32_t x = (uint32_t)i * 2654435769u;
+    x = (x ^ x >> 15) * 2246822519u;
+    return (float)(int32_t)(x ^ x >> 13) * 0x1p-33f;
+}
+
+/* Every thread writes its part of the inputs that are numbers. */
+static void fill_inputs(const struct kernel_call *c, const struct kernel_thread *t)
 {
     for (int i = 0; i < c->op->n_in; i++) {
-        volatile char *bytes = c->in[i];
-        const struct span mine = team_span((int64_t)value_bytes(call_in(c, i)), PAGE, t->index, t->count);
-        for (int64_t at = mine.lo; at < mine.hi; at += PAGE)
-            bytes[at] = bytes[at];
+        const enum dtype type = call_in(c, i)->dtype;
+        const struct span mine = team_span(in_count(c, i), PAGE, t->index, t->count);
+        for (int64_t at = mine.lo; at < mine.hi && type == F32; at++)
+            ((float *)c->in[i])[at] = number_at(at);
+        for (int64_t at = mine.lo; at < mine.hi && type == BF16; at++)
+            ((uint16_t *)c->in[i])[at] = bf16_bits(number_at(at));
     }
 }
 
-static const struct kernel touch = {.name = "touch", .run = touch_inputs};
+static const struct kernel fill = {.name = "fill", .run = fill_inputs};
+
+/* Where the inputs of a call begin in memory of their own, each with its own pages. */
+static size_t place_inputs(const struct kernel_call *c, char *memory, void **at)
+{
+    size_t used = 0;
+    for (int i = 0; i < c->op->n_in; i++) {
+        at[i] = memory + used;
+        used += (value_bytes(call_in(c, i)) + PAGE - 1) / PAGE * PAGE;
+    }
+    return used;
+}
+
+/* Gives the call inputs of its own, filled; returns their memory. NULL: there is none, and it keeps those that it has. */
+static char *take_inputs(struct kernel_call *c, void **at, struct backend *b)
+{
+    char *memory = cpu_memory_take(place_inputs(c, NULL, at));
+    if (!memory)
+        return NULL;
+    place_inputs(c, memory, at);
+    c->in = at;
+    struct kernel_call filling = *c;
+    filling.kernel = &fill;
+    cpu_run_calls(b, &filling, 1);
+    return memory;
+}
 
 /* A call that runs another one several times, and how long. */
 struct repeated {
     struct kernel_call call;        /* what the backend runs; its kernel is `repeat` */
     const struct kernel *kernel;
+    bool sums;                      /* it leaves something to sum up */
     int repeats;
     int64_t *thread_ns;             /* (threads) */
 };
@@ -97,6 +134,16 @@ static int64_t thread_clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* The sums behind a run. */
+static int64_t finish_ns(const struct repeated *r, const struct kernel_thread *t)
+{
+    const int64_t start = thread_clock_ns();
+    r->kernel->finish(&r->call, t);
+    const int64_t ns = thread_clock_ns() - start;
+    team_barrier(t->team);
+    return ns;
+}
+
 static void run_repeated(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct repeated *r = (const struct repeated *)c;
@@ -107,6 +154,8 @@ static void run_repeated(const struct kernel_call *c, const struct kernel_thread
             r->kernel->run(c, t);
         ns += thread_clock_ns() - start;
         team_barrier(t->team);
+        if (r->sums)
+            ns += finish_ns(r, t);
     }
     r->thread_ns[t->index] = ns;
 }
@@ -138,9 +187,6 @@ static double reading_us(struct bout *b, int variant, int repeats)
  * memory is. Returns how often a reading should repeat them. */
 static int warm_up(struct bout *b)
 {
-    struct kernel_call touching = b->run.call;
-    touching.kernel = &touch;
-    cpu_run_calls(b->backend, &touching, 1);
     double us = 1e30;
     for (int round = 0; round < 2 && (round == 0 || us < READING_US); round++)
         for (int v = 0; v < b->variants && (v == 0 || us < VARIANT_US) && setup_goes_on(SHOWN); v++) {
@@ -207,13 +253,18 @@ static bool differs(const struct kernel *k, int variant) { return variant == 0 |
 /* The worse series of a variant that is taken is better than the better one of the first. */
 static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
 {
-    struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel}};
+    struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel, .sums = call->sums != WHOLE}};
     b.run.call.kernel = &repeat;
+    b.run.call.sums = WHOLE;
     b.run.call.leave = NULL;                /* what it says is known in a step */
     b.run.thread_ns = xcalloc((size_t)backend->lanes, sizeof *b.run.thread_ns);
     for (; b.variants < VARIANTS_MOST && c->variants[b.variants]; b.variants++)
         b.lost[b.variants] = !differs(call->kernel, b.variants);
+    void **at = xcalloc((size_t)call->op->n_in + 1, sizeof *at);
+    char *inputs = take_inputs(&b.run.call, at, backend);
     read_all(&b);
+    cpu_memory_give(inputs);
+    free(at);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
         if (!b.lost[v] && worse_us(&b, v) < WINS * better_us(&b, 0) && better_us(&b, v) < better_us(&b, c->variant))
