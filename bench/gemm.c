@@ -42,8 +42,8 @@ static const struct { int m, n, k; bool ta, tb; const char *what; } shapes[] = {
     {13, 29, 37, 0, 1, "odd"},
 };
 
-enum side { OWN, BLAS, RULE, SIDES };           /* the rule: our own, by AMX where there is one */
-static const enum gemm_kernel kernel_of[SIDES] = {GEMM_OWN, GEMM_BLAS, GEMM_BY_RULE};
+enum side { OWN, BLAS, THIRDS, SIDES };         /* thirds: our own, by AMX where there is one */
+static const enum gemm_kernel kernel_of[SIDES] = {GEMM_OWN, GEMM_BLAS, GEMM_THIRDS};
 
 struct reading {
     double best;                    /* GFLOP/s */
@@ -97,7 +97,7 @@ static double best_bf16(enum bf16_way way, struct gemm *g, int rounds)
     double best = 0;
     cpu_bf16_limit(way);
     g->bf16 = true;
-    g->kernel = GEMM_BY_RULE;
+    g->kernel = GEMM_OWN;
     for (int i = 0; i < rounds && cpu_bf16_way() == way; i++) {
         const double gflops = product_gflops(g);
         best = gflops > best ? gflops : best;
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     }
     printf("%s, one thread: %.1f GFLOP/s of multiply-adds in registers\n", cpu_isa_name(), registers);
     printf("%-22s %-24s %8s %8s %8s %6s   %8s %8s %8s %8s %8s %8s %8s   (GFLOP/s, best; the middle, of registers; bf16, 0 where the CPU has none)\n",
-           "m x n x k", "", cpu_blas_name(), "own", "rule", "ratio", "", "own", "rule", "rounded", "BFMMLA", "AVX512", "AMX");
+           "m x n x k", "", cpu_blas_name(), "own", "thirds", "ratio", "", "own", "thirds", "rounded", "BFMMLA", "AVX512", "AMX");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (argc > 2 && !strstr(shapes[i].what, argv[2]))
             continue;
@@ -137,12 +137,12 @@ int main(int argc, char **argv)
         float *a = filled(m * k), *b = filled(n * k), *c = filled(m * n);
         struct gemm g = {.m = m, .n = n, .k = k, .a = a, .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b = b,
                          .ldb = tb ? k : n, .b_transposed = tb, .c = c, .ldc = n, .scale = 1};
-        r[OWN].best = r[BLAS].best = r[RULE].best = 0;
+        r[OWN].best = r[BLAS].best = r[THIRDS].best = 0;
         take_turns(r, &g, rounds);
         char text[64];
         snprintf(text, sizeof text, "%ld x %ld x %ld %c%c", (long)m, (long)n, (long)k, ta ? 'T' : 'N', tb ? 'T' : 'N');
-        printf("%-22s %-24s %8.1f %8.1f %8.1f %6.2f   %6.1f %% %6.1f %% %6.1f %% %8.1f %8.1f %8.1f %8.1f\n", text, shapes[i].what, r[BLAS].best, r[OWN].best, r[RULE].best, r[RULE].best / r[BLAS].best,
-               100 * r[BLAS].of_registers[rounds / 2], 100 * r[OWN].of_registers[rounds / 2], 100 * r[RULE].of_registers[rounds / 2], best_bf16(BF16_ROUNDED, &g, rounds),
+        printf("%-22s %-24s %8.1f %8.1f %8.1f %6.2f   %6.1f %% %6.1f %% %6.1f %% %8.1f %8.1f %8.1f %8.1f\n", text, shapes[i].what, r[BLAS].best, r[OWN].best, r[THIRDS].best, r[THIRDS].best / r[BLAS].best,
+               100 * r[BLAS].of_registers[rounds / 2], 100 * r[OWN].of_registers[rounds / 2], 100 * r[THIRDS].of_registers[rounds / 2], best_bf16(BF16_ROUNDED, &g, rounds),
                best_bf16(BF16_BFMMLA, &g, rounds), best_bf16(BF16_AVX512, &g, rounds), best_bf16(BF16_AMX, &g, rounds));
         fflush(stdout);
         cpu_memory_give(a);

@@ -38,7 +38,7 @@ struct device_event {
 
 /* What an op became. */
 struct prepared_op {
-    const char *kernel;             /* its name, with its variant where one was chosen: "blocks/own" */
+    const char *kernel;             /* its name, with its variant where one was chosen: "blocks/thirds" */
     double saves_us;                /* of a run, compared with what would have been taken by rule, as both were timed; 0: not timed */
     double occupancy;               /* of a GPU, as it was measured: warps that its kernels can have there at once, of those that fit; 0: not known */
 };

@@ -56,7 +56,7 @@ const struct device_event *exec_device_events(const struct exec *e, int *n);
 bool exec_on_device(const struct exec *e);      /* on another device than the CPU */
 /* Of the last measured run: (lanes) times of the op with this index in the program. NULL when nothing was measured. */
 const struct lane_time *exec_times(const struct exec *e, int op);
-const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/own" where a variant was chosen */
+const char *exec_kernel_name(const struct exec *e, int op);     /* "blocks", or "blocks/thirds" where a variant was chosen */
 /* What a step saves by the variants that were chosen, as they were timed: what the pass autotune predicts. */
 double exec_choice_gain_us(const struct exec *e);
 /* Kernels that a step starts; below 0: not known, or no such thing. */

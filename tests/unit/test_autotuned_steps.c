@@ -54,9 +54,9 @@ static void test_variants_agree(void **state)
         assert_memory_equal(first.metrics, again.metrics, sizeof first.metrics);
         assert_same_weights(first.exec, again.exec, 0, "the second time");
         exec_free(again.exec);
-        assert_true(force("own") > 3);
-        struct trained own = train_autotuned(model);
-        assert_names(own.exec, "own");
+        assert_true(force("thirds") > 3);
+        struct trained thirds = train_autotuned(model);
+        assert_names(thirds.exec, "thirds");
         force("blas");
         struct trained blas = train_autotuned(model);
         assert_names(blas.exec, "blas");
@@ -65,11 +65,11 @@ static void test_variants_agree(void **state)
         struct trained rule = train_autotuned(model);
         setenv("XDG_CACHE_HOME", own_cache, 1);
         assert_names(rule.exec, "");
-        assert_same_weights(rule.exec, own.exec, 1e-3, "own");
+        assert_same_weights(rule.exec, thirds.exec, 1e-3, "thirds");
         assert_same_weights(rule.exec, blas.exec, 1e-3, "blas");
         assert_same_weights(rule.exec, first.exec, 1e-3, "as timed");
         exec_free(first.exec);
-        exec_free(own.exec);
+        exec_free(thirds.exec);
         exec_free(blas.exec);
         exec_free(rule.exec);
     }

@@ -19,11 +19,11 @@
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_int.h"
 
-const char *const gemm_variants[] = {"by rule", "own", "blas", NULL};
+const char *const gemm_variants[] = {"own", "thirds", "blas", NULL};
 
 bool gemm_differs(int variant)
 {
-    return variant == GEMM_BLAS ? cpu_blas() != NULL : variant == GEMM_OWN ? cpu_bf16_way() == BF16_AMX : true;
+    return variant == GEMM_BLAS ? cpu_blas() != NULL : variant == GEMM_THIRDS ? cpu_bf16_way() == BF16_AMX : true;
 }
 
 bool gemm_fits(const struct program *p, const struct op *op)

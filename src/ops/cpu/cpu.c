@@ -216,7 +216,7 @@ struct prepared {
     const char **kernels;
 };
 
-/* "blocks 8×2/own": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
+/* "blocks 8×2/thirds": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
 static void name_kernels(struct prepared *p)
 {
     for (int i = 0; i < p->n; i++) {

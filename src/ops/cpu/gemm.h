@@ -7,7 +7,7 @@
 
 #include "program/program.h"
 
-enum gemm_kernel { GEMM_BY_RULE, GEMM_OWN, GEMM_BLAS, GEMM_KERNELS };     /* by rule: our own, or AMX in thirds */
+enum gemm_kernel { GEMM_OWN, GEMM_THIRDS, GEMM_BLAS, GEMM_KERNELS };     /* thirds: by AMX, where there is one and it is worth it, else our own */
 
 struct gemm {
     int64_t m, n, k;
@@ -27,7 +27,7 @@ struct gemm {
 };
 
 extern const char *const gemm_variants[];       /* names of enum gemm_kernel, for kernels whose variants are these */
-bool gemm_differs(int variant);                 /* whether that one is another than the rule's, on this machine */
+bool gemm_differs(int variant);                 /* whether that one is another than our own, on this machine */
 
 typedef void gemm_fn(const struct gemm *g);
 

@@ -1,4 +1,4 @@
-/* Matrix products: by rule a kernel of our own, or AMX in thirds (pairs/thirds.c); by BLAS where it was asked for. On the shapes of the shipped
+/* Matrix products: by rule a kernel of our own; by AMX in thirds (pairs/thirds.c) or by BLAS where it was asked for. On the shapes of the shipped
  * configs our own is as fast as the better library or faster, but for 1 to 3 % where k is thousands long: docs/performance.md. */
 #include "ops/cpu/gemm.h"
 
@@ -29,7 +29,7 @@ static bool has_few_rows(const struct gemm *g) { return g->m <= FEW && g->b_tran
 #if defined(HONE_AMX)
 static bool takes_thirds(const struct gemm *g)
 {
-    return g->kernel == GEMM_BY_RULE && !g->bf16 && g->m > FEW && g->n >= 64 && g->k >= 32 && cpu_bf16_way() == BF16_AMX;
+    return g->kernel == GEMM_THIRDS && !g->bf16 && g->m > FEW && g->n >= 64 && g->k >= 32 && cpu_bf16_way() == BF16_AMX;
 }
 #endif
 

@@ -52,12 +52,11 @@ static bool by_tiles(const struct op *op, enum dtype w, struct sizes s) { return
 static size_t tile_bytes(struct sizes s, int64_t share) { return (void)s, (void)share, 0; }
 #endif
 
-/* Thirds are what the rule has: whoever asks for another kernel gets panels or products. */
 static struct sizes sizes_of(const struct program *p, const struct op *op, int threads, int variant)
 {
     const struct shape x = p->values[op->in[0]].shape, w = p->values[op->in[1]].shape;
     struct sizes s = {.rows = shape_rows(x), .vocab = w.dim[0], .width = w.dim[1]};
-    s.tiles = by_tiles(op, p->values[op->in[1]].dtype, s) && (variant == GEMM_BY_RULE || op->attrs.round != ROUND_NO);
+    s.tiles = by_tiles(op, p->values[op->in[1]].dtype, s) && (variant == GEMM_THIRDS || op->attrs.round != ROUND_NO);
     s.thirds = s.tiles && op->attrs.round == ROUND_NO;
     s.panels = !s.tiles && s.rows >= PANELS_ROWS && s.width <= PANELS_WIDTH && s.vocab * s.width <= PANELS_BYTES / (int64_t)sizeof(float) &&
                op->attrs.round == ROUND_NO;
@@ -128,9 +127,8 @@ static size_t memory_of(struct sizes s, int threads, void *scratch, struct memor
 static size_t scratch_bytes(const struct program *p, const struct op *op, int threads)
 {
     struct memory m;
-    const size_t by_rule = memory_of(sizes_of(p, op, threads, GEMM_BY_RULE), threads, NULL, &m);
-    const size_t own = memory_of(sizes_of(p, op, threads, GEMM_OWN), threads, NULL, &m);
-    return by_rule > own ? by_rule : own;
+    const size_t own = memory_of(sizes_of(p, op, threads, GEMM_OWN), threads, NULL, &m), thirds = memory_of(sizes_of(p, op, threads, GEMM_THIRDS), threads, NULL, &m);
+    return own > thirds ? own : thirds;
 }
 
 static void find_rows(struct work *w)
