@@ -178,19 +178,28 @@ static size_t scratch_place(const struct program *p, const struct op *op, size_t
 }
 
 /* Memory of what threads leave for sums, which are made when they meet: one behind the other, and from the beginning again. Where that is too soon, waits.c
- * finds another meeting. */
+ * finds another meeting: with room for four calls some steps of the shipped configs would have more of them. */
 struct kept {
     char *at;
     size_t size, used;
 };
-static const size_t MOST_KEPT = (size_t)64 << 20;
+enum { KEPT_CALLS = 6, KEPT_LEAST = 2 };
+static const size_t MOST_KEPT = (size_t)64 << 20;      /* beyond that it is room for KEPT_LEAST calls */
 
-static void count_kept(struct kept *s, struct backend *b, const struct program *p, const struct op *op)
+struct kept_needs { size_t all, largest; };
+
+static void count_kept(struct kept_needs *s, struct backend *b, const struct program *p, const struct op *op)
 {
     const struct kernel *k = cpu_choose(b, p, op);
     const size_t own = k && cpu_sums(k, p, op, b->lanes) ? own_scratch(b, k, p, op) : 0;
-    const size_t most = own > MOST_KEPT ? own : s->size > MOST_KEPT ? s->size : MOST_KEPT;
-    s->size = s->size + own < most ? s->size + own : most;
+    s->all += own;
+    s->largest = own > s->largest ? own : s->largest;
+}
+
+static size_t kept_size(const struct kept_needs *s)
+{
+    const size_t wanted = s->all < KEPT_CALLS * s->largest ? s->all : KEPT_CALLS * s->largest, least = s->all < KEPT_LEAST * s->largest ? s->all : KEPT_LEAST * s->largest;
+    return wanted < MOST_KEPT ? wanted : least > MOST_KEPT ? least : MOST_KEPT;
 }
 
 static void *take_kept(struct kept *s, size_t bytes)
@@ -201,10 +210,10 @@ static void *take_kept(struct kept *s, size_t bytes)
 
 static size_t cpu_kept(struct backend *b, const struct program *p)
 {
-    struct kept s = {0};
+    struct kept_needs s = {0};
     for (int i = 0; i < p->n_ops; i++)
         count_kept(&s, b, p, &p->ops[i]);
-    return s.size;
+    return kept_size(&s);
 }
 
 /* ---- a list of calls ---- */
@@ -260,9 +269,10 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
                                size_t bytes, struct error *err)
 {
     (void)err;
-    struct kept kept = {0};
+    struct kept_needs needs = {0};
     for (int i = 0; i < n; i++)
-        count_kept(&kept, b, ops[i].program, ops[i].op);
+        count_kept(&needs, b, ops[i].program, ops[i].op);
+    struct kept kept = {.size = kept_size(&needs)};
     kept.at = (char *)scratch + bytes - kept.size;
     struct prepared *p = xcalloc(1, sizeof *p);
     p->calls = xcalloc((size_t)n + 1, sizeof *p->calls);
