@@ -202,6 +202,21 @@ static void test_scratch_of_sums_is_kept(void **state)
     assert_waits(&c, ".s");
 }
 
+/* One that makes its sums at once: others may still be at them, whatever its share of rows is. */
+static void test_sums_made_at_once(void **state)
+{
+    (void)state;
+    static const struct kernel summing = {.name = "summing", .share = half, .scratch = some_scratch, .summed = 1};
+    for (int now = 0; now < 2; now++) {
+        struct calls c;
+        calls_init(&c);
+        call(&c, &summing, 0, 1, 2);
+        c.list[0].sums = now ? SUMS_NOW : WHOLE;
+        call(&c, &halves, 2, 1, 3);
+        assert_waits(&c, now ? ".w" : "..");
+    }
+}
+
 static void test_every_call_meets_without_the_pass(void **state)
 {
     (void)state;
@@ -247,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_many_threads_touch_all),
         cmocka_unit_test(test_sums_are_made_when_threads_meet),
         cmocka_unit_test(test_scratch_of_sums_is_kept),
+        cmocka_unit_test(test_sums_made_at_once),
         cmocka_unit_test(test_every_call_meets_without_the_pass),
         cmocka_unit_test(test_scratch_and_memory_are_shared),
         cmocka_unit_test(test_same_bits_on_many_threads),

@@ -67,8 +67,45 @@ static void test_measuring_takes_no_time(void **state)
     b->free(b);
 }
 
+/* What threads sum up when all have met is an event of its own, behind the op on every thread, and part of the op's time. */
+static void test_sums_are_events(void **state)
+{
+    (void)state;
+    enum { THREADS = 2 };
+    struct program *p = program_new("sums");
+    const value_id a = program_add_parameter(p, "a", shape_of(2, (int64_t)1024, (int64_t)64), ROLE_MATRIX, INIT_ONES, 0);
+    const value_id like = program_add_parameter(p, "like", shape_of(1, (int64_t)64), ROLE_MATRIX, INIT_ONES, 0);
+    program_emit(p, OP_SUM_LEADING, (struct op_attrs){0}, "y", 2, a, like);
+    struct backend *b = new_backend(THREADS, false);
+    struct exec *e = new_exec(p, b);
+    struct trace *t = trace_new();
+    struct recorder *r = recorder_new(e, t);
+    exec_measure(e, true);
+    recorder_begin_step(r);
+    exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+    recorder_ran(r, PHASE_DATA, PHASE_OPTIMIZE);
+    recorder_end_step(r);
+    int64_t last = 0, work = 0;
+    int ops = 0, sums = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        const struct event *x = &t->events[i];
+        ops += x->kind == EVENT_OP;
+        sums += x->kind == EVENT_SUMS;
+        last = x->kind == EVENT_OP && end_of(x) > last ? end_of(x) : last;
+        work += x->kind == EVENT_OP || x->kind == EVENT_SUMS ? x->duration_ns : 0;
+        assert_true(x->kind != EVENT_SUMS || (x->start_ns >= last && x->op == 0));
+    }
+    assert_true(ops == THREADS && sums == THREADS);
+    assert_int_equal(p->ops[0].profile.total_ns, work / THREADS);
+    exec_measure(e, false);
+    recorder_free(r);
+    trace_free(t);
+    exec_free(e);
+    b->free(b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measuring_takes_no_time)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measuring_takes_no_time), cmocka_unit_test(test_sums_are_events)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The CPU backend: memory, choice of kernels, and the loop that runs them on the team. */
 #include "ops/cpu/cpu.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +205,7 @@ static size_t kept_size(const struct kept_needs *s)
 
 static void *take_kept(struct kept *s, size_t bytes)
 {
+    assert(bytes <= s->size);
     s->used = s->used + bytes > s->size ? bytes : s->used + bytes;
     return s->at + s->used - bytes;
 }

@@ -19,7 +19,7 @@ struct kernel_call {
     void **in, **out;               /* in the order of op->in and op->out */
     const float *leave;             /* where it is 0 the call is left out; NULL: never */
     struct comm *comm;              /* to the other ranks; NULL: there are none */
-    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program, but for ops that are one call */
+    void *scratch;                  /* kernel->scratch bytes, shared by all calls of a program, but for ops that are one call, and for sums */
     size_t scratch_bytes;
     struct blocks blocks;           /* cpu_blocks of it and the team */
     int variant;                    /* of kernel->variants */
@@ -81,7 +81,7 @@ struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const 
 void cpu_run_call(const struct kernel_call *c, const struct kernel_thread *t);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
-/* Sets `early` of calls that are bound to memory and run in this order, by so many threads. */
+/* Sets `early` and `settled` of calls that are bound to memory and run in this order, by so many threads. */
 void cpu_find_waits(struct kernel_call *calls, int n, int threads);
 /* Whether something is left to sum up behind a call. */
 bool cpu_sums(const struct kernel *k, const struct program *p, const struct op *op, int threads);

@@ -51,9 +51,10 @@ struct together {
     struct ranges kept, summed;     /* what belongs to sums that the next meeting makes, and the last one */
 };
 
+/* A call that makes its sums at once touches all of what they are made of and become: it has no share. */
 static struct share share_of(const struct kernel_call *c, int thread, int n)
 {
-    return n > 1 && c->kernel->share ? c->kernel->share(c, &(struct kernel_thread){thread, n, NULL}) : (struct share){0};
+    return n > 1 && c->kernel->share && c->sums != SUMS_NOW ? c->kernel->share(c, &(struct kernel_thread){thread, n, NULL}) : (struct share){0};
 }
 
 /* Whether it is a matter of sums: outputs that they become. Their scratch is one of `run`, too. */
