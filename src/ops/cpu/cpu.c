@@ -340,7 +340,8 @@ static bool has_sums(const struct kernel_call *calls, int n)
     return false;
 }
 
-void cpu_run_call(const struct kernel_call *c, const struct kernel_thread *t)
+/* A thread's part of a call, with sums that are not left for later. */
+static void run_call(const struct kernel_call *c, const struct kernel_thread *t)
 {
     c->kernel->run(c, t);
     if (c->sums == SUMS_NOW) {
@@ -370,7 +371,7 @@ static void run_calls(void *argument, int member)
         if (time)
             time->start_ns = clock_ns();
         if (runs(c, member))
-            cpu_run_call(c, &t);
+            run_call(c, &t);
         if (time)
             time->end_ns = clock_ns();
     }

@@ -77,8 +77,6 @@ static inline void *call_scratch(const struct kernel_call *c, const struct kerne
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
 /* How the kernel cuts the op for so many threads. */
 struct blocks cpu_blocks(const struct kernel *k, const struct program *p, const struct op *op, int threads);
-/* A thread's part of a call, with sums that are not left for later. */
-void cpu_run_call(const struct kernel_call *c, const struct kernel_thread *t);
 /* Runs calls that are in no prepared list, one after the other. */
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n);
 /* Sets `early` and `settled` of calls that are bound to memory and run in this order, by so many threads. */
