@@ -125,7 +125,7 @@ static const struct kernel *find(const struct kernel *list, const struct program
 const struct kernel *cpu_choose(struct backend *base, const struct program *p, const struct op *op)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
-    const bool narrow = p && op_has_narrow_values(p, op), ahead = narrow && op_is_rounded_ahead(p, op);
+    const bool narrow = p && op_has_narrow_values(p, op), ahead = narrow && (op->kind == OP_CAST || op_is_rounded_ahead(p, op));
     for (const struct kernel *const *list = b->tuned; list && *list; list++) {
         const struct kernel *k = find(*list, p, op);
         if (k && (!narrow || (ahead && k->stores)))

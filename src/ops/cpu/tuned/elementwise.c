@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "ops/cpu/tuned/narrow.h"
 #include "ops/cpu/tuned/tuned.h"
 
 static void add(const struct kernel_call *c, const struct kernel_thread *t)
@@ -168,6 +169,15 @@ static void zero(const struct kernel_call *c, const struct kernel_thread *t)
     memset((float *)c->out[0] + s.lo, 0, (size_t)(s.hi - s.lo) * sizeof(float));
 }
 
+/* To bf16. The reference widens and narrows whole values, in scratch of their size. */
+static bool narrows(const struct program *p, const struct op *op) { return p->values[op->in[0]].dtype == F32 && p->values[op->out[0]].dtype == BF16; }
+
+static void cast(const struct kernel_call *c, const struct kernel_thread *t)
+{
+    const struct span s = my_elements(t, in_count(c, 0));
+    narrow_piece((uint16_t *)c->out[0] + s.lo, (const float *)c->in[0] + s.lo, s.hi - s.lo);
+}
+
 /* Of two values of the same size. */
 static struct share elements(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -189,5 +199,6 @@ const struct kernel TUNED(elementwise)[] = {
     {.op = OP_ACCUMULATE, .name = "simd", .run = accumulate},
     {.op = OP_DIVIDE, .name = "simd", .run = divide},
     {.op = OP_ZERO, .name = "simd", .run = zero},
+    {.op = OP_CAST, .name = "simd", .run = cast, .stores = true, .supports = narrows},
     {.run = NULL},
 };
