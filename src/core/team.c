@@ -1,6 +1,7 @@
 /* The threads of a team: they start, run, and end; see team.h. */
 #include "core/team.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +11,21 @@
 
 enum { STACK_BYTES = 1 << 20 };
 
-static _Thread_local int member_index;      /* of this thread, in the team whose run it is in */
+static _Thread_local struct member *self;
 
-void team_barrier(struct team *t) { member_meet(&t->list[member_index]); }
+struct member *member_self(void) { return self; }
+
+void team_barrier(struct team *t)
+{
+    assert(self && self->team == t);
+    member_meet(self);
+}
 
 static void *member_main(void *argument)
 {
     struct member *m = argument;
     struct team *t = m->team;
-    member_index = m->index;
+    self = m;
     if (t->nodes)
         nodes_bind(t->nodes, nodes_of_thread(t->nodes, m->index));
     subnormals_flush();
@@ -26,6 +33,7 @@ static void *member_main(void *argument)
         member_wait(m, &(struct awaited){&t->generation.n, run, &t->sleepers.n});
         if (t->stopping)
             return NULL;
+        m->helps = t->helps;
         t->fn(t->argument, m->index);
         member_meet(m);
     }
@@ -40,9 +48,10 @@ static void start_run(struct team *t)
 
 void team_run(struct team *t, team_fn *fn, void *argument)
 {
-    const int outer = member_index;
+    struct member *const outer = self;
     const subnormals_mode mode = subnormals_flush();
-    member_index = 0;
+    self = &t->list[0];
+    self->helps = t->helps;
     t->fn = fn;
     t->argument = argument;
     if (t->members > 1) {
@@ -52,7 +61,7 @@ void team_run(struct team *t, team_fn *fn, void *argument)
     fn(argument, 0);
     member_meet(&t->list[0]);
     subnormals_restore(mode);
-    member_index = outer;
+    self = outer;
 }
 
 uint64_t team_spins(const struct team *t)

@@ -31,8 +31,19 @@ uint64_t team_spins(const struct team *t);      /* how often members have looked
 /* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */
 void team_run(struct team *t, team_fn *fn, void *argument);
 
+/* As team_run; members help each other. Who has helped calls `watch` then, unless it is NULL, with times on the clock of clock_ns(). */
+typedef void help_fn(void *argument, int owner, int helper, int64_t start_ns, int64_t end_ns);
+void team_run_helping(struct team *t, team_fn *fn, void *argument, help_fn *watch);
+
 /* Called by every member inside team_run: returns when all have arrived. */
 void team_barrier(struct team *t);
+
+/* Work in pieces: runs fn(argument, 0 .. n-1, helper), each piece once, and returns when all are done. The caller does them, and, in a run in which members help each
+ * other, those that wait for others at a meeting: `helper` is then who does the piece, else -1. So a member that is slow, because somebody else has a share of its core,
+ * keeps the others waiting for less. What is computed must not hang on who does it. A piece meets nobody, and shares nothing out itself. */
+typedef void piece_fn(void *argument, int piece, int helper);
+void team_pieces(piece_fn *fn, void *argument, int n);
+uint64_t team_helped(const struct team *t);     /* pieces that were done for others, so far */
 
 /* The part [lo, hi) of n items that belongs to a member, in units of `unit` items: the same for every run. */
 struct span { int64_t lo, hi; };

@@ -1,4 +1,4 @@
-/* What the files of a team share: its members, how one waits (team_wait.c), how all meet (team_meet.c). */
+/* What the files of a team share: its members, how one waits (team_wait.c), how all meet (team_meet.c), how they help each other (team_help.c). */
 #ifndef HONE_CORE_TEAM_INT_H
 #define HONE_CORE_TEAM_INT_H
 
@@ -11,14 +11,26 @@
 
 enum { CACHE_LINE = 128, MOST_SPINS = 4000 };
 
+/* Work in pieces that others may take some of. */
+struct job {
+    piece_fn *fn;
+    void *argument;
+    _Alignas(CACHE_LINE) _Atomic uint64_t left;     /* its number, the first piece that nobody has, and the end of those */
+    _Alignas(CACHE_LINE) _Atomic uint32_t helped;   /* pieces that others have done for this member, of all its jobs so far */
+};
+
 struct member {
     struct team *team;
     int index;
+    bool helps;                     /* in this run, as the team does */
+    bool engaged;                   /* in a job, its own or another's */
+    uint32_t given;                 /* pieces that others have taken of its jobs so far */
     pthread_t thread;
     int most_spins;                 /* before it sleeps; it learns */
     _Atomic uint64_t spins;         /* so far; written by itself alone */
     _Alignas(CACHE_LINE) _Atomic int cpu;       /* where it was when it last came to a meeting or left one */
     _Atomic uint32_t arrived;       /* how many it has come to */
+    struct job job;
 };
 
 /* A number that one thread changes and others wait for. */
@@ -30,6 +42,8 @@ struct team {
     struct member *list;
     team_fn *fn;
     void *argument;
+    bool helps;                     /* members of this run help each other */
+    help_fn *watch;                 /* NULL: nobody wants to know */
     struct nodes *nodes;            /* NULL: threads run where the system lets them */
     bool stopping;
     struct word generation;         /* runs that were started */
@@ -39,7 +53,7 @@ struct team {
     struct word phase;              /* meetings that all have come to */
 };
 
-/* What a member waits for: that a word is as far as a number. That takes the first member to start a run, or others to come to a meeting. */
+/* What a member waits for: that a word is as far as a number. That takes the first member to start a run, others to come to a meeting, or those who help to be done. */
 struct awaited {
     _Atomic uint32_t *word;
     uint32_t until;
@@ -52,5 +66,11 @@ void word_wake(_Atomic uint32_t *word);         /* whoever sleeps until it chang
 bool team_meet_init(struct team *t);            /* false: no memory */
 void team_meet_release(struct team *t);
 void member_meet(struct member *m);
+
+struct member *member_self(void);               /* this thread, in the team whose run it is in; NULL: in none */
+/* Does a piece of another's work, where there is one to take. Says whether anybody is in such work; and whether somebody has gone on with it since `seen`, which it brings
+ * up to date, or this one has. */
+enum work { NO_WORK, WORK, WORK_GOES_ON };
+enum work member_help(struct member *m, uint64_t *seen);
 
 #endif

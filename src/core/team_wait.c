@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/team_int.h"
 
-enum { FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, SHORT_NS = 50000 };
+enum { FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, SHORT_NS = 50000, HELP_EVERY = 4 };
 
 static inline void pause_cpu(void)
 {
@@ -33,11 +33,14 @@ static void sleep_until(const struct awaited *w)
 
 void word_wake(_Atomic uint32_t *word) { syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
 
-static bool is_at_meeting(const struct member *m, const struct awaited *w) { return w->word != &m->team->generation.n; }
+static bool is_at_meeting(const struct member *m, const struct awaited *w) { return w->word == &m->team->phase.n; }
 
+/* Who starts runs is member 0; who helps is not known. */
 static bool is_missing(const struct member *m, const struct awaited *w)
 {
-    return is_at_meeting(m, w) ? (int32_t)(atomic_load_explicit(&m->arrived, memory_order_relaxed) - w->until) < 0 : m->index == 0;
+    if (is_at_meeting(m, w))
+        return (int32_t)(atomic_load_explicit(&m->arrived, memory_order_relaxed) - w->until) < 0;
+    return w->word == &m->team->generation.n && m->index == 0;
 }
 
 /* One that is waited for was last seen on the core that this member has now: so that one does not run. */
@@ -59,13 +62,23 @@ static void count(_Atomic uint64_t *own, uint64_t more)
     atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-enum spun { CAME, IN_THE_WAY, TOO_LONG };
+enum spun { CAME, IN_THE_WAY, TOO_LONG, OTHERS_WORK };
 
+/* At a meeting it looks for work that it can help with. While there is some, or somebody goes on with some, it does not count how often. */
 static enum spun spin(struct member *m, const struct awaited *w)
 {
+    const bool helps = m->helps && is_at_meeting(m, w);
     enum spun end = TOO_LONG;
-    int i = 0;
-    for (; i < m->most_spins && end == TOO_LONG; i++) {
+    uint64_t seen = 0, spins = 0;
+    bool first = true;
+    for (int i = 0, most = m->most_spins; i < most && (end == TOO_LONG || end == OTHERS_WORK); i++, spins++) {
+        const enum work work = helps && i % HELP_EVERY == 0 && !has_come(w) ? member_help(m, &seen) : NO_WORK;
+        if (work != NO_WORK && !first) {
+            end = OTHERS_WORK;
+            most = MOST_SPINS;
+            i = work == WORK_GOES_ON ? 0 : i;
+        }
+        first = false;
         if (has_come(w))
             end = CAME;
         else if (i % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
@@ -73,7 +86,7 @@ static enum spun spin(struct member *m, const struct awaited *w)
         else
             pause_cpu();
     }
-    count(&m->spins, (uint64_t)i);
+    count(&m->spins, spins);
     return end;
 }
 
@@ -81,7 +94,7 @@ static enum spun spin(struct member *m, const struct awaited *w)
  * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
  * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. A sleep that
  * was short says that spinning would have been enough: without that, threads that wake each other late would never spin again. Who
- * slept because it was in the way of another has learned nothing about that. */
+ * slept because it was in the way of another, or behind others' work, has learned nothing about that. */
 void member_wait(struct member *m, const struct awaited *w)
 {
     const enum spun end = spin(m, w);

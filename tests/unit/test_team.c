@@ -4,8 +4,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/team.h"
 
 enum { MOST = 8, CROWD = 21, RUNS = 300, ROUNDS = 40 };      /* a crowd: groups of groups, not all full */
@@ -174,6 +177,116 @@ static void test_members_on_one_core_do_not_spin(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* ---- work in pieces ---- */
+
+enum { PIECES = 200 };
+struct pieces {
+    struct team *team;
+    int n;
+    int done[CROWD][PIECES];    /* plain: who shared it out sees what others did of it */
+    atomic_int mistakes, helped;
+};
+struct share { struct pieces *all; int member; };
+
+static void do_piece(void *argument, int piece, int helper)
+{
+    const struct share *s = argument;
+    s->all->done[s->member][piece]++;
+    if (helper >= 0)
+        atomic_fetch_add(&s->all->helped, 1);
+    if (helper == s->member)
+        atomic_fetch_add(&s->all->mistakes, 1);
+    for (volatile int i = 0; i < 200 * (piece % 7); i = i + 1)
+        ;
+}
+
+static void share_out(void *argument, int member)
+{
+    struct pieces *p = argument;
+    for (int round = 1; round <= 4; round++) {
+        if (member % 3 != 1)                    /* some have nothing to do */
+            team_pieces(do_piece, &(struct share){p, member}, p->n);
+        for (int i = 0; i < p->n && member % 3 != 1; i++)
+            if (p->done[member][i] != round)
+                atomic_fetch_add(&p->mistakes, 1);
+        if (round % 2)
+            team_barrier(p->team);
+    }
+}
+
+static void test_every_piece_is_done_once(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 3, 8, CROWD};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int n = 0; n <= PIECES; n += n < 3 ? 1 : 197) {
+            struct pieces p = {.team = new_team(sizes[i]), .n = n};
+            for (int run = 0; run < 10; run++) {
+                memset(p.done, 0, sizeof p.done);
+                if (run % 3)
+                    team_run_helping(p.team, share_out, &p, NULL);
+                else
+                    team_run(p.team, share_out, &p);
+            }
+            assert_int_equal(atomic_load(&p.mistakes), 0);
+            assert_int_equal(team_helped(p.team), (uint64_t)atomic_load(&p.helped));
+            team_free(p.team);
+        }
+}
+
+static void count_piece(void *argument, int piece, int helper)
+{
+    assert_int_equal(helper, -1);
+    ((int *)argument)[piece]++;
+}
+
+/* Outside of a run, and more pieces than fit in a word. */
+static void test_pieces_alone(void **state)
+{
+    (void)state;
+    enum { MANY = 70000 };
+    int *count = calloc(MANY, sizeof *count);
+    team_pieces(count_piece, count, MANY);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(count[i], 1);
+    free(count);
+}
+
+/* Two pieces, each of which waits for the other to begin: who has them needs help, or patience. */
+static void wait_for_the_other(void *argument, int piece, int helper)
+{
+    (void)helper;
+    atomic_bool *begun = argument;
+    const double start = clock_s();
+    atomic_store(&begun[piece], true);
+    while (!atomic_load(&begun[1 - piece]) && clock_s() < start + 0.02)
+        ;
+}
+
+static void one_shares(void *argument, int member)
+{
+    if (member == 0)
+        team_pieces(wait_for_the_other, argument, 2);
+}
+
+static void check_help(void *argument, int owner, int helper, int64_t start_ns, int64_t end_ns)
+{
+    (void)argument;
+    assert_true(owner == 0 && helper == 1 && end_ns >= start_ns && start_ns > 0);
+}
+
+/* Where all cores are busy it may sleep instead: so for a while, until it did. */
+static void test_who_waits_helps(void **state)
+{
+    (void)state;
+    struct team *t = new_team(2);
+    const double start = clock_s();
+    while (team_helped(t) == 0 && clock_s() < start + 20)
+        team_run_helping(t, one_shares, (atomic_bool[2]){false, false}, check_help);
+    assert_true(team_helped(t) > 0 || sysconf(_SC_NPROCESSORS_ONLN) < 2);
+    team_free(t);
+}
+
 struct tiny {
     volatile float x, y;
     float product[MOST];
@@ -282,6 +395,9 @@ static void test_teams_are_shared_while_it_is_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_piece_is_done_once),
+        cmocka_unit_test(test_pieces_alone),
+        cmocka_unit_test(test_who_waits_helps),
         cmocka_unit_test(test_every_member_runs_once), cmocka_unit_test(test_barriers_hold), cmocka_unit_test(test_ways_to_meet_change),
         cmocka_unit_test(test_runs_after_a_pause),     cmocka_unit_test(test_barrier_waits_for_the_late),
         cmocka_unit_test(test_free_without_a_run),     cmocka_unit_test(test_spans),
