@@ -29,8 +29,8 @@ struct builder {
     bool exact;                     /* ops are not scaled: their times are those of kernels, and fit into the step */
     double upload_us, idle_us;      /* before the first op, and between ops, in a step without events; for exact times */
     double *busy, *idle;            /* (ops): sums over used steps of the threads' mean time in an op, and waiting behind it */
-    const struct event **sums;      /* (ops): of threads, since they last met; they are made when they meet */
-    int n_sums;
+    const struct event **aside;     /* sums and help since threads last met: they come when threads meet, behind later ops */
+    int n_aside;
     struct step_sum sum;
 };
 
@@ -108,69 +108,80 @@ static const struct event *next_op(const struct trace *t, int64_t at, int thread
 
 static int64_t end_of(const struct event *e) { return e->start_ns + e->duration_ns; }
 
-/* What a thread summed up between two times. */
-static int64_t summed_between(const struct builder *b, int thread, int64_t from, int64_t to)
+/* What a thread summed up, or did for others, between two times. */
+static int64_t done_between(const struct builder *b, int track, int64_t from, int64_t to)
 {
     int64_t sum = 0;
-    for (int i = 0; i < b->n_sums; i++) {
-        const struct event *e = &b->sums[i][thread];
-        sum += e->start_ns >= from && e->start_ns < to ? e->duration_ns : 0;
+    for (int i = 0; i < b->n_aside; i++) {
+        const struct event *e = b->aside[i];
+        sum += e->track == track && e->start_ns >= from && e->start_ns < to ? e->duration_ns : 0;
     }
-    return sum;
+    return sum < to - from ? sum : to - from;
 }
 
 /* What threads waited for each other behind an op: some go on as soon as they can, and what the others take longer to begin the next
- * one is waiting, but for sums that they make. Behind the last op of a run they wait for the last one. */
+ * one is waiting, but for sums that they make and what they help others with. Behind the last op of a run they wait for the last one. */
 static double waited(const struct builder *b, const struct event *e, int threads, const struct event *next)
 {
     int64_t sum = 0, least = INT64_MAX, last = 0;
     for (int k = 0; k < threads; k++)
         last = end_of(&e[k]) > last ? end_of(&e[k]) : last;
     for (int k = 0; k < threads; k++) {
-        const int64_t to = next ? next[k].start_ns : last, gap = to - end_of(&e[k]) - summed_between(b, k, end_of(&e[k]), to);
+        const int64_t to = next ? next[k].start_ns : last, gap = to - end_of(&e[k]) - done_between(b, e[k].track, end_of(&e[k]), to);
         sum += gap;
         least = gap < least ? gap : least;
     }
     return (double)sum / threads - (double)least;
 }
 
-/* Events of one kind and op, one of every thread; how many. */
-static int add_events(struct builder *b, int64_t at, enum event_kind kind)
+/* Events of an op, one of every thread; how many. */
+static int add_events(struct builder *b, int64_t at)
 {
     const struct trace *t = b->in->trace;
     const struct event *first = &t->events[at];
     int64_t busy = 0;
     int threads = 0;
-    for (; at + threads < t->n && threads < b->in->threads && first[threads].kind == (int)kind && first[threads].op == first->op; threads++)
+    for (; at + threads < t->n && threads < b->in->threads && first[threads].kind == EVENT_OP && first[threads].op == first->op; threads++)
         busy += first[threads].duration_ns;
     b->busy[first->op] += threads ? (double)busy / threads : 0;
     return threads;
 }
 
-/* Those that were made before the next op have been counted. */
-static void drop_sums(struct builder *b, const struct event *next)
+/* Those that came before their thread's next op have been counted. */
+static void drop_aside(struct builder *b, const struct event *next, int threads)
 {
     int n = 0;
-    for (int i = 0; i < b->n_sums && next; i++)
-        if (b->sums[i]->start_ns >= next->start_ns)
-            b->sums[n++] = b->sums[i];
-    b->n_sums = n;
+    for (int i = 0; i < b->n_aside && next; i++) {
+        const int thread = b->aside[i]->track - next->track;
+        if (thread >= 0 && thread < threads && b->aside[i]->start_ns >= next[thread].start_ns)
+            b->aside[n++] = b->aside[i];
+    }
+    b->n_aside = n;
 }
 
-/* Events of one op's threads follow each other in the trace, and those of their sums behind them. */
+/* Sums of an op, or help with it: of some threads or all, in the mean of all. How many events. */
+static int64_t add_aside(struct builder *b, int64_t at, int32_t op, int threads)
+{
+    const struct trace *t = b->in->trace;
+    int64_t n = 0;
+    for (; at + n < t->n && (t->events[at + n].kind == EVENT_SUMS || t->events[at + n].kind == EVENT_HELP) && t->events[at + n].op == op; n++) {
+        b->aside[b->n_aside++] = &t->events[at + n];
+        b->busy[op] += (double)t->events[at + n].duration_ns / threads;
+    }
+    return n;
+}
+
+/* Events of one op's threads follow each other in the trace, and those of their sums and help behind them. */
 static int64_t add_op_events(struct builder *b, int64_t at)
 {
     const struct trace *t = b->in->trace;
     const struct event *first = &t->events[at];
-    const int threads = add_events(b, at, EVENT_OP);
+    const int threads = add_events(b, at);
     at += threads;
-    if (at < t->n && t->events[at].kind == EVENT_SUMS && t->events[at].op == first->op) {
-        b->sums[b->n_sums++] = &t->events[at];
-        at += add_events(b, at, EVENT_SUMS);
-    }
+    at += add_aside(b, at, first->op, threads);
     const struct event *next = next_op(t, at, threads);
     b->idle[first->op] += waited(b, first, threads, next);
-    drop_sums(b, next);
+    drop_aside(b, next, threads);
     return at;
 }
 
@@ -527,7 +538,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     }
     b.busy = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.busy);
     b.idle = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.idle);
-    b.sums = xcalloc((size_t)in->program->n_ops + 1, sizeof *b.sums);
+    b.aside = xcalloc(((size_t)in->program->n_ops + 1) * 2 * (size_t)(in->threads > 0 ? in->threads : 1), sizeof *b.aside);
     copy_facts(out, in);
     choose_steps(&b);
     sum_events(&b);
@@ -544,7 +555,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     free(b.step_ns);
     free(b.used);
     free(b.busy);
-    free(b.sums);
+    free(b.aside);
     free(b.idle);
     return OK;
 }

@@ -24,6 +24,7 @@ struct bound_op {
 struct lane_time {
     int64_t start_ns, end_ns;
     int64_t sums_start_ns, sums_end_ns;     /* of what it left to sum up, once all lanes were there; 0: nothing */
+    int64_t help_start_ns, help_ns;         /* what it did of another lane's part while it waited: since when, and for how long in all; 0: nothing */
 };
 
 /* What the queues of a device did in a measured run, beside what ops are timed by: the host's calls that start work, copies and fills, and

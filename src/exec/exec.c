@@ -275,7 +275,7 @@ static void count_times(struct exec *e, int from, int to)
         const struct lane_time *t = e->times + i * lanes;
         int64_t sum = 0;
         for (int k = 0; k < lanes; k++)
-            sum += t[k].end_ns - t[k].start_ns + t[k].sums_end_ns - t[k].sums_start_ns;
+            sum += t[k].end_ns - t[k].start_ns + t[k].sums_end_ns - t[k].sums_start_ns + t[k].help_ns;
         e->ops[i].op->profile.calls++;
         e->ops[i].op->profile.total_ns += sum / lanes;
     }

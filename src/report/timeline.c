@@ -83,12 +83,12 @@ static json_t *tracks(const struct trace *t, struct window w, int64_t shortest_n
 
 static json_t *event(const struct event *e, struct window w, const struct profile *p)
 {
-    static const char *const kinds[] = {"step", "phase", "op", "wait", "loader", "counter", "launch", "copy", "kernel", "sums"};
+    static const char *const kinds[] = {"step", "phase", "op", "wait", "loader", "counter", "launch", "copy", "kernel", "sums", "help"};
     const int64_t start = e->start_ns > w.start_ns ? e->start_ns : w.start_ns;
     const int64_t end = end_of(e) < w.end_ns ? end_of(e) : w.end_ns;
     const int op = e->op >= 0 && e->op < p->n_ops ? e->op : -1;
     return json_pack("[i,f,f,s,i,i]", e->track, (double)(start - w.start_ns) * w.us_per_ns, (double)(end - start) * w.us_per_ns,
-                     e->kind >= EVENT_STEP && e->kind <= EVENT_SUMS ? kinds[e->kind] : "other", op, e->name);
+                     e->kind >= EVENT_STEP && e->kind <= EVENT_HELP ? kinds[e->kind] : "other", op, e->name);
 }
 
 static json_t *names(const struct trace *t)

@@ -26,7 +26,7 @@ struct writer {
 
 static const char *const categories[] = {
     [EVENT_STEP] = "step", [EVENT_PHASE] = "phase", [EVENT_OP] = "op", [EVENT_WAIT] = "wait", [EVENT_LOADER] = "loader",
-    [EVENT_LAUNCH] = "launch", [EVENT_DEVICE_COPY] = "copy", [EVENT_QUEUED] = "kernel", [EVENT_SUMS] = "sums",
+    [EVENT_LAUNCH] = "launch", [EVENT_DEVICE_COPY] = "copy", [EVENT_QUEUED] = "kernel", [EVENT_SUMS] = "sums", [EVENT_HELP] = "help",
 };
 
 /* By time; of those that start together the outer one first: the longer, then the coarser kind, then the one

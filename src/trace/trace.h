@@ -23,6 +23,7 @@ enum event_kind {
     EVENT_DEVICE_COPY,  /* a copy or a fill on the device */
     EVENT_QUEUED,       /* a kernel of an op, in the queue in which it ran */
     EVENT_SUMS,         /* what one thread sums up of an op, when all have met behind it */
+    EVENT_HELP,         /* what one thread does of other threads' parts of an op while it waits for them, all pieces in one event, from the first on */
     /* imported traces only; EVENT_STEP, EVENT_COUNTER (bytes allocated on a device) and these */
     EVENT_ANNOTATION,   /* a range that the user named: record_function, Optimizer.step#..., nccl:all_reduce */
     EVENT_HOST_OP,      /* an operator on a host thread: aten::mm */

@@ -83,7 +83,7 @@ void recorder_begin_step(struct recorder *r)
     if (!r)
         return;
     const struct program *p = exec_program(r->exec);
-    trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (2 * exec_lanes(r->exec) + 1) + 64 + 8 * p->micro_batches);
+    trace_reserve(r->trace, (int64_t)p->micro_batches * p->n_ops * (3 * exec_lanes(r->exec) + 1) + 64 + 8 * p->micro_batches);
     r->step_start_ns = r->mark_ns = now_ns(r);
 }
 
@@ -120,6 +120,10 @@ static void add_op(struct recorder *r, int op)
         if (t[k].sums_end_ns > 0)
             trace_add(r->trace, EVENT_SUMS, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].sums_start_ns - r->hidden_ns,
                       t[k].sums_end_ns - r->hidden_ns);
+    for (int k = 0; k < exec_lanes(r->exec); k++)
+        if (t[k].help_ns > 0)
+            trace_add(r->trace, EVENT_HELP, TRACK_THREADS + k, r->op_names[op], r->step, op, t[k].help_start_ns - r->hidden_ns,
+                      t[k].help_start_ns + t[k].help_ns - r->hidden_ns);
     trace_counter(r->trace, r->memory_name, r->step, t[0].start_ns - r->hidden_ns, r->memory[op].activations + r->memory[op].gradients);
 }
 

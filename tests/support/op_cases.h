@@ -502,6 +502,26 @@ static const struct op_case op_cases[] = {
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };
 
+/* So large that kernels share them out in pieces (test_helping). */
+static const struct op_case large_cases[] = {
+    {OP_MATMUL, {.trans_b = true}, {X(203, 256), X(300, 256)}},            /* few rows a thread, columns come one after the other */
+    {OP_MATMUL, {.trans_b = true}, {X(701, 256), X(300, 256)}},
+    {OP_MATMUL, {0}, {X(203, 300), X(300, 256)}},
+    {OP_MATMUL, {0}, {X(701, 300), X(300, 256)}},
+    {OP_MATMUL, {.trans_a = true}, {X(512, 256), X(512, 130)}},
+    {OP_MATMUL, {.trans_b = true, .round = ROUND_BF16}, {X(901, 256), X(300, 256)}},
+    {OP_PROJECT, {.parts = 2}, {X(300, 256), X(256, 256), X(130, 256)}},
+    {OP_PROJECT_GRAD, {.parts = 2}, {X(300, 256), X(300, 130), X(256, 256), X(130, 256)}},
+    {OP_LINEAR_GELU, {.parts = 1}, {X(300, 256), X(300, 256), X(300)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(1800, 24), X(1030, 24), OF(TARGETS, 1800)}},
+    {OP_LINEAR_LOSS, {.parts = 4}, {X(300, 128), X(1030, 128), OF(TARGETS, 300)}},       /* losses so large that it goes through products */
+    {OP_ATTENTION, CAUSAL(4, 2, 0.2f), {QKV(3, 200, 4, 2, 32)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 4, 0.2f), {QKV_GRAD(6, 130, 4, 4, 32)}},
+    {OP_ATTENTION_GRAD, CAUSAL(4, 2, 0.2f), {QKV_GRAD(1, 200, 4, 2, 32)}},   /* fewer heads than threads: parts of them */
+    {OP_ADAMW_ALL, MANY(2), {SETS_2((300, 301), (500, 257))}},
+};
+enum { LARGE_CASES = sizeof large_cases / sizeof *large_cases };
+
 #undef X
 #undef OF
 #undef ONE

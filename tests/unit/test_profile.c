@@ -229,6 +229,40 @@ static void test_threads_that_do_not_meet(void **state)
     program_free(p);
 }
 
+/* The second thread is done with two ops while the first is in one, and helps it for 300 ns of the 500 that it would wait: they are work of that op, and no waiting
+ * behind the other. */
+static void test_help_is_work(void **state)
+{
+    (void)state;
+    struct program *p = one_op();
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "z", 2, (value_id)0, (value_id)1);
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "u", 2, (value_id)0, (value_id)1);
+    struct trace *t = trace_new();
+    add(t, EVENT_OP, TRACK_THREADS, "y", 0, 0, 900);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "y", 0, 0, 300);
+    add(t, EVENT_HELP, TRACK_THREADS + 1, "y", 0, 520, 820);
+    add(t, EVENT_OP, TRACK_THREADS, "z", 1, 900, 1000);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "z", 1, 300, 500);
+    add(t, EVENT_OP, TRACK_THREADS, "u", 2, 1000, 1100);
+    add(t, EVENT_OP, TRACK_THREADS + 1, "u", 2, 1000, 1100);
+    add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 1100);
+    add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1100);
+    const double step_us[] = {1.1};
+    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
+                                     .batch = 1, .seq = 1, .accumulate = 1};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    const double self[] = {0.75, 0.15, 0.1}, imbalance[] = {0, 0.1, 0};
+    for (int i = 0; i < 3; i++) {
+        assert_near(out.ops[i].self_us, self[i], 1e-12, "self time");
+        assert_near(out.ops[i].imbalance_us, imbalance[i], 1e-12, "imbalance");
+    }
+    profile_release(&out);
+    trace_free(t);
+    program_free(p);
+}
+
 /* Two products of 48 FLOPs in a step of 1 µs, of which each works `a_ns` and `b_ns`; held against these peaks. */
 static struct profile two_products(struct program **program, int64_t a_ns, int64_t b_ns, double step_us, struct peaks peaks, double model_flops)
 {
@@ -412,7 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_times_of_kernels), cmocka_unit_test(test_nothing_measured),
                                        cmocka_unit_test(test_far_more_than_a_cache),
-                                       cmocka_unit_test(test_threads_that_do_not_meet),
+                                       cmocka_unit_test(test_threads_that_do_not_meet), cmocka_unit_test(test_help_is_work),
                                        cmocka_unit_test(test_nothing_is_above_its_roofline),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),

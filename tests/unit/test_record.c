@@ -104,8 +104,46 @@ static void test_sums_are_events(void **state)
     b->free(b);
 }
 
+/* Where a thread helps another, which is not in our hands, that is an event behind those of the op, and part of the op's time. */
+static void test_help_is_an_event(void **state)
+{
+    (void)state;
+    enum { THREADS = 2, STEPS = 300 };
+    struct program *p = program_new("help");
+    const value_id a = program_add_parameter(p, "a", shape_of(2, (int64_t)515, (int64_t)128), ROLE_MATRIX, INIT_ONES, 0);
+    const value_id w = program_add_parameter(p, "w", shape_of(2, (int64_t)256, (int64_t)128), ROLE_MATRIX, INIT_ONES, 0);
+    program_emit(p, OP_MATMUL, (struct op_attrs){.trans_b = true}, "y", 2, a, w);
+    struct backend *b = new_backend(THREADS, false);
+    struct exec *e = new_exec(p, b);
+    struct trace *t = trace_new();
+    struct recorder *r = recorder_new(e, t);
+    int helped = 0;
+    exec_measure(e, true);
+    for (int step = 0; step < STEPS && helped < 3; step++) {
+        const int64_t before = p->ops[0].profile.total_ns;
+        recorder_begin_step(r);
+        exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
+        recorder_ran(r, PHASE_DATA, PHASE_OPTIMIZE);
+        recorder_end_step(r);
+        int64_t work = 0;
+        for (int64_t i = 0; i < t->n; i++) {
+            const struct event *x = &t->events[i];
+            helped += x->kind == EVENT_HELP;
+            work += x->kind == EVENT_OP || x->kind == EVENT_HELP ? x->duration_ns : 0;
+            assert_true(x->kind != EVENT_HELP || (x->op == 0 && x->duration_ns > 0 && x->track >= TRACK_THREADS && x->track < TRACK_THREADS + THREADS));
+        }
+        assert_int_equal(p->ops[0].profile.total_ns - before, work / THREADS);
+        t->n = 0;
+    }
+    exec_measure(e, false);
+    recorder_free(r);
+    trace_free(t);
+    exec_free(e);
+    b->free(b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measuring_takes_no_time), cmocka_unit_test(test_sums_are_events)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measuring_takes_no_time), cmocka_unit_test(test_sums_are_events), cmocka_unit_test(test_help_is_an_event)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,6 +312,7 @@ struct run {
     struct kernel_call *calls;
     int n;
     struct lane_time *times;        /* (n, threads), or NULL */
+    int *at;                        /* (threads): the call that each is in, or -1 behind it; NULL where there are no times */
 };
 
 static bool runs(const struct kernel_call *c, int member) { return (!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0); }
@@ -350,6 +351,17 @@ static void run_call(const struct kernel_call *c, const struct kernel_thread *t)
     }
 }
 
+/* A thread has done a piece of what another has to do. Where it waits inside a call, that call's time has it already. */
+static void note_help(void *argument, int owner, int helper, int64_t start_ns, int64_t end_ns)
+{
+    const struct run *r = argument;
+    if (r->at[helper] >= 0)
+        return;
+    struct lane_time *time = &r->times[r->at[owner] * team_size(r->backend->team) + helper];
+    time->help_start_ns = time->help_ns ? time->help_start_ns : start_ns;
+    time->help_ns += end_ns - start_ns;
+}
+
 static void run_calls(void *argument, int member)
 {
     const struct run *r = argument;
@@ -368,12 +380,17 @@ static void run_calls(void *argument, int member)
             atomic_store_explicit(&c->comm->of, c->program, memory_order_relaxed);
             atomic_store_explicit(&c->comm->at, c->op, memory_order_release);
         }
-        if (time)
+        if (time) {
+            r->at[member] = i;
+            time->help_ns = 0;                  /* who helps with a call has had its own part of it */
             time->start_ns = clock_ns();
+        }
         if (runs(c, member))
             run_call(c, &t);
-        if (time)
+        if (time) {
             time->end_ns = clock_ns();
+            r->at[member] = -1;
+        }
     }
     if (has_sums(r->calls + met, r->n - met))
         meet(r, &t, met, r->n);
@@ -382,8 +399,9 @@ static void run_calls(void *argument, int member)
 static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
-    struct run r = {b, calls, n, times};
-    team_run(b->team, run_calls, &r);
+    struct run r = {b, calls, n, times, times ? xcalloc((size_t)team_size(b->team), sizeof *r.at) : NULL};
+    team_run_helping(b->team, run_calls, &r, times ? note_help : NULL);
+    free(r.at);
 }
 
 void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n) { run_team(b, calls, n, NULL); }

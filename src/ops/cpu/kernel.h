@@ -73,6 +73,12 @@ static inline void *call_scratch(const struct kernel_call *c, const struct kerne
     return (char *)c->scratch + (size_t)t->index * call_scratch_each(c, t->count);
 }
 
+/* Who does a piece of a thread's work: the thread itself, or who helps it. */
+static inline struct kernel_thread kernel_doer(const struct kernel_thread *t, int helper)
+{
+    return helper < 0 ? *t : (struct kernel_thread){helper, t->count, t->team};
+}
+
 /* The tuned kernel for an op, else the plain one; NULL: there is none. */
 const struct kernel *cpu_choose(struct backend *b, const struct program *p, const struct op *op);
 /* How the kernel cuts the op for so many threads. */

@@ -11,6 +11,7 @@
 enum { ALIGN = _Alignof(struct gemm_room), BYTES = sizeof(struct gemm_room) + ALIGN };
 
 static _Thread_local struct gemm_room *own;
+static _Atomic uint64_t rooms = 1;              /* so far: products of each are counted from another number on */
 static pthread_key_t memory_of_thread;          /* freed when the thread ends */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -21,6 +22,7 @@ static void take(void *memory)
     pthread_once(&once, make_key);
     pthread_setspecific(memory_of_thread, memory);
     own = (struct gemm_room *)(((uintptr_t)memory + ALIGN - 1) / ALIGN * ALIGN);
+    own->product = atomic_fetch_add(&rooms, 1) << 40;
 }
 
 struct gemm_room *gemm_room(void)

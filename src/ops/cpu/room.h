@@ -7,8 +7,17 @@
 #include "core/error.h"
 #include "core/team.h"
 
+/* Columns of a product, which may be another thread's: no two products have the same number. */
+struct packed_columns {
+    uint64_t product;
+    int64_t first;
+};
+
 struct gemm_room {
+    uint64_t product;           /* the number of this thread's last one that others may help with */
+    struct packed_columns columns;              /* packed in f32, as long as that product is computed */
     _Alignas(64) char f32[800 << 10];           /* gemm_own.c, gemm_wide.c */
+    _Alignas(64) char aside[32 << 10];          /* what a piece of another thread's work needs: nothing is kept there */
     _Alignas(64) char bf16[1280 << 10];         /* gemm_bf16.c, pairs */
 };
 

@@ -17,38 +17,51 @@ static_assert(sizeof(struct pairs_room) <= sizeof((struct gemm_room *)0)->bf16, 
 
 typedef void block_fn(const struct pairs_block *k, const struct pairs_target *t);
 
+#if defined(HONE_AMX)
+static void begin(block_fn *block) { if (block == amx_block) amx_begin(); }
+static void end(block_fn *block) { if (block == amx_block) amx_end(); }
+#else
+static void begin(block_fn *block) { (void)block; }
+static void end(block_fn *block) { (void)block; }
+#endif
+
 /* One block of b, (depth, columns), and all rows of a over the same k. */
 struct panel {
     struct pairs_either a;
     int64_t rows, columns, depth;
     const uint16_t *b;
-    uint16_t *strip;                    /* where rows of a are packed */
     block_fn *block;
+    struct pairs_target target;
 };
 
-/* A packed block of rows of a, from row i on. */
-static void run_rows(const struct panel *p, int64_t i, int64_t rows, const struct pairs_target *target)
+/* Rows of a from row i on, packed. */
+static void run_rows(const struct panel *p, const uint16_t *packed, int64_t i, int64_t rows)
 {
     const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, across = up_to(p->columns, BLOCK) / BLOCK;
     for (int64_t n = 0; n < up_to(rows, BLOCK) / BLOCK * across; n++) {
         const int64_t row = n / across * BLOCK, column = n % across * BLOCK;
-        const struct pairs_block k = {.a = p->strip + row * tiles * TILE_DEPTH, .b = p->b + column * tiles * TILE_DEPTH, .tiles = tiles,
+        const struct pairs_block k = {.a = packed + row * tiles * TILE_DEPTH, .b = p->b + column * tiles * TILE_DEPTH, .tiles = tiles,
                                       .rows = least(BLOCK, rows - row), .columns = least(BLOCK, p->columns - column)};
-        struct pairs_target t = *target;
+        struct pairs_target t = p->target;
         t.c += (i + row) * t.ldc + column;
         t.bias = t.bias ? t.bias + column : NULL;
         p->block(&k, &t);
     }
 }
 
-static void run_panel(const struct panel *p, const struct pairs_target *target)
+static int64_t rows_each(const struct panel *p) { return p->a.step == 1 ? BLOCK : ROWS_ACROSS; }
+
+/* Some rows, which whoever does it packs. */
+static void run_piece(void *argument, int piece, int helper)
 {
-    const int64_t each = p->a.step == 1 ? BLOCK : ROWS_ACROSS;
-    for (int64_t i = 0; i < p->rows; i += each) {
-        const int64_t rows = least(each, p->rows - i);
-        pack_either_rows(p->strip, either_at(p->a, i, 0), rows, p->depth);
-        run_rows(p, i, rows, target);
-    }
+    (void)helper;
+    const struct panel *p = argument;
+    const int64_t i = piece * rows_each(p), rows = least(rows_each(p), p->rows - i);
+    uint16_t *packed = ((struct pairs_room *)gemm_room()->bf16)->a;
+    pack_either_rows(packed, either_at(p->a, i, 0), rows, p->depth);
+    begin(p->block);
+    run_rows(p, packed, i, rows);
+    end(p->block);
 }
 
 /* All columns and blocks of k. */
@@ -59,15 +72,16 @@ static void run_all(const struct gemm *g, block_fn *block)
     const int64_t most = B_NUMBERS / each / BLOCK * BLOCK;
     const struct pairs_either a = either_of(g->a, g->a_bf16, g->a_row, g->a_col);
     const struct pairs_either b = either_of(g->b, g->b_bf16, g->b_transposed ? g->ldb : 1, g->b_transposed ? 1 : g->ldb);
-    struct panel p = {.rows = g->m, .b = room->b, .strip = room->a, .block = block};
+    struct panel p = {.rows = g->m, .b = room->b, .block = block};
     for (int64_t j = 0; j < g->n; j += most)
         for (int64_t first = 0; first < g->k; first += each) {
             p.depth = least(each, g->k - first);
             p.columns = least(most, g->n - j);
             p.a = either_at(a, 0, first);
             pack_either_columns(room->b, either_at(b, j, first), p.columns, p.depth);
-            run_panel(&p, &(struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
-                                                 .scale = g->scale, .accumulate = g->accumulate || first > 0});
+            p.target = (struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
+                                             .scale = g->scale, .accumulate = g->accumulate || first > 0};
+            team_pieces(run_piece, &p, (int)((g->m + rows_each(&p) - 1) / rows_each(&p)));
         }
 }
 
@@ -84,9 +98,7 @@ void cpu_gemm_pairs(const struct gemm *g)
 {
 #if defined(HONE_AMX)
     if (cpu_bf16_way() == BF16_AMX) {
-        amx_begin();
         run_all(g, amx_block);
-        amx_end();
         return;
     }
 #endif

@@ -33,23 +33,26 @@ static void run_block(const struct pairs_block *k, const struct pairs_target *t)
 struct panel {
     struct pairs_side a;
     int64_t rows, columns, depth;
-    struct thirds_room *room;
+    const uint16_t *b;
+    struct pairs_target target;
 };
 
-static void run_panel(const struct panel *p, const struct pairs_target *target)
+/* A block of rows, which whoever does it packs. */
+static void run_piece(void *argument, int piece, int helper)
 {
-    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, strip = THIRDS * tiles * TILE_DEPTH;
-    struct pairs_side a = p->a;
-    struct pairs_target row = *target;
-    for (int64_t i = 0; i < p->rows; i += BLOCK, a.from += BLOCK * a.row, row.c += BLOCK * row.ldc) {
-        const int64_t rows = least(BLOCK, p->rows - i);
-        thirds_pack_rows(p->room->a, a, rows, p->depth);
-        struct pairs_target t = row;
-        for (int64_t j = 0; j < p->columns; j += BLOCK, t.c += BLOCK) {
-            t.bias = row.bias ? row.bias + j : NULL;
-            run_block( &(struct pairs_block){.a = p->room->a, .b = p->room->b + j * strip, .tiles = tiles, .rows = rows, .columns = least(BLOCK, p->columns - j)}, &t);
-        }
+    (void)helper;
+    const struct panel *p = argument;
+    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, strip = THIRDS * tiles * TILE_DEPTH, i = piece * BLOCK, rows = least(BLOCK, p->rows - i);
+    uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->a;
+    struct pairs_target t = p->target;
+    t.c += i * t.ldc;
+    amx_begin();
+    thirds_pack_rows(packed, (struct pairs_side){p->a.from + i * p->a.row, p->a.row, p->a.step}, rows, p->depth);
+    for (int64_t j = 0; j < p->columns; j += BLOCK, t.c += BLOCK) {
+        t.bias = p->target.bias ? p->target.bias + j : NULL;
+        run_block(&(struct pairs_block){.a = packed, .b = p->b + j * strip, .tiles = tiles, .rows = rows, .columns = least(BLOCK, p->columns - j)}, &t);
     }
+    amx_end();
 }
 
 /* n in equal parts of at most `most`, in whole units. */
@@ -60,27 +63,22 @@ static int64_t equal_part(int64_t n, int64_t most, int64_t unit)
 }
 
 /* All columns and blocks of k. */
-static void run_all(const struct gemm *g)
+void cpu_gemm_thirds(const struct gemm *g)
 {
     const int64_t deep = equal_part(g->k, DEPTH_MOST, TILE_DEPTH), columns = equal_part(g->n, B_NUMBERS / deep / BLOCK * BLOCK, BLOCK);
-    struct panel p = {.rows = g->m, .room = (struct thirds_room *)gemm_room()->bf16};
+    uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->b;
+    struct panel p = {.rows = g->m, .b = packed};
     for (int64_t j = 0; j < g->n; j += columns)
         for (int64_t first = 0; first < g->k; first += deep) {
             p.depth = least(deep, g->k - first);
             p.columns = least(columns, g->n - j);
             p.a = (struct pairs_side){g->a + first * g->a_col, g->a_row, g->a_col};
-            thirds_pack_columns(p.room->b, g->b_transposed ? (struct pairs_side){g->b + j * g->ldb + first, g->ldb, 1} : (struct pairs_side){g->b + first * g->ldb + j, 1, g->ldb},
+            thirds_pack_columns(packed, g->b_transposed ? (struct pairs_side){g->b + j * g->ldb + first, g->ldb, 1} : (struct pairs_side){g->b + first * g->ldb + j, 1, g->ldb},
                                 p.columns, p.depth);
-            run_panel(&p, &(struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
-                                                 .scale = g->scale, .accumulate = g->accumulate || first > 0});
+            p.target = (struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
+                                             .scale = g->scale, .accumulate = g->accumulate || first > 0};
+            team_pieces(run_piece, &p, (int)((g->m + BLOCK - 1) / BLOCK));
         }
-}
-
-void cpu_gemm_thirds(const struct gemm *g)
-{
-    amx_begin();
-    run_all(g);
-    amx_end();
 }
 
 #endif

@@ -206,19 +206,39 @@ static size_t forward_bytes(const struct flash *f)
     return f->tiles ? tile_bytes(f) : (size_t)up_to(forward_floats(f), 16) * sizeof(float);
 }
 
+/* A thread's blocks. Those of a piece have the same keys, which are taken once. */
+struct attending {
+    const struct kernel_call *c;
+    const struct kernel_thread *t;
+    const struct flash *f;
+    struct span blocks;
+    int64_t each;               /* blocks of whole kv heads */
+};
+
+static void attend_piece(void *argument, int piece, int helper)
+{
+    const struct attending *a = argument;
+    const struct flash *f = a->f;
+    const struct kernel_thread doer = kernel_doer(a->t, helper);
+    void *memory = call_scratch(a->c, &doer);
+    const int64_t first = (a->blocks.lo / a->each + piece) * a->each;
+    const struct span now = {piece ? first : a->blocks.lo, least(first + a->each, a->blocks.hi)};
+    if (f->tiles) {
+        attend_by_tiles(f, now, a->c->out, memory);
+        return;
+    }
+    struct forward w = forward_of(f, memory);
+    for (int64_t n = now.lo; n < now.hi; n++)
+        attend_block(f, &w, n / blocks_of(f), n % blocks_of(f) * QUERIES, a->c->out);
+}
+
 static void attention(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
-    void *memory = call_scratch(c, t);
-    const struct span mine = my_blocks(&f, t);
-    if (f.tiles) {
-        attend_by_tiles(&f, mine, c->out, memory);
-        return;
-    }
-    struct forward w = forward_of(&f, memory);
-    const int64_t blocks = blocks_of(&f);
-    for (int64_t n = mine.lo; n < mine.hi; n++)
-        attend_block(&f, &w, n / blocks, n % blocks * QUERIES, c->out);
+    const int64_t head = blocks_of(&f) * f.group;
+    struct attending a = {c, t, &f, my_blocks(&f, t), head * piece_units(f.batch * f.kv_heads / t->count, f.group * f.seq * f.seq * f.size)};
+    if (a.blocks.lo < a.blocks.hi)
+        team_pieces(attend_piece, &a, (int)(piece_count(a.blocks.hi, a.each) - a.blocks.lo / a.each));
 }
 
 static size_t attention_scratch(const struct program *p, const struct op *op, int threads)

@@ -382,26 +382,57 @@ static void write_rows(const struct flash *f, const struct kernel_call *c, int64
     }
 }
 
+/* A thread's tasks. */
+struct gradients {
+    const struct kernel_call *c;
+    const struct kernel_thread *t;
+    const struct flash *f;
+    struct tasks tasks;
+    struct span mine;
+    int64_t each;               /* of a piece */
+};
+
+/* Memory of a thread, and, where heads have several parts, the sums of all parts, or else of one task at a time. */
+static float *own_memory(const struct gradients *g, int helper)
+{
+    const struct kernel_thread doer = kernel_doer(g->t, helper);
+    return g->tasks.parts > 1 ? (float *)g->c->scratch + doer.index * backward_floats(g->f) : call_scratch(g->c, &doer);
+}
+static float *slot_of(const struct gradients *g, int64_t task, float *own)
+{
+    return g->tasks.parts > 1 ? (float *)g->c->scratch + g->t->count * backward_floats(g->f) + task * slot_floats(g->f) : own + backward_floats(g->f);
+}
+
+static void grad_piece(void *argument, int piece, int helper)
+{
+    const struct gradients *g = argument;
+    const struct flash *f = g->f;
+    const int64_t parts = g->tasks.parts;
+    float *own = own_memory(g, helper);
+    struct backward w = backward_of(f, own);
+    begin(f);
+    for (int64_t n = g->mine.lo + piece * g->each; n < least(g->mine.lo + (piece + 1) * g->each, g->mine.hi); n++) {
+        float *slot = slot_of(g, n, own);
+        run_task(f, &w, g->c, n / parts, n % parts, parts, sums_of(f, g->c, n, parts, slot));
+        if (parts == 1 && !f->in_place)
+            write_rows(f, g->c, n, 0, f->seq, slot, 1);
+    }
+    end(f);
+}
+
 void TUNED(flash_grad)(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
     const struct tasks tasks = tasks_of(&f, t->count);
     const struct span mine = my_rows(t, tasks.n);
-    float *own = tasks.parts > 1 ? (float *)c->scratch + t->index * backward_floats(&f) : call_scratch(c, t);
-    float *slots = tasks.parts > 1 ? (float *)c->scratch + t->count * backward_floats(&f) : own + backward_floats(&f);
-    struct backward w = backward_of(&f, own);
-    begin(&f);
-    for (int64_t n = mine.lo; n < mine.hi; n++) {
-        float *slot = tasks.parts > 1 ? slots + n * slot_floats(&f) : slots;
-        run_task(&f, &w, c, n / tasks.parts, n % tasks.parts, tasks.parts, sums_of(&f, c, n, tasks.parts, slot));
-        if (tasks.parts == 1 && !f.in_place)
-            write_rows(&f, c, n, 0, f.seq, slot, 1);
-    }
-    end(&f);
+    const int64_t n = mine.hi - mine.lo;
+    struct gradients g = {c, t, &f, tasks, mine, piece_units(n, 5 * f.group * f.seq * f.seq * f.size / tasks.parts)};
+    team_pieces(grad_piece, &g, piece_count(n, g.each));
     if (tasks.parts == 1)
         return;
     team_barrier(t->team);
     const struct span rows = my_rows(t, f.batch * f.kv_heads * f.seq);
+    const float *slots = slot_of(&g, 0, NULL);
     for (int64_t r = rows.lo; r < rows.hi; r++)
         write_rows(&f, c, r / f.seq, r % f.seq, r % f.seq + 1, slots + r / f.seq * tasks.parts * slot_floats(&f), tasks.parts);
 }

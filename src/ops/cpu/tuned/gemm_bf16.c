@@ -166,23 +166,37 @@ static void run_blocks(const struct packed *k, const struct target *t)
         }
 }
 
+/* A packed block of b, and all rows of a over the same k. */
+struct columns_block {
+    const struct gemm *g;
+    const uint16_t *b;
+    int64_t columns, first, depth;
+    struct target target;
+};
+
+/* A block of rows, which whoever does it packs. */
+static void tiles_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct columns_block *c = argument;
+    const int64_t i = piece * A_ROWS, rows = least(A_ROWS, c->g->m - i);
+    uint16_t *packed = ((struct tiles_room *)gemm_room()->bf16)->a;
+    struct target t = c->target;
+    t.c += i * t.ldc;
+    pack_a(packed, c->g, i, rows, c->first, c->depth);
+    run_blocks(&(struct packed){.a = packed, .b = c->b, .rows = rows, .columns = c->columns, .depth = up_to(c->depth, UNIT)}, &t);
+}
+
 static void gemm_tiles(const struct gemm *g)
 {
-    struct tiles_room *room = (struct tiles_room *)gemm_room()->bf16;
-    struct packed k = {.a = room->a, .b = room->b};
+    uint16_t *packed = ((struct tiles_room *)gemm_room()->bf16)->b;
     for (int64_t j = 0; j < g->n; j += B_COLUMNS)
         for (int64_t first = 0; first == 0 || first < g->k; first += DEPTH) {       /* once even where k is 0 */
-            const int64_t depth = least(DEPTH, g->k - first);
-            struct target t = {.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
-                               .scale = g->scale, .accumulate = g->accumulate || first > 0};
-            k.columns = least(B_COLUMNS, g->n - j);
-            k.depth = up_to(depth, UNIT);
-            pack_b(room->b, g, j, k.columns, first, depth);
-            for (int64_t i = 0; i < g->m; i += A_ROWS, t.c += A_ROWS * g->ldc) {
-                k.rows = least(A_ROWS, g->m - i);
-                pack_a(room->a, g, i, k.rows, first, depth);
-                run_blocks(&k, &t);
-            }
+            struct columns_block c = {.g = g, .b = packed, .columns = least(B_COLUMNS, g->n - j), .first = first, .depth = least(DEPTH, g->k - first),
+                                      .target = {.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
+                                                 .scale = g->scale, .accumulate = g->accumulate || first > 0}};
+            pack_b(packed, g, j, c.columns, first, c.depth);
+            team_pieces(tiles_piece, &c, (int)((g->m + A_ROWS - 1) / A_ROWS));
         }
 }
 

@@ -68,24 +68,43 @@ static void run_strip(const struct tile_side *a, int64_t a_next, int64_t rows, c
     }
 }
 
-static_assert((BLOCK + STRIP * DEPTH) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a strip have room");
+static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && STRIP * DEPTH * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a strip have room");
+
+/* Rows [i, i + rows) over one block of k. */
+struct rows_block {
+    const struct gemm *g;
+    const struct operand *a, *b;
+    int64_t i, rows, depth;
+    struct tile_side x;         /* these rows of a */
+    bool first;                 /* of the blocks of k */
+    int64_t each;               /* strips of a piece */
+};
+
+static void run_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct rows_block *r = argument;
+    const struct gemm *g = r->g;
+    float *strip = (float *)gemm_room()->aside;
+    for (int64_t j = piece * r->each * STRIP; j < least((piece + 1) * r->each * STRIP, g->n); j += STRIP) {
+        const int64_t columns = least(g->n - j, STRIP);
+        const struct tile_side y = take(r->b, TILE_COLUMNS, strip, j, columns);
+        run_strip(&r->x, next(r->a, TILE_ROWS), r->rows, &y, next(r->b, TILE_COLUMNS), columns, r->depth,
+                  &(struct tile_target){.c = g->c + r->i * g->ldc + j, .ldc = g->ldc, .scale = g->scale, .bias = g->bias && r->first ? g->bias + j : NULL,
+                                        .accumulate = g->accumulate || !r->first});
+    }
+}
 
 /* One block of k. */
 static void run_depth(const struct gemm *g, const struct operand *a, const struct operand *b, bool first)
 {
-    float *block = (float *)gemm_room()->f32, *strip = block + BLOCK;
-    const int64_t depth = a->from.depth, most = BLOCK / (depth ? depth : 1) / TILE_ROWS * TILE_ROWS;
-    for (int64_t i = 0; i < g->m; i += most) {
-        const int64_t rows = least(g->m - i, most);
-        const struct tile_side x = take(a, TILE_ROWS, block, i, rows);
-        for (int64_t j = 0; j < g->n; j += STRIP) {
-            const int64_t columns = least(g->n - j, STRIP);
-            const struct tile_side y = take(b, TILE_COLUMNS, strip, j, columns);
-            run_strip(&x, next(a, TILE_ROWS), rows, &y, next(b, TILE_COLUMNS), columns, depth,
-                      &(struct tile_target){.c = g->c + i * g->ldc + j, .ldc = g->ldc, .scale = g->scale,
-                                            .bias = g->bias && first ? g->bias + j : NULL,
-                                            .accumulate = g->accumulate || !first});
-        }
+    const int64_t depth = a->from.depth, most = BLOCK / (depth ? depth : 1) / TILE_ROWS * TILE_ROWS, strips = piece_count(g->n, STRIP);
+    struct rows_block r = {.g = g, .a = a, .b = b, .depth = depth, .first = first};
+    for (r.i = 0; r.i < g->m; r.i += most) {
+        r.rows = least(g->m - r.i, most);
+        r.x = take(a, TILE_ROWS, (float *)gemm_room()->f32, r.i, r.rows);
+        r.each = piece_units(strips, STRIP * r.rows * depth);
+        team_pieces(run_piece, &r, piece_count(strips, r.each));
     }
 }
 

@@ -8,21 +8,22 @@
 
 #include <assert.h>
 
+#include "core/team.h"
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/wide_pack.h"
 
-/* Of the packed block: k, and floats. */
+/* Of the packed block: k, and floats. And the longest rows of b that few rows of a pass by where they lie. */
 #if defined(__AVX512F__)
-enum { DEPTH = 256, BLOCK = 192 << 10 };
+enum { DEPTH = 256, BLOCK = 192 << 10, IN_PLACE = 1024 };
 #else
-enum { DEPTH = 256, BLOCK = 48 << 10 };
+enum { DEPTH = 256, BLOCK = 48 << 10, IN_PLACE = 512 };
 #endif
 enum { ROW_GAP = DEPTH + WIDE_LINE };                   /* between copied rows */
 enum { COPIED = WIDE_ROWS * ROW_GAP > DEPTH * WIDE_LANES ? WIDE_ROWS * ROW_GAP : DEPTH * WIDE_LANES };
 enum { ALIKE = 1024 };                                  /* floats: rows that far apart compete for the same cache lines */
 enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the first-level cache holds beside other things; what the second may not hold */
 
-static_assert((BLOCK + COPIED) * sizeof(float) <= sizeof((struct gemm_room *)0)->f32, "a block and a tile of rows have room");
+static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && COPIED * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a tile of rows have room");
 
 /* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
 enum { LINES = DEPTH / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
@@ -37,7 +38,9 @@ struct part { int64_t first, columns, k, depth; };
 struct block {
     const struct gemm *g;
     struct part now, next;      /* next: no columns where there is none */
-    float *packed, *copied;     /* panels of b, a tile of rows of a */
+    float *packed;              /* panels of b */
+    int64_t tiles, each;        /* of rows; those of a piece */
+    int64_t alone;              /* the first, where it packs what all of them read */
     bool b_there, a_there;      /* read where they are */
     bool a_far, b_far, c_far;   /* not in a cache nearby: lines are fetched ahead */
 };
@@ -53,11 +56,12 @@ static void take_rows(const struct block *b, struct span rows, struct wide_produ
     p->a_step = g->a_col;
     if (b->a_there)
         return;
+    float *copied = (float *)gemm_room()->aside;
     if (g->a_col == 1)
-        wide_copy_along(b->copied, ROW_GAP, p->a, g->a_row, rows.hi - rows.lo, b->now.depth);
+        wide_copy_along(copied, ROW_GAP, p->a, g->a_row, rows.hi - rows.lo, b->now.depth);
     else
-        wide_copy_across(b->copied, p->a, g->a_col, rows.hi - rows.lo, b->now.depth);
-    p->a = b->copied;
+        wide_copy_across(copied, p->a, g->a_col, rows.hi - rows.lo, b->now.depth);
+    p->a = copied;
     p->a_row = g->a_col == 1 ? ROW_GAP : 1;
     p->a_step = g->a_col == 1 ? 1 : WIDE_LANES;
 }
@@ -139,26 +143,44 @@ static void want_all(const struct block *b, const struct wide_product *p, struct
         want_part(g, &b->next, (struct span){tile.lo * panel.hi + panel.lo, tile.hi * panel.hi}, l);
 }
 
-static void run_block(const struct block *b)
+/* A tile of rows past all panels. */
+static void run_tile(const struct block *b, int64_t t)
 {
     const struct gemm *g = b->g;
-    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST, tiles = (g->m + height - 1) / height;
     const int64_t panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
+    const struct span rows = tile_rows(g->m, t, b->tiles);
     struct lines l;
     struct wide_product p = {.depth = b->now.depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || b->now.k > 0, .fetch = l.at};
-    for (int64_t t = 0; t < tiles; t++) {
-        const struct span rows = tile_rows(g->m, t, tiles);
-        take_rows(b, rows, &p);
-        for (int64_t j = 0; j < panels; j++) {
-            const int64_t column = b->now.first + j * WIDE_COLUMNS;
-            take_panel(b, j * WIDE_COLUMNS, t == 0, &p);
-            p.c = g->c + rows.lo * g->ldc + column;
-            p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
-            want_all(b, &p, (struct span){t, tiles}, (struct span){j, panels}, &l);
-            p.fetches = l.n;
-            TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
-        }
+    take_rows(b, rows, &p);
+    for (int64_t j = 0; j < panels; j++) {
+        const int64_t column = b->now.first + j * WIDE_COLUMNS;
+        take_panel(b, j * WIDE_COLUMNS, t == 0, &p);
+        p.c = g->c + rows.lo * g->ldc + column;
+        p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
+        want_all(b, &p, (struct span){t, b->tiles}, (struct span){j, panels}, &l);
+        p.fetches = l.n;
+        TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
     }
+}
+
+static void run_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct block *b = argument;
+    for (int64_t t = b->alone + piece * b->each; t < least(b->alone + (piece + 1) * b->each, b->tiles); t++)
+        run_tile(b, t);
+}
+
+static void run_block(struct block *b)
+{
+    const struct gemm *g = b->g;
+    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST;
+    b->tiles = (g->m + height - 1) / height;
+    b->each = piece_units(b->tiles, height * b->now.columns * b->now.depth);
+    b->alone = b->b_there && b->now.columns % WIDE_LANES == 0 ? 0 : 1;
+    if (b->alone && b->tiles > 0)
+        run_tile(b, 0);
+    team_pieces(run_piece, b, piece_count(b->tiles - b->alone, b->each));
 }
 
 /* n in equal parts of at most `most`, in whole units. */
@@ -176,13 +198,109 @@ static struct part next_part(const struct gemm *g, const struct part *p, int64_t
     return (struct part){first, least(columns, g->n - first), k, least(deep, g->k - k)};
 }
 
+/* ---- few rows ---- */
+
+/* Of a thread that has so few rows that packing all of b would cost it a good part of its time: panels come one after the other, and all rows pass by. Each is packed by whoever
+ * does a piece of it, once, or read where it lies; what helpers need of b they have near, since they have multiplied it as well. */
+enum { FEW_ROWS = 128, GROUP_COLUMNS = 64, GROUP_ROWS = 32 };
+
+struct by_columns {
+    const struct gemm *g;
+    int64_t deep;               /* k of a part */
+    bool b_there, a_far, b_far, c_far;
+    int64_t groups;             /* of rows; a piece is one of them and GROUP_COLUMNS columns */
+    uint64_t number;            /* of this product */
+};
+
+/* The columns from `first` on, packed, over all of k; kept until this thread packs others. */
+static const float *take_columns(const struct by_columns *w, int64_t first, int64_t columns)
+{
+    const struct gemm *g = w->g;
+    struct gemm_room *room = gemm_room();
+    float *to = (float *)room->f32;
+    if (room->columns.product == w->number && room->columns.first == first)
+        return to;
+    room->columns = (struct packed_columns){w->number, first};
+    for (int64_t k = 0; k < g->k; k += w->deep) {
+        const int64_t depth = least(w->deep, g->k - k);
+        for (int64_t j = 0; j < columns; j += WIDE_COLUMNS)
+            wide_pack_panel(to + k * up_to(columns, WIDE_LANES) + j * depth, g->b + (g->b_transposed ? (first + j) * g->ldb + k : k * g->ldb + first + j), g->ldb,
+                            g->b_transposed, columns - j, depth);
+    }
+    return to;
+}
+
+/* Rows of a past the columns from `first` on, over one part of k. */
+static void run_columns(const struct by_columns *w, struct span rows, const struct part *now, const float *packed, const struct part *next)
+{
+    const struct gemm *g = w->g;
+    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST, n = rows.hi - rows.lo, tiles = (n + height - 1) / height;
+    const int64_t panels = (now->columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
+    struct lines l;
+    struct wide_product p = {.a_row = g->a_row, .a_step = 1, .depth = now->depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || now->k > 0, .fetch = l.at};
+    for (int64_t t = 0; t < tiles; t++) {
+        const struct span tile = {rows.lo + n * t / tiles, rows.lo + n * (t + 1) / tiles};
+        p.a = g->a + tile.lo * g->a_row + now->k;
+        for (int64_t j = 0; j < panels; j++) {
+            const int64_t at = j * WIDE_COLUMNS, column = now->first + at, left = now->columns - at;
+            p.columns = least(left, WIDE_COLUMNS);
+            p.b = packed ? packed + at * now->depth : g->b + now->k * g->ldb + column;
+            p.b_step = packed ? wide_panel(left) : g->ldb;
+            p.c = g->c + tile.lo * g->ldc + column;
+            p.bias = g->bias && now->k == 0 ? g->bias + column : NULL;
+            l.n = 0;
+            if (w->c_far)
+                want_result(&p, tile.hi - tile.lo, &l);
+            if (w->a_far && t + 1 < tiles && now->first == 0)
+                want_rows(g, now, (struct span){tile.hi, rows.lo + n * (t + 2) / tiles}, (struct span){j, panels}, &l);
+            if (w->b_far && next->columns)
+                want_part(g, next, (struct span){t * panels + j, tiles * panels}, &l);
+            p.fetches = l.n;
+            TUNED(wide_tile)((int)(tile.hi - tile.lo), &p);
+        }
+    }
+}
+
+static void columns_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct by_columns *w = argument;
+    const struct gemm *g = w->g;
+    const int64_t first = piece / w->groups * GROUP_COLUMNS, columns = least(GROUP_COLUMNS, g->n - first), after = first + columns;
+    const bool there = w->b_there && columns % WIDE_LANES == 0;
+    const float *packed = there ? NULL : take_columns(w, first, columns);
+    const struct span rows = tile_rows(g->m, piece % w->groups, w->groups);
+    const bool follow = rows.hi == g->m && after < g->n;
+    for (int64_t k = 0; k == 0 || k < g->k; k += w->deep) {
+        const struct part now = {first, columns, k, least(w->deep, g->k - k)};
+        const struct part next = {after, follow ? least(GROUP_COLUMNS, g->n - after) : 0, k, now.depth};
+        run_columns(w, rows, &now, packed ? packed + k * up_to(columns, WIDE_LANES) : NULL, &next);
+    }
+}
+
+static bool by_columns(const struct gemm *g)
+{
+    if (g->m > FEW_ROWS || g->n <= GROUP_COLUMNS || g->a_col != 1 || g->a_row % ALIKE == 0 || g->k > BLOCK / GROUP_COLUMNS || g->m * g->n * g->k < SHARED_ADDS)
+        return false;
+    struct gemm_room *room = gemm_room();
+    const int64_t tallest = PIECE_ADDS / (GROUP_COLUMNS * (g->k + 1)), each = tallest < GROUP_ROWS ? GROUP_ROWS : tallest;
+    struct by_columns w = {.g = g, .deep = equal_part(g->k, DEPTH, 4), .groups = g->m / each > 1 ? g->m / each : 1, .number = ++room->product,
+                           .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
+    w.b_there = !g->b_transposed && g->ldb <= IN_PLACE;
+    team_pieces(columns_piece, &w, (int)w.groups * piece_count(g->n, GROUP_COLUMNS));
+    return true;
+}
+
+/* ---- all of them ---- */
+
 void TUNED(gemm_own)(const struct gemm *g)
 {
+    if (by_columns(g))
+        return;
     const int64_t deep = equal_part(g->k, DEPTH, 4), columns = equal_part(g->n, BLOCK / (deep ? deep : 1) / WIDE_COLUMNS * WIDE_COLUMNS, WIDE_COLUMNS);
-    float *room = (float *)gemm_room()->f32;
-    struct block b = {.g = g, .packed = room, .copied = room + BLOCK, .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
+    struct block b = {.g = g, .packed = (float *)gemm_room()->f32, .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
     b.a_there = g->a_col == 1 ? g->a_row % ALIKE || g->n <= WIDE_COLUMNS : deep * g->a_col <= NEAR || g->n <= WIDE_COLUMNS;
-    b.b_there = !g->b_transposed && (deep * g->ldb <= NEAR || g->m <= WIDE_ROWS);
+    b.b_there = !g->b_transposed && (deep * g->ldb <= NEAR || g->m <= WIDE_ROWS || (g->m <= FEW_ROWS && g->ldb <= IN_PLACE));
     b.next = (struct part){0, least(columns, g->n), 0, least(deep, g->k)};
     while (b.next.columns > 0) {
         b.now = b.next;

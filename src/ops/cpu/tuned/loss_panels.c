@@ -104,6 +104,14 @@ static void panels_panel(const struct panels *p, const struct panels_part *m, in
         panels_powers_part(p->vocab - word, p->width, x, w, m->base + row, z, block, sums);
 }
 
+/* Of pieces that another thread may take, at least: what they share is fetched anew for each. */
+enum { ROWS_EACH = 64, WORDS_EACH = 256 };
+static int pieces_of(int64_t n, int64_t each, int64_t adds_of_one)
+{
+    const int64_t least_each = piece_units(n, adds_of_one);
+    return piece_count(n, least_each > each ? least_each : each);
+}
+
 /* My rows and some words of z. */
 static void panels_logits(const struct panels *p, const struct panels_part *m, struct span words)
 {
@@ -134,6 +142,26 @@ static void panels_rows_gradient(const struct panels *p, const struct panels_par
             }
 }
 
+/* A thread's rows past some words. */
+struct pass {
+    const struct panels *p;
+    const struct panels_part *m;
+    struct span words;
+    int pieces;
+};
+
+static void pass_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct pass *a = argument;
+    struct panels_part m = *a->m;
+    const struct span rows = team_span(m.rows.hi - m.rows.lo, TILE_ROWS, piece, a->pieces);
+    m.rows = (struct span){m.rows.lo + rows.lo, m.rows.lo + rows.hi};
+    panels_logits(a->p, &m, a->words);
+    if (m.dx)
+        panels_rows_gradient(a->p, &m, a->words);
+}
+
 bool TUNED(panels_stay)(int64_t words, int64_t width) { return (void)words, (void)width, true; }
 
 void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, const float *x, const float *w, int64_t n, float scale)
@@ -147,9 +175,8 @@ void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, 
     memset(mine->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *mine->sums);
     for (int64_t j = mine->words.lo; j < mine->words.hi; j += PANEL_WORDS) {
         const struct span words = {j, least(j + PANEL_WORDS, mine->words.hi)};
-        panels_logits(p, mine, words);
-        if (mine->dx)
-            panels_rows_gradient(p, mine, words);
+        struct pass a = {p, mine, words, pieces_of(rows.hi - rows.lo, ROWS_EACH, 2 * (words.hi - words.lo) * p->width)};
+        team_pieces(pass_piece, &a, a.pieces);
     }
 }
 
@@ -172,11 +199,31 @@ static void panels_words_tile(const struct panels *p, int64_t word, int64_t firs
     }
 }
 
+/* A thread's words of dw. */
+struct words_gradient {
+    const struct panels *p;
+    struct span words;
+    int64_t n;
+    float *dw;
+    bool accumulate;
+    int pieces;
+};
+
+static void words_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct words_gradient *a = argument;
+    const struct span words = team_span(a->words.hi - a->words.lo, TILE_ROWS, piece, a->pieces);
+    for (int64_t i = 0; i < a->n; i += PANEL_DEPTH)
+        for (int64_t j = a->words.lo + words.lo; j < a->words.lo + words.hi; j += TILE_ROWS)
+            panels_words_tile(a->p, j, i, least(PANEL_DEPTH, a->n - i), a->dw, a->accumulate || i > 0);
+}
+
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
 {
-    for (int64_t i = 0; i < n; i += PANEL_DEPTH)
-        for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += TILE_ROWS)
-            panels_words_tile(p, j, i, least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
+    const struct span mine = {words.lo, least(words.hi, p->vocab)};
+    struct words_gradient a = {p, mine, n, dw, accumulate, pieces_of(mine.hi - mine.lo, WORDS_EACH, n * p->width)};
+    team_pieces(words_piece, &a, a.pieces);
 }
 
 #else

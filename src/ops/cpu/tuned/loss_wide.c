@@ -9,22 +9,21 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/team.h"
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/wide_pack.h"
 
 enum { WORDS = PANEL_WORDS, WORDS_WIDE = WORDS / 2, WIDE = PANELS_WIDTH / 2 };     /* of a block; where rows are wider than this */
 enum { STRIP = WORDS + WIDE_LINE };                     /* from one row of a strip to the next */
 enum { DEPTH = 128 };                                   /* rows that dw takes at once: panels of z and of x are in the first-level cache */
-enum { ROOM = (int)(sizeof((struct gemm_room *)0)->f32 / sizeof(float)) - WIDE_ROWS * STRIP };     /* floats: of packed words */
+enum { ROOM = (int)(sizeof((struct gemm_room *)0)->f32 / sizeof(float)) };      /* floats: of packed words */
+static_assert(2 * WORDS * WIDE <= ROOM && WIDE_ROWS * STRIP * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "blocks and a strip of powers have room");
 
-static_assert(2 * WORDS * WIDE <= ROOM, "blocks have room");
-
-/* A block of words, packed for both products, and a strip of powers. */
+/* A block of words, packed for both products. */
 struct words_block {
     struct span words;
     float *there;               /* (words / WIDE_COLUMNS, width, WIDE_COLUMNS) */
     float *back;                /* (width / WIDE_COLUMNS, words, WIDE_COLUMNS) */
-    float *strip;               /* (WIDE_ROWS, STRIP) */
 };
 
 /* Floats that some words take, packed for one of the products. */
@@ -42,7 +41,7 @@ static void take_words(const struct panels *p, const float *w, struct words_bloc
         wide_pack_panel(b->back + f * n, from + f, width, false, width - f, n);
 }
 
-static void strip_logits(const struct panels *p, const struct words_block *b, const float *x, int64_t rows)
+static void strip_logits(const struct panels *p, const struct words_block *b, const float *x, int64_t rows, float *strip)
 {
     const int64_t n = b->words.hi - b->words.lo;
     struct wide_product g = {.a = x, .a_row = p->width, .a_step = 1, .depth = p->width, .ldc = STRIP, .scale = 1};
@@ -50,7 +49,7 @@ static void strip_logits(const struct panels *p, const struct words_block *b, co
         g.columns = least(WIDE_COLUMNS, n - j);
         g.b = b->there + j * p->width;
         g.b_step = wide_panel(g.columns);
-        g.c = b->strip + j;
+        g.c = strip + j;
         TUNED(wide_tile)((int)rows, &g);
     }
 }
@@ -87,10 +86,10 @@ static void row_powers(const struct panels *p, const struct panels_part *m, stru
 }
 
 /* dx (rows, width) = powers of a block's words times w, or is added to. */
-static void strip_gradient(const struct panels *p, const struct words_block *b, int64_t rows, float *dx, bool accumulate)
+static void strip_gradient(const struct panels *p, const struct words_block *b, int64_t rows, const float *strip, float *dx, bool accumulate)
 {
     const int64_t n = b->words.hi - b->words.lo;
-    struct wide_product g = {.a = b->strip, .a_row = STRIP, .a_step = 1, .depth = n, .ldc = p->width, .scale = 1, .accumulate = accumulate};
+    struct wide_product g = {.a = strip, .a_row = STRIP, .a_step = 1, .depth = n, .ldc = p->width, .scale = 1, .accumulate = accumulate};
     for (int64_t f = 0; f < p->width; f += WIDE_COLUMNS) {
         g.columns = least(WIDE_COLUMNS, p->width - f);
         g.b = b->back + f * n;
@@ -101,17 +100,41 @@ static void strip_gradient(const struct panels *p, const struct words_block *b, 
 }
 
 /* A thread's rows past one block of words. */
-static void pass_block(const struct panels *p, const struct panels_part *m, const struct words_block *b, struct span rows, const float *x, float scale)
+struct pass {
+    const struct panels *p;
+    const struct panels_part *m;
+    const struct words_block *b;
+    struct span rows;
+    const float *x;
+    float scale;
+    int64_t strips, each;       /* each: of a piece */
+};
+
+static void pass_strip(const struct pass *a, struct span now)
 {
-    const int64_t n = rows.hi - rows.lo, strips = (n + WIDE_ROWS - 1) / WIDE_ROWS;
-    for (int64_t s = 0; s < strips; s++) {
-        const struct span now = {rows.lo + n * s / strips, rows.lo + n * (s + 1) / strips};
-        strip_logits(p, b, x + now.lo * p->width, now.hi - now.lo);
-        for (int64_t i = now.lo; i < now.hi; i++)
-            row_powers(p, m, b->words, i, b->strip + (i - now.lo) * STRIP, scale);
-        if (m->dx)
-            strip_gradient(p, b, now.hi - now.lo, m->dx + now.lo * p->width, b->words.lo > m->words.lo);
-    }
+    const int64_t width = a->p->width;
+    float *strip = (float *)gemm_room()->aside;          /* (WIDE_ROWS, STRIP) */
+    strip_logits(a->p, a->b, a->x + now.lo * width, now.hi - now.lo, strip);
+    for (int64_t i = now.lo; i < now.hi; i++)
+        row_powers(a->p, a->m, a->b->words, i, strip + (i - now.lo) * STRIP, a->scale);
+    if (a->m->dx)
+        strip_gradient(a->p, a->b, now.hi - now.lo, strip, a->m->dx + now.lo * width, a->b->words.lo > a->m->words.lo);
+}
+
+static void pass_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct pass *a = argument;
+    const int64_t n = a->rows.hi - a->rows.lo;
+    for (int64_t s = piece * a->each; s < least((piece + 1) * a->each, a->strips); s++)
+        pass_strip(a, (struct span){a->rows.lo + n * s / a->strips, a->rows.lo + n * (s + 1) / a->strips});
+}
+
+static void pass_block(struct pass *a)
+{
+    a->strips = (a->rows.hi - a->rows.lo + WIDE_ROWS - 1) / WIDE_ROWS;
+    a->each = piece_units(a->strips, 2 * WIDE_ROWS * (a->b->words.hi - a->b->words.lo) * a->p->width);
+    team_pieces(pass_piece, a, piece_count(a->strips, a->each));
 }
 
 /* Words that fit in the room stay there for the chunks that come; else each block has all of it in turn. */
@@ -120,15 +143,15 @@ void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, 
     const struct span rows = {mine->rows.lo, least(mine->rows.hi, n)}, words = {mine->words.lo, least(mine->words.hi, p->vocab)};
     const int64_t most = p->width > WIDE ? WORDS_WIDE : WORDS;
     const bool stay = TUNED(panels_stay)(words.hi - words.lo, p->width);
-    float *room = (float *)gemm_room()->f32, *strip = room + ROOM;
+    float *room = (float *)gemm_room()->f32;
     memset(mine->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *mine->sums);
     for (int64_t j = words.lo; j < words.hi; j += most) {
         const struct span now = {j, least(j + most, words.hi)};
         float *there = room + (stay ? 2 * packed(j - words.lo, p->width) : 0);
-        struct words_block b = {now, there, there + packed(now.hi - now.lo, p->width), strip};
+        struct words_block b = {now, there, there + packed(now.hi - now.lo, p->width)};
         if (!stay || mine->first)
             take_words(p, w, &b, mine->dx);
-        pass_block(p, mine, &b, rows, x, scale);
+        pass_block(&(struct pass){.p = p, .m = mine, .b = &b, .rows = rows, .x = x, .scale = scale});
     }
 }
 
@@ -153,14 +176,39 @@ static void panel_gradient(const struct panels *p, int64_t word, int64_t first, 
     g->c = c;
 }
 
+/* A thread's words of dw. */
+struct words_gradient {
+    const struct panels *p;
+    struct span words;
+    int64_t n;
+    float *dw;
+    bool accumulate;
+    int64_t panels, each;       /* each: of a piece */
+};
+
+static void words_panel(const struct words_gradient *a, int64_t j)
+{
+    const struct panels *p = a->p;
+    for (int64_t i = 0; i < a->n; i += DEPTH) {
+        struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = X_PANEL, .c = a->dw + j * p->width, .ldc = p->width, .scale = 1,
+                                 .accumulate = a->accumulate || i > 0};
+        panel_gradient(p, j, i, least(DEPTH, a->n - i), i + DEPTH < a->n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
+    }
+}
+
+static void words_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct words_gradient *a = argument;
+    for (int64_t j = piece * a->each; j < least((piece + 1) * a->each, a->panels); j++)
+        words_panel(a, a->words.lo + j * PANEL);
+}
+
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
 {
-    for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += PANEL)
-        for (int64_t i = 0; i < n; i += DEPTH) {
-            struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = X_PANEL, .c = dw + j * p->width, .ldc = p->width, .scale = 1,
-                                     .accumulate = accumulate || i > 0};
-            panel_gradient(p, j, i, least(DEPTH, n - i), i + DEPTH < n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
-        }
+    const int64_t panels = (least(words.hi, p->vocab) - words.lo + PANEL - 1) / PANEL;
+    struct words_gradient a = {p, words, n, dw, accumulate, panels, piece_units(panels, PANEL * n * p->width)};
+    team_pieces(words_piece, &a, piece_count(a.panels, a.each));
 }
 
 #else

@@ -11,6 +11,7 @@
 
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
 enum { UNIT = 64 };                 /* floats: as my_elements */
+enum { PIECE_UPDATED = 1 << 15, MOST_PIECES = 64 };         /* numbers of a piece that another thread may take, at least */
 enum { BLOCK = SLICE_BLOCK };       /* floats: short sums in single precision, added up in double */
 
 static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
@@ -156,9 +157,9 @@ static int64_t updated_units(const struct kernel_call *c, int i) { return update
 
 static bool same_step(const struct update *a, const struct update *b) { return a->lr == b->lr && a->step == b->step; }
 
-static void sweep(const struct kernel_call *c, const struct kernel_thread *t, int n)
+/* Units [mine.lo, mine.hi) of n tensors. */
+static void sweep_units(const struct kernel_call *c, int n, struct span mine)
 {
-    const struct span mine = my_units(c, t, n, updated_units);
     struct update of = {0};         /* which `a` is */
     struct adamw_step a = {0};
     int64_t first = 0;
@@ -176,6 +177,28 @@ static void sweep(const struct kernel_call *c, const struct kernel_thread *t, in
                          i < c->op->attrs.copies ? c->out[3 * n + i] : NULL, share_of(mine, first, moments(c, i), UNIT));
         first += units;
     }
+}
+
+/* A thread's units. */
+struct sweep {
+    const struct kernel_call *c;
+    int n, pieces;
+    struct span mine;
+};
+
+static void sweep_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct sweep *s = argument;
+    const struct span part = team_span(s->mine.hi - s->mine.lo, 1, piece, s->pieces);
+    sweep_units(s->c, s->n, (struct span){s->mine.lo + part.lo, s->mine.lo + part.hi});
+}
+
+static void sweep(const struct kernel_call *c, const struct kernel_thread *t, int n)
+{
+    struct sweep s = {.c = c, .n = n, .mine = my_units(c, t, n, updated_units)};
+    s.pieces = (int)least(1 + (s.mine.hi - s.mine.lo) * UNIT / PIECE_UPDATED, MOST_PIECES);
+    team_pieces(sweep_piece, &s, s.pieces);
 }
 
 static void adamw(const struct kernel_call *c, const struct kernel_thread *t) { sweep(c, t, 1); }
