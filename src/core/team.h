@@ -1,5 +1,5 @@
 /* A team of threads that lives as long as a run: every member executes the same function, meets the others at barriers,
- * and waits between runs. Waiting spins briefly, then sleeps, so that a step costs no wake-up and an idle team no CPU; who waits for
+ * and waits between runs. Waiting spins briefly, or while others go on with work that it can help with, then sleeps, so that a step costs no wake-up and an idle team no CPU; who waits for
  * a member on its own core does not spin, as that one could not run. With one member everything runs on the caller and barriers are
  * free.
  *

@@ -51,12 +51,12 @@ void team_pieces(piece_fn *fn, void *argument, int n)
     const uint32_t number = unpack(atomic_load_explicit(&j->left, memory_order_relaxed)).number + 1;
     j->fn = fn;
     j->argument = argument;
-    m->engaged = true;
+    atomic_store_explicit(&m->engaged, true, memory_order_relaxed);
     atomic_store_explicit(&j->left, pack((struct left){number, 0, (uint32_t)n}), memory_order_release);
     for (int piece; (piece = take_first(j)) >= 0;)
         fn(argument, piece, -1);
     m->given += (uint32_t)n - unpack(atomic_load_explicit(&j->left, memory_order_relaxed)).hi;
-    m->engaged = false;
+    atomic_store_explicit(&m->engaged, false, memory_order_relaxed);
     if (atomic_load_explicit(&j->helped, memory_order_acquire) != m->given)
         member_wait(m, &(struct awaited){&j->helped, m->given, &m->team->sleepers.n});
 }
@@ -102,9 +102,9 @@ enum work member_help(struct member *m, uint64_t *seen)
     *seen = v.sum;
     if (piece < 0)
         return goes_on ? WORK_GOES_ON : v.most < 0 ? NO_WORK : WORK;
-    m->engaged = true;
+    atomic_store_explicit(&m->engaged, true, memory_order_relaxed);
     do_piece(m, v.most, piece);
-    m->engaged = false;
+    atomic_store_explicit(&m->engaged, false, memory_order_relaxed);
     atomic_fetch_add(&j->helped, 1);
     if (atomic_load(&m->team->sleepers.n))
         word_wake(&j->helped);

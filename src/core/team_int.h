@@ -23,7 +23,7 @@ struct member {
     struct team *team;
     int index;
     bool helps;                     /* in this run, as the team does */
-    bool engaged;                   /* in a job, its own or another's */
+    _Atomic bool engaged;           /* in a job, its own or another's */
     uint32_t given;                 /* pieces that others have taken of its jobs so far */
     pthread_t thread;
     int most_spins;                 /* before it sleeps; it learns */
@@ -47,7 +47,7 @@ struct team {
     struct nodes *nodes;            /* NULL: threads run where the system lets them */
     bool stopping;
     struct word generation;         /* runs that were started */
-    struct word sleepers;           /* that wait for a run or a phase: a change must wake someone only when this is not 0 */
+    struct word sleepers;           /* that wait for a run, a phase or a helper: a change must wake someone only when this is not 0 */
     /* team_meet.c */
     struct word *groups;            /* how many of a group have come; of members, then of groups, up to one of all */
     struct word phase;              /* meetings that all have come to */
@@ -68,7 +68,7 @@ void team_meet_release(struct team *t);
 void member_meet(struct member *m);
 
 struct member *member_self(void);               /* this thread, in the team whose run it is in; NULL: in none */
-/* Does a piece of another's work, where there is one to take. Says whether anybody is in such work; and whether somebody has gone on with it since `seen`, which it brings
+/* Does a piece of another's work, where there is one to take. Says whether any was left; and whether somebody has gone on with such work since `seen`, which it brings
  * up to date, or this one has. */
 enum work { NO_WORK, WORK, WORK_GOES_ON };
 enum work member_help(struct member *m, uint64_t *seen);

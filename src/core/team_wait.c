@@ -35,12 +35,12 @@ void word_wake(_Atomic uint32_t *word) { syscall(SYS_futex, (void *)word, FUTEX_
 
 static bool is_at_meeting(const struct member *m, const struct awaited *w) { return w->word == &m->team->phase.n; }
 
-/* Who starts runs is member 0; who helps is not known. */
+/* Who starts runs is member 0; who helps is in a job. */
 static bool is_missing(const struct member *m, const struct awaited *w)
 {
     if (is_at_meeting(m, w))
         return (int32_t)(atomic_load_explicit(&m->arrived, memory_order_relaxed) - w->until) < 0;
-    return w->word == &m->team->generation.n && m->index == 0;
+    return w->word == &m->team->generation.n ? m->index == 0 : atomic_load_explicit(&m->engaged, memory_order_relaxed);
 }
 
 /* One that is waited for was last seen on the core that this member has now: so that one does not run. */
@@ -62,32 +62,31 @@ static void count(_Atomic uint64_t *own, uint64_t more)
     atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-enum spun { CAME, IN_THE_WAY, TOO_LONG, OTHERS_WORK };
+enum spun { CAME, IN_THE_WAY, TOO_LONG, BEHIND_WORK };
 
-/* At a meeting it looks for work that it can help with. While there is some, or somebody goes on with some, it does not count how often. */
+/* At a meeting it looks for work that it can help with. While there is some it looks longer, and from the beginning whenever somebody has gone on with it. */
 static enum spun spin(struct member *m, const struct awaited *w)
 {
     const bool helps = m->helps && is_at_meeting(m, w);
     enum spun end = TOO_LONG;
     uint64_t seen = 0, spins = 0;
-    bool first = true;
-    for (int i = 0, most = m->most_spins; i < most && (end == TOO_LONG || end == OTHERS_WORK); i++, spins++) {
-        const enum work work = helps && i % HELP_EVERY == 0 && !has_come(w) ? member_help(m, &seen) : NO_WORK;
-        if (work != NO_WORK && !first) {
-            end = OTHERS_WORK;
-            most = MOST_SPINS;
+    bool behind_work = false;
+    for (int i = 0, most = m->most_spins; i < most && end == TOO_LONG; i++, spins++) {
+        if (helps && i % HELP_EVERY == 0 && !has_come(w)) {
+            const enum work work = member_help(m, &seen);
+            behind_work = behind_work || (spins > 0 && work != NO_WORK);        /* the first look has nothing to compare with */
+            most = work == NO_WORK ? m->most_spins : MOST_SPINS;
             i = work == WORK_GOES_ON ? 0 : i;
         }
-        first = false;
         if (has_come(w))
             end = CAME;
-        else if (i % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
+        else if (spins % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
             end = IN_THE_WAY;
         else
             pause_cpu();
     }
     count(&m->spins, spins);
-    return end;
+    return behind_work && end != IN_THE_WAY ? BEHIND_WORK : end;
 }
 
 /* Returns once it has come. Spinning pays while the others run; where they do not, because other work has

@@ -1,4 +1,4 @@
-/* Threads that wait help those that are late with pieces of their work: results have the same bits, and somebody does help. Every kernel that shares out its work has a
+/* Threads that wait help those that are late with pieces of their work: results have the same bits, and, all in all, somebody does help. Every kernel that shares out its work has a
  * case that is large enough for several pieces. Where all cores are busy a thread may sleep while it could help, so each case is tried until somebody did, for a while. */
 #include <sched.h>
 #include <unistd.h>

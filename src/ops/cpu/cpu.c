@@ -357,6 +357,7 @@ static void note_help(void *argument, int owner, int helper, int64_t start_ns, i
     const struct run *r = argument;
     if (r->at[helper] >= 0)
         return;
+    assert(r->at[owner] >= 0);                  /* sums are not shared out */
     struct lane_time *time = &r->times[r->at[owner] * team_size(r->backend->team) + helper];
     time->help_start_ns = time->help_ns ? time->help_start_ns : start_ns;
     time->help_ns += end_ns - start_ns;
@@ -396,20 +397,24 @@ static void run_calls(void *argument, int member)
         meet(r, &t, met, r->n);
 }
 
-static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times)
+/* Threads help each other in steps; where calls are timed one by one they do not: what a thread takes is its own. */
+static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times, bool help)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
     struct run r = {b, calls, n, times, times ? xcalloc((size_t)team_size(b->team), sizeof *r.at) : NULL};
-    team_run_helping(b->team, run_calls, &r, times ? note_help : NULL);
+    if (help)
+        team_run_helping(b->team, run_calls, &r, times ? note_help : NULL);
+    else
+        team_run(b->team, run_calls, &r);
     free(r.at);
 }
 
-void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n) { run_team(b, calls, n, NULL); }
+void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n) { run_team(b, calls, n, NULL, false); }
 
 static enum status cpu_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
     (void)err;
-    run_team(b, p->calls + first, end - first, times);
+    run_team(b, p->calls + first, end - first, times, true);
     return OK;
 }
 

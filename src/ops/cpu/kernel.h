@@ -66,7 +66,8 @@ struct kernel {
     bool (*differs)(int variant);   /* whether that one is another than the first, on this machine; NULL: they all are */
 };
 
-/* Where a thread's own part of the scratch begins, of a kernel with shares; parts of a program's calls are the same. */
+/* Where a thread's own part of the scratch begins, of a kernel with shares; parts of a program's calls are the same. A thread that waits may help another with such a call, in its
+ * own part: what it has there does not outlast a meeting. */
 static inline size_t call_scratch_each(const struct kernel_call *c, int threads) { return c->scratch_bytes / (size_t)threads / 64 * 64; }
 static inline void *call_scratch(const struct kernel_call *c, const struct kernel_thread *t)
 {

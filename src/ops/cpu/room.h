@@ -1,6 +1,7 @@
 /* Where a thread packs blocks of a product. A stack is no place for them: they take a megabyte, and a stack may have a quarter of
- * that. Products of one thread follow each other, so one room is enough for all; its two parts are in use at the same time where
- * blocks that were rounded go to the f32 product. */
+ * that. Products of one thread follow each other, so one room is enough for all; f32 and bf16 are in use at the same time where
+ * blocks that were rounded go to the f32 product. A thread that waits may help another with a product: it then uses its own `aside` and `bf16`, so nothing that
+ * is to be there behind a meeting can be in these; f32 is left alone. */
 #ifndef HONE_OPS_CPU_ROOM_H
 #define HONE_OPS_CPU_ROOM_H
 
@@ -15,9 +16,9 @@ struct packed_columns {
 
 struct gemm_room {
     uint64_t product;           /* the number of this thread's last one that others may help with */
-    struct packed_columns columns;              /* packed in f32, as long as that product is computed */
-    _Alignas(64) char f32[800 << 10];           /* gemm_own.c, gemm_wide.c */
-    _Alignas(64) char aside[32 << 10];          /* what a piece of another thread's work needs: nothing is kept there */
+    struct packed_columns columns;              /* packed in f32, or in bf16 where it is another thread's, as long as that product is computed */
+    _Alignas(64) char f32[800 << 10];           /* gemm_own.c, gemm_wide.c, loss_wide.c */
+    _Alignas(64) char aside[32 << 10];          /* what one piece of work needs, one's own or another's */
     _Alignas(64) char bf16[1280 << 10];         /* gemm_bf16.c, pairs */
 };
 

@@ -6,10 +6,12 @@
 
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/pairs/pairs.h"
+#include "ops/cpu/pieces.h"
 #include "ops/cpu/pairs/tiles.h"
 #include "ops/cpu/room.h"
 
 enum { DEPTH_MOST = 1024, B_NUMBERS = 512 << 10 };      /* of blocks; numbers of a packed block of b */
+enum { FASTER = 8 };                                    /* than multiply-adds of f32, about */
 enum { ROWS_ACROSS = 128 };                             /* rows of a that are packed together where they lie side by side; else a block */
 
 struct pairs_room { uint16_t a[ROWS_ACROSS * DEPTH_MOST], b[B_NUMBERS]; };
@@ -32,6 +34,7 @@ struct panel {
     const uint16_t *b;
     block_fn *block;
     struct pairs_target target;
+    int64_t each;                       /* rows of a piece */
 };
 
 /* Rows of a from row i on, packed. */
@@ -49,18 +52,21 @@ static void run_rows(const struct panel *p, const uint16_t *packed, int64_t i, i
     }
 }
 
-static int64_t rows_each(const struct panel *p) { return p->a.step == 1 ? BLOCK : ROWS_ACROSS; }
+/* Rows that are packed together. */
+static int64_t rows_once(const struct panel *p) { return p->a.step == 1 ? BLOCK : ROWS_ACROSS; }
 
 /* Some rows, which whoever does it packs. */
 static void run_piece(void *argument, int piece, int helper)
 {
     (void)helper;
     const struct panel *p = argument;
-    const int64_t i = piece * rows_each(p), rows = least(rows_each(p), p->rows - i);
     uint16_t *packed = ((struct pairs_room *)gemm_room()->bf16)->a;
-    pack_either_rows(packed, either_at(p->a, i, 0), rows, p->depth);
     begin(p->block);
-    run_rows(p, packed, i, rows);
+    for (int64_t i = piece * p->each; i < least((piece + 1) * p->each, p->rows); i += rows_once(p)) {
+        const int64_t rows = least(rows_once(p), p->rows - i);
+        pack_either_rows(packed, either_at(p->a, i, 0), rows, p->depth);
+        run_rows(p, packed, i, rows);
+    }
     end(p->block);
 }
 
@@ -81,7 +87,8 @@ static void run_all(const struct gemm *g, block_fn *block)
             pack_either_columns(room->b, either_at(b, j, first), p.columns, p.depth);
             p.target = (struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
                                              .scale = g->scale, .accumulate = g->accumulate || first > 0};
-            team_pieces(run_piece, &p, (int)((g->m + rows_each(&p) - 1) / rows_each(&p)));
+            p.each = rows_once(&p) * piece_units(piece_count(g->m, rows_once(&p)), rows_once(&p) * p.columns * p.depth / FASTER);
+            team_pieces(run_piece, &p, piece_count(g->m, p.each));
         }
 }
 

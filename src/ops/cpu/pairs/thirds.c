@@ -8,6 +8,7 @@
 #include "ops/cpu/bf16.h"
 #include "ops/cpu/pairs/pairs.h"
 #include "ops/cpu/pairs/thirds.h"
+#include "ops/cpu/pieces.h"
 #include "ops/cpu/room.h"
 
 #if defined(HONE_AMX)
@@ -35,23 +36,31 @@ struct panel {
     int64_t rows, columns, depth;
     const uint16_t *b;
     struct pairs_target target;
+    int64_t each;               /* blocks of rows of a piece */
 };
 
-/* A block of rows, which whoever does it packs. */
-static void run_piece(void *argument, int piece, int helper)
+/* A block of rows, from row i on. */
+static void run_rows(const struct panel *p, uint16_t *packed, int64_t i)
 {
-    (void)helper;
-    const struct panel *p = argument;
-    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, strip = THIRDS * tiles * TILE_DEPTH, i = piece * BLOCK, rows = least(BLOCK, p->rows - i);
-    uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->a;
+    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, strip = THIRDS * tiles * TILE_DEPTH, rows = least(BLOCK, p->rows - i);
     struct pairs_target t = p->target;
     t.c += i * t.ldc;
-    amx_begin();
     thirds_pack_rows(packed, (struct pairs_side){p->a.from + i * p->a.row, p->a.row, p->a.step}, rows, p->depth);
     for (int64_t j = 0; j < p->columns; j += BLOCK, t.c += BLOCK) {
         t.bias = p->target.bias ? p->target.bias + j : NULL;
         run_block(&(struct pairs_block){.a = packed, .b = p->b + j * strip, .tiles = tiles, .rows = rows, .columns = least(BLOCK, p->columns - j)}, &t);
     }
+}
+
+/* Some of them, which whoever does it packs. */
+static void run_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct panel *p = argument;
+    uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->a;
+    amx_begin();
+    for (int64_t i = piece * p->each * BLOCK; i < least((piece + 1) * p->each * BLOCK, p->rows); i += BLOCK)
+        run_rows(p, packed, i);
     amx_end();
 }
 
@@ -68,6 +77,7 @@ void cpu_gemm_thirds(const struct gemm *g)
     const int64_t deep = equal_part(g->k, DEPTH_MOST, TILE_DEPTH), columns = equal_part(g->n, B_NUMBERS / deep / BLOCK * BLOCK, BLOCK);
     uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->b;
     struct panel p = {.rows = g->m, .b = packed};
+    const int64_t blocks = piece_count(g->m, BLOCK);
     for (int64_t j = 0; j < g->n; j += columns)
         for (int64_t first = 0; first < g->k; first += deep) {
             p.depth = least(deep, g->k - first);
@@ -77,7 +87,8 @@ void cpu_gemm_thirds(const struct gemm *g)
                                 p.columns, p.depth);
             p.target = (struct pairs_target){.c = g->c + j, .ldc = g->ldc, .bias = g->bias && first == 0 ? g->bias + j : NULL,
                                              .scale = g->scale, .accumulate = g->accumulate || first > 0};
-            team_pieces(run_piece, &p, (int)((g->m + BLOCK - 1) / BLOCK));
+            p.each = piece_units(blocks, BLOCK * p.columns * p.depth);
+            team_pieces(run_piece, &p, piece_count(blocks, p.each));
         }
 }
 

@@ -206,7 +206,7 @@ static size_t forward_bytes(const struct flash *f)
     return f->tiles ? tile_bytes(f) : (size_t)up_to(forward_floats(f), 16) * sizeof(float);
 }
 
-/* A thread's blocks. Those of a piece have the same keys, which are taken once. */
+/* A thread's blocks. A piece has all that it has of some kv heads: the keys of each are taken once. */
 struct attending {
     const struct kernel_call *c;
     const struct kernel_thread *t;
@@ -236,7 +236,8 @@ static void attention(const struct kernel_call *c, const struct kernel_thread *t
 {
     const struct flash f = TUNED(flash_of)(c->program, c->op, c->in);
     const int64_t head = blocks_of(&f) * f.group;
-    struct attending a = {c, t, &f, my_blocks(&f, t), head * piece_units(f.batch * f.kv_heads / t->count, f.group * f.seq * f.seq * f.size)};
+    const int64_t all = f.batch * f.kv_heads, mine = all / t->count, each = piece_units(mine, f.group * f.seq * f.seq * f.size);
+    struct attending a = {c, t, &f, my_blocks(&f, t), head * (each < mine ? each : all)};
     if (a.blocks.lo < a.blocks.hi)
         team_pieces(attend_piece, &a, (int)(piece_count(a.blocks.hi, a.each) - a.blocks.lo / a.each));
 }

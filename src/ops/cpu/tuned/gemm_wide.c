@@ -1,5 +1,5 @@
-/* Matrix products where vectors have 8 or 16 lanes (AVX2, AVX-512). A block of b, which fits in the second-level cache, is packed as panels;
- * a tile of rows of a, which fits in the first, passes by all of them. Rows of a are read where they are: a number of a is spread
+/* Matrix products where vectors have 8 or 16 lanes (AVX2, AVX-512). A block of b, which fits in the second-level cache, is packed as panels, or read where it is if rows of a are few;
+ * a tile of rows of a, which fits in the first, passes by all of them. Few rows pass by columns of b one after the other instead. Tiles, or columns, are pieces that other threads may take. Rows of a are read where they are: a number of a is spread
  * over a vector when it is loaded, wherever it lies. They are copied only where their lines would compete for the same places of
  * the cache. */
 #include "ops/cpu/tuned/wide_tile.h"
@@ -8,7 +8,6 @@
 
 #include <assert.h>
 
-#include "core/team.h"
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/wide_pack.h"
 
@@ -23,7 +22,7 @@ enum { COPIED = WIDE_ROWS * ROW_GAP > DEPTH * WIDE_LANES ? WIDE_ROWS * ROW_GAP :
 enum { ALIKE = 1024 };                                  /* floats: rows that far apart compete for the same cache lines */
 enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the first-level cache holds beside other things; what the second may not hold */
 
-static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && COPIED * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a tile of rows have room");
+static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->bf16 && COPIED * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a tile of rows have room");
 
 /* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
 enum { LINES = DEPTH / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
@@ -212,12 +211,12 @@ struct by_columns {
     uint64_t number;            /* of this product */
 };
 
-/* The columns from `first` on, packed, over all of k; kept until this thread packs others. */
-static const float *take_columns(const struct by_columns *w, int64_t first, int64_t columns)
+/* The columns from `first` on, packed, over all of k; kept until this thread packs others. Who helps leaves alone what it may keep for itself in f32. */
+static const float *take_columns(const struct by_columns *w, int64_t first, int64_t columns, bool helps)
 {
     const struct gemm *g = w->g;
     struct gemm_room *room = gemm_room();
-    float *to = (float *)room->f32;
+    float *to = (float *)(helps ? room->bf16 : room->f32);
     if (room->columns.product == w->number && room->columns.first == first)
         return to;
     room->columns = (struct packed_columns){w->number, first};
@@ -263,12 +262,11 @@ static void run_columns(const struct by_columns *w, struct span rows, const stru
 
 static void columns_piece(void *argument, int piece, int helper)
 {
-    (void)helper;
     const struct by_columns *w = argument;
     const struct gemm *g = w->g;
     const int64_t first = piece / w->groups * GROUP_COLUMNS, columns = least(GROUP_COLUMNS, g->n - first), after = first + columns;
     const bool there = w->b_there && columns % WIDE_LANES == 0;
-    const float *packed = there ? NULL : take_columns(w, first, columns);
+    const float *packed = there ? NULL : take_columns(w, first, columns, helper >= 0);
     const struct span rows = tile_rows(g->m, piece % w->groups, w->groups);
     const bool follow = rows.hi == g->m && after < g->n;
     for (int64_t k = 0; k == 0 || k < g->k; k += w->deep) {
@@ -286,7 +284,7 @@ static bool by_columns(const struct gemm *g)
     const int64_t tallest = PIECE_ADDS / (GROUP_COLUMNS * (g->k + 1)), each = tallest < GROUP_ROWS ? GROUP_ROWS : tallest;
     struct by_columns w = {.g = g, .deep = equal_part(g->k, DEPTH, 4), .groups = g->m / each > 1 ? g->m / each : 1, .number = ++room->product,
                            .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
-    w.b_there = !g->b_transposed && g->ldb <= IN_PLACE;
+    w.b_there = !g->b_transposed && (g->ldb <= IN_PLACE || g->m <= WIDE_ROWS);
     team_pieces(columns_piece, &w, (int)w.groups * piece_count(g->n, GROUP_COLUMNS));
     return true;
 }

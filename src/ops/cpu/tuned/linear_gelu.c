@@ -1,5 +1,5 @@
 /* Tuned: a matrix product with bias, GELU of it, and the slope of GELU there, which shares its sigmoid. Every thread computes
- * its block of the product, then the rest in one sweep over it, without waiting for the others. Smaller pieces of rows, which
+ * its block of the product, then the rest in one sweep over it, without a meeting. Smaller pieces of rows, which
  * would still be in the second-level cache for the sweep, cost more than they save: every call of a product packs the weights
  * again. */
 #include <string.h>

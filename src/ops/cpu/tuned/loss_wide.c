@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/team.h"
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/wide_pack.h"
 

@@ -11,7 +11,7 @@
 
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
 enum { UNIT = 64 };                 /* floats: as my_elements */
-enum { PIECE_UPDATED = 1 << 15, MOST_PIECES = 64 };         /* numbers of a piece that another thread may take, at least */
+enum { PIECE_UPDATED = 1 << 15, MOST_PIECES = 64 };         /* numbers of a piece that another thread may take, about; pieces at most */
 enum { BLOCK = SLICE_BLOCK };       /* floats: short sums in single precision, added up in double */
 
 static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }

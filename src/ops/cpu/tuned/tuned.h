@@ -5,6 +5,7 @@
 
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/pieces.h"
 
 #define TUNED_NAME(name, isa) cpu_##name##_##isa
 #define TUNED_PASTE(name, isa) TUNED_NAME(name, isa)
@@ -44,14 +45,6 @@ static inline void gemm_take_b(struct gemm *g, const struct kernel_call *c, int 
     g->b = bf16 ? NULL : (const float *)c->in[i] + from;
     g->b_bf16 = bf16 ? (const uint16_t *)c->in[i] + from : NULL;
 }
-
-/* Work that other threads may take pieces of (team_pieces): multiply-adds of a piece, some microseconds, and of all, at least. What is less than that has gone by until somebody who
- * helps has what it needs in its cache (docs/performance.md). */
-enum { PIECE_ADDS = 1 << 19, SHARED_ADDS = 1 << 21 };
-
-/* How many units of so many multiply-adds are a piece; how many pieces they are. */
-static inline int64_t piece_units(int64_t units, int64_t adds) { return units * adds < SHARED_ADDS ? (units > 1 ? units : 1) : 1 + PIECE_ADDS / (adds + 1); }
-static inline int piece_count(int64_t units, int64_t each) { return (int)((units + each - 1) / each); }
 
 /* Elements in units of 64 floats, so that threads share no cache line. */
 static inline struct span my_elements(const struct kernel_thread *t, int64_t n)
