@@ -189,6 +189,22 @@ static void test_far_more_than_a_cache(void **state)
     program_free(p);
 }
 
+/* The profile of two threads in a step of 1.1 µs, whose ops work and are waited behind for so long. */
+static struct profile profile_of_threads(struct program *p, const struct trace *t, const double *self, const double *imbalance)
+{
+    const double step_us[] = {1.1};
+    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
+                                     .batch = 1, .seq = 1, .accumulate = 1};
+    struct profile out;
+    struct error err;
+    assert_ok(profile_build(&out, &in, &err), err);
+    for (int i = 0; i < p->n_ops; i++) {
+        assert_near(out.ops[i].self_us, self[i], 1e-12, "self time");
+        assert_near(out.ops[i].imbalance_us, imbalance[i], 1e-12, "imbalance");
+    }
+    return out;
+}
+
 /* Behind the first op nobody waits, though one thread is done earlier: it goes on. Behind the second the same thread waits 90 ns, and
  * 10 more are the dispatch of both. */
 static void test_threads_that_do_not_meet(void **state)
@@ -212,17 +228,7 @@ static void test_threads_that_do_not_meet(void **state)
     add(t, EVENT_OP, TRACK_THREADS + 1, "v", 3, 1140, 1200);
     add(t, EVENT_PHASE, TRACK_HOST, "optimize", -1, 1100, 1200);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1200);
-    const double step_us[] = {1.1};
-    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
-                                     .batch = 1, .seq = 1, .accumulate = 1};
-    struct profile out;
-    struct error err;
-    assert_ok(profile_build(&out, &in, &err), err);
-    const double self[] = {0.55, 0.295, 0.1, 0.08}, imbalance[] = {0, 0.045, 0, 0};
-    for (int i = 0; i < 4; i++) {
-        assert_near(out.ops[i].self_us, self[i], 1e-12, "self time");
-        assert_near(out.ops[i].imbalance_us, imbalance[i], 1e-12, "imbalance");
-    }
+    struct profile out = profile_of_threads(p, t, (double[]){0.55, 0.295, 0.1, 0.08}, (double[]){0, 0.045, 0, 0});
     assert_near(part(out.gaps, out.n_gaps, "dispatch"), 0.01 + 0.02, 1e-12, "dispatch");
     profile_release(&out);
     trace_free(t);
@@ -247,17 +253,7 @@ static void test_help_is_work(void **state)
     add(t, EVENT_OP, TRACK_THREADS + 1, "u", 2, 1000, 1100);
     add(t, EVENT_PHASE, TRACK_HOST, "forward", -1, 0, 1100);
     add(t, EVENT_STEP, TRACK_HOST, TRACE_STEP, -1, 0, 1100);
-    const double step_us[] = {1.1};
-    const struct profile_input in = {.program = p, .trace = t, .peaks = PEAKS, .threads = 2, .step_us = step_us, .n_steps = 1,
-                                     .batch = 1, .seq = 1, .accumulate = 1};
-    struct profile out;
-    struct error err;
-    assert_ok(profile_build(&out, &in, &err), err);
-    const double self[] = {0.75, 0.15, 0.1}, imbalance[] = {0, 0.1, 0};
-    for (int i = 0; i < 3; i++) {
-        assert_near(out.ops[i].self_us, self[i], 1e-12, "self time");
-        assert_near(out.ops[i].imbalance_us, imbalance[i], 1e-12, "imbalance");
-    }
+    struct profile out = profile_of_threads(p, t, (double[]){0.75, 0.15, 0.1}, (double[]){0, 0.1, 0});
     profile_release(&out);
     trace_free(t);
     program_free(p);

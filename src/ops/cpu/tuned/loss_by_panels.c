@@ -137,6 +137,28 @@ static void finish_rows(const struct work *w)
     team_barrier(w->t->team);
 }
 
+/* A thread's words of dw, in pieces. */
+struct gradient {
+    const struct work *w;
+    struct span words;
+    int64_t each;
+};
+
+static void gradient_piece(void *argument, int piece, int helper)
+{
+    (void)helper;
+    const struct gradient *g = argument;
+    const struct span words = {g->words.lo + piece * g->each, least(g->words.lo + (piece + 1) * g->each, g->words.hi)};
+    TUNED(panels_words_gradient)(&g->w->m.panels, words, g->w->n, g->w->c->out[3], g->w->first > 0);
+}
+
+static void words_gradient(const struct work *w, struct span words)
+{
+    const int64_t n = words.hi - words.lo, panels = piece_units(n / PANEL, PANEL * w->n * w->s.width);
+    struct gradient g = {w, words, panels * PANEL > WORDS_EACH ? panels * PANEL : WORDS_EACH};
+    team_pieces(gradient_piece, &g, piece_count(n, g.each));
+}
+
 bool TUNED(loss_by_panels)(struct work *w)
 {
     const struct panels *p = &w->m.panels;
@@ -151,6 +173,6 @@ bool TUNED(loss_by_panels)(struct work *w)
     if (!w->panels)
         team_barrier(w->t->team);               /* the others have seen the losses, too */
     else if (w->gradients)
-        TUNED(panels_words_gradient)(p, words, w->n, w->c->out[3], w->first > 0);
+        words_gradient(w, words);
     return w->panels;
 }

@@ -104,12 +104,11 @@ static void panels_panel(const struct panels *p, const struct panels_part *m, in
         panels_powers_part(p->vocab - word, p->width, x, w, m->base + row, z, block, sums);
 }
 
-/* Of pieces that another thread may take, at least: what they share is fetched anew for each. */
-enum { ROWS_EACH = 64, WORDS_EACH = 256 };
-static int pieces_of(int64_t n, int64_t each, int64_t adds_of_one)
+enum { ROWS_EACH = 64 };            /* of a piece that another thread may take, at least: words are fetched anew for each */
+static int pieces_of(int64_t rows, int64_t adds_of_one)
 {
-    const int64_t least_each = piece_units(n, adds_of_one);
-    return piece_count(n, least_each > each ? least_each : each);
+    const int64_t each = piece_units(rows, adds_of_one);
+    return piece_count(rows, each > ROWS_EACH ? each : ROWS_EACH);
 }
 
 /* My rows and some words of z. */
@@ -175,7 +174,7 @@ void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, 
     memset(mine->sums + rows.lo * LANES, 0, (size_t)((rows.hi - rows.lo) * LANES) * sizeof *mine->sums);
     for (int64_t j = mine->words.lo; j < mine->words.hi; j += PANEL_WORDS) {
         const struct span words = {j, least(j + PANEL_WORDS, mine->words.hi)};
-        struct pass a = {p, mine, words, pieces_of(rows.hi - rows.lo, ROWS_EACH, 2 * (words.hi - words.lo) * p->width)};
+        struct pass a = {p, mine, words, pieces_of(rows.hi - rows.lo, 2 * (words.hi - words.lo) * p->width)};
         team_pieces(pass_piece, &a, a.pieces);
     }
 }
@@ -199,31 +198,11 @@ static void panels_words_tile(const struct panels *p, int64_t word, int64_t firs
     }
 }
 
-/* A thread's words of dw. */
-struct words_gradient {
-    const struct panels *p;
-    struct span words;
-    int64_t n;
-    float *dw;
-    bool accumulate;
-    int pieces;
-};
-
-static void words_piece(void *argument, int piece, int helper)
-{
-    (void)helper;
-    const struct words_gradient *a = argument;
-    const struct span words = team_span(a->words.hi - a->words.lo, TILE_ROWS, piece, a->pieces);
-    for (int64_t i = 0; i < a->n; i += PANEL_DEPTH)
-        for (int64_t j = a->words.lo + words.lo; j < a->words.lo + words.hi; j += TILE_ROWS)
-            panels_words_tile(a->p, j, i, least(PANEL_DEPTH, a->n - i), a->dw, a->accumulate || i > 0);
-}
-
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
 {
-    const struct span mine = {words.lo, least(words.hi, p->vocab)};
-    struct words_gradient a = {p, mine, n, dw, accumulate, pieces_of(mine.hi - mine.lo, WORDS_EACH, n * p->width)};
-    team_pieces(words_piece, &a, a.pieces);
+    for (int64_t i = 0; i < n; i += PANEL_DEPTH)
+        for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += TILE_ROWS)
+            panels_words_tile(p, j, i, least(PANEL_DEPTH, n - i), dw, accumulate || i > 0);
 }
 
 #else

@@ -15,6 +15,8 @@ enum { PANELS_KEEP = 0, X_PANEL = WIDE_COLUMNS };
 #else
 enum { PANELS_KEEP = 1, X_PANEL = PANEL };
 #endif
+/* Words of dw that a piece of work has at least: x passes by for each where its tile is small. */
+enum { WORDS_EACH = PANELS_KEEP ? 256 : PANEL };
 
 struct panels {
     int64_t vocab, width;
@@ -61,7 +63,7 @@ void TUNED(panels_take_words)(const struct panels *p, const float *w, struct spa
 void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, const float *x, const float *w, int64_t n, float scale);
 /* Whether a thread's words stay packed from chunk to chunk, near it. */
 bool TUNED(panels_stay)(int64_t words, int64_t width);
-/* A thread's words of dw from all rows, of which there are n. */
+/* Some words of dw, whole panels, from all rows, of which there are n. */
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate);
 
 #endif

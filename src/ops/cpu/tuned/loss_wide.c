@@ -175,39 +175,14 @@ static void panel_gradient(const struct panels *p, int64_t word, int64_t first, 
     g->c = c;
 }
 
-/* A thread's words of dw. */
-struct words_gradient {
-    const struct panels *p;
-    struct span words;
-    int64_t n;
-    float *dw;
-    bool accumulate;
-    int64_t panels, each;       /* each: of a piece */
-};
-
-static void words_panel(const struct words_gradient *a, int64_t j)
-{
-    const struct panels *p = a->p;
-    for (int64_t i = 0; i < a->n; i += DEPTH) {
-        struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = X_PANEL, .c = a->dw + j * p->width, .ldc = p->width, .scale = 1,
-                                 .accumulate = a->accumulate || i > 0};
-        panel_gradient(p, j, i, least(DEPTH, a->n - i), i + DEPTH < a->n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
-    }
-}
-
-static void words_piece(void *argument, int piece, int helper)
-{
-    (void)helper;
-    const struct words_gradient *a = argument;
-    for (int64_t j = piece * a->each; j < least((piece + 1) * a->each, a->panels); j++)
-        words_panel(a, a->words.lo + j * PANEL);
-}
-
 void TUNED(panels_words_gradient)(const struct panels *p, struct span words, int64_t n, float *dw, bool accumulate)
 {
-    const int64_t panels = (least(words.hi, p->vocab) - words.lo + PANEL - 1) / PANEL;
-    struct words_gradient a = {p, words, n, dw, accumulate, panels, piece_units(panels, PANEL * n * p->width)};
-    team_pieces(words_piece, &a, piece_count(a.panels, a.each));
+    for (int64_t j = words.lo; j < least(words.hi, p->vocab); j += PANEL)
+        for (int64_t i = 0; i < n; i += DEPTH) {
+            struct wide_product g = {.a_row = 1, .a_step = PANEL, .b_step = X_PANEL, .c = dw + j * p->width, .ldc = p->width, .scale = 1,
+                                     .accumulate = accumulate || i > 0};
+            panel_gradient(p, j, i, least(DEPTH, n - i), i + DEPTH < n ? panels_z(p, j, i + DEPTH) : panels_z(p, j + PANEL, 0), &g);
+        }
 }
 
 #else
