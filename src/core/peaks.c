@@ -1,4 +1,4 @@
-/* What to hold products and a working set against, and the cache file of peaks: {"version": 5, "entries": [...]}; see peaks.h. */
+/* What to hold products and a working set against, and the cache file of peaks: {"version": 6, "entries": [...]}; see peaks.h. */
 #include "core/peaks.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 5, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 6, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
 

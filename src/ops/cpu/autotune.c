@@ -69,14 +69,6 @@ static bool write_key(const struct kernel_call *c, int threads, char key[KEY_MOS
 
 /* ---- timing ---- */
 
-/* Numbers between -1/4 and 1/4: what their products add up to is of the size that values of a model have. */
-static float number_at(int64_t i)
-{
-    uint32_t x = (uint32_t)i * 2654435769u;
-    x = (x ^ x >> 15) * 2246822519u;
-    return (float)(int32_t)(x ^ x >> 13) * 0x1p-33f;
-}
-
 /* Every thread writes its part of the inputs that are numbers. */
 static void fill_inputs(const struct kernel_call *c, const struct kernel_thread *t)
 {
@@ -84,9 +76,9 @@ static void fill_inputs(const struct kernel_call *c, const struct kernel_thread 
         const enum dtype type = call_in(c, i)->dtype;
         const struct span mine = team_span(in_count(c, i), PAGE, t->index, t->count);
         for (int64_t at = mine.lo; at < mine.hi && type == F32; at++)
-            ((float *)c->in[i])[at] = number_at(at);
+            ((float *)c->in[i])[at] = cpu_number_at(at);
         for (int64_t at = mine.lo; at < mine.hi && type == BF16; at++)
-            ((uint16_t *)c->in[i])[at] = bf16_bits(number_at(at));
+            ((uint16_t *)c->in[i])[at] = bf16_bits(cpu_number_at(at));
     }
 }
 

@@ -25,7 +25,7 @@ float *cpu_pace_matrices(int threads)
     const size_t n = (size_t)threads * MATRICES;
     float *out = cpu_memory_take(n * sizeof *out);
     for (size_t i = 0; out && i < n; i++)
-        out[i] = 0.5f;
+        out[i] = cpu_number_at((int64_t)i);
     return out;
 }
 

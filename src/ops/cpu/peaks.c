@@ -156,6 +156,12 @@ static void measure_round(void *context, struct peaks *out)
     out->copy_gb_per_s[3] = measure_copy(r->work, memory / threads, true);
 }
 
+static void fill(float *to, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof *to; i++)
+        to[i] = cpu_number_at((int64_t)i);
+}
+
 void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct peaks *out)
 {
     struct work w = {.team = cpu_team(b)};
@@ -172,8 +178,8 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
     w.b = aligned_alloc(64, bytes);
     w.c = aligned_alloc(64, bytes);
     if (w.a && w.b && w.c) {
-        memset(w.a, 0, bytes);
-        memset(w.b, 0, bytes);
+        fill(w.a, bytes);
+        fill(w.b, bytes);
         memset(w.c, 0, bytes);
         peaks_settle(out, measure_round, &(struct rounds){b, &w, m, memory});
     }
