@@ -35,8 +35,9 @@ set_property(SOURCE src/ops/cpu/ranks.c src/dist/exchange.c APPEND PROPERTY COMP
 if(TUNED_SOURCES)
   tuned_variant(baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    tuned_variant(avx2 -march=x86-64-v3)
-    tuned_variant(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+    # PREFETCHW asks for a line that is to be written; where a CPU does not know it (Intel's before 2014) it does nothing.
+    tuned_variant(avx2 -march=x86-64-v3 -mprfchw)
+    tuned_variant(avx512 -march=x86-64-v4 -mprfchw -mprefer-vector-width=512)
 
     # Products of bf16: compiled once. Tiles are left out where the compiler does not know them.
     include(CheckCCompilerFlag)

@@ -28,7 +28,7 @@ static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && BLO
 enum { LINES = DEPTH / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
 struct lines {
     const float *at[LINES];
-    int64_t n;
+    int64_t n, written;         /* the first will be written */
 };
 
 /* Columns [first, first + columns) of b over [k, k + depth). */
@@ -95,6 +95,7 @@ static void want_result(const struct wide_product *p, int64_t rows, struct lines
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < p->columns; j += WIDE_LINE)
             want(l, p->c + i * p->ldc + j);
+    l->written = l->n;
 }
 
 /* The rows that come next, a share with every panel. Where they lie side by side those before have fetched the lines that they begin in. */
@@ -133,7 +134,7 @@ static void want_all(const struct block *b, const struct wide_product *p, struct
     const struct gemm *g = b->g;
     const struct span rows = tile_rows(g->m, tile.lo, tile.hi);
     const bool last = tile.lo + 1 == tile.hi;
-    l->n = 0;
+    l->n = l->written = 0;
     if (b->c_far)
         want_result(p, rows.hi - rows.lo, l);
     if (b->a_far && (!last || b->next.columns))
@@ -158,6 +159,7 @@ static void run_tile(const struct block *b, int64_t t)
         p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
         want_all(b, &p, (struct span){t, b->tiles}, (struct span){j, panels}, &l);
         p.fetches = l.n;
+        p.written = l.written;
         TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
     }
 }
@@ -247,7 +249,7 @@ static void run_columns(const struct by_columns *w, struct span rows, const stru
             p.b_step = packed ? wide_panel(left) : g->ldb;
             p.c = g->c + tile.lo * g->ldc + column;
             p.bias = g->bias && now->k == 0 ? g->bias + column : NULL;
-            l.n = 0;
+            l.n = l.written = 0;
             if (w->c_far)
                 want_result(&p, tile.hi - tile.lo, &l);
             if (w->a_far && t + 1 < tiles && now->first == 0)
@@ -255,6 +257,7 @@ static void run_columns(const struct by_columns *w, struct span rows, const stru
             if (w->b_far && next->columns)
                 want_part(g, next, (struct span){t * panels + j, tiles * panels}, &l);
             p.fetches = l.n;
+            p.written = l.written;
             TUNED(wide_tile)((int)(tile.hi - tile.lo), &p);
         }
     }

@@ -12,6 +12,7 @@
 enum { SMALL = 8192 };              /* below this one thread is faster than two and a barrier */
 enum { UNIT = 64 };                 /* floats: as my_elements */
 enum { PIECE_UPDATED = 1 << 15, MOST_PIECES = 64 };         /* numbers of a piece that another thread may take, about; pieces at most */
+enum { LINE = 16, AHEAD = 256 };      /* floats: of a cache line; between a number and the line that is asked for meanwhile */
 enum { BLOCK = SLICE_BLOCK };       /* floats: short sums in single precision, added up in double */
 
 static int64_t units_of(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
@@ -127,9 +128,8 @@ static struct adamw_step step_of(const struct op_attrs *a, float lr, int32_t ste
                                .rate = (float)(lr * root / (1 - pow(a->beta1, step))), .factor = factor};
 }
 
-/* Every element the same way, wherever it stands: one function, so that one op and many give equal bits. */
-__attribute__((noinline)) static void update(struct adamw_step a, float *restrict p, float *restrict m, float *restrict v,
-                                             const float *restrict grad, struct span s)
+/* Every element the same way, wherever it stands. */
+INLINE void update_each(struct adamw_step a, float *restrict p, float *restrict m, float *restrict v, const float *restrict grad, struct span s)
 {
     for (int64_t i = s.lo; i < s.hi; i++) {
         const float g = grad[i] * a.factor;
@@ -139,12 +139,24 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *restric
     }
 }
 
+/* One function, so that one op and many give equal bits. Other cores have read p: a core that finds a line of it shared when it stores waits for it, with all stores behind
+ * it, so lines are asked for ahead, to be written; but none from `end` on, which are another thread's. */
+__attribute__((noinline)) static void update(struct adamw_step a, float *p, float *m, float *v, const float *grad, struct span s, int64_t end)
+{
+    int64_t i = s.lo;
+    for (; i + LINE <= s.hi && i + AHEAD < end; i += LINE) {
+        __builtin_prefetch(p + i + AHEAD, 1);
+        update_each(a, p, m, v, grad, (struct span){i, i + LINE});
+    }
+    update_each(a, p, m, v, grad, (struct span){i, s.hi});
+}
+
 /* The same, and the copy of p in bf16, block by block while p is near. */
 static void update_with_copy(struct adamw_step a, float *p, float *m, float *v, const float *grad, uint16_t *copy, struct span s)
 {
     for (int64_t first = s.lo; first < s.hi; first += BLOCK) {
         const struct span block = {first, least(first + BLOCK, s.hi)};
-        update(a, p, m, v, grad, block);
+        update(a, p, m, v, grad, block, s.hi);
         if (copy)
             narrow_piece(copy + block.lo, p + block.lo, block.hi - block.lo);
     }

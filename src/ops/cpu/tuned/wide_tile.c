@@ -29,8 +29,9 @@ void TUNED(wide_tile)(int rows, const struct wide_product *g)
     for (int i = 0; i < parts; i++) {
         const int first = rows * i / parts, next = rows * (i + 1) / parts;
         const int64_t asked = g->fetches * i / parts, ask = g->fetches * (i + 1) / parts - asked;
+        const int64_t written = g->written > asked ? least(g->written - asked, ask) : 0;
         const float *const *fetch = ask ? g->fetch + asked : NULL;
-        tiles[vectors - 1][next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, fetch, ask});
+        tiles[vectors - 1][next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, fetch, ask, written});
     }
 }
 

@@ -84,7 +84,8 @@ struct wide_product {
     float scale;
     bool accumulate;
     const float *const *fetch;  /* lines that will be wanted, */
-    int64_t fetches;            /* so many: one asked for with every WIDE_STEPS of k, or two where they are more than that */
+    int64_t fetches;            /* so many: one asked for with every WIDE_STEPS of k, or two where they are more than that; */
+    int64_t written;            /* the first of them, so many, will be written */
 };
 
 /* Some of its rows: where they and their results begin, and the lines to ask for meanwhile. */
@@ -92,7 +93,7 @@ struct wide_part {
     const float *a;
     float *c;
     const float *const *fetch;
-    int64_t fetches;
+    int64_t fetches, written;
 };
 
 /* Where results are more than stored, or are not whole vectors. */
@@ -230,8 +231,14 @@ WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, c
     for (int i = 0; i < WIDE_EVERY; i++)
         at.ahead[i] = 4 * i * g->a_row;
     const int64_t whole = g->depth / WIDE_STEPS, each = part.fetches <= whole ? 1 : 2, fetching = least(part.fetches / each, whole);
+    const int64_t writing = least(part.written / each, fetching);
     const float *const *line = part.fetch;
-    for (int64_t p = fetching; p > 0; p--, line += each) {
+    for (int64_t p = writing; p > 0; p--, line += each) {
+        __builtin_prefetch(line[0], 1, 2);
+        __builtin_prefetch(line[each - 1], 1, 2);
+        wide_steps(s, &at, rows, vectors, along, g);
+    }
+    for (int64_t p = fetching - writing; p > 0; p--, line += each) {
         __builtin_prefetch(line[0], 0, 2);
         __builtin_prefetch(line[each - 1], 0, 2);
         wide_steps(s, &at, rows, vectors, along, g);
