@@ -21,6 +21,13 @@ void team_barrier(struct team *t)
     member_meet(self);
 }
 
+/* All members do so in the same run: one alone would find the others asleep. */
+static void hope(struct member *m, uint32_t run)
+{
+    if (run % HOPE_EVERY == 0)
+        m->patience_ns[WAIT_IN_RUN] = MOST_NS;
+}
+
 static void *member_main(void *argument)
 {
     struct member *m = argument;
@@ -34,16 +41,10 @@ static void *member_main(void *argument)
         if (t->stopping)
             return NULL;
         m->helps = t->helps;
+        hope(m, run);
         t->fn(t->argument, m->index);
         member_meet(m);
     }
-}
-
-static void start_run(struct team *t)
-{
-    atomic_fetch_add(&t->generation.n, 1);
-    if (atomic_load(&t->sleepers.n))
-        word_wake(&t->generation.n);
 }
 
 void team_run(struct team *t, team_fn *fn, void *argument)
@@ -56,7 +57,8 @@ void team_run(struct team *t, team_fn *fn, void *argument)
     t->argument = argument;
     if (t->members > 1) {
         member_note_cpu(&t->list[0]);
-        start_run(t);
+        word_advance(t, &t->generation.n);
+        hope(&t->list[0], atomic_load_explicit(&t->generation.n, memory_order_relaxed));
     }
     fn(argument, 0);
     member_meet(&t->list[0]);
@@ -154,7 +156,7 @@ static enum status make_team(struct team **out, int members, struct error *err)
     }
     t->nodes = find_nodes(members);
     for (int i = 0; i < members; i++)
-        t->list[i] = (struct member){.team = t, .index = i, .most_spins = MOST_SPINS, .cpu = -1};
+        t->list[i] = (struct member){.team = t, .index = i, .patience_ns = {MOST_NS, MOST_NS}, .cpu = -1};
     const enum status st = start_members(t, err);
     if (st != OK) {
         team_free(t);
@@ -184,7 +186,7 @@ void team_free(struct team *t)
     if (t == shared)
         shared = NULL;
     t->stopping = true;
-    start_run(t);
+    word_advance(t, &t->generation.n);
     for (int i = 1; i < t->members; i++)
         pthread_join(t->list[i].thread, NULL);
     release(t);

@@ -105,9 +105,7 @@ enum work member_help(struct member *m, uint64_t *seen)
     atomic_store_explicit(&m->engaged, true, memory_order_relaxed);
     do_piece(m, v.most, piece);
     atomic_store_explicit(&m->engaged, false, memory_order_relaxed);
-    atomic_fetch_add(&j->helped, 1);
-    if (atomic_load(&m->team->sleepers.n))
-        word_wake(&j->helped);
+    word_advance(m->team, &j->helped);
     return WORK_GOES_ON;
 }
 

@@ -9,7 +9,11 @@
 #include "core/nodes.h"
 #include "core/team.h"
 
-enum { CACHE_LINE = 128, MOST_SPINS = 4000 };
+enum { CACHE_LINE = 128 };
+
+/* For a run to start, which takes as long as what is between two; or for others in a run. */
+enum { WAIT_FOR_RUN, WAIT_IN_RUN, WAITS };
+enum { HOPE_EVERY = 16 };           /* runs: with each of these everybody is patient again */
 
 /* Work in pieces that others may take some of. */
 struct job {
@@ -26,7 +30,7 @@ struct member {
     _Atomic bool engaged;           /* in a job, its own or another's */
     uint32_t given;                 /* pieces that others have taken of its jobs so far */
     pthread_t thread;
-    int most_spins;                 /* before it sleeps; it learns */
+    int64_t patience_ns[WAITS];     /* how long it spins before it sleeps; it learns */
     _Atomic uint64_t spins;         /* so far; written by itself alone */
     _Alignas(CACHE_LINE) _Atomic int cpu;       /* where it was when it last came to a meeting or left one */
     _Atomic uint32_t arrived;       /* how many it has come to */
@@ -61,7 +65,11 @@ struct awaited {
 };
 void member_wait(struct member *m, const struct awaited *w);
 void member_note_cpu(struct member *m);         /* so that others see whether it is in their way */
-void word_wake(_Atomic uint32_t *word);         /* whoever sleeps until it changes */
+void word_advance(struct team *t, _Atomic uint32_t *word);      /* by one; whoever sleeps until then is woken */
+
+/* How long a member spins from now on, behind a wait for which it spun and then slept so long; -1: it did not sleep. */
+enum { MOST_NS = 500000 };
+int64_t patience_learned(int64_t patience_ns, int64_t slept_ns);
 
 bool team_meet_init(struct team *t);            /* false: no memory */
 void team_meet_release(struct team *t);

@@ -39,9 +39,7 @@ void member_meet(struct member *m)
         member_wait(m, &(struct awaited){&t->phase.n, come, &t->sleepers.n});
         return;
     }
-    atomic_store(&t->phase.n, come);
-    if (atomic_load(&t->sleepers.n))
-        word_wake(&t->phase.n);
+    word_advance(t, &t->phase.n);
 }
 
 static struct word *words(size_t n)

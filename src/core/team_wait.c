@@ -7,7 +7,9 @@
 #include "core/clock.h"
 #include "core/team_int.h"
 
-enum { FEWEST_SPINS = 16, LOOK_AROUND = 64, FIRST_LOOK = 16, SHORT_NS = 50000, HELP_EVERY = 4 };
+enum { LOOK_AROUND = 64, FIRST_LOOK = 16, HELP_EVERY = 4 };        /* spins */
+
+static const int64_t SHORT_NS = 50000;
 
 static inline void pause_cpu(void)
 {
@@ -31,7 +33,25 @@ static void sleep_until(const struct awaited *w)
     atomic_fetch_sub(w->asleep, 1);
 }
 
-void word_wake(_Atomic uint32_t *word) { syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
+/* ---- what is learned ---- */
+
+/* Spinning pays while the others run; where they do not, because other work has the cores, it only keeps them from running. So a thread spins less after a wait that was too
+ * long and more again after one that was not. A sleep that was short says that spinning would have been enough. But where it takes long to wake up, as in virtual machines, threads that have
+ * begun to sleep come to the next meeting so far apart that they sleep again: so from time to time all of them try to spin (team.c). */
+int64_t patience_learned(int64_t patience_ns, int64_t slept_ns)
+{
+    const int64_t next = slept_ns < 0 ? patience_ns + patience_ns / 8 + 1000 : slept_ns < SHORT_NS ? 2 * patience_ns + 1000 : patience_ns / 2;
+    return next < MOST_NS ? next : MOST_NS;
+}
+
+void word_advance(struct team *t, _Atomic uint32_t *word)
+{
+    atomic_fetch_add(word, 1);
+    if (atomic_load(&t->sleepers.n))
+        syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* ---- waiting ---- */
 
 static bool is_at_meeting(const struct member *m, const struct awaited *w) { return w->word == &m->team->phase.n; }
 
@@ -62,49 +82,47 @@ static void count(_Atomic uint64_t *own, uint64_t more)
     atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-enum spun { CAME, IN_THE_WAY, TOO_LONG, BEHIND_WORK };
+enum spun { SPINS, CAME, IN_THE_WAY, TOO_LONG, BEHIND_WORK };
 
-/* At a meeting it looks for work that it can help with. While there is some it looks longer, and from the beginning whenever somebody has gone on with it. */
-static enum spun spin(struct member *m, const struct awaited *w)
+/* At a meeting it looks for work that it can help with. While there is some it is as patient as can be, and from the beginning whenever somebody has gone on with it. */
+static enum spun spin(struct member *m, const struct awaited *w, const int64_t patience_ns)
 {
     const bool helps = m->helps && is_at_meeting(m, w);
-    enum spun end = TOO_LONG;
+    int64_t since_ns = 0, most_ns = patience_ns;
+    enum spun end = SPINS;
     uint64_t seen = 0, spins = 0;
     bool behind_work = false;
-    for (int i = 0, most = m->most_spins; i < most && end == TOO_LONG; i++, spins++) {
-        if (helps && i % HELP_EVERY == 0 && !has_come(w)) {
+    for (; end == SPINS; spins++) {
+        if (helps && spins % HELP_EVERY == 0 && !has_come(w)) {
             const enum work work = member_help(m, &seen);
             behind_work = behind_work || (spins > 0 && work != NO_WORK);        /* the first look has nothing to compare with */
-            most = work == NO_WORK ? m->most_spins : MOST_SPINS;
-            i = work == WORK_GOES_ON ? 0 : i;
+            most_ns = work == NO_WORK ? patience_ns : MOST_NS;
+            since_ns = work == WORK_GOES_ON ? 0 : since_ns;
         }
-        if (has_come(w))
+        if (has_come(w)) {
             end = CAME;
-        else if (spins % LOOK_AROUND == FIRST_LOOK && is_in_the_way(m, w))
-            end = IN_THE_WAY;
-        else
+        } else if (spins % LOOK_AROUND == FIRST_LOOK) {
+            const int64_t now = clock_ns();
+            since_ns = since_ns ? since_ns : now;
+            end = is_in_the_way(m, w) ? IN_THE_WAY : now - since_ns >= most_ns ? TOO_LONG : SPINS;
+        } else {
             pause_cpu();
+        }
     }
     count(&m->spins, spins);
     return behind_work && end != IN_THE_WAY ? BEHIND_WORK : end;
 }
 
-/* Returns once it has come. Spinning pays while the others run; where they do not, because other work has
- * the cores, it only keeps them from running. So every thread spins less after a wait that was too long and more again
- * after one that was not, and then sleeps: yielding instead would hand the core to other work for a whole time slice. A sleep that
- * was short says that spinning would have been enough: without that, threads that wake each other late would never spin again. Who
- * slept because it was in the way of another, or behind others' work, has learned nothing about that. */
+/* Returns once it has come. Who has spun for long enough sleeps: yielding instead would hand the core to other work for a whole time slice. Who slept because it was in the way
+ * of another, or behind others' work, has learned nothing. */
 void member_wait(struct member *m, const struct awaited *w)
 {
-    const enum spun end = spin(m, w);
-    const int64_t start = end == TOO_LONG ? clock_ns() : 0;
+    int64_t *patience = &m->patience_ns[w->word == &m->team->generation.n ? WAIT_FOR_RUN : WAIT_IN_RUN];
+    const enum spun end = spin(m, w, *patience);
+    const int64_t asleep = end == TOO_LONG ? clock_ns() : 0;
     while (!has_come(w))
         sleep_until(w);
-    int next = m->most_spins;
-    if (end == CAME)
-        next += next / 8 + 1;
-    else if (end == TOO_LONG)
-        next = clock_ns() - start < SHORT_NS ? 2 * next : next / 2;
-    m->most_spins = next < FEWEST_SPINS ? FEWEST_SPINS : next < MOST_SPINS ? next : MOST_SPINS;
+    if (end == CAME || end == TOO_LONG)
+        *patience = patience_learned(*patience, end == CAME ? -1 : clock_ns() - asleep);
     member_note_cpu(m);
 }

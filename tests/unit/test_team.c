@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/team.h"
+#include "core/team_int.h"
 
 enum { MOST = 8, CROWD = 21, RUNS = 300, ROUNDS = 40 };      /* a crowd: groups of groups, not all full */
 
@@ -175,6 +176,50 @@ static void test_members_on_one_core_do_not_spin(void **state)
         team_free(t);
     }
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+/* Waits of milliseconds teach to sleep at once, short ones to spin again. */
+static void test_patience_goes_with_the_others(void **state)
+{
+    (void)state;
+    int64_t patience = MOST_NS;
+    for (int i = 0; i < 20; i++) {
+        const int64_t before = patience;
+        patience = patience_learned(patience, 5000000);
+        assert_int_equal(patience, before / 2);
+    }
+    assert_int_equal(patience, 0);
+    assert_int_equal(patience_learned(8000, 3000), 17000);          /* it slept, and need not have */
+    for (int i = 0; i < 40; i++)
+        patience = patience_learned(patience, -1);
+    assert_int_equal(patience, MOST_NS);
+}
+
+struct patience {
+    struct team *team;
+    int64_t at_start[CROWD];
+};
+
+static void lose_patience(void *argument, int member)
+{
+    struct patience *p = argument;
+    int64_t *patience = &p->team->list[member].patience_ns[WAIT_IN_RUN];
+    p->at_start[member] = *patience;
+    *patience = 0;
+}
+
+/* Whoever has lost its patience has it back in one run of so many, and all in the same. */
+static void test_patience_comes_back(void **state)
+{
+    (void)state;
+    struct patience p = {.team = new_team(4)};
+    for (int run = 1; run <= 3 * HOPE_EVERY; run++) {
+        team_run(p.team, lose_patience, &p);
+        for (int i = 0; i < 4; i++)
+            if ((p.at_start[i] == MOST_NS) != (run == 1 || run % HOPE_EVERY == 0))
+                fail_msg("in run %d member %d is patient for %ld ns", run, i, (long)p.at_start[i]);
+    }
+    team_free(p.team);
 }
 
 /* ---- work in pieces ---- */
@@ -395,6 +440,7 @@ static void test_teams_are_shared_while_it_is_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_patience_goes_with_the_others), cmocka_unit_test(test_patience_comes_back),
         cmocka_unit_test(test_every_piece_is_done_once),
         cmocka_unit_test(test_pieces_alone),
         cmocka_unit_test(test_who_waits_helps),
