@@ -35,7 +35,7 @@ set_property(SOURCE src/ops/cpu/ranks.c src/dist/exchange.c APPEND PROPERTY COMP
 if(TUNED_SOURCES)
   tuned_variant(baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    # PREFETCHW asks for a line that is to be written; where a CPU does not know it (Intel's before 2014) it does nothing.
+    # PREFETCHW asks for a line that is to be written; where a CPU does not know it (Intel's before Broadwell) it does nothing.
     tuned_variant(avx2 -march=x86-64-v3 -mprfchw)
     tuned_variant(avx512 -march=x86-64-v4 -mprfchw -mprefer-vector-width=512)
 

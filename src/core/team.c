@@ -25,7 +25,7 @@ void team_barrier(struct team *t)
 static void hope(struct member *m, uint32_t run)
 {
     if (run % HOPE_EVERY == 0)
-        m->patience_ns[WAIT_IN_RUN] = MOST_NS;
+        m->patience_ns[WAIT_IN_RUN] = m->patience_ns[WAIT_FOR_RUN] = MOST_NS;
 }
 
 static void *member_main(void *argument)

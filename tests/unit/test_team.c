@@ -197,15 +197,15 @@ static void test_patience_goes_with_the_others(void **state)
 
 struct patience {
     struct team *team;
-    int64_t at_start[CROWD];
+    int64_t at_start[CROWD][WAITS], leave[WAITS];       /* what members find, and what they leave */
 };
 
-static void lose_patience(void *argument, int member)
+static void set_patience(void *argument, int member)
 {
     struct patience *p = argument;
-    int64_t *patience = &p->team->list[member].patience_ns[WAIT_IN_RUN];
-    p->at_start[member] = *patience;
-    *patience = 0;
+    int64_t *patience = p->team->list[member].patience_ns;
+    memcpy(p->at_start[member], patience, sizeof p->at_start[member]);
+    memcpy(patience, p->leave, sizeof p->leave);
 }
 
 /* Whoever has lost its patience has it back in one run of so many, and all in the same. */
@@ -214,12 +214,106 @@ static void test_patience_comes_back(void **state)
     (void)state;
     struct patience p = {.team = new_team(4)};
     for (int run = 1; run <= 3 * HOPE_EVERY; run++) {
-        team_run(p.team, lose_patience, &p);
+        team_run(p.team, set_patience, &p);
         for (int i = 0; i < 4; i++)
-            if ((p.at_start[i] == MOST_NS) != (run == 1 || run % HOPE_EVERY == 0))
-                fail_msg("in run %d member %d is patient for %ld ns", run, i, (long)p.at_start[i]);
+            if ((p.at_start[i][WAIT_IN_RUN] == MOST_NS) != (run == 1 || run % HOPE_EVERY == 0) || (run % HOPE_EVERY == 0 && p.at_start[i][WAIT_FOR_RUN] != MOST_NS))
+                fail_msg("in run %d member %d is patient for %ld ns, and was for %ld before it", run, i, (long)p.at_start[i][WAIT_IN_RUN], (long)p.at_start[i][WAIT_FOR_RUN]);
     }
     team_free(p.team);
+}
+
+/* Each member on a core of its own, so that none is in another's way. */
+static void go_apart(void *argument, int member)
+{
+    const cpu_set_t *may = argument;
+    cpu_set_t one;
+    int cpu = 0;
+    for (int left = member; !CPU_ISSET(cpu, may) || left-- > 0; cpu++)
+        ;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+/* A team of two, and where its first member might run before. NULL: there are no two cores. */
+static struct team *team_apart(cpu_set_t *before)
+{
+    assert_int_equal(sched_getaffinity(0, sizeof *before, before), 0);
+    if (CPU_COUNT(before) < 2)
+        return NULL;
+    struct team *t = new_team(2);
+    team_run(t, go_apart, before);
+    return t;
+}
+
+static void free_apart(struct team *t, const cpu_set_t *before)
+{
+    team_free(t);
+    assert_int_equal(sched_setaffinity(0, sizeof *before, before), 0);
+}
+
+/* Sleeping would do as well, but not where other work has the cores. */
+static void work_for(int64_t ns)
+{
+    for (const int64_t end = clock_ns() + ns; clock_ns() < end;)
+        ;
+}
+
+/* What is between runs says nothing about meetings. */
+static void test_runs_and_meetings_are_learned_apart(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    struct patience p = {.team = team_apart(&before), .leave = {100000, 200000}};
+    if (!p.team)
+        skip();
+    bool learned = false;
+    for (int run = 0; run < 20 * HOPE_EVERY && !learned; run++) {
+        team_run(p.team, set_patience, &p);
+        learned = p.at_start[1][WAIT_FOR_RUN] == p.leave[WAIT_FOR_RUN] / 2;
+        assert_true(p.at_start[1][WAIT_IN_RUN] >= p.leave[WAIT_IN_RUN] / 2);    /* by the meeting at the end of a run alone */
+        work_for(3000000);
+    }
+    assert_true(learned);
+    free_apart(p.team, &before);
+}
+
+struct wait {
+    struct team *team;
+    int64_t patience;
+    uint64_t spins;
+};
+
+static void wait_for_the_late(void *argument, int member)
+{
+    struct wait *w = argument;
+    struct member *m = &w->team->list[member];
+    m->patience_ns[WAIT_IN_RUN] = w->patience;
+    const uint64_t before = m->spins;
+    if (member == 0)
+        work_for(2000000);
+    team_barrier(w->team);
+    if (member == 1)
+        w->spins = m->spins - before;
+}
+
+/* Without patience there is one look around, with it there are many; that is tried again where other work took the core meanwhile. */
+static void test_patience_is_how_long_they_spin(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    struct wait w = {.team = team_apart(&before)};
+    if (!w.team)
+        skip();
+    for (int i = 0; i < 5; i++) {
+        team_run(w.team, wait_for_the_late, &w);
+        assert_true(w.spins <= 17);
+    }
+    w.patience = MOST_NS;
+    for (int i = 0; i < 200 && w.spins < 1000; i++)
+        team_run(w.team, wait_for_the_late, &w);
+    assert_true(w.spins >= 1000);
+    free_apart(w.team, &before);
 }
 
 /* ---- work in pieces ---- */
@@ -441,6 +535,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patience_goes_with_the_others), cmocka_unit_test(test_patience_comes_back),
+        cmocka_unit_test(test_runs_and_meetings_are_learned_apart), cmocka_unit_test(test_patience_is_how_long_they_spin),
         cmocka_unit_test(test_every_piece_is_done_once),
         cmocka_unit_test(test_pieces_alone),
         cmocka_unit_test(test_who_waits_helps),

@@ -49,8 +49,7 @@ void cpu_memory_give(void *at);
 /* Tests say what is free: the folder that stands before /proc and /sys; NULL: the machine's own. */
 void cpu_memory_root(const char *folder);
 
-/* What is timed multiplies these, between -1/4 and 1/4, so that sums of products are of the size that values of a model have. Zeros, or one number everywhere, are faster than a step can be:
- * units change nothing from one to the next, and the clock stays higher (docs/performance.md). */
+/* Products that are timed multiply these, between -1/4 and 1/4, so that sums are of the size that values of a model have. Zeros are multiplied faster than a step can be (docs/performance.md). */
 static inline float cpu_number_at(int64_t i)
 {
     uint32_t x = (uint32_t)i * 2654435769u;

@@ -145,7 +145,7 @@ __attribute__((noinline)) static void update(struct adamw_step a, float *p, floa
 {
     int64_t i = s.lo;
     for (; i + LINE <= s.hi && i + AHEAD < end; i += LINE) {
-        __builtin_prefetch(p + i + AHEAD, 1);
+        WANT_TO_WRITE(p + i + AHEAD);
         update_each(a, p, m, v, grad, (struct span){i, i + LINE});
     }
     update_each(a, p, m, v, grad, (struct span){i, s.hi});

@@ -28,6 +28,13 @@ registers_fn TUNED(registers), TUNED(registers_bf16);             /* the second 
 #define UNROLL(n) UNROLL_TEXT(GCC unroll n)
 #endif
 
+/* Asks for a line of memory that will be written. Where x86 has no PREFETCHW compilers make a plain prefetch of it, after which cores share the line, and a store waits longer: then nobody asks. */
+#if defined(__x86_64__) && !defined(__PRFCHW__)
+#define WANT_TO_WRITE(at) ((void)(at))
+#else
+#define WANT_TO_WRITE(at) __builtin_prefetch(at, 1)
+#endif
+
 /* n in whole units; the smaller of two. */
 static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

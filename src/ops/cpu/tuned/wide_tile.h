@@ -234,8 +234,8 @@ WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, c
     const int64_t writing = least(part.written / each, fetching);
     const float *const *line = part.fetch;
     for (int64_t p = writing; p > 0; p--, line += each) {
-        __builtin_prefetch(line[0], 1, 2);
-        __builtin_prefetch(line[each - 1], 1, 2);
+        WANT_TO_WRITE(line[0]);
+        WANT_TO_WRITE(line[each - 1]);
         wide_steps(s, &at, rows, vectors, along, g);
     }
     for (int64_t p = fetching - writing; p > 0; p--, line += each) {
