@@ -259,6 +259,7 @@ static void give_scratch(struct kernel_call *c, size_t own, const struct rooms *
 static struct kernel_call bind_call(struct backend *b, const struct bound_op *o, const struct rooms *r)
 {
     const struct kernel *k = cpu_choose(b, o->program, o->op);
+    assert(o->program);
     struct kernel_call c = {.kernel = k, .program = o->program, .op = o->op, .in = o->in, .out = o->out, .leave = o->leave, .comm = b->comm,
                             .blocks = cpu_blocks(k, o->program, o->op, b->lanes)};
     if (cpu_sums(k, o->program, o->op, b->lanes))
