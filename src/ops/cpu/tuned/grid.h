@@ -4,20 +4,19 @@
 
 #include "ops/cpu/tuned/tuned.h"
 
-/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest; columns count half, since rows are what threads
- * that are near have made, as most ops split their work by rows. Where the right operand (k, n) is small and rows are enough to pay for packing it on
- * every thread, rows alone are cut: what a thread has made is in its own cache. No thread goes without a block while another grid has one for it. */
-enum { GRID_SMALL = 1 << 17, GRID_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
+enum { GRID_SMALL = 1 << 17, GRID_PER_ROW = 2048, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
 
 static inline bool grid_fits(int64_t m, int64_t n, int rows, int columns)
 {
     return (int64_t)(rows - 1) * GRID_ROW_UNIT < m && (int64_t)(columns - 1) * GRID_COLUMN_UNIT < n;
 }
 
-static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int threads)
+/* A grid of rows * columns = threads blocks whose perimeter, and with it the memory traffic, is smallest; columns count half, since rows are what threads
+ * that are near have made, as most ops split their work by rows. No thread goes without a block while another grid has one for it. */
+static inline struct blocks grid_shortest(int64_t m, int64_t n, int threads)
 {
     struct blocks best = {threads, 1, 1};
-    double shortest = n * k <= GRID_SMALL && m >= GRID_ROWS * threads ? 0 : 1e300;
+    double shortest = 1e300;
     for (int r = 1; r <= threads; r++) {
         if (threads % r || !grid_fits(m, n, r, threads / r))
             continue;
@@ -28,6 +27,16 @@ static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, int thr
         }
     }
     return best;
+}
+
+/* Where the right operand (k, n) is small and rows are enough to pay for fetching it on every thread, and for packing it where it is transposed, rows alone are cut: what a thread has made
+ * is in its own cache, and it need not meet the others before it goes on. */
+static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, bool b_transposed, int threads)
+{
+    const int64_t rows = m / threads, least_rows = b_transposed ? 2 * GRID_ROW_UNIT : GRID_ROW_UNIT;
+    if (rows >= least_rows && n * k <= GRID_SMALL && n * k <= GRID_PER_ROW * rows)
+        return (struct blocks){threads, 1, 1};
+    return grid_shortest(m, n, threads);
 }
 
 /* The rows and columns of an (m, n) product over k that belong to this thread. */
@@ -42,9 +51,9 @@ static inline struct block block_of(struct blocks g, int thread, int64_t m, int6
     return (struct block){team_span(m, GRID_ROW_UNIT, block_row(g, thread), g.rows), team_span(n, GRID_COLUMN_UNIT, block_column(g, thread), g.columns)};
 }
 
-static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k)
+static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k, bool b_transposed)
 {
-    return block_of(grid_choose(m, n, k, t->count), t->index, m, n);
+    return block_of(grid_choose(m, n, k, b_transposed, t->count), t->index, m, n);
 }
 
 #endif

@@ -126,7 +126,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
 static struct blocks split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape x = p->values[op->in[0]].shape;
-    return grid_choose(shape_rows(x), shape_last(p->values[op->out[0]].shape), shape_last(x), threads);
+    return grid_choose(shape_rows(x), shape_last(p->values[op->out[0]].shape), shape_last(x), true, threads);
 }
 
 /* Where rows alone are cut; scratch has rows, too, not a part for each thread. */

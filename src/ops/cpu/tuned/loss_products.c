@@ -8,7 +8,7 @@
  * thread takes next, and nobody needs to wait. */
 static void find_logits(const struct work *w)
 {
-    const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width);
+    const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width, true);
     const int64_t k = w->s.width;
     struct gemm g = {.m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
                      .ldb = k, .b_transposed = true, .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
@@ -16,7 +16,7 @@ static void find_logits(const struct work *w)
     gemm_take_b(&g, w->c, 1, b.cols.lo * k);
     if (g.m > 0 && g.n > 0)
         TUNED(gemm)(&g);
-    if (grid_choose(w->n, w->s.vocab, w->s.width, w->t->count).columns > 1)
+    if (grid_choose(w->n, w->s.vocab, w->s.width, true, w->t->count).columns > 1)
         team_barrier(w->t->team);
 }
 
@@ -100,7 +100,7 @@ static void rows_loss(const struct work *w)
 static void rows_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, w->n, width, vocab);
+    const struct block b = my_block(w->t, w->n, width, vocab, false);
     const int64_t m = b.rows.hi - b.rows.lo, n = b.cols.hi - b.cols.lo;
     if (m == 0 || n == 0)
         return;
@@ -123,7 +123,7 @@ static void rows_gradient(const struct work *w)
 static void weight_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, vocab, width, w->n);
+    const struct block b = block_of(grid_shortest(vocab, width, w->t->count), w->t->index, vocab, width);
     if (b.rows.lo < b.rows.hi && b.cols.lo < b.cols.hi)
         TUNED(gemm)(&(struct gemm){
             .m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = w->n, .a = w->m.logits + b.rows.lo, .a_row = 1,

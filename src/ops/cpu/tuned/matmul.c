@@ -20,12 +20,12 @@ static double cost_of(struct matmul_dims d, struct blocks g, int threads)
 /* Of a transposed product a b with a (k, m), b (k, n): k is rows. */
 static struct blocks choose_depth(struct matmul_dims d, int threads)
 {
-    struct blocks best = grid_choose(d.m, d.n, d.k, threads);
+    struct blocks best = grid_shortest(d.m, d.n, threads);
     double shortest = cost_of(d, best, threads);
     for (int depth = 2; depth <= threads && depth * DEPTH_UNIT <= d.k; depth++) {
         if (threads % depth)
             continue;
-        struct blocks g = grid_choose(d.m, d.n, d.k, threads / depth);
+        struct blocks g = grid_shortest(d.m, d.n, threads / depth);
         g.depth = depth;
         const double cost = cost_of(d, g, threads);
         if (cost < shortest) {
@@ -40,7 +40,7 @@ static struct blocks split(const struct program *p, const struct op *op, int thr
 {
     const struct matmul_dims d = matmul_dims(p, op);
     const bool sums = op->attrs.trans_a && !op->attrs.trans_b && op->n_in == 2;
-    return sums ? choose_depth(d, threads) : grid_choose(d.m, d.n, d.k, threads);
+    return sums ? choose_depth(d, threads) : grid_choose(d.m, d.n, d.k, op->attrs.trans_b, threads);
 }
 
 /* ---- what a thread does ---- */

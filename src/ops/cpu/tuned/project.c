@@ -37,7 +37,7 @@ static int64_t all_units(const struct program *p, const struct op *op)
 static struct blocks project_split(const struct program *p, const struct op *op, int threads)
 {
     const struct shape x = p->values[op->in[0]].shape;
-    return grid_choose(shape_rows(x), all_units(p, op) * COLUMN_UNIT, shape_last(x), threads);
+    return grid_choose(shape_rows(x), all_units(p, op) * COLUMN_UNIT, shape_last(x), true, threads);
 }
 
 static void project(const struct kernel_call *c, const struct kernel_thread *t)
@@ -68,7 +68,7 @@ static struct blocks project_grad_split(const struct program *p, const struct op
     int64_t depth = 0;
     for (int i = 0; i < op->attrs.parts; i++)
         depth += shape_last(p->values[op->in[i]].shape);
-    return grid_choose(shape_rows(dx), shape_last(dx), depth, threads);
+    return grid_choose(shape_rows(dx), shape_last(dx), depth, false, threads);
 }
 
 /* dx = sum of dy w: every thread adds the parts up in its own block of dx. */
