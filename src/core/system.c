@@ -2,6 +2,7 @@
 #include "core/system.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +41,15 @@ static size_t number(const char *path, const char *format)
     if (f)
         fclose(f);
     return found;
+}
+
+/* "0.20 0.18 0.12 2/345 6789": load, then threads that run, of all that there are. */
+int system_running(const char *root)
+{
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s/proc/loadavg", root);
+    const size_t n = number(path, "%*f %*f %*f %llu/");
+    return n < INT_MAX ? (int)n : 0;
 }
 
 /* The two generations of control groups: where they are mounted, how /proc/self/cgroup names the process's own, and their files. */

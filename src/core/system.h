@@ -10,6 +10,9 @@
 typedef int affinity_fn(pid_t pid, size_t bytes, cpu_set_t *set);
 int system_cores(affinity_fn *affinity);
 
+/* Threads of the whole system that run or wait for a core, the one that asks among them; 0: unknown. `root` as below. */
+int system_running(const char *root);
+
 /* Memory that can be had now without swapping, in bytes: what the machine has free, and no more than is left below the limits of the
  * process's control group and of all groups above it. Pages of files, which the kernel takes back when it must, count as free, as
  * they do for the machine. SIZE_MAX: unknown. `root` stands before /proc and /sys: "" but for tests. */

@@ -2,11 +2,14 @@
 #include "core/team.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/subnormal.h"
+#include "core/system.h"
 #include "core/team_int.h"
 
 enum { STACK_BYTES = 1 << 20 };
@@ -21,11 +24,14 @@ void team_barrier(struct team *t)
     member_meet(self);
 }
 
-/* All members do so in the same run: one alone would find the others asleep. */
-static void hope(struct member *m, uint32_t run)
+/* A member's part of a run. */
+static void work(struct member *m)
 {
-    if (run % HOPE_EVERY == 0)
-        m->patience_ns[WAIT_IN_RUN] = m->patience_ns[WAIT_FOR_RUN] = MOST_NS;
+    const struct team *t = m->team;
+    m->helps = t->helps;
+    m->idle = t->habits.idle;
+    t->fn(t->argument, m->index);
+    m->idle = NULL;
 }
 
 static void *member_main(void *argument)
@@ -40,9 +46,7 @@ static void *member_main(void *argument)
         member_wait(m, &(struct awaited){&t->generation.n, run, &t->sleepers.n});
         if (t->stopping)
             return NULL;
-        m->helps = t->helps;
-        hope(m, run);
-        t->fn(t->argument, m->index);
+        work(m);
         member_meet(m);
     }
 }
@@ -52,15 +56,13 @@ void team_run(struct team *t, team_fn *fn, void *argument)
     struct member *const outer = self;
     const subnormals_mode mode = subnormals_flush();
     self = &t->list[0];
-    self->helps = t->helps;
     t->fn = fn;
     t->argument = argument;
     if (t->members > 1) {
         member_note_cpu(&t->list[0]);
         word_advance(t, &t->generation.n);
-        hope(&t->list[0], atomic_load_explicit(&t->generation.n, memory_order_relaxed));
     }
-    fn(argument, 0);
+    work(&t->list[0]);
     member_meet(&t->list[0]);
     subnormals_restore(mode);
     self = outer;
@@ -99,9 +101,9 @@ static enum status start_members(struct team *t, struct error *err)
     return OK;
 }
 
-static const char *root = "";           /* before /sys */
+static const char *root = "";           /* before /proc and /sys */
 
-void team_nodes_root(const char *folder) { root = folder ? folder : ""; }
+void team_root(const char *folder) { root = folder ? folder : ""; }
 
 /* Where there are several nodes and as many threads as cores, every thread stays on one node, and so near the memory that it was the first to
  * touch. The caller, member 0, may run anywhere, as threads that it starts may: there is one core for it. With fewer threads the system does better: it
@@ -114,6 +116,13 @@ static struct nodes *find_nodes(int members)
         return n;
     free(n);
     return NULL;
+}
+
+/* Of the system, where this process may run on all of them; 0: what runs elsewhere says nothing about those that it has. */
+static int cores_for_all(void)
+{
+    const int cores = system_cores(sched_getaffinity);
+    return cores >= sysconf(_SC_NPROCESSORS_ONLN) ? cores : 0;
 }
 
 /* Zeroed, in whole cache lines. */
@@ -155,6 +164,8 @@ static enum status make_team(struct team **out, int members, struct error *err)
         return error_no_memory(err, "a team of threads", list);
     }
     t->nodes = find_nodes(members);
+    t->root = root;
+    t->cores = cores_for_all();
     for (int i = 0; i < members; i++)
         t->list[i] = (struct member){.team = t, .index = i, .patience_ns = {MOST_NS, MOST_NS}, .cpu = -1};
     const enum status st = start_members(t, err);

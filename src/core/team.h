@@ -1,6 +1,6 @@
 /* A team of threads that lives as long as a run: every member executes the same function, meets the others at barriers,
- * and waits between runs. Waiting spins briefly, or while others go on with work that it can help with, then sleeps, so that a step costs no wake-up and an idle team no CPU; who waits for
- * a member on its own core does not spin, as that one could not run. With one member everything runs on the caller and barriers are
+ * and waits between runs. Waiting spins briefly, in a run for as long as there are cores for all that want one, then sleeps, so that a step costs no wake-up and an idle team no CPU; who
+ * waits for a member on its own core does not spin, as that one could not run. With one member everything runs on the caller and barriers are
  * free.
  *
  * Inside a run numbers too small for their full precision count as zero, on every member: they are rare where a model learns, and
@@ -25,15 +25,19 @@ void team_free(struct team *t);
 void team_share(bool on);
 int team_size(const struct team *t);
 int team_nodes(const struct team *t);           /* NUMA nodes that its members are bound to; 1: to none */
-void team_nodes_root(const char *folder);       /* of teams that come: what stands before /sys; tests have theirs. NULL: nothing */
+void team_root(const char *folder);             /* of teams that come: what stands before /proc and /sys; tests have theirs. NULL: nothing */
 uint64_t team_spins(const struct team *t);      /* how often members have looked while they waited, so far */
 
 /* Runs fn(argument, 0 .. members-1) and returns when all have finished. The caller is member 0. */
 void team_run(struct team *t, team_fn *fn, void *argument);
 
-/* As team_run; members help each other. Who has helped calls `watch` then, unless it is NULL, with times on the clock of clock_ns(). */
+/* As team_run; members help each other. */
 typedef void help_fn(void *argument, int owner, int helper, int64_t start_ns, int64_t end_ns);
-void team_run_helping(struct team *t, team_fn *fn, void *argument, help_fn *watch);
+struct team_habits {
+    help_fn *watch;             /* called by who has helped, with times on the clock of clock_ns(); NULL: nobody wants to know */
+    team_fn *idle;              /* called again and again by who waits for others at a barrier of the run; it must be short; NULL: nothing is to be done */
+};
+void team_run_helping(struct team *t, team_fn *fn, void *argument, const struct team_habits *habits);
 
 /* Called by every member inside team_run: returns when all have arrived. */
 void team_barrier(struct team *t);

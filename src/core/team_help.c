@@ -87,10 +87,11 @@ static void do_piece(const struct member *m, int owner, int piece)
 {
     const struct team *t = m->team;
     const struct job *j = &t->list[owner].job;
-    const int64_t start = t->watch ? clock_ns() : 0;
+    help_fn *const watch = t->habits.watch;
+    const int64_t start = watch ? clock_ns() : 0;
     j->fn(j->argument, piece, m->index);
-    if (t->watch)
-        t->watch(t->argument, owner, m->index, start, clock_ns());
+    if (watch)
+        watch(t->argument, owner, m->index, start, clock_ns());
 }
 
 enum work member_help(struct member *m, uint64_t *seen)
@@ -109,13 +110,13 @@ enum work member_help(struct member *m, uint64_t *seen)
     return WORK_GOES_ON;
 }
 
-void team_run_helping(struct team *t, team_fn *fn, void *argument, help_fn *watch)
+void team_run_helping(struct team *t, team_fn *fn, void *argument, const struct team_habits *habits)
 {
     t->helps = true;
-    t->watch = watch;
+    t->habits = *habits;
     team_run(t, fn, argument);
     t->helps = false;
-    t->watch = NULL;
+    t->habits = (struct team_habits){0};
 }
 
 uint64_t team_helped(const struct team *t)

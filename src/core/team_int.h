@@ -13,7 +13,6 @@ enum { CACHE_LINE = 128 };
 
 /* For a run to start, which takes as long as what is between two; or for others in a run. */
 enum { WAIT_FOR_RUN, WAIT_IN_RUN, WAITS };
-enum { HOPE_EVERY = 16 };           /* runs: with each of these everybody is patient again */
 
 /* Work in pieces that others may take some of. */
 struct job {
@@ -27,6 +26,7 @@ struct member {
     struct team *team;
     int index;
     bool helps;                     /* in this run, as the team does */
+    team_fn *idle;                  /* what it does while it waits; NULL: nothing, as behind its part of a run, whose argument the caller may take back as soon as all have come */
     _Atomic bool engaged;           /* in a job, its own or another's */
     uint32_t given;                 /* pieces that others have taken of its jobs so far */
     pthread_t thread;
@@ -47,8 +47,10 @@ struct team {
     team_fn *fn;
     void *argument;
     bool helps;                     /* members of this run help each other */
-    help_fn *watch;                 /* NULL: nobody wants to know */
+    struct team_habits habits;      /* of this run */
     struct nodes *nodes;            /* NULL: threads run where the system lets them */
+    const char *root;               /* before /proc */
+    int cores;                      /* of the system, where this process may have all of them; 0: it may not */
     bool stopping;
     struct word generation;         /* runs that were started */
     struct word sleepers;           /* that wait for a run, a phase or a helper: a change must wake someone only when this is not 0 */
@@ -68,7 +70,7 @@ void member_note_cpu(struct member *m);         /* so that others see whether it
 void word_advance(struct team *t, _Atomic uint32_t *word);      /* by one; whoever sleeps until then is woken */
 
 /* How long a member spins from now on, behind a wait for which it spun and then slept so long; -1: it did not sleep. */
-enum { MOST_NS = 500000 };
+enum { MOST_NS = 500000, LONGEST_NS = 100000000 };      /* of patience; and while there are cores for all, in a run */
 int64_t patience_learned(int64_t patience_ns, int64_t slept_ns);
 
 bool team_meet_init(struct team *t);            /* false: no memory */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/system.h"
 #include "core/team_int.h"
 
 enum { LOOK_AROUND = 64, FIRST_LOOK = 16, HELP_EVERY = 4 };        /* spins */
@@ -36,8 +37,7 @@ static void sleep_until(const struct awaited *w)
 /* ---- what is learned ---- */
 
 /* Spinning pays while the others run; where they do not, because other work has the cores, it only keeps them from running. So a thread spins less after a wait that was too
- * long and more again after one that was not. A sleep that was short says that spinning would have been enough. But where it takes long to wake up, as in virtual machines, threads that have
- * begun to sleep come to the next meeting so far apart that they sleep again: so from time to time all of them try to spin (team.c). */
+ * long and more again after one that was not. A sleep that was short says that spinning would have been enough. */
 int64_t patience_learned(int64_t patience_ns, int64_t slept_ns)
 {
     const int64_t next = slept_ns < 0 ? patience_ns + patience_ns / 8 + 1000 : slept_ns < SHORT_NS ? 2 * patience_ns + 1000 : patience_ns / 2;
@@ -53,6 +53,7 @@ void word_advance(struct team *t, _Atomic uint32_t *word)
 
 /* ---- waiting ---- */
 
+static bool is_for_a_run(const struct member *m, const struct awaited *w) { return w->word == &m->team->generation.n; }
 static bool is_at_meeting(const struct member *m, const struct awaited *w) { return w->word == &m->team->phase.n; }
 
 /* Who starts runs is member 0; who helps is in a job. */
@@ -60,7 +61,7 @@ static bool is_missing(const struct member *m, const struct awaited *w)
 {
     if (is_at_meeting(m, w))
         return (int32_t)(atomic_load_explicit(&m->arrived, memory_order_relaxed) - w->until) < 0;
-    return w->word == &m->team->generation.n ? m->index == 0 : atomic_load_explicit(&m->engaged, memory_order_relaxed);
+    return is_for_a_run(m, w) ? m->index == 0 : atomic_load_explicit(&m->engaged, memory_order_relaxed);
 }
 
 /* One that is waited for was last seen on the core that this member has now: so that one does not run. */
@@ -84,11 +85,42 @@ static void count(_Atomic uint64_t *own, uint64_t more)
 
 enum spun { SPINS, CAME, IN_THE_WAY, TOO_LONG, BEHIND_WORK };
 
+/* Whether somebody may want the core of one who spins. */
+static bool is_crowded(const struct team *t)
+{
+    const int running = system_running(t->root);
+    return running == 0 || running > t->cores;
+}
+
+/* How long it spins: so long since somebody has gone on with work, and in all. */
+struct vigil {
+    int64_t begun_ns, since_ns, patience_ns, most_ns, longest_ns;
+};
+
+/* Where it takes long to wake up, as in virtual machines that share their cores, threads that have once slept come to the next meeting so far apart that they sleep again, and the whole
+ * run takes ten times as long. So who has lost its patience goes on all the same while there are cores for all. */
+static enum spun look_around(const struct member *m, const struct awaited *w, struct vigil *v)
+{
+    const int64_t now = clock_ns();
+    v->begun_ns = v->begun_ns ? v->begun_ns : now;
+    v->since_ns = v->since_ns ? v->since_ns : now;
+    if (is_in_the_way(m, w))
+        return IN_THE_WAY;
+    if (now - v->since_ns < v->most_ns)
+        return SPINS;
+    if (now - v->begun_ns >= v->longest_ns || is_crowded(m->team))
+        return TOO_LONG;
+    v->since_ns = now;
+    v->most_ns = v->patience_ns = MOST_NS;
+    return SPINS;
+}
+
 /* At a meeting it looks for work that it can help with. While there is some it is as patient as can be, and from the beginning whenever somebody has gone on with it. */
 static enum spun spin(struct member *m, const struct awaited *w, const int64_t patience_ns)
 {
     const bool helps = m->helps && is_at_meeting(m, w);
-    int64_t since_ns = 0, most_ns = patience_ns;
+    team_fn *const idle = helps ? m->idle : NULL;
+    struct vigil v = {.patience_ns = patience_ns, .most_ns = patience_ns, .longest_ns = is_for_a_run(m, w) ? MOST_NS : LONGEST_NS};
     enum spun end = SPINS;
     uint64_t seen = 0, spins = 0;
     bool behind_work = false;
@@ -96,16 +128,16 @@ static enum spun spin(struct member *m, const struct awaited *w, const int64_t p
         if (helps && spins % HELP_EVERY == 0 && !has_come(w)) {
             const enum work work = member_help(m, &seen);
             behind_work = behind_work || (spins > 0 && work != NO_WORK);        /* the first look has nothing to compare with */
-            most_ns = work == NO_WORK ? patience_ns : MOST_NS;
-            since_ns = work == WORK_GOES_ON ? 0 : since_ns;
+            v.most_ns = work == NO_WORK ? v.patience_ns : MOST_NS;
+            v.since_ns = work == WORK_GOES_ON ? 0 : v.since_ns;
         }
         if (has_come(w)) {
             end = CAME;
         } else if (spins % LOOK_AROUND == FIRST_LOOK) {
-            const int64_t now = clock_ns();
-            since_ns = since_ns ? since_ns : now;
-            end = is_in_the_way(m, w) ? IN_THE_WAY : now - since_ns >= most_ns ? TOO_LONG : SPINS;
+            end = look_around(m, w, &v);
         } else {
+            if (idle)
+                idle(m->team->argument, m->index);
             pause_cpu();
         }
     }
@@ -117,7 +149,7 @@ static enum spun spin(struct member *m, const struct awaited *w, const int64_t p
  * of another, or behind others' work, has learned nothing. */
 void member_wait(struct member *m, const struct awaited *w)
 {
-    int64_t *patience = &m->patience_ns[w->word == &m->team->generation.n ? WAIT_FOR_RUN : WAIT_IN_RUN];
+    int64_t *patience = &m->patience_ns[is_for_a_run(m, w) ? WAIT_FOR_RUN : WAIT_IN_RUN];
     const enum spun end = spin(m, w, *patience);
     const int64_t asleep = end == TOO_LONG ? clock_ns() : 0;
     while (!has_come(w))

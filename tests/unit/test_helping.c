@@ -56,7 +56,7 @@ static void check_late(struct program *p, const struct op_case *c, struct backen
     }
     const struct kernel_call call = {.kernel = k, .program = p, .op = op, .in = in, .out = out, .scratch = scratch, .scratch_bytes = bytes,
                                      .blocks = cpu_blocks(k, p, op, b->lanes)};
-    team_run_helping(cpu_team(b), run_late, &(struct late){&call, cpu_team(b), who, cpu_sums(k, p, op, b->lanes)}, NULL);
+    team_run_helping(cpu_team(b), run_late, &(struct late){&call, cpu_team(b), who, cpu_sums(k, p, op, b->lanes)}, &(struct team_habits){0});
     for (int i = 0; i < op->n_out; i++)
         if (memcmp(out[i], should->memory[op->out[i]], value_bytes(&p->values[op->out[i]])))
             fail_msg("%s, case %d: output %d has other bits where thread %d was late", op_info(op->kind)->name, (int)(c - large_cases), i, who);

@@ -126,7 +126,7 @@ static void test_threads_stay_on_their_node(void **state)
     struct seen *s = calloc(1, sizeof *s);
     struct error err;
     struct team *t;
-    team_nodes_root(root);
+    team_root(root);
     for (int members = cores; members <= cores + 1; members++) {        /* one more than cores: nobody is bound */
         assert_ok(team_new(&t, members, &err), err);
         assert_int_equal(team_nodes(t), members == cores ? 2 : 1);
@@ -154,7 +154,7 @@ static void test_threads_stay_on_their_node(void **state)
     b->free_memory(b, memory, BYTES);
     b->free(b);
 
-    team_nodes_root(NULL);
+    team_root(NULL);
     assert_ok(team_new(&t, cores, &err), err);
     team_run(t, look, s);
     free(s);

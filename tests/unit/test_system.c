@@ -42,6 +42,21 @@ static void test_cores(void **state)
     assert_int_equal(system_cores(affinity), 1);
 }
 
+static void test_running(void **state)
+{
+    (void)state;
+    static const struct { const char *says; int running; } cases[] = {
+        {"0.50 0.40 0.30 3/100 12345\n", 3}, {"12.00 9.50 7.25 1024/2000 7\n", 1024}, {"0.00 0.00 0.00 0/0 0\n", 0}, {"", 0}, {"0.50 0.40 0.30\n", 0}, {"a b c d\n", 0},
+        {"0.50 0.40 0.30 99999999999999999999/1 1\n", 0}, {"0.50 0.40 0.30 -1/1 1\n", 0},
+    };
+    assert_int_equal(system_running("/nowhere"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        machine_says("/proc/loadavg", cases[i].says);
+        assert_int_equal(system_running(own_machine), cases[i].running);
+    }
+    assert_true(system_running("") >= 0);
+}
+
 /* ---- memory ---- */
 
 enum { MB = 1 << 20 };
@@ -139,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),
+        TEST_WITH_MACHINE(test_running),
         TEST_WITH_MACHINE(test_no_limits),
         TEST_WITH_MACHINE(test_limit_less_what_is_used),
         TEST_WITH_MACHINE(test_limits_of_groups_above),

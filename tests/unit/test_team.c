@@ -1,5 +1,6 @@
 /* The team of threads: every member runs, barriers hold, runs follow each other, on more threads than cores too. */
 #include "support/check.h"
+#include "support/own_machine.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -208,20 +209,6 @@ static void set_patience(void *argument, int member)
     memcpy(patience, p->leave, sizeof p->leave);
 }
 
-/* Whoever has lost its patience has it back in one run of so many, and all in the same. */
-static void test_patience_comes_back(void **state)
-{
-    (void)state;
-    struct patience p = {.team = new_team(4)};
-    for (int run = 1; run <= 3 * HOPE_EVERY; run++) {
-        team_run(p.team, set_patience, &p);
-        for (int i = 0; i < 4; i++)
-            if ((p.at_start[i][WAIT_IN_RUN] == MOST_NS) != (run == 1 || run % HOPE_EVERY == 0) || (run % HOPE_EVERY == 0 && p.at_start[i][WAIT_FOR_RUN] != MOST_NS))
-                fail_msg("in run %d member %d is patient for %ld ns, and was for %ld before it", run, i, (long)p.at_start[i][WAIT_IN_RUN], (long)p.at_start[i][WAIT_FOR_RUN]);
-    }
-    team_free(p.team);
-}
-
 /* Each member on a core of its own, so that none is in another's way. */
 static void go_apart(void *argument, int member)
 {
@@ -233,6 +220,16 @@ static void go_apart(void *argument, int member)
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
+}
+
+/* So many threads run, and there are two cores. */
+static void machine_runs(struct team *t, int threads)
+{
+    char text[64];
+    snprintf(text, sizeof text, "0.50 0.40 0.30 %d/100 12345\n", threads);
+    machine_says("/proc/loadavg", text);
+    t->root = own_machine;
+    t->cores = 2;
 }
 
 /* A team of two, and where its first member might run before. NULL: there are no two cores. */
@@ -268,7 +265,7 @@ static void test_runs_and_meetings_are_learned_apart(void **state)
     if (!p.team)
         skip();
     bool learned = false;
-    for (int run = 0; run < 20 * HOPE_EVERY && !learned; run++) {
+    for (int run = 0; run < 300 && !learned; run++) {
         team_run(p.team, set_patience, &p);
         learned = p.at_start[1][WAIT_FOR_RUN] == p.leave[WAIT_FOR_RUN] / 2;
         assert_true(p.at_start[1][WAIT_IN_RUN] >= p.leave[WAIT_IN_RUN] / 2);    /* by the meeting at the end of a run alone */
@@ -297,7 +294,7 @@ static void wait_for_the_late(void *argument, int member)
         w->spins = m->spins - before;
 }
 
-/* Without patience there is one look around, with it there are many; that is tried again where other work took the core meanwhile. */
+/* Where more want to run than there are cores: without patience there is one look around, with it there are many; that is tried again where other work took the core meanwhile. */
 static void test_patience_is_how_long_they_spin(void **state)
 {
     (void)state;
@@ -305,6 +302,7 @@ static void test_patience_is_how_long_they_spin(void **state)
     struct wait w = {.team = team_apart(&before)};
     if (!w.team)
         skip();
+    machine_runs(w.team, 3);
     for (int i = 0; i < 5; i++) {
         team_run(w.team, wait_for_the_late, &w);
         assert_true(w.spins <= 17);
@@ -316,6 +314,88 @@ static void test_patience_is_how_long_they_spin(void **state)
     free_apart(w.team, &before);
 }
 
+/* While there are cores for all who has no patience goes on, and has it back. */
+static void test_with_cores_for_all_they_go_on(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    struct wait w = {.team = team_apart(&before)};
+    if (!w.team)
+        skip();
+    machine_runs(w.team, 2);
+    bool learned = false;
+    for (int i = 0; i < 200 && (w.spins < 1000 || !learned); i++) {
+        team_run(w.team, wait_for_the_late, &w);
+        learned = w.team->list[1].patience_ns[WAIT_IN_RUN] > 0;
+    }
+    assert_true(w.spins >= 1000 && learned);
+    free_apart(w.team, &before);
+}
+
+/* Nobody knows what runs: as if it were many. */
+static void test_what_is_not_known_is_crowded(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    struct wait w = {.team = team_apart(&before)};
+    if (!w.team)
+        skip();
+    for (int way = 0; way < 3; way++) {
+        machine_runs(w.team, way == 0 ? 0 : 2);
+        w.team->cores = way == 1 ? 0 : 2;               /* it may not run on all of them */
+        w.team->root = way == 2 ? "/nowhere" : own_machine;
+        team_run(w.team, wait_for_the_late, &w);
+        assert_true(w.spins <= 17);
+    }
+    free_apart(w.team, &before);
+}
+
+struct idling {
+    struct team *team;
+    atomic_int idle[2], outside;
+    atomic_bool in_run[2];
+};
+
+static void note_idle(void *argument, int member)
+{
+    struct idling *i = argument;
+    atomic_fetch_add(&i->idle[member], 1);
+    if (!atomic_load(&i->in_run[member]))
+        atomic_fetch_add(&i->outside, 1);
+}
+
+/* Member 1 waits for the other at a barrier, and then, at the end of the run, again. */
+static void wait_twice(void *argument, int member)
+{
+    struct idling *i = argument;
+    atomic_store(&i->in_run[member], true);
+    if (member == 0)
+        work_for(100000);
+    team_barrier(i->team);
+    atomic_store(&i->in_run[member], false);
+    if (member == 0)
+        work_for(100000);
+}
+
+/* Who waits at a barrier of a run does what it is told to, but not behind its part: whose argument that is may be gone. */
+static void test_who_waits_is_not_idle(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    struct idling i = {.team = team_apart(&before)};
+    if (!i.team)
+        skip();
+    for (int run = 0; run < 200 && atomic_load(&i.idle[1]) < 100; run++)
+        team_run_helping(i.team, wait_twice, &i, &(struct team_habits){.idle = note_idle});
+    assert_true(atomic_load(&i.idle[1]) >= 100);
+    assert_int_equal(atomic_load(&i.outside), 0);
+    const int so_far = atomic_load(&i.idle[1]);
+    team_run_helping(i.team, wait_twice, &i, &(struct team_habits){0});
+    team_run(i.team, wait_twice, &i);
+    assert_int_equal(atomic_load(&i.idle[1]), so_far);
+    free_apart(i.team, &before);
+}
+
 /* ---- work in pieces ---- */
 
 enum { PIECES = 200 };
@@ -325,11 +405,11 @@ struct pieces {
     int done[CROWD][PIECES];    /* plain: who shared it out sees what others did of it */
     atomic_int mistakes, helped;
 };
-struct share { struct pieces *all; int member; };
+struct sharing { struct pieces *all; int member; };
 
 static void do_piece(void *argument, int piece, int helper)
 {
-    const struct share *s = argument;
+    const struct sharing *s = argument;
     s->all->done[s->member][piece]++;
     if (helper >= 0)
         atomic_fetch_add(&s->all->helped, 1);
@@ -344,7 +424,7 @@ static void share_out(void *argument, int member)
     struct pieces *p = argument;
     for (int round = 1; round <= 4; round++) {
         if (member % 3 != 1)                    /* some have nothing to do */
-            team_pieces(do_piece, &(struct share){p, member}, p->n);
+            team_pieces(do_piece, &(struct sharing){p, member}, p->n);
         for (int i = 0; i < p->n && member % 3 != 1; i++)
             if (p->done[member][i] != round)
                 atomic_fetch_add(&p->mistakes, 1);
@@ -363,7 +443,7 @@ static void test_every_piece_is_done_once(void **state)
             for (int run = 0; run < 10; run++) {
                 memset(p.done, 0, sizeof p.done);
                 if (run % 3)
-                    team_run_helping(p.team, share_out, &p, NULL);
+                    team_run_helping(p.team, share_out, &p, &(struct team_habits){0});
                 else
                     team_run(p.team, share_out, &p);
             }
@@ -421,7 +501,7 @@ static void test_who_waits_helps(void **state)
     struct team *t = new_team(2);
     const double start = clock_s();
     while (team_helped(t) == 0 && clock_s() < start + 20)
-        team_run_helping(t, one_shares, (atomic_bool[2]){false, false}, check_help);
+        team_run_helping(t, one_shares, (atomic_bool[2]){false, false}, &(struct team_habits){.watch = check_help});
     assert_true(team_helped(t) > 0 || sysconf(_SC_NPROCESSORS_ONLN) < 2);
     team_free(t);
 }
@@ -534,7 +614,8 @@ static void test_teams_are_shared_while_it_is_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patience_goes_with_the_others), cmocka_unit_test(test_patience_comes_back),
+        cmocka_unit_test(test_patience_goes_with_the_others), cmocka_unit_test(test_with_cores_for_all_they_go_on),
+        cmocka_unit_test(test_what_is_not_known_is_crowded), cmocka_unit_test(test_who_waits_is_not_idle),
         cmocka_unit_test(test_runs_and_meetings_are_learned_apart), cmocka_unit_test(test_patience_is_how_long_they_spin),
         cmocka_unit_test(test_every_piece_is_done_once),
         cmocka_unit_test(test_pieces_alone),
@@ -545,5 +626,5 @@ int main(void)
         cmocka_unit_test(test_spans_are_fair),         cmocka_unit_test(test_members_on_one_core_do_not_spin),
         cmocka_unit_test(test_subnormals_are_zero_inside_a_run), cmocka_unit_test(test_teams_are_shared_while_it_is_asked_for),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_own_machine, remove_own_machine);
 }

@@ -10,6 +10,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "ops/cpu/blas.h"
+#include "ops/cpu/claims.h"
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/room.h"
@@ -225,6 +226,7 @@ struct prepared {
     int n;
     struct arena names;             /* of kernels with a variant, or with blocks */
     const char **kernels;
+    struct claims *claims;          /* NULL: there are none */
 };
 
 /* "blocks 8×2/thirds": rows and columns of blocks, where there are several, and the variant, where it was chosen. */
@@ -285,6 +287,7 @@ static enum status cpu_prepare(struct backend *b, struct prepared **out, const s
         p->calls[i] = bind_call(b, &ops[i], &(struct rooms){scratch, bytes - kept.size, &kept});
     cpu_find_waits(p->calls, n, b->lanes);
     cpu_tune(b, p->calls, n);
+    p->claims = claims_find(p->calls, n, b->lanes);
     name_kernels(p);
     *out = p;
     return OK;
@@ -301,6 +304,7 @@ static void cpu_release(struct backend *b, struct prepared *p)
     if (!p)
         return;
     arena_release(&p->names);
+    claims_free(p->claims);
     free(p->kernels);
     free(p->calls);
     free(p);
@@ -314,6 +318,8 @@ struct run {
     int n;
     struct lane_time *times;        /* (n, threads), or NULL */
     int *at;                        /* (threads): the call that each is in, or -1 behind it; NULL where there are no times */
+    struct claims *claims;          /* NULL: nothing is updated */
+    int first;                      /* calls of the list before these */
 };
 
 static bool runs(const struct kernel_call *c, int member) { return (!c->kernel->serial || member == 0) && !(c->leave && *c->leave == 0); }
@@ -364,11 +370,19 @@ static void note_help(void *argument, int owner, int helper, int64_t start_ns, i
     time->help_ns += end_ns - start_ns;
 }
 
+static void claim_line(void *argument, int member)
+{
+    const struct run *r = argument;
+    claims_take(r->claims, member);
+}
+
 static void run_calls(void *argument, int member)
 {
     const struct run *r = argument;
     const struct kernel_thread t = {member, team_size(r->backend->team), r->backend->team};
     int met = 0;                    /* the first call since all have met */
+    if (r->claims)
+        claims_begin(r->claims, member);
     for (int i = 0; i < r->n; i++) {
         const struct kernel_call *c = &r->calls[i];
         struct lane_time *time = r->times ? &r->times[i * t.count + member] : NULL;
@@ -382,6 +396,8 @@ static void run_calls(void *argument, int member)
             atomic_store_explicit(&c->comm->of, c->program, memory_order_relaxed);
             atomic_store_explicit(&c->comm->at, c->op, memory_order_release);
         }
+        if (r->claims)
+            claims_reach(r->claims, member, r->first + i);
         if (time) {
             r->at[member] = i;
             time->help_ns = 0;                  /* who helps with a call has had its own part of it */
@@ -398,24 +414,25 @@ static void run_calls(void *argument, int member)
         meet(r, &t, met, r->n);
 }
 
-/* Threads help each other in steps; where calls are timed one by one they do not: what a thread takes is its own. */
-static void run_team(struct backend *base, struct kernel_call *calls, int n, struct lane_time *times, bool help)
+/* Calls that are timed one by one: nobody helps, what a thread takes is its own. */
+void cpu_run_calls(struct backend *base, struct kernel_call *calls, int n)
 {
     struct cpu_backend *b = (struct cpu_backend *)base;
-    struct run r = {b, calls, n, times, times ? xcalloc((size_t)team_size(b->team), sizeof *r.at) : NULL};
-    if (help)
-        team_run_helping(b->team, run_calls, &r, times ? note_help : NULL);
-    else
-        team_run(b->team, run_calls, &r);
-    free(r.at);
+    team_run(b->team, run_calls, &(struct run){.backend = b, .calls = calls, .n = n});
 }
 
-void cpu_run_calls(struct backend *b, struct kernel_call *calls, int n) { run_team(b, calls, n, NULL, false); }
+static struct claims *claims_of(const struct prepared *p, int first, int end)
+{
+    return p->claims && first <= claims_until(p->claims) && claims_until(p->claims) < end ? p->claims : NULL;
+}
 
-static enum status cpu_run(struct backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+static enum status cpu_run(struct backend *base, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
     (void)err;
-    run_team(b, p->calls + first, end - first, times, true);
+    struct cpu_backend *b = (struct cpu_backend *)base;
+    struct run r = {b, p->calls + first, end - first, times, times ? xcalloc((size_t)team_size(b->team), sizeof *r.at) : NULL, claims_of(p, first, end), first};
+    team_run_helping(b->team, run_calls, &r, &(struct team_habits){times ? note_help : NULL, r.claims ? claim_line : NULL});
+    free(r.at);
     return OK;
 }
 

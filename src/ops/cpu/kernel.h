@@ -47,6 +47,9 @@ struct share {
     uint32_t in, out;
 };
 
+/* Asks for a line of memory that the thread will write, and returns when it is there. */
+typedef void claim_fn(const void *line);
+
 struct kernel {
     enum op_kind op;
     const char *name;
@@ -62,6 +65,9 @@ struct kernel {
     bool (*sums)(const struct program *p, const struct op *op, int threads);
     struct share (*share)(const struct kernel_call *c, const struct kernel_thread *t);     /* NULL: threads may touch what others do */
     struct blocks (*split)(const struct program *p, const struct op *op, int threads);      /* NULL: it has no blocks */
+    /* Of an op that updates values (op_updated): the numbers of updated input i that a thread writes, if all is updated; and how a line of them is asked for ahead. NULL: nobody does. */
+    struct span (*updates)(const struct kernel_call *c, const struct kernel_thread *t, int i);
+    claim_fn *claim;
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
     bool (*differs)(int variant);   /* whether that one is another than the first, on this machine; NULL: they all are */
 };

@@ -191,6 +191,32 @@ static void sweep_units(const struct kernel_call *c, int n, struct span mine)
     }
 }
 
+/* ---- what a thread will write ---- */
+
+static int64_t all_units(const struct kernel_call *c, int i) { return units_of(moments(c, i), UNIT); }
+
+/* Of parameters, both moments, and copies of the first parameters: a thread has the same numbers of each, but for those of a slice, which stand further behind in the parameter. */
+static struct span updated_share(const struct kernel_call *c, const struct kernel_thread *t, int in)
+{
+    const int n = op_update_tensors(c->op), tensor = in < 3 * n ? in % n : in - 3 * n;
+    const struct span mine = my_units(c, t, n, all_units);
+    int64_t first = 0;
+    for (int i = 0; i < tensor; i++)
+        first += all_units(c, i);
+    const struct span s = share_of(mine, first, moments(c, tensor), UNIT);
+    const int64_t behind = in < n ? update_first(c, tensor, n) : 0;
+    return s.lo < s.hi ? (struct span){s.lo + behind, s.hi + behind} : (struct span){0, 0};
+}
+
+/* To wait for it keeps requests few: those that are under way when the others have come hold up what is next. */
+static void claim(const void *line)
+{
+    if (!CAN_WANT_TO_WRITE)
+        return;
+    WANT_TO_WRITE(line);
+    (void)*(const volatile char *)line;
+}
+
 /* A thread's units. */
 struct sweep {
     const struct kernel_call *c;
@@ -245,8 +271,8 @@ static size_t group_scratch(const struct program *p, const struct op *op, int th
 const struct kernel TUNED(optimizer)[] = {
     {.op = OP_SUM_SQUARES, .name = "simd", .run = sum_squares, .scratch = sum_scratch},
     {.op = OP_SQUARE_BLOCKS, .name = "simd", .run = square_blocks},
-    {.op = OP_ADAMW, .name = "simd", .run = adamw, .stores = true},
-    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all, .stores = true},
+    {.op = OP_ADAMW, .name = "simd", .run = adamw, .stores = true, .updates = updated_share, .claim = claim},
+    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all, .stores = true, .updates = updated_share, .claim = claim},
     {.op = OP_GROUP_SCORES, .name = "sums", .run = group_scores, .serial = true, .scratch = group_scratch},
     {.run = NULL},
 };

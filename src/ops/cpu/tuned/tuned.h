@@ -30,8 +30,10 @@ registers_fn TUNED(registers), TUNED(registers_bf16);             /* the second 
 
 /* Asks for a line of memory that will be written. Where x86 has no PREFETCHW compilers make a plain prefetch of it, after which cores share the line, and a store waits longer: then nobody asks. */
 #if defined(__x86_64__) && !defined(__PRFCHW__)
+enum { CAN_WANT_TO_WRITE = false };
 #define WANT_TO_WRITE(at) ((void)(at))
 #else
+enum { CAN_WANT_TO_WRITE = true };
 #define WANT_TO_WRITE(at) __builtin_prefetch(at, 1)
 #endif
 
