@@ -91,7 +91,8 @@ struct claims *claims_find(const struct kernel_call *calls, int n, int threads)
                 add_all(c, &calls[at], i, after);
         }
     for (int t = 0; t < threads; t++)
-        qsort(c->each[t].list, (size_t)c->each[t].n, sizeof *c->each[t].list, earlier);
+        if (c->each[t].n)
+            qsort(c->each[t].list, (size_t)c->each[t].n, sizeof *c->each[t].list, earlier);
     return c;
 }
 
