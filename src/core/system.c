@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,21 +123,37 @@ static void find_group(const struct hierarchy *h, const char *root, char folder[
         fclose(f);
 }
 
-/* The least that is left in the process's group and those above it, up to the mount. */
-static size_t left_in_hierarchy(const struct hierarchy *h, const char *root)
+/* The least that `of` finds in the process's group and those above it, up to the mount. */
+typedef size_t in_group(const struct hierarchy *h, const char *folder);
+static size_t least_in_hierarchy(const struct hierarchy *h, const char *root, in_group *of)
 {
     char folder[PATH_ROOM];
     const size_t mount = strlen(root) + strlen(h->mount);
     size_t least = SIZE_MAX;
     find_group(h, root, folder);
     for (;;) {
-        const size_t left = left_in_group(h, folder);
-        least = left < least ? left : least;
+        const size_t found = of(h, folder);
+        least = found < least ? found : least;
         char *slash = strrchr(folder, '/');
         if (strlen(folder) <= mount || !slash)
             return least;
         *slash = '\0';
     }
+}
+
+static size_t limit_of_group(const struct hierarchy *h, const char *folder) { return group_number(folder, h->limits[0], "%llu"); }
+
+/* "max 100000" and -1: none. */
+bool system_has_quota(const char *root)
+{
+    static const struct hierarchy of_cpus[] = {
+        {.mount = "/sys/fs/cgroup", .controller = "", .limits = {"cpu.max"}},
+        {.mount = "/sys/fs/cgroup/cpu", .controller = "cpu", .limits = {"cpu.cfs_quota_us"}},
+    };
+    bool has = false;
+    for (size_t i = 0; i < sizeof of_cpus / sizeof *of_cpus; i++)
+        has = has || least_in_hierarchy(&of_cpus[i], root, limit_of_group) != SIZE_MAX;
+    return has;
 }
 
 size_t system_free_bytes(const char *root)
@@ -148,7 +163,7 @@ size_t system_free_bytes(const char *root)
     const size_t kb = number(path, "MemAvailable: %llu kB");
     size_t least = kb < SIZE_MAX / 1024 ? kb * 1024 : SIZE_MAX;
     for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
-        const size_t left = left_in_hierarchy(&hierarchies[i], root);
+        const size_t left = least_in_hierarchy(&hierarchies[i], root, left_in_group);
         least = left < least ? left : least;
     }
     return least;

@@ -3,12 +3,16 @@
 #define HONE_CORE_SYSTEM_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 /* CPUs that this process may run on; at least 1. `affinity` is sched_getaffinity, or what a test puts in its place. */
 typedef int affinity_fn(pid_t pid, size_t bytes, cpu_set_t *set);
 int system_cores(affinity_fn *affinity);
+
+/* Whether a control group gives this process less time than its cores have: `docker run --cpus`, a limit of Kubernetes. `root` as below. */
+bool system_has_quota(const char *root);
 
 /* Threads of the whole system that run or wait for a core, the one that asks among them; 0: unknown. `root` as below. */
 int system_running(const char *root);

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/subnormal.h"
@@ -118,13 +117,6 @@ static struct nodes *find_nodes(int members)
     return NULL;
 }
 
-/* Of the system, where this process may run on all of them; 0: what runs elsewhere says nothing about those that it has. */
-static int cores_for_all(void)
-{
-    const int cores = system_cores(sched_getaffinity);
-    return cores >= sysconf(_SC_NPROCESSORS_ONLN) ? cores : 0;
-}
-
 /* Zeroed, in whole cache lines. */
 static void *lines(size_t bytes)
 {
@@ -165,7 +157,7 @@ static enum status make_team(struct team **out, int members, struct error *err)
     }
     t->nodes = find_nodes(members);
     t->root = root;
-    t->cores = cores_for_all();
+    t->cores = system_has_quota(root) ? 0 : system_cores(sched_getaffinity);
     for (int i = 0; i < members; i++)
         t->list[i] = (struct member){.team = t, .index = i, .patience_ns = {MOST_NS, MOST_NS}, .cpu = -1};
     const enum status st = start_members(t, err);

@@ -1,5 +1,5 @@
 /* A team of threads that lives as long as a run: every member executes the same function, meets the others at barriers,
- * and waits between runs. Waiting spins briefly, in a run for as long as there are cores for all that want one, then sleeps, so that a step costs no wake-up and an idle team no CPU; who
+ * and waits between runs. Waiting spins briefly, in a run for up to 0.1 s while there are cores for all that want one, then sleeps, so that a step costs no wake-up and an idle team no CPU; who
  * waits for a member on its own core does not spin, as that one could not run. With one member everything runs on the caller and barriers are
  * free.
  *

@@ -50,7 +50,9 @@ struct team {
     struct team_habits habits;      /* of this run */
     struct nodes *nodes;            /* NULL: threads run where the system lets them */
     const char *root;               /* before /proc */
-    int cores;                      /* of the system, where this process may have all of them; 0: it may not */
+    int cores;                      /* that it may run on; 0: it has a quota of their time, which it must not waste */
+    _Atomic int64_t looked_ns;      /* when somebody has last looked whether more threads want to run than there are cores */
+    _Atomic bool crowded;           /* and what it was then */
     bool stopping;
     struct word generation;         /* runs that were started */
     struct word sleepers;           /* that wait for a run, a phase or a helper: a change must wake someone only when this is not 0 */

@@ -85,11 +85,18 @@ static void count(_Atomic uint64_t *own, uint64_t more)
 
 enum spun { SPINS, CAME, IN_THE_WAY, TOO_LONG, BEHIND_WORK };
 
-/* Whether somebody may want the core of one who spins. */
-static bool is_crowded(const struct team *t)
+/* Whether somebody may want the core of one who spins: more threads run than would fit, even if all of them ran here; or nobody knows. To look takes some microseconds, so what
+ * one has seen is good for all for a while. */
+static bool is_crowded(struct team *t, int64_t now_ns)
 {
-    const int running = system_running(t->root);
-    return running == 0 || running > t->cores;
+    if (t->cores == 0)
+        return true;
+    if (now_ns - atomic_load_explicit(&t->looked_ns, memory_order_relaxed) >= MOST_NS) {
+        const int running = system_running(t->root);
+        atomic_store_explicit(&t->crowded, running == 0 || running > t->cores, memory_order_relaxed);
+        atomic_store_explicit(&t->looked_ns, now_ns, memory_order_relaxed);
+    }
+    return atomic_load_explicit(&t->crowded, memory_order_relaxed);
 }
 
 /* How long it spins: so long since somebody has gone on with work, and in all. */
@@ -108,7 +115,7 @@ static enum spun look_around(const struct member *m, const struct awaited *w, st
         return IN_THE_WAY;
     if (now - v->since_ns < v->most_ns)
         return SPINS;
-    if (now - v->begun_ns >= v->longest_ns || is_crowded(m->team))
+    if (now - v->begun_ns >= v->longest_ns || is_crowded(m->team, now))
         return TOO_LONG;
     v->since_ns = now;
     v->most_ns = v->patience_ns = MOST_NS;

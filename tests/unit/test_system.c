@@ -57,6 +57,23 @@ static void test_running(void **state)
     assert_true(system_running("") >= 0);
 }
 
+/* Of this group or of one above it, in both generations. */
+static void test_quota(void **state)
+{
+    (void)state;
+    assert_false(system_has_quota(own_machine));
+    machine_says("/proc/self/cgroup", "0::/a/b\n4:cpu,cpuacct:/c\n");
+    machine_says("/sys/fs/cgroup/cpu.max", "max 100000\n");
+    machine_says("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    machine_says("/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "-1\n");
+    assert_false(system_has_quota(own_machine));
+    machine_says("/sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+    assert_true(system_has_quota(own_machine));
+    machine_says("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    machine_says("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+    assert_true(system_has_quota(own_machine));
+}
+
 /* ---- memory ---- */
 
 enum { MB = 1 << 20 };
@@ -155,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),
         TEST_WITH_MACHINE(test_running),
+        TEST_WITH_MACHINE(test_quota),
         TEST_WITH_MACHINE(test_no_limits),
         TEST_WITH_MACHINE(test_limit_less_what_is_used),
         TEST_WITH_MACHINE(test_limits_of_groups_above),

@@ -7,9 +7,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/system.h"
 #include "core/team.h"
 #include "core/team_int.h"
 
@@ -226,7 +228,7 @@ static void go_apart(void *argument, int member)
 static void machine_runs(int more)
 {
     char text[64];
-    snprintf(text, sizeof text, "0.50 0.40 0.30 %ld/100 12345\n", sysconf(_SC_NPROCESSORS_ONLN) + more);
+    snprintf(text, sizeof text, "0.50 0.40 0.30 %d/100 12345\n", system_cores(sched_getaffinity) + more);
     machine_says("/proc/loadavg", text);
     team_root(own_machine);
 }
@@ -324,7 +326,7 @@ static void test_with_cores_for_all_they_go_on(void **state)
     cpu_set_t before;
     machine_runs(0);
     struct wait w = {.team = team_apart(&before)};
-    if (!w.team || w.team->cores == 0)
+    if (!w.team)
         skip();
     for (int i = 0; i < 200 && (w.spins < 1000 || w.learned == 0); i++)
         team_run(w.team, wait_for_the_late, &w);
@@ -332,15 +334,16 @@ static void test_with_cores_for_all_they_go_on(void **state)
     free_apart(w.team, &before);
 }
 
-/* Nobody knows what runs: as if it were many. */
+/* Nobody knows what runs, or it has a quota: as if too many ran. */
 static void test_what_is_not_known_is_crowded(void **state)
 {
     (void)state;
-    static const char *const says[] = {"0.00 0.00 0.00 0/0 0\n", "", NULL};
-    for (int way = 0; way < 3; way++) {
+    static const char *const says[] = {"0.00 0.00 0.00 0/0 0\n", "", NULL, "0.50 0.40 0.30 1/100 12345\n"};
+    for (int way = 0; way < 4; way++) {
         cpu_set_t before;
         if (says[way])
             machine_says("/proc/loadavg", says[way]);
+        machine_says("/sys/fs/cgroup/cpu.max", way == 3 ? "150000 100000\n" : "max 100000\n");
         team_root(says[way] ? own_machine : "/nowhere");
         struct wait w = {.team = team_apart(&before)};
         if (!w.team)
@@ -349,6 +352,55 @@ static void test_what_is_not_known_is_crowded(void **state)
         assert_true(w.spins <= 17);
         free_apart(w.team, &before);
     }
+    machine_says("/sys/fs/cgroup/cpu.max", "max 100000\n");
+}
+
+struct burning {
+    struct team *team;
+    double cpu_s;               /* of member 1, so far or for a meeting */
+};
+
+static double thread_cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void wait_for_long(void *argument, int member)
+{
+    struct burning *b = argument;
+    const double before = thread_cpu_s();
+    if (member == 0)
+        usleep(400000);
+    team_barrier(b->team);
+    if (member == 1)
+        b->cpu_s = thread_cpu_s() - before;
+}
+
+static void note_cpu(void *argument, int member)
+{
+    if (member == 1)
+        ((struct burning *)argument)->cpu_s = thread_cpu_s();
+}
+
+/* Also with cores for all nobody spins for ever: at a meeting for a tenth of a second, between runs for less. */
+static void test_nobody_spins_for_ever(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    machine_runs(0);
+    struct burning b = {.team = team_apart(&before)};
+    if (!b.team)
+        skip();
+    team_run(b.team, wait_for_long, &b);
+    assert_true(b.cpu_s < 0.25);
+    team_run(b.team, note_cpu, &b);
+    const double so_far = b.cpu_s;
+    usleep(200000);
+    team_run(b.team, note_cpu, &b);
+    assert_true(b.cpu_s - so_far < 0.1);
+    free_apart(b.team, &before);
 }
 
 struct idling {
@@ -616,7 +668,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patience_goes_with_the_others), cmocka_unit_test(test_with_cores_for_all_they_go_on),
-        cmocka_unit_test(test_what_is_not_known_is_crowded), cmocka_unit_test(test_who_waits_is_not_idle),
+        cmocka_unit_test(test_what_is_not_known_is_crowded), cmocka_unit_test(test_nobody_spins_for_ever), cmocka_unit_test(test_who_waits_is_not_idle),
         cmocka_unit_test(test_runs_and_meetings_are_learned_apart), cmocka_unit_test(test_patience_is_how_long_they_spin),
         cmocka_unit_test(test_every_piece_is_done_once),
         cmocka_unit_test(test_pieces_alone),

@@ -18,7 +18,7 @@ struct claimer {
     _Alignas(APART) struct claim *list;         /* in the order in which they may be claimed */
     int n, at;                  /* claims; the one that it is at */
     const char *next;           /* line of that */
-    int call;                   /* that the thread is in */
+    int call, met;              /* that the thread is in; the first since all have met */
 };
 
 struct claims {
@@ -27,7 +27,7 @@ struct claims {
     struct claimer *each;       /* (threads) */
 };
 
-static bool updates(const struct kernel_call *c) { return c->kernel->updates != NULL; }
+static bool updates(const struct kernel_call *c) { return c->kernel->updates && !c->op->attrs.masked; }
 
 static int first_update(const struct kernel_call *calls, int n)
 {
@@ -37,15 +37,23 @@ static int first_update(const struct kernel_call *calls, int n)
     return i;
 }
 
-/* The last of n calls that reads a value; -1: none. */
+/* The last of n calls of a step that reads a value; -1: none. */
 static int last_reader(const struct kernel_call *calls, int n, const struct kernel_call *update, int i)
 {
     const value_id v = update->op->in[i];
     for (int at = n - 1; at >= 0; at--)
-        for (int k = 0; k < calls[at].op->n_in; k++)
+        for (int k = 0; k < calls[at].op->n_in && calls[at].op->phase != PHASE_SETUP; k++)
             if (calls[at].program == update->program && calls[at].op->in[k] == v)
                 return at;
     return -1;
+}
+
+static bool has_any(const struct claims *c)
+{
+    for (int t = 0; t < c->threads; t++)
+        if (c->each[t].n)
+            return true;
+    return false;
 }
 
 static void add(struct claimer *c, struct claim claim)
@@ -93,7 +101,10 @@ struct claims *claims_find(const struct kernel_call *calls, int n, int threads)
     for (int t = 0; t < threads; t++)
         if (c->each[t].n)
             qsort(c->each[t].list, (size_t)c->each[t].n, sizeof *c->each[t].list, earlier);
-    return c;
+    if (has_any(c))
+        return c;
+    claims_free(c);
+    return NULL;
 }
 
 void claims_free(struct claims *c)
@@ -114,12 +125,16 @@ void claims_begin(struct claims *c, int thread)
     t->next = t->n ? t->list[0].from : NULL;
 }
 
-void claims_reach(struct claims *c, int thread, int call) { c->each[thread].call = call; }
+void claims_reach(struct claims *c, int thread, int call, int met)
+{
+    c->each[thread].call = call;
+    c->each[thread].met = met;
+}
 
 const void *claims_next(struct claims *c, int thread)
 {
     struct claimer *t = &c->each[thread];
-    if (t->at == t->n || t->list[t->at].after >= t->call || t->call >= c->until)
+    if (t->at == t->n || t->list[t->at].after >= t->met || t->call >= c->until)
         return NULL;
     const char *line = t->next;
     t->next += LINE;

@@ -397,7 +397,7 @@ static void run_calls(void *argument, int member)
             atomic_store_explicit(&c->comm->at, c->op, memory_order_release);
         }
         if (r->claims)
-            claims_reach(r->claims, member, r->first + i);
+            claims_reach(r->claims, member, r->first + i, r->first + met);
         if (time) {
             r->at[member] = i;
             time->help_ns = 0;                  /* who helps with a call has had its own part of it */

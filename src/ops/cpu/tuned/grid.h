@@ -4,7 +4,7 @@
 
 #include "ops/cpu/tuned/tuned.h"
 
-enum { GRID_SMALL = 1 << 17, GRID_PER_ROW = 2048, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
+enum { GRID_SMALL = 1 << 17, GRID_PER_ROW = 2048, GRID_MANY_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
 
 static inline bool grid_fits(int64_t m, int64_t n, int rows, int columns)
 {
@@ -34,7 +34,8 @@ static inline struct blocks grid_shortest(int64_t m, int64_t n, int threads)
 static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, bool b_transposed, int threads)
 {
     const int64_t rows = m / threads, least_rows = b_transposed ? 2 * GRID_ROW_UNIT : GRID_ROW_UNIT;
-    if (rows >= least_rows && n * k <= GRID_SMALL && n * k <= GRID_PER_ROW * rows)
+    const bool even = rows >= GRID_MANY_ROWS || m % (GRID_ROW_UNIT * threads) == 0;        /* a unit more or less is little, or nobody has one */
+    if (even && rows >= least_rows && n * k <= GRID_SMALL && n * k <= GRID_PER_ROW * rows)
         return (struct blocks){threads, 1, 1};
     return grid_shortest(m, n, threads);
 }
@@ -51,9 +52,5 @@ static inline struct block block_of(struct blocks g, int thread, int64_t m, int6
     return (struct block){team_span(m, GRID_ROW_UNIT, block_row(g, thread), g.rows), team_span(n, GRID_COLUMN_UNIT, block_column(g, thread), g.columns)};
 }
 
-static inline struct block my_block(const struct kernel_thread *t, int64_t m, int64_t n, int64_t k, bool b_transposed)
-{
-    return block_of(grid_choose(m, n, k, b_transposed, t->count), t->index, m, n);
-}
 
 #endif

@@ -8,7 +8,8 @@
  * thread takes next, and nobody needs to wait. */
 static void find_logits(const struct work *w)
 {
-    const struct block b = my_block(w->t, w->n, w->s.vocab, w->s.width, true);
+    const struct blocks grid = grid_choose(w->n, w->s.vocab, w->s.width, true, w->t->count);
+    const struct block b = block_of(grid, w->t->index, w->n, w->s.vocab);
     const int64_t k = w->s.width;
     struct gemm g = {.m = b.rows.hi - b.rows.lo, .n = b.cols.hi - b.cols.lo, .k = k, .a = w->x + b.rows.lo * k, .a_row = k, .a_col = 1,
                      .ldb = k, .b_transposed = true, .c = w->m.logits + b.rows.lo * w->s.vocab + b.cols.lo, .ldc = w->s.vocab, .scale = LOG2_E,
@@ -16,7 +17,7 @@ static void find_logits(const struct work *w)
     gemm_take_b(&g, w->c, 1, b.cols.lo * k);
     if (g.m > 0 && g.n > 0)
         TUNED(gemm)(&g);
-    if (grid_choose(w->n, w->s.vocab, w->s.width, true, w->t->count).columns > 1)
+    if (grid.columns > 1)
         team_barrier(w->t->team);
 }
 
@@ -100,7 +101,7 @@ static void rows_loss(const struct work *w)
 static void rows_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;
-    const struct block b = my_block(w->t, w->n, width, vocab, false);
+    const struct block b = block_of(grid_choose(w->n, width, vocab, false, w->t->count), w->t->index, w->n, width);
     const int64_t m = b.rows.hi - b.rows.lo, n = b.cols.hi - b.cols.lo;
     if (m == 0 || n == 0)
         return;
@@ -119,7 +120,7 @@ static void rows_gradient(const struct work *w)
     }
 }
 
-/* My rows of dw += dz^T x. */
+/* My block of dw += dz^T x. */
 static void weight_gradient(const struct work *w)
 {
     const int64_t width = w->s.width, vocab = w->s.vocab;

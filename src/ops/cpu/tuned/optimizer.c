@@ -211,8 +211,6 @@ static struct span updated_share(const struct kernel_call *c, const struct kerne
 /* To wait for it keeps requests few: those that are under way when the others have come hold up what is next. */
 static void claim(const void *line)
 {
-    if (!CAN_WANT_TO_WRITE)
-        return;
     WANT_TO_WRITE(line);
     (void)*(const volatile char *)line;
 }
@@ -271,8 +269,8 @@ static size_t group_scratch(const struct program *p, const struct op *op, int th
 const struct kernel TUNED(optimizer)[] = {
     {.op = OP_SUM_SQUARES, .name = "simd", .run = sum_squares, .scratch = sum_scratch},
     {.op = OP_SQUARE_BLOCKS, .name = "simd", .run = square_blocks},
-    {.op = OP_ADAMW, .name = "simd", .run = adamw, .stores = true, .updates = updated_share, .claim = claim},
-    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all, .stores = true, .updates = updated_share, .claim = claim},
+    {.op = OP_ADAMW, .name = "simd", .run = adamw, .stores = true, .updates = CAN_WANT_TO_WRITE ? updated_share : NULL, .claim = claim},
+    {.op = OP_ADAMW_ALL, .name = "sweep", .run = adamw_all, .stores = true, .updates = CAN_WANT_TO_WRITE ? updated_share : NULL, .claim = claim},
     {.op = OP_GROUP_SCORES, .name = "sums", .run = group_scores, .serial = true, .scratch = group_scratch},
     {.run = NULL},
 };
