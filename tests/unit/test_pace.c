@@ -22,13 +22,21 @@ static struct pace best_pace(int threads, enum numbers numbers)
     return best;
 }
 
+/* What compares two moments is tried again where other work came between them. */
+enum { TRIES = 8 };
+static bool is_between(double x, double low, double high) { return x > low && x < high; }
+
 static void test_threads_add_up(void **state)
 {
     (void)state;
-    const struct pace one = best_pace(1, NUMBERS_F32), two = best_pace(2, NUMBERS_F32);
-    assert_true(isfinite(one.gflops) && one.gflops > 0 && isfinite(one.clock) && one.clock > 0);
-    assert_true(two.gflops > 0.9 * one.gflops && two.gflops < 2.5 * one.gflops);            /* twice as much where there are two cores */
-    assert_true(two.clock > 0.4 * one.clock && two.clock < 2.5 * one.clock);                /* of one thread, however many there are */
+    bool right = false;
+    for (int i = 0; i < TRIES && !right; i++) {
+        const struct pace one = best_pace(1, NUMBERS_F32), two = best_pace(2, NUMBERS_F32);
+        assert_true(isfinite(one.gflops) && one.gflops > 0 && isfinite(one.clock) && one.clock > 0);
+        right = is_between(two.gflops, 0.9 * one.gflops, 2.5 * one.gflops)                  /* twice as much where there are two cores */
+             && is_between(two.clock, 0.4 * one.clock, 2.5 * one.clock);                    /* of one thread, however many there are */
+    }
+    assert_true(right);
 }
 
 /* A multiplication takes some cycles, and an addition one. */
@@ -42,15 +50,18 @@ static void test_clock_is_that_of_a_machine(void **state)
 static void test_narrow_numbers_are_faster_where_there_are_any(void **state)
 {
     (void)state;
-    const double f32 = best_pace(1, NUMBERS_F32).gflops, bf16 = best_pace(1, NUMBERS_BF16).gflops;
-    assert_true(bf16 > 0);
-    if (cpu_registers_bf16())
-        assert_true(bf16 > f32);
-    cpu_bf16_limit(BF16_ROUNDED);
-    assert_null(cpu_registers_bf16());
-    const double rounded = best_pace(1, NUMBERS_BF16).gflops;          /* goes to the f32 product: so does its pace */
-    assert_true(rounded > 0.4 * f32 && rounded < 2.5 * f32);
-    cpu_bf16_limit(BF16_AMX);
+    bool right = false;
+    for (int i = 0; i < TRIES && !right; i++) {
+        const double f32 = best_pace(1, NUMBERS_F32).gflops, bf16 = best_pace(1, NUMBERS_BF16).gflops;
+        const bool narrow = cpu_registers_bf16() != NULL;
+        assert_true(bf16 > 0);
+        cpu_bf16_limit(BF16_ROUNDED);
+        assert_null(cpu_registers_bf16());
+        const double rounded = best_pace(1, NUMBERS_BF16).gflops;      /* goes to the f32 product: so does its pace */
+        cpu_bf16_limit(BF16_AMX);
+        right = (!narrow || bf16 > f32) && is_between(rounded, 0.4 * f32, 2.5 * f32);
+    }
+    assert_true(right);
 }
 
 static void test_reference_kernels_have_none(void **state)
