@@ -1,0 +1,60 @@
+/* How products are cut: every thread has a block where there is enough for all, nobody has much more than others, and small products are cut by rows. */
+#define HONE_ISA test
+#include "support/check.h"
+
+#include "ops/cpu/tuned/grid.h"
+
+static bool is_rows(struct blocks g, int threads) { return g.rows == threads && g.columns == 1 && g.depth == 1; }
+
+/* Products of the shipped configs: where a thread has its own rows. */
+static void test_small_products_are_cut_by_rows(void **state)
+{
+    (void)state;
+    static const struct { int64_t m, n, k; bool transposed; int threads; bool rows; } cases[] = {
+        {128, 256, 64, true, 2, true},      {128, 256, 64, true, 8, true},      {128, 256, 64, true, 16, false},    /* lecture-gpt-b4, forward: 8 rows do not pay for packing */
+        {128, 64, 256, false, 16, true},    {128, 64, 256, false, 32, false},                                       /* its gradients */
+        {1024, 256, 256, true, 16, true},   {1024, 512, 256, false, 16, true},  {1024, 1024, 256, true, 16, false}, /* tinyllama-ex3 */
+        {2048, 2048, 768, true, 16, false},                                                                         /* b is large */
+        {136, 64, 64, false, 16, false},                                                                            /* one thread would have 16 rows and the others 8 */
+        {1032, 256, 256, true, 16, true},                                                                           /* 72 and 64 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (is_rows(grid_choose(cases[i].m, cases[i].n, cases[i].k, cases[i].transposed, cases[i].threads), cases[i].threads) != cases[i].rows)
+            fail_msg("(%ld, %ld) over %ld on %d threads: by rows alone is wrong or right elsewhere", (long)cases[i].m, (long)cases[i].n, (long)cases[i].k, cases[i].threads);
+}
+
+/* Blocks cover every element once; where rows alone are cut no thread has twice as many as another. */
+static void check_blocks(int64_t m, int64_t n, struct blocks g, int threads)
+{
+    int64_t area = 0, most = 0, least_rows = m;
+    for (int t = 0; t < threads; t++) {
+        const struct block b = block_of(g, t, m, n);
+        const int64_t rows = b.rows.hi - b.rows.lo;
+        assert_true(b.rows.lo >= 0 && b.rows.hi <= m && b.cols.lo >= 0 && b.cols.hi <= n && rows >= 0 && b.cols.hi >= b.cols.lo);
+        area += rows * (b.cols.hi - b.cols.lo);
+        most = rows > most ? rows : most;
+        least_rows = least(rows, least_rows);
+    }
+    assert_int_equal(area, m * n);
+    if (is_rows(g, threads) && m >= 64 * threads)
+        assert_true(most < 2 * least_rows);
+}
+
+static void test_blocks_cover_all(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 7, 8, 16, 63, 64, 100, 128, 136, 192, 1000, 1024, 1032, 5000}, depths[] = {16, 64, 256, 2048};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+            for (int threads = 1; threads <= 20; threads++) {
+                check_blocks(sizes[i], sizes[j], grid_shortest(sizes[i], sizes[j], threads), threads);
+                for (size_t k = 0; k < 2 * sizeof depths / sizeof *depths; k++)
+                    check_blocks(sizes[i], sizes[j], grid_choose(sizes[i], sizes[j], depths[k / 2], k % 2, threads), threads);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products_are_cut_by_rows), cmocka_unit_test(test_blocks_cover_all)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
