@@ -76,7 +76,7 @@ enum status dist_measure_links(struct dist *d, struct links *out, struct error *
     *out = (struct links){.ranks = dist_size(d), .machines = d ? count_machines(d) : 1};
     float *x = xcalloc(2 * (size_t)MANY, sizeof *x);
     enum status st = OK;
-    for (int bit = 1; bit < dist_size(d) && st == OK; bit *= 2)
+    for (int bit = 1; d && bit < dist_size(d) && st == OK; bit *= 2)
         st = measure_level(d, bit, x, out, err);
     free(x);
     return st;

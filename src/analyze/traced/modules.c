@@ -1,4 +1,5 @@
 /* The judged steps by modules of the model (or by ranges that the user named), and by Python functions. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ void study_modules(struct study *s)
     d->modules_are_ranges = ranges;
     d->n_modules = m.n < MOST_MODULES ? m.n : MOST_MODULES;
     d->modules = arena_alloc(&d->arena, (size_t)(d->n_modules + 1) * sizeof *d->modules);
+    assert(m.at || d->n_modules == 0);
     for (int i = 0; i < d->n_modules; i++) {
         const struct trace_module *r = &m.at[i];
         d->modules[i] = (struct trace_module){r->name, per_step(s, r->count), per_step(s, r->host_us), per_step(s, r->forward_us),
@@ -194,6 +196,7 @@ void study_frames(struct study *s)
     }
     d->n_frames = o.n < MOST_FRAMES ? o.n : MOST_FRAMES;
     d->frames = arena_alloc(&d->arena, (size_t)(d->n_frames + 1) * sizeof *d->frames);
+    assert(o.at || d->n_frames == 0);
     for (int i = 0; i < d->n_frames; i++)
         d->frames[i] = (struct trace_frame){o.at[i].name, per_step(s, o.at[i].count), per_step(s, o.at[i].self_us > 0 ? o.at[i].self_us : 0),
                                             per_step(s, o.at[i].total_us)};

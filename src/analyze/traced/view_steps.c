@@ -1,6 +1,7 @@
 /* Steps: the marks on host threads (ProfilerStep#N) as windows (without marks: view_infer.c), and which of them an event belongs to. A host event
  * belongs to the window in which it starts, a device event to that of its launch. Where no launch is in the trace
  * device events go by their own time. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "analyze/traced/view_int.h"
@@ -54,6 +55,7 @@ static void merge_alike(struct view *v)
 static int32_t step_at(const struct view *v, int64_t at_ns)
 {
     int from = 0;
+    assert(v->steps || v->n_steps == 0);
     for (int to = v->n_steps; from < to;) {
         const int middle = from + (to - from) / 2;
         if (v->steps[middle].host_start_ns <= at_ns)

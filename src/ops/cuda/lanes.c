@@ -26,8 +26,8 @@ struct planner {
     double free_at[LANES_MOST];
 };
 
-static bool has(const word *set, int i) { return set[i / BITS] >> (i % BITS) & 1; }
-static void put(word *set, int i) { set[i / BITS] |= (word)1 << (i % BITS); }
+static bool has(const word *set, int i) { return set[i / BITS] >> ((unsigned)i % BITS) & 1; }
+static void put(word *set, int i) { set[i / BITS] |= (word)1 << ((unsigned)i % BITS); }
 
 /* The next item of the set from i on; -1: none. */
 static int next_of(const struct planner *w, const word *set, int i)

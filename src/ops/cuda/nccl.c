@@ -136,7 +136,7 @@ enum status nccl_open(void **communicator, struct comm *ranks, struct error *err
         st = error_set(err, CANNOT, "the GPU of this rank is not known");
     if (st == OK && o->rank == 0)
         st = said(nccl.ncclGetUniqueId(&o->id), err);
-    if (st == OK && o->size > 1)
+    if (st == OK && ranks && o->size > 1)
         st = ranks->share(ranks, &o->id, sizeof o->id, err);
     if (st == OK)
         st = open_in_thread(o, ranks, err);

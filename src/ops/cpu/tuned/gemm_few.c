@@ -53,7 +53,7 @@ static void tile(const struct gemm *g, int64_t i, int64_t j, int64_t rows, int64
 {
     static void (*const of[ROWS])(float *, const float *, int64_t, const float *, int64_t, int64_t) = ALL_DOTS;
     const float *a = g->a + i * g->a_row, *b = g->b + j * g->ldb;
-    float sum[ROWS * COLUMNS];
+    float sum[ROWS * COLUMNS] = {0};
     if (columns == COLUMNS)
         of[rows - 1](sum, a, g->a_row, b, g->ldb, g->k);
     else

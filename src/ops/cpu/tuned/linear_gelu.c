@@ -2,6 +2,7 @@
  * its block of the product, then the rest in one sweep over it, without a meeting. Smaller pieces of rows, which
  * would still be in the second-level cache for the sweep, cost more than they save: every call of a product packs the weights
  * again. */
+#include <assert.h>
 #include <string.h>
 
 #include "ops/cpu/tuned/grid.h"
@@ -106,6 +107,7 @@ static void linear_gelu(const struct kernel_call *c, const struct kernel_thread 
     const int64_t n = shape_last(call_out(c, 0)->shape);
     const struct block b = block_of(c->blocks, t->index, m, n);
     const int64_t rows = b.rows.hi - b.rows.lo, cols = b.cols.hi - b.cols.lo, at = b.rows.lo * n + b.cols.lo;
+    assert(c->out[0]);
     if (rows == 0 || cols == 0)
         return;
     const float *bias = (const float *)c->in[2] + b.cols.lo;

@@ -1,4 +1,5 @@
 /* Tuned: rotary positions, and the constants that are built from attributes. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static void rotate_row_bf16(uint16_t *y, const float *x, const float *cosine, co
     for (int64_t h = 0; h < heads; h += many)
         for (int64_t j = 0; j < half; j += part) {
             const int64_t n = least(part, half - j), at = (h * half + j) * 2, together = least(many, heads - h);
+            assert(n > 0 && together > 0);
             rotate_row(piece, x + at, cosine + j, sine + j, sign, together, n);
             narrow_piece(y + at, piece, 2 * n * together);
         }
