@@ -1,3 +1,4 @@
+/* Finds what threads can claim before an update, and hands it out line by line; see claims.h. */
 #include "ops/cpu/claims.h"
 
 #include <stdlib.h>
