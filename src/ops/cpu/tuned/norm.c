@@ -8,7 +8,7 @@
 #include "ops/cpu/tuned/lanes.h"
 #include "ops/cpu/tuned/narrow.h"
 
-static inline float row_sum(const float *x, int64_t n)
+INLINE float row_sum(const float *x, int64_t n)
 {
     vec a = {0}, b = {0};
     int64_t i = 0;
@@ -23,7 +23,7 @@ static inline float row_sum(const float *x, int64_t n)
 }
 
 /* The sum of (x - mean)^2. */
-static inline float row_squares(const float *x, float mean, int64_t n)
+INLINE float row_squares(const float *x, float mean, int64_t n)
 {
     vec a = {0}, b = {0};
     int64_t i = 0;
@@ -38,9 +38,9 @@ static inline float row_squares(const float *x, float mean, int64_t n)
     return squares;
 }
 
-/* sum = x + r, and once more in `near`; returns the row's sum, or its sum of squares. */
-static inline float add_row(float *restrict sum, float *restrict near, const float *x, const float *r, int64_t n,
-                            bool squares)
+/* sum = x + r, and once more in `near`; returns the row's sum, or its sum of squares, which has the bits of row_squares: inline, and with no choice between a product and its sum, so that
+ * compilers make multiply-adds of both alike. */
+INLINE float add_row(float *restrict sum, float *restrict near, const float *x, const float *r, int64_t n, const bool squares)
 {
     vec a = {0}, b = {0};
     int64_t i = 0;
@@ -50,13 +50,21 @@ static inline float add_row(float *restrict sum, float *restrict near, const flo
         store(sum + i + LANES, v);
         store(near + i, u);
         store(near + i + LANES, v);
-        a += squares ? (vec)(u * u) : u;
-        b += squares ? (vec)(v * v) : v;
+        if (squares) {
+            a += u * u;
+            b += v * v;
+        } else {
+            a += u;
+            b += v;
+        }
     }
     float total = lanes_total(a + b);
     for (; i < n; i++) {
         near[i] = sum[i] = x[i] + r[i];
-        total += squares ? near[i] * near[i] : near[i];
+        if (squares)
+            total += near[i] * near[i];
+        else
+            total += near[i];
     }
     return total;
 }
@@ -76,7 +84,7 @@ struct norm {
 };
 
 /* Mean and reciprocal deviation of a block; returns what was measured. */
-static inline const float *find_statistics(const struct norm *w, int64_t first, int64_t rows)
+INLINE const float *find_statistics(const struct norm *w, int64_t first, int64_t rows)
 {
     const float *x = w->r ? w->near : w->x + first * w->n, share = 1 / (float)w->n;
     float *restrict mean = w->shift ? w->mean + first : NULL, *restrict rstd = w->rstd + first;
@@ -94,7 +102,7 @@ static inline const float *find_statistics(const struct norm *w, int64_t first, 
 }
 
 /* Some numbers of a row, from `first` on. */
-static inline void write_part(const struct norm *w, int64_t row, float *restrict y, const float *restrict x, int64_t first, int64_t n)
+INLINE void write_part(const struct norm *w, int64_t row, float *restrict y, const float *restrict x, int64_t first, int64_t n)
 {
     const float *restrict gain = w->gain + first, *restrict shift = w->shift ? w->shift + first : NULL;
     const float mean = shift ? w->mean[row] : 0, rstd = w->rstd[row];
@@ -102,7 +110,7 @@ static inline void write_part(const struct norm *w, int64_t row, float *restrict
         y[i] = shift ? (x[i] - mean) * rstd * gain[i] + shift[i] : x[i] * rstd * gain[i];
 }
 
-static inline void write_row(const struct norm *w, int64_t row, const float *x)
+INLINE void write_row(const struct norm *w, int64_t row, const float *x)
 {
     float piece[PIECE];
     if (!w->y_bf16)
