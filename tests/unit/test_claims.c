@@ -33,8 +33,9 @@ static struct program *update_program(void)
     return p;
 }
 
-/* Calls that read weights, and the update. */
+/* Calls that read weights, and the update, on so many threads. */
 struct step {
+    struct backend *b;
     struct program *p;
     struct plain x;
     struct op readers[READERS];
@@ -45,10 +46,12 @@ struct step {
 
 static const struct kernel reader = {.name = "reader"};
 
-static void step_init(struct step *s, struct backend *b)
+static void step_init(struct step *s, int threads)
 {
+    struct error err;
     *s = (struct step){.p = update_program()};
-    s->x = plain_new(s->p, b);
+    assert_ok(cpu_backend_new(&s->b, threads, false, &err), err);
+    s->x = plain_new(s->p, s->b);
     for (int i = 0; i < READERS; i++) {
         s->read[i] = reads[i];
         s->readers[i] = (struct op){.in = &s->read[i], .n_in = reads[i] >= 0, .phase = PHASE_FORWARD};
@@ -60,7 +63,7 @@ static void step_init(struct step *s, struct backend *b)
         s->in[READERS][i] = s->x.memory[op->in[i]];
     for (int i = 0; i < op->n_out; i++)
         s->out[i] = s->x.memory[op->out[i]];
-    s->calls[READERS] = (struct kernel_call){.kernel = cpu_choose(b, s->p, op), .program = s->p, .op = op, .in = s->in[READERS], .out = s->out};
+    s->calls[READERS] = (struct kernel_call){.kernel = cpu_choose(s->b, s->p, op), .program = s->p, .op = op, .in = s->in[READERS], .out = s->out};
     for (int i = 0; i < TENSORS; i++)
         for (int64_t k = 0; k < sizes[i]; k++)
             ((float *)s->x.memory[3 * TENSORS + i])[k] = 1;
@@ -73,6 +76,7 @@ static void step_release(struct step *s)
 {
     plain_release(&s->x);
     program_free(s->p);
+    s->b->free(s->b);
 }
 
 /* The tensor that a line is of, and where in it. */
@@ -127,13 +131,10 @@ static void check_writes(struct step *s, const struct claimed *claimed, int thre
 static void test_what_is_written_is_claimed_once(void **state)
 {
     (void)state;
-    struct error err;
     for (int threads = 2; threads <= MOST_THREADS; threads++) {
-        struct backend *b = NULL;
         struct step s;
         struct claimed claimed = {0};
-        assert_ok(cpu_backend_new(&b, threads, false, &err), err);
-        step_init(&s, b);
+        step_init(&s, threads);
         struct claims *c = claims_find(s.calls, CALLS, threads);
         if (!s.calls[READERS].kernel->updates)
             skip();                                 /* no instruction asks for what will be written */
@@ -148,7 +149,6 @@ static void test_what_is_written_is_claimed_once(void **state)
             check_writes(&s, &claimed, t, threads);
         claims_free(c);
         step_release(&s);
-        b->free(b);
     }
 }
 
@@ -156,11 +156,8 @@ static void test_what_is_written_is_claimed_once(void **state)
 static void test_every_run_begins_anew(void **state)
 {
     (void)state;
-    struct error err;
-    struct backend *b = NULL;
     struct step s;
-    assert_ok(cpu_backend_new(&b, 2, false, &err), err);
-    step_init(&s, b);
+    step_init(&s, 2);
     struct claims *c = claims_find(s.calls, CALLS, 2);
     struct claimed claimed[2] = {{{{0}}}};
     if (!c)
@@ -181,17 +178,13 @@ static void test_every_run_begins_anew(void **state)
         assert_true(((float *)s.x.memory[0])[k] == (float)k);
     claims_free(c);
     step_release(&s);
-    b->free(b);
 }
 
 static void test_nothing_to_claim(void **state)
 {
     (void)state;
-    struct error err;
-    struct backend *b = NULL;
     struct step s;
-    assert_ok(cpu_backend_new(&b, 2, false, &err), err);
-    step_init(&s, b);
+    step_init(&s, 2);
     assert_null(claims_find(s.calls, CALLS, 1));            /* nobody else has read it */
     assert_null(claims_find(s.calls, READERS, 2));          /* nothing is updated */
     assert_null(claims_find(s.calls + READERS, 1, 2));      /* nobody reads it */
@@ -204,7 +197,6 @@ static void test_nothing_to_claim(void **state)
     assert_null(claims_find(s.calls, CALLS, 2));            /* nobody knows who will update what */
     claims_free(NULL);
     step_release(&s);
-    b->free(b);
 }
 
 int main(void)
