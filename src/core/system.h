@@ -11,7 +11,7 @@
 typedef int affinity_fn(pid_t pid, size_t bytes, cpu_set_t *set);
 int system_cores(affinity_fn *affinity);
 
-/* Whether a control group gives this process less time than its cores have: `docker run --cpus`, a limit of Kubernetes. `root` as below. */
+/* Whether a control group limits the CPU time of this process, to however much: `docker run --cpus`, a limit of Kubernetes. `root` as below. */
 bool system_has_quota(const char *root);
 
 /* Threads of the whole system that run or wait for a core, the one that asks among them; 0: unknown. `root` as below. */
