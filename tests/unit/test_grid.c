@@ -23,6 +23,39 @@ static void test_small_products_are_cut_by_rows(void **state)
             fail_msg("(%ld, %ld) over %ld on %d threads: by rows alone is wrong or right elsewhere", (long)cases[i].m, (long)cases[i].n, (long)cases[i].k, cases[i].threads);
 }
 
+/* Gradients of weights of the shipped configs: where a thread has its own rows, all of the result, and nothing that another has made. */
+static void test_sums_over_rows(void **state)
+{
+    (void)state;
+    static const struct { int64_t m, n, k; int threads; bool own, own_on_x86; } cases[] = {
+        {64, 256, 128, 2, false, true},   {64, 256, 128, 4, false, false},   {64, 256, 128, 16, false, false},      /* lecture-gpt-b4: 32 rows and fewer are no sum */
+        {64, 256, 512, 2, false, true},   {256, 64, 512, 4, false, true},    {256, 64, 512, 16, false, false},      /* quickstart */
+        {256, 512, 1024, 2, false, false}, {256, 512, 1024, 16, false, false},                                      /* tinyllama-ex3: rows are not near, parts are many */
+        {128, 128, 2048, 2, true, true},  {128, 256, 2048, 2, true, true},   {128, 128, 2048, 16, true, true},      /* k1-baseline-b32 */
+        {768, 768, 4096, 16, false, false},                                                                         /* gpt2-124m-b4 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct blocks g = grid_sums(cases[i].m, cases[i].n, cases[i].k, cases[i].threads);
+        if ((g.depth == cases[i].threads) != (GRID_NEAR ? cases[i].own_on_x86 : cases[i].own))
+            fail_msg("(%ld, %ld) over %ld on %d threads: %d x %d blocks in %d parts", (long)cases[i].m, (long)cases[i].n, (long)cases[i].k, cases[i].threads, g.rows, g.columns, g.depth);
+    }
+}
+
+/* Every thread has a part of a block, and one thread all of it. */
+static void test_sums_use_all_threads(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 16, 65, 256, 3072}, depths[] = {1, 63, 128, 5000};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < 5; j++)
+            for (size_t k = 0; k < 4; k++)
+                for (int threads = 1; threads <= 20; threads++) {
+                    const struct blocks g = grid_sums(sizes[i], sizes[j], depths[k], threads);
+                    assert_int_equal(g.rows * g.columns * g.depth, threads);
+                    assert_true(g.depth == 1 || (int64_t)g.depth * GRID_DEPTH_UNIT <= depths[k]);
+                }
+}
+
 /* Blocks cover every element once; where rows alone are cut no thread has twice as many as another. */
 static void check_blocks(int64_t m, int64_t n, struct blocks g, int threads)
 {
@@ -55,6 +88,6 @@ static void test_blocks_cover_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products_are_cut_by_rows), cmocka_unit_test(test_blocks_cover_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products_are_cut_by_rows), cmocka_unit_test(test_sums_over_rows), cmocka_unit_test(test_sums_use_all_threads), cmocka_unit_test(test_blocks_cover_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "ops/cpu/tuned/tuned.h"
 
-enum { GRID_SMALL = 1 << 17, GRID_PER_ROW = 2048, GRID_MANY_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16 };
+enum { GRID_SMALL = 1 << 17, GRID_PER_ROW = 2048, GRID_MANY_ROWS = 64, GRID_ROW_UNIT = 8, GRID_COLUMN_UNIT = 16, GRID_DEPTH_UNIT = 64 };
 
 static inline bool grid_fits(int64_t m, int64_t n, int rows, int columns)
 {
@@ -40,6 +40,43 @@ static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, bool b_
     return grid_shortest(m, n, threads);
 }
 
+/* Floats of its own rows that a thread still has near. What other cores made an x86 waits for, as who writes it the next time does for all that have read it; a Neoverse fetches it as
+ * fast as its own (docs/performance.md). */
+#if defined(__x86_64__)
+enum { GRID_NEAR = 1 << 18 };
+#else
+enum { GRID_NEAR = 0 };
+#endif
+
+/* What a thread of a sum over k packs, from near or far, and where a block has several parts stores and sums up, in floats fetched; a meeting is as long as so many. */
+static inline double grid_sums_cost(int64_t m, int64_t n, int64_t k, struct blocks g, int threads)
+{
+    static const double NEAR = 0.5, FAR = 1.5, STORED = 0.5, MEETING = 10000;
+    const double rows = (double)m / g.rows, columns = (double)n / g.columns, operands = (double)k / g.depth * (rows + columns);
+    const bool near = g.depth == threads && operands <= GRID_NEAR;
+    const double parts = rows * columns * STORED + rows * columns / g.depth * (STORED + FAR * (g.depth - 1)) + (near ? 0 : MEETING);
+    return operands * (near ? NEAR : FAR) + (g.depth > 1 ? parts : 0);
+}
+
+/* Of a product of a transposed (k, m) and (k, n), whose k are rows, as for gradients of weights: threads may have the same block, each a part of the depth. */
+static inline struct blocks grid_sums(int64_t m, int64_t n, int64_t k, int threads)
+{
+    struct blocks best = grid_shortest(m, n, threads);
+    double least_cost = grid_sums_cost(m, n, k, best, threads);
+    for (int depth = 2; depth <= threads && (int64_t)depth * GRID_DEPTH_UNIT <= k; depth++) {
+        if (threads % depth)
+            continue;
+        struct blocks g = grid_shortest(m, n, threads / depth);
+        g.depth = depth;
+        const double cost = grid_sums_cost(m, n, k, g, threads);
+        if (cost < least_cost) {
+            least_cost = cost;
+            best = g;
+        }
+    }
+    return best;
+}
+
 /* The rows and columns of an (m, n) product over k that belong to this thread. */
 struct block { struct span rows, cols; };
 
@@ -51,6 +88,5 @@ static inline struct block block_of(struct blocks g, int thread, int64_t m, int6
 {
     return (struct block){team_span(m, GRID_ROW_UNIT, block_row(g, thread), g.rows), team_span(n, GRID_COLUMN_UNIT, block_column(g, thread), g.columns)};
 }
-
 
 #endif

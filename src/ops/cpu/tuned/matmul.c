@@ -6,41 +6,11 @@
 
 /* ---- how it is cut ---- */
 
-enum { DEPTH_UNIT = 64 };
-/* Floats: a meeting takes as long as fetching so many; fetching a number and packing it takes half as long again as fetching it. */
-static const double MEETING = 10000, PACKED = 1.5;
-
-/* Floats that a thread fetches, or writes for others to fetch. */
-static double cost_of(struct matmul_dims d, struct blocks g, int threads)
-{
-    const double m = (double)d.m / g.rows, n = (double)d.n / g.columns, k = (double)d.k / g.depth;
-    return PACKED * k * (m + n) + (g.depth > 1 ? m * n + (double)d.m * (double)d.n * g.depth / threads + MEETING : 0);
-}
-
-/* Of a transposed product a b with a (k, m), b (k, n): k is rows. */
-static struct blocks choose_depth(struct matmul_dims d, int threads)
-{
-    struct blocks best = grid_shortest(d.m, d.n, threads);
-    double shortest = cost_of(d, best, threads);
-    for (int depth = 2; depth <= threads && depth * DEPTH_UNIT <= d.k; depth++) {
-        if (threads % depth)
-            continue;
-        struct blocks g = grid_shortest(d.m, d.n, threads / depth);
-        g.depth = depth;
-        const double cost = cost_of(d, g, threads);
-        if (cost < shortest) {
-            shortest = cost;
-            best = g;
-        }
-    }
-    return best;
-}
-
 static struct blocks split(const struct program *p, const struct op *op, int threads)
 {
     const struct matmul_dims d = matmul_dims(p, op);
     const bool sums = op->attrs.trans_a && !op->attrs.trans_b && op->n_in == 2;
-    return sums ? choose_depth(d, threads) : grid_choose(d.m, d.n, d.k, op->attrs.trans_b, threads);
+    return sums ? grid_sums(d.m, d.n, d.k, threads) : grid_choose(d.m, d.n, d.k, op->attrs.trans_b, threads);
 }
 
 /* ---- what a thread does ---- */
@@ -99,7 +69,7 @@ static void add_parts(const struct gemm *whole, const float *parts, int64_t next
 /* The part of k that a thread has. */
 static struct span my_depth(struct matmul_dims d, struct blocks g, int thread)
 {
-    return team_span(d.k, g.rows * g.columns > 1 ? DEPTH_UNIT : GRID_ROW_UNIT, thread / (g.rows * g.columns), g.depth);
+    return team_span(d.k, g.rows * g.columns > 1 ? GRID_DEPTH_UNIT : GRID_ROW_UNIT, thread / (g.rows * g.columns), g.depth);
 }
 
 static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
