@@ -68,12 +68,12 @@ static void sum_rows(float *y, const float *x, struct span rows, int64_t columns
         add_rows(y, x + i * width, least(rows.hi - i, AT_ONCE), columns, width);
 }
 
-/* Numbers for each thread that pay for a meeting. */
-enum { SUMS_EACH = 8192, SUMS_LINE = 32 };
+/* Numbers for each thread that pay for adding up parts. */
+enum { SUMS_EACH = 4096, SUMS_ROWS = 4, SUMS_LINE = 32 };
 
 static bool sums_by_row(int64_t rows, int64_t width, int threads)
 {
-    return threads > 1 && rows >= threads && rows * width >= (int64_t)SUMS_EACH * threads;
+    return threads > 1 && rows >= SUMS_ROWS * threads && rows * width >= (int64_t)SUMS_EACH * threads;
 }
 
 static size_t sum_scratch(const struct program *p, const struct op *op, int threads)
