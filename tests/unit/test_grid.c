@@ -41,19 +41,31 @@ static void test_sums_over_rows(void **state)
     }
 }
 
-/* Every thread has a part of a block, and one thread all of it. */
-static void test_sums_use_all_threads(void **state)
+/* Every row belongs to one part of each block, and no part is without rows. */
+static void check_parts(int64_t k, struct blocks g, int threads)
+{
+    assert_int_equal(g.rows * g.columns * g.depth, threads);
+    for (int block = 0; block < g.rows * g.columns; block++) {
+        int64_t next = 0;
+        for (int part = 0; part < g.depth; part++) {
+            const struct span s = grid_depth(g, part * g.rows * g.columns + block, k);
+            assert_int_equal(s.lo, next);
+            assert_true(s.hi > s.lo);
+            next = s.hi;
+        }
+        assert_int_equal(next, k);
+    }
+}
+
+static void test_parts_cover_all_rows(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {1, 16, 65, 256, 3072}, depths[] = {1, 63, 128, 5000};
-    for (size_t i = 0; i < 5; i++)
-        for (size_t j = 0; j < 5; j++)
-            for (size_t k = 0; k < 4; k++)
-                for (int threads = 1; threads <= 20; threads++) {
-                    const struct blocks g = grid_sums(sizes[i], sizes[j], depths[k], threads);
-                    assert_int_equal(g.rows * g.columns * g.depth, threads);
-                    assert_true(g.depth == 1 || (int64_t)g.depth * GRID_DEPTH_UNIT <= depths[k]);
-                }
+    static const int64_t sizes[] = {1, 16, 65, 256, 3072}, depths[] = {1, 63, 128, 130, 1000, 5000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+            for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
+                for (int threads = 1; threads <= 20; threads++)
+                    check_parts(depths[k], grid_sums(sizes[i], sizes[j], depths[k], threads), threads);
 }
 
 /* Blocks cover every element once; where rows alone are cut no thread has twice as many as another. */
@@ -88,6 +100,6 @@ static void test_blocks_cover_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products_are_cut_by_rows), cmocka_unit_test(test_sums_over_rows), cmocka_unit_test(test_sums_use_all_threads), cmocka_unit_test(test_blocks_cover_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products_are_cut_by_rows), cmocka_unit_test(test_sums_over_rows), cmocka_unit_test(test_parts_cover_all_rows), cmocka_unit_test(test_blocks_cover_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

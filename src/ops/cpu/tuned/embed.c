@@ -68,8 +68,8 @@ static void sum_rows(float *y, const float *x, struct span rows, int64_t columns
         add_rows(y, x + i * width, least(rows.hi - i, AT_ONCE), columns, width);
 }
 
-/* Numbers for each thread that pay for adding up parts. */
-enum { SUMS_EACH = 4096, SUMS_ROWS = 4, SUMS_LINE = 32 };
+/* Numbers and rows for each thread that pay for adding up parts. */
+enum { SUMS_EACH = FAR_IS_DEAR ? 4096 : 8192, SUMS_ROWS = 4, SUMS_LINE = 32 };
 
 static bool sums_by_row(int64_t rows, int64_t width, int threads)
 {

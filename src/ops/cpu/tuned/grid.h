@@ -40,22 +40,18 @@ static inline struct blocks grid_choose(int64_t m, int64_t n, int64_t k, bool b_
     return grid_shortest(m, n, threads);
 }
 
-/* Floats of its own rows that a thread still has near. What other cores made an x86 waits for, as who writes it the next time does for all that have read it; a Neoverse fetches it as
- * fast as its own (docs/performance.md). */
-#if defined(__x86_64__)
-enum { GRID_NEAR = 1 << 18 };
-#else
-enum { GRID_NEAR = 0 };
-#endif
+/* Floats of its own rows that a thread still has near, where that matters. */
+enum { GRID_NEAR = FAR_IS_DEAR ? 1 << 17 : 0 };
 
-/* What a thread of a sum over k packs, from near or far, and where a block has several parts stores and sums up, in floats fetched; a meeting is as long as so many. */
+/* Of a thread of a sum over k, in floats fetched: what it packs, from near or far, and where a block has several parts what it stores of its own and who sums up reads of it, and a meeting.
+ * With its own rows alone it meets nobody before, and has its own part near, too. */
 static inline double grid_sums_cost(int64_t m, int64_t n, int64_t k, struct blocks g, int threads)
 {
-    static const double NEAR = 0.5, FAR = 1.5, STORED = 0.5, MEETING = 10000;
-    const double rows = (double)m / g.rows, columns = (double)n / g.columns, operands = (double)k / g.depth * (rows + columns);
-    const bool near = g.depth == threads && operands <= GRID_NEAR;
-    const double parts = rows * columns * STORED + rows * columns / g.depth * (STORED + FAR * (g.depth - 1)) + (near ? 0 : MEETING);
-    return operands * (near ? NEAR : FAR) + (g.depth > 1 ? parts : 0);
+    static const double NEAR = 0.5, FAR = 1.5, MEETING = 10000;
+    const double rows = (double)m / g.rows, columns = (double)n / g.columns, operands = (double)k / g.depth * (rows + columns), part = rows * columns;
+    if (g.depth == threads && operands <= GRID_NEAR)
+        return operands * NEAR + part * (2 - 1.0 / g.depth);
+    return operands * FAR + (g.depth > 1 ? 2 * part + MEETING : 0);
 }
 
 /* Of a product of a transposed (k, m) and (k, n), whose k are rows, as for gradients of weights: threads may have the same block, each a part of the depth. */
@@ -75,6 +71,12 @@ static inline struct blocks grid_sums(int64_t m, int64_t n, int64_t k, int threa
         }
     }
     return best;
+}
+
+/* The part of k that a thread has of such a sum. */
+static inline struct span grid_depth(struct blocks g, int thread, int64_t k)
+{
+    return team_span(k, g.rows * g.columns > 1 ? GRID_DEPTH_UNIT : GRID_ROW_UNIT, thread / (g.rows * g.columns), g.depth);
 }
 
 /* The rows and columns of an (m, n) product over k that belong to this thread. */

@@ -66,17 +66,11 @@ static void add_parts(const struct gemm *whole, const float *parts, int64_t next
             add_run(whole->c + i * whole->ldc + j, parts + i * whole->n + j, next, least(RUN, row - j), depth);
 }
 
-/* The part of k that a thread has. */
-static struct span my_depth(struct matmul_dims d, struct blocks g, int thread)
-{
-    return team_span(d.k, g.rows * g.columns > 1 ? GRID_DEPTH_UNIT : GRID_ROW_UNIT, thread / (g.rows * g.columns), g.depth);
-}
-
 static void matmul(const struct kernel_call *c, const struct kernel_thread *t)
 {
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const struct blocks g = c->blocks;
-    struct gemm mine = product_of(c, d, block_of(g, t->index % (g.rows * g.columns), d.m, d.n), my_depth(d, g, t->index));
+    struct gemm mine = product_of(c, d, block_of(g, t->index % (g.rows * g.columns), d.m, d.n), grid_depth(g, t->index, d.k));
     if (g.depth > 1) {
         mine.c = (float *)c->scratch + t->index * part_size(d, g);
         mine.ldc = mine.n;
@@ -102,7 +96,7 @@ static struct share share(const struct kernel_call *c, const struct kernel_threa
     const struct matmul_dims d = matmul_dims(c->program, c->op);
     const struct blocks g = c->blocks;
     if (g.depth == t->count && g.depth > 1)
-        return share_rows(my_depth(d, g, t->index), d.k, FIRST_TWO_IN);
+        return share_rows(grid_depth(g, t->index, d.k), d.k, FIRST_TWO_IN);
     return g.columns * g.depth > 1 || c->op->attrs.trans_a ? (struct share){0} : share_rows(block_of(g, t->index, d.m, d.n).rows, d.m, FIRST_IN);
 }
 

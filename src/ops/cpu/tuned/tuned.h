@@ -37,6 +37,13 @@ enum { CAN_WANT_TO_WRITE = true };
 #define WANT_TO_WRITE(at) __builtin_prefetch(at, 1)
 #endif
 
+/* For a line that another core made an x86 waits, as whoever writes it the next time does for all that have read it; a Neoverse fetches it as fast as its own (docs/performance.md). */
+#if defined(__x86_64__)
+enum { FAR_IS_DEAR = true };
+#else
+enum { FAR_IS_DEAR = false };
+#endif
+
 /* n in whole units; the smaller of two. */
 static inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
