@@ -1,4 +1,4 @@
-/* How a matrix is cut into one block per thread: results depend on the number of threads and nothing else. */
+/* How a matrix is cut into one block per thread, or a sum into parts of blocks: results depend on the number of threads and nothing else. */
 #ifndef HONE_OPS_CPU_TUNED_GRID_H
 #define HONE_OPS_CPU_TUNED_GRID_H
 
