@@ -85,3 +85,11 @@ void ranges_release(struct ranges *s)
         free(s->list);
     *s = (struct ranges){0};
 }
+
+size_t ranges_sum(const struct ranges *s)
+{
+    size_t sum = 0;
+    for (int i = 0; i < s->n; i++)
+        sum += ranges_at(s, i)->hi - ranges_at(s, i)->lo;
+    return sum;
+}

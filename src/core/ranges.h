@@ -22,6 +22,7 @@ struct ranges ranges_in(struct range *list, int cap);
 void ranges_add(struct ranges *s, struct range r);             /* an empty one adds nothing */
 /* The first range of the set that has a number of r; NULL: none. */
 const struct range *ranges_hit(const struct ranges *s, struct range r);
+size_t ranges_sum(const struct ranges *s);                      /* how many numbers it has */
 void ranges_clear(struct ranges *s);                            /* empty, the memory is kept */
 void ranges_release(struct ranges *s);
 

@@ -116,6 +116,27 @@ static void gloo_on_another_thread_is_communication(void **state)
     judged_release(&j);
 }
 
+/* A rank of which nothing but its sums was recorded. */
+static void a_step_of_sums_alone_is_bound_by_them(void **state)
+{
+    (void)state;
+    struct traced t = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&t, i);
+        traced_on_thread(&t, 99);
+        traced_inputs(&t, traced_at(&t, EVENT_ANNOTATION, "gloo:all_reduce", t.now_us + 1000, 8000), "[[1000]]", "[\"float\"]");
+        traced_on_thread(&t, 1);
+        traced_idle(&t, 10000);
+        traced_step_end(&t);
+    }
+    struct judged j = trace_judge(t.trace, 0);
+    assert_near(j.d.mean.comm_us, 8000, 1e-6, "communication");
+    assert_string_equal(j.d.bound_by, "communication");
+    assert_non_null(strstr(j.d.headline, "8.00 ms of its 10.0 ms"));
+    assert_non_null(strstr(j.d.largest, "8.00 ms"));
+    judged_release(&j);
+}
+
 /* ---- ranks ---- */
 
 static void the_table_matches_ranks_whatever_their_clocks(void **state)
@@ -232,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_of_other_libraries_communicate),
         cmocka_unit_test(gloo_on_another_thread_is_communication),
+        cmocka_unit_test(a_step_of_sums_alone_is_bound_by_them),
         cmocka_unit_test(the_table_matches_ranks_whatever_their_clocks),
         cmocka_unit_test(a_rank_that_is_late_in_every_step_is_named),
         cmocka_unit_test(ranks_that_are_late_in_turn_are_not),

@@ -237,6 +237,84 @@ static void a_known_step_does_not_take_all_from_short_stretches(void **state)
     release(&p);
 }
 
+/* ---- waits inside of an op that works ---- */
+
+/* Steps of compiled code: one op with all kernels, 10 ms of them, and a wait. With `bytes` a tensor of that size is read before. */
+static struct judged judge_compiled(int64_t bytes, bool elsewhere)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_HOST_OP, "CompiledFunction");
+        for (int k = 0; k < 20; k++) {
+            traced_idle(&m, 10);
+            traced_launch(&m, "gemm", 500);
+        }
+        if (bytes)
+            traced_copy(&m, "Memcpy DtoH (Device -> Pageable)", bytes, 20);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_end(&m);
+        traced_idle(&m, 300);
+        traced_step_end(&m);
+    }
+    /* work of the same device that no call of the trace launched */
+    for (int i = 0; elsewhere && i < STEPS; i++) {
+        traced_on_stream(&m, 9);
+        traced_at(&m, EVENT_KERNEL, "gemm", 11000.0 * i + 100, 9000);
+    }
+    return trace_judge(m.trace, 0);
+}
+
+static void what_works_stays_when_its_waits_go(void **state)
+{
+    (void)state;
+    struct judged j = judge_compiled(0, false);
+    const struct finding *f = assert_found(&j, "host-sync");
+    const double most = j.d.corrected.step_us / j.d.corrected.device_us;
+    assert_true(f->speedup > 1 && f->speedup <= most * 1.0001 && f->speedup_high <= most * 1.07);
+    assert_true(f->share > 0.9 && f->share <= 1);           /* the host is in the wait for nearly all of the step */
+    judged_release(&j);
+    struct judged k = judge_compiled(1 << 20, false);
+    f = assert_found(&k, "device-to-host-copy");
+    assert_true(f->speedup > 1 && f->speedup < 1.1);
+    judged_release(&k);
+}
+
+/* No edit takes away what it cannot name: the device's work is as long as before where nothing of it goes. */
+static void work_that_no_call_launched_stays(void **state)
+{
+    (void)state;
+    struct judged j = judge_compiled(0, true);
+    const struct finding *f = assert_found(&j, "host-sync");
+    assert_true(f->speedup <= 1.0001 * j.d.corrected.step_us / j.d.corrected.device_us);
+    judged_release(&j);
+}
+
+/* A short wait in a step that the device fills: its part of the step, not of what the host does. */
+static void a_share_is_of_the_step(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&m, i);
+        traced_run(&m, "aten::mm", 20, "gemm", 100);
+        traced_begin(&m, EVENT_HOST_OP, "aten::item");
+        traced_idle(&m, 20);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_end(&m);
+        traced_run(&m, "aten::mm", 20, "gemm", 9900);
+        traced_begin(&m, EVENT_HOST_OP, "aten::to");        /* the next batch, behind all that */
+        traced_copy(&m, "Memcpy HtoD (Pageable -> Device)", 4096, 10);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_end(&m);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    const struct finding *f = assert_found(&j, "host-sync");
+    assert_true(f->share < 0.02);
+    judged_release(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +327,9 @@ int main(void)
         cmocka_unit_test(all_of_a_compiled_evaluation_counts),
         cmocka_unit_test(a_host_that_is_as_slow_as_the_device_is_the_next_bound),
         cmocka_unit_test(a_known_step_does_not_take_all_from_short_stretches),
+        cmocka_unit_test(what_works_stays_when_its_waits_go),
+        cmocka_unit_test(work_that_no_call_launched_stays),
+        cmocka_unit_test(a_share_is_of_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,44 @@ static void convolutions_and_attention_have_their_arithmetic(void **state)
     judged_release(&j);
 }
 
+/* Of a table ops read the rows or numbers that they pick, and the places of these. */
+static void of_a_table_only_what_is_picked_is_moved(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_run(&m, "aten::embedding", 20, "indexSelect", 2), "[[50000, 64], [8, 16]]", "[\"float\", \"long\"]");
+        traced_inputs(&m, traced_run(&m, "aten::gather", 20, "gather", 2), "[[128, 50000], [], [128, 1]]", "[\"float\", \"\", \"long\"]");
+        traced_inputs(&m, traced_run(&m, "aten::index_select", 20, "index", 2), "[[50000, 64], [], [8]]", "[\"float\", \"\", \"long\"]");
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_near(roof(&j.d, "aten::embedding")->bytes, 128 * (2 * 64 * 4 + 8), 1e-6, "rows");
+    assert_near(roof(&j.d, "aten::gather")->bytes, 128 * (2 * 4 + 8), 1e-6, "numbers");
+    assert_int_equal(j.d.n_roofs, 2);           /* how many rows the third picks nobody says */
+    judged_release(&j);
+}
+
+static void copies_can_be_the_largest_part(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_HOST_OP, "aten::to");
+        traced_copy(&m, "Memcpy HtoD (Pageable -> Device)", 1 << 20, 5000);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_end(&m);
+        traced_run(&m, "aten::mm", 20, "gemm", 50);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_string_equal(j.d.bound_by, "device");
+    assert_non_null(strstr(j.d.headline, "most of it in copies"));
+    judged_release(&j);
+}
+
 /* ---- modules ---- */
 
 static const struct trace_module *module_of(const struct diagnosis *d, const char *name)
@@ -244,6 +282,8 @@ int main(void)
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
+        cmocka_unit_test(of_a_table_only_what_is_picked_is_moved),
+        cmocka_unit_test(copies_can_be_the_largest_part),
         cmocka_unit_test(modules_have_their_forward_and_backward),
         cmocka_unit_test(without_modules_the_users_ranges_are_shown),
         cmocka_unit_test(names_of_kernels_are_shortened_to_what_differs),

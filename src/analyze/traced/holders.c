@@ -15,7 +15,7 @@ bool stretch_is_op(const struct study *s, int32_t host)
     if (!s->v->n_device || e->kind != EVENT_HOST_OP || (double)e->duration_ns < LEAST_OP_NS || study_launches(s, host))
         return false;
     for (int32_t i = host; i < s->v->end[host]; i++)
-        if (view_event(s->v, i)->kind == EVENT_RUNTIME && view_call_waits(s->v, i))
+        if (view_call_waits(s->v, i))
             return false;
     return true;
 }

@@ -57,29 +57,45 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
     return bounds_interval(i, bounds_most(usual));
 }
 
-/* The larger of the host's and the device's time that the fix takes part in, over the step; what goes with it, such as waits, is in what it wins. */
+/* Of the replayed steps as recorded: when the host is in calls that the fix takes part in, waits included, and in gaps that it would shorten. */
+static double involved_host_ns(const struct study *s, const struct charge *c)
+{
+    const struct view *v = s->v;
+    struct ranges calls = {0};
+    double gaps = 0;
+    for (int32_t i = 0; i < v->n_host; i++)
+        if (c->edit.host[i] < KEEP_ALL && study_has(s, i))
+            ranges_add(&calls, study_range(s, i));
+    for (int32_t k = 0; k < s->replay->n_items; k++) {
+        const struct replay_item *item = &s->replay->items[k];
+        const bool counted = item->event >= 0 && c->edit.host[item->event] < KEEP_ALL;
+        if (item->owner < 0 && !counted && replay_stretch_ns(item) > c->edit.gap_limit_ns)
+            gaps += (double)(item->ns - item->comm_ns) - c->edit.gap_limit_ns;
+    }
+    const double sum = (double)ranges_sum(&calls) + gaps;
+    ranges_release(&calls);
+    return sum;
+}
+
+static double involved_device_ns(const struct study *s, const struct charge *c)
+{
+    const struct view *v = s->v;
+    double ns = 0;
+    for (int32_t d = 0; d < v->n_device; d++)
+        if (c->edit.device[d] < 1 && v->launch[d] >= 0 && study_has(s, v->launch[d]))
+            ns += (double)view_event(v, v->device + d)->duration_ns;
+    return ns;
+}
+
+/* The larger of the host's and the device's time that the fix takes part in, over the step: the host's as recorded, as is the step that it is held against. */
 static double share(const struct study *s, const struct charge *c)
 {
     if (c->involved_ns > 0)
         return fmin(c->involved_ns / s->base_ns, 1);
-    const struct view *v = s->v;
-    double host = 0, device = 0, all = 0;
-    for (int32_t k = 0; k < s->replay->n_items; k++) {
-        const struct replay_item *item = &s->replay->items[k];
-        const int32_t of = item->owner >= 0 ? item->owner : item->event;
-        all += (double)item->ns;
-        if (of >= 0 && c->edit.host[of] < KEEP_ALL)
-            host += (double)item->ns;
-        else if (item->owner < 0 && replay_stretch_ns(item) > c->edit.gap_limit_ns)
-            host += (double)(item->ns - item->comm_ns) - c->edit.gap_limit_ns;
-    }
-    for (int32_t d = 0; d < v->n_device; d++)
-        if (c->edit.device[d] < 1 && v->launch[d] >= 0 && study_has(s, v->launch[d]))
-            device += (double)view_event(v, v->device + d)->duration_ns;
     if (c->edit.host_factor < 1)
         return fmin(s->host_ns / s->base_ns, 1);
-    host = all > 0 ? host / all : 0;        /* of the recorded time, which is the host's */
-    return fmin(fmax(host, per_step(s, device) / s->base_ns), 1);
+    const double recorded = s->recorded_ns > 0 ? s->recorded_ns : s->base_ns;
+    return fmin(fmax(per_step(s, involved_host_ns(s, c)) / recorded, per_step(s, involved_device_ns(s, c)) / s->base_ns), 1);
 }
 
 /* Whether the same edit would pay if the other side were no bound. */

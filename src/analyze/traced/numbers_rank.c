@@ -14,7 +14,7 @@ static double host_ns(const struct view *v)
             around = v->parent[around];
         if (around < 0)
             ns += (double)e->duration_ns;
-        if (e->kind == EVENT_RUNTIME && view_call_waits(v, i))
+        if (view_call_waits(v, i))
             ns -= (double)e->duration_ns;
     }
     return ns > 0 ? ns : 0;

@@ -16,7 +16,6 @@ static const float NODE = 0.1f;             /* of every kernel of a graph, which
 static const double BLOCKED = 5;            /* usual launch calls, from which on one waited for room in the queue */
 static const int64_t LEAST_BLOCKED_NS = 30000;
 
-static const int64_t LEAST_SEEN_NS = 20000; /* of a copy, from which on its call is seen to wait for it */
 
 struct cut {                                /* a begin or an end */
     int64_t at_ns;
@@ -141,17 +140,9 @@ static bool is_wait(const struct view *v, int32_t i)
 {
     const struct event *e = view_event(v, i);
     const int call = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
-    if (call == CALL_SYNC_DEVICE || call == CALL_SYNC_STREAM || call == CALL_SYNC_EVENT || call == CALL_FREE)
+    if (call == CALL_FREE)
         return true;                        /* the driver gives memory back only when the device is done */
-    /* a copy to ordinary memory returns when it is done; so does one that is not asynchronous by name, and one that was seen to */
-    if (call != CALL_COPY || v->launched[i] < 0)
-        return false;
-    const struct event *work = view_event(v, v->launched[i]);
-    const char *copy = v->trace->names[work->name], *name = view_name(v, i);
-    if ((strstr(copy, "DtoH") && strstr(copy, "Pageable")) || !(strstr(name, "Async") || strstr(name, "async")))
-        return true;
-    return work->duration_ns >= LEAST_SEEN_NS && !strstr(copy, "Pinned") && !strstr(copy, "DtoD") &&
-           event_end(e) - work->start_ns >= work->duration_ns / 2;
+    return view_call_waits(v, i) && (call != CALL_COPY || v->launched[i] >= 0);
 }
 
 static struct cut *make_cuts(struct replay *r, int64_t *n)

@@ -17,7 +17,8 @@ struct run {
     double host_ns;                         /* the host's clock */
     double work_ns, wait_ns;                /* of this pass */
     double *stream_ns, latest_ns;           /* (n_tracks) when each stream is free; when all are */
-    double *work_ns_of, *same_ns_of;        /* (n_tracks) of the device: work of this pass on all its streams; what the edit leaves alone */
+    double *all_ns_of;                      /* (n_tracks) of the device: work of this pass on all its streams, as recorded */
+    double *work_ns_of, *same_ns_of;        /* (n_tracks) of it, what the edit leaves; what it leaves alone */
     double *end_ns;                         /* (n_device) of this pass, where something waits for it */
     int last_stream;                        /* of the latest launch */
 };
@@ -57,14 +58,14 @@ static double host_time(const struct run *x, const struct replay_item *item)
     return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
 }
 
-/* Of the busiest device, the part of its work that this is. Streams overlap as they were recorded to. */
-static double busiest(const struct run *x, const double *work_ns_of)
+/* Of the busiest device: its time with what is left of its work. Streams overlap as they were recorded to; what no call of the trace launched stays. */
+static double busiest(const struct run *x, const double *left_ns_of)
 {
     const struct replay *r = x->r;
     double ns = 0;
     for (int i = 0; i < r->v->trace->n_tracks; i++)
         if (r->work_ns[i] > 0)
-            ns = fmax(ns, r->busy_ns[i] * (x->e ? fmin(work_ns_of[i] / r->work_ns[i], 1) : 1));
+            ns = fmax(ns, r->busy_ns[i] * (1 - fmin(fmax((x->all_ns_of[i] - left_ns_of[i]) / r->work_ns[i], 0), 1)));
     return ns;
 }
 
@@ -75,6 +76,7 @@ static void launch(struct run *x, int32_t call)
         const int32_t d = i - v->device;
         const struct event *e = view_event(v, i);
         const double factor = x->e ? (double)x->e->device[d] * x->e->device_factor : 1;
+        x->all_ns_of[x->r->device_of[e->track]] += (double)e->duration_ns;
         if (factor <= 0)
             continue;
         double start = fmax(x->host_ns + LATENCY_NS, x->stream_ns[e->track]);
@@ -84,8 +86,8 @@ static void launch(struct run *x, int32_t call)
         x->stream_ns[e->track] = x->end_ns[d] = end;
         x->latest_ns = fmax(x->latest_ns, end);
         x->last_stream = e->track;
-        x->work_ns_of[x->r->device_of[e->track]] += end - start;
-        x->same_ns_of[x->r->device_of[e->track]] += factor < 1 ? 0 : end - start;
+        x->work_ns_of[x->r->device_of[e->track]] += (double)e->duration_ns * factor;
+        x->same_ns_of[x->r->device_of[e->track]] += factor < 1 ? 0 : (double)e->duration_ns * factor;
     }
 }
 
@@ -104,6 +106,7 @@ static void pass(struct run *x)
 {
     const struct replay *r = x->r;
     x->work_ns = x->wait_ns = 0;
+    memset(x->all_ns_of, 0, (size_t)r->v->trace->n_tracks * sizeof *x->all_ns_of);
     memset(x->work_ns_of, 0, (size_t)r->v->trace->n_tracks * sizeof *x->work_ns_of);
     memset(x->same_ns_of, 0, (size_t)r->v->trace->n_tracks * sizeof *x->same_ns_of);
     for (int32_t k = 0; k < r->n_items; k++) {
@@ -130,13 +133,12 @@ static struct replay_result run_unlinked(struct run *x)
     const struct replay *r = x->r;
     const struct view *v = r->v;
     const struct edit *e = x->e;
-    x->e = NULL;
-    const double before = busiest(x, x->work_ns_of), n = r->n_steps;
-    x->e = e;
+    const double before = busiest(x, x->all_ns_of), n = r->n_steps;
     for (int32_t d = 0; d < v->n_device; d++)
         if (replay_has(r, d)) {
             const struct event *work = view_event(v, v->device + d);
             const double factor = e ? (double)e->device[d] * e->device_factor : 1;
+            x->all_ns_of[r->device_of[work->track]] += (double)work->duration_ns;
             x->work_ns_of[r->device_of[work->track]] += (double)work->duration_ns * factor;
             x->same_ns_of[r->device_of[work->track]] += factor < 1 ? 0 : (double)work->duration_ns;
         }
@@ -166,8 +168,9 @@ struct replay_result replay_run(const struct replay *r, const struct edit *e)
 {
     const size_t n = (size_t)r->v->trace->n_tracks + 1;
     struct run x = {.r = r, .e = e};
-    x.stream_ns = xcalloc(3 * n, sizeof *x.stream_ns);
-    x.work_ns_of = x.stream_ns + n;
+    x.stream_ns = xcalloc(4 * n, sizeof *x.stream_ns);
+    x.all_ns_of = x.stream_ns + n;
+    x.work_ns_of = x.all_ns_of + n;
     x.same_ns_of = x.work_ns_of + n;
     x.end_ns = xcalloc((size_t)r->v->n_device + 1, sizeof *x.end_ns);
     const struct replay_result result = r->linked || !r->v->n_device ? run_linked(&x) : run_unlinked(&x);

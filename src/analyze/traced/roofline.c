@@ -32,10 +32,34 @@ static double type_bytes(const char *types, int input)
     return 0;
 }
 
+/* Ops that read or write some rows or numbers of a table: its size says nothing of how many. */
+static bool picks(const char *name)
+{
+    static const char *const words[] = {"gather", "scatter", "index", "embedding", "lookup", "take", "_cache"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(name, words[i]))
+            return true;
+    return false;
+}
+
+/* What is picked is read and written, as are its places read: a row for each of an embedding, a number of a gather. 0: not known. */
+static double picked(const struct study *s, int32_t op)
+{
+    const char *name = view_name(s->v, op), *types = study_types(s, op);
+    const bool rows = !strcmp(name, "aten::embedding"), numbers = !strcmp(name, "aten::gather");
+    const struct dims table = study_dims(s, op, 0), places = study_dims(s, op, numbers ? 2 : 1);
+    if ((!rows && !numbers) || table.n < 1 || places.n < 0)
+        return 0;
+    const double each = rows ? (double)table.size[table.n - 1] : 1;
+    return (double)dims_elements(places) * (2 * each * type_bytes(types, 0) + type_bytes(types, numbers ? 2 : 1));
+}
+
 /* Every input is read once and a result like the largest written; what reduces writes next to nothing. */
 static double moved(const struct study *s, int32_t op, enum task task)
 {
     double read = 0, largest = 0;
+    if (picks(view_name(s->v, op)))
+        return picked(s, op);
     for (int i = 0; i < MOST_INPUTS; i++) {
         const double bytes = (double)dims_elements(study_dims(s, op, i)) * type_bytes(study_types(s, op), i);
         read += bytes;

@@ -86,8 +86,47 @@ static void join_loops(const struct study *s, struct all_reads *r)
 
 struct reads {
     int32_t n, example;                     /* an outermost op, or the call itself */
-    double wait_ns;
+    double wait_ns;                         /* in which some thread waits */
 };
+
+static int32_t outermost(const struct read *r) { return r->top >= 0 ? r->top : r->call; }
+
+static bool copies_to_host(const struct study *s, int32_t device)
+{
+    return view_event(s->v, device)->kind == EVENT_MEMCPY && strstr(view_name(s->v, device), "DtoH");
+}
+
+/* The op is there to read: it has no other work for the device. */
+static bool only_reads(const struct study *s, int32_t op)
+{
+    const struct view *v = s->v;
+    for (int32_t i = op; i < v->end[op]; i++)
+        for (int32_t d = v->launched[i]; d >= 0; d = v->next_launched[d - v->device])
+            if (!copies_to_host(s, d))
+                return false;
+    return true;
+}
+
+static bool is_waiting_read(const struct study *s, int32_t i)
+{
+    return is_sync(s, i) || (view_call_waits(s->v, i) && copy_in(s, i, "DtoH"));
+}
+
+/* What reads goes as a whole; of an op that works, too, as those of compiled code do, its waits and their copies alone. */
+static void charge_read(const struct study *s, struct charge *c, const struct read *r)
+{
+    const int32_t from = outermost(r);
+    if (r->top >= 0 && only_reads(s, from)) {
+        charge_call(s, c, from, 0);
+        return;
+    }
+    for (int32_t i = from; i < s->v->end[from]; i++) {
+        if (is_waiting_read(s, i))
+            charge_host(s, c, i, 0);
+        if (s->v->launched[i] >= 0 && copies_to_host(s, s->v->launched[i]))
+            charge_call(s, c, i, 0);
+    }
+}
 
 /* Numbers read in a loop over tensors were computed one by one for it: that goes too. */
 static void charge_producer(const struct study *s, struct charge *c, const struct read *r)
@@ -104,14 +143,12 @@ static void charge_turn(const struct study *s, struct charge *c, const struct re
 }
 
 /* In the synchronisation, and in the call of a copy to ordinary memory, which waits itself. */
-static double waited_ns(const struct study *s, const struct read *r)
+static void add_waits(const struct study *s, const struct read *r, struct ranges *waits)
 {
-    double ns = 0;
-    const int32_t from = r->top >= 0 ? r->top : r->call;
+    const int32_t from = outermost(r);
     for (int32_t i = from; i < s->v->end[from]; i++)
-        if (is_sync(s, i) || (study_calls(s, i, CALL_COPY) && copy_in(s, i, "DtoH")))
-            ns += (double)view_event(s->v, i)->duration_ns;
-    return ns;
+        if (is_waiting_read(s, i))
+            ranges_add(waits, study_range(s, i));
 }
 
 static bool is_larger(const struct study *s, int32_t a, int32_t b)
@@ -123,6 +160,7 @@ static bool is_larger(const struct study *s, int32_t a, int32_t b)
 static struct reads charge_reads(const struct study *s, struct charge *c, bool large)
 {
     struct reads r = {.example = -1};
+    struct ranges waits = {0};
     struct all_reads all = collect_reads(s);
     join_loops(s, &all);
     for (int32_t i = 0; i < all.n; i++)
@@ -130,11 +168,11 @@ static struct reads charge_reads(const struct study *s, struct charge *c, bool l
     const bool loop = per_step(s, r.n) >= MANY;
     for (int32_t i = 0; i < all.n; i++) {
         const struct read *x = &all.at[i];
-        const int32_t call = x->top >= 0 ? x->top : x->call;
+        const int32_t call = outermost(x);
         if (x->large != large)
             continue;
-        r.wait_ns += waited_ns(s, x);
-        charge_call(s, c, call, 0);
+        add_waits(s, x, &waits);
+        charge_read(s, c, x);
         if (loop && !large)
             charge_producer(s, c, x);
         if (loop && large && i && all.at[i - 1].large)
@@ -142,6 +180,8 @@ static struct reads charge_reads(const struct study *s, struct charge *c, bool l
         if (r.example < 0 || (large && is_larger(s, call, r.example)))
             r.example = call;
     }
+    r.wait_ns = (double)ranges_sum(&waits);
+    ranges_release(&waits);
     free(all.at);
     return r;
 }

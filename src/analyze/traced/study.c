@@ -142,6 +142,13 @@ bool study_works(const struct study *s, int32_t host)
 
 double per_step(const struct study *s, double total) { return total / s->replay->n_steps; }
 
+struct range study_range(const struct study *s, int32_t host)
+{
+    const struct event *e = view_event(s->v, host);
+    const int64_t from = e->start_ns - s->replay->start_ns, to = from + e->duration_ns;
+    return (struct range){from > 0 ? (size_t)from : 0, to > 0 ? (size_t)to : 0};
+}
+
 /* ---- backward twins ---- */
 
 static int by_number(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include "analyze/diagnosis.h"
 #include "analyze/traced/replay.h"
 #include "analyze/traced/view.h"
+#include "core/ranges.h"
 
 /* ---- ops by what they do; ops.c has the table ---- */
 
@@ -119,6 +120,7 @@ int32_t study_top(const struct study *s, int32_t host);         /* the outermost
 double study_device_ns(const struct study *s, int32_t host);    /* of all that the op and its inside launched */
 int study_launches(const struct study *s, int32_t host);
 double per_step(const struct study *s, double total);           /* over the replayed steps */
+struct range study_range(const struct study *s, int32_t host);  /* when it ran, in ns from the first of them on */
 
 bool study_learns(const struct study *s, int32_t host);         /* a backward node belongs to it or an op inside */
 

@@ -7,11 +7,15 @@
 static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
+/* Of the device's work. */
 static const char *largest_kind(const struct study *s)
 {
     const struct diagnosis *d = s->d;
-    return d->n_kinds ? d->kinds[0].name : "kernels";
+    return d->n_kinds && d->kinds[0].us >= d->mean.memcpy_us ? d->kinds[0].name : "copies";
 }
+
+/* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
+static double waits_for_ranks_ns(const struct study *s) { return fmax(s->comm_ns, s->d->mean.comm_us * 1e3); }
 
 static const char *bound(const struct study *s)
 {
@@ -19,7 +23,7 @@ static const char *bound(const struct study *s)
     if (s->d->device_lost)
         return "unknown";
     if (!s->v->n_device)
-        return s->comm_ns > WAITS * s->base_ns ? "communication" : "cpu";
+        return waits_for_ranks_ns(s) > WAITS * s->base_ns ? "communication" : "cpu";
     if (s->unexplained_ns > WAITS * s->base_ns)
         return "wait";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
@@ -47,7 +51,7 @@ static const char *headline(const struct study *s)
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
     if (!strcmp(by, "communication") && !s->v->n_device)
-        return study_text(s, "The step waits for other ranks: %s of its %s are in collectives that nothing hides.", study_us(s, s->comm_ns),
+        return study_text(s, "The step waits for other ranks: %s of its %s are in collectives that nothing hides.", study_us(s, waits_for_ranks_ns(s)),
                           study_us(s, step_ns));
     if (!strcmp(by, "communication"))
         return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
@@ -89,6 +93,8 @@ static const char *largest(const struct study *s)
 {
     const struct diagnosis *d = s->d;
     const struct corrected_view *c = &d->corrected;
+    if (!s->v->n_device && !strcmp(d->bound_by, "communication"))
+        return study_text(s, "waiting for other ranks: %s of a step", study_us(s, waits_for_ranks_ns(s)));
     if (!d->n_kernels)
         return d->n_ops ? study_text(s, "%.120s: %s of a step, %.0f %% of what ops take on the host", d->ops[0].name,
                                      study_us(s, d->ops[0].self_us * 1e3 / (d->n_steps > 0 ? d->n_steps : 1)), 100 * d->ops[0].share)

@@ -142,12 +142,27 @@ int32_t view_op_of(const struct view *v, int32_t device_event)
     return v->launch[d] < 0 ? -1 : view_op_around(v, v->launch[d]);
 }
 
+/* A copy to ordinary memory returns when it is done; so does one that is not asynchronous by name, and one that was seen to. */
+static bool copy_waits(const struct view *v, int32_t host)
+{
+    static const int64_t LEAST_SEEN_NS = 20000;     /* a shorter copy is over before its call returns by chance */
+    if (!strcasestr(view_name(v, host), "async"))
+        return true;
+    if (v->launched[host] < 0)
+        return false;
+    const struct event *e = view_event(v, host), *work = view_event(v, v->launched[host]);
+    const char *copy = v->trace->names[work->name];
+    if (strstr(copy, "DtoH") && strstr(copy, "Pageable"))
+        return true;
+    return work->duration_ns >= LEAST_SEEN_NS && !strstr(copy, "Pinned") && !strstr(copy, "DtoD") &&
+           event_end(e) - work->start_ns >= work->duration_ns / 2;
+}
+
 bool view_call_waits(const struct view *v, int32_t host)
 {
-    const enum call_kind kind = v->call_kinds[view_event(v, host)->name];
-    if (kind == CALL_COPY)
-        return !strcasestr(view_name(v, host), "async");
-    return kind == CALL_SYNC_DEVICE || kind == CALL_SYNC_STREAM || kind == CALL_SYNC_EVENT;
+    const struct event *e = view_event(v, host);
+    const enum call_kind kind = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
+    return kind == CALL_SYNC_DEVICE || kind == CALL_SYNC_STREAM || kind == CALL_SYNC_EVENT || (kind == CALL_COPY && copy_waits(v, host));
 }
 
 /* "[\"float\", \"c10::BFloat16\", ...]": whether the first two types are given and differ: 1; equal: 0; unknown: -1. */

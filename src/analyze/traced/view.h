@@ -79,7 +79,7 @@ bool frame_is_users(const char *frame);         /* by its file, not one of a lib
 int32_t view_op_around(const struct view *v, int32_t host);
 /* The host op that a device event is for: the one around its launch, or of a graph's replay around its capture; -1: not known. */
 int32_t view_op_of(const struct view *v, int32_t device_event);
-/* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
+/* Whether the host waits for the device in a call: synchronisations, and copies that return when they are done. */
 bool view_call_waits(const struct view *v, int32_t host);
 /* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
 static inline bool view_is_collective(const struct view *v, int32_t host)
