@@ -26,6 +26,7 @@ struct run_facts {
     double data_wait_us;                    /* per step; 0: the profile's gap for the loader is taken */
     int workers;                            /* of the loader */
     double clip;                            /* 0: no clipping */
+    bool left_out;                          /* loss or gradients were not finite in the end, and updates were left out */
     int threads, usable_cores;
     double available_bytes;                 /* memory this process may use */
     int64_t batch;

@@ -3,13 +3,19 @@
 
 #include "analyze/profile.h"
 
+static const double BELIEVED = 4;           /* times a measured peak: what has more did not do the work that it is said to have done */
+
 static bool lift(double *peak, double reached)
 {
-    if (!(isfinite(reached) && reached > *peak))
+    if (!(isfinite(reached) && reached > *peak && reached <= BELIEVED * *peak))
         return false;
     *peak = reached;
     return true;
 }
+
+/* Whether an op does the same work in every step: an update is left out where gradients are not finite, and what belongs to weights that are not
+ * selected may be. */
+static bool does_all(const struct op *op) { return op->phase != PHASE_OPTIMIZE && !op->leave && !op->attrs.masked; }
 
 /* Kernels of a GPU may run beside each other and have a part of the time each: one of them alone proves nothing, the step does. */
 bool profile_raise_peaks(const struct profile *p, const struct program *program, struct peaks *peaks)
@@ -23,7 +29,7 @@ bool profile_raise_peaks(const struct profile *p, const struct program *program,
     for (int i = 0; i < p->n_ops; i++) {
         const double us = p->ops[i].self_us;
         const enum numbers n = peaks_products(peaks, op_numbers(program, &program->ops[i])).numbers;
-        if (!(us > 0) || !peaks_has(peaks, n) || p->gpu)    /* without peaks there is nothing to hold it against */
+        if (!(us > 0) || !peaks_has(peaks, n) || p->gpu || !does_all(&program->ops[i]))    /* without peaks there is nothing to hold it against */
             continue;
         rose |= lift(&peaks->gflops[n], p->ops[i].flops / us / 1e3);
         rose |= widest > 0 && lift(&peaks->copy_gb_per_s[fastest], p->ops[i].bytes / us / 1e3);
@@ -57,9 +63,7 @@ static void fill_floor(struct profile_op *o, const struct op_roof *roof, const s
     const double bandwidth = peaks->copy_gb_per_s[o->level], compute_us = roof->arithmetic_us * runs;
     const double traffic_us = bandwidth > 0 ? o->bytes / bandwidth / 1e3 : 0;
     o->memory_bound = traffic_us >= compute_us;
-    o->floor_us = fmax(traffic_us, compute_us);
-    if (gpu)
-        o->floor_us = fmin(o->floor_us, o->self_us);
+    o->floor_us = fmin(fmax(traffic_us, compute_us), o->self_us);
 }
 
 void profile_fill_floors(struct profile *p, const struct program *program)

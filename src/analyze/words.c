@@ -90,6 +90,11 @@ static const char *slow_cores(struct profile *p)
 static void write_warning(struct scene *s)
 {
     struct profile *p = s->p;
+    if (s->facts.left_out) {
+        p->warning = "The loss or the norm of the gradients was not finite when this was measured, and updates were left out: times, above all the optimizer's, are not those of "
+                     "a run that learns; a lower train.lr, or train.clip, before anything else";
+        return;
+    }
     if (p->gpu) {
         write_gpu_warning(p);               /* it does not need the cores; data that comes late has a row of its own */
         return;

@@ -6,6 +6,7 @@
 static setup_watch_fn *watcher;
 static void *watcher_context;
 static _Thread_local bool was_stopped;       /* ranks may be threads, and set up at the same time */
+static _Thread_local bool insists;
 
 void setup_watch(setup_watch_fn *watch, void *context)
 {
@@ -16,7 +17,7 @@ void setup_watch(setup_watch_fn *watch, void *context)
 
 bool setup_goes_on(const char *what)
 {
-    was_stopped = watcher && !watcher(watcher_context, what);
+    was_stopped = watcher && !watcher(watcher_context, what) && !insists;
     return !was_stopped;
 }
 
@@ -30,5 +31,7 @@ void setup_done(void)
     if (watcher)
         watcher(watcher_context, NULL);
 }
+
+void setup_insist(bool on) { insists = on; }
 
 bool setup_was_stopped(void) { return was_stopped; }

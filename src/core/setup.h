@@ -16,6 +16,8 @@ void setup_watch(setup_watch_fn *watch, void *context);
 bool setup_goes_on(const char *what);
 enum status setup_check(const char *what, struct error *err);       /* OK, or an error that says that it was stopped */
 void setup_done(void);                                              /* with a part that a command may ask for alone */
+/* For a thread that was stopped, and has to finish what is made of what it has: it is told to go on, from now on or (false) no longer. */
+void setup_insist(bool on);
 bool setup_was_stopped(void);                                       /* whether the last answer to this thread was no */
 
 #endif

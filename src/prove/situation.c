@@ -1,11 +1,13 @@
 /* Measures a config and makes of it what hone profile reports and hone tune decides by; see situation.h. */
 #include "prove/situation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/detect.h"
 #include "analyze/profile.h"
+#include "core/setup.h"
 #include "prove/moves.h"
 
 static struct profile_input input_of(const struct measured *m, const struct situation_options *o, const char *yaml)
@@ -87,20 +89,22 @@ static struct remedy remedy_of(struct situation *s, const struct pass *pass, con
         .ops = arena_copy(a, p->ops, (size_t)s->m.program->n_ops * sizeof *p->ops)};
 }
 
+/* Whoever stops the measuring gets a report of the steps that there are, with all that they say. */
 static enum status ask_passes(struct situation *s, const struct situation_options *o, struct remedy list[PASSES_MAX], int *n,
                               struct error *err)
 {
     enum status st = OK;
     *n = 0;
-    for (int i = 0; o->ask_passes && pass_table[i].name && st == OK && !(o->stop && *o->stop); i++) {
+    setup_insist(true);
+    for (int i = 0; o->ask_passes && pass_table[i].name && st == OK; i++) {
         struct pass_prediction p;
         st = predict_pass(&p, s, i, err);
-        if (st != OK)
-            return st;
-        if (p.places)
+        if (st == OK && p.places)
             list[(*n)++] = remedy_of(s, &pass_table[i], &p);
-        pass_prediction_release(&p);
+        if (st == OK)
+            pass_prediction_release(&p);
     }
+    setup_insist(false);
     return st;
 }
 
@@ -116,7 +120,7 @@ enum status situation_judge(struct situation *s, const struct situation_options 
     const struct run_facts facts = {
         .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_batches = c->eval.batches,
         .eval_every_steps = m->evaluation_every, .run_steps = m->total_steps, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
-        .clip = c->train.clip, .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
+        .clip = c->train.clip, .left_out = !isfinite(m->loss) || !isfinite(m->norm), .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
         .batch = c->train.batch_size, .padding = m->padding.now,
         .padding_least = m->padding.least, .padding_packed = m->padding.packed, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = m->program->captured, .remedies = remedies, .n_remedies = n};
     return detect(&s->p, m->program, &facts, err);

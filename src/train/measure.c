@@ -200,6 +200,7 @@ static void fill_facts(struct measured *m)
     train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);
     m->loss = model_run_host(r, "host.loss");
+    m->norm = model_run_host(r, "host.norm");
     m->rss_peak_bytes = process_peak_bytes();
     m->model_flops = model_step_flops(m->program, &r->config.model, r->config.train.batch_size * r->config.train.accumulate / division_of(&r->config).ranks);
     m->data_wait_us /= m->n;            /* sums so far; fewer steps than asked for when it was stopped */

@@ -335,7 +335,8 @@ struct measured {
     int64_t evaluation_every;           /* steps; 0: never */
     int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
-    double loss, rss_peak_bytes, model_flops;
+    double loss, norm;                  /* of the last step; the gradient's: not finite, and the update was left out */
+    double rss_peak_bytes, model_flops;
     double tokens_per_step;
     double padding_share;               /* of the tokens of these steps, whose batches are all of model.seq tokens a row */
     struct padding padding;             /* of batches as the configuration has them, and as they could be */

@@ -79,3 +79,13 @@ while ! grep -q '^\[5\] loss' err; do sleep 0.05; done
 kill -INT $pid
 wait $pid || fail "--json: exit code $?"
 json out 'j["interrupted"] is True and j["steps"] >= 5 and j["checkpoint"].endswith("/step-%08d" % j["steps"])'
+
+# A profile that is stopped has the steps that there are, and all that follows from them: what passes that are off would do is in it.
+ok bench tiny.yaml --seconds 0.1                        # the peaks are known then
+"$HONE" profile tiny.yaml --steps 100000 --set optimize.passes=none --out profile >out 2>err &
+pid=$!
+until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2 )) != 0 ]; do sleep 0.02; done
+sleep 2
+kill -INT $pid
+wait $pid || fail "profile: exit code $?: $(cat err)"
+json profile/report.json 'j["step"]["steps"] < 100000 and any(f["pass"] for f in j["findings"])'

@@ -307,6 +307,27 @@ static void test_nothing_is_above_its_roofline(void **state)
     release_both(&p, program);
 }
 
+/* An update is left out where gradients are not finite; and no peak is four times what was measured. */
+static void test_what_has_not_done_its_work_proves_nothing(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {.threads = 1, .gflops[NUMBERS_F32] = 0.1, .copy_gb_per_s = {[3] = 100}, .machine = "slow"};
+    struct program *program;
+    struct profile p = two_products(&program, 480, 240, 1.0, peaks, 1);
+    struct peaks raised = peaks;
+    assert_true(profile_raise_peaks(&p, program, &raised));
+    program->ops[1].phase = PHASE_OPTIMIZE;
+    raised = peaks;
+    assert_false(profile_raise_peaks(&p, program, &raised));
+    assert_near(raised.gflops[NUMBERS_F32], 0.1, 0, "the first op ran at it");
+    release_both(&p, program);
+
+    p = two_products(&program, 480, 100, 1.0, peaks, 1);
+    assert_near(p.peaks.gflops[NUMBERS_F32], 0.1, 0, "0.48 GFLOP/s are not believed");
+    assert_true(p.ops[1].floor_us <= p.ops[1].self_us);
+    release_both(&p, program);
+}
+
 static void test_peaks_rise_to_what_was_reached(void **state)
 {
     (void)state;
@@ -443,7 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_by_hand), cmocka_unit_test(test_times_of_kernels), cmocka_unit_test(test_nothing_measured),
                                        cmocka_unit_test(test_far_more_than_a_cache),
                                        cmocka_unit_test(test_threads_that_do_not_meet), cmocka_unit_test(test_help_is_work),
-                                       cmocka_unit_test(test_nothing_is_above_its_roofline),
+                                       cmocka_unit_test(test_nothing_is_above_its_roofline), cmocka_unit_test(test_what_has_not_done_its_work_proves_nothing),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),
                                        cmocka_unit_test(test_sums_of_a_run)};
