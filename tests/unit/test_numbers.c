@@ -258,6 +258,23 @@ static void an_op_has_its_own_time_and_that_of_ops_inside(void **state)
     release(&c);
 }
 
+/* Shares of ops are of all that the device did in steps, also of what a call outside of any op launched. */
+static void shares_of_ops_are_of_the_devices_time(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    traced_launch(&m, "before", 1000);          /* no step's */
+    traced_step_begin(&m, 1);
+    traced_run(&m, "aten::mm", 20, "gemm", 10);
+    traced_copy(&m, "Memcpy HtoD (Pinned -> Device)", 64, 30);
+    traced_launch(&m, "of_a_graph", 160);
+    traced_step_end(&m);
+    struct counted c = count(m.trace);
+    assert_near(c.d.ops[0].share, 0.05, 1e-9, "share");
+    assert_near(c.d.no_op_share, 0.95, 1e-9, "what no op launched");
+    release(&c);
+}
+
 /* ---- launches ---- */
 
 static void launches_and_their_queue(void **state)
@@ -426,6 +443,7 @@ int main(void)
         cmocka_unit_test(kernels_are_grouped_by_name_op_and_stream),
         cmocka_unit_test(many_groups_are_kept_apart),
         cmocka_unit_test(an_op_has_its_own_time_and_that_of_ops_inside),
+        cmocka_unit_test(shares_of_ops_are_of_the_devices_time),
         cmocka_unit_test(launches_and_their_queue),
         cmocka_unit_test(a_graph_is_one_launch),
         cmocka_unit_test(thinned_series_keep_their_peak_and_end),

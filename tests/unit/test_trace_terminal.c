@@ -149,6 +149,25 @@ static void tables_have_five_rows_of_cut_names(void **state)
     free(t);
 }
 
+static void shares_of_ops_say_what_they_are_of(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    char *t = screen(&s, false);
+    assert_has(t, "  Shares are of all time on the device in steps.\n");
+    free(t);
+    s.d.no_op_share = 0.967;
+    t = screen(&s, false);
+    assert_has(t, "  Shares are of all time on the device in steps. No op launched 96.7 % of it: graphs,");
+    assert_true(widest(t) <= 100);
+    free(t);
+    for (int i = 0; i < 7; i++)
+        s.ops[i].device_self_us = 0;
+    t = screen(&s, false);
+    assert_has(t, "  Shares are of the self time of all ops on the host: which of them launched");
+    free(t);
+}
+
 static void findings_have_gain_place_cause_and_first_line_of_the_fix(void **state)
 {
     (void)state;
@@ -385,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
         cmocka_unit_test(tables_have_five_rows_of_cut_names),
+        cmocka_unit_test(shares_of_ops_say_what_they_are_of),
         cmocka_unit_test(findings_have_gain_place_cause_and_first_line_of_the_fix),
         cmocka_unit_test(a_given_step_time_is_said_to_be_given),
         cmocka_unit_test(many_low_findings_are_one_line),
