@@ -16,7 +16,7 @@ struct trace_step {
     int64_t number;                         /* N of ProfilerStep#N; 0 when the whole trace is one step */
     double start_us, total_us;              /* start: since the trace's first event */
     double kernel_us, memcpy_us, memset_us, comm_us, runtime_us, dataloader_us, cpu_us, other_us;
-    double busy_us;                         /* some device event of this step ran */
+    double busy_us;                         /* the device worked in it: kernel, copy, fill, and communication on the device */
     int64_t kernels, launches, host_ops;
 };
 
