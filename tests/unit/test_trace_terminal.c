@@ -359,6 +359,21 @@ static void a_trace_without_steps_says_so(void **state)
 
 /* ---- two traces ---- */
 
+static void traces_that_take_as_long_are_as_fast(void **state)
+{
+    (void)state;
+    static const struct { double a_us, b_us; const char *words; } cases[] = {
+        {20000, 20000, "in B: B is as fast as A.\n"}, {20000, 20090, ": B is as fast as A.\n"}, {20090, 20000, ": B is as fast as A.\n"},
+        {20000, 20110, ": B is 1.01× slower.\n"}, {20110, 20000, ": B is 1.01× faster.\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct trace_diff d = {.a = "a.json", .b = "b.json", .a_step_us = cases[i].a_us, .b_step_us = cases[i].b_us};
+        char *t = diff_screen(&d, false);
+        assert_has(t, cases[i].words);
+        free(t);
+    }
+}
+
 static void the_comparison_has_both_sides(void **state)
 {
     (void)state;
@@ -416,6 +431,7 @@ int main(void)
         cmocka_unit_test(hostile_names_stay_text),
         cmocka_unit_test(a_diagnosis_of_nothing_can_be_shown),
         cmocka_unit_test(a_trace_without_steps_says_so),
+        cmocka_unit_test(traces_that_take_as_long_are_as_fast),
         cmocka_unit_test(the_comparison_has_both_sides),
         cmocka_unit_test(a_slower_trace_is_called_slower),
     };
