@@ -16,7 +16,7 @@ struct trace_step {
     int64_t number;                         /* N of ProfilerStep#N; 0 when the whole trace is one step */
     double start_us, total_us;              /* start: since the trace's first event */
     double kernel_us, memcpy_us, memset_us, comm_us, runtime_us, dataloader_us, cpu_us, other_us;
-    double busy_us;                         /* some device event of this step ran */
+    double busy_us;                         /* the device worked in it: kernel, copy, fill, and communication on the device */
     int64_t kernels, launches, host_ops;
 };
 
@@ -46,7 +46,7 @@ struct trace_op {                           /* host ops of one name */
     int64_t count, launches;                /* launches: by the op itself, not by ops inside */
     double self_us, total_us;               /* on the host; self: without the ops inside */
     double device_self_us, device_us;       /* of what it launched itself; with the ops inside */
-    double share;                           /* of the device's time, or of the host's where nothing ran on a device */
+    double share;                           /* its self time, of all that the device did in steps; where no op launched any, of all ops' self time on the host */
 };
 
 /* ---- an op against what the device can do ---- */
@@ -195,6 +195,7 @@ struct diagnosis {
     int n_kernels;
     struct trace_op *ops;                   /* by device self time, then host self time */
     int n_ops;
+    double no_op_share;                     /* of what the device did in steps: launched by no op (graphs, compiled code, calls outside of ops) */
     struct trace_roof *roofs;               /* (n_roofs) by device time; empty where shapes were not recorded */
     int n_roofs;
     struct trace_peaks peaks;

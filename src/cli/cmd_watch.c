@@ -8,6 +8,7 @@
 #include "cli/watch_child.h"
 #include "cli/watch_folder.h"
 #include "cli/watch_job.h"
+#include "cli/watch_switches.h"
 #include "core/json_memory.h"
 #include "report/report.h"
 
@@ -49,6 +50,8 @@ static enum status check_request(struct request *r, struct error *err)
         st = check_count("--warmup", r->warmup, 1, err);
     if (st == OK)
         st = check_step_call(r->step_call, err);
+    if (st == OK && r->switches)
+        st = watch_check_switches(r->switches, err);
     if (st == OK)
         st = report_folder_name(r->folder, r->out, err);
     return st == OK ? report_folder_check(r->folder, REPORT_WATCH, err) : st;
@@ -87,7 +90,6 @@ static json_t *environment_before(void)
     return before;
 }
 
-/* Which names there are is the hook's own to know. */
 static json_t *split_at_commas(const char *text)
 {
     json_t *list = json_array();

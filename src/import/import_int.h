@@ -48,6 +48,7 @@ const char *source_problem(const struct source *s);
 
 /* Microseconds as nanoseconds; decimals beyond are cut, values beyond the range clamp. False for what is no number. */
 bool number_ns(const struct span *s, int64_t *ns);
+bool number_ns_fits(int64_t ns);                                /* false: clamped, or at the end of the range */
 bool number_int(const struct span *s, int64_t *value);          /* decimals are cut; also 0x12 */
 bool number_real(const struct span *s, double *value);
 int32_t number_int32(const struct span *s, int32_t otherwise);  /* clamps */
@@ -166,6 +167,7 @@ struct keeper {
     struct args args;
     struct categories categories;
     int64_t read_bytes;                 /* of text, so far */
+    int64_t beyond;                     /* events refused, as their time or length is beyond what can be */
 };
 
 void keeper_init(struct keeper *k, struct trace *t);

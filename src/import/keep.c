@@ -67,22 +67,41 @@ static int32_t find_name(struct keeper *k, const struct span *name)
     return texts_name(&k->texts, name->size ? name : &unnamed, IMPORT_LONGEST_NAME, k->read_bytes);
 }
 
+static bool find_start(struct keeper *k, const struct raw_event *e, int64_t *ns)
+{
+    if (!number_ns(raw_field(e, FIELD_TS), ns))
+        return false;
+    k->beyond += !number_ns_fits(*ns);
+    return number_ns_fits(*ns);
+}
+
+/* An event may have none. One that is no number, or below 0, is damage: as 0 the time would be gone without a word. */
+static bool find_duration(struct keeper *k, const struct raw_event *e, int64_t *ns)
+{
+    const struct span *written = raw_field(e, FIELD_DUR);
+    *ns = 0;
+    if (written->type == SPAN_NONE)
+        return true;
+    if (!number_ns(written, ns) || *ns < 0)
+        return false;
+    k->beyond += *ns > longest_ns;
+    return *ns <= longest_ns;
+}
+
 static bool keep_complete(struct keeper *k, const struct raw_event *e)
 {
     const struct span *category = raw_field(e, FIELD_CAT), *name = raw_field(e, FIELD_NAME);
     int kind = category_kind(&k->categories, category);
     const int32_t step = kind == CATEGORY_DROPPED || on_device(kind) ? -1 : step_number(name);
-    int64_t start_ns, duration_ns = 0;
+    int64_t start_ns, duration_ns;
     if (step >= 0)
         kind = EVENT_STEP;
     if (kind < 0) {
         k->trace->origin.other_events++;
         return true;
     }
-    if (!number_ns(raw_field(e, FIELD_TS), &start_ns))
+    if (!find_start(k, e, &start_ns) || !find_duration(k, e, &duration_ns))
         return false;
-    number_ns(raw_field(e, FIELD_DUR), &duration_ns);
-    duration_ns = duration_ns < 0 ? 0 : duration_ns > longest_ns ? longest_ns : duration_ns;
     k->trace->origin.has_stacks |= kind == EVENT_PYTHON;
     *keep_slot(k->trace) = (struct event){.start_ns = start_ns, .duration_ns = duration_ns, .name = find_name(k, name),
                                           .step = step, .args = args_index(&k->args, &k->texts, e, k->read_bytes),
@@ -98,7 +117,7 @@ static bool keep_instant(struct keeper *k, const struct raw_event *e)
         k->trace->origin.other_events++;
         return true;
     }
-    if (!number_ns(raw_field(e, FIELD_TS), &at_ns))
+    if (!find_start(k, e, &at_ns))
         return false;
     memory_keep(k, e, at_ns, find_track(k, e, EVENT_COUNTER));
     return true;

@@ -100,6 +100,8 @@ static inline bool read_time(const struct span *s, int64_t *ns)
     return true;
 }
 
+bool number_ns_fits(int64_t ns) { return ns > earliest_ns && ns < latest_ns; }
+
 bool number_ns(const struct span *s, int64_t *ns)
 {
     struct decimal d;

@@ -31,6 +31,9 @@ static enum status no_trace(const struct kineto *k, const struct source *src, co
         return error_set(err, BAD_INPUT, "'%s' holds nothing that can be read: %s; %s", name, source_problem(src), expected);
     if (o->json_bytes == 0)
         return error_set(err, BAD_INPUT, "'%s' is empty; %s", name, expected);
+    if (k->keeper.beyond > 0)
+        return error_set(err, BAD_INPUT, "'%s' has no event whose time can be: the first that is not read starts at byte %lld; times of a trace are "
+                         "microseconds, and these are past the year 2116 or longer than 115 days: are they nanoseconds?", name, (long long)k->first_skipped);
     if (o->other_events > 0)
         return error_set(err, BAD_INPUT, "'%s' has %lld event%s, but no operator, kernel, runtime call or step; %s", name,
                          (long long)o->other_events, o->other_events == 1 ? "" : "s", expected);
@@ -67,6 +70,9 @@ static void warn_of_the_rest(struct kineto *k)
     if (o->events_skipped > 0)
         kineto_warn(k, "%lld malformed event%s skipped, the first at byte %lld", (long long)o->events_skipped,
                     o->events_skipped == 1 ? " was" : "s were", (long long)k->first_skipped);
+    if (k->keeper.beyond > 0)
+        kineto_warn(k, "%lld of the skipped events %s at times past the year 2116, or longer than 115 days; times of a trace are "
+                    "microseconds", (long long)k->keeper.beyond, k->keeper.beyond == 1 ? "is" : "are");
     if (k->keeper.texts.other >= 0)
         kineto_warn(k, "there are too many different names; those after the first %d are given as '(other)'",
                     k->trace->n_names);

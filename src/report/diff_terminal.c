@@ -1,5 +1,6 @@
 /* The screen of two traces side by side: the step, its split, and the ops and kernels that changed most. */
 #include <math.h>
+#include <string.h>
 
 #include "report/terminal_int.h"
 
@@ -50,6 +51,20 @@ static void put_table(const struct screen *s, const struct trace_diff *d, const 
         fprintf(s->to, "  %sand %d more%s\n", screen_style(s, DIM), n - TOP, screen_style(s, OFF));
 }
 
+/* What is 1.00 times as fast when it is printed is as fast. */
+static void put_verdict(const struct screen *s, const struct trace_diff *d)
+{
+    number_text ratio, one;
+    const bool slower = d->b_step_us > d->a_step_us;
+    const double times = slower ? report_ratio(d->b_step_us, d->a_step_us) : report_ratio(d->a_step_us, d->b_step_us);
+    if (!isfinite(times))
+        return;
+    if (!strcmp(report_show_speedup(times, ratio), report_show_speedup(1, one)))
+        fputs(": B is as fast as A", s->to);
+    else
+        fprintf(s->to, ": B is %s %s", ratio, slower ? "slower" : "faster");
+}
+
 static void put_title(const struct screen *s, const struct trace_diff *d)
 {
     number_text a, b, ratio;
@@ -58,12 +73,9 @@ static void put_title(const struct screen *s, const struct trace_diff *d)
     fputc('\n', s->to);
     screen_put_label(s, "B");
     screen_put_cut(s, d->b, SCREEN_COLUMNS - SCREEN_INDENT);
-    const bool slower = d->b_step_us > d->a_step_us;
-    const double times = slower ? report_ratio(d->b_step_us, d->a_step_us) : report_ratio(d->a_step_us, d->b_step_us);
     fprintf(s->to, "\n%sA step takes %s in A and %s in B", screen_style(s, BOLD), report_show_us(d->a_step_us, a),
             report_show_us(d->b_step_us, b));
-    if (isfinite(times))
-        fprintf(s->to, ": B is %s %s", report_show_speedup(times, ratio), slower ? "slower" : "faster");
+    put_verdict(s, d);
     fprintf(s->to, ".%s\n", screen_style(s, OFF));
     if (d->a_recorded_us > 0 && d->b_recorded_us > 0)
         fprintf(s->to, "%sWithout the profiler; as recorded %s and %s.%s\n", screen_style(s, DIM), report_show_us(d->a_recorded_us, a),

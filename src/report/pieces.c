@@ -54,6 +54,23 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
     return out;
 }
 
+const char *report_trace_ops_note(const struct diagnosis *d, char out[OPS_NOTE_MOST])
+{
+    static const double much = 0.05;
+    number_text n;
+    const bool on_device = d->n_ops && d->ops[0].device_self_us > 0;        /* the one with the most is first */
+    out[0] = '\0';
+    if (on_device && d->no_op_share >= much)
+        snprintf(out, OPS_NOTE_MOST, "Shares are of all time on the device in steps. No op launched %s of it: graphs, compiled code, or calls outside "
+                 "of ops.", report_show_percent(d->no_op_share, n));
+    else if (on_device)
+        snprintf(out, OPS_NOTE_MOST, "Shares are of all time on the device in steps.");
+    else if (d->n_ops)
+        snprintf(out, OPS_NOTE_MOST, "Shares are of the self time of all ops%s.",
+                 d->no_op_share > 0 ? " on the host: which of them launched the device's work is not known" : "");
+    return out;
+}
+
 static json_t *answers_object(const struct answers *a)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "headline", W(a->headline), "warning", W(a->warning), "bound_by", W(a->bound_by), "largest",

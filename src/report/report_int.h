@@ -79,6 +79,9 @@ const char *report_trace_title(const struct diagnosis *d, char out[TITLE_MOST]);
 /* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
 enum { STEPS_NOTE_MOST = 256 };
 const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST]);
+/* What the shares of ops are of, and how much of it is no op's where that is much; empty where there are no ops. Returns `out`. */
+enum { OPS_NOTE_MOST = 256 };
+const char *report_trace_ops_note(const struct diagnosis *d, char out[OPS_NOTE_MOST]);
 
 enum { PROFILE_SCHEMA = 2, TRACE_SCHEMA = 1 };
 json_t *report_head(const char *kind, int schema, const char *version, const struct answers *answers);     /* answers: may be NULL */

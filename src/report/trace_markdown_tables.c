@@ -67,7 +67,8 @@ static void put_ops(FILE *to, const struct diagnosis *d)
                 (long long)o->count, (long long)o->launches, report_show_us(o->device_us, f));
     }
     put_more(to, d->n_ops, TOP_OPS, "ops");
-    fputs("\nSelf: without the ops inside. Times are sums over the trace.\n", to);
+    char note[OPS_NOTE_MOST];
+    fprintf(to, "\nSelf: without the ops inside. Times are sums over the trace. %s\n", report_trace_ops_note(d, note));
 }
 
 /* Values over time as a curve of equal stretches, each the largest in it; a stretch without a value keeps the last. */

@@ -237,6 +237,10 @@ static void put_ops(const struct screen *s, const struct diagnosis *d)
             put_count(s, o->launches, 11);
         fputc('\n', s->to);
     }
+    char note[OPS_NOTE_MOST];
+    fprintf(s->to, "  %s", screen_style(s, DIM));
+    screen_put_wrapped(s, report_trace_ops_note(d, note), 2);
+    fputs(screen_style(s, OFF), s->to);
 }
 
 /* The rank that the finding names. -1: nobody waits for anybody. */

@@ -45,6 +45,19 @@ mkdir page && echo mine >page/report.html
 refused 2 "hone: 'page/report.html' is there, and no report that is known here wrote it; move it away, or give another --out" \
     watch --out page -- python3 "$PROGRAMS/loop.py" 60
 
+# ---- a switch that is not there: nothing is started, and no folder made
+refused 2 "hone: there is no switch 'fused'; there are loader-workers, pinned-memory, tf32, autocast-bf16, autocast-f16, fused-optimizer, foreach-optimizer, \
+set-to-none, cudnn-benchmark, channels-last, threads-cores, threads-half, affinity, expandable-segments, ddp-large-buckets, ddp-small-buckets, compile" \
+    watch --out typo --try --switches tf32,fused -- touch started
+[ ! -e started ] && [ ! -e typo ] || fail "the program was started: $(ls)"
+run watch --out known --try --switches fused-optimizer,,tf32 -- touch started
+[ -e started ] || fail "not started: $(cat err)"
+rm -r started known
+TRIAL=$HOOK/hone_hook/trial
+grep -v '^#' "$TRIAL/switches.txt" | while read -r name class; do
+    grep -q "^class $class(" "$TRIAL"/*.py || fail "the switch $name has no class $class"
+done
+
 # ---- several optimizers, gradients that are accumulated
 OUT=gan
 watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py"

@@ -323,7 +323,34 @@ static void without_correlations_the_device_is_not_idle(void **state)
     struct judged j = model_judge(&m, 0);
     assert_not_found(&j, "host-bound");
     assert_not_found(&j, "launch-bound");
+    assert_true(warns(&j.d, "correlation ids are missing"));
     judged_release(&j);
+}
+
+/* Launches without work: their ids are missing, or the work is. */
+static void what_is_missing_is_told_apart(void **state)
+{
+    (void)state;
+    enum { NO_IDS, FEW_IDS, NO_WORK, CASES };
+    static const char *const words[CASES] = {"steps have what the device did in their time", "such work is in no step", "recording of the device failed in part"};
+    for (int k = 0; k < CASES; k++) {
+        struct model m = model_new(DEVICE_BOUND);
+        model_train(&m);
+        struct trace *t = m.t.trace;
+        for (int64_t i = 0; i < t->n; i++) {
+            struct event *e = &t->events[i];
+            const bool lost = e->kind == EVENT_KERNEL && (k == NO_IDS || i % 8);
+            if (lost && k == NO_WORK)
+                e->kind = EVENT_COUNTER;
+            else if (lost || (k == NO_IDS && e->kind == EVENT_MEMCPY))
+                e->link = -1;
+        }
+        struct judged j = model_judge(&m, 0);
+        for (int other = 0; other < CASES; other++)
+            if (warns(&j.d, words[other]) != (other == k))
+                fail_msg("case %d: '%s' is%s said", k, words[other], other == k ? " not" : "");
+        judged_release(&j);
+    }
 }
 
 static void hostile_names_change_nothing(void **state)
@@ -573,6 +600,7 @@ int main(void)
         cmocka_unit_test(a_trace_of_the_host_alone_is_bound_by_the_cpu),
         cmocka_unit_test(a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen),
         cmocka_unit_test(without_correlations_the_device_is_not_idle),
+        cmocka_unit_test(what_is_missing_is_told_apart),
         cmocka_unit_test(hostile_names_change_nothing),
         cmocka_unit_test(a_straggler_is_named),
         cmocka_unit_test(ranks_that_keep_pace_have_no_straggler),

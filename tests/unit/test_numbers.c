@@ -80,6 +80,29 @@ static void a_step_lasts_until_its_work_is_done(void **state)
     release(&c);
 }
 
+/* A copy that step 2 launches on a stream of its own runs while step 1 still has work: it is time of the device in step 1. */
+static void work_of_the_next_step_is_busy_time_where_it_runs(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    traced_step_at(&m, 1, 0, 100);
+    traced_step_at(&m, 2, 100, 150);
+    traced_work_at(&m, "cudaLaunchKernel", 50, 5, EVENT_KERNEL, "a", 60, 30);
+    traced_work_at(&m, "cudaLaunchKernel", 60, 5, EVENT_KERNEL, "b", 140, 60);      /* until 200 */
+    traced_on_stream(&m, 20);
+    traced_work_at(&m, "cudaMemcpyAsync", 105, 5, EVENT_MEMCPY, "Memcpy HtoD", 110, 20);
+    traced_work_at(&m, "cudaLaunchKernel", 110, 5, EVENT_KERNEL, "c", 210, 40);
+    struct counted c = count(m.trace);
+    assert_near(c.d.steps[0].busy_us, 30 + 20 + 60, near_us, "step 1");
+    assert_near(c.d.steps[1].busy_us, 40, near_us, "step 2");
+    for (int i = 0; i < 2; i++) {
+        const struct trace_step *s = &c.d.steps[i];
+        assert_near(s->busy_us, s->kernel_us + s->memcpy_us + s->memset_us + s->comm_us, near_us, "its parts");
+    }
+    assert_near(2 * c.d.mean.busy_us, c.d.gpu.busy_us, near_us, "all steps");
+    release(&c);
+}
+
 /* ---- the device ---- */
 
 static void idle_time_is_told_by_what_ends_it(void **state)
@@ -258,6 +281,23 @@ static void an_op_has_its_own_time_and_that_of_ops_inside(void **state)
     release(&c);
 }
 
+/* Shares of ops are of all that the device did in steps, also of what a call outside of any op launched. */
+static void shares_of_ops_are_of_the_devices_time(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    traced_launch(&m, "before", 1000);          /* no step's */
+    traced_step_begin(&m, 1);
+    traced_run(&m, "aten::mm", 20, "gemm", 10);
+    traced_copy(&m, "Memcpy HtoD (Pinned -> Device)", 64, 30);
+    traced_launch(&m, "of_a_graph", 160);
+    traced_step_end(&m);
+    struct counted c = count(m.trace);
+    assert_near(c.d.ops[0].share, 0.05, 1e-9, "share");
+    assert_near(c.d.no_op_share, 0.95, 1e-9, "what no op launched");
+    release(&c);
+}
+
 /* ---- launches ---- */
 
 static void launches_and_their_queue(void **state)
@@ -419,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_moment_goes_to_the_first_role_that_is_active),
         cmocka_unit_test(a_step_lasts_until_its_work_is_done),
+        cmocka_unit_test(work_of_the_next_step_is_busy_time_where_it_runs),
         cmocka_unit_test(idle_time_is_told_by_what_ends_it),
         cmocka_unit_test(communication_and_copies_hide_behind_computation),
         cmocka_unit_test(a_trace_of_the_device_alone_counts_all_its_events),
@@ -426,6 +467,7 @@ int main(void)
         cmocka_unit_test(kernels_are_grouped_by_name_op_and_stream),
         cmocka_unit_test(many_groups_are_kept_apart),
         cmocka_unit_test(an_op_has_its_own_time_and_that_of_ops_inside),
+        cmocka_unit_test(shares_of_ops_are_of_the_devices_time),
         cmocka_unit_test(launches_and_their_queue),
         cmocka_unit_test(a_graph_is_one_launch),
         cmocka_unit_test(thinned_series_keep_their_peak_and_end),

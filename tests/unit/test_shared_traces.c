@@ -482,7 +482,8 @@ static void check_sane(const struct shared *s, const char *name)
         const double sum = x->kernel_us + x->memcpy_us + x->memset_us + x->comm_us + x->runtime_us + x->dataloader_us +
                            x->cpu_us + x->other_us;
         assert_near(sum, x->total_us, 1e-6 * (1 + x->total_us), name);
-        assert_true(x->busy_us >= 0);
+        const double device = x->kernel_us + x->memcpy_us + x->memset_us, little = 1e-6 * (1 + x->total_us);
+        assert_true(x->busy_us >= device - little && x->busy_us <= device + x->comm_us + little);   /* some communicate on the host */
     }
     const struct trace_gpu *g = &s->d.gpu;
     assert_near(g->busy_us + g->idle_us, g->total_us, 1e-6 * (1 + g->total_us), name);
@@ -495,6 +496,10 @@ static void check_sane(const struct shared *s, const char *name)
     for (int i = 0; i < s->d.n_kernels; i++)
         share += s->d.kernels[i].share;
     assert_near(share, s->d.n_kernels ? 1 : 0, 1e-9, name);
+    share = s->d.no_op_share;
+    for (int i = 0; i < s->d.n_ops; i++)
+        share += s->d.ops[i].device_self_us > 0 ? s->d.ops[i].share : 0;
+    assert_near(share, share > 0 ? 1 : 0, 1e-9, name);
 }
 
 static void every_published_trace_adds_up(void **state)

@@ -112,6 +112,8 @@ static void report_json_says_what_the_diagnosis_says(void **state)
     assert_true(json_is_null(at(j, "kernels.2.occupancy_percent")));
     assert_string_equal(words(j, "kernels.2.op"), "c10d::allreduce_");
     assert_number(j, "ops.3.device_us", 14880);
+    assert_number(j, "no_op_share", 0);
+    assert_string_equal(words(j, "ops_note"), "Shares are of all time on the device in steps.");
     assert_number(j, "kinds.1.share", 1440.0 / 6000);
     assert_number(j, "launches.per_step", 26);
     assert_number(j, "launches.queue_max", 25);
@@ -325,6 +327,7 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, "| 1. Quick wins | host-sync, exposed-comm | 1.08× (1.03×–1.14×) |");
     assert_has(md, "| sm90_xmma_gemm_bf16bf16_bf16f32_tn | aten::addmm | gemm | 14.9 ms | 62.0 % | 48 | 310 µs | 41.5 % |");
     assert_has(md, "| aten::linear | 0 µs | 0.0 % | 4.80 ms | 24.0 ms | 48 | 0 | 14.9 ms |");
+    assert_has(md, "Times are sums over the trace. Shares are of all time on the device in steps.\n");
     assert_has(md, "Peak 3.16 GB of 80.0 GB.");
     assert_has(md, "| 1 | 20.8 ms | 9.90 ms | 600 µs |");
     assert_has(md, "- the trace was recorded without stacks");
@@ -423,6 +426,7 @@ static void a_trace_without_a_device_is_reported(void **state)
     try_all(d);
     char *md = trace_written(report_trace_write_markdown, d);
     assert_has(md, "(1 step: the whole trace, which has no step marks)");
+    assert_has(md, "Shares are of the self time of all ops.\n");
     free(md);
     traced_free(d);
 }

@@ -149,6 +149,25 @@ static void tables_have_five_rows_of_cut_names(void **state)
     free(t);
 }
 
+static void shares_of_ops_say_what_they_are_of(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    char *t = screen(&s, false);
+    assert_has(t, "  Shares are of all time on the device in steps.\n");
+    free(t);
+    s.d.no_op_share = 0.967;
+    t = screen(&s, false);
+    assert_has(t, "  Shares are of all time on the device in steps. No op launched 96.7 % of it: graphs,");
+    assert_true(widest(t) <= 100);
+    free(t);
+    for (int i = 0; i < 7; i++)
+        s.ops[i].device_self_us = 0;
+    t = screen(&s, false);
+    assert_has(t, "  Shares are of the self time of all ops on the host: which of them launched");
+    free(t);
+}
+
 static void findings_have_gain_place_cause_and_first_line_of_the_fix(void **state)
 {
     (void)state;
@@ -340,6 +359,21 @@ static void a_trace_without_steps_says_so(void **state)
 
 /* ---- two traces ---- */
 
+static void traces_that_take_as_long_are_as_fast(void **state)
+{
+    (void)state;
+    static const struct { double a_us, b_us; const char *words; } cases[] = {
+        {20000, 20000, "in B: B is as fast as A.\n"}, {20000, 20090, ": B is as fast as A.\n"}, {20090, 20000, ": B is as fast as A.\n"},
+        {20000, 20110, ": B is 1.01× slower.\n"}, {20110, 20000, ": B is 1.01× faster.\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct trace_diff d = {.a = "a.json", .b = "b.json", .a_step_us = cases[i].a_us, .b_step_us = cases[i].b_us};
+        char *t = diff_screen(&d, false);
+        assert_has(t, cases[i].words);
+        free(t);
+    }
+}
+
 static void the_comparison_has_both_sides(void **state)
 {
     (void)state;
@@ -385,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
         cmocka_unit_test(tables_have_five_rows_of_cut_names),
+        cmocka_unit_test(shares_of_ops_say_what_they_are_of),
         cmocka_unit_test(findings_have_gain_place_cause_and_first_line_of_the_fix),
         cmocka_unit_test(a_given_step_time_is_said_to_be_given),
         cmocka_unit_test(many_low_findings_are_one_line),
@@ -396,6 +431,7 @@ int main(void)
         cmocka_unit_test(hostile_names_stay_text),
         cmocka_unit_test(a_diagnosis_of_nothing_can_be_shown),
         cmocka_unit_test(a_trace_without_steps_says_so),
+        cmocka_unit_test(traces_that_take_as_long_are_as_fast),
         cmocka_unit_test(the_comparison_has_both_sides),
         cmocka_unit_test(a_slower_trace_is_called_slower),
     };

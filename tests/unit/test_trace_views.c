@@ -238,6 +238,38 @@ static void without_modules_the_users_ranges_are_shown(void **state)
     judged_release(&j);
 }
 
+/* A module or a function in another of its name, as calls of themselves are: time in both counts once. */
+static void what_is_inside_its_own_name_counts_once(void **state)
+{
+    (void)state;
+    for (int ranges = 0; ranges < 2; ranges++) {
+        struct traced m = traced_new();
+        for (int i = 0; i < 4; i++) {
+            traced_step_begin(&m, i);
+            traced_idle(&m, 1);
+            const double from = m.now_us;
+            for (int depth = 0; depth < 3; depth++)
+                traced_at(&m, ranges ? EVENT_ANNOTATION : EVENT_PYTHON, ranges ? "graph" : "nn.Module: graph", from - 0.5 + 0.1 * depth, 50 - depth);
+            traced_run(&m, "aten::mm", 40, "gemm", 20);
+            traced_idle(&m, 10);
+            traced_run(&m, "aten::add", 40, "elementwise", 20);
+            traced_step_end(&m);
+        }
+        struct judged j = trace_judge(m.trace, 0);
+        const struct trace_module *x = module_of(&j.d, "graph");
+        assert_near(x->count, 3, 1e-9, "calls");
+        assert_near(x->host_us, 50, 1e-6, "host");
+        assert_near(x->forward_us, 20, 1e-6, "forward");
+        assert_near(x->share, 0.5, 1e-6, "share");
+        assert_int_equal(j.d.n_frames, !ranges);
+        if (!ranges) {
+            assert_near(j.d.frames[0].total_us, 50, 1e-6, "the function with what is inside");
+            assert_near(j.d.frames[0].self_us, 10, 1e-6, "without its op");
+        }
+        judged_release(&j);
+    }
+}
+
 /* ---- names of kernels ---- */
 
 static void names_of_kernels_are_shortened_to_what_differs(void **state)
@@ -286,6 +318,7 @@ int main(void)
         cmocka_unit_test(copies_can_be_the_largest_part),
         cmocka_unit_test(modules_have_their_forward_and_backward),
         cmocka_unit_test(without_modules_the_users_ranges_are_shown),
+        cmocka_unit_test(what_is_inside_its_own_name_counts_once),
         cmocka_unit_test(names_of_kernels_are_shortened_to_what_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,24 +174,53 @@ static void take_warnings(struct diagnosis *d, const struct trace *t, bool named
                       : arena_printf(&d->arena, "%s", t->origin.warnings[i]));
 }
 
-/* Launches that have no work behind them: the driver told the profiler nothing. Of a capture none is expected, but then graphs run. */
-static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
+struct launched {                           /* launches of the host, and work of the device */
+    int64_t launches, graphs, alone;        /* alone: no work is known to be behind them */
+    int64_t no_id, work_no_id, work_alone;  /* those alone without an id; work without an id; work whose launch is not known */
+};
+
+static struct launched count_launched(const struct view *v)
 {
-    int64_t launches = 0, alone = 0, graphs = 0;
+    struct launched n = {0};
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
         const int kind = e->kind == EVENT_RUNTIME ? v->call_kinds[e->name] : CALL_OTHER;
-        launches += kind == CALL_LAUNCH || kind == CALL_GRAPH;
-        alone += (kind == CALL_LAUNCH || kind == CALL_GRAPH) && v->launched[i] < 0;
-        graphs += kind == CALL_GRAPH;
+        const bool launch = kind == CALL_LAUNCH || kind == CALL_GRAPH, alone = launch && v->launched[i] < 0;
+        n.launches += launch;
+        n.graphs += kind == CALL_GRAPH;
+        n.alone += alone;
+        n.no_id += alone && e->link < 0;
     }
-    d->device_lost = launches && !v->n_device;
+    for (int32_t i = 0; i < v->n_device; i++) {
+        n.work_no_id += view_event(v, v->device + i)->link < 0;
+        n.work_alone += v->launch[i] < 0;
+    }
+    return n;
+}
+
+/* Work is there, but the ids are not that tell which launch it is of. */
+static void warn_of_no_ids(struct diagnosis *d, const struct view *v, const struct launched *n)
+{
+    const char *then = n->work_alone == v->n_device ? "steps have what the device did in their time, but which op launched it is not known"
+                                                    : "such work is in no step and of no op, so that their numbers of the device are too low";
+    warn(d, arena_printf(&d->arena, "correlation ids are missing: %lld of %lld launches and %lld of %d events of the device cannot be brought together; %s",
+                         (long long)n->alone, (long long)n->launches, (long long)n->work_alone, v->n_device, then));
+}
+
+/* Launches that have no work behind them: the driver told the profiler nothing. Of a capture none is expected, but then graphs run. */
+static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
+{
+    const struct launched n = count_launched(v);
+    const bool most_alone = 2 * n.alone > n.launches && n.launches >= LEAST_LAUNCHES;
+    d->device_lost = n.launches && !v->n_device;
     if (d->device_lost)
         warn(d, arena_printf(&d->arena, "%lld launches, but no work of the device: recording of the device failed (another profiler, or no "
-                             "right to counters); record with ProfilerActivity.CUDA, and look for CUPTI's message at its start", (long long)launches));
-    else if (!graphs && v->n_device && 2 * alone > launches && launches >= LEAST_LAUNCHES)
+                             "right to counters); record with ProfilerActivity.CUDA, and look for CUPTI's message at its start", (long long)n.launches));
+    else if (v->n_device && most_alone && (2 * n.work_no_id > v->n_device || 2 * n.no_id > n.alone))
+        warn_of_no_ids(d, v, &n);
+    else if (!n.graphs && v->n_device && most_alone)
         warn(d, arena_printf(&d->arena, "%lld of %lld launches have no work of the device behind them: recording of the device failed in part; "
-                             "numbers of the device are too low", (long long)alone, (long long)launches));
+                             "numbers of the device are too low", (long long)n.alone, (long long)n.launches));
 }
 
 static void warn_of_marks(struct diagnosis *d, const struct view *v)

@@ -17,11 +17,39 @@ static bool frame_counts(const struct study *s, int32_t frame)
     return e->start_ns >= s->replay->start_ns && e->start_ns < s->replay->end_ns && s->replay->training[e->track];
 }
 
+/* Frames that are open while all are gone through in their order. One inside of another of its name, as a call of itself is, has its
+ * time there already. */
+struct open_frames {
+    const struct study *s;
+    int32_t *depth;                         /* (names) how many that count are open */
+    int32_t last;                           /* the innermost; -1: none */
+};
+
+static struct open_frames open_frames(const struct study *s)
+{
+    return (struct open_frames){s, xcalloc((size_t)s->v->trace->n_names + 1, sizeof(int32_t)), -1};
+}
+
+/* Returns whether the frame, which counts or not, is in no other of its name that does. */
+static bool open_frame(struct open_frames *o, int32_t frame)
+{
+    const struct event *e = view_event(o->s->v, frame);
+    while (o->last >= 0 && o->last != e->step) {
+        const struct event *closed = view_event(o->s->v, o->last);
+        o->depth[closed->name] -= frame_counts(o->s, o->last);
+        o->last = closed->step;
+    }
+    o->last = frame;
+    o->depth[e->name] += frame_counts(o->s, frame);
+    return o->depth[e->name] <= 1;
+}
+
 /* ---- modules and ranges ---- */
 
 struct sums {
     struct trace_module *at;
     int32_t *index;                         /* (names) row + 1 */
+    int32_t *last;                          /* (names) the device event that a name got last, + 1 */
     int n, cap;
 };
 
@@ -38,36 +66,57 @@ static struct trace_module *row_of(struct sums *m, const struct view *v, int32_t
     return &m->at[m->index[name] - 1];
 }
 
-/* Adds to all modules around a call. */
-static void add_to_modules(const struct study *s, struct sums *m, int32_t host, double us, bool backward)
+struct work { int32_t event, host; bool backward; };        /* of the device, and the call or op that it belongs to */
+
+/* Once for a name, however many of it are inside each other. */
+static void add_to_name(const struct study *s, struct sums *m, int32_t name, const struct work *w, bool module)
 {
-    const struct view *v = s->v;
-    const struct event *e = view_event(v, host);
-    for (int32_t frame = view_python_at(v, e->track, e->start_ns, true); frame >= 0; frame = view_event(v, frame)->step)
-        if (is_module(v, frame)) {
-            struct trace_module *row = row_of(m, v, view_event(v, frame)->name, true);
-            *(backward ? &row->backward_us : &row->forward_us) += us;
-        }
+    if (m->last[name] == w->event + 1)
+        return;
+    m->last[name] = w->event + 1;
+    struct trace_module *row = row_of(m, s->v, name, module);
+    *(w->backward ? &row->backward_us : &row->forward_us) += (double)view_event(s->v, w->event)->duration_ns / 1e3;
 }
 
-static void add_to_ranges(const struct study *s, struct sums *m, int32_t host, double us, bool backward)
+/* Adds to all modules around a call. */
+static void add_to_modules(const struct study *s, struct sums *m, const struct work *w)
 {
-    for (int32_t i = s->v->parent[host]; i >= 0; i = s->v->parent[i])
-        if (study_is_range(s, i)) {
-            struct trace_module *row = row_of(m, s->v, view_event(s->v, i)->name, false);
-            *(backward ? &row->backward_us : &row->forward_us) += us;
-        }
+    const struct view *v = s->v;
+    const struct event *e = view_event(v, w->host);
+    for (int32_t frame = view_python_at(v, e->track, e->start_ns, true); frame >= 0; frame = view_event(v, frame)->step)
+        if (is_module(v, frame))
+            add_to_name(s, m, view_event(v, frame)->name, w, true);
+}
+
+static void add_to_ranges(const struct study *s, struct sums *m, const struct work *w)
+{
+    for (int32_t i = s->v->parent[w->host]; i >= 0; i = s->v->parent[i])
+        if (study_is_range(s, i))
+            add_to_name(s, m, view_event(s->v, i)->name, w, false);
 }
 
 static void add_frames(const struct study *s, struct sums *m)
 {
     const struct view *v = s->v;
-    for (int32_t f = v->python; f < v->python + v->n_python; f++)
+    struct open_frames open = open_frames(s);
+    for (int32_t f = v->python; f < v->python + v->n_python; f++) {
+        const bool outermost = open_frame(&open, f);
         if (is_module(v, f) && frame_counts(s, f)) {
             struct trace_module *row = row_of(m, v, view_event(v, f)->name, true);
             row->count++;
-            row->host_us += (double)view_event(v, f)->duration_ns / 1e3;
+            row->host_us += outermost ? (double)view_event(v, f)->duration_ns / 1e3 : 0;
         }
+    }
+    free(open.depth);
+}
+
+/* Nesting of the host's events is bounded (view_nest.c). */
+static bool is_inside_its_name(const struct study *s, int32_t range)
+{
+    for (int32_t i = s->v->parent[range]; i >= 0; i = s->v->parent[i])
+        if (view_event(s->v, i)->name == view_event(s->v, range)->name && study_has(s, i) && study_is_range(s, i))
+            return true;
+    return false;
 }
 
 static void add_ranges(const struct study *s, struct sums *m)
@@ -76,7 +125,7 @@ static void add_ranges(const struct study *s, struct sums *m)
         if (study_has(s, i) && study_is_range(s, i)) {
             struct trace_module *row = row_of(m, s->v, view_event(s->v, i)->name, false);
             row->count++;
-            row->host_us += (double)view_event(s->v, i)->duration_ns / 1e3;
+            row->host_us += is_inside_its_name(s, i) ? 0 : (double)view_event(s->v, i)->duration_ns / 1e3;
         }
 }
 
@@ -98,10 +147,10 @@ static double add_work(const struct study *s, struct sums *m, bool ranges)
         const int32_t call = v->launch[d];
         if (call < 0 || !study_has(s, call))
             continue;
-        const double us = (double)view_event(v, v->device + d)->duration_ns / 1e3;
         const int32_t forward = study_forward_of(s, call);
-        all += us;
-        (ranges ? add_to_ranges : add_to_modules)(s, m, forward >= 0 ? forward : call, us, forward >= 0);
+        const struct work w = {v->device + d, forward >= 0 ? forward : call, forward >= 0};
+        all += (double)view_event(v, w.event)->duration_ns / 1e3;
+        (ranges ? add_to_ranges : add_to_modules)(s, m, &w);
     }
     return all;
 }
@@ -109,7 +158,8 @@ static double add_work(const struct study *s, struct sums *m, bool ranges)
 void study_modules(struct study *s)
 {
     struct diagnosis *d = s->d;
-    struct sums m = {.index = xcalloc((size_t)s->v->trace->n_names + 1, sizeof *m.index)};
+    const size_t names = (size_t)s->v->trace->n_names + 1;
+    struct sums m = {.index = xcalloc(names, sizeof *m.index), .last = xcalloc(names, sizeof *m.last)};
     add_frames(s, &m);
     const bool ranges = !m.n;
     if (ranges)
@@ -128,6 +178,7 @@ void study_modules(struct study *s)
     }
     free(m.at);
     free(m.index);
+    free(m.last);
 }
 
 /* ---- Python's own time ---- */
@@ -178,18 +229,21 @@ void study_frames(struct study *s)
     const struct view *v = s->v;
     struct diagnosis *d = s->d;
     struct own o = {.index = xcalloc((size_t)v->trace->n_names + 1, sizeof *o.index)};
+    struct open_frames open = open_frames(s);
     for (int32_t f = v->python; f < v->python + v->n_python; f++) {
         const struct event *e = view_event(v, f);
+        const bool outermost = open_frame(&open, f);
         if (!frame_counts(s, f))
             continue;
         const double us = (double)e->duration_ns / 1e3;
         struct trace_frame *row = own_of(&o, v, e->name);
         row->count++;
-        row->total_us += us;
+        row->total_us += outermost ? us : 0;
         row->self_us += us;
         if (e->step >= 0 && frame_counts(s, e->step))
             own_of(&o, v, view_event(v, e->step)->name)->self_us -= us;
     }
+    free(open.depth);
     if (o.n) {
         take_out_calls(s, &o);
         qsort(o.at, (size_t)o.n, sizeof *o.at, by_self);

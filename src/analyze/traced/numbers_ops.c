@@ -1,4 +1,5 @@
 /* Host ops by name, over those that start in a recorded step. Times inside an op of the same name count once. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyze/traced/numbers_int.h"
@@ -83,7 +84,16 @@ static int by_device_then_host(const void *a, const void *b)
     return x->self_us < y->self_us ? 1 : x->self_us > y->self_us ? -1 : 0;
 }
 
-static void list_ops(struct diagnosis *d, const struct sums *s)
+/* What ran on the device for recorded steps, whoever launched it. */
+static double all_device_us(const struct view *v)
+{
+    double ns = 0;
+    for (int32_t i = v->device; i < v->device + v->n_device; i++)
+        ns += view_event(v, i)->step >= 0 ? (double)view_event(v, i)->duration_ns : 0;
+    return us_of(ns);
+}
+
+static void list_ops(struct diagnosis *d, const struct view *v, const struct sums *s)
 {
     double device_us = 0, host_us = 0;
     d->ops = arena_alloc(&d->arena, ((size_t)s->n + 1) * sizeof *d->ops);
@@ -95,9 +105,11 @@ static void list_ops(struct diagnosis *d, const struct sums *s)
         host_us += s->ops[i].self_us;
         d->ops[d->n_ops++] = s->ops[i];
     }
+    const double all_us = fmax(all_device_us(v), device_us);    /* an op can outlast its step, and launch behind it */
+    d->no_op_share = all_us > 0 ? 1 - device_us / all_us : 0;
     for (int i = 0; i < d->n_ops; i++) {
         struct trace_op *op = &d->ops[i];
-        op->share = device_us > 0 ? op->device_self_us / device_us : host_us > 0 ? op->self_us / host_us : 0;
+        op->share = device_us > 0 ? op->device_self_us / all_us : host_us > 0 ? op->self_us / host_us : 0;
     }
     qsort(d->ops, (size_t)d->n_ops, sizeof *d->ops, by_device_then_host);
 }
@@ -116,7 +128,7 @@ void numbers_ops(struct diagnosis *d, const struct view *v)
     }
     while (s.n_open)
         close_op(&s, v);
-    list_ops(d, &s);
+    list_ops(d, v, &s);
     free(s.ops);
     free(s.index);
     free(s.depth);

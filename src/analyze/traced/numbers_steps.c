@@ -125,27 +125,17 @@ static void fill_step(struct trace_step *s, const struct window *w, int64_t numb
     s->total_us = us_of((double)(w->end_ns - w->start_ns));
     for (int role = 0; role < N_ROLES; role++)
         *parts[role] += us_of((double)w->part_ns[role]);
+    for (int role = ROLE_KERNEL; role <= ROLE_COMM; role++)     /* the device's come first, so that nothing else hides them */
+        s->busy_us += us_of((double)w->part_ns[role]);
 }
 
-/* Work that was launched in a step counts where it ran in its window. */
-static void count_events(struct trace_step *steps, const struct window *windows, const struct view *v)
+static void count_events(struct trace_step *steps, const struct view *v)
 {
-    int64_t *ended = xcalloc((size_t)v->n_steps, sizeof *ended);    /* of the step's device events so far */
-    for (int i = 0; i < v->n_steps; i++)
-        ended[i] = windows[i].start_ns;
     for (int32_t i = v->device; i < v->device + v->n_device; i++) {
         const struct event *e = view_event(v, i);
-        if (e->step < 0)
-            continue;
-        const int64_t start = e->start_ns > ended[e->step] ? e->start_ns : ended[e->step];
-        steps[e->step].kernels += e->kind == EVENT_KERNEL;
-        const int64_t end = event_end(e) < windows[e->step].end_ns ? event_end(e) : windows[e->step].end_ns;
-        if (end > start) {
-            steps[e->step].busy_us += us_of((double)(end - start));
-            ended[e->step] = end;
-        }
+        if (e->step >= 0)
+            steps[e->step].kernels += e->kind == EVENT_KERNEL;
     }
-    free(ended);
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
         if (e->step < 0)
@@ -202,7 +192,7 @@ void numbers_steps(struct diagnosis *d, const struct view *v)
     split_windows(windows, v);
     for (int i = 0; i < v->n_steps; i++)
         fill_step(&steps[i], &windows[i], v->steps[i].number, v->first_ns);
-    count_events(steps, windows, v);
+    count_events(steps, v);
     free(windows);
     d->no_step_marks = v->no_step_marks;
     d->steps_by = v->steps_by;

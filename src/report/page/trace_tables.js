@@ -36,7 +36,8 @@ function hostOps() {
     return;
   }
   note(to, "Of one name together; times are sums over the trace. Self is without the ops inside" +
-    (data.ops.some(o => o.device_us > 0) ? "; on the GPU it is the time of what the op itself launched." : ".") + (data.ops_left_out ? ` ${data.ops_left_out} more with less time are left out.` : ""));
+    (data.ops.some(o => o.device_us > 0) ? "; on the GPU it is the time of what the op itself launched." : ".") + ` ${data.ops_note}` +
+    (data.ops_left_out ? ` ${data.ops_left_out} more with less time are left out.` : ""));
   const onDevice = data.ops.some(o => o.device_us > 0);
   const device = onDevice ? [numberColumn("device_self_us", "GPU self", time), numberColumn("share", "share", percent, {bar: true}),
                              numberColumn("device_us", "GPU total", time)] : [numberColumn("share", "share", percent, {bar: true})];

@@ -45,9 +45,10 @@ def _resize(model, size):
 class Buckets(Switch):
     """Buckets follow the order of gradients from the second step on. All ranks must have the same ones in every step, also in a turn that is void."""
     rule, kind, group, skip, settle, shared = "exposed-comm", "exact", "ddp-buckets", 3, 2, True
+    times = 1                           # the size, of the one that the program has
 
-    def __init__(self, times, name):
-        self.times, self.name, self.before = times, name, []
+    def __init__(self):
+        self.before = []
 
     def _size(self, model):
         return max(int(model.bucket_bytes_cap * self.times) // MB, 1) * MB
@@ -81,3 +82,11 @@ class Buckets(Switch):
 
     def settings(self, facts):
         return "use_ddp_buckets(%d)" % self.sizes[-1]
+
+
+class LargeBuckets(Buckets):
+    times = 4
+
+
+class SmallBuckets(Buckets):
+    times = 0.25

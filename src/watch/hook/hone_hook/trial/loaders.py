@@ -114,8 +114,6 @@ class _Loader(Switch):
 
 
 class Workers(_Loader):
-    name = "loader-workers"
-
     def change(self, iterator):
         return {"num_workers": min(WORKERS_MOST, max(2, 2 * iterator._num_workers, self.cpus // 2))}
 
@@ -132,7 +130,7 @@ class Workers(_Loader):
 
 
 class PinnedMemory(_Loader):
-    name, rule = "pinned-memory", "pageable-copies"
+    rule = "pageable-copies"
 
     def change(self, iterator):
         return {"pin_memory": True}

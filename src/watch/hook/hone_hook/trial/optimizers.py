@@ -115,7 +115,7 @@ def _compare_updates(start, plain, now):
 
 
 class Fused(_Together):
-    name, setting = "fused-optimizer", "fused"
+    setting = "fused"
 
     def can(self, optimizer):
         devices = _fused_devices()
@@ -131,7 +131,7 @@ class Fused(_Together):
 
 
 class Foreach(_Together):
-    name, setting = "foreach-optimizer", "foreach"
+    setting = "foreach"
 
     def applies(self, facts):
         if any(g.get("fused") for o in facts.optimizers for g in o.param_groups):

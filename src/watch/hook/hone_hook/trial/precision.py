@@ -6,7 +6,7 @@ from .switch import AUTOCAST, Switch, names_of
 
 
 class Tf32(Switch):
-    name, rule, kind = "tf32", "no-mixed-precision", "tf32"
+    rule, kind = "no-mixed-precision", "tf32"
 
     def applies(self, facts):
         if facts.device.kind != "cuda":
@@ -52,7 +52,7 @@ class _Autocast(Switch):
 
 
 class Autocast(_Autocast):
-    name, kind, dtype = "autocast-bf16", "bf16", torch.bfloat16
+    kind, dtype = "bf16", torch.bfloat16
 
     def applies(self, facts):
         if facts.device.kind not in ("cuda", "cpu"):
@@ -67,7 +67,7 @@ class Autocast(_Autocast):
 
 class AutocastF16(_Autocast):
     """With a scaler, which stands where every backward pass goes through: gradients are what the program expects when it first sees them."""
-    name, kind, dtype, warm = "autocast-f16", "f16", torch.float16, 20         # warm: until the scale has settled
+    kind, dtype, warm = "f16", torch.float16, 20         # warm: until the scale has settled
 
     def __init__(self):
         self.scaler = None              # one for all turns: its scale is found once

@@ -12,7 +12,7 @@ def names_of(roots):
 
 
 class Switch:
-    name = rule = None
+    name = rule = None                  # the name is the table's: switches.txt
     kind = "exact"
     group = None
     skip = 1                            # steps at the start of a turn that are not timed

@@ -1,25 +1,26 @@
-"""The switches that a trial tries: one table, in the order in which they are tried.
+"""The switches that a trial tries. Which there are, in the order in which they are tried, is the table in switches.txt.
 
 A switch says whether it has anything to do here (`applies`: None, or why not), is turned on and off in the running program between two steps,
 and has the lines with which a person would do the same. `kind` is the row of gates.LIMITS that its numbers belong to; `rule` is the finding
 of `hone analyze` whose fix it is (None: of none, and nothing is predicted); of switches of one `group` the first that won stands, and the others are not tried.
 """
+import functools
 import os
 import shutil
 
 import torch
 
 from . import settings_parts as parts
-from .buckets import Buckets
+from .buckets import LargeBuckets, SmallBuckets        # noqa: F401: the table names them, as all of these
 from .cpus import gpu_cpus, physical_cores, set_affinity
-from .loaders import PinnedMemory, Workers
-from .optimizers import Foreach, Fused
-from .precision import Autocast, AutocastF16, Tf32
+from .loaders import PinnedMemory, Workers        # noqa: F401
+from .optimizers import Foreach, Fused        # noqa: F401
+from .precision import Autocast, AutocastF16, Tf32        # noqa: F401
 from .switch import CHANNELS_LAST, COMPILE, Switch, names_of
 
 
 class ZeroGrad(Switch):
-    name, rule, kind = "set-to-none", "zero-grad-fills", "exact"
+    rule, kind = "zero-grad-fills", "exact"
 
     def applies(self, facts):
         if not facts.fills:
@@ -42,7 +43,7 @@ class ZeroGrad(Switch):
 
 
 class CudnnBenchmark(Switch):
-    name, kind, skip = "cudnn-benchmark", "tf32", 3
+    kind, skip = "tf32", 3
 
     def applies(self, facts):
         if facts.device.kind != "cuda" or not facts.has_convolutions():
@@ -63,7 +64,7 @@ class CudnnBenchmark(Switch):
 
 
 class ChannelsLast(Switch):
-    name, rule, kind, skip = "channels-last", "layout-copies", "tf32", 2
+    rule, kind, skip = "layout-copies", "tf32", 2
 
     def _roots(self, facts):
         return [r for r in facts.roots if r.images and r.has(torch.nn.Conv2d)]
@@ -110,11 +111,8 @@ class ChannelsLast(Switch):
 class Threads(Switch):
     rule, kind, group = "cpu-oversubscribed", "exact", "threads"
 
-    def __init__(self, count, name):
-        self.count, self.name = count, name
-
     def applies(self, facts):
-        self.n = self.count(torch.get_num_threads(), facts.ranks_here)
+        self.n = max(self.count(torch.get_num_threads(), facts.ranks_here), 1)
         if facts.device.kind != "cpu":
             return "the model is not on the CPU"
         return "so many are in use" if self.n == torch.get_num_threads() else None
@@ -133,8 +131,18 @@ class Threads(Switch):
         return "use_threads(%d)" % self.n
 
 
+class ThreadsCores(Threads):
+    def count(self, now, ranks):
+        return physical_cores() // ranks
+
+
+class ThreadsHalf(Threads):
+    def count(self, now, ranks):
+        return now // 2
+
+
 class Affinity(Switch):
-    name, kind = "affinity", "exact"
+    kind = "exact"
 
     def applies(self, facts):
         self.cpus = gpu_cpus(facts.device)
@@ -156,7 +164,7 @@ class Affinity(Switch):
 
 
 class ExpandableSegments(Switch):
-    name, rule, kind, skip = "expandable-segments", "allocator-churn", "exact", 3
+    rule, kind, skip = "allocator-churn", "exact", 3
 
     def applies(self, facts):
         if facts.device.kind != "cuda" or not hasattr(torch.cuda.memory, "_set_allocator_settings"):
@@ -184,7 +192,7 @@ class ExpandableSegments(Switch):
 
 
 class Compile(Switch):
-    name, rule, kind, skip, warm = "compile", "host-bound", "tf32", 2, 4        # graphs, which launch-bound asks for, are more than this
+    rule, kind, skip, warm = "host-bound", "tf32", 2, 4        # graphs, which launch-bound asks for, are more than this
 
     def applies(self, facts):
         if not hasattr(torch.nn.Module, "compile"):
@@ -213,16 +221,19 @@ class Compile(Switch):
         return "use_compile(%r)" % names_of([r for r in facts.roots if not r.was_compiled])
 
 
-TABLE = [
-    Workers, PinnedMemory,
-    Tf32, Autocast, AutocastF16,
-    Fused, Foreach, ZeroGrad,
-    CudnnBenchmark, ChannelsLast,
-    lambda: Threads(lambda now, ranks: max(physical_cores() // ranks, 1), "threads-cores"), lambda: Threads(lambda now, ranks: max(now // 2, 1), "threads-half"), Affinity,
-    ExpandableSegments,
-    lambda: Buckets(4, "ddp-large-buckets"), lambda: Buckets(0.25, "ddp-small-buckets"),
-    Compile,
-]
+def _named(name, kind):
+    switch = kind()
+    switch.name = name
+    return switch
+
+
+def _read_table():
+    with open(os.path.join(os.path.dirname(__file__), "switches.txt"), encoding="utf-8") as file:
+        rows = [line.split() for line in file if line.strip() and not line.startswith("#")]
+    return [functools.partial(_named, name, globals()[kind]) for name, kind in rows]
+
+
+TABLE = _read_table()
 
 
 def make_switches():
