@@ -88,13 +88,21 @@ static int make_narrow(struct program *p)
 
 enum { ALIGN = 64 };                /* bytes, of the memory plan */
 
+/* Which parameters get a copy: those of another program of the same weights, or as many as there is room for. */
+struct limit {
+    const struct program *like;     /* NULL: there is none */
+    double room;                    /* bytes */
+};
+
 struct casts {
     struct rewriter r;
     enum dtype to;
-    double *room;                   /* not NULL: parameters alone, for products that round them, as far as these bytes go */
+    struct limit *limit;            /* not NULL: parameters alone, for products that round them, and not all */
     value_id *of;                   /* per value that there was: its narrow form; NO_VALUE: none yet */
     int setup_end;                  /* the first op behind the setup */
 };
+
+static const char *narrow_name(struct casts *c, const struct value *v) { return arena_printf(&c->r.p->arena, "%s.%s", v->name, dtype_name(c->to)); }
 
 static int add_cast(struct casts *c, value_id v, int before, const char *name)
 {
@@ -106,7 +114,7 @@ static int add_cast(struct casts *c, value_id v, int before, const char *name)
 static value_id add_copy(struct casts *c, value_id parameter)
 {
     struct program *p = c->r.p;
-    const char *name = arena_printf(&p->arena, "%s.%s", p->values[parameter].name, dtype_name(c->to));
+    const char *name = narrow_name(c, &p->values[parameter]);
     const int at = add_cast(c, parameter, c->setup_end, "copy");
     if (at == NO_OP)
         return NO_VALUE;
@@ -118,11 +126,16 @@ static value_id add_copy(struct casts *c, value_id parameter)
     return copy;
 }
 
-static bool takes_room(struct casts *c, const struct value *v)
+static bool may_copy(struct casts *c, const struct value *v)
 {
+    struct limit *l = c->limit;
     const size_t bytes = value_bytes(v) / 2 + ALIGN;
-    const bool fits = v->kind == VALUE_PARAMETER && (double)bytes <= *c->room;
-    *c->room -= fits ? (double)bytes : 0;
+    if (v->kind != VALUE_PARAMETER)
+        return false;
+    if (l->like)
+        return program_find(l->like, narrow_name(c, v)) != NO_VALUE;
+    const bool fits = (double)bytes <= l->room;
+    l->room -= fits ? (double)bytes : 0;
     return fits;
 }
 
@@ -134,11 +147,11 @@ static value_id narrow_form(struct casts *c, value_id v, int reader)
         return v;
     if (c->of[v] != NO_VALUE)
         return c->of[v];
-    if (c->room && !takes_room(c, &p->values[v]))
+    if (c->limit && !may_copy(c, &p->values[v]))
         return v;
     if (p->values[v].kind == VALUE_PARAMETER)
         return c->of[v] = add_copy(c, v);
-    const char *name = arena_printf(&p->arena, "%s.%s", p->values[v].name, dtype_name(c->to));
+    const char *name = narrow_name(c, &p->values[v]);
     const int at = add_cast(c, v, reader, "cast");
     if (at == NO_OP)
         return NO_VALUE;
@@ -149,7 +162,7 @@ static value_id narrow_form(struct casts *c, value_id v, int reader)
 
 static bool has_operands(const struct casts *c, const struct op *op)
 {
-    if (c->room && op->attrs.round != ROUND_BF16)
+    if (c->limit && op->attrs.round != ROUND_BF16)
         return false;
     for (int i = 0; i < op->n_in; i++)
         if (op_in_type(op, i) == TYPE_OPERAND)
@@ -258,10 +271,11 @@ static void find_setup_end(struct casts *c)
         c->setup_end = rewriter_next(&c->r, c->setup_end);
 }
 
-static void cast_operands(struct program *p, enum dtype to, double *room)
+static void cast_operands(struct program *p, enum dtype to, struct limit *limit)
 {
-    struct casts c = {.to = to, .room = room, .of = xcalloc((size_t)p->n_values, sizeof *c.of)};
-    for (int i = 0; i < p->n_values; i++)
+    struct casts c = {.to = to, .limit = limit, .of = xcalloc((size_t)p->n_values, sizeof *c.of)};
+    const int n = p->n_values;
+    for (int i = 0; i < n; i++)
         c.of[i] = NO_VALUE;
     rewriter_open(&c.r, p);
     find_setup_end(&c);
@@ -269,6 +283,8 @@ static void cast_operands(struct program *p, enum dtype to, double *room)
     for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
         if (has_operands(&c, &p->ops[i]))
             right = narrow_operands(&c, i);
+    for (value_id v = 0; limit && limit->like && v < n && right; v++)           /* what others read it writes, whether it reads it or not */
+        right = narrow_form(&c, v, c.setup_end) != NO_VALUE;
     for (int i = c.r.first; i != NO_OP && right; i = rewriter_next(&c.r, i))
         if (p->ops[i].kind == OP_GATHER_WAIT)
             copy_gathered(&c, i);
@@ -333,14 +349,15 @@ static bool divides_optimizer(const struct program *p)
     return divides;
 }
 
-/* Copies of weights take the memory that stored values leave free: a step in bf16 needs no more than one in f32. Where ranks divide the
- * optimizer one thread would make them, and products round weights as before. */
+/* Copies of weights take the memory that stored values leave free: a step in bf16 needs no more than one in f32. Steps of other lengths follow the
+ * first one: who updates a weight writes the copy that others read. Where ranks divide the optimizer one thread would make them, and products
+ * round weights as before. */
 static void store_for_products(struct program *p)
 {
     const double before = pass_planned_bytes(p);
     store_rounded(p);
     if (!divides_optimizer(p))
-        cast_operands(p, BF16, &(double){before - pass_planned_bytes(p)});
+        cast_operands(p, BF16, &(struct limit){p->precision.like, before - pass_planned_bytes(p)});
 }
 
 int pass_mixed_precision(struct program *p)

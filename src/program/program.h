@@ -99,6 +99,8 @@ struct precision_goal {
     enum dtype narrow;
     enum rounding round;
     bool attention;                         /* operands of attention, too, may be rounded */
+    const struct program *like;             /* another one of the same weights: those that it has narrow copies of, this one has, too, and writes, and no
+                                               others. NULL: as memory lets it. Read by the pass alone */
 };
 #define LOSS_SCALE "loss_scale"         /* names of the scale and its count begin so */
 

@@ -125,8 +125,8 @@ static void let_memory_linger(struct program *p, const struct config *c)
         p->linger = 0;
 }
 
-enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
-                               struct error *err)
+enum status train_step_like(struct program **out, const struct program *like, const struct config *c, int64_t total_steps, int *places,
+                            struct error *err)
 {
     const struct division v = division_of(c);
     const struct model_options options = {.batch = c->model.rows ? c->model.rows : v.batch, .loss = true, .dropout = true,
@@ -140,6 +140,7 @@ enum status train_step_program(struct program **out, const struct config *c, int
     if (st == OK) {
         p->memory_limit = step_memory_limit(c);
         p->precision = precision_of(c);
+        p->precision.like = like;
         p->group_most = group_most(c);
         p->in_buckets = c->device == DEVICE_CUDA;
     }
@@ -147,12 +148,19 @@ enum status train_step_program(struct program **out, const struct config *c, int
         st = pass_optimize(p, STAGE_STEP, config_pass_set(c), NULL, places, err);
     if (st == OK)
         let_memory_linger(p, c);
+    if (p)
+        p->precision.like = NULL;
     setup_done();
     if (st == OK)
         *out = p;
     else
         program_free(p);
     return st;
+}
+
+enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places, struct error *err)
+{
+    return train_step_like(out, NULL, c, total_steps, places, err);
 }
 
 enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err)

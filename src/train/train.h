@@ -142,6 +142,10 @@ enum status train_count_steps(struct step_counts *out, const struct config_train
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err);
 
+/* The same of another shape, for the weights of `like`: whoever updates them writes the copies that the other one reads. */
+enum status train_step_like(struct program **out, const struct program *like, const struct config *c, int64_t total_steps, int *places,
+                            struct error *err);
+
 /* The same for one of so many ranks, each of which works on the config's batch, a shard of its own: the program that it would run. */
 enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err);
 

@@ -166,6 +166,56 @@ static void test_same_run_rotary(void **state)
     compare_lengths((const char *[]){"model.arch=llama"}, 1);
 }
 
+/* ---- copies of weights in bf16 ---- */
+
+static struct program *step_of(const struct program *like, struct config c, int64_t length, int64_t rows)
+{
+    struct program *p;
+    struct error err;
+    c.model.vocab = 50;
+    c.model.length = length;
+    c.model.rows = rows;
+    assert_ok(train_step_like(&p, like, &c, 20, NULL, &err), err);
+    return p;
+}
+
+static bool updates(const struct program *p, const char *name)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < p->ops[i].n_out && p->ops[i].phase == PHASE_OPTIMIZE; k++)
+            if (!strcmp(p->values[p->ops[i].out[k]].name, name))
+                return true;
+    return false;
+}
+
+static int count_copies(const struct program *p)
+{
+    int n = 0;
+    for (int v = 0; v < p->n_values; v++)
+        n += p->values[v].kind == VALUE_TABLE && p->values[v].dtype == BF16;
+    return n;
+}
+
+/* A step of another shape has room for more or fewer of them; but what one step reads all must write. */
+static void test_all_lengths_write_the_same_copies(void **state)
+{
+    (void)state;
+    const struct config c = lines_config((const char *[]){"optimize.precision=bf16", "model.dim=64", "model.seq=64", "train.batch_size=1"}, 4);
+    const struct { int64_t length, rows; } shapes[] = {{8, 0}, {0, 16}};
+    struct program *first = step_of(NULL, c, 0, 0);
+    for (int i = 0; i < 2; i++) {
+        struct program *alone = step_of(NULL, c, shapes[i].length, shapes[i].rows), *p = step_of(first, c, shapes[i].length, shapes[i].rows);
+        assert_int_not_equal(count_copies(alone), count_copies(first));
+        assert_int_equal(count_copies(p), count_copies(first));
+        for (int v = 0; v < first->n_values; v++)
+            if (first->values[v].kind == VALUE_TABLE && first->values[v].dtype == BF16)
+                assert_true(program_find(p, first->values[v].name) != NO_VALUE && updates(p, first->values[v].name));
+        program_free(alone);
+        program_free(p);
+    }
+    program_free(first);
+}
+
 /* ---- samples that share rows ---- */
 
 /* Every sample is somewhere, whole, with positions and a start of its own; the rest is padding. */
@@ -262,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_keep_their_samples), cmocka_unit_test(test_same_run), cmocka_unit_test(test_same_run_without_passes),
         cmocka_unit_test(test_same_run_accumulated),       cmocka_unit_test(test_same_run_rotary),
+        cmocka_unit_test(test_all_lengths_write_the_same_copies),
         cmocka_unit_test(test_packed_rows),                cmocka_unit_test(test_packed_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
