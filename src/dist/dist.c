@@ -378,13 +378,16 @@ static void count_bytes(struct dist *d, int64_t number)
     d->bytes.hidden += before <= 0 ? 0 : before >= took ? bytes : bytes * before / took;
 }
 
+/* Jobs run in their order: one that is not in the list any more is done. */
+static bool wait_for_newest(struct dist *d, int64_t number) { return number >= 0 ? wait_for(d, number) : group_works(d); }
+
 static bool comm_wait(struct comm *c, const float *data)
 {
     struct dist *d = (struct dist *)c;
     const int64_t start = clock_ns(), number = newest_with(d, data);
     d->asked_ns = d->asked_ns ? d->asked_ns : start;
-    const bool ok = number >= 0 && wait_for(d, number);
-    if (ok)
+    const bool ok = wait_for_newest(d, number);
+    if (ok && number >= 0)
         count_bytes(d, number);
     d->wait_ns += clock_ns() - start;
     return ok;
@@ -400,12 +403,11 @@ static void comm_gather(struct comm *c, const struct program *p, const struct op
     push((struct dist *)c, (struct job){.kind = JOB_SLICES, .data = memory[0], .cuts = op->attrs.cuts, .program = p, .op = op, .memory = memory});
 }
 
-/* Jobs run in their order: one that is not in the list any more is done. */
 static bool comm_gathered(struct comm *c, const float *first)
 {
     struct dist *d = (struct dist *)c;
     const int64_t start = clock_ns(), number = newest_with(d, first);
-    const bool ok = number >= 0 ? wait_for(d, number) : group_works(d);
+    const bool ok = wait_for_newest(d, number);
     d->wait_ns += clock_ns() - start;
     return ok;
 }

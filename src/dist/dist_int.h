@@ -80,7 +80,7 @@ struct dist {
     int64_t scratch_n;
     float *pieces;                  /* of an exchange */
     void **under_way;               /* messages of one exchange */
-    int under_way_n;
+    int under_way_n, under_way_cap;
     struct note heard;              /* is received into */
     void *hearing;
     struct sent_note *sent;

@@ -1,17 +1,25 @@
-/* Every rank has updated its slice of some values, and all of them get all. The values stay where they are: a slice goes as one message for
+/* Every rank has updated its slice of some values, and all of them get all. The values stay where they are: a slice goes as a message, or several, for
  * every value that it is of. */
 #include <stdlib.h>
 
 #include "core/arena.h"
 #include "dist/dist_int.h"
 
-static void *begin(struct dist *d, int with, bool sends, float *data, int64_t n)
+/* So many numbers to a rank or from it; more messages are under way then. */
+static void begin(struct dist *d, int with, bool sends, float *data, int64_t n)
 {
-    const size_t bytes = (size_t)n * sizeof *data;
-    return sends ? d->t->send(d->t, with, CHANNEL_DATA, data, bytes) : d->t->receive(d->t, with, CHANNEL_DATA, data, bytes);
+    enum { MOST = MESSAGE_MOST / sizeof(float) };
+    for (int64_t at = 0; at < n; at += MOST) {
+        const size_t bytes = (size_t)(n - at < MOST ? n - at : MOST) * sizeof *data;
+        if (d->under_way_n == d->under_way_cap) {
+            d->under_way_cap = d->under_way_cap ? 2 * d->under_way_cap : 64;
+            d->under_way = xrealloc(d->under_way, (size_t)d->under_way_cap * sizeof *d->under_way);
+        }
+        d->under_way[d->under_way_n++] = sends ? d->t->send(d->t, with, CHANNEL_DATA, data + at, bytes) : d->t->receive(d->t, with, CHANNEL_DATA, data + at, bytes);
+    }
 }
 
-/* Numbers [lo, hi) of the values, one after the other, to a rank or from it; more messages are under way then. */
+/* Numbers [lo, hi) of the values, one after the other. */
 static void begin_range(struct dist *d, const struct job *j, int with, bool sends, int64_t lo, int64_t hi)
 {
     int64_t start = 0;
@@ -19,7 +27,7 @@ static void begin_range(struct dist *d, const struct job *j, int with, bool send
         const int64_t end = start + shape_count(j->program->values[j->op->in[i]].shape);
         const int64_t from = lo > start ? lo : start, to = hi < end ? hi : end;
         if (from < to)
-            d->under_way[d->under_way_n++] = begin(d, with, sends, (float *)j->memory[i] + (from - start), to - from);
+            begin(d, with, sends, (float *)j->memory[i] + (from - start), to - from);
         start = end;
     }
 }
@@ -63,6 +71,5 @@ static bool gather_any(struct dist *d, const struct job *j)
 bool slices_gather(struct dist *d, const struct job *j)
 {
     const int size = d->comm.size;
-    d->under_way = xrealloc(d->under_way, (size_t)(2 * j->op->n_in + 2 * size) * sizeof *d->under_way);
     return size & (size - 1) ? gather_any(d, j) : gather_pairs(d, j);
 }

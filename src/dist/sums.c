@@ -12,18 +12,25 @@
 #include "dist/dist_int.h"
 
 enum { SHORT = 4096 };                              /* floats: not worth cutting up */
-enum { CHUNK = 16 << 20 };                          /* bytes of one message of a broadcast */
 
 static bool carried(struct dist *d, void *a) { return carried_all(d, &a, 1); }
 
-static bool put(struct dist *d, int to, const void *data, size_t bytes)
+static int64_t message(int64_t left) { return left < MESSAGE_MOST ? left : MESSAGE_MOST; }
+
+static bool put(struct dist *d, int to, const void *data, int64_t bytes)
 {
-    return carried(d, d->t->send(d->t, to, CHANNEL_DATA, data, bytes));
+    bool ok = true;
+    for (int64_t at = 0; at < bytes && ok; at += MESSAGE_MOST)
+        ok = carried(d, d->t->send(d->t, to, CHANNEL_DATA, (const char *)data + at, (size_t)message(bytes - at)));
+    return ok;
 }
 
-static bool get(struct dist *d, int from, void *data, size_t bytes)
+static bool get(struct dist *d, int from, void *data, int64_t bytes)
 {
-    return carried(d, d->t->receive(d->t, from, CHANNEL_DATA, data, bytes));
+    bool ok = true;
+    for (int64_t at = 0; at < bytes && ok; at += MESSAGE_MOST)
+        ok = carried(d, d->t->receive(d->t, from, CHANNEL_DATA, (char *)data + at, (size_t)message(bytes - at)));
+    return ok;
 }
 
 static float *scratch(struct dist *d, int64_t n)
@@ -103,8 +110,8 @@ static bool broadcast(struct dist *d, char *data, int64_t n)
     int top = 1;
     while (top < d->comm.size)
         top *= 2;
-    for (int64_t at = 0; at < n; at += CHUNK) {
-        const size_t bytes = (size_t)(n - at < CHUNK ? n - at : CHUNK);
+    for (int64_t at = 0; at < n; at += MESSAGE_MOST) {
+        const int64_t bytes = message(n - at);
         for (int bit = top / 2; bit > 0; bit /= 2) {
             const int rank = d->comm.rank, low = rank & (2 * bit - 1);
             if (low == 0 && rank + bit < d->comm.size && !put(d, rank + bit, data + at, bytes))
@@ -122,11 +129,11 @@ static bool sum_to_first(struct dist *d, float *x, int64_t n)
     const int rank = d->comm.rank;
     for (int bit = 1; bit < d->comm.size; bit *= 2) {
         if (rank & bit) {
-            return put(d, rank - bit, x, (size_t)n * sizeof *x);
+            return put(d, rank - bit, x, n * (int64_t)sizeof *x);
         }
         if (rank + bit < d->comm.size) {
             float *theirs = scratch(d, n);
-            if (!get(d, rank + bit, theirs, (size_t)n * sizeof *x))
+            if (!get(d, rank + bit, theirs, n * (int64_t)sizeof *x))
                 return false;
             add(x, theirs, n);
         }
@@ -146,9 +153,9 @@ static bool scatter_any(struct dist *d, float *x, const int64_t *cuts)
     if (!sum_to_first(d, x, cuts[size]))
         return false;
     if (rank)
-        return get(d, 0, x + cuts[rank], (size_t)(cuts[rank + 1] - cuts[rank]) * sizeof *x);
+        return get(d, 0, x + cuts[rank], (cuts[rank + 1] - cuts[rank]) * (int64_t)sizeof *x);
     for (int r = 1; r < size; r++)
-        if (!put(d, r, x + cuts[r], (size_t)(cuts[r + 1] - cuts[r]) * sizeof *x))
+        if (!put(d, r, x + cuts[r], (cuts[r + 1] - cuts[r]) * (int64_t)sizeof *x))
             return false;
     return true;
 }
@@ -182,30 +189,14 @@ static bool gather(struct dist *d, const void *mine, char *all, int64_t n)
 
 /* ---- parts that rank 0 has whole ---- */
 
-static bool put_long(struct dist *d, int to, const char *data, int64_t n)
-{
-    for (int64_t at = 0; at < n; at += CHUNK)
-        if (!put(d, to, data + at, (size_t)(n - at < CHUNK ? n - at : CHUNK)))
-            return false;
-    return true;
-}
-
-static bool get_long(struct dist *d, int from, char *data, int64_t n)
-{
-    for (int64_t at = 0; at < n; at += CHUNK)
-        if (!get(d, from, data + at, (size_t)(n - at < CHUNK ? n - at : CHUNK)))
-            return false;
-    return true;
-}
-
 static bool collect(struct dist *d, const void *mine, char *all, const struct dist_part *parts)
 {
     if (d->comm.rank)
-        return put_long(d, 0, mine, parts[d->comm.rank].bytes);
+        return put(d, 0, mine, parts[d->comm.rank].bytes);
     if (parts[0].bytes)
         memcpy(all + parts[0].from, mine, (size_t)parts[0].bytes);
     for (int r = 1; r < d->comm.size; r++)
-        if (!get_long(d, r, all + parts[r].from, parts[r].bytes))
+        if (!get(d, r, all + parts[r].from, parts[r].bytes))
             return false;
     return true;
 }
@@ -213,11 +204,11 @@ static bool collect(struct dist *d, const void *mine, char *all, const struct di
 static bool deal(struct dist *d, const char *all, void *own, const struct dist_part *parts)
 {
     if (d->comm.rank)
-        return get_long(d, 0, own, parts[d->comm.rank].bytes);
+        return get(d, 0, own, parts[d->comm.rank].bytes);
     if (parts[0].bytes)
         memcpy(own, all + parts[0].from, (size_t)parts[0].bytes);
     for (int r = 1; r < d->comm.size; r++)
-        if (!put_long(d, r, all + parts[r].from, parts[r].bytes))
+        if (!put(d, r, all + parts[r].from, parts[r].bytes))
             return false;
     return true;
 }

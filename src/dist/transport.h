@@ -12,6 +12,8 @@ enum { ANY_RANK = -1 };
 enum channel { CHANNEL_DATA, CHANNEL_NOTES };       /* messages of one channel between two ranks keep their order */
 enum carried_state { CARRY_PENDING, CARRY_DONE, CARRY_FAILED };
 
+enum { MESSAGE_MOST = 2 << 20 };                    /* bytes: what is longer goes as several messages. MPI counts them in an int */
+
 struct transport {
     int rank, size;
     /* Both begin only; the memory is the transport's until `look` has said that it is done. NULL: it failed. */

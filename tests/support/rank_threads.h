@@ -44,6 +44,8 @@ static inline struct world *world_of(struct transport *t) { return ((struct post
 static inline void *post_send(struct transport *t, int to, enum channel c, const void *data, size_t bytes)
 {
     struct world *w = world_of(t);
+    if (bytes > MESSAGE_MOST)
+        return NULL;
     struct parcel *p = xcalloc(1, sizeof *p);
     struct message *m = xcalloc(1, sizeof *m + bytes);
     *m = (struct message){.from = t->rank, .to = to, .channel = c, .bytes = bytes,

@@ -7,7 +7,7 @@
 
 /* ---- sums ---- */
 
-enum { LONGEST = 10007, MANY_PIECES = 600001 };         /* many: of the pieces that pairs swap, several and a part */
+enum { LONGEST = 10007, MANY_PIECES = 600001 };         /* many: of the pieces that pairs swap, several and a part; of messages more than one */
 
 struct summed {
     int64_t n, cut;                             /* numbers, and how many are summed at a time */
@@ -40,7 +40,7 @@ static float tree(float (*x)[MANY_PIECES], int64_t i, int from, int to)
 static void test_sums_are_a_tree_of_ranks(void **state)
 {
     static float x[MOST_RANKS][MANY_PIECES], should[MANY_PIECES];
-    static const int64_t sizes[][2] = {{1, 1}, {3, 3}, {4096, 4096}, {LONGEST, LONGEST}, {LONGEST, 5000}, {LONGEST, 977}, {9, 1}, {MANY_PIECES, MANY_PIECES}};
+    static const int64_t sizes[][2] = {{1, 1}, {3, 3}, {4096, 4096}, {LONGEST, LONGEST}, {LONGEST, 5000}, {LONGEST, 977}, {9, 1}, {600, 1}, {MANY_PIECES, MANY_PIECES}};
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -125,10 +125,10 @@ static void check_slices(struct sliced *s, int ranks, int64_t n, const float *sh
 static void test_slices_have_the_bits_of_the_sum(void **state)
 {
     static float x[MOST_RANKS][MANY_PIECES], should[MANY_PIECES];
-    static const int64_t sizes[] = {100, LONGEST};
+    static const int64_t sizes[] = {100, LONGEST, MANY_PIECES};
     (void)state;
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++)
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 6; k++) {
             const int64_t n = sizes[k / 2];
             struct world w = {.size = ranks, .patience_s = 60};
             struct program *p = program_new("slices");
