@@ -212,7 +212,7 @@ static void convert_in_place(struct text *t, const int32_t *id_of)
 /* id_of NULL: bytes are ids. */
 static enum status add_store(struct text *t, const int32_t *id_of, const struct tokenizer *v, struct error *err)
 {
-    struct store s;
+    struct store s = {.name = NULL};
     enum status st = OK;
     if (id_of && ((size_t)t->chars != t->size || v->n > 256))
         st = convert(t, id_of, v->n, &s, err);

@@ -70,17 +70,15 @@ enum status loop_compare(struct loop *l, struct error *err)
     return st;
 }
 
-/* Moments that ranks divide are collected by all, so all know whether it went well: they try again together, or not. */
+/* All know whether it went well, also of what rank 0 alone writes: they try again together, or not. */
 enum status loop_save(struct loop *l, struct error *err)
 {
-    const bool divided = moments_are_divided(&l->run);
     if (l->saved == l->step)
         return OK;
-    enum status st = divided ? moments_collect(&l->run, err) : OK;
+    enum status st = moments_are_divided(&l->run) ? moments_collect(&l->run, err) : OK;
     if (st == OK)
         st = write_checkpoint(l, err);
-    if (divided)
-        st = loop_agree(l, st, err);
+    st = loop_agree(l, st, err);
     if (st != OK)
         return st;
     l->saved = l->step;

@@ -28,8 +28,8 @@ static struct tensor tensor_of(const struct value *v)
     return t;
 }
 
-/* Sums of gradients over micro-batches are empty between two steps. The pass no-zero-fill leaves what they held in memory, but a
- * run that is continued without it must find zeros. */
+/* Sums of gradients over micro-batches are empty between two steps: a checkpoint has no trace of them, as it has none of ranks, whose programs sum up
+ * otherwise. The pass no-zero-fill leaves what they held in memory, but a run that is continued without it must find zeros. */
 static bool *mark_empty_between_steps(const struct program *p)
 {
     bool *empty = xcalloc((size_t)p->n_values, sizeof *empty);
@@ -39,7 +39,7 @@ static bool *mark_empty_between_steps(const struct program *p)
     return empty;
 }
 
-static enum status list_add(struct tensor_list *l, struct exec *e, value_id v, bool empty, struct error *err)
+static enum status list_add(struct tensor_list *l, struct exec *e, value_id v, struct error *err)
 {
     const struct value *value = &exec_program(e)->values[v];
     struct tensor *t = &l->tensors[l->n];
@@ -48,10 +48,7 @@ static enum status list_add(struct tensor_list *l, struct exec *e, value_id v, b
     if (!t->data)
         return error_no_memory(err, "a copy of the weights for the checkpoint", value_bytes(value));
     l->n++;
-    if (empty)
-        memset(t->data, 0, value_bytes(value));
-    else
-        exec_read(e, v, t->data);
+    exec_read(e, v, t->data);
     return OK;
 }
 
@@ -71,8 +68,8 @@ static enum status list_fill(struct tensor_list *l, struct exec *e, enum value_k
     l->tensors = xcalloc((size_t)p->n_values, sizeof *l->tensors);
     for (int moments = 0; moments < 2; moments++)
         for (int i = 0; i < p->n_values && st == OK; i++)
-            if (p->values[i].kind == kind && !p->values[i].slice && is_moment(p, p->values[i].name) == (moments == 1))
-                st = list_add(l, e, i, empty[i], err);
+            if (p->values[i].kind == kind && !p->values[i].slice && !empty[i] && is_moment(p, p->values[i].name) == (moments == 1))
+                st = list_add(l, e, i, err);
     free(empty);
     return st == OK ? exec_status(e, err) : st;
 }
@@ -240,27 +237,54 @@ static enum status check_moments(const struct program *p, const struct safetenso
     return st;
 }
 
-enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
-                               struct error *err)
+static void write_zeros(struct exec *e, value_id v)
+{
+    void *zeros = xcalloc(1, value_bytes(&exec_program(e)->values[v]));
+    exec_write(e, v, zeros);
+    free(zeros);
+}
+
+static enum status load_each(struct exec *e, const struct safetensors *file, enum value_kind kind, const bool *empty, int *found, const char *where,
+                             struct error *err)
 {
     const struct program *p = exec_program(e);
-    int found = 0;
     for (int i = 0; i < p->n_values; i++) {
         const struct value *v = &p->values[i];
         const struct tensor *t = NULL;
         if (v->kind != kind || v->slice)
             continue;
-        if (find_tensor(&t, file, v->name, v, where, err) != OK)
+        if (empty[i])
+            write_zeros(e, i);
+        else if (find_tensor(&t, file, v->name, v, where, err) != OK)
             return BAD_INPUT;
         if (!t)
             continue;
         exec_write(e, i, t->data);
-        found++;
+        ++*found;
     }
+    return OK;
+}
+
+/* What a file may have and a run need no longer: a loss scale; sums over micro-batches, which were in files once. */
+static bool needs_no_place(const char *name)
+{
+    static const char sums[] = "accumulate.";
+    return !strncmp(name, LOSS_SCALE, strlen(LOSS_SCALE)) || !strncmp(name, sums, strlen(sums));
+}
+
+enum status state_load_tensors(struct exec *e, const struct safetensors *file, enum value_kind kind, const char *where,
+                               struct error *err)
+{
+    const struct program *p = exec_program(e);
+    int found = 0;
+    bool *empty = mark_empty_between_steps(p);
+    const enum status st = load_each(e, file, kind, empty, &found, where, err);
+    free(empty);
+    if (st != OK)
+        return st;
     for (int i = 0; found != file->n && i < file->n; i++) {
         const value_id id = program_find(p, file->tensors[i].name);
-        const bool scale = !strncmp(file->tensors[i].name, LOSS_SCALE, strlen(LOSS_SCALE));     /* needed no longer */
-        if (!scale && !(kind == VALUE_STATE && p->n_buckets && is_moment(p, file->tensors[i].name)) && (id == NO_VALUE || p->values[id].kind != kind))
+        if (!needs_no_place(file->tensors[i].name) && !(kind == VALUE_STATE && p->n_buckets && is_moment(p, file->tensors[i].name)) && (id == NO_VALUE || p->values[id].kind != kind))
             return error_set(err, BAD_INPUT, "'%s' has a tensor '%s' that this model does not have: it is of another "
                              "architecture or size", where, file->tensors[i].name);
     }

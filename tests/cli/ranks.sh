@@ -44,7 +44,19 @@ ok launch -n 2 train tiny.yaml --out four2 --resume
 for f in weights state; do        # the schedule of the learning rate is that of 20 steps before, so not the bits of w1
     cmp four/checkpoints/step-00000050/$f.safetensors four2/checkpoints/step-00000050/$f.safetensors || fail "1 and 2 ranks went on differently"
 done
+# Without shards one rank sums micro-batches up otherwise than two: a checkpoint has no trace of that.
+ok train tiny.yaml --set dist.shards=0 --out apart --steps 4
+ok launch -n 2 train tiny.yaml --set dist.shards=0 --out apart --steps 8 --resume
+ok train tiny.yaml --set dist.shards=0 --out apart --steps 12 --resume
 
+# A checkpoint of the last step that cannot be written: all ranks know, and try again.
+HONE_TEST_DELAY=1:100 "$HONE" launch -n 2 train tiny.yaml --set checkpoint.every=20 --set eval.every=0 --steps 20 --out hindered >out 2>err </dev/null &
+pid=$!
+until [ -e hindered/metrics.jsonl ]; do kill -0 $pid || fail "a hindered save: $(cat err)"; sleep 0.05; done
+touch hindered/checkpoints
+code=0
+wait $pid || code=$?
+[ "$code" = 2 ] && [ "$(grep -c "cannot make the folder 'hindered/checkpoints'" err)" = 2 ] || fail "a hindered save: exit code $code: $(cat err)"
 
 # A rank that is asked to stop: all do, after the same step, and the run goes on as if nothing had been.
 LONG="--steps 100000 --set train.schedule=constant --set eval.every=0 --set log.every=1000"

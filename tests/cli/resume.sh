@@ -141,3 +141,8 @@ grep -q "^hone: 'kept/checkpoints/step-00000020/state.safetensors' is damaged: i
 mv kept/checkpoints/step-00000020 .
 ok train tiny.yaml --out kept --resume
 lines kept/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [5, 10, 15, 20]'
+
+# Sums over micro-batches are empty between two steps, and in no checkpoint: it is continued with shards, or without.
+ok train tiny.yaml --set train.accumulate=2 --set dist.shards=2 --out sums --steps 4
+ok train tiny.yaml --set train.accumulate=2 --out sums --steps 8 --resume
+ok train tiny.yaml --set train.accumulate=2 --set dist.shards=2 --out sums --steps 12 --resume
