@@ -120,7 +120,7 @@ struct corrected_view {
     double step_us;                         /* estimated time of a step without the profiler, or the one that was given */
     double low_us, high_us;                 /* its interval; equal when the time was given */
     bool given;                             /* --step-ms */
-    double recorded_us;                     /* mean of the recorded steps */
+    double recorded_us;                     /* as recorded, of the same steps: those that are judged */
     double host_us;                         /* host work per step, waits left out */
     double device_us;                       /* the device's busy time per step */
     double cost_per_event_us;               /* of the profiler on the host */

@@ -119,7 +119,7 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
     fprintf(to, "\n## As recorded and without the profiler\n\nThe profiler costs the host about %s for each of %s recorded "
             "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler |\n|---|---:|---:|\n",
             report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
-    put_corrected_row(to, d->n_steps > 1 ? "step, from the end of the first to that of the last" : "step", c->recorded_us, c->step_us);
+    put_corrected_row(to, d->n_steps > 1 ? "step, of those that are judged" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
     if (!(d->gpu.total_us > 0))
         return;

@@ -64,7 +64,7 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
     fprintf(s->to, "\n%sStep%s%s%*s%s%s\n", screen_style(s, BOLD), screen_style(s, OFF), screen_style(s, DIM),
             SCREEN_NAME + 7, "time", device ? "              GPU busy              GPU idle" : "", screen_style(s, OFF));
     put_view(s, "as recorded", c->recorded_us, c->device_us, c->recorded_idle_us, device);
-    fprintf(s->to, "%s\n", !d->watched ? "" : d->cold_steps && !d->all_cold ? "  of warm steps alone" : "  from the end of the first step to that of the last");
+    fprintf(s->to, "%s\n", !d->watched ? "" : d->cold_steps && !d->all_cold ? "  of warm steps alone" : "  of the recorded steps");
     put_view(s, "without profiler", c->step_us, c->device_us, c->idle_us, device);
     if (c->given)
         fputs(d->watched ? "  measured: undisturbed, below\n" : "  given\n", s->to);

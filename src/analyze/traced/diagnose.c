@@ -8,6 +8,7 @@
 #include "analyze/traced/numbers.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
+static const double FILLED = 0.85;          /* of the time of its steps, from which on a device sets their pace */
 
 static void fill_numbers(struct diagnosis *d, const struct view *v)
 {
@@ -46,29 +47,57 @@ static double all_host_ns(const struct replay *r)
     return ns / r->n_steps;
 }
 
-/* A step, from the end of the first replayed one to that of the last; of a single one all of it. */
-static double warm_ns(const struct replay *r)
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What the device falls behind in a step: a host that runs ahead of it shortens the marks, not the steps. How far it is behind at the end of the
+ * first step it may be at the end of each; of a single step all of it counts. */
+static double lag_ns(const struct replay *r)
 {
-    const struct step_window *first = &r->v->steps[r->first_step], *last = &r->v->steps[r->end_step - 1];
-    const int64_t end = last->device_end_ns > last->end_ns ? last->device_end_ns : last->end_ns;
-    const int64_t from = first == last ? first->start_ns : first->device_end_ns > first->end_ns ? first->device_end_ns : first->end_ns;
-    return (double)(end - from) / (first == last ? 1 : r->end_step - r->first_step - 1);
+    int64_t done = INT64_MIN, first = 0, lag = 0;
+    for (int i = r->first_step; i < r->end_step; i++) {
+        const struct step_window *w = &r->v->steps[i];
+        done = most(done, w->device_end_ns);
+        lag = most(done, w->end_ns) - w->end_ns;
+        if (i == r->first_step)
+            first = lag;
+    }
+    const int n = r->end_step - r->first_step;
+    return n < 2 ? (double)lag : lag > first ? (double)(lag - first) / (n - 1) : 0;
 }
 
-/* A host that runs ahead of the device shortens the marks, not the steps: from the end of the first step to the end of the last,
- * as the first may hold what the device still had to do of steps before. */
-static double recorded_ns(const struct diagnosis *d, const struct replay *r)
+/* How long some device event of a step ran. */
+static double busy_in(const struct view *v, int step)
 {
-    const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    int64_t until = INT64_MIN, ns = 0;
+    for (int32_t i = v->device; i < v->device + v->n_device; i++) {
+        const struct event *e = view_event(v, i);
+        if (e->step != step || event_end(e) <= until)
+            continue;
+        ns += event_end(e) - most(e->start_ns, until);
+        until = event_end(e);
+    }
+    return (double)ns;
+}
+
+/* A device that fills its steps sets their pace, whatever the marks say: its time from the end of the first step to that of the last, and as much for the
+ * work of the first, which may begin with what was left of steps before. 0: it does not fill them. */
+static double pace_ns(const struct replay *r, double device_ns)
+{
+    const int n = r->end_step - r->first_step;
+    if (n < 2)
+        return 0;
+    const double span = (double)(r->v->steps[r->end_step - 1].device_end_ns - r->v->steps[r->first_step].device_end_ns);
+    const double rest = device_ns * n - busy_in(r->v, r->first_step);
+    return rest > FILLED * span ? device_ns * fmax(span / rest, 1) : 0;
+}
+
+/* A step as recorded, of the steps that are replayed, so that it stands beside the one without the profiler. */
+static double recorded_ns(const struct diagnosis *d, const struct replay *r, double device_ns)
+{
     if (d->no_step_marks && !d->steps_by)
         return d->mean.total_us * 1e3;
-    if (d->n_steps < 2)
-        return fmax(marks, d->mean.total_us * 1e3);
-    if (r->cold_steps && !r->all_cold)
-        return fmax(marks, warm_ns(r));
-    const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
-    const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
-    return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
+    const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps, pace = pace_ns(r, device_ns);
+    return pace > 0 ? fmax(marks, pace) : fmax(marks + lag_ns(r), device_ns);
 }
 
 static void warn_of_cold(struct diagnosis *d, const struct replay *r)
@@ -98,7 +127,7 @@ static void warn_of_cold(struct diagnosis *d, const struct replay *r)
  * program is the time of a step, but perhaps not of such steps as the recorded ones. */
 static double check_given(struct diagnosis *d, const struct replay *r, double given_ns, bool measured)
 {
-    const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r);
+    const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r, device);
     if (!(given_ns > 0))
         return 0;
     const bool taken = given_ns > 0.5 * device && given_ns < 3 * recorded;
@@ -120,7 +149,7 @@ static double check_given(struct diagnosis *d, const struct replay *r, double gi
 static void fill_corrected(struct study *s, const struct costs *costs, double given_ns)
 {
     const struct replay *r = s->replay;
-    const double recorded = recorded_ns(s->d, r);
+    const double recorded = recorded_ns(s->d, r, s->device_ns);
     s->all_host_ns = all_host_ns(r);
     if (!(given_ns > 0) && !r->all_cold) {  /* of a cold step much is taken out besides the profiler */
         const bool marked = !s->d->no_step_marks || s->d->steps_by;

@@ -71,7 +71,7 @@ function versus(to, rows) {
 function spanWords() {
   const mean = data.mean_step.total_us, span = estimate.recorded_us;
   return data.steps_total > 1 && mean > 0 && Math.abs(span / mean - 1) >= 0.005
-    ? ` As recorded: from the end of the first step to be judged to the end of the last, per step; the mean of all marks is ${time(mean)}.` : "";
+    ? ` As recorded: of the steps that are judged, each without what the device had left of steps before; the mean of all, with it, is ${time(mean)}.` : "";
 }
 
 function corrected() {
