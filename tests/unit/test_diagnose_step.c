@@ -1,4 +1,4 @@
-/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps. */
+/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps; marks that are missing. */
 #include "unit/trace_models.h"
 
 /* ---- steps that differ ---- */
@@ -58,11 +58,98 @@ static void a_device_that_fills_its_steps_sets_their_pace(void **state)
     }
 }
 
+/* ---- marks that are missing ---- */
+
+static bool warns(const struct diagnosis *d, const char *words)
+{
+    for (int i = 0; i < d->n_warnings; i++)
+        if (strstr(d->warnings[i], words))
+            return true;
+    return false;
+}
+
+static void drop_marks(struct trace *t, int from, int to)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->events[i].kind == EVENT_STEP && t->events[i].step >= from && t->events[i].step <= to)
+            t->events[i].kind = EVENT_OVERHEAD;
+}
+
+static struct judged model_without(enum model_kind kind, int from, int to)
+{
+    struct model m = model_new(kind);
+    m.steps = 6;
+    model_train(&m);
+    drop_marks(m.t.trace, from, to);
+    return model_judge(&m, 0);
+}
+
+static void what_lies_between_missing_marks_is_part_of_no_step(void **state)
+{
+    (void)state;
+    static const int dropped[][2] = {{2, 2}, {2, 3}, {1, 4}};
+    for (int kind = HOST_BOUND; kind <= DEVICE_BOUND; kind++) {
+        struct judged all = model_without((enum model_kind)kind, -1, -1);
+        const struct corrected_view *a = &all.d.corrected;
+        assert_false(warns(&all.d, "marks are missing"));
+        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++) {
+            struct judged some = model_without((enum model_kind)kind, dropped[k][0], dropped[k][1]);
+            const struct corrected_view *c = &some.d.corrected;
+            char words[80];
+            snprintf(words, sizeof words, "behind ProfilerStep#%d comes #%d;", dropped[k][0] - 1, dropped[k][1] + 1);
+            assert_true(warns(&some.d, words));
+            assert_int_equal(some.d.n_steps, 6 - (dropped[k][1] - dropped[k][0] + 1));
+            assert_near(c->recorded_us, a->recorded_us, 0.02 * a->recorded_us, "as recorded");
+            assert_near(some.d.mean.total_us, all.d.mean.total_us, 0.02 * a->recorded_us, "the mean step");
+            assert_near(c->step_us, a->step_us, 0.02 * a->step_us, "step");
+            assert_near(c->device_us, a->device_us, 0.01 * a->device_us, "device");
+            assert_near(c->host_us, a->host_us, 0.01 * a->host_us, "host");
+            assert_near(c->events_per_step, a->events_per_step, 1, "events");
+            assert_near(some.d.launches.per_step, all.d.launches.per_step, 1e-6, "launches");
+            judged_release(&some);
+        }
+        judged_release(&all);
+    }
+}
+
+static void gaps_may_be_many(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    host_steps(&m, 400);
+    for (int i = 1; i < 400; i += 2)                        /* the long ones */
+        drop_marks(m.trace, i, i);
+    struct judged j = trace_judge(m.trace, 0);
+    assert_true(warns(&j.d, "behind ProfilerStep#0 comes #2, and so in 198 places more;"));
+    assert_near(j.d.corrected.recorded_us, 5000, 5, "as recorded");
+    assert_near(j.d.corrected.events_per_step, 100, 1e-6, "events");
+    judged_release(&j);
+}
+
+/* Whoever numbers every tenth step has marks without gaps. */
+static void numbers_that_jump_without_time_between_are_no_gap(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    model_train(&m);
+    for (int64_t i = 0; i < m.t.trace->n; i++)
+        if (m.t.trace->events[i].kind == EVENT_STEP)
+            m.t.trace->events[i].step *= 10;
+    const double step_us = model_step_us(&m);
+    struct judged j = model_judge(&m, 0);
+    assert_false(warns(&j.d, "missing"));
+    assert_near(j.d.corrected.recorded_us, step_us, 0.01 * step_us, "as recorded");
+    judged_release(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
+        cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),
+        cmocka_unit_test(gaps_may_be_many),
+        cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,19 +50,25 @@ static double all_host_ns(const struct replay *r)
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* What the device falls behind in a step: a host that runs ahead of it shortens the marks, not the steps. How far it is behind at the end of the
- * first step it may be at the end of each; of a single step all of it counts. */
+ * first step it may be at the end of each; of a single step all of it counts. Behind missing marks it is seen what was left of the steps before. */
 static double lag_ns(const struct replay *r)
 {
-    int64_t done = INT64_MIN, first = 0, lag = 0;
-    for (int i = r->first_step; i < r->end_step; i++) {
+    const int first = r->first_step, n = r->end_step - first;
+    int64_t done = INT64_MIN, from = 0, lag = 0, grown = 0;
+    for (int i = first; i < r->end_step; i++) {
         const struct step_window *w = &r->v->steps[i];
+        if (i > first && w->after_gap) {
+            grown += lag - from;
+            done = most(done, w->gap_end_ns);
+            from = most(done, w->start_ns) - w->start_ns;
+        }
         done = most(done, w->device_end_ns);
         lag = most(done, w->end_ns) - w->end_ns;
-        if (i == r->first_step)
-            first = lag;
+        if (i == first && n > 1)
+            from = lag;
     }
-    const int n = r->end_step - r->first_step;
-    return n < 2 ? (double)lag : lag > first ? (double)(lag - first) / (n - 1) : 0;
+    grown += lag - from;
+    return grown > 0 ? (double)grown / (n > 1 ? n - 1 : 1) : 0;
 }
 
 /* How long some device event of a step ran. */
@@ -80,11 +86,11 @@ static double busy_in(const struct view *v, int step)
 }
 
 /* A device that fills its steps sets their pace, whatever the marks say: its time from the end of the first step to that of the last, and as much for the
- * work of the first, which may begin with what was left of steps before. 0: it does not fill them. */
+ * work of the first, which may begin with what was left of steps before. 0: it does not fill them, or some are missing between. */
 static double pace_ns(const struct replay *r, double device_ns)
 {
     const int n = r->end_step - r->first_step;
-    if (n < 2)
+    if (n < 2 || r->gaps.n)
         return 0;
     const double span = (double)(r->v->steps[r->end_step - 1].device_end_ns - r->v->steps[r->first_step].device_end_ns);
     const double rest = device_ns * n - busy_in(r->v, r->first_step);
@@ -96,7 +102,7 @@ static double recorded_ns(const struct diagnosis *d, const struct replay *r, dou
 {
     if (d->no_step_marks && !d->steps_by)
         return d->mean.total_us * 1e3;
-    const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps, pace = pace_ns(r, device_ns);
+    const double marks = (double)r->span_ns / r->n_steps, pace = pace_ns(r, device_ns);
     return pace > 0 ? fmax(marks, pace) : fmax(marks + lag_ns(r), device_ns);
 }
 
@@ -154,7 +160,7 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
     if (!(given_ns > 0) && !r->all_cold) {  /* of a cold step much is taken out besides the profiler */
         const bool marked = !s->d->no_step_marks || s->d->steps_by;
         s->recorded_ns = recorded;
-        s->span_ns = marked ? (double)(r->end_ns - r->start_ns) / r->n_steps : 0;
+        s->span_ns = marked ? (double)r->span_ns / r->n_steps : 0;
     }
     const struct gain base = judge_gain(s, costs->usual, NULL);
     s->base_ns = base.before_ns;
@@ -233,6 +239,19 @@ static void warn_of_marks(struct diagnosis *d, const struct view *v)
                              v->n_device ? ", from the device's first event to its last," : ""));
 }
 
+/* Numbers of steps that jump, with time between them. */
+static void warn_of_gaps(struct diagnosis *d, const struct view *v)
+{
+    int first = 0, n = 0;
+    for (int i = v->n_steps - 1; i > 0; i--)
+        if (v->steps[i].after_gap)
+            first = i, n++;
+    if (n)
+        warn(d, arena_printf(&d->arena, "step marks are missing: behind ProfilerStep#%lld comes #%lld%s; what lies between is taken for no step",
+                             (long long)v->steps[first - 1].number, (long long)v->steps[first].number,
+                             n > 1 ? arena_printf(&d->arena, ", and so in %d place%s more", n - 1, n > 2 ? "s" : "") : ""));
+}
+
 static struct diagnose_options options_of(const struct diagnose_options *options, int trace)
 {
     struct diagnose_options mine = options ? *options : (struct diagnose_options){0};
@@ -253,6 +272,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     fill_numbers(d, &v);
     if (d->no_step_marks)
         warn_of_marks(d, &v);
+    warn_of_gaps(d, &v);
     warn_of_lost_device(d, &v);
     collectives_find(comm, &v);
     d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);

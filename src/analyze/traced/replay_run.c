@@ -142,7 +142,7 @@ static struct replay_result run_unlinked(struct run *x)
         }
     const double after = busiest(x, x->work_ns_of), same = busiest(x, x->same_ns_of);
     if (!v->n_host)
-        return (struct replay_result){.step_ns = ((double)(r->end_ns - r->start_ns) - (before - after)) / n, .device_ns = after / n,
+        return (struct replay_result){.step_ns = ((double)r->span_ns - (before - after)) / n, .device_ns = after / n,
                                       .untouched_ns = same / n};
     pass(x);
     return (struct replay_result){.step_ns = fmax(x->work_ns, after) / n, .host_ns = x->work_ns / n, .device_ns = after / n,
