@@ -90,8 +90,10 @@ static void put_gpu(FILE *to, const struct diagnosis *d)
                                          {"idle: between kernels", g->idle_kernel_us},
                                          {"idle: other, such as waits for another stream", g->idle_other_us}};
     number_text a, b, c;
-    fprintf(to, "\n## GPU, as recorded\n\nFrom its first to its last event: %s on %d stream%s.\n\n"
-            "| | time | share | |\n|---|---:|---:|---|\n", report_show_us(g->total_us, a), g->streams, g->streams == 1 ? "" : "s");
+    char note[DEVICES_NOTE_MOST];
+    report_trace_devices_note(d, note);
+    fprintf(to, "\n## GPU, as recorded\n\nFrom its first to its last event: %s on %d stream%s.%s%s\n\n"
+            "| | time | share | |\n|---|---:|---:|---|\n", report_show_us(g->total_us, a), g->streams, g->streams == 1 ? "" : "s", *note ? " " : "", note);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         report_markdown_part(to, &parts[i], g->total_us);
     fprintf(to, "\nComputation %s.", report_show_us(g->computation_us, a));

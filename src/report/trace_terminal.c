@@ -74,6 +74,12 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));
+    char note[DEVICES_NOTE_MOST];
+    if (*report_trace_devices_note(d, note)) {
+        fprintf(s->to, "  %s", screen_style(s, DIM));
+        screen_put_wrapped(s, note, 2);
+        fputs(screen_style(s, OFF), s->to);
+    }
 }
 
 static void put_split(const struct screen *s, const struct diagnosis *d)

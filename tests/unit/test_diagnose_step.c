@@ -1,4 +1,4 @@
-/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps; marks that are missing. */
+/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps; marks that are missing; several devices. */
 #include "unit/trace_models.h"
 
 /* ---- steps that differ ---- */
@@ -142,6 +142,45 @@ static void numbers_that_jump_without_time_between_are_no_gap(void **state)
     judged_release(&j);
 }
 
+/* ---- several devices ---- */
+
+/* Two devices in turns, 9 ms each, in steps of 20 ms that end with a wait for both. */
+static struct traced in_turns(int steps)
+{
+    struct traced m = traced_new();
+    const int first = m.stream, other = traced_track(&m, TRACK_DEVICE_STREAM, 1, 7);
+    for (int i = 0; i < steps; i++) {
+        traced_step_begin(&m, i);
+        traced_idle(&m, 1000);
+        for (int k = 0; k < 40; k++) {
+            m.stream = k < 20 ? first : other;
+            traced_run(&m, "aten::mm", 20, "gemm", 450);
+        }
+        traced_wait(&m, "cudaDeviceSynchronize");
+        traced_idle(&m, 900);
+        traced_step_end(&m);
+    }
+    return m;
+}
+
+static void devices_in_turns_have_one_busy_time_everywhere(void **state)
+{
+    (void)state;
+    struct traced m = in_turns(4);
+    struct judged j = trace_judge(m.trace, 0);
+    const struct diagnosis *d = &j.d;
+    assert_int_equal(d->gpu.devices, 2);
+    assert_near(d->mean.busy_us, 18000, 1, "busy in the mean step");
+    assert_near(d->corrected.device_us, d->mean.busy_us, 1, "busy in a step");
+    assert_near(d->gpu.busy_us, 4 * 18000, 1, "busy in all");
+    assert_near(d->gpu.busiest_us, 4 * 9000, 1, "the busiest");
+    assert_string_equal(d->bound_by, "device");
+    for (int i = 0; i < d->n_findings; i++)                 /* nothing wins more than the time in which none works */
+        if (strcmp(d->findings[i].rule, "small-batch"))
+            assert_true(d->findings[i].speedup <= d->corrected.recorded_us / d->corrected.device_us);
+    judged_release(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +189,7 @@ int main(void)
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),
         cmocka_unit_test(gaps_may_be_many),
         cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),
+        cmocka_unit_test(devices_in_turns_have_one_busy_time_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

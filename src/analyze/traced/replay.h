@@ -60,6 +60,7 @@ struct replay {
     int16_t *device_of;     /* (n_tracks) streams: the first stream of the same device */
     double *busy_ns, *work_ns;      /* (n_tracks) by device, of all replayed steps as recorded: time with work on some stream; work of
                                        all streams */
+    double all_busy_ns, all_work_ns;        /* the same of all devices together: time with work on some device */
     bool linked;            /* some device event's launch is in the trace */
     int first_step, end_step;       /* of the view, that are replayed */
     double n_steps;                 /* how many those are; below 1 where one is so long that only its middle is replayed */
@@ -80,8 +81,8 @@ struct replay {
 
 struct replay_result {      /* per step, in ns */
     double untouched_ns;    /* of device_ns, what an edit leaves alone */
-    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device, as
-                                                      much of the recorded time as is left of its work */
+    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: some device is busy, as much of
+                                                      the recorded time as is left of their work */
 };
 
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */

@@ -57,15 +57,20 @@ static double host_time(const struct run *x, const struct replay_item *item)
     return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
 }
 
-/* Of the busiest device, the part of its work that this is. Streams overlap as they were recorded to. */
-static double busiest(const struct run *x, const double *work_ns_of)
+/* How long some device is busy: devices and streams overlap as they were recorded to, and what is left of their work takes its part of that; none
+ * is done before its own. */
+static double busy(const struct run *x, const double *work_ns_of)
 {
     const struct replay *r = x->r;
-    double ns = 0;
+    double ns = 0, all = 0;
+    if (!x->e)
+        return r->all_busy_ns;
     for (int i = 0; i < r->v->trace->n_tracks; i++)
-        if (r->work_ns[i] > 0)
-            ns = fmax(ns, r->busy_ns[i] * (x->e ? fmin(work_ns_of[i] / r->work_ns[i], 1) : 1));
-    return ns;
+        if (r->work_ns[i] > 0) {
+            ns = fmax(ns, r->busy_ns[i] * fmin(work_ns_of[i] / r->work_ns[i], 1));
+            all += work_ns_of[i];
+        }
+    return r->all_work_ns > 0 ? fmax(ns, r->all_busy_ns * fmin(all / r->all_work_ns, 1)) : 0;
 }
 
 static void launch(struct run *x, int32_t call)
@@ -131,7 +136,7 @@ static struct replay_result run_unlinked(struct run *x)
     const struct view *v = r->v;
     const struct edit *e = x->e;
     x->e = NULL;
-    const double before = busiest(x, x->work_ns_of), n = r->n_steps;
+    const double before = busy(x, x->work_ns_of), n = r->n_steps;
     x->e = e;
     for (int32_t d = 0; d < v->n_device; d++)
         if (replay_has(r, d)) {
@@ -140,7 +145,7 @@ static struct replay_result run_unlinked(struct run *x)
             x->work_ns_of[r->device_of[work->track]] += (double)work->duration_ns * factor;
             x->same_ns_of[r->device_of[work->track]] += factor < 1 ? 0 : (double)work->duration_ns;
         }
-    const double after = busiest(x, x->work_ns_of), same = busiest(x, x->same_ns_of);
+    const double after = busy(x, x->work_ns_of), same = busy(x, x->same_ns_of);
     if (!v->n_host)
         return (struct replay_result){.step_ns = ((double)r->span_ns - (before - after)) / n, .device_ns = after / n,
                                       .untouched_ns = same / n};
@@ -158,8 +163,8 @@ static struct replay_result run_linked(struct run *x)
         after = fmax(x->host_ns, x->latest_ns);
     }
     const double n = x->r->n_steps;
-    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busiest(x, x->work_ns_of) / n,
-                                  .wait_ns = x->wait_ns / n, .untouched_ns = busiest(x, x->same_ns_of) / n};
+    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busy(x, x->work_ns_of) / n,
+                                  .wait_ns = x->wait_ns / n, .untouched_ns = busy(x, x->same_ns_of) / n};
 }
 
 struct replay_result replay_run(const struct replay *r, const struct edit *e)

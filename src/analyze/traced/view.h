@@ -83,6 +83,8 @@ int32_t view_op_around(const struct view *v, int32_t host);
 int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a runtime call: synchronisations, and copies that are not asynchronous. */
 bool view_call_waits(const struct view *v, int32_t host);
+/* (n_tracks) of each stream the first one of the same device. The caller frees. */
+int16_t *view_devices(const struct view *v);
 /* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
 static inline bool view_is_collective(const struct view *v, int32_t host)
 {

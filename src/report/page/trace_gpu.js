@@ -7,7 +7,7 @@ function gpu() {
   }
   note(to, `As recorded, from the first event on the device to the last: ${time(g.total_us)} on ${many(g.streams, "stream")}. ` +
     "Idle while it waits for the host: nothing was launched yet. Between kernels: the next one was launched in time and " +
-    "starts a little late. Other: it waits for another stream or an event.");
+    "starts a little late. Other: it waits for another stream or an event." + (g.devices_note ? ` ${g.devices_note}` : ""));
   stackedBar(to, "Busy and idle", [
     {name: "busy", us: g.busy_us, color: "--c0"}, {name: "waits for the host", us: g.idle_host_us, color: "--c1"},
     {name: "between kernels", us: g.idle_kernel_us, color: "--c4"},
