@@ -178,6 +178,13 @@ for x in 1e6 1e-6; do
     grep -q "^hone: warning: the given step of .*; it is not taken; is it the time of one step, in ms?$" err || fail "--step-ms $x: $(cat err)"
     json out 'not j["corrected"]["given"] and j["corrected"]["step_us"] <= j["corrected"]["recorded_us"]'
 done
+ok analyze small.json --json --step-ms 0.3              # the device works for 0.355
+[ "$(cat err)" = "hone: warning: the given step of 0.300 ms is shorter than the device's own work of 0.355 ms per step; it is not taken; is it the time of one step, in ms?" ] ||
+    fail "--step-ms 0.3: $(cat err)"
+json out 'not j["corrected"]["given"] and j["corrected"]["device_us"] == 355 <= j["corrected"]["step_us"]'
+ok analyze small.json --json --step-ms 0.35
+[ "$(cat err)" = "hone: warning: the given step of 0.350 ms is shorter than the device's own work of 0.355 ms per step; it is taken to be that" ] || fail "--step-ms 0.35: $(cat err)"
+json out 'j["corrected"]["given"] and j["corrected"]["device_us"] == j["corrected"]["step_us"] == 355 and j["corrected"]["idle_us"] == 0'
 for x in nan inf fast ''; do
     refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"
 done

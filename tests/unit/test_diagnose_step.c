@@ -1,4 +1,5 @@
-/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps; marks that are missing; several devices. */
+/* The step of a diagnosis: its time as recorded and without the profiler are of the same steps; marks that are missing; several devices; times
+ * that are given. */
 #include "unit/trace_models.h"
 
 /* ---- steps that differ ---- */
@@ -181,6 +182,32 @@ static void devices_in_turns_have_one_busy_time_everywhere(void **state)
     judged_release(&j);
 }
 
+/* ---- times that are given ---- */
+
+static void no_given_step_is_shorter_than_the_devices_work(void **state)
+{
+    (void)state;
+    static const double parts[] = {0.2, 0.52, 0.9, 0.96, 0.98, 1, 1.1};
+    struct model plain = model_new(DEVICE_BOUND);
+    struct judged usual = model_judge(&plain, 0);
+    const double device_us = usual.d.corrected.device_us;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        struct model m = model_new(DEVICE_BOUND);
+        struct judged j = model_judge(&m, parts[k] * device_us);
+        const struct corrected_view *c = &j.d.corrected;
+        const bool taken = parts[k] > 0.97;
+        assert_int_equal(c->given, taken);
+        assert_int_equal(warns(&j.d, "ms is shorter than the device's own work of"), parts[k] < 1);
+        assert_int_equal(warns(&j.d, "ms per step; it is not taken; is it the time of one step, in ms?"), !taken);
+        assert_int_equal(warns(&j.d, "ms per step; it is taken to be that"), taken && parts[k] < 1);
+        assert_near(c->step_us, taken ? fmax(parts[k], 1) * device_us : usual.d.corrected.step_us, 1e-6 * device_us, "step");
+        assert_true(c->device_us <= 1.000001 * c->step_us);
+        assert_near(c->idle_us, c->step_us - c->device_us, 1e-6 * device_us, "idle");
+        judged_release(&j);
+    }
+    judged_release(&usual);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +217,7 @@ int main(void)
         cmocka_unit_test(gaps_may_be_many),
         cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),
         cmocka_unit_test(devices_in_turns_have_one_busy_time_everywhere),
+        cmocka_unit_test(no_given_step_is_shorter_than_the_devices_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

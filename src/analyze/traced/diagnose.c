@@ -8,6 +8,7 @@
 #include "analyze/traced/numbers.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
+static const double CLOCKS = 0.03;          /* of the device's work: a given step may be shorter by so much */
 static const double FILLED = 0.85;          /* of the time of its steps, from which on a device sets their pace */
 
 static void fill_numbers(struct diagnosis *d, const struct view *v)
@@ -129,26 +130,31 @@ static void warn_of_cold(struct diagnosis *d, const struct replay *r)
                              one, name));
 }
 
-/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. What was measured in the same
- * program is the time of a step, but perhaps not of such steps as the recorded ones. */
+/* Where a given time is not that of the step. What was measured in the same program is the time of a step, but perhaps not of such steps as the recorded ones. */
+static const char *doubt_of(bool measured, bool taken)
+{
+    if (measured)
+        return taken ? "steps differ, or the machine is busy with something else"
+                     : "it is not taken: steps differ, or the machine is busy with something else; a larger --warmup or --steps may help";
+    return taken ? "is it the time of one step?" : "it is not taken; is it the time of one step, in ms?";
+}
+
+/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it: no step is shorter than the
+ * device's work. What the error of clocks explains is brought to that. */
 static double check_given(struct diagnosis *d, const struct replay *r, double given_ns, bool measured)
 {
     const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r, device);
     if (!(given_ns > 0))
         return 0;
-    const bool taken = given_ns > 0.5 * device && given_ns < 3 * recorded;
-    const char *which = measured ? "undisturbed" : "given";
-    const char *what = measured ? taken ? "steps differ, or the machine is busy with something else"
-                                        : "it is not taken: steps differ, or the machine is busy with something else; a larger --warmup or --steps may help"
-                       : taken  ? "is it the time of one step?"
-                                : "it is not taken; is it the time of one step, in ms?";
-    if (given_ns < 0.9 * device)
+    const bool shorter = given_ns < device, near = given_ns >= (1 - CLOCKS) * device, taken = near && given_ns < 3 * recorded;
+    const char *which = measured ? "undisturbed" : "given", *what = doubt_of(measured, taken);
+    if (shorter)
         warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is shorter than the device's own work of %.3f ms per step; %s", which, given_ns / 1e6,
-                             device / 1e6, what));
+                             device / 1e6, near ? "it is taken to be that" : what));
     if (given_ns > 1.3 * recorded)
         warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is longer than the recorded one of %.3f ms; %s", which, given_ns / 1e6,
                              recorded / 1e6, what));
-    return taken ? given_ns : 0;
+    return taken ? fmax(given_ns, device) : 0;
 }
 
 /* The step without the profiler, and the device in both views. */
