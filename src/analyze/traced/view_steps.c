@@ -81,6 +81,7 @@ static int steps_begun(const struct view *v, int64_t at_ns)
 static int32_t step_at(const struct view *v, int64_t at_ns)
 {
     const int begun = steps_begun(v, at_ns);
+    assert(v->steps || !begun);
     return begun && at_ns < v->steps[begun - 1].host_end_ns ? begun - 1 : -1;
 }
 
@@ -88,6 +89,7 @@ static int32_t step_at(const struct view *v, int64_t at_ns)
 static void add_to_gap(struct view *v, const struct event *e, int32_t launch)
 {
     const int next = launch >= 0 ? steps_begun(v, view_event(v, launch)->start_ns) : v->n_steps;
+    assert(v->steps || next >= v->n_steps);
     if (next < v->n_steps && v->steps[next].after_gap && event_end(e) > v->steps[next].gap_end_ns)
         v->steps[next].gap_end_ns = event_end(e);
 }
