@@ -29,7 +29,8 @@ struct trace_gpu {
     double idle_host_us;                    /* nothing was launched yet: the device waits for the host */
     double idle_kernel_us;                  /* the next kernel was launched in time and started late by no more than a few us */
     double idle_other_us;                   /* launched, and waiting for another stream or an event */
-    int streams;
+    int streams, devices;                   /* with work */
+    double busiest_us;                      /* of the device that is busy longest, alone; busy_us is of all together */
 };
 
 struct trace_kernel {                       /* kernels of one name, launching op and stream */
@@ -120,9 +121,9 @@ struct corrected_view {
     double step_us;                         /* estimated time of a step without the profiler, or the one that was given */
     double low_us, high_us;                 /* its interval; equal when the time was given */
     bool given;                             /* --step-ms */
-    double recorded_us;                     /* mean of the recorded steps */
+    double recorded_us;                     /* as recorded, of the same steps: those that are judged */
     double host_us;                         /* host work per step, waits left out */
-    double device_us;                       /* the device's busy time per step */
+    double device_us;                       /* the device's busy time per step; of several, the time in which some device works */
     double cost_per_event_us;               /* of the profiler on the host */
     double events_per_step;                 /* recorded on the host */
     double idle_us, recorded_idle_us;       /* device idle per step, after and before the correction */

@@ -71,6 +71,16 @@ const char *report_trace_ops_note(const struct diagnosis *d, char out[OPS_NOTE_M
     return out;
 }
 
+const char *report_trace_devices_note(const struct diagnosis *d, char out[DEVICES_NOTE_MOST])
+{
+    number_text n;
+    out[0] = '\0';
+    if (d->gpu.devices > 1)
+        snprintf(out, DEVICES_NOTE_MOST, "%d devices: they count as busy while one of them works and as idle while none does; the busiest alone works %s of the time.",
+                 d->gpu.devices, report_show_percent(report_ratio(d->gpu.busiest_us, d->gpu.total_us), n));
+    return out;
+}
+
 static json_t *answers_object(const struct answers *a)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "headline", W(a->headline), "warning", W(a->warning), "bound_by", W(a->bound_by), "largest",

@@ -53,15 +53,19 @@ static json_t *steps(const struct diagnosis *d)
     return list;
 }
 
-static json_t *gpu(const struct trace_gpu *g)
+static json_t *gpu(const struct diagnosis *d)
 {
+    const struct trace_gpu *g = &d->gpu;
+    char note[DEVICES_NOTE_MOST];
+    report_trace_devices_note(d, note);
     json_t *times = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "busy_us", N(g->busy_us), "idle_us", N(g->idle_us),
                               "total_us", N(g->total_us), "computation_us", N(g->computation_us), "comm_us",
                               N(g->comm_us), "exposed_comm_us", N(g->exposed_comm_us), "memcpy_us", N(g->memcpy_us),
                               "exposed_memcpy_us", N(g->exposed_memcpy_us));
-    return report_merge(times, json_pack("{s:o,s:o,s:o,s:i,s:o}", "idle_host_us", N(g->idle_host_us), "idle_kernel_us",
+    return report_merge(times, json_pack("{s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "idle_host_us", N(g->idle_host_us), "idle_kernel_us",
                                          N(g->idle_kernel_us), "idle_other_us", N(g->idle_other_us), "streams",
-                                         g->streams, "busy_share", N(report_ratio(g->busy_us, g->total_us))));
+                                         g->streams, "devices", g->devices, "busiest_us", N(g->busiest_us), "devices_note",
+                                         *note ? json_string(note) : json_null(), "busy_share", N(report_ratio(g->busy_us, g->total_us))));
 }
 
 static json_t *corrected(const struct corrected_view *c)
@@ -163,7 +167,7 @@ json_t *report_trace_document(const struct diagnosis *d)
     const struct plan plan = report_trace_plan(d);
     char title[TITLE_MOST];
     json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(d->name), "title", W(report_trace_title(d, title)), "device", W(d->device), "trace",
-                                origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(&d->gpu),
+                                origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(d),
                                 "corrected", corrected(&d->corrected));
     char note[STEPS_NOTE_MOST];
     report_trace_steps_note(d, note);

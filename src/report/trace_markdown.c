@@ -90,8 +90,10 @@ static void put_gpu(FILE *to, const struct diagnosis *d)
                                          {"idle: between kernels", g->idle_kernel_us},
                                          {"idle: other, such as waits for another stream", g->idle_other_us}};
     number_text a, b, c;
-    fprintf(to, "\n## GPU, as recorded\n\nFrom its first to its last event: %s on %d stream%s.\n\n"
-            "| | time | share | |\n|---|---:|---:|---|\n", report_show_us(g->total_us, a), g->streams, g->streams == 1 ? "" : "s");
+    char note[DEVICES_NOTE_MOST];
+    report_trace_devices_note(d, note);
+    fprintf(to, "\n## GPU, as recorded\n\nFrom its first to its last event: %s on %d stream%s.%s%s\n\n"
+            "| | time | share | |\n|---|---:|---:|---|\n", report_show_us(g->total_us, a), g->streams, g->streams == 1 ? "" : "s", *note ? " " : "", note);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         report_markdown_part(to, &parts[i], g->total_us);
     fprintf(to, "\nComputation %s.", report_show_us(g->computation_us, a));
@@ -119,7 +121,7 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
     fprintf(to, "\n## As recorded and without the profiler\n\nThe profiler costs the host about %s for each of %s recorded "
             "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler |\n|---|---:|---:|\n",
             report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
-    put_corrected_row(to, d->n_steps > 1 ? "step, from the end of the first to that of the last" : "step", c->recorded_us, c->step_us);
+    put_corrected_row(to, d->n_steps > 1 ? "step, of those that are judged" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
     if (!(d->gpu.total_us > 0))
         return;

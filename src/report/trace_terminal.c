@@ -64,7 +64,7 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
     fprintf(s->to, "\n%sStep%s%s%*s%s%s\n", screen_style(s, BOLD), screen_style(s, OFF), screen_style(s, DIM),
             SCREEN_NAME + 7, "time", device ? "              GPU busy              GPU idle" : "", screen_style(s, OFF));
     put_view(s, "as recorded", c->recorded_us, c->device_us, c->recorded_idle_us, device);
-    fprintf(s->to, "%s\n", !d->watched ? "" : d->cold_steps && !d->all_cold ? "  of warm steps alone" : "  from the end of the first step to that of the last");
+    fprintf(s->to, "%s\n", !d->watched ? "" : d->cold_steps && !d->all_cold ? "  of warm steps alone" : "  of the recorded steps");
     put_view(s, "without profiler", c->step_us, c->device_us, c->idle_us, device);
     if (c->given)
         fputs(d->watched ? "  measured: undisturbed, below\n" : "  given\n", s->to);
@@ -74,6 +74,12 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));
+    char note[DEVICES_NOTE_MOST];
+    if (*report_trace_devices_note(d, note)) {
+        fprintf(s->to, "  %s", screen_style(s, DIM));
+        screen_put_wrapped(s, note, 2);
+        fputs(screen_style(s, OFF), s->to);
+    }
 }
 
 static void put_split(const struct screen *s, const struct diagnosis *d)

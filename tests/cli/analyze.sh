@@ -68,6 +68,14 @@ json whole.json 'all(set(f) >= {"rule", "severity", "share", "expected_speedup",
 json whole.json '"host-sync" in [f["rule"] for f in j["findings"]]'
 json whole.json '[f["expected_speedup"] for f in j["findings"]] == sorted([f["expected_speedup"] for f in j["findings"]])[::-1]'
 
+# a mark that is missing: what lies between is part of no step, and that is said
+{ trace | sed '/"name":"end"/d; /^\]}$/d'; step 5 1002000; step 6 1003000; printf '{"ph":"i","name":"end","pid":1,"tid":1,"ts":1004000,"s":"g"}\n]}\n'; } |
+    sed '/ProfilerStep#5/d' >unmarked.json
+ok analyze unmarked.json --json
+[ "$(cat err)" = 'hone: warning: step marks are missing: behind ProfilerStep#4 comes #6; what lies between is taken for no step' ] || fail "no mark 5: $(cat err)"
+json out '[s["step"] for s in j["steps"]] == [3, 4, 6] and j["corrected"]["recorded_us"] == j["mean_step"]["total_us"] == 1000'
+json out 'j["corrected"]["device_us"] == 355 and j["corrected"]["events_per_step"] == '"$(python3 -c 'import json; print(json.load(open("whole.json"))["corrected"]["events_per_step"])')"
+
 # the step time without the profiler
 ok analyze small.json --json --step-ms 0.8
 json out 'j["corrected"]["given"] and abs(j["corrected"]["step_us"] - 800) < 1e-6 and abs(j["corrected"]["recorded_us"] - 1000) < 1e-6'
@@ -170,6 +178,13 @@ for x in 1e6 1e-6; do
     grep -q "^hone: warning: the given step of .*; it is not taken; is it the time of one step, in ms?$" err || fail "--step-ms $x: $(cat err)"
     json out 'not j["corrected"]["given"] and j["corrected"]["step_us"] <= j["corrected"]["recorded_us"]'
 done
+ok analyze small.json --json --step-ms 0.3              # the device works for 0.355
+[ "$(cat err)" = "hone: warning: the given step of 0.300 ms is shorter than the device's own work of 0.355 ms per step; it is not taken; is it the time of one step, in ms?" ] ||
+    fail "--step-ms 0.3: $(cat err)"
+json out 'not j["corrected"]["given"] and j["corrected"]["device_us"] == 355 <= j["corrected"]["step_us"]'
+ok analyze small.json --json --step-ms 0.35
+[ "$(cat err)" = "hone: warning: the given step of 0.350 ms is shorter than the device's own work of 0.355 ms per step; it is taken to be that" ] || fail "--step-ms 0.35: $(cat err)"
+json out 'j["corrected"]["given"] and j["corrected"]["device_us"] == j["corrected"]["step_us"] == 355 and j["corrected"]["idle_us"] == 0'
 for x in nan inf fast ''; do
     refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"
 done

@@ -268,24 +268,40 @@ static void overlapping_streams_are_busy_once(void **state)
     release(&p);
 }
 
-static void two_devices_count_as_the_busier_one(void **state)
+/* Two devices; work of the second begins so long behind that of the first. */
+static struct played on_two_devices(double behind_us)
 {
-    (void)state;
     struct traced m = traced_new();
     const int other = traced_track(&m, TRACK_DEVICE_STREAM, 1, 7), first = m.stream;
     for (int i = 0; i < STEPS; i++) {
-        traced_step_begin(&m, i);
+        const double at = 400.0 * i;
+        traced_step_at(&m, i, at, 400);
+        traced_at(&m, EVENT_HOST_OP, "op", at, 400);
         m.stream = first;
-        m.free_us = 0;
-        traced_run(&m, "A", 100, "a", 30);
+        traced_work_at(&m, "cudaLaunchKernel", at + 10, 5, EVENT_KERNEL, "a", at + 30, 30);
         m.stream = other;
-        traced_run(&m, "B", 100, "b", 50);
-        traced_step_end(&m);
+        traced_work_at(&m, "cudaLaunchKernel", at + 20, 5, EVENT_KERNEL, "b", at + 30 + behind_us, 50);
     }
-    struct played p = play(m.trace);
-    start(&p);
-    assert_near(replay_run(&p.replay, NULL).device_ns, 50e3, near_ns, "device");
-    release(&p);
+    return play(m.trace);
+}
+
+static void two_devices_are_busy_while_one_of_them_works(void **state)
+{
+    (void)state;
+    static const double behind_us[] = {0, 10, 30, 100}, busy_us[] = {50, 60, 80, 80}, without_b_us[] = {31.25, 30, 30, 30};
+    for (int k = 0; k < 4; k++) {
+        struct played p = on_two_devices(behind_us[k]);
+        start(&p);
+        assert_near(replay_run(&p.replay, NULL).device_ns, 1e3 * busy_us[k], near_ns, "device");
+        struct edit e;
+        edit_init(&e, &p.view);
+        for (int32_t d = 0; d < p.view.n_device; d++)
+            e.device[d] = strcmp(view_name(&p.view, p.view.device + d), "b") ? 1 : 0;
+        const double left = replay_run(&p.replay, &e).device_ns;
+        assert_true(left >= 30e3 - near_ns && left <= 1e3 * without_b_us[k] + near_ns);        /* the first has its own work to do */
+        edit_release(&e);
+        release(&p);
+    }
 }
 
 /* ---- edits ---- */
@@ -396,7 +412,7 @@ int main(void)
         cmocka_unit_test(a_long_launch_while_the_device_is_idle_is_host_work),
         cmocka_unit_test(a_stream_waits_for_another),
         cmocka_unit_test(overlapping_streams_are_busy_once),
-        cmocka_unit_test(two_devices_count_as_the_busier_one),
+        cmocka_unit_test(two_devices_are_busy_while_one_of_them_works),
         cmocka_unit_test(two_edits_take_what_both_take_once),
         cmocka_unit_test(work_that_a_fix_adds_is_as_fast_as_the_host),
         cmocka_unit_test(long_gaps_are_cut_to_the_limit),

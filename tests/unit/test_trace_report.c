@@ -272,6 +272,26 @@ static void blank_blocks(char *md)
     assert_string_equal(end, "");
 }
 
+static void several_devices_are_said_to_count_together(void **state)
+{
+    (void)state;
+    struct diagnosis *d = traced_diagnosis();
+    json_t *one = trace_json(d);
+    assert_true(json_is_null(at(one, "gpu.devices_note")));
+    json_decref(one);
+    d->gpu.devices = 2;
+    d->gpu.busiest_us = 36000;
+    json_t *two = trace_json(d);
+    char *md = trace_written(report_trace_write_markdown, d);
+    assert_number(two, "gpu.devices", 2);
+    assert_number(two, "gpu.busiest_us", 36000);
+    assert_has(words(two, "gpu.devices_note"), "the busiest alone works 45.0 % of the time.");
+    assert_has(md, words(two, "gpu.devices_note"));
+    json_decref(two);
+    free(md);
+    traced_free(d);
+}
+
 static void hostile_names_stay_text_in_markdown(void **state)
 {
     (void)state;
@@ -572,6 +592,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_huge_step_keeps_the_longest_events_of_each_row),
         cmocka_unit_test(hostile_names_stay_text_in_the_page),
         cmocka_unit_test(hostile_names_stay_text_in_json),
+        cmocka_unit_test(several_devices_are_said_to_count_together),
         cmocka_unit_test(hostile_names_stay_text_in_markdown),
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_has_the_numbers),

@@ -137,6 +137,17 @@ static void the_screen_says_what_the_diagnosis_says(void **state)
     free(t);
 }
 
+static void several_devices_are_said_to_count_together(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    s.d.gpu.devices = 2;
+    s.d.gpu.busiest_us = s.d.gpu.total_us / 4;
+    char *t = screen(&s, false);
+    assert_has(t, "\n  2 devices: they count as busy while one of them works and as idle while none does; the busiest\n  alone works 25.0 % of the time.\n");
+    free(t);
+}
+
 static void tables_have_five_rows_of_cut_names(void **state)
 {
     (void)state;
@@ -418,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
+        cmocka_unit_test(several_devices_are_said_to_count_together),
         cmocka_unit_test(tables_have_five_rows_of_cut_names),
         cmocka_unit_test(shares_of_ops_say_what_they_are_of),
         cmocka_unit_test(findings_have_gain_place_cause_and_first_line_of_the_fix),

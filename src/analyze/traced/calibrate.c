@@ -46,7 +46,7 @@ static const double STALLED = 0.3;          /* of the step, from which on the lo
 static const double SLOWED = 0.97;          /* of the recorded step: a known one that is longer says that the profiler cost nothing */
 static const double LONGEST_WAIT = 20;      /* times the recorded one */
 
-static double span_ns(const struct replay *r) { return (double)(r->end_ns - r->start_ns) / r->n_steps; }
+static double span_ns(const struct replay *r) { return (double)r->span_ns / r->n_steps; }
 
 /* Time spent waiting for data, per step; *workers: other processes make the batches. */
 static double loader_ns(const struct replay *r, bool *workers)

@@ -8,6 +8,8 @@
 #include "analyze/traced/numbers.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
+static const double CLOCKS = 0.03;          /* of the device's work: a given step may be shorter by so much */
+static const double FILLED = 0.85;          /* of the time of its steps, from which on a device sets their pace */
 
 static void fill_numbers(struct diagnosis *d, const struct view *v)
 {
@@ -46,29 +48,63 @@ static double all_host_ns(const struct replay *r)
     return ns / r->n_steps;
 }
 
-/* A step, from the end of the first replayed one to that of the last; of a single one all of it. */
-static double warm_ns(const struct replay *r)
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What the device falls behind in a step: a host that runs ahead of it shortens the marks, not the steps. How far it is behind at the end of the
+ * first step it may be at the end of each; of a single step all of it counts. Behind missing marks it is seen what was left of the steps before. */
+static double lag_ns(const struct replay *r)
 {
-    const struct step_window *first = &r->v->steps[r->first_step], *last = &r->v->steps[r->end_step - 1];
-    const int64_t end = last->device_end_ns > last->end_ns ? last->device_end_ns : last->end_ns;
-    const int64_t from = first == last ? first->start_ns : first->device_end_ns > first->end_ns ? first->device_end_ns : first->end_ns;
-    return (double)(end - from) / (first == last ? 1 : r->end_step - r->first_step - 1);
+    const int first = r->first_step, n = r->end_step - first;
+    int64_t done = INT64_MIN, from = 0, lag = 0, grown = 0;
+    for (int i = first; i < r->end_step; i++) {
+        const struct step_window *w = &r->v->steps[i];
+        if (i > first && w->after_gap) {
+            grown += lag - from;
+            done = most(done, w->gap_end_ns);
+            from = most(done, w->start_ns) - w->start_ns;
+        }
+        done = most(done, w->device_end_ns);
+        lag = most(done, w->end_ns) - w->end_ns;
+        if (i == first && n > 1)
+            from = lag;
+    }
+    grown += lag - from;
+    return grown > 0 ? (double)grown / (n > 1 ? n - 1 : 1) : 0;
 }
 
-/* A host that runs ahead of the device shortens the marks, not the steps: from the end of the first step to the end of the last,
- * as the first may hold what the device still had to do of steps before. */
-static double recorded_ns(const struct diagnosis *d, const struct replay *r)
+/* How long some device event of a step ran. */
+static double busy_in(const struct view *v, int step)
 {
-    const double marks = (double)(r->end_ns - r->start_ns) / r->n_steps;
+    int64_t until = INT64_MIN, ns = 0;
+    for (int32_t i = v->device; i < v->device + v->n_device; i++) {
+        const struct event *e = view_event(v, i);
+        if (e->step != step || event_end(e) <= until)
+            continue;
+        ns += event_end(e) - most(e->start_ns, until);
+        until = event_end(e);
+    }
+    return (double)ns;
+}
+
+/* A device that fills its steps sets their pace, whatever the marks say: its time from the end of the first step to that of the last, and as much for the
+ * work of the first, which may begin with what was left of steps before. 0: it does not fill them, or some are missing between. */
+static double pace_ns(const struct replay *r, double device_ns)
+{
+    const int n = r->end_step - r->first_step;
+    if (n < 2 || r->gaps.n)
+        return 0;
+    const double span = (double)(r->v->steps[r->end_step - 1].device_end_ns - r->v->steps[r->first_step].device_end_ns);
+    const double rest = device_ns * n - busy_in(r->v, r->first_step);
+    return rest > FILLED * span ? device_ns * fmax(span / rest, 1) : 0;
+}
+
+/* A step as recorded, of the steps that are replayed, so that it stands beside the one without the profiler. */
+static double recorded_ns(const struct diagnosis *d, const struct replay *r, double device_ns)
+{
     if (d->no_step_marks && !d->steps_by)
         return d->mean.total_us * 1e3;
-    if (d->n_steps < 2)
-        return fmax(marks, d->mean.total_us * 1e3);
-    if (r->cold_steps && !r->all_cold)
-        return fmax(marks, warm_ns(r));
-    const struct trace_step *first = &d->steps[0], *last = &d->steps[diagnosis_shown_steps(d) - 1];
-    const double span_us = last->start_us + last->total_us - first->start_us - first->total_us;
-    return fmax(marks, span_us * 1e3 / (d->n_steps - 1));
+    const double marks = (double)r->span_ns / r->n_steps, pace = pace_ns(r, device_ns);
+    return pace > 0 ? fmax(marks, pace) : fmax(marks + lag_ns(r), device_ns);
 }
 
 static void warn_of_cold(struct diagnosis *d, const struct replay *r)
@@ -94,38 +130,43 @@ static void warn_of_cold(struct diagnosis *d, const struct replay *r)
                              one, name));
 }
 
-/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it. What was measured in the same
- * program is the time of a step, but perhaps not of such steps as the recorded ones. */
+/* Where a given time is not that of the step. What was measured in the same program is the time of a step, but perhaps not of such steps as the recorded ones. */
+static const char *doubt_of(bool measured, bool taken)
+{
+    if (measured)
+        return taken ? "steps differ, or the machine is busy with something else"
+                     : "it is not taken: steps differ, or the machine is busy with something else; a larger --warmup or --steps may help";
+    return taken ? "is it the time of one step?" : "it is not taken; is it the time of one step, in ms?";
+}
+
+/* What is given as the time of a step is said to be odd, and not taken (0) where no cost of the profiler explains it: no step is shorter than the
+ * device's work. What the error of clocks explains is brought to that. */
 static double check_given(struct diagnosis *d, const struct replay *r, double given_ns, bool measured)
 {
-    const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r);
+    const double device = replay_run(r, NULL).device_ns, recorded = recorded_ns(d, r, device);
     if (!(given_ns > 0))
         return 0;
-    const bool taken = given_ns > 0.5 * device && given_ns < 3 * recorded;
-    const char *which = measured ? "undisturbed" : "given";
-    const char *what = measured ? taken ? "steps differ, or the machine is busy with something else"
-                                        : "it is not taken: steps differ, or the machine is busy with something else; a larger --warmup or --steps may help"
-                       : taken  ? "is it the time of one step?"
-                                : "it is not taken; is it the time of one step, in ms?";
-    if (given_ns < 0.9 * device)
+    const bool shorter = given_ns < device, near = given_ns >= (1 - CLOCKS) * device, taken = near && given_ns < 3 * recorded;
+    const char *which = measured ? "undisturbed" : "given", *what = doubt_of(measured, taken);
+    if (shorter)
         warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is shorter than the device's own work of %.3f ms per step; %s", which, given_ns / 1e6,
-                             device / 1e6, what));
+                             device / 1e6, near ? "it is taken to be that" : what));
     if (given_ns > 1.3 * recorded)
         warn(d, arena_printf(&d->arena, "the %s step of %.3f ms is longer than the recorded one of %.3f ms; %s", which, given_ns / 1e6,
                              recorded / 1e6, what));
-    return taken ? given_ns : 0;
+    return taken ? fmax(given_ns, device) : 0;
 }
 
 /* The step without the profiler, and the device in both views. */
 static void fill_corrected(struct study *s, const struct costs *costs, double given_ns)
 {
     const struct replay *r = s->replay;
-    const double recorded = recorded_ns(s->d, r);
+    const double recorded = recorded_ns(s->d, r, s->device_ns);
     s->all_host_ns = all_host_ns(r);
     if (!(given_ns > 0) && !r->all_cold) {  /* of a cold step much is taken out besides the profiler */
         const bool marked = !s->d->no_step_marks || s->d->steps_by;
         s->recorded_ns = recorded;
-        s->span_ns = marked ? (double)(r->end_ns - r->start_ns) / r->n_steps : 0;
+        s->span_ns = marked ? (double)r->span_ns / r->n_steps : 0;
     }
     const struct gain base = judge_gain(s, costs->usual, NULL);
     s->base_ns = base.before_ns;
@@ -233,6 +274,19 @@ static void warn_of_marks(struct diagnosis *d, const struct view *v)
                              v->n_device ? ", from the device's first event to its last," : ""));
 }
 
+/* Numbers of steps that jump, with time between them. */
+static void warn_of_gaps(struct diagnosis *d, const struct view *v)
+{
+    int first = 0, n = 0;
+    for (int i = v->n_steps - 1; i > 0; i--)
+        if (v->steps[i].after_gap)
+            first = i, n++;
+    if (n)
+        warn(d, arena_printf(&d->arena, "step marks are missing: behind ProfilerStep#%lld comes #%lld%s; what lies between is taken for no step",
+                             (long long)v->steps[first - 1].number, (long long)v->steps[first].number,
+                             n > 1 ? arena_printf(&d->arena, ", and so in %d place%s more", n - 1, n > 2 ? "s" : "") : ""));
+}
+
 static struct diagnose_options options_of(const struct diagnose_options *options, int trace)
 {
     struct diagnose_options mine = options ? *options : (struct diagnose_options){0};
@@ -253,6 +307,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     fill_numbers(d, &v);
     if (d->no_step_marks)
         warn_of_marks(d, &v);
+    warn_of_gaps(d, &v);
     warn_of_lost_device(d, &v);
     collectives_find(comm, &v);
     d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);

@@ -14,7 +14,7 @@ static bool is_module(const struct view *v, int32_t frame) { return !strncmp(vie
 static bool frame_counts(const struct study *s, int32_t frame)
 {
     const struct event *e = view_event(s->v, frame);
-    return e->start_ns >= s->replay->start_ns && e->start_ns < s->replay->end_ns && s->replay->training[e->track];
+    return s->replay->training[e->track] && replay_covers(s->replay, e->start_ns);
 }
 
 /* Frames that are open while all are gone through in their order. One inside of another of its name, as a call of itself is, has its

@@ -68,19 +68,29 @@ static void add_event(struct device_time *t, const struct view *v, int32_t i, do
     cover_add(&t->kernels, start, end);
 }
 
-static int count_streams(const struct view *v)
+/* Streams and devices with work, and how long the busiest device alone is busy. */
+static void count_devices(struct trace_gpu *g, const struct view *v, bool all)
 {
-    bool *seen = xcalloc((size_t)v->trace->n_tracks + 1, sizeof *seen);
-    int n = 0;
+    const size_t n = (size_t)v->trace->n_tracks + 1;
+    struct cover *covers = xcalloc(n, sizeof *covers);
+    bool *seen = xcalloc(2 * n, sizeof *seen), *seen_device = seen + n;
+    int16_t *devices = view_devices(v);
     for (int32_t i = v->device; i < v->device + v->n_device; i++) {
-        const int track = view_event(v, i)->track;
-        if (track >= 0 && track < v->trace->n_tracks && !seen[track]) {
-            seen[track] = true;
-            n++;
-        }
+        const struct event *e = view_event(v, i);
+        const double start = us_of((double)(e->start_ns - v->first_ns));
+        if (e->track < 0 || e->track >= v->trace->n_tracks)
+            continue;
+        g->streams += !seen[e->track];
+        g->devices += !seen_device[devices[e->track]];
+        seen[e->track] = seen_device[devices[e->track]] = true;
+        if (all || v->launch[i - v->device] >= 0)
+            cover_add(&covers[devices[e->track]], start, start + us_of((double)e->duration_ns));
     }
+    for (size_t i = 0; i < n; i++)
+        g->busiest_us = fmax(g->busiest_us, cover_us(&covers[i]));
+    free(devices);
     free(seen);
-    return n;
+    free(covers);
 }
 
 void numbers_gpu(struct diagnosis *d, const struct view *v)
@@ -92,7 +102,8 @@ void numbers_gpu(struct diagnosis *d, const struct view *v)
     int64_t idle_from_ns = 0;
     double first = 0;
 
-    *g = (struct trace_gpu){.streams = count_streams(v)};
+    *g = (struct trace_gpu){0};
+    count_devices(g, v, all);
     for (int32_t i = v->device; i < v->device + v->n_device; i++) {
         if (!all && v->launch[i - v->device] < 0)
             continue;

@@ -83,6 +83,16 @@ static int64_t queue_edges(int64_t *edges, const struct view *v)
     return n;
 }
 
+/* Where marks are missing no launch counts, and no time. */
+static int64_t gaps_ns(const struct view *v)
+{
+    int64_t ns = 0;
+    for (int i = 1; i < v->n_steps; i++)
+        if (v->steps[i].after_gap)
+            ns += v->steps[i].host_start_ns - v->steps[i - 1].host_end_ns;
+    return ns;
+}
+
 static void measure_queue(struct diagnosis *d, const struct view *v)
 {
     int64_t *edges = xcalloc(2 * (size_t)v->n_device + 1, sizeof *edges);
@@ -98,7 +108,8 @@ static void measure_queue(struct diagnosis *d, const struct view *v)
         d->launches.queue_max = queued > d->launches.queue_max ? queued : d->launches.queue_max;
         thinner_add(&t, edges[i] >> 1, (double)queued);
     }
-    d->launches.queue_mean = to > from ? area / (double)(to - from) : 0;
+    const int64_t over_ns = to - from - gaps_ns(v);
+    d->launches.queue_mean = over_ns > 0 ? area / (double)over_ns : 0;
     d->queue = t.points;
     d->n_queue = thinner_end(&t);
     free(edges);

@@ -1,4 +1,4 @@
-/* The split of each step. A step starts with its mark, or with the end of the step before when that is later, and ends
+/* The split of each step. A step starts with its mark, or with the end of the step before when that is later (where its mark is missing, of what it launched), and ends
  * with its mark or with the last device event that was launched in it. Each moment of it goes to the first of these that
  * is active: kernel, copy, fill, communication, runtime call, data loader, host op, communication on the host, other. Host events of all threads
  * count; of device events those that were launched in a recorded step. */
@@ -59,6 +59,7 @@ static struct window *make_windows(const struct view *v)
     int64_t before = INT64_MIN;
     for (int i = 0; i < v->n_steps; i++) {
         const struct step_window *w = &v->steps[i];
+        before = w->gap_end_ns > before ? w->gap_end_ns : before;
         const int64_t start = w->start_ns > before ? w->start_ns : before;
         const int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
         windows[i].start_ns = start;

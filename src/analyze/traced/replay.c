@@ -52,6 +52,34 @@ static void take_middle(struct replay *r, double part)
     r->n_steps = part;
 }
 
+/* Marks that are missing between the picked steps. */
+static void find_gaps(struct replay *r)
+{
+    r->span_ns = r->end_ns - r->start_ns;
+    for (int i = r->first_step + 1; i < r->end_step; i++) {
+        const struct step_window *w = &r->v->steps[i];
+        if (!w->after_gap)
+            continue;
+        if (!r->gaps.at)
+            r->gaps.at = xcalloc((size_t)(r->end_step - i), sizeof *r->gaps.at);
+        r->gaps.at[r->gaps.n++] = (struct span){w[-1].host_end_ns, w->host_start_ns};
+        r->span_ns -= w->host_start_ns - w[-1].host_end_ns;
+    }
+}
+
+bool replay_covers(const struct replay *r, int64_t at_ns)
+{
+    int low = 0, high = r->gaps.n;
+    while (low < high) {                    /* the first gap that ends later */
+        const int mid = (low + high) / 2;
+        if (r->gaps.at[mid].end_ns <= at_ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return at_ns >= r->start_ns && at_ns < r->end_ns && (low == r->gaps.n || at_ns < r->gaps.at[low].start_ns);
+}
+
 /* All steps that are not cold, or as many consecutive ones around the middle as the bound allows; at least one. */
 static void pick_steps(struct replay *r)
 {
@@ -74,6 +102,7 @@ static void pick_steps(struct replay *r)
     r->end_ns = v->steps[end - 1].host_end_ns;
     if (sum > 2 * MOST_HOST_EVENTS)
         take_middle(r, (double)MOST_HOST_EVENTS / (double)sum);
+    find_gaps(r);
 }
 
 static bool is_backward(const char *name) { return strstr(name, "autograd::engine::evaluate_function") != NULL; }
@@ -88,7 +117,7 @@ static void pick_threads(struct replay *r)
     r->training = xcalloc((size_t)n + 1, sizeof *r->training);
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
-        if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
+        if (!replay_covers(r, e->start_ns))
             continue;
         events[e->track] += !v->watches[e->track];
         if (v->launched[i] >= 0)
@@ -156,7 +185,7 @@ static struct cut *make_cuts(struct replay *r, int64_t *n)
         count = 0;
         for (int32_t i = 0; i < v->n_host; i++) {
             const struct event *e = view_event(v, i);
-            if (e->start_ns < r->start_ns || e->start_ns >= r->end_ns || !r->training[e->track] || is_transparent(v, i))
+            if (!r->training[e->track] || !replay_covers(r, e->start_ns) || is_transparent(v, i))
                 continue;
             if (pass) {
                 cuts[count] = (struct cut){e->start_ns, i, 2 * i + 1};
@@ -176,7 +205,7 @@ static void count_frames(struct replay *r, const struct cut *cuts)
     const struct view *v = r->v;
     for (int32_t p = v->python; p < v->python + v->n_python; p++) {
         const struct event *e = view_event(v, p);
-        if (!r->training[e->track] || e->start_ns < r->start_ns || e->start_ns >= r->end_ns)
+        if (!r->training[e->track] || !replay_covers(r, e->start_ns))
             continue;
         int32_t low = 0, high = r->n_items - 1;
         while (low < high) {                /* the first item at or after the frame's begin */
@@ -217,6 +246,8 @@ static float graph_overhead(const struct view *v, int32_t call)
     return NODE * nodes;
 }
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static void make_items(struct replay *r)
 {
     const struct view *v = r->v;
@@ -224,7 +255,7 @@ static void make_items(struct replay *r)
     struct cut *cuts = make_cuts(r, &n);
     bool *loads = find_loading(v);
     struct spans collectives = replay_find_collectives(r);
-    int span = 0;
+    int span = 0, gap = 0;
     r->items = xcalloc((size_t)n + 1, sizeof *r->items);
     int64_t at = r->start_ns, launched_end = INT64_MIN / 2;
     for (int64_t k = 0; k < n; k++) {
@@ -232,10 +263,11 @@ static void make_items(struct replay *r)
         const struct event *e = view_event(v, i);
         const bool begins = cuts[k].order > 0 && (cuts[k].order & 1), call = e->kind == EVENT_RUNTIME;
         struct replay_item *item = &r->items[k];
-        *item = (struct replay_item){.ns = cuts[k].at_ns - at, .event = i, .owner = begins ? around(v, i) : i};
+        const int64_t left_out = cuts[k].at_ns > at ? spans_overlap(&r->gaps, &gap, at, cuts[k].at_ns) : 0;
+        *item = (struct replay_item){.ns = cuts[k].at_ns - at - left_out, .event = i, .owner = begins ? around(v, i) : i};
         item->loader = item->owner >= 0 && loads[item->owner];
         if (collectives.n && cuts[k].at_ns > at && (item->owner < 0 || view_is_collective(v, item->owner)))
-            item->comm_ns = spans_overlap(&collectives, &span, at, cuts[k].at_ns);
+            item->comm_ns = least(spans_overlap(&collectives, &span, at, cuts[k].at_ns), item->ns);
         item->overhead = begins ? (call ? CALL_BEGIN : OP_BEGIN) : (call ? CALL_END + graph_overhead(v, i) : OP_END);
         const bool beside = k && cuts[k - 1].event != i && view_event(v, cuts[k - 1].event)->track != e->track;
         if (!begins)                        /* where another thread goes on meanwhile, the host as a whole does not wait */
@@ -254,8 +286,8 @@ static void make_items(struct replay *r)
     if (n)
         count_frames(r, cuts);
     const bool ends_with_device = v->no_step_marks && !v->steps_by;     /* the host is done before: what it did then is no work */
-    r->items[r->n_items++] =
-        (struct replay_item){.ns = r->end_ns > at && !ends_with_device ? r->end_ns - at : 0, .event = -1, .owner = -1};
+    const int64_t rest = r->end_ns > at && !ends_with_device ? r->end_ns - at - spans_overlap(&r->gaps, &gap, at, r->end_ns) : 0;
+    r->items[r->n_items++] = (struct replay_item){.ns = rest, .event = -1, .owner = -1};
     r->events /= r->n_steps;
     free(collectives.at);
     free(loads);
@@ -324,6 +356,7 @@ void replay_release(struct replay *r)
     free(r->device_of);
     free(r->busy_ns);
     free(r->training);
+    free(r->gaps.at);
     free(r->cold);
     *r = (struct replay){0};
 }

@@ -41,6 +41,12 @@ struct replay_cost {
     double loader;          /* on the time spent waiting for data; usually 1 */
 };
 
+struct span { int64_t start_ns, end_ns; };
+struct spans {
+    struct span *at;                        /* (n) by start, apart from each other */
+    int n;
+};
+
 struct replay_cold {        /* an op or call that took long because the process did something for the first time */
     int32_t event;
     int64_t ns;             /* without what is inside */
@@ -54,10 +60,13 @@ struct replay {
     int16_t *device_of;     /* (n_tracks) streams: the first stream of the same device */
     double *busy_ns, *work_ns;      /* (n_tracks) by device, of all replayed steps as recorded: time with work on some stream; work of
                                        all streams */
+    double all_busy_ns, all_work_ns;        /* the same of all devices together: time with work on some device */
     bool linked;            /* some device event's launch is in the trace */
     int first_step, end_step;       /* of the view, that are replayed */
     double n_steps;                 /* how many those are; below 1 where one is so long that only its middle is replayed */
     int64_t start_ns, end_ns;       /* of those steps */
+    struct spans gaps;              /* between them, where marks are missing: part of no step */
+    int64_t span_ns;                /* the host's time in those steps: from start to end without the gaps */
     bool *training;         /* (n_tracks) host threads whose calls make the step */
     int32_t n_ops;          /* host ops in the replayed steps, of those threads */
     double events;          /* recorded host events per step */
@@ -72,14 +81,15 @@ struct replay {
 
 struct replay_result {      /* per step, in ns */
     double untouched_ns;    /* of device_ns, what an edit leaves alone */
-    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: busy on the busiest device, as
-                                                      much of the recorded time as is left of its work */
+    double step_ns, host_ns, device_ns, wait_ns;   /* host: without waits; device: some device is busy, as much of
+                                                      the recorded time as is left of their work */
 };
 
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */
 enum status replay_init(struct replay *r, const struct view *v, struct error *err);
 void replay_release(struct replay *r);
 bool replay_is_cold(const struct replay *r, int32_t host);
+bool replay_covers(const struct replay *r, int64_t at_ns);        /* the moment lies in the replayed steps */
 bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);

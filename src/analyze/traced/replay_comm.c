@@ -17,7 +17,7 @@ struct spans replay_find_collectives(const struct replay *r)
     int n = 0, cap = 0;
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
-        if (event_end(e) <= r->start_ns || e->start_ns >= r->end_ns || !view_is_collective(v, i))
+        if (event_end(e) <= r->start_ns || (e->start_ns >= r->start_ns && !replay_covers(r, e->start_ns)) || !view_is_collective(v, i))
             continue;
         if (n == cap)
             s.at = xrealloc(s.at, (size_t)(cap += cap / 2 + 64) * sizeof *s.at);

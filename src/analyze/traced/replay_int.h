@@ -7,12 +7,7 @@
 void replay_find_streams(struct replay *r);     /* waits_for, device_of, busy_ns, work_ns, linked */
 /* ---- replay_comm.c ---- */
 
-struct span { int64_t start_ns, end_ns; };
-struct spans {
-    struct span *at;                        /* (n) by start, apart from each other; the caller frees */
-    int n;
-};
-struct spans replay_find_collectives(const struct replay *r);   /* when some collective of the replayed steps was under way */
+struct spans replay_find_collectives(const struct replay *r);   /* when some collective of the replayed steps was under way; the caller frees */
 /* How much of a stretch lies in the spans; stretches come by time, *at is where the last one was. */
 int64_t spans_overlap(const struct spans *s, int *at, int64_t from_ns, int64_t to_ns);
 

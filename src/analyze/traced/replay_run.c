@@ -58,15 +58,21 @@ static double host_time(const struct run *x, const struct replay_item *item)
     return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
 }
 
-/* Of the busiest device: its time with what is left of its work. Streams overlap as they were recorded to; what no call of the trace launched stays. */
-static double busiest(const struct run *x, const double *left_ns_of)
+static double left_of(double gone, double all) { return 1 - fmin(fmax(gone / all, 0), 1); }
+
+/* How long some device is busy: devices and streams overlap as they were recorded to, and what is left of their work takes its part of that; none
+ * is done before its own. What no call of the trace launched stays. */
+static double busy(const struct run *x, const double *left_ns_of)
 {
     const struct replay *r = x->r;
-    double ns = 0;
+    double ns = 0, all = 0;
     for (int i = 0; i < r->v->trace->n_tracks; i++)
-        if (r->work_ns[i] > 0)
-            ns = fmax(ns, r->busy_ns[i] * (1 - fmin(fmax((x->all_ns_of[i] - left_ns_of[i]) / r->work_ns[i], 0), 1)));
-    return ns;
+        if (r->work_ns[i] > 0) {
+            const double gone = x->all_ns_of[i] - left_ns_of[i];
+            ns = fmax(ns, r->busy_ns[i] * left_of(gone, r->work_ns[i]));
+            all += gone;
+        }
+    return r->all_work_ns > 0 ? fmax(ns, r->all_busy_ns * left_of(all, r->all_work_ns)) : 0;
 }
 
 static void launch(struct run *x, int32_t call)
@@ -133,7 +139,7 @@ static struct replay_result run_unlinked(struct run *x)
     const struct replay *r = x->r;
     const struct view *v = r->v;
     const struct edit *e = x->e;
-    const double before = busiest(x, x->all_ns_of), n = r->n_steps;
+    const double before = busy(x, x->all_ns_of), n = r->n_steps;
     for (int32_t d = 0; d < v->n_device; d++)
         if (replay_has(r, d)) {
             const struct event *work = view_event(v, v->device + d);
@@ -142,9 +148,9 @@ static struct replay_result run_unlinked(struct run *x)
             x->work_ns_of[r->device_of[work->track]] += (double)work->duration_ns * factor;
             x->same_ns_of[r->device_of[work->track]] += factor < 1 ? 0 : (double)work->duration_ns;
         }
-    const double after = busiest(x, x->work_ns_of), same = busiest(x, x->same_ns_of);
+    const double after = busy(x, x->work_ns_of), same = busy(x, x->same_ns_of);
     if (!v->n_host)
-        return (struct replay_result){.step_ns = ((double)(r->end_ns - r->start_ns) - (before - after)) / n, .device_ns = after / n,
+        return (struct replay_result){.step_ns = ((double)r->span_ns - (before - after)) / n, .device_ns = after / n,
                                       .untouched_ns = same / n};
     pass(x);
     return (struct replay_result){.step_ns = fmax(x->work_ns, after) / n, .host_ns = x->work_ns / n, .device_ns = after / n,
@@ -160,8 +166,8 @@ static struct replay_result run_linked(struct run *x)
         after = fmax(x->host_ns, x->latest_ns);
     }
     const double n = x->r->n_steps;
-    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busiest(x, x->work_ns_of) / n,
-                                  .wait_ns = x->wait_ns / n, .untouched_ns = busiest(x, x->same_ns_of) / n};
+    return (struct replay_result){.step_ns = (after - before) / n, .host_ns = x->work_ns / n, .device_ns = busy(x, x->work_ns_of) / n,
+                                  .wait_ns = x->wait_ns / n, .untouched_ns = busy(x, x->same_ns_of) / n};
 }
 
 struct replay_result replay_run(const struct replay *r, const struct edit *e)

@@ -63,12 +63,12 @@ bool replay_has(const struct replay *r, int32_t d)
     return r->n_steps >= 1 || (at >= r->start_ns && at < r->end_ns);
 }
 
-/* How long each device was busy as recorded, work of several streams at one time once. */
+/* How long each device, and some device, was busy as recorded: work of several streams at one time once. */
 static void find_busy(struct replay *r)
 {
     const struct view *v = r->v;
     const size_t n = (size_t)v->trace->n_tracks + 1;
-    int64_t *until_ns = xcalloc(n, sizeof *until_ns);
+    int64_t *until_ns = xcalloc(n, sizeof *until_ns), all_until_ns = INT64_MIN;
     r->busy_ns = xcalloc(2 * n, sizeof *r->busy_ns);
     r->work_ns = r->busy_ns + n;
     for (size_t i = 0; i < n; i++)
@@ -84,20 +84,18 @@ static void find_busy(struct replay *r)
             r->busy_ns[device] += (double)(event_end(e) - from);
             until_ns[device] = event_end(e);
         }
+        r->all_work_ns += (double)e->duration_ns;
+        if (event_end(e) > all_until_ns) {
+            r->all_busy_ns += (double)(event_end(e) - (e->start_ns > all_until_ns ? e->start_ns : all_until_ns));
+            all_until_ns = event_end(e);
+        }
     }
     free(until_ns);
 }
 
 static void find_devices(struct replay *r)
 {
-    const struct trace *t = r->v->trace;
-    r->device_of = xcalloc((size_t)t->n_tracks + 1, sizeof *r->device_of);
-    for (int i = 0; i < t->n_tracks; i++) {
-        int first = 0;
-        while (t->tracks[first].kind != t->tracks[i].kind || t->tracks[first].pid != t->tracks[i].pid)
-            first++;
-        r->device_of[i] = (int16_t)first;
-    }
+    r->device_of = view_devices(r->v);
     for (int32_t d = 0; d < r->v->n_device; d++)
         r->linked |= r->v->launch[d] >= 0;
 }

@@ -87,7 +87,7 @@ bool trace_rule_recompute(struct study *s, struct charge *c)
     }
     if (!blocks)
         return false;
-    const double true_part = s->host_ns * s->replay->n_steps / (double)(s->replay->end_ns - s->replay->start_ns);
+    const double true_part = s->host_ns * s->replay->n_steps / (double)s->replay->span_ns;
     const bool reentrant = strstr(view_name(s->v, node_around(s, example)), "CheckpointFunction") != NULL;
     c->edit.added_ns = -(study_on_cpu(s) ? CPU_HOOKS : reentrant ? NO_HOOKS : HOOKS) * per_step(s, host_ns) * fmin(true_part, 1);
     c->doubt = 0.35;

@@ -131,7 +131,7 @@ int study_tensors(const struct study *s, int32_t host);
 static inline bool study_has(const struct study *s, int32_t host)
 {
     const struct event *e = view_event(s->v, host);
-    return e->start_ns >= s->replay->start_ns && e->start_ns < s->replay->end_ns && s->replay->training[e->track];
+    return s->replay->training[e->track] && replay_covers(s->replay, e->start_ns);
 }
 static inline bool study_calls(const struct study *s, int32_t host, enum call_kind kind)
 {

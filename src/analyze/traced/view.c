@@ -35,6 +35,19 @@ static void find_bounds(struct view *v)
         v->first_ns = v->last_ns = 0;
 }
 
+int16_t *view_devices(const struct view *v)
+{
+    const struct trace *t = v->trace;
+    int16_t *first_of = xcalloc((size_t)t->n_tracks + 1, sizeof *first_of);
+    for (int i = 0; i < t->n_tracks; i++) {
+        int first = 0;
+        while (t->tracks[first].kind != t->tracks[i].kind || t->tracks[first].pid != t->tracks[i].pid)
+            first++;
+        first_of[i] = (int16_t)first;
+    }
+    return first_of;
+}
+
 void view_name_kinds(struct view *v)
 {
     const struct trace *t = v->trace;

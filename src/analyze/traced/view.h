@@ -30,6 +30,8 @@ struct step_window {
     int64_t host_start_ns, host_end_ns;     /* host events that begin here belong to it: as the mark, but for a step that is told by
                                                the device's work, which the host launched before */
     int64_t device_end_ns;                  /* end of the last device event launched in it; start_ns when there is none */
+    bool after_gap;                         /* the marks of steps before it are missing: what lies between is part of no step */
+    int64_t gap_end_ns;                     /* then: end of the last device event launched between; INT64_MIN: none */
 };
 
 /* Numbers of events are indices into trace->events everywhere; the arrays of device events are indexed by e - device. */
@@ -81,6 +83,8 @@ int32_t view_op_around(const struct view *v, int32_t host);
 int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a call: synchronisations, and copies that return when they are done. */
 bool view_call_waits(const struct view *v, int32_t host);
+/* (n_tracks) of each stream the first one of the same device. The caller frees. */
+int16_t *view_devices(const struct view *v);
 /* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
 static inline bool view_is_collective(const struct view *v, int32_t host)
 {

@@ -51,8 +51,19 @@ static void merge_alike(struct view *v)
     v->n_steps = n;
 }
 
-/* The last window that starts no later, if the moment lies in it. */
-static int32_t step_at(const struct view *v, int64_t at_ns)
+/* Numbers that jump, and time for at least half a step between the marks: some are missing. */
+static void find_gaps(struct view *v)
+{
+    for (int i = 1; i < v->n_steps; i++) {
+        const struct step_window *before = &v->steps[i - 1];
+        struct step_window *w = &v->steps[i];
+        const int64_t a = before->end_ns - before->start_ns, b = w->end_ns - w->start_ns;
+        w->after_gap = w->number > before->number && w->number - 1 > before->number && w->start_ns - before->end_ns >= (a < b ? a : b) / 2;
+    }
+}
+
+/* How many windows start no later. */
+static int steps_begun(const struct view *v, int64_t at_ns)
 {
     int from = 0;
     assert(v->steps || v->n_steps == 0);
@@ -63,7 +74,24 @@ static int32_t step_at(const struct view *v, int64_t at_ns)
         else
             to = middle;
     }
-    return from && at_ns < v->steps[from - 1].host_end_ns ? from - 1 : -1;
+    return from;
+}
+
+/* The last window that starts no later, if the moment lies in it. */
+static int32_t step_at(const struct view *v, int64_t at_ns)
+{
+    const int begun = steps_begun(v, at_ns);
+    assert(v->steps || !begun);
+    return begun && at_ns < v->steps[begun - 1].host_end_ns ? begun - 1 : -1;
+}
+
+/* Work that was launched where marks are missing: the step behind them begins when it is done. */
+static void add_to_gap(struct view *v, const struct event *e, int32_t launch)
+{
+    const int next = launch >= 0 ? steps_begun(v, view_event(v, launch)->start_ns) : v->n_steps;
+    assert(v->steps || next >= v->n_steps);
+    if (next < v->n_steps && v->steps[next].after_gap && event_end(e) > v->steps[next].gap_end_ns)
+        v->steps[next].gap_end_ns = event_end(e);
 }
 
 static bool any_launch(const struct view *v)
@@ -79,6 +107,7 @@ void view_mark_steps(struct view *v)
     struct event *events = v->trace->events;
     collect(v);
     merge_alike(v);
+    find_gaps(v);
     v->no_step_marks = !v->n_steps;
     if (v->no_step_marks)
         view_infer_steps(v);
@@ -95,7 +124,9 @@ void view_mark_steps(struct view *v)
         else
             e->step = step_at(v, e->start_ns);
         struct step_window *w = e->step < 0 ? NULL : &v->steps[e->step];
-        if (w && event_end(e) > w->device_end_ns)
+        if (!w)
+            add_to_gap(v, e, v->launch[i]);
+        else if (event_end(e) > w->device_end_ns)
             w->device_end_ns = event_end(e);
     }
     for (int64_t i = view_first_other(v); i < v->trace->n; i++)

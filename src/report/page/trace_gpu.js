@@ -7,7 +7,7 @@ function gpu() {
   }
   note(to, `As recorded, from the first event on the device to the last: ${time(g.total_us)} on ${many(g.streams, "stream")}. ` +
     "Idle while it waits for the host: nothing was launched yet. Between kernels: the next one was launched in time and " +
-    "starts a little late. Other: it waits for another stream or an event.");
+    "starts a little late. Other: it waits for another stream or an event." + (g.devices_note ? ` ${g.devices_note}` : ""));
   stackedBar(to, "Busy and idle", [
     {name: "busy", us: g.busy_us, color: "--c0"}, {name: "waits for the host", us: g.idle_host_us, color: "--c1"},
     {name: "between kernels", us: g.idle_kernel_us, color: "--c4"},
@@ -71,7 +71,7 @@ function versus(to, rows) {
 function spanWords() {
   const mean = data.mean_step.total_us, span = estimate.recorded_us;
   return data.steps_total > 1 && mean > 0 && Math.abs(span / mean - 1) >= 0.005
-    ? ` As recorded: from the end of the first step to be judged to the end of the last, per step; the mean of all marks is ${time(mean)}.` : "";
+    ? ` As recorded: of the steps that are judged, each without what the device had left of steps before; the mean of all, with it, is ${time(mean)}.` : "";
 }
 
 function corrected() {
