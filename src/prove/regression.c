@@ -106,6 +106,19 @@ static struct gate peak_memory(const struct facts *a, const struct facts *b, dou
     return g;
 }
 
+/* What was said of the machine when a report was made holds for what is made of it; of two the one with more of it. */
+static void take_warning(struct verdict *out, const struct facts *f)
+{
+    const json_t *share = json_object_get(json_object_get(f->document, "machine"), "delayed_share");
+    const char *warning = json_string_value(json_object_get(json_object_get(f->document, "answers"), "warning"));
+    const double delayed = json_is_number(share) ? json_number_value(share) : -1;
+    if (warning && (!*out->warning || delayed > out->delayed_share)) {
+        const char *rest = strstr(warning, ": ");           /* what follows from it in a profile */
+        snprintf(out->warning, sizeof out->warning, "Of '%.60s': %.*s", f->path, rest ? (int)(rest - warning) : (int)strlen(warning), warning);
+    }
+    out->delayed_share = fmax(out->delayed_share, delayed);
+}
+
 enum status verify_reports(struct verdict *out, const char *path_a, const char *path_b, double limit, struct error *err)
 {
     struct facts a = {0}, b = {0};
@@ -122,6 +135,8 @@ enum status verify_reports(struct verdict *out, const char *path_a, const char *
         const struct gate gates[] = {step_time(&a, &b, limit), peak_memory(&a, &b, limit)};
         for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
             verdict_add(out, &gates[i]);
+        take_warning(out, &a);
+        take_warning(out, &b);
     }
     json_decref(a.document);
     json_decref(b.document);

@@ -415,6 +415,30 @@ static void test_reports(void **state)
     assert_failed(&v, "peak-memory", NULL);
 }
 
+/* A report that was made while other work had the cores says so, and so does what is made of it. */
+static void test_reports_of_a_busy_machine(void **state)
+{
+    static const char busy[] = "{\"schema\":\"hone-report\",\"kind\":\"profile\",\"model\":{\"arch\":\"gpt\",\"parameters\":1000,\"layers\":2,\"seq\":16,\"batch\":4,"
+                               "\"accumulate\":1},\"machine\":{\"fingerprint\":\"m\",\"delayed_share\":0.25},\"step\":{\"median_us\":200,\"p10_us\":90,\"p90_us\":120,"
+                               "\"tokens_per_s\":1e5},\"efficiency\":{\"mfu_percent\":40},\"memory\":{\"planned_bytes\":1e6,\"rss_peak_bytes\":2e6},"
+                               "\"answers\":{\"warning\":\"Other work took the cores: times are too long\"}}";
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct verdict v;
+        struct error err;
+        write_report(path_a, "gpt", 4, "m", 100, 1e6);
+        FILE *f = fopen(path_b, "w");
+        assert_non_null(f);
+        fputs(busy, f);
+        fclose(f);
+        assert_ok(verify_reports(&v, i ? path_b : path_a, i ? path_a : path_b, 0.05, &err), err);
+        assert_near(v.delayed_share, 0.25, 1e-12, "delay");
+        assert_non_null(strstr(v.warning, path_b));
+        assert_non_null(strstr(v.warning, ": Other work took the cores"));
+    }
+    assert_true(verdict_on_reports(100, 1e6, 0.05).delayed_share < 0 && !*verdict_on_reports(100, 1e6, 0.05).warning);
+}
+
 static int calls, fail_at;          /* allocations of jansson, counted from 1; 0: none fails */
 
 static void *allocate(size_t size) { return ++calls == fail_at ? NULL : malloc(size); }
@@ -532,7 +556,7 @@ int main(void)
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_peaks_that_are_beaten),
         cmocka_unit_test(test_trial_restarts),
-        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_reports), cmocka_unit_test(test_reports_of_a_busy_machine),
         cmocka_unit_test(test_reports_without_memory),
         cmocka_unit_test(test_reports_that_cannot_be_compared),
         cmocka_unit_test(test_texts),
