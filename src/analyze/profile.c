@@ -227,21 +227,6 @@ static void fill_ops(struct builder *b)
 
 /* ---- from recorded steps to those without events ---- */
 
-/* An op that ran at its roofline did so undisturbed, and was no faster in any other step. */
-static double scaled_us(const struct profile_op *o, double scale)
-{
-    return fmax(o->self_us * scale, fmin(o->self_us, o->floor_us));
-}
-
-/* What the step would be, without its wait for data. */
-static double scaled_step_us(const struct profile *p, double scale, double other_us)
-{
-    double us = other_us * scale;
-    for (int i = 0; i < p->n_ops; i++)
-        us += scaled_us(&p->ops[i], scale);
-    return us;
-}
-
 /* Kernels take as long in a recorded step as in others; what lies between them does not. Loader and upload are as they were measured without
  * recording, the host's work as recorded, as far as there is room for them, and the device was idle for the rest. False: the kernels alone are
  * longer than the step. */
@@ -282,21 +267,21 @@ static void scale_ops(struct builder *b)
     const double us = 1e3 * b->n_used, whole_us = (b->sum.total - b->sum.recording - b->sum.loader) / us;
     if (b->in->times_kernels && keep_exact(b))
         return;
-    const double wanted_us = out->step_us - b->loader_us;
-    double work_us = 0, low = 0, high = whole_us > 0 ? wanted_us / whole_us : 0;
-    for (int i = 0; i < out->n_ops; i++)
+    struct timed *times = xcalloc((size_t)out->n_ops + 1, sizeof *times);
+    double work_us = 0;
+    bool alike;
+    for (int i = 0; i < out->n_ops; i++) {
+        times[i] = (struct timed){out->ops[i].self_us, out->ops[i].floor_us};
         work_us += out->ops[i].self_us;
-    const bool alike = high > 1 || scaled_step_us(out, 0, whole_us - work_us) >= wanted_us;
-    for (int i = 0; i < 60 && !alike; i++) {        /* it grows with the factor */
-        const double middle = (low + high) / 2;
-        *(scaled_step_us(out, middle, whole_us - work_us) < wanted_us ? &low : &high) = middle;
     }
-    b->scale = out->scale = high;
+    const double factor = timed_factor(times, out->n_ops, whole_us - work_us, out->step_us - b->loader_us, &alike);
+    b->scale = out->scale = factor;
     for (int i = 0; i < out->n_ops; i++) {
         struct profile_op *o = &out->ops[i];
-        o->self_us = alike ? o->self_us * high : scaled_us(o, high);
-        o->imbalance_us *= high;
+        o->self_us = alike ? o->self_us * factor : timed_scaled(times[i], factor);
+        o->imbalance_us *= factor;
     }
+    free(times);
 }
 
 /* What the threads did in a phase, or in all (PHASES), besides working on ops: scaled. */

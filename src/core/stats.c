@@ -43,3 +43,27 @@ double stats_student(int freedom, double part)
     }
     return high;
 }
+
+double timed_scaled(struct timed t, double factor) { return fmax(t.us * factor, fmin(t.us, t.floor_us)); }
+
+static double sum_scaled(const struct timed *list, int n, double other_us, double factor)
+{
+    double us = other_us * factor;
+    for (int i = 0; i < n; i++)
+        us += timed_scaled(list[i], factor);
+    return us;
+}
+
+double timed_factor(const struct timed *list, int n, double other_us, double whole_us, bool *alike)
+{
+    double all_us = other_us, low = 0;
+    for (int i = 0; i < n; i++)
+        all_us += list[i].us;
+    double high = all_us > 0 ? whole_us / all_us : 0;
+    *alike = high > 1 || sum_scaled(list, n, other_us, 0) >= whole_us;
+    for (int i = 0; i < 60 && !*alike; i++) {        /* it grows with the factor */
+        const double middle = (low + high) / 2;
+        *(sum_scaled(list, n, other_us, middle) < whole_us ? &low : &high) = middle;
+    }
+    return high;
+}

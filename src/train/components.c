@@ -1,5 +1,6 @@
 /* A step by parts of the model: which ops belong to forward, to one block, to attention, and so on. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -73,27 +74,45 @@ static enum status timed_step(struct model_run *r, struct loader *l, bool measur
     return st;
 }
 
-/* `scale`: from all measured steps to the step that is told, so that parts are parts of it. */
-static void sum_up(const struct program *p, const struct component *part, const struct peaks *peaks, double scale,
-                   struct bench_component *out)
+/* Of each op, from the measured steps to the step that is told, so that parts are parts of it. What is faster than its floor was read better than by the
+ * copies that bandwidth is measured by, or was in a nearer cache: then its time is its floor. */
+static struct timed *scale_ops(const struct program *p, const struct peaks *peaks, double steps_ms, double ms_per_step)
+{
+    struct timed *times = xcalloc((size_t)p->n_ops + 1, sizeof *times);
+    double work_us = 0;
+    bool alike;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        const double us = (double)op->profile.total_ns / 1e3 / STEPS, floor_us = op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
+        times[i] = (struct timed){us, fmin(us, floor_us)};
+        work_us += us;
+    }
+    const double factor = timed_factor(times, p->n_ops, fmax(steps_ms * 1e3 / STEPS - work_us, 0), ms_per_step * 1e3, &alike);
+    for (int i = 0; i < p->n_ops; i++) {
+        times[i].us = alike ? times[i].us * factor : timed_scaled(times[i], factor);
+        times[i].floor_us = fmin(times[i].floor_us, times[i].us);
+    }
+    return times;
+}
+
+static void sum_up(const struct program *p, const struct component *part, const struct timed *times, struct bench_component *out)
 {
     *out = (struct bench_component){.name = part->name};
     for (int i = 0; i < p->n_ops; i++) {
-        const struct op *op = &p->ops[i];
-        if (!part->holds(p, op))
+        if (!part->holds(p, &p->ops[i]))
             continue;
-        out->us += (double)op->profile.total_ns / 1e3 * scale;
-        out->floor_us += op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
+        out->us += times[i].us;
+        out->floor_us += times[i].floor_us;
         out->ops++;
     }
 }
 
 /* What is no op's: threads that wait for each other, and the host. */
-static struct bench_component rest_of(const struct program *p, double ms_per_step, double all_ms)
+static struct bench_component rest_of(const struct program *p, const struct timed *times, double ms_per_step)
 {
     double work_us = 0;
     for (int i = 0; i < p->n_ops; i++)
-        work_us += (double)p->ops[i].profile.total_ns / 1e3 * ms_per_step / all_ms;
+        work_us += times[i].us;
     return (struct bench_component){.name = "between ops", .us = fmax(ms_per_step * 1e3 - work_us, 0)};
 }
 
@@ -116,10 +135,13 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
     result->unrecorded_ms = stats_percentile(plain, STEPS, 0.5);
     result->recorded_ms = stats_percentile(measured, STEPS, 0.5);
     *n = 0;
+    const struct program *p = exec_program(r->train);
+    struct timed *times = scale_ops(p, peaks, all_ms, result->ms_per_step);
     for (int i = 0; i < COMPONENTS; i++) {
-        sum_up(exec_program(r->train), &components[i], peaks, result->ms_per_step / all_ms, &out[*n]);
+        sum_up(p, &components[i], times, &out[*n]);
         *n += out[*n].ops > 0;
     }
-    out[(*n)++] = rest_of(exec_program(r->train), result->ms_per_step, all_ms);
+    out[(*n)++] = rest_of(p, times, result->ms_per_step);
+    free(times);
     return OK;
 }

@@ -14,6 +14,7 @@ json out 'all(1 < r["loss"] < 10 and r["mfu_percent"] < 100.001 for r in j["resu
 [ ! -s err ] || fail "bench --json wrote to stderr: $(cat err)"
 XDG_CACHE_HOME=$WORK/apart ok bench tiny.yaml --components --seconds 0.1 --threads 2 --json
 json out 'sum(c["us"] for c in j["results"][0]["components"] if c["name"] in ("forward + loss", "backward", "optimizer")) <= 1000 * j["results"][0]["ms_per_step"]'
+json out 'all(c["floor_us"] <= c["us"] * 1.0001 for c in j["results"][0]["components"])'
 
 # parts of the step, with what no op takes, are the step
 json out '(lambda r: abs(sum(c["us"] for c in r["components"] if c["name"] in ("forward + loss", "backward", "optimizer", "between ops")) / r["ms_per_step"] / 1000 - 1) < 0.1
