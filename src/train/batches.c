@@ -9,7 +9,7 @@ static enum status shorter_step(struct program **out, const struct config *c, vo
     struct config shorter = *c;
     int unsaid[PASSES_MAX] = {0};
     shorter.optimize.memory = (int64_t)(pass_planned_bytes(exec_program(r->train)) / 1e6) + 1;
-    return train_step_program(out, &shorter, r->total_steps, unsaid, err);
+    return step_program_on(out, &shorter, r->total_steps, NULL, unsaid, err);
 }
 
 enum status model_run_open_lengths(struct model_run *r, struct error *err)
@@ -51,7 +51,7 @@ static enum status program_for(struct model_run *r, const struct batch *b, struc
     }
     many.model.rows = b->rows;
     enum status st = OK;
-    if (!r->overflow && (st = train_step_program(&p, &many, r->total_steps, NULL, err)) == OK &&
+    if (!r->overflow && (st = step_program_on(&p, &many, r->total_steps, r->backend, NULL, err)) == OK &&
         (st = exec_new(&r->overflow, p, r->backend, r->train, err)) != OK)
         program_free(p);
     if (st == OK)

@@ -156,6 +156,10 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
 /* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
 enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
 
+/* That a step that is planned with so many bytes is above optimize.memory; NULL: it is not. */
+enum { MEMORY_WORDS = 192 };
+const char *train_memory_warning(const struct config *c, double bytes, char out[MEMORY_WORDS]);
+
 /* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
  * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */
 enum { LARGEST_BATCH_MOST = 1 << 16 };

@@ -154,6 +154,9 @@ enum status evaluation_program(struct program **out, const struct config *c, str
 enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err);
 enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
                                struct error *err);
+/* train_step_program, for who has the backend that it will run on; NULL: its kernels' scratch does not count against optimize.memory. */
+enum status step_program_on(struct program **out, const struct config *c, int64_t total_steps, struct backend *b, int *places,
+                            struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
 /* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the
