@@ -212,6 +212,20 @@ static void test_curves(void **state)
     runs_release(&r);
 }
 
+/* A run whose run.json alone is there: the others can be compared with it all the same. */
+static void test_no_lines(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("n", config);
+    put_file("n", "run.json", "{\"state\":\"finished\",\"step\":20,\"steps\":20,\"loss\":1.5}");
+    assert_ok(run_read_curves(opened(&r, "n"), 100, &err), err);
+    assert_true(r.run[0].curves->loss.n == 0 && r.run[0].curves->validation.n == 0 && !r.run[0].curves->bad_lines && !*r.run[0].warning);
+    assert_true(r.run[0].state == RUN_FINISHED && r.run[0].loss == 1.5);
+    runs_release(&r);
+}
+
 /* ---- found, ordered, compared ---- */
 
 static void put_run(const char *name, const char *more, double loss)
@@ -318,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_states, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_locked, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_damage, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_no_lines, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
