@@ -37,6 +37,7 @@ struct run {
     int64_t parameters;                 /* 0: not known */
     double planned_bytes, peak_bytes;   /* NAN: not known */
     time_t when;                        /* the last sign of life; 0: not known */
+    bool ended;                         /* and run.json says that this was the end */
     struct config *config;              /* NULL: it cannot be read */
     struct run_curves *curves;          /* NULL: not asked for */
 };

@@ -156,6 +156,22 @@ static void test_damage(void **state)
     runs_release(&r);
 }
 
+/* When it ended is what run.json says, also in a copy of the folder, whose files are of now. */
+static void test_when(void **state)
+{
+    (void)state;
+    struct runs r;
+    const time_t now = time(NULL);
+    put_config("w", config);
+    put_file("w", "metrics.jsonl", LOG(5, 1, 1));
+    put_file("w", "run.json", "{\"state\":\"finished\",\"started\":\"2020-01-01T00:00:00Z\",\"ended\":\"2020-01-01T00:01:40Z\"}");
+    assert_int_equal(opened(&r, "w")->when, 1577836900);
+    runs_release(&r);
+    put_file("w", "run.json", "{\"state\":\"running\",\"started\":\"2020-01-01T00:00:00Z\"}");
+    assert_true(opened(&r, "w")->when >= now - 1);      /* it was killed: its last line is the last that is known */
+    runs_release(&r);
+}
+
 /* ---- curves ---- */
 
 static void test_curve_is_bounded(void **state)
@@ -332,6 +348,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_states, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_locked, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_damage, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_when, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_no_lines, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
