@@ -226,11 +226,14 @@ static void on_warning(void *context, const char *text)
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
+/* NAN: no step was run, and nothing measured. */
+static double rate_of(double per_s) { return per_s > 0 ? per_s : NAN; }
+
 static enum status print_json(const struct train_result *r, struct error *err)
 {
     json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
-                          "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
-                          number(r->tokens_per_s), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
+                          "val_loss", number(r->val_loss), "samples_per_s", number(rate_of(r->samples_per_s)), "tokens_per_s",
+                          number(rate_of(r->tokens_per_s)), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
     if (j && r->padding_share > 0)
         json_object_set_new(j, "padding_share", number(r->padding_share));
     return print_document(j, 9, err);

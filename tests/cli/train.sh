@@ -24,6 +24,8 @@ json out 'j["steps"] == 20 and 0 < j["loss"] < 10 and 0 < j["val_loss"] < 10 and
 json out 'abs(j["tokens_per_s"] / j["samples_per_s"] - 16) < 1e-6 and j["samples_per_s"] > 0'
 json out 'j["checkpoint"] == "json/checkpoints/step-00000020"'
 grep -q '^\[20\] loss' err || fail "with --json the log is not on stderr"
+ok train tiny.yaml --out json --json --resume           # it has nothing to do
+json out 'j["steps"] == 20 and j["loss"] is null and j["samples_per_s"] is null and j["tokens_per_s"] is null'
 ok train tiny.yaml --set eval.every=0 --out never --json
 json out 'j["val_loss"] is null'
 
