@@ -127,6 +127,7 @@ bool stream_is_terminal(FILE *f);
 const char *style(FILE *f, const char *name);           /* "bold", "dim", "green", "yellow", "red", "off"; "" off a terminal */
 void human_bytes(double bytes, char out[32]);           /* "12.3 MB" */
 void human_count(double n, char out[32]);               /* "124 M" */
+void human_rate(double per_s, int decimals, char out[32]);      /* "1086.6"; below 10 three digits, wherever they are: "0.0485" */
 void human_time(double seconds, char out[32]);          /* "1:05", "2:03:04" */
 
 struct progress {

@@ -91,7 +91,7 @@ static void check_memory(struct check *k, const struct config *c, const struct d
 {
     struct step_plan plan;
     struct error err;
-    char need[32], have[32], each[32] = "";
+    char need[32], have[32], each[32] = "", words[MEMORY_WORDS];
     const bool ranks = r->there && c->device != DEVICE_CUDA;
     if (ranks)
         snprintf(each, sizeof each, " on each of %d ranks", r->links.ranks);
@@ -103,6 +103,8 @@ static void check_memory(struct check *k, const struct config *c, const struct d
     human_bytes((double)train_available_bytes(c), have);
     add(k, !plan.fits, "memory: a step needs %s%s of %s available%s", need, each, have,
         plan.fits ? "" : "; try a smaller train.batch_size or model.seq");
+    if (train_memory_warning(c, plan.bytes, words))
+        add(k, true, "%s", words);
 }
 
 static void check_fit(struct check *k, const struct config *c)

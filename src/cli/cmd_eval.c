@@ -233,7 +233,7 @@ int cmd_eval(int argc, char **argv)
         "is a little different.", options,
         "  hone eval runs/quickstart\n  hone eval runs/quickstart --split train --batches 50 --json\n"
         "  hone eval runs/mine new.txt --json\n  hone eval runs/mine 'shards/*.bin'\n"
-        "  hone eval runs/quickstart --set data.domain=code\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n", 1, 2};
+        "  hone eval runs/quickstart --set data.chars=4000000\n  hone eval runs/forget --set data.domains=[prose,code,notes.txt]\n", 1, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;

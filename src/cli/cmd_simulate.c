@@ -191,6 +191,7 @@ static enum status measure(struct sim_source *out, struct config *c, int steps, 
     progress_clear(&bar);
     if (st != OK)
         return st;
+    stop_requested = 0;                 /* Ctrl-C ended the measuring: the steps until then are simulated */
     if (s.p.warning)
         fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(s.p.warning));
     st = sim_source_measured(out, &s.p, &s.m.config, err);
@@ -260,6 +261,8 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
         st = settle_net(&net, a, &s->source, ranks, n, err);
     if (st == OK)
         st = simulate(&s->s, &s->source, &net, ranks, n, err);
+    if (st == BAD_INPUT && stop_requested)
+        return error_set(err, st, "stopped before all ranks were simulated");
     if (st == OK && !(s->document = simulation_json(&s->s)))
         st = error_no_memory(err, "the report", 1 << 16);
     if (st == OK)

@@ -121,9 +121,12 @@ static void remember(struct view *v, double x, double y)
 static void on_log(void *context, const struct train_log *l)
 {
     struct view *v = context;
+    char rate[32], overall[32], tokens[32];
     clear(v);
-    fprintf(v->to, "[%lld] loss %.4f | %.1f step/s (avg %.1f) | %.0f tok/s", (long long)l->step, l->loss, l->steps_per_s, l->steps_per_s_overall,
-            l->tokens_per_s);
+    human_rate(l->steps_per_s, 1, rate);
+    human_rate(l->steps_per_s_overall, 1, overall);
+    human_rate(l->tokens_per_s, 0, tokens);
+    fprintf(v->to, "[%lld] loss %.4f | %s step/s (avg %s) | %s tok/s", (long long)l->step, l->loss, rate, overall, tokens);
     if (l->padding_share > 0)
         fprintf(v->to, " (%.0f real, %.1f %% padding)", l->tokens_per_s * (1 - l->padding_share), 100 * l->padding_share);
     fprintf(v->to, " | lr %.2e | grad norm %.2f", l->lr, l->grad_norm);
@@ -184,13 +187,14 @@ static void on_domains(void *context, int64_t step, const double *losses)
 static void on_epoch(void *context, const struct train_epoch *e)
 {
     struct view *v = context;
-    char time[32];
+    char time[32], samples[32];
     human_time(e->seconds, time);
+    human_rate(e->samples_per_s, 1, samples);
     clear(v);
     fprintf(v->to, "epoch %lld: mean loss %.4f, %s", (long long)e->epoch, e->loss, time);
     if (e->steps < e->steps_whole)
         fprintf(v->to, " for %lld of %lld steps", (long long)e->steps, (long long)e->steps_whole);
-    fprintf(v->to, ", %.1f samples/s: %s%s%s (%s)\n", e->samples_per_s, style(v->to, "bold"), e->verdict, style(v->to, "off"), e->words);
+    fprintf(v->to, ", %s samples/s: %s%s%s (%s)\n", samples, style(v->to, "bold"), e->verdict, style(v->to, "off"), e->words);
     fflush(v->to);
 }
 
@@ -222,11 +226,14 @@ static void on_warning(void *context, const char *text)
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
+/* NAN: no step was run, and nothing measured. */
+static double rate_of(double per_s) { return per_s > 0 ? per_s : NAN; }
+
 static enum status print_json(const struct train_result *r, struct error *err)
 {
     json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "steps", (json_int_t)r->steps, "loss", number(r->loss),
-                          "val_loss", number(r->val_loss), "samples_per_s", number(r->samples_per_s), "tokens_per_s",
-                          number(r->tokens_per_s), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
+                          "val_loss", number(r->val_loss), "samples_per_s", number(rate_of(r->samples_per_s)), "tokens_per_s",
+                          number(rate_of(r->tokens_per_s)), "checkpoint", json_text(r->checkpoint), "interrupted", r->interrupted);
     if (j && r->padding_share > 0)
         json_object_set_new(j, "padding_share", number(r->padding_share));
     return print_document(j, 9, err);
@@ -248,6 +255,7 @@ static void print_gpu(const struct view *v, const struct gpu_watch *w)
 
 static void print_end(const struct view *v, const struct train_result *r, const char *out)
 {
+    char samples[32], tokens[32];
     if (!*r->checkpoint) {
         fputs("stopped after 0 steps: the run was still being set up, and nothing of it was written\n", v->to);
         return;
@@ -258,8 +266,11 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         fprintf(v->to, ", loss %.4f", r->loss);
     if (isfinite(r->val_loss))
         fprintf(v->to, ", validation loss %.4f", r->val_loss);
-    if (r->samples_per_s > 0)
-        fprintf(v->to, ", %.0f samples/s, %.0f tokens/s", r->samples_per_s, r->tokens_per_s);
+    if (r->samples_per_s > 0) {
+        human_rate(r->samples_per_s, 0, samples);
+        human_rate(r->tokens_per_s, 0, tokens);
+        fprintf(v->to, ", %s samples/s, %s tokens/s", samples, tokens);
+    }
     if (r->padding_share > 0)
         fprintf(v->to, ", %.1f %% of them padding", 100 * r->padding_share);
     fprintf(v->to, "%s\n", r->interrupted ? "; continue with --resume" : "");

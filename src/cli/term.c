@@ -50,6 +50,14 @@ void human_count(double n, char out[32])
     with_unit(n, units, out);
 }
 
+void human_rate(double per_s, int decimals, char out[32])
+{
+    if (fabs(per_s) < 10 && per_s != 0)
+        snprintf(out, 32, "%#.3g", per_s);
+    else
+        snprintf(out, 32, "%.*f", decimals, per_s);
+}
+
 void human_time(double seconds, char out[32])
 {
     const long s = seconds > 0 ? lround(fmin(seconds, 1e12)) : 0;       /* NAN: 0 */

@@ -119,7 +119,7 @@ static const struct config_key rows[] = {
     INT(log.every,               "50",       1, 1e12,      "steps between two log lines"),
 
     PASSES(optimize.passes,      "all",                    "which of the passes below run where their own key is auto"),
-    INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan before recompute begins; 0: what is free"),
+    INT(optimize.memory,         "0",        0, 1e9,       "MB that a step may plan, with what kernels work in, before recompute begins; 0: what is free"),
     WORD(optimize.precision,     "f32",      precisions,   "numbers of products: bf16, f16 (with a loss scale) and tf32 are the pass mixed-precision; f16, tf32: on a GPU"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),

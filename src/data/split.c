@@ -61,7 +61,8 @@ static enum status too_short(const struct dataset *d, enum split split, const st
 {
     const struct part *p = &d->parts[split];
     const char *name = p->n_ranges ? p->ranges[0].store->name : d->stores[0].name;
-    const char *use = split == SPLIT_VAL ? "validation" : "training";
+    const bool whole = d->trained && !c->data.val_path[0] && c->data.val_fraction <= 0;     /* a model is tried on all of it */
+    const char *has = whole ? "has" : "leaves", *use = whole ? "" : split == SPLIT_VAL ? " for validation" : " for training";
     enum data_domain domain;
     const bool is_corpus = d->name ? config_domain(d->name, &domain) : c->data.source == SOURCE_CORPUS;
     const char *advice = is_corpus ? "set a larger data.chars" : "give more data";
@@ -69,9 +70,9 @@ static enum status too_short(const struct dataset *d, enum split split, const st
         advice = "set a larger data.val_fraction, or 0 for no validation";
     if (d->samples == SAMPLES_LINES)
         return error_set(err, BAD_INPUT,
-                         "'%s' leaves %lld tokens for %s, and no line of text is among them; %s, or set "
-                         "data.samples: windows", name, (long long)p->tokens, use, advice);
-    return error_set(err, BAD_INPUT, "'%s' leaves %lld tokens for %s, and one sequence of model.seq %lld needs %lld; %s%s", name, (long long)p->tokens,
+                         "'%s' %s %lld tokens%s, and no line of text is among them; %s, or set "
+                         "data.samples: windows", name, has, (long long)p->tokens, use, advice);
+    return error_set(err, BAD_INPUT, "'%s' %s %lld tokens%s, and one sequence of model.seq %lld needs %lld; %s%s", name, has, (long long)p->tokens,
                      use, (long long)d->seq, (long long)d->seq + 1, advice, d->trained ? "" : ", or set a smaller model.seq");
 }
 

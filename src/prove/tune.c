@@ -227,6 +227,7 @@ enum status tune_run(struct tune_result *out, const struct config *c, const stru
             out->after.step_us = out->after.samples_per_s = out->after.tokens_per_s = out->after.mfu_percent = out->speedup =
                 out->speedup_low = out->speedup_high = NAN;
     }
+    tune_settle_evaluation(out);
     t.now.model.vocab = c->model.vocab;     /* as it was written */
     tune_keep_or_shrink(&t);
     out->tuned = t.now;

@@ -38,7 +38,9 @@ struct tune_stage {                         /* one move that was tried, or the l
     double measured, low, high;             /* the same in turns, with its interval; NAN: not measured */
     int openings, turns;                    /* that the interval rests on; 0: it was not measured so */
     bool longer;                            /* measured longer than asked for, as the interval was wide */
-    double around_us;                       /* what it won per training step, where `around` */
+    struct tune_evaluation {                /* where `around`: per training step, before it, and the share that is left of it */
+        double us, low_us, high_us, left;
+    } evaluation;
     enum tune_outcome outcome;
     char why[TUNE_WHY];
 };

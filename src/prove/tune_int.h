@@ -86,6 +86,7 @@ struct tune_point tune_point_of(const struct verdict_side *s, const struct confi
 void tune_measure_sizes(struct tuner *t);
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
  * configs say. */
+void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
 enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err);
 
 #endif

@@ -124,40 +124,69 @@ void tune_measure_sizes(struct tuner *t)
 
 /* ---- evaluation ---- */
 
-/* Of one training step with its share of evaluation. */
-static double run_us(double step_us, double evaluation_us, int64_t every)
+/* How much faster a run is around steps so long, with so much of evaluation for each of them, of which a part is left. */
+static double around_gain(double step_us, double evaluation_us, double left)
 {
-    return step_us + (every > 0 ? evaluation_us / (double)every : 0);
+    return (step_us + evaluation_us) / (step_us + left * evaluation_us);
+}
+
+static void give_gains(struct tune_stage *s, double step_us)
+{
+    const struct tune_evaluation *e = &s->evaluation;
+    s->measured = around_gain(step_us, e->us, e->left);
+    s->low = around_gain(step_us, e->low_us, e->left);
+    s->high = around_gain(step_us, e->high_us, e->left);
 }
 
 enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err)
 {
     struct trial *t;
-    double gains[TURNS], won_us[TURNS];
+    double step_us[TURNS], evaluation_us[TURNS];
     enum status st = trial_open(&t, a, NULL, NULL, err);
     if (st != OK)
         return st;
     const int64_t every = trial_steps_between(t, a->eval.every);
     for (int i = 0; i < TURNS && st == OK; i++) {
-        double step_us = 0, loss;
+        double loss;
         bool has_data;
-        st = median_step_us(t, &step_us, err);
+        st = median_step_us(t, &step_us[i], err);
         const int64_t start = clock_ns();
         if (st == OK)
             st = trial_validate(t, &has_data, &loss, err);
-        const double evaluation_us = (double)(clock_ns() - start) / 1e3;
-        const double before_us = run_us(step_us, evaluation_us, every), after_us = run_us(step_us, evaluation_us, b->eval.every.n);
-        gains[i] = before_us / after_us;
-        won_us[i] = before_us - after_us;
+        evaluation_us[i] = every > 0 ? (double)(clock_ns() - start) / 1e3 / (double)every : 0;
     }
     trial_free(t);
     if (st != OK)
         return st;
-    s->around_us = median(won_us, TURNS);
-    s->measured = median(gains, TURNS);
-    s->low = gains[0];                      /* they are sorted now */
-    s->high = gains[TURNS - 1];
+    const double us = median(evaluation_us, TURNS);         /* they are sorted now */
+    s->evaluation = (struct tune_evaluation){.us = us, .low_us = evaluation_us[0], .high_us = evaluation_us[TURNS - 1],
+                                             .left = b->eval.every.n > 0 ? (double)every / (double)b->eval.every.n : 0};
+    give_gains(s, median(step_us, TURNS));
     s->outcome = s->low > 1 ? TUNE_KEPT : TUNE_NO_GAIN;
     snprintf(s->why, sizeof s->why, s->low > 1 ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
     return OK;
+}
+
+/* Steps are those of the report in the end, which are measured in turns, and after the stage: so its gain is that of the runs beside it. Where the step
+ * stayed what it was, so are the evaluations of these. */
+void tune_settle_evaluation(struct tune_result *r)
+{
+    const struct tune_stage *kept = NULL;
+    double step_us = r->before.step_us;
+    bool same_step = true;
+    for (int i = 0; i < r->n_stages && step_us > 0; i++) {
+        struct tune_stage *s = &r->stages[i];
+        if (s->around && isfinite(s->measured))
+            give_gains(s, step_us);
+        if (s->outcome == TUNE_KEPT && s->around)
+            kept = s;
+        if (s->outcome == TUNE_KEPT && !s->around) {
+            step_us /= s->measured;
+            same_step = false;
+        }
+    }
+    if (kept && same_step) {
+        r->run.evaluation_before_us = kept->evaluation.us;
+        r->run.evaluation_after_us = kept->evaluation.left * kept->evaluation.us;
+    }
 }

@@ -188,7 +188,7 @@ static double run_s(const struct tune_result *r, const struct tune_point *p, dou
 /* Seconds of the whole run that a stage won, or would have: steps as long as the chain of stages makes them. */
 static double saved_s(const struct tune_result *r, const struct tune_stage *s, double step_us)
 {
-    const double won_us = s->around ? s->around_us : step_us - step_us / s->measured;
+    const double won_us = s->around ? s->evaluation.us * (1 - s->evaluation.left) : step_us - step_us / s->measured;
     return r->run.steps && isfinite(s->measured) ? (double)r->run.steps * won_us * 1e-6 : NAN;
 }
 

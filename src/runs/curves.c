@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/arena.h"
+#include "core/fs.h"
 #include "runs/runs.h"
 
 enum { VALIDATION_POINTS = 400 };
@@ -91,7 +92,7 @@ enum status run_read_curves(struct run *run, int points, struct error *err)
     struct run_curves *c = run->curves = xcalloc(1, sizeof *c);
     run_curves_init(c, points);
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
-    const enum status st = metrics_each(path, add_line, c, &c->cut, err);
+    const enum status st = fs_exists(path) ? metrics_each(path, add_line, c, &c->cut, err) : OK;
     if (st == OK)
         take_speed(run, c);
     if (st == OK && c->bad_lines && !*run->warning)

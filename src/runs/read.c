@@ -95,7 +95,8 @@ static void take_file(struct run *r, const json_t *j)
     take_text(r->device, sizeof r->device, j, "device_name");
     take_text(r->reason, sizeof r->reason, j, "reason");
     r->when = time_of(j, "ended");
-    if (!r->when)
+    r->ended = r->when != 0;
+    if (!r->ended)
         r->when = time_of(j, "started");
     if (!(number(j, "steps_per_s") > 0))
         return;                         /* it has made no step */
@@ -203,7 +204,7 @@ static void read_metrics(struct run *r)
         take_last(r, &log, &eval);
     else
         warn(r, "%.400s", why.text);
-    if (changed > r->when)
+    if (!r->ended && changed > r->when)         /* a copy of the folder has a time of its own */
         r->when = changed;
 }
 

@@ -37,6 +37,7 @@ struct run {
     int64_t parameters;                 /* 0: not known */
     double planned_bytes, peak_bytes;   /* NAN: not known */
     time_t when;                        /* the last sign of life; 0: not known */
+    bool ended;                         /* and run.json says that this was the end */
     struct config *config;              /* NULL: it cannot be read */
     struct run_curves *curves;          /* NULL: not asked for */
 };
@@ -90,7 +91,7 @@ struct run_curves {
     double before_s, part_s;            /* seconds before the last resume, and since */
     double part_begin;                  /* the step of the last resume, as far as logs tell */
 };
-enum status run_read_curves(struct run *r, int points, struct error *err);
+enum status run_read_curves(struct run *r, int points, struct error *err);      /* no metrics.jsonl is one without lines */
 /* The same line by line, as they come. */
 void run_curves_init(struct run_curves *c, int points);
 void run_curves_add(struct run_curves *c, const struct metrics_line *line);

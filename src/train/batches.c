@@ -9,7 +9,7 @@ static enum status shorter_step(struct program **out, const struct config *c, vo
     struct config shorter = *c;
     int unsaid[PASSES_MAX] = {0};
     shorter.optimize.memory = (int64_t)(pass_planned_bytes(exec_program(r->train)) / 1e6) + 1;
-    return train_step_like(out, exec_program(r->train), &shorter, r->total_steps, unsaid, err);
+    return step_program_for(out, &shorter, r->total_steps, &(struct step_for){.like = exec_program(r->train)}, unsaid, err);
 }
 
 enum status model_run_open_lengths(struct model_run *r, struct error *err)
@@ -51,7 +51,8 @@ static enum status program_for(struct model_run *r, const struct batch *b, struc
     }
     many.model.rows = b->rows;
     enum status st = OK;
-    if (!r->overflow && (st = train_step_like(&p, exec_program(r->train), &many, r->total_steps, NULL, err)) == OK &&
+    const struct step_for as = {r->backend, exec_program(r->train)};
+    if (!r->overflow && (st = step_program_for(&p, &many, r->total_steps, &as, NULL, err)) == OK &&
         (st = exec_new(&r->overflow, p, r->backend, r->train, err)) != OK)
         program_free(p);
     if (st == OK)

@@ -11,9 +11,9 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
     struct program *p = NULL;
     struct backend *b = NULL;
     struct exec_memory m;
-    enum status st = train_step_program(&p, c, c->train.steps, NULL, err);
+    enum status st = train_open_backend(&b, c, err);
     if (st == OK)
-        st = train_open_backend(&b, c, err);
+        st = step_program_for(&p, c, c->train.steps, &(struct step_for){.backend = b}, NULL, err);
     if (st == OK)
         st = exec_plan(&m, p, b, err);
     if (st == OK) {
@@ -136,6 +136,17 @@ enum status step_refuse(const struct config *c, int64_t total_steps, struct erro
     return error_add(err, ", and %.0f MB are free; try %s", (double)train_available_bytes(c) / 1e6, remedy);
 }
 
+const char *train_memory_warning(const struct config *c, double bytes, char out[MEMORY_WORDS])
+{
+    const bool recompute = config_pass_is_on(c, config_pass_find("recompute"));
+    if (!c->optimize.memory || bytes <= (double)c->optimize.memory * 1e6)
+        return NULL;
+    snprintf(out, MEMORY_WORDS, "optimize.memory is %lld MB, and a step is planned to take %.2f MB%s; try %s", (long long)c->optimize.memory, bytes / 1e6,
+             recompute ? ", with all computed again that can be" : "",
+             recompute ? "a smaller train.batch_size or model.seq" : "optimize.recompute: on");
+    return out;
+}
+
 /* ---- the largest batch ---- */
 
 /* What values of a step take; kernels' scratch is not in it, so that no backend is asked. */
@@ -144,7 +155,7 @@ static enum status bytes_at(const struct config *c, int64_t batch, double *bytes
     struct config at = *c;
     struct program *p = NULL;
     at.train.batch_size = batch;
-    const enum status st = train_step_program(&p, &at, at.train.steps, NULL, err);
+    const enum status st = step_program_for(&p, &at, at.train.steps, &(struct step_for){0}, NULL, err);
     *bytes = st == OK ? pass_planned_bytes(p) : 0;
     program_free(p);
     return st;

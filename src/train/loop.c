@@ -260,6 +260,14 @@ static void fill_result(const struct loop *l, struct train_result *r)
     memcpy(r->checkpoint, l->checkpoint, sizeof r->checkpoint);
 }
 
+static void warn_of_memory(struct loop *l)
+{
+    const struct exec_memory m = exec_memory(l->run.train);
+    char words[MEMORY_WORDS];
+    if (train_memory_warning(&l->run.config, exec_memory_bytes(&m), words))
+        loop_warn(l, words);
+}
+
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
@@ -277,6 +285,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
         l.compared_s = clock_s();
         tell_start(&l);
+        warn_of_memory(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);
     } else if (setup_was_stopped()) {               /* nothing was computed, and nothing is written yet */

@@ -262,7 +262,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
         s.m = &m;
         s.loader = l;
         s.counters = &counters;
-        s.recorder = recorder_new(m.run->train, m.trace);
+        s.recorder = recorder_new(m.run->train, m.trace, 0);
         st = run_all(&s, err);
         recorder_free(s.recorder);
     }

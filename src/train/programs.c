@@ -1,5 +1,6 @@
 /* The programs of a run: the model, the passes that the config asks for, the training step around it. */
 #include <sched.h>
+#include <string.h>
 
 #include "core/setup.h"
 #include "core/system.h"
@@ -125,8 +126,9 @@ static void let_memory_linger(struct program *p, const struct config *c)
         p->linger = 0;
 }
 
-enum status train_step_like(struct program **out, const struct program *like, const struct config *c, int64_t total_steps, int *places,
-                            struct error *err)
+/* Its values are to stay within `limit` bytes. */
+static enum status program_within(struct program **out, const struct config *c, int64_t total_steps, double limit, const struct program *like, int *places,
+                                  struct error *err)
 {
     const struct division v = division_of(c);
     const struct model_options options = {.batch = c->model.rows ? c->model.rows : v.batch, .loss = true, .dropout = true,
@@ -134,11 +136,13 @@ enum status train_step_like(struct program **out, const struct program *like, co
                                           .packed = c->data.pack == PACK_ON ? v.batch : 0};
     const struct optimizer_settings settings = settings_of(c, total_steps);
     struct program *p = NULL;
+    if (places)
+        memset(places, 0, PASSES_MAX * sizeof *places);
     enum status st = forward_program(&p, c, options, places, err);
     if (st == OK)
         st = pass_training_step(p, &settings, err);
     if (st == OK) {
-        p->memory_limit = step_memory_limit(c);
+        p->memory_limit = limit;
         p->precision = precision_of(c);
         p->precision.like = like;
         p->group_most = group_most(c);
@@ -158,9 +162,46 @@ enum status train_step_like(struct program **out, const struct program *like, co
     return st;
 }
 
-enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places, struct error *err)
+/* What kernels work in; 0: not known. */
+static double scratch_bytes(const struct program *p, struct backend *b)
 {
-    return train_step_like(out, NULL, c, total_steps, places, err);
+    struct exec_memory m;
+    struct error ignored;                   /* whoever binds the program will say it */
+    return exec_plan(&m, p, b, &ignored) == OK ? (double)m.scratch : 0;
+}
+
+/* Passes know of values alone, and scratch hangs on the kernels of what they made: where both together are too much, the step is made again
+ * for a limit that leaves room for it. Scratch of the new one may be another, so that may take a second time. */
+enum { TIMES_MOST = 3 };
+
+enum status step_program_for(struct program **out, const struct config *c, int64_t total_steps, const struct step_for *f, int *places,
+                             struct error *err)
+{
+    const double most = step_memory_limit(c);
+    double limit = most;
+    for (int times = 1;; times++) {
+        const enum status st = program_within(out, c, total_steps, limit, f->like, places, err);
+        if (st != OK || !f->backend || !c->optimize.memory || times == TIMES_MOST)
+            return st;
+        const double values = pass_planned_bytes(*out), scratch = scratch_bytes(*out, f->backend);
+        if (values > limit || values + scratch <= most)
+            return OK;                      /* it can be no smaller, or need not */
+        limit = scratch < most ? most - scratch : 1;
+        program_free(*out);
+    }
+}
+
+enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
+                               struct error *err)
+{
+    struct backend *b = NULL;
+    struct error ignored;                   /* a step of a device that is not here can be looked at, too */
+    if (c->optimize.memory && train_open_backend(&b, c, &ignored) != OK)
+        b = NULL;
+    const enum status st = step_program_for(out, c, total_steps, &(struct step_for){.backend = b}, places, err);
+    if (b)
+        b->free(b);
+    return st;
 }
 
 enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err)

@@ -12,7 +12,7 @@
 struct recorder {
     struct exec *exec;              /* whose run is recorded next */
     struct trace *trace;
-    int32_t step;                   /* number of the step since recording began */
+    int32_t step;                   /* its number */
     int64_t step_start_ns, mark_ns; /* the end of what was recorded last */
     int64_t hidden_ns;              /* what measuring took so far, where the backend tells it: the trace's clock stands still meanwhile */
     int32_t *op_names;              /* per op */
@@ -45,10 +45,11 @@ static void intern_names(struct recorder *r)
     }
 }
 
-struct recorder *recorder_new(struct exec *e, struct trace *trace)
+struct recorder *recorder_new(struct exec *e, struct trace *trace, int32_t first_step)
 {
     struct recorder *r = xcalloc(1, sizeof *r);
     r->trace = trace;
+    r->step = first_step;
     r->trace->on_device = exec_on_device(e);
     recorder_runs(r, e);
     return r;

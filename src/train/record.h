@@ -9,8 +9,8 @@
 
 struct recorder;
 
-/* Adds to `trace`, which must live longer. While it records, the executor must be measured (exec_measure). */
-struct recorder *recorder_new(struct exec *e, struct trace *trace);
+/* Adds to `trace`, which must live longer; the first step has this number. While it records, the executor must be measured (exec_measure). */
+struct recorder *recorder_new(struct exec *e, struct trace *trace, int32_t first_step);
 void recorder_free(struct recorder *r);
 
 void recorder_begin_step(struct recorder *r);

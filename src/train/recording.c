@@ -8,7 +8,7 @@ void recording_before(struct recording *r, struct model_run *run, int64_t step)
     if (!r->first || step < r->first || step > r->last || r->trace)
         return;
     r->trace = trace_new();
-    r->recorder = recorder_new(run->train, r->trace);
+    r->recorder = recorder_new(run->train, r->trace, (int32_t)step);
     run->recorder = r->recorder;
     lengths_measure(&run->train_lengths, true);
 }

@@ -22,7 +22,7 @@ static enum status open_exec(struct exec **out, struct program *p, struct backen
 static enum status open_train(struct model_run *r, program_change_fn *change, void *context, struct error *err)
 {
     struct program *p;
-    enum status st = train_step_program(&p, &r->config, r->total_steps, r->places, err);
+    enum status st = step_program_for(&p, &r->config, r->total_steps, &(struct step_for){.backend = r->backend}, r->places, err);
     if (st == OK && change)
         change(p, context);
     if (st == OK && open_exec(&r->train, p, r->backend, NULL, err) != OK)

@@ -142,10 +142,6 @@ enum status train_count_steps(struct step_counts *out, const struct config_train
 enum status train_step_program(struct program **out, const struct config *c, int64_t total_steps, int *places,
                                struct error *err);
 
-/* The same of another shape, for the weights of `like`: whoever updates them writes the copies that the other one reads. */
-enum status train_step_like(struct program **out, const struct program *like, const struct config *c, int64_t total_steps, int *places,
-                            struct error *err);
-
 /* The same for one of so many ranks, each of which works on the config's batch, a shard of its own: the program that it would run. */
 enum status train_rank_program(struct program **out, const struct config *c, int ranks, struct error *err);
 
@@ -159,6 +155,10 @@ struct step_plan {
 enum status train_plan_step(struct step_plan *out, const struct config *c, struct error *err);
 /* The same of one rank of so many on CPUs, as many on each machine; `fits`: all of this one do. */
 enum status train_plan_rank(struct step_plan *out, const struct config *c, int ranks, int machines, struct error *err);
+
+/* That a step that is planned with so many bytes is above optimize.memory; NULL: it is not. */
+enum { MEMORY_WORDS = 192 };
+const char *train_memory_warning(const struct config *c, double bytes, char out[MEMORY_WORDS]);
 
 /* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
  * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */

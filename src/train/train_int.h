@@ -154,6 +154,13 @@ enum status evaluation_program(struct program **out, const struct config *c, str
 enum status generation_program(struct program **out, const struct config *c, struct model_options options, int64_t length, struct error *err);
 enum status evaluation_lengths(struct lengths *l, const struct config *c, const struct dataset *d, struct backend *b, struct exec *longest,
                                struct error *err);
+/* train_step_program, for who knows more of what it is for. */
+struct step_for {
+    struct backend *backend;                /* that it will run on; NULL: its kernels' scratch does not count against optimize.memory */
+    const struct program *like;             /* another one of the same weights: the copies of them that it reads this one writes, too; NULL: there is none */
+};
+enum status step_program_for(struct program **out, const struct config *c, int64_t total_steps, const struct step_for *f, int *places,
+                             struct error *err);
 /* Bytes that a step should stay within: optimize.memory, or most of what is free; 0: unknown. */
 double step_memory_limit(const struct config *c);
 /* Programs that could not be bound to memory: where that was what lacked, the error gets what would make them fit, found with the

@@ -63,6 +63,11 @@ for i in $(seq 70); do mkdir many/$i && cp lr-0.01/config.yaml lr-0.01/run.json 
 ok compare many lr-0.001 --out hundred
 json hundred/report.json 'len(j["runs"]) == 71 and j["runs"][0]["name"] == "1" and j["runs"][70]["name"] == "lr-0.001"'
 
+# ---- one without lines is in the table, and the others are compared
+rm many/7/metrics.jsonl
+ok compare many --out lineless
+json lineless/report.json '[(r["state"], r["curve"]["points"], r["tokens"]) for r in j["runs"] if r["name"] == "7"] == [("finished", [], null)] and len(j["runs"]) == 70'
+
 # ---- refused, with nothing written
 refused 2 "hone compare: RUN... is missing; \`hone compare --help\` shows examples" compare
 mkdir bare

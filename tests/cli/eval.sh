@@ -103,7 +103,7 @@ refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eva
 printf 'weiter' >short.txt
 run eval text short.txt
 [ "$code" = 2 ] && grep -q "short.txt" err && [ ! -s out ] || fail "a text that is too short: $code $(cat err)"
-refused 2 "hone: 'short.txt' leaves 6 tokens for training, and one sequence of model.seq 16 needs 17; give more data" eval text short.txt
+refused 2 "hone: 'short.txt' has 6 tokens, and one sequence of model.seq 16 needs 17; give more data" eval text short.txt
 printf 'weiter\377' >latin.txt
 refused 2 "hone: 'latin.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text latin.txt
 

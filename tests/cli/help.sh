@@ -17,6 +17,14 @@ for command in $commands; do
     same "hone $command -h" out "$EXPECTED/help-$command.txt"
 done
 
+# Examples that need nothing, or a run of quickstart, do what they say.
+ok train quickstart --steps 5
+cat "$EXPECTED"/help-*.txt | grep -E '^  hone ((eval|generate) runs/quickstart|config|explain)( |$)' | sed -E 's/^ +hone/"$HONE"/' >examples
+[ "$(wc -l <examples)" -ge 10 ] || fail "too few examples: $(cat examples)"
+while read -r example; do
+    eval "$example" >out 2>err </dev/null || fail "$example: exit code $?: $(cat err)"
+done <examples
+
 # `hone help COMMAND` is the same, and a dumb terminal is a file.
 ok help train
 same "hone help train" out "$EXPECTED/help-train.txt"

@@ -78,10 +78,15 @@ for passes in none all; do
     ok "$@" --set optimize.passes=$passes --set optimize.precision=f32 --set optimize.autotune=off --set optimize.recompute=on \
         --set optimize.memory=1 --out again-$passes
     grep -qE '^passes .*recompute ×3' out || fail "optimize.memory=1: $(cat out)"
+    grep -q '^warning: optimize.memory is 1 MB, and a step is planned to take .* MB, with all computed again that can be; try a smaller' err || fail "$(cat err)"
     same_checkpoint kept-$passes again-$passes 5
     ok "$@" --set optimize.passes=$passes --set optimize.recompute=on --set optimize.memory=1000 --out enough-$passes
     grep -q recompute out && fail "optimize.memory=1000: $(cat out)"
+    grep -q optimize.memory err && fail "optimize.memory=1000: $(cat err)"
 done
+run doctor tiny.yaml --set optimize.memory=1 --set optimize.recompute=off --set model.layers=3 --set model.seq=64 --set train.batch_size=8
+[ "$code" = 1 ] || fail "a limit that is missed is a problem, and the exit code is $code"
+grep -q '^  !! optimize.memory is 1 MB, and a step is planned to take .* MB; try optimize.recompute: on$' out || fail "$(cat out)"
 
 # ---- switches
 ok train tiny.yaml --set optimize.hoist-constants=off --steps 5 --out off

@@ -45,6 +45,7 @@ ok profile './<img src=x onerror=alert(1)>.yaml' --steps 2 --out hostile
 
 ok train tiny.yaml --steps 6 --out run --profile 3:4 --tensorboard
 json run/trace.json 'len([e for e in j["traceEvents"] if e.get("ph") == "X" and e["name"].startswith("step")]) == 2'
+json run/trace.json '[(e["name"], e["args"]["step"]) for e in j["traceEvents"] if e.get("cat") == "step"] == [("step 3", 3), ("step 4", 4)]'     # those of the run
 ls run/tensorboard/events.out.tfevents.* >ls.out || fail "there is no event file"
 
 ok explain

@@ -38,6 +38,23 @@ stop INT
 grep -q '^hone: stopped before the first step, while it was set up: the corpus$' err || fail "profile: $(cat err)"
 [ ! -e report ] || fail "profile: left a folder"
 
+# Nothing is wrong with what verify was given: it has no verdict.
+begin verify tiny.yaml tiny.yaml
+stop INT
+[ "$code" = 1 ] || fail "verify: exit code $code: $(cat err)"
+grep -q '^hone: stopped before the first step, while it was set up: the corpus; there is no verdict$' err || fail "verify: $(cat err)"
+
+# Steps that were measured before the stop are simulated,. How long the first of them takes to come is the machine's.
+for seconds in 1 5 25; do
+    "$HONE" simulate tiny.yaml --net 30,10 --steps 100000 --set optimize.autotune=off --set threads=1 --out simulated >out 2>err &
+    pid=$!
+    sleep $seconds
+    stop INT
+    [ "$code" != 0 ] || break
+done
+[ "$code" = 0 ] || fail "simulate: exit code $code: $(cat err)"
+json simulated/report.json 'len(j["points"]) > 3'
+
 # What is shown after a second goes away again.
 set -- train tiny.yaml --set data.chars=600000000 --set train.epochs=1 --print-program
 command -v script >/dev/null || exit 0

@@ -13,6 +13,10 @@ step-00000020" ] || fail "checkpoints: $(ls run/checkpoints)"
 json run/run.json 'j["state"] == "finished" and j["step"] == j["steps"] == 20 and j["device"] == "cpu" and j["threads"] == 2 and j["parameters"] > 0'
 json run/run.json 'len(j["started"]) == len(j["ended"]) == 20 and 0 < j["loss"] < 10 and j["planned_bytes"] < j["peak_bytes"] and j["reason"] is null'
 
+# ---- slow steps have digits, too
+ok train tiny.yaml --out slow --steps 1 --set train.accumulate=3000 --set eval.every=0
+grep -qE '^\[1\] loss [0-9.]+ \| (0\.0*[1-9][0-9]{2}|[1-9]\.[0-9]{2}) step/s \(avg (0\.0*[1-9][0-9]{2}|[1-9]\.[0-9]{2})\) \| ' out || fail "a slow step: $(cat out)"
+
 # ---- --json: one document on stdout, the rest on stderr
 ok train tiny.yaml --out json --json
 json out 'sorted(j) == ["checkpoint", "interrupted", "loss", "samples_per_s", "steps", "tokens_per_s", "val_loss"]'
@@ -20,6 +24,8 @@ json out 'j["steps"] == 20 and 0 < j["loss"] < 10 and 0 < j["val_loss"] < 10 and
 json out 'abs(j["tokens_per_s"] / j["samples_per_s"] - 16) < 1e-6 and j["samples_per_s"] > 0'
 json out 'j["checkpoint"] == "json/checkpoints/step-00000020"'
 grep -q '^\[20\] loss' err || fail "with --json the log is not on stderr"
+ok train tiny.yaml --out json --json --resume           # it has nothing to do
+json out 'j["steps"] == 20 and j["loss"] is null and j["samples_per_s"] is null and j["tokens_per_s"] is null'
 ok train tiny.yaml --set eval.every=0 --out never --json
 json out 'j["val_loss"] is null'
 

@@ -7,6 +7,9 @@ from chromium import TIP, check, check_looks, with_page
 SECTIONS = ["overview", "waterfall", "predictions", "points", "gates", "batches", "sizes", "roadmap", "dropped", "config"]
 
 
+TRIED = "[...document.querySelectorAll('dt')].find(e => e.textContent === 'Tried').nextSibling.textContent"
+
+
 def texts(selector):
     return f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)"
 
@@ -97,6 +100,7 @@ def checks(b):
     check_waterfall(b, data)
     check_tables(b, data)
     check_plot_and_plan(b, data)
+    check("what was tried", b.value(TRIED), lambda t: t.startswith(f"{sum(s['measured_speedup'] is not None for s in data['stages'])} of {len(data['stages'])} stages, 3 kept, "))
     check_looks(b)
     check("complaints of the sample", b.complaints(), [])
     without = {"empty": ["predictions", "gates", "sizes", "batches"], "vain": ["points", "gates"], "taken-back": ["points"], "interrupted": ["gates", "sizes"],
@@ -108,6 +112,8 @@ def checks(b):
         check(f"the end of {name} is reached", b.value("document.querySelector('footer').textContent"), lambda t: t.startswith("hone"))
         check(f"scripts of {name}", b.value("document.scripts.length"), 3)
         check(f"no NaN in {name}", b.value("/NaN|undefined|null/.test(document.querySelector('main').innerText.replace(/on_nan/g, ''))"), False)
+        if name == "taken-back":                            # its time was spent, and yet all stages were tried
+            check("all stages were tried", b.value(TRIED), lambda t: " stages, all that promised something, 0 kept, " in t)
         check_looks(b)
         check(f"complaints of {name}", b.complaints(), [])
     check("names stay text", b.value("document.images.length"), 0)

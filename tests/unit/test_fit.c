@@ -168,6 +168,47 @@ static void test_evaluation(void **state)
                         "out of memory: the workspace needs 5.0 MB for evaluation; try a smaller eval.batch_size than 8");
 }
 
+static double planned_whole(struct config c, int64_t mb)
+{
+    struct step_plan plan;
+    struct error err;
+    c.optimize.memory = mb;
+    assert_ok(train_plan_step(&plan, &c, &err), err);
+    return plan.bytes;
+}
+
+/* The limit is for all that is planned, what kernels work in, too: values alone may be far below it. Whoever has no backend gets the same program. */
+static void test_a_limit_holds_with_scratch(void **state)
+{
+    (void)state;
+    const struct config c = config_of("");
+    char words[MEMORY_WORDS];
+    const double whole = planned_whole(c, 0), least = planned_whole(c, 1);
+    assert_true(least < 0.8 * whole);
+    for (int64_t mb = (int64_t)(least / 1e6) + 2; (double)mb * 1e6 < whole; mb += 3) {
+        struct config within = c;
+        within.optimize.memory = mb;
+        const double bytes = planned_whole(c, mb);
+        assert_true(bytes <= (double)mb * 1e6);
+        assert_null(train_memory_warning(&within, bytes, words));
+        assert_true(planned(within, c.train.batch_size, 1) < bytes && planned(within, c.train.batch_size, 1) > 0.5 * bytes);
+    }
+}
+
+static void test_a_limit_that_is_missed(void **state)
+{
+    (void)state;
+    char words[MEMORY_WORDS];
+    struct config c = config_of("memory: 1"), off = config_of("memory: 1, recompute: off"), none = config_of("");
+    assert_string_equal(train_memory_warning(&c, 2.5e6, words),
+                        "optimize.memory is 1 MB, and a step is planned to take 2.50 MB, with all computed again that can be; try a smaller "
+                        "train.batch_size or model.seq");
+    assert_string_equal(train_memory_warning(&off, 2.5e6, words),
+                        "optimize.memory is 1 MB, and a step is planned to take 2.50 MB; try optimize.recompute: on");
+    assert_null(train_memory_warning(&c, 1e6, words));
+    assert_null(train_memory_warning(&none, 1e12, words));
+}
+
 /* What fits, and is about the most that does; recompute would let more in, and counts for nothing here. */
 static void test_largest_batches(void **state)
 {
@@ -256,6 +297,8 @@ int main(void)
         TEST_WITH_MACHINE(test_free_memory_is_not_known),
         TEST_WITH_MACHINE(test_words_do_not_decide),
         cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_a_limit_holds_with_scratch),
+        cmocka_unit_test(test_a_limit_that_is_missed),
         cmocka_unit_test(test_largest_batches),
         cmocka_unit_test(test_largest_after_nearly),
         cmocka_unit_test(test_savers),

@@ -175,7 +175,7 @@ static struct program *step_of(const struct program *like, struct config c, int6
     c.model.vocab = 50;
     c.model.length = length;
     c.model.rows = rows;
-    assert_ok(train_step_like(&p, like, &c, 20, NULL, &err), err);
+    assert_ok(step_program_for(&p, &c, 20, &(struct step_for){.like = like}, NULL, &err), err);
     return p;
 }
 

@@ -22,7 +22,7 @@ static void test_measuring_takes_no_time(void **state)
     struct backend *b = new_backend(1, true);
     struct exec *e = new_exec(p, b);
     struct trace *t = trace_new();
-    struct recorder *r = recorder_new(e, t);
+    struct recorder *r = recorder_new(e, t, 0);
     struct device_event queued[3];
     exec_measure(e, true);
     for (int told = 0; told < 2; told++) {
@@ -79,7 +79,7 @@ static void test_sums_are_events(void **state)
     struct backend *b = new_backend(THREADS, false);
     struct exec *e = new_exec(p, b);
     struct trace *t = trace_new();
-    struct recorder *r = recorder_new(e, t);
+    struct recorder *r = recorder_new(e, t, 0);
     exec_measure(e, true);
     recorder_begin_step(r);
     exec_run(e, PHASE_DATA, PHASE_OPTIMIZE);
@@ -116,7 +116,7 @@ static void test_help_is_an_event(void **state)
     struct backend *b = new_backend(THREADS, false);
     struct exec *e = new_exec(p, b);
     struct trace *t = trace_new();
-    struct recorder *r = recorder_new(e, t);
+    struct recorder *r = recorder_new(e, t, 0);
     int helped = 0;
     exec_measure(e, true);
     for (int step = 0; step < STEPS && helped < 3; step++) {

@@ -156,6 +156,22 @@ static void test_damage(void **state)
     runs_release(&r);
 }
 
+/* When it ended is what run.json says, also in a copy of the folder, whose files are of now. */
+static void test_when(void **state)
+{
+    (void)state;
+    struct runs r;
+    const time_t now = time(NULL);
+    put_config("w", config);
+    put_file("w", "metrics.jsonl", LOG(5, 1, 1));
+    put_file("w", "run.json", "{\"state\":\"finished\",\"started\":\"2020-01-01T00:00:00Z\",\"ended\":\"2020-01-01T00:01:40Z\"}");
+    assert_int_equal(opened(&r, "w")->when, 1577836900);
+    runs_release(&r);
+    put_file("w", "run.json", "{\"state\":\"running\",\"started\":\"2020-01-01T00:00:00Z\"}");
+    assert_true(opened(&r, "w")->when >= now - 1);      /* it was killed: its last line is the last that is known */
+    runs_release(&r);
+}
+
 /* ---- curves ---- */
 
 static void test_curve_is_bounded(void **state)
@@ -209,6 +225,20 @@ static void test_curves(void **state)
     assert_near(r.run[0].tokens_per_s, 320, 1e-9, "tokens/s over a resume");
     assert_near(r.run[0].steps_per_s, 10, 1e-9, "steps/s over a resume");
     assert_string_equal(r.run[0].warning, "2 lines of metrics.jsonl could not be read, or go back, and are left out");
+    runs_release(&r);
+}
+
+/* A run whose run.json alone is there: the others can be compared with it all the same. */
+static void test_no_lines(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("n", config);
+    put_file("n", "run.json", "{\"state\":\"finished\",\"step\":20,\"steps\":20,\"loss\":1.5}");
+    assert_ok(run_read_curves(opened(&r, "n"), 100, &err), err);
+    assert_true(r.run[0].curves->loss.n == 0 && r.run[0].curves->validation.n == 0 && !r.run[0].curves->bad_lines && !*r.run[0].warning);
+    assert_true(r.run[0].state == RUN_FINISHED && r.run[0].loss == 1.5);
     runs_release(&r);
 }
 
@@ -318,6 +348,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_states, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_locked, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_damage, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_when, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_no_lines, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),

@@ -10,6 +10,7 @@
 #include "support/check.h"
 #include "train/train.h"
 #include "train/trial.h"
+#include "tune_consistent.h"
 
 static struct config config_of(const char *model, const char *optimize)
 {
@@ -63,6 +64,39 @@ static void test_a_plan_without_data_or_device(void **state)
     c.device = DEVICE_CUDA;
     assert_int_equal(train_plan_step(&plan, &c, &err), CANNOT);
     assert_says(&err, "device is cuda, and ", "; try device: cpu", NULL);
+}
+
+/* ---- evaluation ---- */
+
+/* A stage was measured with a step of its own; the result has another. What stays of it is what was measured of evaluation. */
+static void test_evaluation_with_the_steps_of_the_result(void **state)
+{
+    (void)state;
+    static struct tune_result r;
+    const struct tune_stage evaluation = {.pass = "eval-schedule", .around = true, .outcome = TUNE_KEPT, .measured = 1.0236, .low = 1.02, .high = 1.03,
+                                          .evaluation = {.us = 80, .low_us = 70, .high_us = 90, .left = 0.25}};
+    r = (struct tune_result){.base = config_of("arch: gpt, dim: 32, layers: 1, heads: 2, seq: 16", ""), .given = "the given config", .n_stages = 1,
+                             .speedup = 1, .speedup_low = 1, .speedup_high = 1, .run = {.steps = 3000, .evaluation_before_us = 95, .evaluation_after_us = 21}};
+    r.tuned = r.base;
+    r.tuned.eval.every.n = 4 * r.base.eval.every.n;
+    r.stages[0] = evaluation;
+    r.before = r.after = (struct tune_point){.step_us = 1800, .samples_per_s = 1, .tokens_per_s = 16, .planned_bytes = 1e6, .ops = 9};
+    tune_settle_evaluation(&r);
+    assert_near(r.stages[0].measured, 1880.0 / 1820, 1e-12, "the gain");
+    assert_near(r.stages[0].low, 1870.0 / 1817.5, 1e-12, "its low end");
+    assert_near(r.stages[0].high, 1890.0 / 1822.5, 1e-12, "its high end");
+    assert_consistent_result(&r);
+    r.stages[1] = evaluation;                               /* behind a stage that made the step twice as fast */
+    r.stages[0] = (struct tune_stage){.pass = "fuse-qkv", .outcome = TUNE_KEPT, .measured = 2, .low = 1.9, .high = 2.1};
+    r.n_stages = 2;
+    r.run.evaluation_before_us = 95;
+    tune_settle_evaluation(&r);
+    assert_near(r.stages[1].measured, 980.0 / 920, 1e-12, "the gain behind another");
+    assert_true(r.stages[0].measured == 2 && r.run.evaluation_before_us == 95);
+    r.before = r.after = (struct tune_point){0};            /* steps that were not measured */
+    r.stages[1] = evaluation;
+    tune_settle_evaluation(&r);
+    assert_true(r.stages[1].measured == 1.0236);
 }
 
 /* ---- sizes ---- */
@@ -145,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_plan_is_what_a_run_takes),
         cmocka_unit_test(test_a_plan_without_data_or_device),
+        cmocka_unit_test(test_evaluation_with_the_steps_of_the_result),
         cmocka_unit_test(test_a_length_that_does_not_fit_is_planned),
         cmocka_unit_test(test_a_size_is_there_once), cmocka_unit_test(test_what_mfu_is_relative_to),
     };

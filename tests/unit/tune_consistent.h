@@ -67,6 +67,24 @@ static inline void assert_stages_agree(const json_t *j)
     }
 }
 
+/* Where the step is the same, the gain of fewer evaluations is that of the whole run, and what it saves is what the run became shorter by. */
+static inline void assert_evaluation_agrees(const json_t *j)
+{
+    const json_t *s, *run = json_object_get(j, "run"), *only = NULL;
+    const double before = tune_number(run, "before_s"), after = tune_number(run, "after_s");
+    int kept = 0;
+    size_t i;
+    json_array_foreach(json_object_get(j, "stages"), i, s)
+        if (json_is_true(json_object_get(s, "kept"))) {
+            only = s;
+            kept++;
+        }
+    if (kept != 1 || !json_is_true(json_object_get(only, "around")))
+        return;
+    assert_ratio(before / after, tune_number(only, "measured_speedup"), "the whole run and the gain of fewer evaluations");
+    assert_ratio(before - after, tune_number(only, "saved_s"), "the whole run and what fewer evaluations save");
+}
+
 static inline void assert_consistent(const json_t *j)
 {
     const json_t *list = json_object_get(j, "sizes"), *s;
@@ -77,6 +95,7 @@ static inline void assert_consistent(const json_t *j)
     assert_points_agree(j, other_peak);
     assert_gates_agree(j);
     assert_stages_agree(j);
+    assert_evaluation_agrees(j);
     json_array_foreach(list, i, s) {
         assert_points_agree(s, other_peak);
         assert_gates_agree(s);

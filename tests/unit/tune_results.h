@@ -177,10 +177,12 @@ static inline struct tune_result *vain_result(void)
     return r;
 }
 
-/* What won stage by stage did not all together. */
+/* What won stage by stage did not all together. All that promised something was tried; no time was left for the rest. */
 static inline struct tune_result *taken_back_result(void)
 {
     struct tune_result *r = vain_result();
+    while (r->stages[r->n_stages - 1].outcome == TUNE_NOT_TRIED)
+        r->n_stages--;
     r->judged = r->taken_back = true;
     r->verdict = tune_verdict(1.01, 0.97, 1.05, false);
     snprintf(r->whole, sizeof r->whole, "too much noise to say: × 1.010 (0.970 to 1.050)");

@@ -51,8 +51,10 @@ function keptList() {
 function about() {
   const list = part("answers"), tried = data.stages.filter(isMeasured), m = data.machine || {};
   const kept = tried.filter(s => s.kept).length;
+  const all = data.out_of_time && tried.length === data.stages.length;        // what is left is of the kind of which nothing is expected
+  const of = all ? `${many(tried.length, "stage")}, all that promised something` : `${tried.length} of ${many(data.stages.length, "stage")}`;
   const rows = [["Profiled first", data.bound],
-                ["Tried", `${tried.length} of ${many(data.stages.length, "stage")}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
+                ["Tried", `${of}, ${kept} kept, in ${plainNumber(data.seconds)}\u00a0s`],
                 ["Machine", m.fingerprint ? m.fingerprint + (m.gpu ? "" : ` · ${many(m.threads, "thread")}`) : null],
                 ["MFU", mfuPeakWords()]];
   if (data.warning) rows.unshift(["Warning", data.warning]);
