@@ -251,6 +251,9 @@ struct diagnose_options {
     double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
 };
 
+/* Whether a trace holds anything to judge: marks of steps alone do not. */
+enum status diagnose_check(const struct trace *t, struct error *err);
+
 /* Diagnoses traces of the ranks of one job (usually one). Their events are put in order in place; they stay with the
  * caller and must outlive the diagnosis. */
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,

@@ -110,6 +110,14 @@ echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks
 grep -q "^hone: warning: passed over: 'ranks/config.json' is JSON without events" err || fail "config.json: $(cat err)"
 rm ranks/config.json
+{ printf '{"traceEvents": [\n'; event user_annotation ProfilerStep#3 1000 900 100; event user_annotation ProfilerStep#4 2000 900 100; printf '{}]}\n'; } >ranks/marks.json
+ok analyze ranks
+grep -q "^hone: warning: passed over: 'ranks/marks.json' has no host op, runtime call or device event" err || fail "only marks of steps: $(cat err)"
+grep -q '  ← straggler$' out || fail "only marks of steps: the ranks are not judged: $(cat out)"
+mkdir marks && mv ranks/marks.json marks
+for x in marks marks/marks.json; do
+    refused 2 "hone: 'marks/marks.json' has no host op, runtime call or device event; record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]" analyze $x
+done
 mkfifo ranks/pipe.json
 code=0
 timeout 20 "$HONE" analyze ranks >out 2>err || code=$?

@@ -297,6 +297,8 @@ static enum status judge_others(struct diagnosis *d, struct rank_comm *comm, str
     return st;
 }
 
+enum status diagnose_check(const struct trace *t, struct error *err) { return view_check(t, err); }
+
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err)
 {
