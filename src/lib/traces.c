@@ -163,11 +163,13 @@ enum status trace_set_read(struct trace_set *s, const char *const *paths, int n,
         st = expand(s, paths[i], err);
     if (st == OK)
         st = read_all(s, watch, err);
-    if (st == OK)
-        check_job(s);
-    else
+    if (st != OK) {
         trace_set_release(s);
-    return st;
+        return st;
+    }
+    import_number_ranks(s->traces, s->n);
+    check_job(s);
+    return OK;
 }
 
 void trace_set_release(struct trace_set *s)
