@@ -105,6 +105,22 @@ grep -q '^       0 .*  a.json$' out || fail "rank 0 is missing: $(cat out)"
 grep -q '^       1 .*  b.json.gz  ← straggler$' out || fail "rank 1 comes last and is not marked: $(cat out)"
 [ ! -s err ] || fail "two ranks: said: $(cat err)"
 
+# ranks that do not say which they are: told by their files, and the mark is at the right one
+mkdir anonymous workers
+for x in '200 w' '150 x' '20 y' '170 z'; do COMM=${x% *} trace >anonymous/${x#* }.json; done
+ok analyze anonymous --json
+json out '[r["rank"] for r in j["ranks"]] == [None] * 4 and [r["name"] for r in j["ranks"]] == ["w.json", "x.json", "y.json", "z.json"]'
+json out '[r["name"] for r in j["ranks"] if r["straggler"]] == ["y.json"] and [c["last_rank"] for c in j["collectives"]] == [None]'
+json out '[f["where"] for f in j["findings"] if f["rule"] == "straggler"] == ["y.json"]'
+ok analyze anonymous --out anonymous-report
+grep -q '^       – .*  y.json  ← straggler$' out || fail "the straggler among unknown ranks: $(cat out)"
+[ "$(grep -c '← straggler$' out)" = 1 ] || fail "more than one straggler: $(cat out)"
+! grep -q -e '-1' out anonymous-report/report.md || fail "a rank that there is not: $(cat out)"
+grep -q '^| y.json | ' anonymous-report/report.md || fail "no y.json among the ranks: $(cat anonymous-report/report.md)"
+for r in 0 1; do COMM=$((200 - 180 * r)) trace >workers/worker$r.1694$r.pt.trace.json; done
+ok analyze workers --json
+json out '[(r["rank"], r["name"], r["straggler"]) for r in j["ranks"]] == [(0, "rank 0", False), (1, "rank 1", True)]'
+
 # ---- what is odd
 echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks
