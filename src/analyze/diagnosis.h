@@ -258,7 +258,7 @@ struct diagnose_options {
 /* Whether a trace holds anything to judge: marks of steps alone do not. */
 enum status diagnose_check(const struct trace *t, struct error *err);
 
-/* Diagnoses traces of the ranks of one job (usually one). Their events are put in order in place; they stay with the
+/* Diagnoses traces of the ranks of one job (usually one). Those that cannot be of one job with most others are left out, with a warning. Their events are put in order in place; they stay with the
  * caller and must outlive the diagnosis. */
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err);

@@ -39,8 +39,10 @@ void import_number_ranks(struct trace **traces, int n)
     int *ranks = xcalloc((size_t)n, sizeof *ranks);
     for (size_t w = 0; w < sizeof words / sizeof *words; w++)
         if (read_numbers(ranks, traces, n, words[w])) {
-            for (int i = 0; i < n; i++)
+            for (int i = 0; i < n; i++) {
                 traces[i]->origin.rank = ranks[i];
+                traces[i]->origin.rank_by_names = true;
+            }
             break;
         }
     free(ranks);

@@ -219,7 +219,7 @@ enum status trace_job_make(struct trace_job *j, const char *const *paths, int n,
         return st;
     j->diagnosed = true;
     add_warnings(d, &j->set);
-    if (n == 1 && j->set.n > 1)
+    if (n == 1 && d->n_ranks > 1)
         d->name = arena_copy(&d->arena, paths[0], strlen(paths[0]) + 1);    /* of the folder, not of its first file; the caller's may go */
     return OK;
 }

@@ -121,6 +121,20 @@ for r in 0 1; do COMM=$((200 - 180 * r)) trace >workers/worker$r.1694$r.pt.trace
 ok analyze workers --json
 json out '[(r["rank"], r["name"], r["straggler"]) for r in j["ranks"]] == [(0, "rank 0", False), (1, "rank 1", True)]'
 
+# traces of one process each are no job, and nobody waits for anybody
+mkdir apart
+trace >apart/a.json
+trace >apart/b.json
+ok analyze apart --json
+json out 'j["name"] == "apart/a.json" and len(j["ranks"]) == 1 and len(j["warnings"]) == 1'
+[ "$(cat err)" = "hone: warning: 'apart/a.json' and 'apart/b.json' are not ranks of one job: they have no collectives in common, and do not say which ranks they are; \
+'apart/a.json' alone is judged. Give one trace, the ranks of one job, or compare two with --diff" ] || fail "no job: $(cat err)"
+same_numbers "one of two that are no job"
+cp apart/a.json anonymous/zz.json
+ok analyze anonymous
+grep -q "^hone: warning: 'anonymous/zz.json' is left out: no rank of the job of 'anonymous/w.json': they have no collectives in common" err || fail "one too many: $(cat err)"
+grep -q '  y.json  ← straggler$' out && ! grep -q 'zz.json$' out || fail "one too many: $(cat out)"
+
 # ---- what is odd
 echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks

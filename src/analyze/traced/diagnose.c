@@ -6,6 +6,7 @@
 #include "analyze/rules.h"
 #include "analyze/traced/job.h"
 #include "analyze/traced/numbers.h"
+#include "analyze/traced/together.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
 
@@ -311,9 +312,47 @@ static enum status judge_each(struct judged_traces *j, struct trace **traces, co
     return st;
 }
 
+/* Names of files said which ranks they are, but not all of them are of the job. */
+static void forget_guesses(struct judged_traces *j)
+{
+    for (int i = 0; i < j->n; i++) {
+        struct trace_origin *o = &j->each[i]->trace->origin;
+        if (o->rank_by_names)
+            o->rank = j->comm[i].rank = j->each[i]->ranks[0].rank = -1;
+    }
+}
+
+/* Only ranks of one job go on together; of traces that are none, one alone. */
+static void leave_out_others(struct judged_traces *j)
+{
+    bool *in = xcalloc((size_t)j->n, sizeof *in);
+    char *why = job_members(j->each, j->comm, j->n, in);
+    int n = 0;
+    for (int i = 0; i < j->n; i++) {
+        struct diagnosis *d = j->each[i];
+        struct rank_comm c = j->comm[i];
+        j->each[i] = NULL;
+        j->comm[i] = (struct rank_comm){0};
+        if (in[i]) {
+            j->each[n] = d;
+            j->comm[n++] = c;
+        } else {
+            forget(d);
+            collectives_release(&c);
+        }
+    }
+    j->n = n;
+    free(in);
+    if (!why)
+        return;
+    forget_guesses(j);
+    warn(j->each[0], why);
+}
+
 /* What they say together is said by the first, which the others go with. */
 static struct diagnosis *judge_together(struct judged_traces *j)
 {
+    leave_out_others(j);
     struct diagnosis *d = j->each[0];
     for (int i = 1; i < j->n; i++)
         take_warnings(d, j->each[i]->trace, true);
