@@ -135,6 +135,14 @@ ok analyze anonymous
 grep -q "^hone: warning: 'anonymous/zz.json' is left out: no rank of the job of 'anonymous/w.json': they have no collectives in common" err || fail "one too many: $(cat err)"
 grep -q '  y.json  ← straggler$' out && ! grep -q 'zz.json$' out || fail "one too many: $(cat out)"
 
+# a job of which ranks are missing
+mkdir lacking
+for r in 0 2; do COMM=$((200 - 90 * r)) trace $r 4 >lacking/rank$r.json; done
+ok analyze lacking
+[ "$(cat err)" = "hone: warning: 2 of the job's 4 ranks are missing (1, 3): who waits for them is not seen, and the slowest may be among them" ] ||
+    fail "missing ranks: $(cat err)"
+grep -q '  rank2.json  ← straggler$' out || fail "missing ranks: those that are there are not judged: $(cat out)"
+
 # ---- what is odd
 echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks

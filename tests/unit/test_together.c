@@ -1,4 +1,4 @@
-/* Traces that are given together: which are ranks of one job, and who is left out. */
+/* Traces that are given together: which are ranks of one job, who is left out, and which ranks are missing. */
 #include "unit/trace_models.h"
 
 enum { MOST = 8, STEPS = 4 };
@@ -175,6 +175,53 @@ static void one_that_is_no_rank_is_left_out(void **state)
     release(&g);
 }
 
+/* ---- ranks that are missing ---- */
+
+#define AMONG ": who waits for them is not seen, and the slowest may be among them\n"
+
+static struct given some_of(int world_size, int first, int second)
+{
+    return (struct given){.traces = {as_rank(on_host("a.json", "gloo:all_reduce", 0), first, world_size),
+                                     as_rank(on_host("b.json", "gloo:all_reduce", 0), second, world_size)}};
+}
+
+static void missing_ranks_are_named(void **state)
+{
+    (void)state;
+    static const struct { int world_size, first, second; const char *said; } cases[] = {
+        {2, 0, 1, ""},
+        {0, 3, 7, ""},                                              /* nobody says how many there are */
+        {3, 2, 0, "1 of the job's 3 ranks is missing (1): who waits for it is not seen, and it may be the slowest\n"},
+        {4, 0, 2, "2 of the job's 4 ranks are missing (1, 3)" AMONG},
+        {16, 9, 2, "14 of the job's 16 ranks are missing (0, 1, 3 to 8, 10 to 15)" AMONG},
+        {2147483647, 0, 1, "2147483645 of the job's 2147483647 ranks are missing (2 to 2147483646)" AMONG},
+        {4, -1, -1, "2 of the job's 4 ranks are missing" AMONG},
+        {4, 9, 0, "3 of the job's 4 ranks are missing (1 to 3)" AMONG},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct given g = some_of(cases[i].world_size, cases[i].first, cases[i].second);
+        assert_together(&g, cases[i].said);
+    }
+}
+
+static void many_missing_ranks_are_cut_short(void **state)
+{
+    (void)state;
+    struct given g = {0};
+    for (int i = 0; i < MOST; i++)
+        g.traces[i] = as_rank(on_host("a.json", "gloo:all_reduce", 0), 2000000000 + 3 * i, 2147483647);
+    assert_together(&g, "2147483639 of the job's 2147483647 ranks are missing (0 to 1999999999, 2000000001, 2000000002, 2000000004, 2000000005, 2000000007, 2000000008, "
+                    "2000000010, 2000000011, 2000000013, 2000000014, 2000000016, 2000000017, 2000000019, 2000000020, ...)" AMONG);
+}
+
+/* One trace says nothing of other ranks, and nothing is expected of it. */
+static void a_single_rank_lacks_none(void **state)
+{
+    (void)state;
+    struct given g = {.traces = {as_rank(on_host("a.json", "gloo:all_reduce", 0), 0, 4)}};
+    assert_together(&g, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +231,9 @@ int main(void)
         cmocka_unit_test(guessed_numbers_make_no_job),
         cmocka_unit_test(ranks_of_a_job_go_on_together),
         cmocka_unit_test(one_that_is_no_rank_is_left_out),
+        cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(many_missing_ranks_are_cut_short),
+        cmocka_unit_test(a_single_rank_lacks_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

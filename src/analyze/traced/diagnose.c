@@ -354,6 +354,9 @@ static struct diagnosis *judge_together(struct judged_traces *j)
 {
     leave_out_others(j);
     struct diagnosis *d = j->each[0];
+    char *missing = j->n > 1 ? job_missing(j->each, j->n) : NULL;
+    if (missing)
+        warn(d, missing);
     for (int i = 1; i < j->n; i++)
         take_warnings(d, j->each[i]->trace, true);
     job_names(j->each, j->comm, j->n);

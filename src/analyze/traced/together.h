@@ -8,4 +8,7 @@
  * and says why (in the arena of one that is marked), or NULL where there are none. */
 char *job_members(struct diagnosis **each, const struct rank_comm *comm, int n, bool *in);
 
+/* A sentence that names the ranks of the job that are not there (in the arena of the first), or NULL: all are, or the job's size is not known. */
+char *job_missing(struct diagnosis **each, int n);
+
 #endif
