@@ -322,25 +322,25 @@ static void forget_guesses(struct judged_traces *j)
     }
 }
 
-/* Only ranks of one job go on together; of traces that are none, one alone. */
+static void swap_traces(struct judged_traces *j, int a, int b)
+{
+    struct diagnosis *d = j->each[a];
+    const struct rank_comm c = j->comm[a];
+    j->each[a] = j->each[b];
+    j->comm[a] = j->comm[b];
+    j->each[b] = d;
+    j->comm[b] = c;
+}
+
+/* Only ranks of one job go on together; of traces that are none, one alone. The others stay behind them. */
 static void leave_out_others(struct judged_traces *j)
 {
     bool *in = xcalloc((size_t)j->n, sizeof *in);
     char *why = job_members(j->each, j->comm, j->n, in);
     int n = 0;
-    for (int i = 0; i < j->n; i++) {
-        struct diagnosis *d = j->each[i];
-        struct rank_comm c = j->comm[i];
-        j->each[i] = NULL;
-        j->comm[i] = (struct rank_comm){0};
-        if (in[i]) {
-            j->each[n] = d;
-            j->comm[n++] = c;
-        } else {
-            forget(d);
-            collectives_release(&c);
-        }
-    }
+    for (int i = 0; i < j->n; i++)
+        if (in[i])
+            swap_traces(j, i, n++);
     j->n = n;
     free(in);
     if (!why)
