@@ -95,11 +95,13 @@ struct trace_launches {                     /* calls that start work on the devi
 struct trace_point { double us, value; };   /* us: since the trace's first event */
 
 struct trace_rank {
-    int rank;
+    int rank;                               /* -1: unknown */
     const char *path;
     int64_t steps;
     double step_us, kernel_us, comm_us, exposed_comm_us, idle_us, host_us;      /* per step */
     double wait_us;                         /* in collectives, beyond the fastest rank's time in them */
+    const char *name;                       /* tells it from the others: "rank 3", or its file where the number is not known */
+    bool straggler;                         /* the finding is about it */
 };
 
 struct trace_collective {                   /* collectives of one kind and size, over all ranks */
@@ -112,8 +114,9 @@ struct trace_collective {                   /* collectives of one kind and size,
     double best_us;                         /* of the rank that is shortest in it: it came last, and did not wait. Of one rank: the shortest call */
     double gb_per_s;                        /* bytes over that; 0: unknown */
     double spread_us;                       /* from the first rank's arrival to the last's; -1: one rank, or none matches */
-    int last_rank;                          /* the rank that comes last most often; -1: unknown */
+    int last_rank;                          /* the rank that comes last most often; -1: its number is unknown */
     double last_share;                      /* of the calls */
+    const char *last_name;                  /* of that rank, as above; NULL: one rank, or none matches */
 };
 
 /* One step with the profiler's own cost taken out, and what it is bound by. */
@@ -249,11 +252,15 @@ static inline int64_t diagnosis_timeline_number(const struct diagnosis *d)
 
 struct diagnose_options {
     double step_us;                         /* of a step without the profiler; 0: unknown */
+    const int *ranks;                       /* (n) of each trace that does not say its rank itself; NULL: not known */
     const double *rank_step_us;             /* (n) of each trace, measured in the program that was recorded; NULL: step_us of all */
     double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
 };
 
-/* Diagnoses traces of the ranks of one job (usually one). Their events are put in order in place; they stay with the
+/* Whether a trace holds anything to judge: marks of steps alone do not. */
+enum status diagnose_check(const struct trace *t, struct error *err);
+
+/* Diagnoses traces of the ranks of one job (usually one). Those that cannot be of one job with most others are left out, with a warning. Their events are put in order in place; they stay with the
  * caller and must outlive the diagnosis. */
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err);

@@ -10,6 +10,7 @@
 
 struct recordings {
     const char **paths;         /* (n) */
+    int *ranks;                 /* (n) */
     double *step_us;            /* (n) usual, undisturbed */
     int n;
 };
@@ -19,12 +20,14 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
 {
     const struct watched *w = &j->watched;
     struct recordings r = {.paths = arena_alloc(&j->arena, (size_t)(w->n + 1) * sizeof *r.paths),
+                           .ranks = arena_alloc(&j->arena, (size_t)(w->n + 1) * sizeof *r.ranks),
                            .step_us = arena_alloc(&j->arena, (size_t)(w->n + 1) * sizeof *r.step_us)};
     for (int i = 0; i < w->n; i++) {
         const struct watched_rank *rank = &w->ranks[i];
         if (!(stacks ? rank->stacks.steps : rank->shapes.steps))
             continue;
         r.paths[r.n] = arena_printf(&j->arena, "%s/rank%d/%s", folder, rank->rank, stacks ? WATCH_STACKS : WATCH_SHAPES);
+        r.ranks[r.n] = rank->rank;
         r.step_us[r.n++] = rank->undisturbed.usual_us > 0 ? rank->undisturbed.usual_us : rank->undisturbed.step_us;
     }
     return r;
@@ -32,7 +35,7 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
 
 static enum status diagnose_recordings(struct trace_job *to, const struct recordings *r, struct error *err)
 {
-    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.rank_step_us = r->step_us}, err);
+    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.ranks = r->ranks, .rank_step_us = r->step_us}, err);
 }
 
 /* Lines are good to have; without them the diagnosis stands. */

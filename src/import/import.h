@@ -21,6 +21,10 @@ enum status import_read(struct trace **out, const char *path, import_progress *p
 /* The same from memory, which stays with the caller. `name` is for messages. */
 enum status import_read_memory(struct trace **out, const char *name, const void *data, size_t size, struct error *err);
 
+/* Numbers the ranks of a job of which no trace says its own, by names of files such as worker0 and gpu0: where they are 0 to n - 1 and nothing
+ * in the traces speaks against it. Otherwise all stay unknown. */
+void import_number_ranks(struct trace **traces, int n);
+
 /* The traces that a path names: itself, or the *.json and *.json.gz of a folder (not of its subfolders), sorted.
  * The caller frees each and the list. Fails when there is none. */
 enum status import_find(char ***paths, int *n, const char *path, struct error *err);

@@ -185,6 +185,7 @@ struct event *keep_slot(struct trace *t);       /* room for one more event */
 
 void metadata_devices(struct keeper *k, const struct span *value);
 void metadata_distributed(struct keeper *k, const struct span *value);
+int metadata_number(const char *path, const char *word);       /* behind the word in the file's name; -1: none */
 int metadata_rank(const char *path);    /* from "...rank3..." in the file's name; -1: none */
 
 /* ---- kineto.c ---- */

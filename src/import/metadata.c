@@ -75,15 +75,18 @@ void metadata_distributed(struct keeper *k, const struct span *object)
     }
 }
 
-int metadata_rank(const char *path)
+int metadata_number(const char *path, const char *word)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (const char *p = name; (p = strcasestr(p, "rank")); p += 4) {
-        const char *digits = p + 4 + (p[4] == '_' || p[4] == '-' || p[4] == '.');
+    const size_t n = strlen(word);
+    for (const char *p = name; (p = strcasestr(p, word)); p += n) {
+        const char *digits = p + n + (p[n] == '_' || p[n] == '-' || p[n] == '.');
         if ((p == name || !isalpha((unsigned char)p[-1])) && isdigit((unsigned char)*digits)) {
-            const long rank = strtol(digits, NULL, 10);
-            return rank <= 1 << 24 ? (int)rank : -1;
+            const long number = strtol(digits, NULL, 10);
+            return number <= 1 << 24 ? (int)number : -1;
         }
     }
     return -1;
 }
+
+int metadata_rank(const char *path) { return metadata_number(path, "rank"); }

@@ -116,14 +116,26 @@ static void check_job(struct trace_set *s)
 
 /* ---- reading ---- */
 
+/* Nothing to judge is as good as no trace. On failure t is freed. */
+static enum status check_found(struct trace *t, struct error *err)
+{
+    const enum status st = diagnose_check(t, err);
+    if (st != OK)
+        trace_free(t);
+    return st;
+}
+
 /* Takes the next trace. A file that was found in a folder may be something else. */
 static enum status read_one(struct trace_set *s, const struct trace_path *p, struct reading *r, struct error *err)
 {
     import_progress *tell = r->watch && r->watch->on_bytes ? on_progress : NULL;
-    const enum status st = import_read(&s->traces[s->n], p->path, tell, r, err);
+    const bool found = p->searched && s->n_paths > 1;
+    enum status st = import_read(&s->traces[s->n], p->path, tell, r, err);
+    if (st == OK && found)
+        st = check_found(s->traces[s->n], err);
     if (st == OK)
         s->n++;
-    else if (st == BAD_INPUT && p->searched && s->n_paths > 1)
+    else if (st == BAD_INPUT && found)
         warn(s, "passed over: %s", err->text);
     else
         return st;
@@ -151,11 +163,13 @@ enum status trace_set_read(struct trace_set *s, const char *const *paths, int n,
         st = expand(s, paths[i], err);
     if (st == OK)
         st = read_all(s, watch, err);
-    if (st == OK)
-        check_job(s);
-    else
+    if (st != OK) {
         trace_set_release(s);
-    return st;
+        return st;
+    }
+    import_number_ranks(s->traces, s->n);
+    check_job(s);
+    return OK;
 }
 
 void trace_set_release(struct trace_set *s)
@@ -205,7 +219,7 @@ enum status trace_job_make(struct trace_job *j, const char *const *paths, int n,
         return st;
     j->diagnosed = true;
     add_warnings(d, &j->set);
-    if (n == 1 && j->set.n > 1)
+    if (n == 1 && d->n_ranks > 1)
         d->name = arena_copy(&d->arena, paths[0], strlen(paths[0]) + 1);    /* of the folder, not of its first file; the caller's may go */
     return OK;
 }

@@ -53,6 +53,7 @@ const char *report_show_bytes(double bytes, number_text out);   /* "45.1 MB" */
 const char *report_show_count(double n, number_text out);       /* "1.25 M" */
 const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_number(double x, number_text out);      /* "12.3" */
+const char *report_show_rank(int rank, number_text out);        /* "3"; below 0: not known */
 const char *report_show_speedup(double x, number_text out);     /* "1.25×" */
 
 /* ---- json.c ---- */

@@ -152,6 +152,14 @@ const char *report_show_number(double x, number_text out)
     return isfinite(x) ? three_digits(x, "", out) : strcpy(out, "–");
 }
 
+const char *report_show_rank(int rank, number_text out)
+{
+    if (rank < 0)
+        return strcpy(out, "–");
+    snprintf(out, NUMBER_TEXT, "%d", rank);
+    return out;
+}
+
 const char *report_show_speedup(double x, number_text out)
 {
     if (!isfinite(x))

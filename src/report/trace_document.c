@@ -144,11 +144,12 @@ static json_t *ranks(const struct diagnosis *d)
     json_t *list = json_array();
     for (int i = 0; i < d->n_ranks; i++) {
         const struct trace_rank *r = &d->ranks[i];
-        list = report_array(list, json_pack("{s:i,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "rank", r->rank, "path",
+        list = report_array(list, json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "rank",
+                                            r->rank >= 0 ? json_integer(r->rank) : json_null(), "name", W(r->name), "path",
                                             W(r->path), "steps", I(r->steps), "step_us", N(r->step_us), "kernel_us",
                                             N(r->kernel_us), "comm_us", N(r->comm_us), "exposed_comm_us",
                                             N(r->exposed_comm_us), "idle_us", N(r->idle_us), "host_us", N(r->host_us),
-                                            "wait_us", N(r->wait_us)));
+                                            "wait_us", N(r->wait_us), "straggler", r->straggler));
     }
     return list;
 }

@@ -131,7 +131,9 @@ static void put_ranks(FILE *to, const struct diagnosis *d)
         const struct trace_rank *r = &d->ranks[i];
         const double times[] = {r->step_us, r->kernel_us, r->comm_us, r->exposed_comm_us, r->idle_us, r->host_us, r->wait_us};
         number_text n;
-        fprintf(to, "| %d | ", r->rank);
+        fputs("| ", to);
+        report_put_markdown_cut(to, r->rank < 0 && r->name ? r->name : report_show_rank(r->rank, n), NAME_COLUMNS);
+        fputs(" | ", to);
         for (size_t k = 0; k < sizeof times / sizeof *times; k++)
             fprintf(to, "%s | ", report_show_us(times[k], n));
         report_put_markdown_cut(to, r->path, NAME_COLUMNS);

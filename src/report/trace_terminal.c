@@ -249,48 +249,33 @@ static void put_ops(const struct screen *s, const struct diagnosis *d)
     fputs(screen_style(s, OFF), s->to);
 }
 
-/* The rank that the finding names. -1: nobody waits for anybody. */
-static int straggler(const struct diagnosis *d)
-{
-    const char *where = NULL;
-    char name[32];
-    for (int i = 0; i < d->n_findings; i++)
-        if (d->findings[i].rule && !strcmp(d->findings[i].rule, "straggler"))
-            where = d->findings[i].where;
-    for (int i = 0; where && i < d->n_ranks; i++) {
-        snprintf(name, sizeof name, "rank %d", d->ranks[i].rank);
-        if (!strcmp(where, name))
-            return i;
-    }
-    return -1;
-}
-
 /* Those of a device only where there is one. */
-static void put_rank(const struct screen *s, const struct trace_rank *r, bool device, bool slow)
+static void put_rank(const struct screen *s, const struct trace_rank *r, bool device)
 {
+    number_text number;
     const struct { double us; bool of_device; } part[] = {{r->step_us, false}, {r->kernel_us, true}, {r->comm_us, false}, {r->exposed_comm_us, false},
                                                           {r->idle_us, true}, {r->wait_us, false}};
-    fprintf(s->to, "  %s%6d", screen_style(s, slow ? RED : ""), r->rank);
+    fprintf(s->to, "  %s", screen_style(s, r->straggler ? RED : ""));
+    screen_put_right(s, report_show_rank(r->rank, number), 6);
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (device || !part[i].of_device)
             put_us(s, part[i].us, 10);
     fputs("  ", s->to);
-    screen_put_cut(s, last_part(r->path), slow ? 16 : 28);
-    fprintf(s->to, "%s%s\n", slow ? "  ← straggler" : "", slow ? screen_style(s, OFF) : "");
+    screen_put_cut(s, last_part(r->path), r->straggler ? 16 : 28);
+    fprintf(s->to, "%s%s\n", r->straggler ? "  ← straggler" : "", r->straggler ? screen_style(s, OFF) : "");
 }
 
 static void put_ranks(const struct screen *s, const struct diagnosis *d)
 {
     if (d->n_ranks < 2)
         return;
-    const int slow = straggler(d);
     screen_put_heading(s, "Ranks", ", per step; wait: in collectives, for other ranks");
     const bool device = d->gpu.total_us > 0;
     fprintf(s->to, "  %s%6s%10s", screen_style(s, DIM), "rank", "step");
     fprintf(s->to, device ? "%10s%10s%10s%10s%10s  %s%s\n" : "%.0s%10s%10s%.0s%10s  %s%s\n", "kernels", "comm", "exposed", "idle", "wait", "file", screen_style(s, OFF));
     for (int i = 0; i < d->n_ranks; i++)
-        if (i < RANKS || i == slow)
-            put_rank(s, &d->ranks[i], device, i == slow);
+        if (i < RANKS || d->ranks[i].straggler)
+            put_rank(s, &d->ranks[i], device);
     if (d->n_ranks > RANKS)
         fprintf(s->to, "  %s%d ranks in all%s\n", screen_style(s, DIM), d->n_ranks, screen_style(s, OFF));
 }

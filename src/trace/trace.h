@@ -95,6 +95,7 @@ struct trace_device {
 struct trace_origin {
     const char *path;                   /* "-" for standard input */
     int rank, world_size;               /* -1 and 0: unknown */
+    bool rank_by_names;                 /* guessed from the names of all files together */
     int32_t backend;                    /* name of the communication backend; -1: unknown */
     bool truncated, has_stacks, has_shapes, has_memory, has_flows;
     int64_t json_bytes, file_bytes;     /* read: after and before decompression */

@@ -113,11 +113,57 @@ grep -q '^       0 .*  a.json$' out || fail "rank 0 is missing: $(cat out)"
 grep -q '^       1 .*  b.json.gz  ← straggler$' out || fail "rank 1 comes last and is not marked: $(cat out)"
 [ ! -s err ] || fail "two ranks: said: $(cat err)"
 
+# ranks that do not say which they are: told by their files, and the mark is at the right one
+mkdir anonymous workers
+for x in '200 w' '150 x' '20 y' '170 z'; do COMM=${x% *} trace >anonymous/${x#* }.json; done
+ok analyze anonymous --json
+json out '[r["rank"] for r in j["ranks"]] == [None] * 4 and [r["name"] for r in j["ranks"]] == ["w.json", "x.json", "y.json", "z.json"]'
+json out '[r["name"] for r in j["ranks"] if r["straggler"]] == ["y.json"] and [c["last_rank"] for c in j["collectives"]] == [None]'
+json out '[f["where"] for f in j["findings"] if f["rule"] == "straggler"] == ["y.json"]'
+ok analyze anonymous --out anonymous-report
+grep -q '^       – .*  y.json  ← straggler$' out || fail "the straggler among unknown ranks: $(cat out)"
+[ "$(grep -c '← straggler$' out)" = 1 ] || fail "more than one straggler: $(cat out)"
+! grep -q -e '-1' out anonymous-report/report.md || fail "a rank that there is not: $(cat out)"
+grep -q '^| y.json | ' anonymous-report/report.md || fail "no y.json among the ranks: $(cat anonymous-report/report.md)"
+for r in 0 1; do COMM=$((200 - 180 * r)) trace >workers/worker$r.1694$r.pt.trace.json; done
+ok analyze workers --json
+json out '[(r["rank"], r["name"], r["straggler"]) for r in j["ranks"]] == [(0, "rank 0", False), (1, "rank 1", True)]'
+
+# traces of one process each are no job, and nobody waits for anybody
+mkdir apart
+trace >apart/a.json
+trace >apart/b.json
+ok analyze apart --json
+json out 'j["name"] == "apart/a.json" and len(j["ranks"]) == 1 and len(j["warnings"]) == 1'
+[ "$(cat err)" = "hone: warning: 'apart/a.json' and 'apart/b.json' are not ranks of one job: they have no collectives in common, and do not say which ranks they are; \
+'apart/a.json' alone is judged. Give one trace, the ranks of one job, or compare two with --diff" ] || fail "no job: $(cat err)"
+same_numbers "one of two that are no job"
+cp apart/a.json anonymous/zz.json
+ok analyze anonymous
+grep -q "^hone: warning: 'anonymous/zz.json' is left out: no rank of the job of 'anonymous/w.json': they have no collectives in common" err || fail "one too many: $(cat err)"
+grep -q '  y.json  ← straggler$' out && ! grep -q 'zz.json$' out || fail "one too many: $(cat out)"
+
+# a job of which ranks are missing
+mkdir lacking
+for r in 0 2; do COMM=$((200 - 90 * r)) trace $r 4 >lacking/rank$r.json; done
+ok analyze lacking
+[ "$(cat err)" = "hone: warning: 2 of the job's 4 ranks are missing (1, 3): who waits for them is not seen, and the slowest may be among them" ] ||
+    fail "missing ranks: $(cat err)"
+grep -q '  rank2.json  ← straggler$' out || fail "missing ranks: those that are there are not judged: $(cat out)"
+
 # ---- what is odd
 echo '{"some": "settings"}' >ranks/config.json
 ok analyze ranks
 grep -q "^hone: warning: passed over: 'ranks/config.json' is JSON without events" err || fail "config.json: $(cat err)"
 rm ranks/config.json
+{ printf '{"traceEvents": [\n'; event user_annotation ProfilerStep#3 1000 900 100; event user_annotation ProfilerStep#4 2000 900 100; printf '{}]}\n'; } >ranks/marks.json
+ok analyze ranks
+grep -q "^hone: warning: passed over: 'ranks/marks.json' has no host op, runtime call or device event" err || fail "only marks of steps: $(cat err)"
+grep -q '  ← straggler$' out || fail "only marks of steps: the ranks are not judged: $(cat out)"
+mkdir marks && mv ranks/marks.json marks
+for x in marks marks/marks.json; do
+    refused 2 "hone: 'marks/marks.json' has no host op, runtime call or device event; record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]" analyze $x
+done
 mkfifo ranks/pipe.json
 code=0
 timeout 20 "$HONE" analyze ranks >out 2>err || code=$?

@@ -51,6 +51,21 @@ static void record_job(const struct plan *p, struct trace **out)
         out[r] = record(p, r, done);
 }
 
+/* The same of ranks that do not say which they are. */
+static struct judged judge_unknown(const struct plan *p, struct trace **traces, const char *const paths[RANKS])
+{
+    struct judged j = {0};
+    struct error err;
+    record_job(p, traces);
+    for (int r = 0; r < RANKS; r++) {
+        traces[r]->origin.rank = -1;
+        traces[r]->origin.world_size = 0;
+        traces[r]->origin.path = paths[r];
+    }
+    assert_ok(diagnose(&j.d, traces, RANKS, NULL, &err), err);
+    return j;
+}
+
 static struct judged judge_job(const struct plan *p, struct trace **traces)
 {
     struct judged j = {0};
@@ -213,6 +228,83 @@ static void a_fault_of_a_rank_that_waits_costs_nothing(void **state)
     release(&j, traces);
 }
 
+/* Ranks without numbers are told by their files, and the mark is at the one that is late. */
+static void ranks_without_numbers_are_told_by_their_files(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"runs/w.json", "runs/x.json", "runs/y.json"};
+    const struct plan p = {.loader_us = {0, 6000, 0}};
+    struct trace *traces[RANKS];
+    struct judged j = judge_unknown(&p, traces, paths);
+    const struct finding *s = assert_found(&j, "straggler"), *f = assert_found(&j, "data-stall");
+    assert_string_equal(s->where, "x.json");
+    assert_non_null(strstr(s->cause, "x.json arrives last"));
+    assert_non_null(strstr(s->evidence, "than x.json does"));
+    assert_non_null(strstr(f->where, "x.json: "));
+    assert_non_null(strstr(f->evidence, "here x.json"));
+    assert_int_equal(j.d.n_ranks, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(j.d.ranks[r].rank, -1);
+        assert_string_equal(j.d.ranks[r].path, paths[r]);
+        assert_string_equal(j.d.ranks[r].name, paths[r] + 5);
+        assert_int_equal(j.d.ranks[r].straggler, r == 1);
+    }
+    assert_int_equal(j.d.collectives[0].last_rank, -1);
+    assert_string_equal(j.d.collectives[0].last_name, "x.json");
+    release(&j, traces);
+}
+
+static void files_of_one_name_are_told_by_their_folders(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"a/trace.json", "b/trace.json", "c/last.json"};
+    const struct plan p = {.extra_us = {{0}, {9000, 9000, 9000, 9000}, {0}}};
+    struct trace *traces[RANKS];
+    struct judged j = judge_unknown(&p, traces, paths);
+    assert_string_equal(assert_found(&j, "straggler")->where, "b/trace.json");
+    assert_string_equal(j.d.ranks[0].name, "a/trace.json");
+    assert_string_equal(j.d.ranks[2].name, "last.json");
+    release(&j, traces);
+}
+
+/* Two that say the same number are told apart; those without one stand behind the others. */
+static void a_number_that_two_have_tells_none(void **state)
+{
+    (void)state;
+    const struct plan p = {.extra_us = {{0}, {9000, 9000, 9000, 9000}, {0}}};
+    struct trace *traces[RANKS];
+    struct judged j = {0};
+    struct error err;
+    record_job(&p, traces);
+    traces[0]->origin.rank = -1;
+    traces[2]->origin.rank = 1;
+    traces[0]->origin.path = "x.json";
+    traces[1]->origin.path = "y.json";
+    traces[2]->origin.path = "z.json";
+    assert_ok(diagnose(&j.d, traces, RANKS, NULL, &err), err);
+    assert_string_equal(j.d.ranks[0].name, "rank 1 (y.json)");
+    assert_string_equal(j.d.ranks[1].name, "rank 1 (z.json)");
+    assert_string_equal(j.d.ranks[2].name, "x.json");
+    assert_true(j.d.ranks[0].straggler && !j.d.ranks[1].straggler && !j.d.ranks[2].straggler);
+    release(&j, traces);
+}
+
+/* Who recorded them knows, where they do not say it themselves. */
+static void ranks_can_be_given(void **state)
+{
+    (void)state;
+    static const int ranks[] = {4, 5, 6};
+    const struct plan p = {0};
+    struct trace *traces[RANKS];
+    struct judged j = {0};
+    struct error err;
+    record_job(&p, traces);
+    traces[0]->origin.rank = traces[2]->origin.rank = -1;
+    assert_ok(diagnose(&j.d, traces, RANKS, &(struct diagnose_options){.ranks = ranks}, &err), err);
+    assert_true(j.d.ranks[0].rank == 1 && j.d.ranks[1].rank == 4 && j.d.ranks[2].rank == 6);
+    release(&j, traces);
+}
+
 /* ---- many small ones ---- */
 
 static void many_small_collectives_want_buckets(void **state)
@@ -259,6 +351,10 @@ int main(void)
         cmocka_unit_test(ranks_that_are_late_in_turn_are_not),
         cmocka_unit_test(a_fault_of_another_rank_is_found),
         cmocka_unit_test(a_fault_of_a_rank_that_waits_costs_nothing),
+        cmocka_unit_test(ranks_without_numbers_are_told_by_their_files),
+        cmocka_unit_test(files_of_one_name_are_told_by_their_folders),
+        cmocka_unit_test(a_number_that_two_have_tells_none),
+        cmocka_unit_test(ranks_can_be_given),
         cmocka_unit_test(many_small_collectives_want_buckets),
         cmocka_unit_test(few_large_ones_do_not),
     };

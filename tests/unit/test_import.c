@@ -486,6 +486,64 @@ static void test_rank_in_name(void **state)
     trace_free(t);
 }
 
+/* ---- ranks by the names of all files ---- */
+
+static struct trace *named(const char *path, const char *text)
+{
+    struct trace *t = NULL;
+    struct error err;
+    char *quoted = with_quotes(text, strlen(text));
+    assert_ok(import_read_memory(&t, path, quoted, strlen(text), &err), err);
+    free(quoted);
+    return t;
+}
+
+/* The ranks that files of these names get: first to third are as wanted, or none has one. */
+static void check_numbers(const char *const paths[3], const char *text, bool numbered, const int ranks[3])
+{
+    struct trace *traces[3];
+    for (int i = 0; i < 3; i++)
+        traces[i] = named(paths[i], text);
+    import_number_ranks(traces, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(traces[i]->origin.rank, numbered ? ranks[i] : -1);
+        trace_free(traces[i]);
+    }
+}
+
+static void test_ranks_by_names_together(void **state)
+{
+    (void)state;
+    static const char plain[] = "[" OP("a") "]", five[] = "{'distributedInfo': {'world_size': 5}, 'traceEvents': [" OP("a") "]}",
+                      group[] = "[" WITH_ARGS("kernel", "ncclDevKernel_AllReduce", "'Collective name': 'allreduce', 'Group size': 16") "]";
+    static const int in_order[] = {0, 1, 2}, turned[] = {2, 0, 1};
+    static const struct { const char *paths[3], *text; bool numbered; const int *ranks; } cases[] = {
+        {{"a/worker0_step_12.1694.pt.trace.json", "a/worker1_step_12.1701.pt.trace.json", "a/worker2_step_12.1699.pt.trace.json"}, plain, true, in_order},
+        {{"gpu2.json", "gpu0.json", "gpu_1.json"}, plain, true, turned},
+        {{"gpu1.json", "gpu2.json", "gpu3.json"}, plain, false, NULL},          /* which is the first? */
+        {{"gpu0.json", "gpu1.json", "gpu1-b.json"}, plain, false, NULL},
+        {{"gpu0.json", "gpu1.json", "two.json"}, plain, false, NULL},
+        {{"workers0.json", "workers1.json", "workers2.json"}, plain, false, NULL},
+        {{"trace_0.json", "trace_1.json", "trace_2.json"}, plain, false, NULL}, /* perhaps one process, recorded three times */
+        {{"gpu0.json", "gpu1.json", "gpu2.json"}, five, false, NULL},           /* of one machine of several */
+        {{"gpu0.json", "gpu1.json", "gpu2.json"}, group, false, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_numbers(cases[i].paths, cases[i].text, cases[i].numbered, cases[i].ranks);
+}
+
+/* What one of them says stays, and the others are not guessed beside it. */
+static void test_said_ranks_stay(void **state)
+{
+    (void)state;
+    struct trace *traces[] = {named("gpu0.json", "{" RANKS ", 'traceEvents': [" OP("a") "]}"), named("gpu1.json", "[" OP("a") "]")};
+    import_number_ranks(traces, 2);
+    assert_int_equal(traces[0]->origin.rank, 3);
+    assert_int_equal(traces[1]->origin.rank, -1);
+    trace_free(traces[0]);
+    trace_free(traces[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +565,8 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_rank_in_name),
+        cmocka_unit_test(test_ranks_by_names_together),
+        cmocka_unit_test(test_said_ranks_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

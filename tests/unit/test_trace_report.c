@@ -373,11 +373,42 @@ static void markdown_fits_an_issue_comment(void **state)
         d->findings[i] = (struct finding){.rule = "host-sync", .where = name, .cause = name, .evidence = name, .fix = i ? name : lines};
         d->kernels[i] = (struct trace_kernel){.name = name, .op = name, .kind = "gemm"};
         d->ops[i].name = d->warnings[i] = name;
-        d->ranks[i].path = name;
+        d->ranks[i].path = d->ranks[i].name = name;
+        d->ranks[i].rank = -1;
     }
     char *md = trace_written(report_trace_write_markdown, d);
     assert_true(occurrences(md, "\n") < 350);
     assert_true(strlen(md) < 65536);
+    free(md);
+    traced_free(d);
+}
+
+/* ---- ranks ---- */
+
+static void a_rank_without_a_number_is_told_by_its_file(void **state)
+{
+    (void)state;
+    struct diagnosis *d = traced_diagnosis();
+    d->ranks[1].rank = d->collectives[0].last_rank = -1;
+    d->ranks[1].name = d->collectives[0].last_name = "y.json";
+    d->ranks[1].straggler = true;
+    json_t *j = trace_json(d);
+    assert_number(j, "ranks.0.rank", 0);
+    assert_string_equal(words(j, "ranks.0.name"), "rank 0");
+    assert_true(json_is_false(at(j, "ranks.0.straggler")));
+    assert_true(json_is_null(at(j, "ranks.1.rank")));
+    assert_string_equal(words(j, "ranks.1.name"), "y.json");
+    assert_true(json_is_true(at(j, "ranks.1.straggler")));
+    assert_true(json_is_null(at(j, "collectives.0.last_rank")));
+    assert_string_equal(words(j, "collectives.0.last_name"), "y.json");
+    assert_number(j, "collectives.0.last_share", 0.75);
+    assert_true(json_is_null(at(j, "collectives.1.last_name")) && json_is_null(at(j, "collectives.1.last_share")));
+    json_decref(j);
+    char *md = trace_written(report_trace_write_markdown, d);
+    assert_has(md, "\n| 0 | 20.8 ms |");
+    assert_has(md, "\n| y.json | 20.8 ms |");
+    assert_has(md, " | y.json, in 75.0 % |\n");
+    assert_has_not(md, "| -1");
     free(md);
     traced_free(d);
 }
@@ -597,6 +628,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_fits_an_issue_comment),
+        cmocka_unit_test(a_rank_without_a_number_is_told_by_its_file),
         cmocka_unit_test(an_empty_diagnosis_is_reported),
         cmocka_unit_test(a_trace_without_a_device_is_reported),
         cmocka_unit_test(numbers_that_are_none_become_null_or_a_dash),

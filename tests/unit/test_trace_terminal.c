@@ -26,7 +26,7 @@ static void sample_tables(struct sample *s)
     }
     for (int i = 0; i < 12; i++)
         s->ranks[i] = (struct trace_rank){.rank = i, .path = "runs/a/rank.json", .steps = 4, .step_us = 38200, .kernel_us = 18000,
-                                          .comm_us = 6000, .exposed_comm_us = 4000, .idle_us = 12000, .wait_us = i == 1 ? 0 : 3500};
+                                          .comm_us = 6000, .exposed_comm_us = 4000, .idle_us = 12000, .wait_us = i == 1 ? 0 : 3500, .straggler = i == 1};
 }
 
 static void sample_plan(struct sample *s)
@@ -256,6 +256,7 @@ static void ranks_are_a_table_when_there_are_several(void **state)
     assert_has(several, "0 µs  rank.json  ← straggler\n");
     assert_int_equal(lines_with(several, "straggler\n"), 2);              /* that row and the phase */
     s.d.n_findings = 2;                                                   /* no such finding: nobody is accused */
+    s.ranks[1].straggler = false;
     s.d.n_phases = 0;
     char *even = screen(&s, false);
     assert_has_not(even, "straggler");
@@ -272,6 +273,8 @@ static void a_straggler_is_shown_however_many_ranks_there_are(void **state)
     s.ranks[1].wait_us = 100;
     s.ranks[11].wait_us = 0;
     s.findings[2].where = "rank 11";
+    s.ranks[1].straggler = false;
+    s.ranks[11].straggler = true;
     char *t = screen(&s, false);
     assert_has(t, "\n      11 ");
     assert_has_not(t, "\n      10 ");
@@ -279,11 +282,35 @@ static void a_straggler_is_shown_however_many_ranks_there_are(void **state)
     free(t);
 }
 
+static void ranks_without_numbers_have_their_files(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"runs/w.json", "runs/x.json", "runs/y.json"};
+    struct sample s = sample_make();
+    struct trace_collective row = {"all_reduce", 52428800, 3, 1, 920, 600, 920, 600, 87.4, 640, -1, 1, "a-file-with-a-rather-long-name.json"};
+    s.d.n_ranks = SAMPLE_RANKS;
+    s.d.collectives = &row;
+    s.d.n_collectives = 1;
+    for (int i = 0; i < SAMPLE_RANKS; i++) {
+        s.ranks[i].rank = -1;
+        s.ranks[i].path = paths[i];
+        s.ranks[i].straggler = i == 2;
+    }
+    char *t = screen(&s, false);
+    assert_has(t, "       –   38.2 ms   18.0 ms   6.00 ms   4.00 ms   12.0 ms   3.50 ms  w.json\n");
+    assert_has(t, "3.50 ms  y.json  ← straggler\n");
+    assert_has(t, "  640 µs  a-file-with-a-r…\n");
+    assert_has_not(t, "-1");
+    assert_true(widest(t) <= 100);
+    free(t);
+}
+
 static void collectives_have_a_table(void **state)
 {
     (void)state;
     struct sample s = sample_make();
-    struct trace_collective rows[8] = {{"all_reduce", 52428800, 4096, 1, 920, 600, 920, 600, 87.4, 640, 4095, 1}, {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0}};
+    struct trace_collective rows[8] = {{"all_reduce", 52428800, 4096, 1, 920, 600, 920, 600, 87.4, 640, 4095, 1, "rank 4095"},
+                                       {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0, NULL}};
     for (int i = 2; i < 8; i++)
         rows[i] = rows[1];
     s.d.n_ranks = 12;
@@ -437,6 +464,7 @@ int main(void)
         cmocka_unit_test(many_low_findings_are_one_line),
         cmocka_unit_test(findings_beyond_the_screen_are_counted),
         cmocka_unit_test(ranks_are_a_table_when_there_are_several),
+        cmocka_unit_test(ranks_without_numbers_have_their_files),
         cmocka_unit_test(a_straggler_is_shown_however_many_ranks_there_are),
         cmocka_unit_test(collectives_have_a_table),
         cmocka_unit_test(colours_and_bars_only_where_asked),

@@ -144,8 +144,8 @@ static inline void traced_over_time(struct diagnosis *d)
 static inline void traced_ranks(struct diagnosis *d)
 {
     static const struct trace_rank ranks[] = {
-        {0, "runs/gpt/rank0.pt.trace.json.gz", 4, 20750, 9300, 1240, 900, 9300, 8100, 640},
-        {1, "runs/gpt/rank1.pt.trace.json.gz", 4, 20760, 9900, 600, 300, 9900, 8700, 0}};
+        {0, "runs/gpt/rank0.pt.trace.json.gz", 4, 20750, 9300, 1240, 900, 9300, 8100, 640, "rank 0", false},
+        {1, "runs/gpt/rank1.pt.trace.json.gz", 4, 20760, 9900, 600, 300, 9900, 8700, 0, "rank 1", false}};
     d->ranks = arena_copy(&d->arena, ranks, sizeof ranks);
     d->n_ranks = 2;
 }
@@ -153,8 +153,8 @@ static inline void traced_ranks(struct diagnosis *d)
 static inline void traced_collectives(struct diagnosis *d)
 {
     static const struct trace_collective rows[] = {
-        {"all_reduce", 52428800, 2, 1, 920, 600, 920, 600, 87.4, 640, 1, 0.75},
-        {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0}};
+        {"all_reduce", 52428800, 2, 1, 920, 600, 920, 600, 87.4, 640, 1, 0.75, "rank 1"},
+        {"broadcast", -1, 0, 2.5, 100, 0, 40, 38, 0, -1, -1, 0, NULL}};
     d->collectives = arena_copy(&d->arena, rows, sizeof rows);
     d->n_collectives = 2;
 }
@@ -241,7 +241,7 @@ static inline struct diagnosis *traced_hostile(void)
     d->ops[0].name = d->kinds[0].name = d->collectives[0].name = name;
     d->ops[1].name = d->kinds[1].name = HOSTILE;
     for (int i = 0; i < d->n_ranks; i++)
-        d->ranks[i].path = name;
+        d->ranks[i].path = d->ranks[i].name = name;
     for (int i = 0; i < d->n_findings; i++) {
         struct finding *f = &d->findings[i];
         f->rule = f->where = f->cause = f->evidence = f->after = i ? HOSTILE : name;

@@ -22,7 +22,8 @@ struct comm_step {
 };
 
 struct rank_comm {
-    int rank;
+    int rank;                               /* -1: unknown */
+    const char *name;                       /* see trace_rank; job_names sets it */
     struct collective *at;                  /* (n) by step and start */
     int n;
     struct comm_step *steps;                /* (n_steps) */

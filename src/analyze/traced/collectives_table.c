@@ -157,6 +157,7 @@ static void finish_row(struct filling *f, int i, int n)
         last = s->last[r] > s->last[last] ? r : last;
     if (s->spreads > 0) {
         row->last_rank = f->ranks[last].c->rank;
+        row->last_name = f->ranks[last].c->name;
         row->last_share = s->last[last] / s->spreads;
     }
     free(s->last);

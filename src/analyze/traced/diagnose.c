@@ -6,6 +6,7 @@
 #include "analyze/rules.h"
 #include "analyze/traced/job.h"
 #include "analyze/traced/numbers.h"
+#include "analyze/traced/together.h"
 
 enum { LEAST_LAUNCHES = 20 };               /* below which nothing is said of those without work */
 static const double CLOCKS = 0.03;          /* of the device's work: a given step may be shorter by so much */
@@ -322,10 +323,11 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     return st;
 }
 
+/* By number; those without one are last, in the order in which they were given. */
 static void sort_ranks(struct diagnosis *d)
 {
     for (int i = 1; i < d->n_ranks; i++)
-        for (int j = i; j > 0 && d->ranks[j].rank < d->ranks[j - 1].rank; j--) {
+        for (int j = i; j > 0 && (unsigned)d->ranks[j].rank < (unsigned)d->ranks[j - 1].rank; j--) {
             const struct trace_rank swap = d->ranks[j];
             d->ranks[j] = d->ranks[j - 1];
             d->ranks[j - 1] = swap;
@@ -333,78 +335,146 @@ static void sort_ranks(struct diagnosis *d)
 }
 
 /* Rows of all ranks, with how much longer each waits in collectives than the one that waits least. */
-static void list_ranks(struct diagnosis *d)
+static void list_ranks(struct diagnosis *d, const struct job *j)
 {
-    struct trace_rank *rows = arena_alloc(&d->arena, (size_t)(d->n_others + 1) * sizeof *rows);
-    rows[0] = d->ranks[0];
-    for (int i = 0; i < d->n_others; i++)
-        rows[i + 1] = d->others[i]->ranks[0];
-    d->ranks = rows;
-    d->n_ranks = d->n_others + 1;
+    struct trace_rank *rows = arena_alloc(&d->arena, (size_t)j->n * sizeof *rows);
     double least = INFINITY;
-    for (int i = 0; i < d->n_ranks; i++)
+    for (int i = 0; i < j->n; i++) {
+        rows[i] = j->ranks[i]->ranks[0];
+        rows[i].straggler = i == j->straggler;
         least = fmin(least, rows[i].exposed_comm_us);
-    for (int i = 0; i < d->n_ranks; i++)
+    }
+    for (int i = 0; i < j->n; i++)
         rows[i].wait_us = rows[i].exposed_comm_us - least;
+    d->ranks = rows;
+    d->n_ranks = j->n;
     sort_ranks(d);
 }
 
 /* The first rank's diagnosis becomes that of the job. */
-static void judge_job(struct diagnosis *d, struct rank_comm *comm)
+static void judge_job(struct diagnosis **ranks, struct rank_comm *comm, int n)
 {
-    struct diagnosis **ranks = xcalloc((size_t)d->n_others + 1, sizeof *ranks);
+    struct diagnosis *d = ranks[0];
     struct job j;
-    ranks[0] = d;
-    for (int i = 0; i < d->n_others; i++)
-        ranks[i + 1] = d->others[i];
-    list_ranks(d);
-    job_init(&j, ranks, comm, d->n_others + 1);
+    job_init(&j, ranks, comm, n);
     const struct plan_phase *phases = d->phases;
     const int n_phases = d->n_phases;
     job_findings(&j);
     job_plan(&j, phases, n_phases);
     judge_answers(d);
+    list_ranks(d, &j);
     job_release(&j);
-    free(ranks);
 }
 
-static enum status judge_others(struct diagnosis *d, struct rank_comm *comm, struct trace **traces, int n, const struct diagnose_options *options,
-                                struct error *err)
+/* ---- all traces ---- */
+
+struct judged_traces {
+    struct diagnosis **each;                /* (n) judged alone */
+    struct rank_comm *comm;                 /* (n) */
+    int n;
+};
+
+static void forget(struct diagnosis *d)
+{
+    if (d)
+        diagnosis_release(d);
+    free(d);
+}
+
+static enum status judge_each(struct judged_traces *j, struct trace **traces, const struct diagnose_options *options, struct error *err)
 {
     enum status st = OK;
-    d->others = xcalloc((size_t)n + 1, sizeof *d->others);
-    for (int i = 0; st == OK && i < n; i++) {
-        d->others[d->n_others++] = xcalloc(1, sizeof **d->others);
-        const struct diagnose_options mine = options_of(options, i + 1);
-        st = judge_rank(d->others[i], &comm[i], traces[i], &mine, err);
+    for (int i = 0; st == OK && i < j->n; i++) {
+        const struct diagnose_options mine = options_of(options, i);
+        if (mine.ranks && traces[i]->origin.rank < 0)
+            traces[i]->origin.rank = mine.ranks[i];
+        j->each[i] = xcalloc(1, sizeof **j->each);
+        j->each[i]->name = traces[i]->origin.path;
+        take_warnings(j->each[i], traces[i], j->n > 1);
+        st = judge_rank(j->each[i], &j->comm[i], traces[i], &mine, err);
     }
     return st;
 }
 
+/* Names of files said which ranks they are, but not all of them are of the job. */
+static void forget_guesses(struct judged_traces *j)
+{
+    for (int i = 0; i < j->n; i++) {
+        struct trace_origin *o = &j->each[i]->trace->origin;
+        if (o->rank_by_names)
+            o->rank = j->comm[i].rank = j->each[i]->ranks[0].rank = -1;
+    }
+}
+
+static void swap_traces(struct judged_traces *j, int a, int b)
+{
+    struct diagnosis *d = j->each[a];
+    const struct rank_comm c = j->comm[a];
+    j->each[a] = j->each[b];
+    j->comm[a] = j->comm[b];
+    j->each[b] = d;
+    j->comm[b] = c;
+}
+
+/* Only ranks of one job go on together; of traces that are none, one alone. The others stay behind them. */
+static void leave_out_others(struct judged_traces *j)
+{
+    bool *in = xcalloc((size_t)j->n, sizeof *in);
+    char *why = job_members(j->each, j->comm, j->n, in);
+    int n = 0;
+    for (int i = 0; i < j->n; i++)
+        if (in[i])
+            swap_traces(j, i, n++);
+    j->n = n;
+    free(in);
+    if (!why)
+        return;
+    forget_guesses(j);
+    warn(j->each[0], why);
+}
+
+/* What they say together is said by the first, which the others go with. */
+static struct diagnosis *judge_together(struct judged_traces *j)
+{
+    leave_out_others(j);
+    struct diagnosis *d = j->each[0];
+    char *missing = j->n > 1 ? job_missing(j->each, j->n) : NULL;
+    if (missing)
+        warn(d, missing);
+    for (int i = 1; i < j->n; i++)
+        take_warnings(d, j->each[i]->trace, true);
+    job_names(j->each, j->comm, j->n);
+    if (j->n > 1)
+        judge_job(j->each, j->comm, j->n);
+    judge_confidence(d);
+    collectives_table(d, j->comm, j->n);
+    d->others = xcalloc((size_t)j->n, sizeof(struct diagnosis *));
+    for (int i = 0; i < j->n; i++) {
+        if (i)
+            d->others[d->n_others++] = j->each[i];
+        j->each[i] = NULL;                  /* handed over */
+    }
+    return d;
+}
+
+enum status diagnose_check(const struct trace *t, struct error *err) { return view_check(t, err); }
+
 enum status diagnose(struct diagnosis *out, struct trace **traces, int n, const struct diagnose_options *options,
                      struct error *err)
 {
-    struct diagnosis d = {.name = traces[0]->origin.path};
-    struct rank_comm *comm = xcalloc((size_t)n, sizeof *comm);
-    for (int i = 0; i < n; i++)
-        take_warnings(&d, traces[i], n > 1);
-    const struct diagnose_options mine = options_of(options, 0);
-    enum status st = judge_rank(&d, &comm[0], traces[0], &mine, err);
-    if (st == OK && n > 1)
-        st = judge_others(&d, comm + 1, traces + 1, n - 1, options, err);
-    if (st == OK && n > 1)
-        judge_job(&d, comm);
-    if (st == OK)
-        judge_confidence(&d);
-    if (st == OK)
-        collectives_table(&d, comm, n);
-    for (int i = 0; i < n; i++)
-        collectives_release(&comm[i]);
-    free(comm);
-    if (st == OK)
-        *out = d;
-    else
-        diagnosis_release(&d);
+    struct judged_traces j = {xcalloc((size_t)n, sizeof *j.each), xcalloc((size_t)n, sizeof *j.comm), n};
+    const enum status st = judge_each(&j, traces, options, err);
+    if (st == OK) {
+        struct diagnosis *d = judge_together(&j);
+        *out = *d;
+        free(d);
+    }
+    for (int i = 0; i < n; i++) {
+        forget(j.each[i]);
+        collectives_release(&j.comm[i]);
+    }
+    free(j.each);
+    free(j.comm);
     return st;
 }
 

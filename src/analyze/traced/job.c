@@ -51,9 +51,9 @@ static struct finding of_job(const struct job *j, const char *rule)
     }
     struct finding f = *find(j->ranks[best], rule);
     const bool all = have == j->n;
-    f.where = all ? f.where : arena_printf(&d->arena, "rank %d: %s", j->comm[best].rank, f.where);
-    f.evidence = arena_printf(&d->arena, "%s; on %s of %d ranks, here rank %d", f.evidence, all ? "all" : arena_printf(&d->arena, "%d", have), j->n,
-                              j->comm[best].rank);
+    f.where = all ? f.where : arena_printf(&d->arena, "%s: %s", j->comm[best].name, f.where);
+    f.evidence = arena_printf(&d->arena, "%s; on %s of %d ranks, here %s", f.evidence, all ? "all" : arena_printf(&d->arena, "%d", have), j->n,
+                              j->comm[best].name);
     const bool costs_time = f.speedup != 1 || f.speedup_low != 1 || f.speedup_high != 1;
     if (!costs_time)
         return f;

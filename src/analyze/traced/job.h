@@ -13,7 +13,11 @@ struct job {
     double *waits_ns;                       /* (n_steps, n) in collectives that nothing hides; steps that all ranks have */
     int n, n_steps;
     double step_ns;                         /* as recorded: the longest rank's */
+    int straggler;                          /* index of the rank; -1: none is found */
 };
+
+/* How findings and tables call each rank. */
+void job_names(struct diagnosis **ranks, struct rank_comm *comm, int n);       /* rank_names.c */
 
 void job_init(struct job *j, struct diagnosis **ranks, struct rank_comm *comm, int n);
 void job_release(struct job *j);
@@ -27,6 +31,6 @@ double job_least_wait(const struct job *j, int rank);
 /* Findings and the roadmap of the first rank's diagnosis become those of the job. */
 void job_findings(struct job *j);
 void job_plan(struct job *j, const struct plan_phase *first, int n_first);     /* plan.c; first: the roadmap of the first rank alone */
-bool job_straggler(struct job *j, struct finding *f);   /* ranks.c */
+bool job_straggler(struct job *j, struct finding *f);   /* ranks.c; sets j->straggler */
 
 #endif

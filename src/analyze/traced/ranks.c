@@ -48,7 +48,7 @@ static void take_out_start(struct job *j)
 
 void job_init(struct job *j, struct diagnosis **ranks, struct rank_comm *comm, int n)
 {
-    *j = (struct job){.ranks = ranks, .comm = comm, .n = n};
+    *j = (struct job){.ranks = ranks, .comm = comm, .n = n, .straggler = -1};
     j->waits_ns = xcalloc((size_t)n * (size_t)(comm[0].n_steps + 1), sizeof *j->waits_ns);
     int *at = xcalloc((size_t)n, sizeof *at);       /* numbers of steps grow: each rank goes through its own once */
     for (int s = 0; s < comm[0].n_steps; s++) {
@@ -165,6 +165,8 @@ bool job_straggler(struct job *j, struct finding *f)
     if (!j->n_steps || !(j->step_ns > 0) || least < (j->n_steps < FEW_STEPS ? BEHIND_ONCE : BEHIND) * j->step_ns)
         return false;
     const struct rule_text *text = rule_text_find("straggler");
+    const char *name = j->comm[last].name;
+    j->straggler = last;
     /* behind it comes the next; which of the others that is changes from step to step */
     const struct gain next = {j->step_ns, j->step_ns - least, 0}, usual = {j->step_ns, j->step_ns - (least + mean) / 2, 0},
                       even = {j->step_ns, j->step_ns - mean, 0};
@@ -172,10 +174,10 @@ bool job_straggler(struct job *j, struct finding *f)
     *f = (struct finding){
         .rule = "straggler", .effort = text->effort, .fix = text->fix_pytorch, .share = fmin(mean / j->step_ns, 1),
         .speedup = i.usual, .speedup_low = i.low, .speedup_high = i.high, .severity = severity_of(i.usual),
-        .where = arena_printf(&d->arena, "rank %d", j->comm[last].rank),
-        .cause = arena_printf(&d->arena, "rank %d arrives last at collectives, and %d other%s wait%s for it: %s", j->comm[last].rank, j->n - 1,
+        .where = name,
+        .cause = arena_printf(&d->arena, "%s arrives last at collectives, and %d other%s wait%s for it: %s", name, j->n - 1,
                               j->n > 2 ? "s" : "", j->n > 2 ? "" : "s", why(j, last, least / 1e3)),
-        .evidence = arena_printf(&d->arena, "in the median step all others wait %.2f ms longer in collectives than rank %d does, %.2f ms on "
-                                 "average", least / 1e6, j->comm[last].rank, mean / 1e6)};
+        .evidence = arena_printf(&d->arena, "in the median step all others wait %.2f ms longer in collectives than %s does, %.2f ms on "
+                                 "average", least / 1e6, name, mean / 1e6)};
     return true;
 }

@@ -108,18 +108,27 @@ static enum status make_arrays(struct view *v, struct error *err)
     return OK;
 }
 
-enum status view_init(struct view *v, struct trace *t, struct error *err)
+enum status view_check(const struct trace *t, struct error *err)
 {
-    *v = (struct view){.trace = t};
     const char *path = t->origin.path ? t->origin.path : "the trace";
     if (t->n >= INT32_MAX)
         return error_set(err, CANNOT, "'%s' has %lld events, more than %d; record fewer steps", path,
                          (long long)t->n, INT32_MAX - 1);
+    for (int64_t i = 0; i < t->n; i++)
+        if (view_places(t, &t->events[i]))
+            return OK;
+    return error_set(err, BAD_INPUT, "'%s' has no host op, runtime call or device event; record with "
+                     "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]", path);
+}
+
+enum status view_init(struct view *v, struct trace *t, struct error *err)
+{
+    *v = (struct view){.trace = t};
+    enum status st = view_check(t, err);
+    if (st != OK)
+        return st;
     view_order(v);
-    if (!v->n_host && !v->n_device)
-        return error_set(err, BAD_INPUT, "'%s' has no host op, runtime call or device event; record with "
-                         "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]", path);
-    const enum status st = make_arrays(v, err);
+    st = make_arrays(v, err);
     if (st != OK)
         return st;
     find_bounds(v);

@@ -65,7 +65,9 @@ struct view {
     struct arena arena;
 };
 
-/* Sorts the trace's events in place and links them. Needs at least one host or device event. Memory: about 12 bytes an event
+/* Whether there is anything to view: at least one host or device event, and not too many. */
+enum status view_check(const struct trace *t, struct error *err);
+/* Sorts the trace's events in place and links them. Needs what view_check does. Memory: about 12 bytes an event
  * besides the trace. Events with impossible times (negative duration) count as empty. */
 enum status view_init(struct view *v, struct trace *t, struct error *err);
 void view_release(struct view *v);

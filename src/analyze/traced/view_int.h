@@ -9,6 +9,7 @@ static inline struct step_window step_window_new(int64_t number, int64_t start_n
     return (struct step_window){number, start_ns, end_ns, start_ns, end_ns, start_ns, false, INT64_MIN};
 }
 
+bool view_places(const struct trace *t, const struct event *e);       /* it is a call of a host thread, or work of a device */
 /* Makes times possible, then sorts: fills n_host, python, n_python, device, n_device. */
 void view_order(struct view *v);
 void view_nest(struct view *v);             /* parent, end */

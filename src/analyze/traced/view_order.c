@@ -53,6 +53,12 @@ static int bucket_of(const struct trace *t, const struct event *e)
     }
 }
 
+bool view_places(const struct trace *t, const struct event *e)
+{
+    const int bucket = bucket_of(t, e);
+    return bucket < t->n_tracks || bucket == 2 * t->n_tracks;
+}
+
 static void make_possible(struct trace *t)
 {
     for (int64_t i = 0; i < t->n; i++) {

@@ -24,7 +24,7 @@ function gpu() {
 function collectives(to) {
   const some = (key, label, show, more) => numberColumn(key, label, x => known(x) ? show(x) : "–", more);
   const together = data.collectives.some(c => known(c.spread_us))
-    ? [some("spread_us", "first to last arrival", time), some("last_rank", "last rank", String), some("last_share", "in", percent)] : [];
+    ? [some("spread_us", "first to last arrival", time), textColumn("last_rank", "last rank", c => known(c.last_rank) ? String(c.last_rank) : c.last_name || "–"), some("last_share", "in", percent)] : [];
   note(to, "Per step, mean of the ranks. GB/s is that of the rank that came last, which waits for nobody.");
   sortableTable(to, {views: {all: {rows: data.collectives, columns: [
     textColumn("name", "kind"), some("bytes", "size", bytes), some("ranks", "ranks", String), numberColumn("per_step", "count", count),

@@ -9,14 +9,14 @@ function ranks() {
   const found = data.findings.find(f => f.rule === "straggler"), lowest = most > 0 && data.ranks.find(r => r.wait_us === least);
   note(to, "Per step. In collectives the fast ranks wait for the slow ones: who waits least holds the others up." +
     (found ? ` Here that is ${found.where}; others wait up to ${time(most)} per step.`
-           : lowest ? ` Here rank ${lowest.rank} waits least, by no more than ranks differ from step to step.` : ""));
+           : lowest ? ` Here ${lowest.name} waits least, by no more than ranks differ from step to step.` : ""));
   const onDevice = data.ranks.some(r => r.kernel_us > 0 || r.idle_us > 0);
   sortableTable(to, {views: {all: {rows: data.ranks, columns: [
-    textColumn("rank", "rank", r => String(r.rank)), numberColumn("step_us", "step", time, {bar: true}),
+    textColumn("rank", "rank", r => (known(r.rank) ? r.rank : r.name) + (r.straggler ? " (straggler)" : "")), numberColumn("step_us", "step", time, {bar: true}),
     ...(onDevice ? [numberColumn("kernel_us", "kernels", time)] : []), numberColumn("comm_us", "communication", time),
     numberColumn("exposed_comm_us", "exposed", time), numberColumn("wait_us", "waits for others", time, {bar: true}),
     ...(onDevice ? [numberColumn("idle_us", "GPU idle", time)] : []), numberColumn("host_us", "host work", time),
     numberColumn("steps", "steps", String), textColumn("path", "file")]}},
-    sort: "step_us", search: r => [String(r.rank), r.path], placeholder: "filter: rank or file", label: "Filter the ranks",
+    sort: "step_us", search: r => [r.name, r.path], placeholder: "filter: rank or file", label: "Filter the ranks",
     summary: () => ""});
 }

@@ -1,0 +1,14 @@
+/* What traces that were given together have to do with each other. */
+#ifndef HONE_ANALYZE_TRACED_TOGETHER_H
+#define HONE_ANALYZE_TRACED_TOGETHER_H
+
+#include "analyze/traced/collectives.h"
+
+/* Marks those of the traces, each judged alone, that are ranks of one job; at least one is. Returns a sentence that names the others
+ * and says why (in the arena of one that is marked), or NULL where there are none. */
+char *job_members(struct diagnosis **each, const struct rank_comm *comm, int n, bool *in);
+
+/* A sentence that names the ranks of the job that are not there (in the arena of the first), or NULL: all are, or the job's size is not known. */
+char *job_missing(struct diagnosis **each, int n);
+
+#endif
