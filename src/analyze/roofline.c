@@ -3,11 +3,9 @@
 
 #include "analyze/profile.h"
 
-static const double BELIEVED = 4;           /* times a measured peak: what has more did not do the work that it is said to have done */
-
 static bool lift(double *peak, double reached)
 {
-    if (!(isfinite(reached) && reached > *peak && reached <= BELIEVED * *peak))
+    if (!(isfinite(reached) && reached > *peak))
         return false;
     *peak = reached;
     return true;

@@ -192,8 +192,6 @@ static enum status measure(struct sim_source *out, struct config *c, int steps, 
     if (st != OK)
         return st;
     stop_requested = 0;                 /* Ctrl-C ended the measuring: the steps until then are simulated */
-    if (s.p.warning)
-        fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(s.p.warning));
     st = sim_source_measured(out, &s.p, &s.m.config, err);
     situation_release(&s);
     return st;

@@ -36,6 +36,7 @@ struct sim_source {
     double gb_per_s;                        /* of memory: what packs and unpacks buckets goes at that */
     int64_t samples, tokens;                /* per step */
     char machine[160], device[96];
+    const char *warning;                    /* of the measurement: what was wrong with the machine; NULL: nothing */
     struct arena arena;                     /* owns names and lists */
 };
 enum status sim_source_measured(struct sim_source *out, const struct profile *p, const struct config *c, struct error *err);

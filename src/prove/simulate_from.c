@@ -24,6 +24,7 @@ enum status sim_source_measured(struct sim_source *out, const struct profile *p,
                                    p->ops[i].self_us + p->ops[i].imbalance_us};
     snprintf(s.machine, sizeof s.machine, "%s", p->peaks.machine);
     snprintf(s.device, sizeof s.device, "%s", p->device_name ? p->device_name : p->device);
+    s.warning = p->warning ? arena_printf(&s.arena, "%s", p->warning) : NULL;
     count(&s);
     *out = s;
     return OK;
@@ -123,6 +124,8 @@ enum status sim_source_read(struct sim_source *out, const char *path, const char
     if (st == OK)
         st = read_ops(s, j, path, err);
     if (st == OK) {
+        const char *warning = json_string_value(at(j, "answers", "warning"));
+        s->warning = warning ? arena_printf(&s->arena, "%s", warning) : NULL;
         read_machine(s, j);
         count(s);
         *out = *s;

@@ -78,9 +78,9 @@ static json_t *headline(const struct simulation *s)
 json_t *simulation_json(const struct simulation *s)
 {
     const struct sim_source *f = s->source;
-    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:i,s:b,s:b,s:I,s:I,s:o,s:o,s:o,s:I,s:o,s:o}", "schema", "hone-report", "schema_version", 1, "kind",
+    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:i,s:b,s:b,s:I,s:I,s:o,s:o,s:o,s:I,s:o,s:o,s:o}", "schema", "hone-report", "schema_version", 1, "kind",
                      "simulate", "hone_version", HONE_VERSION, "name", text(f->config.name), "headline", headline(s), "device", text(f->device), "machine",
                      text(f->machine), "threads", f->threads, "cores", f->cores, "steps", f->n_steps, "gpu", f->gpu, "shares_cores", s->shares_cores,
                      "samples_per_rank", (json_int_t)f->samples, "tokens_per_rank", (json_int_t)f->tokens, "step_us", number(s->alone_us), "p10_us",
-                     number(s->p10_us), "p90_us", number(s->p90_us), "bucket_mb", (json_int_t)f->config.dist.bucket_mb, "links", net_json(s), "points", points_json(s));
+                     number(s->p10_us), "p90_us", number(s->p90_us), "bucket_mb", (json_int_t)f->config.dist.bucket_mb, "links", net_json(s), "points", points_json(s), "warning", f->warning ? text(f->warning) : json_null());
 }

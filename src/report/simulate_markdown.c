@@ -32,6 +32,11 @@ static void put_top(FILE *to, const json_t *j)
             num(links, "ranks_per_machine") == 1 ? "" : "s");
     put_link(to, links, "within", "within a machine");
     put_link(to, links, "between", "between machines");
+    if (*word(j, "warning")) {
+        fputs("| warning | ", to);
+        report_put_markdown_cut(to, word(j, "warning"), 400);
+        fputs(" |\n", to);
+    }
     if (yes(j, "shares_cores"))
         fputs("\nRanks of a machine take all its cores, so sums take time from the step and nothing hides them.\n", to);
 }

@@ -55,6 +55,8 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     fputs(screen_style(&s, BOLD), to);
     screen_put_wrapped(&s, word(simulated, "headline"), 0);
     fprintf(to, "%s\n", screen_style(&s, OFF));
+    if (*word(simulated, "warning"))
+        screen_put_answer(&s, "warning", word(simulated, "warning"));
     put_facts(&s, simulated);
     fprintf(to, "\n  %s%6s%10s%11s%10s%10s%10s%10s%12s%10s%s\n", screen_style(&s, DIM), "ranks", "step", "efficiency", "tokens/s", "sums", "exposed",
             "slowest", "best bucket", "memory", screen_style(&s, OFF));

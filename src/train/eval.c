@@ -44,7 +44,7 @@ static enum status eval_domains(struct trained *t, const struct dataset *d, cons
     const struct config *c = &t->config;
     const int n = dataset_domains(d);
     struct counting counting = {.options = o};
-    struct evaluation how = {.split = o->train ? SPLIT_TRAIN : SPLIT_VAL, .batch_size = c->eval.batch_size, .once = true,
+    struct evaluation how = {.split = o->train ? SPLIT_TRAIN : SPLIT_VAL, .batch_size = c->eval.batch_size,
                              .bytes = &t->tokenizer, .workers = (int)c->data.workers, .stop = o->stop, .progress = on_batch,
                              .context = &counting};
     enum status st = OK;

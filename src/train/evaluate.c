@@ -4,7 +4,7 @@
 #include "core/arena.h"
 #include "train/train_int.h"
 
-/* Samples beyond the last one are those from the beginning again: their targets do not count. */
+/* Samples beyond the last one, which a last batch has to be full, are those from the beginning again: their targets do not count. */
 static void leave_out_repeats(const struct batch *b, int64_t samples)
 {
     for (int64_t i = 0; i < b->size; i++)
@@ -32,8 +32,7 @@ static enum status evaluate_batch(const struct lengths *programs, const struct d
         return err->status;
     struct exec *e = lengths_find(programs, b->seq);
     const struct program *p = exec_program(e);
-    if (how->once)
-        leave_out_repeats(b, dataset_samples(d, how->split));
+    leave_out_repeats(b, dataset_samples(d, how->split));
     if (how->bytes && how->bytes->kind != TOKENIZER_NONE)
         *bytes += bytes_of(b, how->bytes);
     batch_upload(e, b);

@@ -128,7 +128,6 @@ enum status model_run_evaluate(struct model_run *r, const volatile sig_atomic_t 
 struct evaluation {
     enum split split;
     int64_t batch_size, batches;
-    bool once;                      /* samples that a last batch repeats to be full do not count */
     const struct tokenizer *bytes;  /* counts the bytes of the targets; NULL: does not */
     int workers;
     const volatile sig_atomic_t *stop;

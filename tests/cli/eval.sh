@@ -185,3 +185,9 @@ refused 2 "hone eval: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?
 refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" eval nosuch
 refused 2 "hone: 'tiny.yaml' is a file; expected a checkpoint's folder or a run's folder" eval tiny.yaml
 refused 2 "hone eval: CHECKPOINT is missing; \`hone eval --help\` shows examples" eval
+
+# Samples that a last batch repeats to be full count once, in training as here.
+ok train tiny.yaml --steps 2 --set eval.every=2 --set eval.batch_size=7 --set eval.batches=100000 --out once --json
+cp out trained.json
+ok eval once --json
+python3 -c 'import json; a=json.load(open("trained.json"))["val_loss"]; b=json.load(open("out"))["loss"]; assert abs(a - b) < 1e-6 * b, (a, b)' || fail "training and eval disagree"

@@ -33,6 +33,12 @@ json out 'j["shares_cores"] and j["points"][1]["exposed_us"] == j["points"][1]["
 
 # Where threads are not given, nobody can be asked how many ranks share a machine.
 sed -e 's/threads: 1/threads: 0/' "$FROM" >free.json
+# What was wrong with the machine when that was measured stands on every page.
+python3 -c 'import json,sys; j=json.load(open(sys.argv[1])); j["answers"]={"warning": "Other work took the cores"}; json.dump(j, open("busy.json", "w"))' "$FROM"
+ok simulate --from busy.json --ranks 2 $LINKS --out busy
+grep -q "warning.*Other work took the cores" out || fail "no warning: $(cat out)"
+grep -q "^| warning | Other work took the cores |$" busy/report.md || fail "no warning in report.md"
+json busy/report.json 'j["warning"] == "Other work took the cores"'
 ok simulate --from free.json --ranks 4 $LINKS --json --out free
 json out '[p["ranks"] for p in j["points"]] == [1, 4]'
 

@@ -307,7 +307,7 @@ static void test_nothing_is_above_its_roofline(void **state)
     release_both(&p, program);
 }
 
-/* An update is left out where gradients are not finite; and no peak is four times what was measured. */
+/* An update is left out where gradients are not finite. */
 static void test_what_has_not_done_its_work_proves_nothing(void **state)
 {
     (void)state;
@@ -320,11 +320,6 @@ static void test_what_has_not_done_its_work_proves_nothing(void **state)
     raised = peaks;
     assert_false(profile_raise_peaks(&p, program, &raised));
     assert_near(raised.gflops[NUMBERS_F32], 0.1, 0, "the first op ran at it");
-    release_both(&p, program);
-
-    p = two_products(&program, 480, 100, 1.0, peaks, 1);
-    assert_near(p.peaks.gflops[NUMBERS_F32], 0.1, 0, "0.48 GFLOP/s are not believed");
-    assert_true(p.ops[1].floor_us <= p.ops[1].self_us);
     release_both(&p, program);
 }
 

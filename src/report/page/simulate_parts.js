@@ -19,6 +19,7 @@ function overview() {
                 ["Batch", "every rank has the batch of the one that was measured, so the batch of all grows with the ranks"],
                 ["Sums", `${links.sum}, ${many(links.ranks_per_machine, "rank")} a machine, on one queue beside backward`],
                 ["Within a machine", linkWords(links.within)], ["Between machines", linkWords(links.between)],
+                ["Warning", data.warning],
                 ["Cores", data.shares_cores ? "ranks of a machine take all its cores, so sums take time from the step and nothing hides them" : null],
                 ["Slowest rank", "the largest of as many draws from the measured steps, its median"]];
   for (const [label, text] of rows.filter(r => r[1])) {
