@@ -95,7 +95,7 @@ static char *make_page(const struct config *c)
 {
     char headline[192];
     snprintf(headline, sizeof headline, "%s is being trained", c->name);
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "kind", "live", "hone_version", HONE_VERSION, "name", c->name, "headline", headline);
+    json_t *j = json_pack("{s:s, s:s, s:o, s:o}", "kind", "live", "hone_version", HONE_VERSION, "name", json_text(c->name), "headline", json_text(headline));
     char *page = j ? document_written(report_live_write_html, j) : NULL;
     json_decref(j);
     return page;

@@ -89,3 +89,7 @@ import re
 lines = re.findall(r"(speed   [^\r\n]*|loss    [^\r\n]*)\r?\n", open("screen.raw", encoding="utf-8").read())
 assert lines and all(len(l) < 60 for l in lines), lines
 PY
+
+# A name that is not UTF-8 is shown as far as it is.
+cp tiny.yaml "$(printf 'caf\351.yaml')"
+ok train "$(printf 'caf\351.yaml')" --steps 2 --live --out odd
