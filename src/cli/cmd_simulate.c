@@ -257,10 +257,11 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
         st = a->from ? read_saved(s, a, err) : measure_source(s, a, ranks, n, err);
     if (st == OK)
         st = settle_net(&net, a, &s->source, ranks, n, err);
-    if (st == OK)
+    if (st == OK) {
         st = simulate(&s->s, &s->source, &net, ranks, n, err);
-    if (st == BAD_INPUT && stop_requested)
-        return error_set(err, st, "stopped before all ranks were simulated");
+        if (st == BAD_INPUT && stop_requested)
+            return error_set(err, st, "stopped before all ranks were simulated");
+    }
     if (st == OK && !(s->document = simulation_json(&s->s)))
         st = error_no_memory(err, "the report", 1 << 16);
     if (st == OK)

@@ -82,36 +82,17 @@ static void __attribute__((format(printf, 2, 3))) warn(struct trace_set *s, cons
     s->warnings[s->n_warnings++] = xstrdup(text);
 }
 
-static bool same_rank(const struct trace_origin *a, const struct trace_origin *b) { return a->rank >= 0 && a->rank == b->rank; }
-
-static bool other_size(const struct trace_origin *a, const struct trace_origin *b)
-{
-    return a->world_size > 0 && b->world_size > 0 && a->world_size != b->world_size;
-}
-
-/* The first two traces that are at odds. */
-static bool find_pair(const struct trace_set *s, bool (*odd)(const struct trace_origin *a, const struct trace_origin *b),
-                      const struct trace_origin **a, const struct trace_origin **b)
+/* Two traces of one rank; one sentence is enough. */
+static void check_ranks(struct trace_set *s)
 {
     for (int i = 1; i < s->n; i++)
         for (int k = 0; k < i; k++) {
-            *a = &s->traces[k]->origin;
-            *b = &s->traces[i]->origin;
-            if (odd(*a, *b))
-                return true;
+            const struct trace_origin *a = &s->traces[k]->origin, *b = &s->traces[i]->origin;
+            if (a->rank < 0 || a->rank != b->rank)
+                continue;
+            warn(s, "'%s' and '%s' both say that they are rank %d; give each rank of a job once", a->path, b->path, b->rank);
+            return;
         }
-    return false;
-}
-
-/* Ranks that cannot be of one job. One sentence of each kind is enough. */
-static void check_job(struct trace_set *s)
-{
-    const struct trace_origin *a, *b;
-    if (find_pair(s, same_rank, &a, &b))
-        warn(s, "'%s' and '%s' both say that they are rank %d; give each rank of a job once", a->path, b->path, b->rank);
-    if (find_pair(s, other_size, &a, &b))
-        warn(s, "'%s' is of a job of %d ranks and '%s' of one of %d; give traces of one job", a->path, a->world_size, b->path,
-             b->world_size);
 }
 
 /* ---- reading ---- */
@@ -168,7 +149,7 @@ enum status trace_set_read(struct trace_set *s, const char *const *paths, int n,
         return st;
     }
     import_number_ranks(s->traces, s->n);
-    check_job(s);
+    check_ranks(s);
     return OK;
 }
 

@@ -188,6 +188,7 @@ enum status step_program_for(struct program **out, const struct config *c, int64
             return OK;                      /* it can be no smaller, or need not */
         limit = scratch < most ? most - scratch : 1;
         program_free(*out);
+        *out = NULL;                        /* making it again may fail, or be stopped */
     }
 }
 

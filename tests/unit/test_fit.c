@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/setup.h"
 #include "ops/cpu/cpu.h"
 #include "passes/passes.h"
 #include "support/own_machine.h"
@@ -286,6 +287,34 @@ static void test_words_on_memory(void **state)
     check_words(8, many, "on a GPU of 12 GB: a batch of 8 fits; largest: over 65536");
 }
 
+static int asked, stop_at;
+
+static bool goes_on(void *context, const char *what)
+{
+    (void)context;
+    return !what || ++asked < stop_at;
+}
+
+/* A limit for which a step is made a second time, since kernels need memory, too: whoever stops it anywhere on the way gets an error, and nothing else. */
+static void test_a_plan_that_is_stopped(void **state)
+{
+    (void)state;
+    struct config c = config_of("");
+    struct step_plan plan;
+    struct error err;
+    enum status st = BAD_INPUT;
+    const double values = planned(c, c.train.batch_size, 1);
+    c.optimize.memory = (int64_t)(values / 1e6) + 1;
+    setup_watch(goes_on, NULL);
+    for (stop_at = 1; st != OK && stop_at < 1000; stop_at++) {
+        asked = 0;
+        st = train_plan_step(&plan, &c, &err);
+        assert_true(st == OK || (st == BAD_INPUT && strstr(err.text, "stopped")));
+    }
+    setup_watch(NULL, NULL);
+    assert_true(st == OK && stop_at > 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +322,7 @@ int main(void)
         TEST_WITH_MACHINE(test_only_a_smaller_batch),
         TEST_WITH_MACHINE(test_a_limit_above_what_is_free),
         TEST_WITH_MACHINE(test_a_model_that_is_too_large),
+        cmocka_unit_test(test_a_plan_that_is_stopped),
         cmocka_unit_test(test_other_errors_stay),
         TEST_WITH_MACHINE(test_free_memory_is_not_known),
         TEST_WITH_MACHINE(test_words_do_not_decide),

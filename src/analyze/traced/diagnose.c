@@ -436,12 +436,13 @@ static void leave_out_others(struct judged_traces *j)
 /* What they say together is said by the first, which the others go with. */
 static struct diagnosis *judge_together(struct judged_traces *j)
 {
+    const int given = j->n;
     leave_out_others(j);
     struct diagnosis *d = j->each[0];
     char *missing = j->n > 1 ? job_missing(j->each, j->n) : NULL;
     if (missing)
         warn(d, missing);
-    for (int i = 1; i < j->n; i++)
+    for (int i = 1; i < given; i++)         /* also of those that were left out: perhaps that is why */
         take_warnings(d, j->each[i]->trace, true);
     job_names(j->each, j->comm, j->n);
     if (j->n > 1)

@@ -11,7 +11,9 @@ static const double FULL = 0.85;            /* of the step: busy so long, it is 
 static const char *largest_kind(const struct study *s)
 {
     const struct diagnosis *d = s->d;
-    return d->n_kinds && d->kinds[0].us >= d->mean.memcpy_us ? d->kinds[0].name : "copies";
+    if (d->n_kinds && d->kinds[0].us >= d->mean.memcpy_us)
+        return d->kinds[0].name;
+    return d->mean.memcpy_us > 0 ? "copies" : "kernels";
 }
 
 /* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
