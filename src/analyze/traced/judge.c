@@ -160,6 +160,7 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     /* not now, but later: until then nothing is won or lost */
     f->evidence = study_text(s, "%s; in the step as it is now it would cost %.0f %%", f->evidence, 100 * (1 / f->speedup - 1));
     f->speedup = 1;
+    f->speedup_low = fmax(f->speedup_low, 1 - NOISE);
     f->speedup_high = fmax(f->speedup_high, 1 + NOISE);
 }
 
