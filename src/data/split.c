@@ -85,7 +85,7 @@ enum status split_init(struct dataset *d, const struct config *c, struct error *
         if (d->samples == SAMPLES_LINES)
             st = lines_index(p, d->newline, err);
         else
-            count_windows(p, d->seq, split == SPLIT_TRAIN);
+            count_windows(p, d->seq, split == SPLIT_TRAIN && !d->trained);          /* who is only tried sees all of it, whatever it was trained with */
         const bool wanted = split == SPLIT_TRAIN || c->data.val_path[0] || c->data.val_fraction > 0;
         if (st == OK && wanted && p->samples == 0)
             st = too_short(d, (enum split)split, c, err);

@@ -30,14 +30,13 @@ static void insert_input(struct program *p, struct op *op, int at, value_id v)
     op->n_in++;
 }
 
-/* The gradient of the loss by itself, which is 1 elsewhere. */
+/* The gradient of the loss by itself, which is 1 elsewhere. The loss that a step tells may be a mean over micro-batches or ranks: backward begins at that of one. */
 static void replace_seed(struct program *p, value_id scale)
 {
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].kind == OP_FILL && p->ops[i].in[0] == p->loss) {
+    for (int i = p->n_ops - 1; i >= 0; i--)
+        if (p->ops[i].kind == OP_FILL && p->ops[i].phase == PHASE_BACKWARD) {
             program_replace_value(p, p->ops[i].out[0], scale);
             program_remove_op(p, i);
-            return;
         }
 }
 

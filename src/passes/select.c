@@ -109,9 +109,12 @@ static value_id leave_out_of_norm(struct program *p, const struct selection *s, 
 {
     const int parts = p->ops[p->n_ops - 1].n_in - 1;
     const value_id in[] = {last, p->step};
-    if (program_insert_op(p, 0, OP_HELD, (struct op_attrs){.every = s->every}, "k1.held", 2, in) < 0)
+    int first = 0;                          /* op of a step */
+    while (p->ops[first].phase == PHASE_SETUP)
+        first++;
+    if (program_insert_op(p, first, OP_HELD, (struct op_attrs){.every = s->every}, "k1.held", 2, in) < 0)
         return NO_VALUE;
-    const value_id held = p->ops[0].out[0];
+    const value_id held = p->ops[first].out[0];
     if (p->n_buckets) {
         leave_out_blocks(p, held);
         return held;

@@ -84,3 +84,14 @@ refused 2 "hone: --set k1.k=11: k1.k is 11, and model.tree [3, 2] has 10 nodes; 
 refused 2 "hone: --set k1.k=0: k1.k is 0; it must be from 1 to 1024" train tiny.yaml --set k1.k=0
 refused 2 "hone: --set model.layers=4: model.layers is 4, and model.tree [3, 2] has 10 nodes; remove layers or make it 10" \
     train tiny.yaml --set model.layers=4
+
+# ---- a choice that is kept for some steps, behind constants that the setup makes
+tree "every: 2"
+for passes in "optimize.passes=none" "optimize.flash-attention=off"; do
+    ok train tiny.yaml --steps 4 --set $passes --set eval.every=0 --set log.every=1 --out "kept-$passes"
+done
+python3 - <<'PY' || fail "k1.every: passes change the losses"
+import json, sys
+a, b = ([json.loads(l)["loss"] for l in open("kept-%s/metrics.jsonl" % p) if "grad_norm" in l] for p in ("optimize.passes=none", "optimize.flash-attention=off"))
+sys.exit(len(a) != 4 or any(abs(x - y) > 1e-4 * x for x, y in zip(a, b)))
+PY

@@ -67,3 +67,16 @@ sed -i -e 's/^train: {/train: {accumulate: 3, /' accumulated.yaml
 echo 'optimize: {precision: bf16}' >>accumulated.yaml
 ok verify accumulated.yaml accumulated.yaml --steps 2 --seconds 0.02 --set verify.min_gain=-1 --json
 json out "j['ops_a'] == $ops and j['ops_b'] == $ops"
+
+# f16: the loss is scaled before backward, whatever stands between it and the loss that is told, and gradients are brought back: their norm is that of f32.
+for more in "--set train.accumulate=2" "--set dist.shards=2" "--set train.accumulate=2 --set dist.shards=2"; do
+    for precision in f32 f16; do
+        ok train tiny.yaml --set backend.kernels=reference --set optimize.fuse-loss=off --set log.every=1 $more --steps 2 --set optimize.precision=$precision --set eval.every=0 --out scaled-$precision
+    done
+    python3 - <<'PY' || fail "f16 $more: the norm of the gradients is not that of f32"
+import json, sys
+a, b = ([json.loads(l)["grad_norm"] for l in open("scaled-%s/metrics.jsonl" % p) if "grad_norm" in l] for p in ("f32", "f16"))
+sys.exit(len(a) != 2 or any(abs(x - y) > 0.02 * x for x, y in zip(a, b)))
+PY
+    rm -rf scaled-f32 scaled-f16
+done
