@@ -196,60 +196,6 @@ static void the_corrected_view_is_consistent(void **state)
     }
 }
 
-static void a_given_step_is_taken(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    const double given = 0.6 * model_step_us(&m);
-    struct judged j = model_judge(&m, given);
-    const struct corrected_view *c = &j.d.corrected;
-    assert_true(c->given);
-    assert_near(c->step_us, given, 1e-6, "step");
-    assert_near(c->low_us, given, 1e-6, "low");
-    assert_near(c->high_us, given, 1e-6, "high");
-    assert_near(c->host_us, given, 0.01 * given, "host");
-    assert_int_equal(j.d.n_warnings, 0);
-    judged_release(&j);
-}
-
-static bool warns(const struct diagnosis *d, const char *words)
-{
-    for (int i = 0; i < d->n_warnings; i++)
-        if (strstr(d->warnings[i], words))
-            return true;
-    return false;
-}
-
-static void an_absurd_step_is_doubted(void **state)
-{
-    (void)state;
-    struct model quick = model_new(DEVICE_BOUND);
-    struct judged j = model_judge(&quick, 50);
-    assert_true(warns(&j.d, "shorter than the device's own work"));
-    for (int i = 0; i < j.d.n_findings; i++)
-        assert_true(isfinite(j.d.findings[i].speedup) && isfinite(j.d.findings[i].speedup_high));
-    judged_release(&j);
-    struct model slow = model_new(HOST_BOUND);
-    struct judged k = model_judge(&slow, 1e9);
-    assert_true(warns(&k.d, "longer than the recorded one"));
-    judged_release(&k);
-}
-
-/* A host that runs ahead of the device shortens the marks on the host, not the step. */
-static void a_host_that_runs_ahead_does_not_make_the_given_step_absurd(void **state)
-{
-    (void)state;
-    struct model m = model_new(DEVICE_BOUND);
-    model_train(&m);
-    const double device = m.t.free_us / m.steps;
-    assert_true(device > 1.5 * model_step_us(&m));
-    struct judged j = model_judge(&m, device);
-    assert_false(warns(&j.d, "longer than"));
-    assert_false(warns(&j.d, "shorter than"));
-    assert_true(j.d.corrected.recorded_us >= 0.95 * device);
-    judged_release(&j);
-}
-
 /* ---- odd traces ---- */
 
 static void without_marks_the_trace_is_one_step_and_says_so(void **state)
@@ -593,9 +539,6 @@ int main(void)
         cmocka_unit_test(a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device_fills),
         cmocka_unit_test(phases_are_cumulative),
         cmocka_unit_test(the_corrected_view_is_consistent),
-        cmocka_unit_test(a_given_step_is_taken),
-        cmocka_unit_test(an_absurd_step_is_doubted),
-        cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(without_marks_the_trace_is_one_step_and_says_so),
         cmocka_unit_test(a_trace_of_the_host_alone_is_bound_by_the_cpu),
         cmocka_unit_test(a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen),

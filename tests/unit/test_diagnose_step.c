@@ -61,14 +61,6 @@ static void a_device_that_fills_its_steps_sets_their_pace(void **state)
 
 /* ---- marks that are missing ---- */
 
-static bool warns(const struct diagnosis *d, const char *words)
-{
-    for (int i = 0; i < d->n_warnings; i++)
-        if (strstr(d->warnings[i], words))
-            return true;
-    return false;
-}
-
 static void drop_marks(struct trace *t, int from, int to)
 {
     for (int64_t i = 0; i < t->n; i++)
@@ -208,9 +200,60 @@ static void no_given_step_is_shorter_than_the_devices_work(void **state)
     judged_release(&usual);
 }
 
+/* ---- a step that is given ---- */
+
+static void a_given_step_is_taken(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    const double given = 0.6 * model_step_us(&m);
+    struct judged j = model_judge(&m, given);
+    const struct corrected_view *c = &j.d.corrected;
+    assert_true(c->given);
+    assert_near(c->step_us, given, 1e-6, "step");
+    assert_near(c->low_us, given, 1e-6, "low");
+    assert_near(c->high_us, given, 1e-6, "high");
+    assert_near(c->host_us, given, 0.01 * given, "host");
+    assert_int_equal(j.d.n_warnings, 0);
+    judged_release(&j);
+}
+
+static void an_absurd_step_is_doubted(void **state)
+{
+    (void)state;
+    struct model quick = model_new(DEVICE_BOUND);
+    struct judged j = model_judge(&quick, 50);
+    assert_true(warns(&j.d, "shorter than the device's own work"));
+    for (int i = 0; i < j.d.n_findings; i++)
+        assert_true(isfinite(j.d.findings[i].speedup) && isfinite(j.d.findings[i].speedup_high));
+    judged_release(&j);
+    struct model slow = model_new(HOST_BOUND);
+    struct judged k = model_judge(&slow, 1e9);
+    assert_true(warns(&k.d, "longer than the recorded one"));
+    judged_release(&k);
+}
+
+/* A host that runs ahead of the device shortens the marks on the host, not the step. */
+static void a_host_that_runs_ahead_does_not_make_the_given_step_absurd(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    model_train(&m);
+    const double device = m.t.free_us / m.steps;
+    assert_true(device > 1.5 * model_step_us(&m));
+    struct judged j = model_judge(&m, device);
+    assert_false(warns(&j.d, "longer than"));
+    assert_false(warns(&j.d, "shorter than"));
+    assert_true(j.d.corrected.recorded_us >= 0.95 * device);
+    judged_release(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_given_step_is_taken),
+        cmocka_unit_test(an_absurd_step_is_doubted),
+        cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),

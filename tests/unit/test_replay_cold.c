@@ -1,14 +1,6 @@
 /* Cold start: work that a process does once is not the step's, and what comes in every step is. */
 #include "unit/trace_models.h"
 
-static bool warns(const struct diagnosis *d, const char *part)
-{
-    for (int i = 0; i < d->n_warnings; i++)
-        if (strstr(d->warnings[i], part))
-            return true;
-    return false;
-}
-
 static void take_memory(struct traced *t, double us)
 {
     traced_at(t, EVENT_RUNTIME, "cudaMalloc", t->now_us, us);

@@ -390,14 +390,6 @@ static void a_device_of_many_engines_is_busy_when_one_is(void **state)
     judged_release(&j);
 }
 
-static bool warns_of(const struct diagnosis *d, const char *part)
-{
-    for (int i = 0; i < d->n_warnings; i++)
-        if (strstr(d->warnings[i], part))
-            return true;
-    return false;
-}
-
 static void cold_starts_are_no_fault(void **state)
 {
     (void)state;
@@ -405,7 +397,7 @@ static void cold_starts_are_no_fault(void **state)
     static const char *const names[] = {"hta_alexnet", "tl_norm_layer"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct judged j = judge_second(names[i]);
-        assert_true(j.d.all_cold && warns_of(&j.d, "record after warm-up"));
+        assert_true(j.d.all_cold && warns(&j.d, "record after warm-up"));
         assert_true(j.d.corrected.step_us < 350e3);         /* of 43 s and 1 s as recorded */
         for (int k = 0; k < j.d.n_findings; k++)
             assert_int_equal(j.d.findings[k].severity, SEVERITY_LOW);

@@ -359,6 +359,14 @@ static inline void assert_not_found(const struct judged *j, const char *rule)
         fail_msg("%s was found: %s; %s", rule, f->where, f->evidence);
 }
 
+static inline bool warns(const struct diagnosis *d, const char *words)
+{
+    for (int i = 0; i < d->n_warnings; i++)
+        if (strstr(d->warnings[i], words))
+            return true;
+    return false;
+}
+
 /* ---- as text ---- */
 
 /* The profiler's names of today and of its first versions. */
