@@ -22,7 +22,7 @@ struct exec {
     int n_early, *early_place;      /* their places in `ops` */
     int phase_start[PHASES + 1];    /* ops of phase i: [phase_start[i], phase_start[i + 1]) */
     void *persistent, *workspace, *scratch;
-    bool borrows_workspace;         /* of the executor that values are shared with */
+    bool borrows_workspace, borrows_scratch;        /* of the executor that values are shared with */
     size_t persistent_bytes;
     struct exec_memory sizes;
     int *place_of;                  /* per op of the program: its place in `ops` */
@@ -126,9 +126,10 @@ static enum status bind_ops(struct exec *e, struct error *err)
     return OK;
 }
 
-static enum status prepare(struct exec *e, struct error *err)
+static enum status prepare(struct exec *e, struct exec *shared, struct error *err)
 {
-    e->scratch = e->backend->alloc(e->backend, e->sizes.scratch);
+    e->borrows_scratch = shared && shared->sizes.scratch >= e->sizes.scratch;
+    e->scratch = e->borrows_scratch ? shared->scratch : e->backend->alloc(e->backend, e->sizes.scratch);
     if (!e->scratch)
         return error_no_memory(err, "kernel scratch", e->sizes.scratch);
     const enum status st =
@@ -174,7 +175,7 @@ enum status exec_new(struct exec **out, struct program *p, struct backend *b, st
     if (st == OK)
         st = bind_ops(e, err);
     if (st == OK)
-        st = prepare(e, err);
+        st = prepare(e, shared, err);
     if (st == OK)
         st = prepare_early(e, err);
     setup_done();
@@ -202,7 +203,8 @@ void exec_free(struct exec *e)
     e->backend->free_memory(e->backend, e->persistent, e->persistent_bytes);
     if (!e->borrows_workspace)
         e->backend->free_memory(e->backend, e->workspace, e->sizes.workspace);
-    e->backend->free_memory(e->backend, e->scratch, e->sizes.scratch);
+    if (!e->borrows_scratch)
+        e->backend->free_memory(e->backend, e->scratch, e->sizes.scratch);
     program_free(e->program);
     free(e->memory);
     free(e->ops);

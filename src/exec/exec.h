@@ -24,7 +24,7 @@ enum status exec_plan(struct exec_memory *out, const struct program *p, struct b
 
 /* Takes the program over (frees it with itself) on success, and runs its setup. Values of `shared` (may be NULL) that persist and have the
  * same name, type and shape are used instead of new memory: an evaluation program sees the parameters of the training one. Its
- * workspace is used too where it is large enough, so run either only between whole steps of the other, and free this one
+ * workspace and scratch are used too where they are large enough, so run either only between whole steps of the other, and free this one
  * first. */
 enum status exec_new(struct exec **out, struct program *p, struct backend *b, struct exec *shared, struct error *err);
 void exec_free(struct exec *e);

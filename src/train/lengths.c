@@ -1,6 +1,6 @@
 /* Programs of one run for batches of different lengths: a program has one shape, so there is one for each length that the data's batches
  * may have. The longest is made first and has the memory; parameters, states and what the host reads are the same in all, by name, and
- * the others work in its workspace. */
+ * the others work in its workspace and scratch. */
 #include <stdlib.h>
 
 #include "core/arena.h"

@@ -1,6 +1,7 @@
 /* The executor binds values of every type: first values, and what two programs share; and a device that fails ends everything. */
 #include "core/bf16.h"
 #include "support/models.h"
+#include "support/optimized.h"
 
 static value_id parameter(struct program *p, const char *name, enum dtype type, enum param_init init, int64_t n)
 {
@@ -95,6 +96,38 @@ static void test_shared_values_have_one_type(void **state)
     b->free(b);
 }
 
+static void *(*real_alloc)(struct backend *, size_t);
+static size_t taken;
+
+static void *counting_alloc(struct backend *b, size_t bytes)
+{
+    taken += bytes;
+    return real_alloc(b, bytes);
+}
+
+/* Steps of other lengths, or an evaluation, work where the first program works: beside it they take what is their own. */
+static void test_programs_share_where_they_work(void **state)
+{
+    (void)state;
+    struct backend *b = new_backend(2, false);
+    const struct optimizer_settings settings = small_settings();
+    const struct small_model *m = &small_models[SMALL_GPT];
+    struct program *p[2];
+    for (int i = 0; i < 2; i++)
+        p[i] = optimized_training(*m, &settings, PASS_SET_ALL, NULL, NULL);
+    struct exec *first = new_exec(p[0], b), *second = NULL;
+    struct error err;
+    assert_true(exec_memory(first).scratch > 0);
+    real_alloc = b->alloc;
+    b->alloc = counting_alloc;
+    taken = 0;
+    assert_ok(exec_new(&second, p[1], b, first, &err), err);
+    assert_true(taken < exec_memory(second).scratch && taken < exec_memory(second).workspace);
+    exec_free(second);
+    exec_free(first);
+    b->free(b);
+}
+
 /* ---- a device that fails ---- */
 
 static enum status (*real_run)(struct backend *, struct prepared *, int, int, struct lane_time *, struct error *);
@@ -140,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_first_values_of_bf16),
         cmocka_unit_test(test_first_values_of_many),
         cmocka_unit_test(test_shared_values_have_one_type),
+        cmocka_unit_test(test_programs_share_where_they_work),
         cmocka_unit_test(test_a_failure_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
