@@ -47,11 +47,13 @@ struct cuda_comm {
     cudaEvent_t forked, joined;
     void *communicator;             /* of NCCL, once one was needed */
     bool lost;                      /* a rank was, and the communicator was given up */
+    struct nccl_leaving *leaving;   /* who closes it then */
     bool used;                      /* the stream, in this run */
     bool silent;                    /* nothing is to travel: kernels are counted */
     int64_t run;
     const char *failed;             /* what NCCL said; NULL: nothing */
     struct cuda_landing *landings;  /* where slices of weights come to, one for each bucket (gathers.c) */
+    struct cuda_pinned *pinned;     /* where the group sums, one for each bucket of a step, whichever list it is in */
 };
 
 struct cuda_backend {
@@ -147,6 +149,7 @@ void cuda_comm_begin(struct cuda_backend *b);
 enum status cuda_comm_end(struct cuda_backend *b, struct error *err);
 void cuda_comm_close(struct cuda_backend *b);
 cudaError_t cuda_wait(struct cuda_backend *b);          /* until all in the main stream is done, or a rank is lost */
+cudaError_t cuda_wait_for(struct cuda_backend *b, cudaEvent_t event);          /* until this is, or a rank is lost; NULL: as above */
 
 /* gathers.c: slices of weights */
 enum status cuda_gathers_make(struct cuda_backend *b, struct prepared *p, struct error *err);

@@ -122,7 +122,7 @@ static cudaError_t upload_piece(struct cuda_backend *b, char *to, const char *ho
     const int i = s->next;
     char *stage = s->host + (size_t)i * STAGE_BYTES, *landing = s->device + (size_t)i * STAGE_BYTES;
     if (e == cudaSuccess)
-        e = cudaEventSynchronize(s->there[i]);
+        e = cuda_wait_for(b, s->there[i]);
     if (e != cudaSuccess)
         return e;
     memcpy(stage, host, bytes);
@@ -147,10 +147,13 @@ enum status cuda_upload(struct backend *base, void *to, const void *host, size_t
     return cuda_said(e, err, "a copy to it, or an op before that");
 }
 
+/* A copy to memory that is not pinned returns when it is done, and what it comes behind may be a sum that a rank is missing from. */
 enum status cuda_download(struct backend *base, void *host, const void *from, size_t bytes, struct error *err)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
     cudaError_t e = place_uploads(b);
+    if (e == cudaSuccess && b->comm.communicator)
+        e = cuda_wait(b);
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, b->stream);
     if (e == cudaSuccess)

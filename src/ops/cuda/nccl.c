@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "core/clock.h"
+
 #define NCCL_FUNCTIONS(each)                                                                                           \
     each(ncclGetVersion) each(ncclGetUniqueId) each(ncclCommInitRank) each(ncclAllReduce) each(ncclCommDestroy)       \
     each(ncclCommAbort) each(ncclCommGetAsyncError) each(ncclGetErrorString) each(ncclReduce) each(ncclBroadcast)     \
@@ -33,19 +35,20 @@ static enum status load(struct error *err)
     const char *asked = getenv("HONE_NCCL");
     if (asked && !strcmp(asked, "0"))
         return error_set(err, CANNOT, "HONE_NCCL is 0 in the environment, which leaves NCCL out");
-    void *from = dlopen(HONE_NCCL, RTLD_NOW | RTLD_LOCAL);
+    const char *path = asked && *asked ? asked : HONE_NCCL;
+    void *from = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!from) {
         const char *why = dlerror();
-        return error_set(err, CANNOT, "NCCL cannot be loaded: %.600s", why ? why : HONE_NCCL);
+        return error_set(err, CANNOT, "NCCL cannot be loaded: %.600s", why ? why : path);
     }
 #define NCCL_LOAD(name)                                                                                               \
     nccl.name = (__typeof__(nccl.name))dlsym(from, #name);                                                            \
     if (!nccl.name)                                                                                                   \
-        return error_set(err, CANNOT, "NCCL cannot be used: '%s' has no %s", HONE_NCCL, #name);
+        return error_set(err, CANNOT, "NCCL cannot be used: '%.300s' has no %s", path, #name);
     NCCL_FUNCTIONS(NCCL_LOAD)
 #undef NCCL_LOAD
     if (nccl.ncclGetVersion(&version) != ncclSuccess)
-        return error_set(err, CANNOT, "NCCL cannot be used: '%s' does not tell its version", HONE_NCCL);
+        return error_set(err, CANNOT, "NCCL cannot be used: '%.300s' does not tell its version", path);
     return OK;
 }
 
@@ -182,6 +185,50 @@ void nccl_close(void *communicator, bool whole)
         nccl.ncclCommAbort(communicator);
 }
 
+/* ---- when a rank is lost ---- */
+
+static const int64_t LEAVES_NS = 10000000000;
+
+struct nccl_leaving {
+    pthread_t thread;
+    void *communicator;
+    _Atomic bool done;
+};
+
+static void *leaving_main(void *argument)
+{
+    struct nccl_leaving *l = argument;
+    nccl.ncclCommAbort(l->communicator);
+    atomic_store(&l->done, true);
+    return NULL;
+}
+
+struct nccl_leaving *nccl_leave(void *communicator)
+{
+    struct nccl_leaving *l = calloc(1, sizeof *l);
+    if (l)
+        l->communicator = communicator;
+    if (!l || pthread_create(&l->thread, NULL, leaving_main, l)) {
+        free(l);
+        nccl_close(communicator, false);
+        return NULL;
+    }
+    return l;
+}
+
+void nccl_left(struct nccl_leaving *l)
+{
+    const int64_t until = clock_ns() + LEAVES_NS;
+    while (l && !atomic_load(&l->done) && clock_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (l && atomic_load(&l->done)) {
+        pthread_join(l->thread, NULL);
+        free(l);
+    } else if (l) {
+        pthread_detach(l->thread);
+    }
+}
+
 #else
 
 enum status nccl_version(int *out, struct error *err)
@@ -224,5 +271,13 @@ const char *nccl_group(bool begins)
 bool nccl_works(void *communicator) { return !communicator; }
 
 void nccl_close(void *communicator, bool whole) { (void)communicator, (void)whole; }
+
+struct nccl_leaving *nccl_leave(void *communicator)
+{
+    (void)communicator;
+    return NULL;
+}
+
+void nccl_left(struct nccl_leaving *l) { (void)l; }
 
 #endif

@@ -1,4 +1,5 @@
-/* NCCL, where it is: loaded when ranks ask for it, by the absolute path that was found when hone was built. Algorithm and protocol are
+/* NCCL, where it is: loaded when ranks ask for it, by the absolute path that was found when hone was built, or
+ * that HONE_NCCL has in the environment. Algorithm and protocol are
  * pinned (cuda_pin_nccl), so that as many ranks on the same machines give the same bits again. */
 #ifndef HONE_OPS_CUDA_NCCL_H
 #define HONE_OPS_CUDA_NCCL_H
@@ -20,5 +21,9 @@ const char *nccl_group(bool begins);                    /* around several of the
 bool nccl_works(void *communicator);
 /* whole: all ranks close. Else what is under way ends at once, with no result. */
 void nccl_close(void *communicator, bool whole);
+/* What is under way ends at once, with no result, and others do the rest: NCCL stays until the last graph with sums of it is gone. */
+struct nccl_leaving;
+struct nccl_leaving *nccl_leave(void *communicator);
+void nccl_left(struct nccl_leaving *l);                 /* when they are gone: waits, but not forever; NULL is fine */
 
 #endif

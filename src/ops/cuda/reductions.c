@@ -17,12 +17,20 @@ struct cuda_reduction {
     const struct program *program;
     const struct op *wait;          /* for those who ask where this rank is; NULL: nothing waits for it */
     value_id bucket;
-    float *device, *host;           /* host: pinned; NULL with NCCL */
+    float *device, *host;           /* host: pinned, not its own; NULL with NCCL */
     int64_t n;
     const int64_t *cuts;            /* every rank gets its slice alone; NULL: all */
     int64_t first, count;           /* what comes back: all, or this rank's slice */
     int64_t run;                    /* that has started it: see struct cuda_comm */
     cudaEvent_t packed, there;
+};
+
+/* Steps of several lengths have the same buckets, and no two steps run at once. */
+struct cuda_pinned {
+    struct cuda_pinned *next;
+    int place;                      /* of the bucket among those of its list */
+    int64_t n;
+    float *host;
 };
 
 static bool has_ranks(const struct cuda_backend *b) { return b->comm.nccl || (b->base.comm && b->base.comm->size > 1); }
@@ -159,11 +167,23 @@ enum status cuda_comm_open(struct cuda_backend *b, const struct prepared *p, int
     return nccl_open(&m->communicator, b->base.comm, err);
 }
 
+static void free_pinned(struct cuda_comm *m)
+{
+    for (struct cuda_pinned *next, *p = m->pinned; p; p = next) {
+        next = p->next;
+        cudaFreeHost(p->host);
+        free(p);
+    }
+    m->pinned = NULL;
+}
+
 void cuda_comm_close(struct cuda_backend *b)
 {
     struct cuda_comm *m = &b->comm;
     nccl_close(m->communicator, !b->base.comm || b->base.comm->status(b->base.comm, NULL) == OK);
+    nccl_left(m->leaving);
     cuda_landings_free(b);
+    free_pinned(m);
     if (m->forked)
         cudaEventDestroy(m->forked);
     if (m->joined)
@@ -174,23 +194,31 @@ void cuda_comm_close(struct cuda_backend *b)
 
 /* ---- waiting ---- */
 
-static cudaError_t give_up(struct cuda_backend *b)
+static cudaError_t synchronize(const struct cuda_backend *b, cudaEvent_t event)
 {
-    nccl_close(b->comm.communicator, false);
+    return event ? cudaEventSynchronize(event) : cudaStreamSynchronize(b->stream);
+}
+
+static cudaError_t query(const struct cuda_backend *b, cudaEvent_t event) { return event ? cudaEventQuery(event) : cudaStreamQuery(b->stream); }
+
+/* Graphs that were captured have NCCL's sums in them, and it waits for the last of these before it is closed. */
+static cudaError_t give_up(struct cuda_backend *b, cudaEvent_t event)
+{
+    b->comm.leaving = nccl_leave(b->comm.communicator);
     b->comm.communicator = NULL;
     b->comm.lost = true;
-    return cudaStreamSynchronize(b->stream);
+    return synchronize(b, event);
 }
 
 /* A sum of NCCL that a rank is missing from never ends: the group says so, and it is given up. */
-cudaError_t cuda_wait(struct cuda_backend *b)
+cudaError_t cuda_wait_for(struct cuda_backend *b, cudaEvent_t event)
 {
     struct comm *ranks = b->base.comm;
     int64_t look = clock_ns() + LOOK_NS, broken = 0;
     cudaError_t e;
     if (!b->comm.communicator || !ranks || ranks->size == 1)
-        return cudaStreamSynchronize(b->stream);
-    while ((e = cudaStreamQuery(b->stream)) == cudaErrorNotReady) {
+        return synchronize(b, event);
+    while ((e = query(b, event)) == cudaErrorNotReady) {
         const int64_t now = clock_ns();
         if (now < look)
             continue;
@@ -198,21 +226,44 @@ cudaError_t cuda_wait(struct cuda_backend *b)
         if (!broken && !nccl_works(b->comm.communicator))
             broken = now;
         if (ranks->status(ranks, NULL) != OK)
-            return give_up(b);
+            return give_up(b, event);
         if (broken && now - broken > NAMED_NS) {
-            give_up(b);
+            give_up(b, event);
             return cudaErrorUnknown;
         }
     }
     return e;
 }
 
+cudaError_t cuda_wait(struct cuda_backend *b) { return cuda_wait_for(b, NULL); }
+
 /* ---- the buckets of a list ---- */
 
-static enum status make_one(struct cuda_backend *b, struct cuda_reduction *r, const struct cuda_call *c, struct error *err)
+static enum status find_pinned(float **out, struct cuda_comm *m, int place, int64_t n, struct error *err)
+{
+    void *host = NULL;
+    struct cuda_pinned *p = m->pinned;
+    while (p && (p->place != place || p->n != n))
+        p = p->next;
+    if (!p) {
+        const enum status st = cuda_said(cudaHostAlloc(&host, (size_t)n * sizeof **out, cudaHostAllocDefault), err, "pinned memory for sums over ranks");
+        if (st != OK)
+            return st;
+        p = calloc(1, sizeof *p);
+        if (!p) {
+            cudaFreeHost(host);
+            return error_no_memory(err, "sums over ranks", sizeof *p);
+        }
+        *p = (struct cuda_pinned){m->pinned, place, n, host};
+        m->pinned = p;
+    }
+    *out = p->host;
+    return OK;
+}
+
+static enum status make_one(struct cuda_backend *b, struct cuda_reduction *r, int place_in_list, const struct cuda_call *c, struct error *err)
 {
     const struct op_attrs *a = &c->op->attrs;
-    void *host = NULL;
     *r = (struct cuda_reduction){.b = b, .program = c->program, .bucket = c->op->out[0], .device = c->out[0],
                                  .n = shape_count(cuda_out(c, 0)->shape), .cuts = a->n_cuts ? a->cuts : NULL};
     const int place = a->n_cuts ? slice_place(b->base.comm->rank, b->base.comm->size) : 0;
@@ -221,10 +272,7 @@ static enum status make_one(struct cuda_backend *b, struct cuda_reduction *r, co
     enum status st = cuda_said(cudaEventCreateWithFlags(&r->packed, cudaEventDisableTiming), err, "an event");
     if (st == OK)
         st = cuda_said(cudaEventCreateWithFlags(&r->there, cudaEventDisableTiming), err, "an event");
-    if (st == OK && !b->comm.nccl)
-        st = cuda_said(cudaHostAlloc(&host, (size_t)r->n * sizeof *r->host, cudaHostAllocDefault), err, "pinned memory for sums over ranks");
-    r->host = host;
-    return st;
+    return st == OK && !b->comm.nccl ? find_pinned(&r->host, &b->comm, place_in_list, r->n, err) : st;
 }
 
 static struct cuda_reduction *find(const struct prepared *p, value_id bucket)
@@ -253,7 +301,7 @@ enum status cuda_reductions_make(struct cuda_backend *b, struct prepared *p, str
         struct cuda_call *c = &p->calls[i];
         if (c->op->kind == OP_REDUCE_START) {
             c->reduction = &p->reductions[p->n_reductions++];
-            st = make_one(b, c->reduction, c, err);
+            st = make_one(b, c->reduction, p->n_reductions - 1, c, err);
         } else if (c->op->kind == OP_REDUCE_WAIT && (c->reduction = find(p, c->op->in[0]))) {
             c->reduction->wait = c->op;
         }
@@ -269,8 +317,6 @@ void cuda_reductions_release(struct prepared *p)
             cudaEventDestroy(r->packed);
         if (r->there)
             cudaEventDestroy(r->there);
-        if (r->host)
-            cudaFreeHost(r->host);
     }
     free(p->reductions);
 }

@@ -133,7 +133,7 @@ enum status cuda_start_op(struct cuda_backend *b, const struct prepared *p, int 
     cuda_name_end(b);
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && b->checks)
-        e = cudaStreamSynchronize(b->stream);
+        e = cuda_wait(b);
     return e == cudaSuccess ? OK : op_failed(p, i, e, b->checks, err);
 }
 

@@ -140,40 +140,6 @@ static void note_launches(struct cuda_backend *b, int ops)
     b->noting = true;
 }
 
-static enum status run_traced(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
-{
-    const bool graph = cuda_captures(b, p, first, end);
-    int n = 0;
-    enum status st = cuda_finish(&b->base, err);
-    if (st == OK && graph)
-        cuda_name_nodes(b, p, first, end);
-    if (st == OK && !cupti_begin(!graph || !cuda_has_graph(p, first, end)))
-        return error_set(err, CANNOT, "CUPTI records no kernels");
-    note_launches(b, end - first);
-    const int64_t start = clock_ns();
-    if (st == OK)
-        st = graph ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
-    b->noting = false;
-    if (st == OK)
-        st = cuda_finish(&b->base, err);
-    const int64_t stop = clock_ns();
-    b->base.ran_from_ns = start;
-    b->base.ran_to_ns = stop;
-    const struct kernel_span *s = cupti_end(&n);
-    if (st == OK && all_told(s, n, first, end, start) && lay_out(s, n, first, end, times, start)) {
-        note_occupancy(p, s, n);
-        tell_events(b, p, s, n, first, end);
-        b->base.timed_by = BY_KERNELS;
-        b->base.times_kernels = true;
-    } else if (st == OK) {
-        given_up = true;            /* this run is over: its time is spread, and those to come have events */
-        b->base.n_events = 0;
-        cupti_stop();
-        spans_spread(times, end - first, start, stop);
-    }
-    return st;
-}
-
 /* ---- events ---- */
 
 static void free_events(struct prepared *p)
@@ -243,10 +209,8 @@ static enum status run_with_events(struct cuda_backend *b, struct prepared *p, i
     return st;
 }
 
-enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+static enum status run_by_events(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
-    if (b->base.traces && !given_up && cupti_open())
-        return run_traced(b, p, first, end, times, err);
     if (!by_events[0])
         snprintf(by_events, sizeof by_events, "events behind ops, which count what it takes to start them%s%s%s",
                  *cupti_refusal() ? " (" : "", cupti_refusal(), *cupti_refusal() ? ")" : "");
@@ -255,6 +219,51 @@ enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int fi
     b->base.ran_from_ns = b->base.ran_to_ns = 0;
     b->base.n_events = 0;
     return run_with_events(b, p, first, end, times, err);
+}
+
+/* ---- by CUPTI, or by events ---- */
+
+static enum status run_traced(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    const bool graph = cuda_captures(b, p, first, end);
+    int n = 0;
+    enum status st = cuda_finish(&b->base, err);
+    if (st == OK && graph)
+        cuda_name_nodes(b, p, first, end);
+    if (st == OK && !cupti_begin(!graph || !cuda_has_graph(p, first, end))) {
+        given_up = true;
+        cupti_stop();
+        return run_by_events(b, p, first, end, times, err);
+    }
+    note_launches(b, end - first);
+    const int64_t start = clock_ns();
+    if (st == OK)
+        st = graph ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
+    b->noting = false;
+    if (st == OK)
+        st = cuda_finish(&b->base, err);
+    const int64_t stop = clock_ns();
+    b->base.ran_from_ns = start;
+    b->base.ran_to_ns = stop;
+    const struct kernel_span *s = cupti_end(&n);
+    if (st == OK && all_told(s, n, first, end, start) && lay_out(s, n, first, end, times, start)) {
+        note_occupancy(p, s, n);
+        tell_events(b, p, s, n, first, end);
+        b->base.timed_by = BY_KERNELS;
+        b->base.times_kernels = true;
+    } else if (st == OK) {
+        given_up = true;            /* this run is over: its time is spread, and those to come have events */
+        b->base.n_events = 0;
+        cupti_stop();
+        spans_spread(times, end - first, start, stop);
+    }
+    return st;
+}
+
+enum status cuda_run_measured(struct cuda_backend *b, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
+{
+    const bool traces = b->base.traces && !given_up && cupti_open();
+    return traces ? run_traced(b, p, first, end, times, err) : run_by_events(b, p, first, end, times, err);
 }
 
 /* ---- how many kernels ---- */

@@ -1,0 +1,8 @@
+/* What tests ask of the NCCL in fake_nccl.c, beside what hone does. */
+#ifndef HONE_TESTS_FAKE_NCCL_H
+#define HONE_TESTS_FAKE_NCCL_H
+
+void fake_nccl_lose(void);          /* the other ranks: sums end no more */
+int fake_nccl_graphs(void);         /* with sums in them, that are still there */
+
+#endif
