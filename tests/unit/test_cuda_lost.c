@@ -1,6 +1,8 @@
 /* A rank that is lost while NCCL sums: whoever waits for the device gets to know it, and everything can be closed. With an NCCL that does what
- * the real one does then (support/fake_nccl.c), since one GPU takes one rank of the real one. Needs a GPU. */
+ * the real one does then (support/fake_nccl.cu), since one GPU takes one rank of the real one. Needs a GPU. */
 #include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 enum { N = 1 << 12 };
 static const int64_t KNOWN_NS = 300000000;      /* until the group says that a rank is lost */
 static const double SOON_S = 5;
+enum { HANGS_S = 20 };
 
 static int64_t lost_at;                          /* 0: nobody is */
 
@@ -87,7 +90,7 @@ static void check_lost(enum cuda_graphs graphs, void (*lose)(struct job *j))
     assert_int_equal(left() > 0, graphs == GRAPHS_ALWAYS);
     lose_ranks();
     lost_at = clock_ns();
-    alarm(60);
+    alarm(HANGS_S);
     lose(&j);
     const double took = (double)(clock_ns() - lost_at) / 1e9;
     step(&j, 1);
@@ -138,12 +141,22 @@ static void test_lost(void **state)
     check_lost(now->graphs, now->lose);
 }
 
+/* Says where. */
+static void hangs(int signal)
+{
+    void *calls[32];
+    (void)signal;
+    backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
+    _exit(1);
+}
+
 /* NCCL is loaded once in a process, and a job that lost a rank ends: each case is a process. */
 int main(void)
 {
     const struct CMUnitTest one[] = {cmocka_unit_test(test_lost)};
     int failed = 0;
     setenv("HONE_NCCL", HONE_FAKE_NCCL, 1);
+    signal(SIGALRM, hangs);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status = 1;
         fflush(NULL);

@@ -41,6 +41,7 @@ struct cuda_side {
 };
 
 /* What travels between ranks. A run is what is launched or captured at once: what leaves the main stream comes back to it with its end. */
+enum { RUNS_AHEAD = 2 };
 struct cuda_comm {
     bool nccl;                      /* NCCL sums, else the group does, through pinned memory */
     cudaStream_t stream;            /* NULL until a list has such sums */
@@ -48,6 +49,8 @@ struct cuda_comm {
     void *communicator;             /* of NCCL, once one was needed */
     bool lost;                      /* a rank was, and the communicator was given up */
     struct nccl_leaving *leaving;   /* who closes it then */
+    cudaEvent_t ran[RUNS_AHEAD];    /* behind the last runs, the oldest at ran[next_ran]; NULL: there were not so many */
+    int next_ran;
     bool used;                      /* the stream, in this run */
     bool silent;                    /* nothing is to travel: kernels are counted */
     int64_t run;
@@ -144,6 +147,9 @@ enum status cuda_start_ops(struct cuda_backend *b, const struct prepared *p, int
 enum status cuda_reductions_make(struct cuda_backend *b, struct prepared *p, struct error *err);
 void cuda_reductions_release(struct prepared *p);
 enum status cuda_comm_stream(struct cuda_backend *b, struct error *err);       /* opens the stream, unless it is open */
+/* Around a run: with NCCL no more than RUNS_AHEAD of them are under way. */
+enum status cuda_comm_wait_turn(struct cuda_backend *b, struct error *err);
+void cuda_comm_note_run(struct cuda_backend *b);
 enum status cuda_comm_open(struct cuda_backend *b, const struct prepared *p, int first, int end, struct error *err);
 void cuda_comm_begin(struct cuda_backend *b);
 enum status cuda_comm_end(struct cuda_backend *b, struct error *err);

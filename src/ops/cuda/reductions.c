@@ -184,6 +184,9 @@ void cuda_comm_close(struct cuda_backend *b)
     nccl_left(m->leaving);
     cuda_landings_free(b);
     free_pinned(m);
+    for (int i = 0; i < RUNS_AHEAD; i++)
+        if (m->ran[i])
+            cudaEventDestroy(m->ran[i]);
     if (m->forked)
         cudaEventDestroy(m->forked);
     if (m->joined)
@@ -236,6 +239,24 @@ cudaError_t cuda_wait_for(struct cuda_backend *b, cudaEvent_t event)
 }
 
 cudaError_t cuda_wait(struct cuda_backend *b) { return cuda_wait_for(b, NULL); }
+
+/* A launch for which there is no room waits in CUDA until something ends, and there nobody looks at the group. */
+enum status cuda_comm_wait_turn(struct cuda_backend *b, struct error *err)
+{
+    struct cuda_comm *m = &b->comm;
+    const cudaEvent_t oldest = m->ran[m->next_ran];
+    return m->communicator && oldest ? cuda_said(cuda_wait_for(b, oldest), err, "something that was run") : OK;
+}
+
+void cuda_comm_note_run(struct cuda_backend *b)
+{
+    struct cuda_comm *m = &b->comm;
+    cudaEvent_t *at = &m->ran[m->next_ran];
+    if (!m->communicator || (!*at && cudaEventCreateWithFlags(at, cudaEventDisableTiming) != cudaSuccess))
+        return;
+    cudaEventRecord(*at, b->stream);
+    m->next_ran = (m->next_ran + 1) % RUNS_AHEAD;
+}
 
 /* ---- the buckets of a list ---- */
 

@@ -171,7 +171,9 @@ enum status cuda_finish(struct backend *base, struct error *err)
 enum status cuda_run(struct backend *base, struct prepared *p, int first, int end, struct lane_time *times, struct error *err)
 {
     struct cuda_backend *b = (struct cuda_backend *)base;
-    enum status st = cuda_place_uploads(b, err);
+    enum status st = cuda_comm_wait_turn(b, err);
+    if (st == OK)
+        st = cuda_place_uploads(b, err);
     if (st == OK)
         st = cuda_comm_open(b, p, first, end, err);
     if (st != OK)
@@ -179,5 +181,7 @@ enum status cuda_run(struct backend *base, struct prepared *p, int first, int en
     if (times)
         return cuda_run_measured(b, p, first, end, times, err);
     cupti_stop();
-    return cuda_captures(b, p, first, end) ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
+    st = cuda_captures(b, p, first, end) ? cuda_replay(b, p, first, end, err) : cuda_start_ops(b, p, first, end, err);
+    cuda_comm_note_run(b);
+    return st;
 }
