@@ -183,8 +183,11 @@ static enum status check_rope(struct config_reader *r)
     if (m->arch != ARCH_LLAMA)
         return config_refuse(r, BLAME(r, "model.rope_scaling", "model.arch"), "model.rope_scaling is %s, and only arch llama has rotary angles; remove it, "
                              "or choose arch: llama", config_word("model.rope_scaling", (int)m->rope_scaling));
-    if (m->rope_scaling == ROPE_LINEAR || m->rope_low < m->rope_high)
+    if (m->rope_scaling == ROPE_LINEAR || (m->rope_low > 0 && m->rope_low < m->rope_high))
         return OK;
+    if (m->rope_low <= 0)
+        return config_refuse(r, BLAME(r, "model.rope_low", "model.rope_scaling"), "model.rope_low is 0, and model.rope_scaling is llama3, which divides by it; "
+                             "it must be above 0");
     config_real_format(m->rope_low, low);
     config_real_format(m->rope_high, high);
     return config_refuse(r, BLAME(r, "model.rope_low", "model.rope_high"), "model.rope_low is %s, and model.rope_high is %s; it must be less than that", low, high);

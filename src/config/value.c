@@ -128,7 +128,7 @@ static bool is_real(const char *s)
 static bool in_range(int key, double value)
 {
     const struct config_key k = config_key(key);
-    return value >= k.min && (k.below_max ? value < k.max : value <= k.max);
+    return value >= k.min && (k.below_max ? (float)value < k.max : value <= k.max);      /* steps have it as a float */
 }
 
 /* All whole ranges end at or below 2^53, so that a double holds their ends exactly. */

@@ -99,7 +99,8 @@ static void fill(struct eval_result *r, const struct trained *t, const struct da
 static enum status open_data(struct dataset **out, const struct trained *t, bool train, struct error *err)
 {
     const bool bytes = t->config.data.tokens == TOKENS_BYTE, has_bytes = t->tokenizer.kind == TOKENIZER_BYTE;
-    if (bytes != has_bytes && t->tokenizer.kind != TOKENIZER_NONE)
+    const bool by_symbol = has_bytes || t->tokenizer.kind == TOKENIZER_CHAR;         /* with another tokenizer data.tokens says nothing */
+    if (bytes != has_bytes && by_symbol)
         return error_set(err, BAD_INPUT, "data.tokens is %s, and the model was trained on %ss; leave it", bytes ? "byte" : "char",
                          has_bytes ? "byte" : "character");
     enum status st = dataset_open_for(out, &t->config, &t->tokenizer, err);

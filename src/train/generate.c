@@ -188,7 +188,7 @@ static enum status grow(struct generator *g, int64_t sample, const float *logits
     *token = sampler_draw(&g->sampler, logits, rng_double(g->options->seed, (uint64_t)sample, (uint64_t)s->n));
     const size_t first = text->size;
     const bool stopped = sample_text_add(text, piece, tokenizer_decode(&g->model.tokenizer, *token, piece), &g->stops);
-    const double logprob = g->options->logprobs ? sampler_logprob(&g->sampler, logits, *token) : NAN;
+    const double logprob = g->options->logprobs ? sampler_logprob(logits, (int32_t)g->model.config.model.vocab, *token) : NAN;
     add_token(s, (struct generated_token){*token, logprob, first, text->size});
     s->end = stopped ? END_STOP : s->n == g->options->tokens ? END_TOKENS : END_NOT;
     return OK;

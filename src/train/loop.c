@@ -232,6 +232,8 @@ static enum status run_and_save(struct loop *l, struct error *err)
         st = loop_read_metrics(l, err);
     if (st == OK)
         log_step(l);
+    if (st == OK && l->step && l->skipped == l->step)
+        loop_warn(l, "every step was left out, for a loss or a gradient that was not finite: the weights are what they were at first");
     if (st == OK && !loop_stopped(l))
         st = loop_evaluate(l, err);
     if (st == OK && l->unwritten)

@@ -33,8 +33,11 @@ static enum status open_folder(struct loop *l, const struct config *given, enum 
         st = model_run_loader(&l->loader, &l->run, l->first_step, (int)c->data.workers, (int)c->data.prefetch, err);
     if (st == OK && loop_leads(l))
         checkpoint_sweep(out);              /* a run that is done saves no more */
-    if (st == OK && loop_leads(l))
+    const bool done = l->options->resume && l->first_step >= l->run.total_steps;       /* nothing is trained with this config */
+    if (st == OK && loop_leads(l) && !done)
         st = folder_write_config(out, c, err);
+    if (st == OK && done && *l->run.changed)
+        loop_warn(l, "the run is done already: nothing is trained, and its config stays what it was");
     const int64_t resumed = l->options->resume ? l->first_step : -1;
     const bool early = carried.since_log.steps && l->first_step < l->run.total_steps;
     if (st == OK && loop_leads(l))

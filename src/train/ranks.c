@@ -27,35 +27,6 @@ static uint64_t program_hash(void)
     return hash;
 }
 
-enum { SAMPLES_LOOKED_AT = 32 };
-
-/* Samples from all over the data; files may differ in a place that is not looked at. */
-static enum status hash_split(XXH3_state_t *h, const struct dataset *d, enum split split, int64_t seq, struct error *err)
-{
-    const int64_t n = dataset_samples(d, split);
-    int32_t *tokens = xcalloc((size_t)seq * 2, sizeof *tokens);
-    enum status st = OK;
-    XXH3_64bits_update(h, &n, sizeof n);
-    for (int64_t i = 0; i < SAMPLES_LOOKED_AT && i < n && st == OK; i++) {
-        st = dataset_sample(d, split, n <= SAMPLES_LOOKED_AT ? i : n / SAMPLES_LOOKED_AT * i, tokens, tokens + seq, NULL, err);
-        XXH3_64bits_update(h, tokens, (size_t)seq * 2 * sizeof *tokens);
-    }
-    free(tokens);
-    return st;
-}
-
-static enum status data_hash(uint64_t *out, const struct config *c, const struct dataset *d, struct error *err)
-{
-    XXH3_state_t *h = xneed(XXH3_createState());
-    XXH3_64bits_reset(h);
-    enum status st = hash_split(h, d, SPLIT_TRAIN, c->model.seq, err);
-    if (st == OK && dataset_samples(d, SPLIT_VAL))
-        st = hash_split(h, d, SPLIT_VAL, c->model.seq, err);
-    *out = XXH3_64bits_digest(h);
-    XXH3_freeState(h);
-    return st;
-}
-
 /* The first key that differs from rank 0's config, whose text is `theirs`. */
 static enum status same_config(const struct config *c, const char *theirs, struct error *err)
 {
@@ -108,7 +79,7 @@ enum status ranks_compare(const struct config *c, const struct dataset *data, st
     struct identity mine = {.program = program_hash()};
     if (dist_size(d) == 1)
         return OK;
-    enum status st = dist_agree(d, data_hash(&mine.data, c, data, err), err);
+    enum status st = dist_agree(d, data_hash(&mine.data, data, c->model.seq, true, err), err);
     return st == OK ? compare_identities(d, mine, err) : st;
 }
 

@@ -54,25 +54,31 @@ static enum status put(const struct loop *l, json_t *j, struct error *err)
     return st;
 }
 
-/* A run that is done and known as such stays as it is, where it is resumed: it has nothing to do. */
-static bool is_finished(const struct loop *l)
+/* A run that is done and known as such stays as it is, where it is resumed: it has nothing to do. One whose last step had no number is not
+ * finished by that. */
+static enum status look_at_end(const struct loop *l, bool *finished, struct error *err)
 {
     char path[CONFIG_PATH_MAX + 32];
     struct error ignored;
     json_t *j = NULL;
+    enum status st = OK;
     snprintf(path, sizeof path, "%s/run.json", l->options->out);
     if (l->step < l->run.total_steps || json_memory_read_object(&j, path, 1 << 16, "", &ignored) != OK)
-        return false;
-    const char *state = json_string_value(json_object_get(j, "state"));
-    const bool finished = state && !strcmp(state, "finished");
+        return OK;
+    const char *state = json_string_value(json_object_get(j, "state")), *reason = json_string_value(json_object_get(j, "reason"));
+    *finished = state && !strcmp(state, "finished");
+    if (state && !strcmp(state, "nan"))
+        st = error_set(err, BAD_INPUT, "'%s' has no steps left, and it did not end well: %.400s", l->options->out, reason ? reason : "a number was none");
     json_decref(j);
-    return finished;
+    return st;
 }
 
 enum status loop_begin_file(struct loop *l, struct error *err)
 {
-    if (!loop_leads(l) || is_finished(l))
-        return OK;
+    bool finished = false;
+    const enum status st = loop_leads(l) ? look_at_end(l, &finished, err) : OK;
+    if (!loop_leads(l) || st != OK || finished)
+        return st;
     process_reset_peak();
     l->started = time(NULL);
     return put(l, begun(l, "running"), err);

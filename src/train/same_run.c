@@ -94,11 +94,21 @@ static enum status same_data(const struct model_run *r, const struct checkpoint 
     if (was != now)
         return error_set(err, BAD_INPUT, "cannot resume '%s': the data had %lld training samples and has %lld now; bring "
                          "the data back, or start a new run with another --out", ck->path, was, now);
+    const char *had = json_string_value(json_object_get(ck->manifest, "data"));
+    char has[32];
+    uint64_t hash;
+    const enum status st = had ? data_hash(&hash, r->dataset, r->config.model.seq, false, err) : OK;
+    if (st != OK)
+        return st;
+    snprintf(has, sizeof has, "%016llx", (unsigned long long)(had ? hash : 0));
     json_t *tokens = tokenizer_json(dataset_tokenizer(r->dataset));
     if (!tokens)
         return error_set(err, CANNOT, "out of memory while '%s' was compared with the data", ck->path);
     const bool same = json_equal(tokens, json_object_get(ck->manifest, "tokenizer"));
     json_decref(tokens);
+    if (same && had && strcmp(had, has))
+        return error_set(err, BAD_INPUT, "cannot resume '%s': the data holds other samples than it held; bring it back, or start a new run "
+                         "with another --out, from these weights with train.init", ck->path);
     return same ? OK : error_set(err, BAD_INPUT, "cannot resume '%s': the data has other characters than it had; bring "
                                  "the data back, or start a new run with another --out", ck->path);
 }

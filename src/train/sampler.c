@@ -145,11 +145,11 @@ int32_t sampler_draw(struct sampler *s, const float *logits, double u)
     return best;
 }
 
-double sampler_logprob(const struct sampler *s, const float *logits, int32_t id)
+double sampler_logprob(const float *logits, int32_t n, int32_t id)
 {
-    const double best = logits[likeliest(logits, s->n)];
+    const double best = logits[likeliest(logits, n)];
     double sum = 0;
-    for (int32_t i = 0; i < s->n; i++)
+    for (int32_t i = 0; i < n; i++)
         sum += exp(logits[i] - best);
     return logits[id] - best - log(sum);
 }

@@ -24,7 +24,7 @@ void sampler_release(struct sampler *s);
 /* Draws by u of [0, 1) from softmax(logits / temperature) over those that can be drawn, in the order of ids; logits (n) are finite. Of equal
  * ones the lower id counts as the likelier. */
 int32_t sampler_draw(struct sampler *s, const float *logits, double u);
-/* log softmax(logits) at an id: what the model itself gives it, whatever is drawn how. */
-double sampler_logprob(const struct sampler *s, const float *logits, int32_t id);
+/* log softmax(logits) (n) at an id: what the model itself gives it, among all that it knows, whatever is drawn how. */
+double sampler_logprob(const float *logits, int32_t n, int32_t id);
 
 #endif

@@ -181,6 +181,8 @@ enum status left_check(const char *out, const struct config *c, struct error *er
 enum status left_clear(const char *out, const struct config *c, struct error *err);
 /* Refuses where a report's trace.json is: a run that records writes its own. */
 enum status folder_check_trace(const char *out, struct error *err);
+/* Of some samples of the data, and how many there are; val: of those of validation, too. */
+enum status data_hash(uint64_t *out, const struct dataset *d, int64_t seq, bool val, struct error *err);
 enum status folder_write_config(const char *out, const struct config *c, struct error *err);
 
 /* What of a run is in no tensor, and is carried on so that a run that was stopped logs what one that was not does. */

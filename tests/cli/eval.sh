@@ -77,6 +77,12 @@ ok train tiny.yaml --set data.tokens=byte --out bytes
 ok eval bytes --set data.source=text --set data.path=copy.txt --json       # any text is bytes
 json out 'j["bytes"] == j["tokens"]'
 
+# ---- with a tokenizer data.tokens says nothing
+ok tokenizer train copy.txt --vocab 270 --out own.json
+ok train tiny.yaml --set data.source=text --set data.path=copy.txt --set data.tokenizer=own.json --set data.tokens=byte --out pairs
+ok eval pairs --json
+json out 'j["bytes"] > j["tokens"]'
+
 # ---- all of a text, a folder of texts, compressed ones
 ok eval text --set data.path=few.txt --set data.val_fraction=0 --split train --json && cp out by-keys
 ok eval text few.txt --json

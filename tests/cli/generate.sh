@@ -87,6 +87,11 @@ ok generate run --tokens 100 --json --prompt "the cat" --stop " " --temperature 
 json out 'j["prompt"] == "the cat" and len(j["prompt_tokens"]) == 7 and j["samples"][0]["end"] == "stop"'
 json out 'j["samples"][0]["text"] + " " == "".join([t["text"] for t in j["samples"][0]["tokens"]])'
 
+# a model that knows more tokens than its text has gives some of its probability to them: here all are about as likely
+ok train tiny.yaml --set model.vocab=511 --steps 1 --out wide
+ok generate wide --tokens 20 --json
+json out '-6.5 < j["samples"][0]["logprob"] / 20 < -5.5'
+
 # ---- the program of a token: what is kept, and where it is read
 ok generate run --print-program --samples 2
 grep -q '^  table  *%[0-9]*  *blocks.0.attn.keys  *f32  *(2, 16, ' out && grep -q ' store_kv ' out && grep -q ' attend_kv ' out || fail "--print-program: $(cat out)"

@@ -92,6 +92,13 @@ data[8 + size + at:8 + size + end] = struct.pack("<2f", 3e38, -3e38) * ((end - a
 open(sys.argv[2], "wb").write(data)
 PY
 ok train tiny.yaml --set train.init=huge.safetensors --set train.lr=0 --set train.on_nan=skip --set eval.every=0 --steps 1 --set train.warmup=0 --out huge
+grep -q '^warning: every step was left out, ' err || fail "nothing is said of a run whose steps were all left out: $(cat err)"
+run train tiny.yaml --set train.init=huge.safetensors --set eval.every=0 --steps 5 --set log.every=5 --out all-nan
+[ "$code" = 2 ] || fail "exit code $code, expected 2: $(cat err)"
+cp all-nan/run.json before.json
+run train tiny.yaml --set train.init=huge.safetensors --set eval.every=0 --steps 5 --set log.every=5 --out all-nan --resume
+[ "$code" = 2 ] && cmp all-nan/run.json before.json || fail "a run that ended with NaN is resumed, exit code $code: $(cat all-nan/run.json)"
+grep -q "^hone: 'all-nan' has no steps left, and it did not end well: step [0-9]*: loss is " err || fail "$(cat err)"
 run generate huge --tokens 5 --prompt "a"
 [ "$code" = 2 ] && [ "$(cat out)" = a ] || fail "exit code $code: $(od -c out)"
 grep -qE "^hone: 'huge/checkpoints/step-00000001': the model's output for token [0-9]+ is -?(nan|inf), so its weights are not those of a model that trained well$" err ||

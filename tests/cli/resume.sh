@@ -59,6 +59,12 @@ ok train tiny.yaml --out done --resume --json
 json out 'j["steps"] == 20 and j["checkpoint"] == "done/checkpoints/step-00000020" and j["interrupted"] is False'
 sums done >after
 same "the folder of a run that was done" after before
+for set in "--set train.lr=9" "--steps 10"; do
+    ok train tiny.yaml --out done --resume $set
+    sums done >after
+    same "the folder of a run that was done, resumed with $set" after before
+    grep -q '^warning: the run is done already: nothing is trained, and its config stays what it was$' err || fail "$set: $(cat err)"
+done
 
 # ---- more steps, and other things that may change
 ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set threads=1 --set log.every=1 --json
@@ -102,6 +108,8 @@ text "THE same line" >data.txt
 refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': model.vocab was 21 and is now 22; $keep" "$@" --resume
 text "the same libe" >data.txt
 refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data has other characters than it had; $bring" "$@" --resume
+text "eht same line" >data.txt
+refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data holds other samples than it held; bring it back, or start a new run with another --out, from these weights with train.init" "$@" --resume
 text "the same line" >moved.txt
 ok "$@" --set data.path=moved.txt --resume
 

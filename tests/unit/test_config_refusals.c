@@ -109,6 +109,7 @@ static void test_refuses_ranges(void **state)
         {"model: {arch: gpt, dropout: -0.1}", NULL,
          "'t.yaml' line 1: model.dropout is -0.1; it must be at least 0 and below 1"},
         {GPT "train: {beta2: 1.0}", NULL, "'t.yaml' line 2: train.beta2 is 1.0; it must be at least 0 and below 1"},
+        {GPT "train: {beta2: 0.99999999999}", NULL, "'t.yaml' line 2: train.beta2 is 0.99999999999; it must be at least 0 and below 1"},
         {GPT "train: {lr: 1e999}", NULL, "'t.yaml' line 2: train.lr is 1e999; it must be from 0 to 10"},
         {GPT "train: {lr: -1e-3}", NULL, "'t.yaml' line 2: train.lr is -1e-3; it must be from 0 to 10"},
         {GPT "train: {eps: 0}", NULL, "'t.yaml' line 2: train.eps is 0; it must be from 1.0e-30 to 1"},
@@ -426,6 +427,8 @@ static void test_refuses_regions(void **state)
 {
     (void)state;
     static const struct refusal table[] = {
+        {"model: {arch: llama, rope_scaling: llama3, rope_low: 0, rope_high: 4}", NULL,
+         "'t.yaml' line 1: model.rope_low is 0, and model.rope_scaling is llama3, which divides by it; it must be above 0"},
         {"model: {arch: regions, segments: 3}", NULL,
          "'t.yaml' line 1: model.arch is regions, which reads transitions, and data.source is corpus; set data.source to regions"},
         {GPT "data:\n  source: regions", NULL,

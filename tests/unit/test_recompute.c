@@ -8,7 +8,7 @@
 static const int STEPS = 3;
 static const double NO_LIMIT = 0, LEAST = 1;        /* LEAST: as little as can be reached */
 
-static struct program *training_within(struct small_model m, int accumulate, pass_set set, double limit, int *places)
+static struct program *training_in(enum dtype narrow, struct small_model m, int accumulate, pass_set set, double limit, int *places)
 {
     struct program *p = small_forward(m, 7);
     struct optimizer_settings s = small_settings();
@@ -17,8 +17,14 @@ static struct program *training_within(struct small_model m, int accumulate, pas
     assert_ok(pass_optimize(p, STAGE_FORWARD, set, NULL, places, &err), err);
     assert_ok(pass_training_step(p, &s, &err), err);
     p->memory_limit = limit;
+    p->precision = (struct precision_goal){.narrow = narrow};
     assert_ok(pass_optimize(p, STAGE_STEP, set, NULL, places, &err), err);
     return p;
+}
+
+static struct program *training_within(struct small_model m, int accumulate, pass_set set, double limit, int *places)
+{
+    return training_in(F32, m, accumulate, set, limit, places);
 }
 
 static int places_of(const int *places) { return places[pass_find("recompute")]; }
@@ -243,21 +249,18 @@ static void test_model_flops_stay(void **state)
 
 /* ---- the same training ---- */
 
-static void assert_equal(int model, int accumulate, pass_set set, double dropout, double share,
-                         struct backend *b)
+static void assert_same(struct small_model m, enum dtype narrow, int accumulate, pass_set set, double share, struct backend *b)
 {
-    struct small_model m = small_models[model];
     int places[PASSES_MAX] = {0};
-    char what[96];
-    m.config.dropout = dropout;
+    char what[128];
     m.config.layers = 3;
     m.batch = 20;                       /* enough for the activations to be most of the memory */
-    snprintf(what, sizeof what, "%s, accumulate %d, passes %x, limit %g", m.name, accumulate, set, share);
-    struct program *p = training_within(m, accumulate, set, NO_LIMIT, NULL);
-    struct program *before = training_within(m, accumulate, set & ~one_pass("group-levels"), NO_LIMIT, NULL);   /* it comes later, and takes memory */
+    snprintf(what, sizeof what, "%s of width %lld in %s, accumulate %d, passes %x, limit %g", m.name, (long long)m.config.dim, dtype_name(narrow), accumulate, set, share);
+    struct program *p = training_in(narrow, m, accumulate, set, NO_LIMIT, NULL);
+    struct program *before = training_in(narrow, m, accumulate, set & ~one_pass("group-levels"), NO_LIMIT, NULL);   /* it comes later, and takes memory */
     const double limit = LEAST + pass_planned_bytes(before) * share;
     program_free(before);
-    struct program *q = training_within(m, accumulate, set | one_pass("recompute"), limit, places);
+    struct program *q = training_in(narrow, m, accumulate, set | one_pass("recompute"), limit, places);
     if (places_of(places) == 0)
         fail_msg("%s: nothing is computed again", what);
     struct trained was = train_small(p, &m, b, STEPS), is = train_small(q, &m, b, STEPS);
@@ -266,6 +269,38 @@ static void assert_equal(int model, int accumulate, pass_set set, double dropout
     assert_same_weights(was.exec, is.exec, 0, what);
     exec_free(was.exec);
     exec_free(is.exec);
+}
+
+static void assert_equal(int model, int accumulate, pass_set set, double dropout, double share, struct backend *b)
+{
+    struct small_model m = small_models[model];
+    m.config.dropout = dropout;
+    assert_same(m, F32, accumulate, set, share, b);
+}
+
+/* Rows of every length that vectors may leave something of. */
+static void test_same_bits_of_every_width(void **state)
+{
+    (void)state;
+    for (int model = 0; model < SMALL_MODELS; model++)
+        for (int64_t dim = 32; dim <= 64; dim += 2) {
+            struct small_model m = small_models[model];
+            m.config.dim = dim;
+            m.config.heads = m.config.kv_heads = 1;
+            assert_same(m, F32, 1, one_pass("fuse-residual-norm"), 0, tuned);
+        }
+}
+
+/* A norm of a sum is of the sum as it is stored, which is what is kept of it. */
+static void test_same_bits_of_narrow_values(void **state)
+{
+    (void)state;
+    const pass_set sets[] = {one_pass("mixed-precision"), one_pass("mixed-precision") | one_pass("fuse-residual-norm")};
+    for (int model = 0; model < SMALL_MODELS; model++)
+        for (int k = 0; k < 2; k++) {
+            assert_same(small_models[model], BF16, 1, sets[k], 0, reference);
+            assert_same(small_models[model], F16, 1, sets[k], 0, reference);
+        }
 }
 
 static void test_same_bits(void **state)
@@ -293,6 +328,8 @@ int main(void)
         cmocka_unit_test(test_cheap_ops_first),
         cmocka_unit_test(test_model_flops_stay),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_same_bits_of_every_width),
+        cmocka_unit_test(test_same_bits_of_narrow_values),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }

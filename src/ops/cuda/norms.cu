@@ -11,7 +11,7 @@ template <typename T> struct norm_call {
 };
 template <typename T> struct norm_calls { struct norm_call<T> call[GROUP_MOST]; };     /* one for each row of blocks */
 
-/* x[e] = the row's numbers, or the sums, which are stored on the way. */
+/* x[e] = the row's numbers, or the sums as they are stored on the way: what makes the norm again makes it of these. */
 template <bool WHOLE, int E, typename T, class Place>
 static __device__ inline void load_terms(float (&x)[E], const struct norm_call<T> &a, const Place &at, int64_t row, int width)
 {
@@ -21,7 +21,7 @@ static __device__ inline void load_terms(float (&x)[E], const struct norm_call<T
         load_part(more, a.more + row * width, at.lane, at.lanes, width, WHOLE);
 #pragma unroll
     for (int e = 0; e < E; e++)
-        x[e] = part_at(part, e) + (a.more ? part_at(more, e) : 0);
+        x[e] = a.more ? to_float(from_float<T>(part_at(part, e) + part_at(more, e))) : part_at(part, e);
     if (a.more)
         store_part<packed<T>>(a.sum + row * width, x, at.lane, at.lanes, width, WHOLE);
 }

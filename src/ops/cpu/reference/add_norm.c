@@ -1,7 +1,11 @@
 /* Reference: the sum of two values and a norm of it. The norm is the plain op's, over the sum as it is stored. */
 #include <math.h>
 
+#include "core/bf16.h"
+#include "core/f16.h"
 #include "ops/cpu/reference/reference.h"
+
+static float as_stored(float x, enum dtype type) { return type == BF16 ? bf16_value(bf16_bits(x)) : type == F16 ? f16_value(f16_bits(x)) : x; }
 
 /* sum = x + r, a row of n; y may be the memory of x or r, so the sum is whole before y is written. */
 static const float *add_row(const struct kernel_call *c, int64_t row, int64_t n)
@@ -9,7 +13,7 @@ static const float *add_row(const struct kernel_call *c, int64_t row, int64_t n)
     const float *x = (const float *)c->in[0] + row * n, *r = (const float *)c->in[1] + row * n;
     float *sum = (float *)c->out[1] + row * n;
     for (int64_t i = 0; i < n; i++)
-        sum[i] = x[i] + r[i];
+        sum[i] = as_stored(x[i] + r[i], call_out(c, 1)->dtype);
     return sum;
 }
 

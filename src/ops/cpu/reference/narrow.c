@@ -1,5 +1,5 @@
 /* Reference: ops with values of 16 bits. That is what such an op means: its values are widened to f32, the plain kernel computes, and
- * what it gives is rounded once, when it is stored. */
+ * what it gives is rounded once, when it is stored. A norm of a sum is of the sum as it is stored (add_norm.c). */
 #include "core/bf16.h"
 #include "core/f16.h"
 #include "ops/cpu/reference/reference.h"

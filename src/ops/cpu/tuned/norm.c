@@ -22,6 +22,14 @@ INLINE float row_sum(const float *x, int64_t n)
     return sum;
 }
 
+/* What vectors leave of a row. No part of its callers, in each of which compilers would choose anew what becomes a multiply-add. */
+static __attribute__((noinline)) float add_squares(float squares, const float *x, float mean, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    return squares;
+}
+
 /* The sum of (x - mean)^2. */
 INLINE float row_squares(const float *x, float mean, int64_t n)
 {
@@ -32,14 +40,11 @@ INLINE float row_squares(const float *x, float mean, int64_t n)
         a += u * u;
         b += v * v;
     }
-    float squares = lanes_total(a + b);
-    for (; i < n; i++)
-        squares += (x[i] - mean) * (x[i] - mean);
-    return squares;
+    const float squares = lanes_total(a + b);
+    return i < n ? add_squares(squares, x + i, mean, n - i) : squares;
 }
 
-/* sum = x + r, and once more in `near`; returns the row's sum, or its sum of squares, which has the bits of row_squares: inline, and with no choice between a product and its sum, so that
- * compilers make multiply-adds of both alike. */
+/* sum = x + r, and once more in `near`; returns the row's sum, or its sum of squares, which has the bits of row_squares. */
 INLINE float add_row(float *restrict sum, float *restrict near, const float *x, const float *r, int64_t n, const bool squares)
 {
     vec a = {0}, b = {0};
@@ -58,15 +63,13 @@ INLINE float add_row(float *restrict sum, float *restrict near, const float *x, 
             b += v;
         }
     }
+    const int64_t whole = i;
     float total = lanes_total(a + b);
     for (; i < n; i++) {
         near[i] = sum[i] = x[i] + r[i];
-        if (squares)
-            total += near[i] * near[i];
-        else
-            total += near[i];
+        total += squares ? 0 : near[i];
     }
-    return total;
+    return squares && whole < n ? add_squares(total, near + whole, 0, n - whole) : total;
 }
 
 enum { TOGETHER = 8 };              /* rows of a block: their divisions and roots need not wait for each other's sums */
