@@ -27,7 +27,9 @@ static struct kept keep_until(char *data, size_t size, int64_t step, bool early)
     struct kept k = {.evaluated = -1};
     for (char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data))); line = end + 1) {
         json_error_t why;
-        json_t *j = json_memory_load(line, (size_t)(end - line), 0, &why, &k.no_memory);
+        bool no_memory;
+        json_t *j = json_memory_load(line, (size_t)(end - line), 0, &why, &no_memory);
+        k.no_memory |= no_memory;
         const json_int_t at = json_integer_value(json_object_get(j, "step"));
         const bool good = json_is_object(j) && at <= step, goes = early && at == step && (json_object_get(j, "loss") || json_object_get(j, "norm_mean"));
         if (good && json_object_get(j, "val_loss"))

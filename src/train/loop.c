@@ -196,6 +196,8 @@ static enum status run_steps(struct loop *l, struct error *err)
 {
     const struct config *c = &l->run.config;
     enum status st = loop_pass_border(l, err);
+    if (st == OK && l->owes)
+        st = loop_evaluate(l, err);
     tell_stage(l);
     while (st == OK && l->step < l->run.total_steps && !loop_stopped(l)) {
         const int64_t before = l->step;

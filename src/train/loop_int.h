@@ -27,6 +27,7 @@ struct loop {
     int lock;                           /* file descriptor; -1: none */
     int64_t step, first_step;           /* steps done, also by the part of the run before a resume */
     int64_t logged, evaluated, saved;   /* the step of the last one; -1: none yet */
+    bool owes;                          /* the first step's evaluation, which the part of the run before did not make */
     struct recording recording;
     struct gpu_watch gpu;               /* looked at when a step is logged */
     struct window since_log, since_epoch;

@@ -50,6 +50,7 @@ static enum status open_folder(struct loop *l, const struct config *given, enum 
     l->since_log.sum = carried.since_log;
     l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
+    l->owes = carried.owes;
     l->forgetting = carried.forgetting;
     if (st == OK && !l->options->resume)
         forgetting_init(&l->forgetting, &l->run);

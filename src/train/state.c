@@ -122,7 +122,8 @@ static json_t *carried_json(const struct carried *c)
     json_t *j = json_pack("{s:o, s:o, s:I}", "since_log", sum_json(&c->since_log), "since_epoch", sum_json(&c->since_epoch), "skipped",
                           (json_int_t)c->skipped);
     const bool added = j && (!c->forgetting.n || json_object_set_new(j, "forgetting", forgetting_rows(&c->forgetting)) == 0) &&
-                       (!c->nodes || !c->nodes->n || json_object_set_new(j, "nodes", node_sums_json(c->nodes)) == 0);
+                       (!c->nodes || !c->nodes->n || json_object_set_new(j, "nodes", node_sums_json(c->nodes)) == 0) &&
+                       (!c->owes || json_object_set_new(j, "owes_evaluation", json_true()) == 0);
     if (!added) {
         json_decref(j);
         j = NULL;
@@ -142,7 +143,8 @@ static enum status carried_of(struct carried *c, const struct model_run *r, cons
     const json_t *j = json_object_get(ck->manifest, "carried");
     *c = (struct carried){.since_log = sum_of(json_object_get(j, "since_log")),
                           .since_epoch = sum_of(json_object_get(j, "since_epoch")),
-                          .skipped = json_integer_value(json_object_get(j, "skipped")), .nodes = c->nodes};
+                          .skipped = json_integer_value(json_object_get(j, "skipped")), .nodes = c->nodes,
+                          .owes = json_is_true(json_object_get(j, "owes_evaluation"))};
     if (c->nodes)
         node_sums_restore(c->nodes, json_object_get(j, "nodes"));
     forgetting_init(&c->forgetting, r);

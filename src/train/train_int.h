@@ -193,6 +193,7 @@ struct loss_sum {
 struct carried {
     struct loss_sum since_log, since_epoch;
     int64_t skipped;
+    bool owes;                      /* an evaluation was due at the step, and was not made before the run was stopped */
     struct forgetting forgetting;
     struct node_sums *nodes;        /* of the loop, filled where a run goes on */
 };

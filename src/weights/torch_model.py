@@ -43,8 +43,8 @@ def speeds(c):  # (D/2): radians per place of each pair
 
 
 def rotate(x, config):  # (B, H, T, D): neighbours are pairs
-    angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), speeds(config)).to(x.device, x.dtype)
-    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), speeds(config))
+    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos().to(x), angle.sin().to(x)
     return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
 
 

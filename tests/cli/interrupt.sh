@@ -24,6 +24,17 @@ for signal in INT TERM HUP; do
     lines $signal/metrics.jsonl "[l['step'] for l in j if 'loss' in l] == list(range(1, $N + 1))"
 done
 
+# An evaluation that was due is made when the run goes on.
+set -- train tiny.yaml --steps 300 --set log.every=1 --set eval.every=1 --set checkpoint.every=0
+start "$@" --out owed
+until_step 30
+kill -INT $pid
+finish
+ok "$@" --out owed --resume
+lines owed/metrics.jsonl "[l['step'] for l in j if 'val_loss' in l] == list(range(1, 301))"
+set -- train tiny.yaml --steps $N --set log.every=1 --set eval.every=0 --set checkpoint.every=0 --set model.dropout=0.1 \
+    --set train.accumulate=2
+
 # A terminal that closes sends SIGHUP more than once; a run that was started with nohup hears none.
 start "$@" --out twice
 until_step 30

@@ -52,7 +52,7 @@ static int close_run(void **state)
     return fs_remove_tree(out, NULL) == OK ? 0 : -1;
 }
 
-static const struct carried carried = {{1.0 / 3, 4, 3}, {2.0 / 3, 9, 8}, 1, {0}, NULL};
+static const struct carried carried = {.since_log = {1.0 / 3, 4, 3}, .since_epoch = {2.0 / 3, 9, 8}, .skipped = 1, .owes = true};
 
 /* Loads for generation and for a resume, with all that was carried. */
 static void assert_whole(int64_t step)
