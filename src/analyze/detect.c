@@ -89,15 +89,17 @@ static void store(struct profile *p, const struct claim *claims, int n)
     p->n_findings = n;
     for (int i = 0; i < n; i++) {
         p->findings[i] = claims[i].finding;
-        p->findings[i].saves_s = (double)p->run.steps * claims[i].base_us * (1 - 1 / claims[i].finding.speedup) * 1e-6;
+        p->findings[i].saves_s = (double)p->run.steps * p->run.rows_scale * claims[i].base_us * (1 - 1 / claims[i].finding.speedup) * 1e-6;
     }
 }
 
-/* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes. */
+/* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes; where rows of the run are
+ * shorter than those that were measured, by as many tokens less. */
 static void fill_run(struct profile *p, const struct scene *s)
 {
-    const double steps = (double)s->facts.run_steps;
+    const double steps = (double)s->facts.run_steps * s->rows_scale;
     p->run.steps = s->facts.run_steps;
+    p->run.rows_scale = s->rows_scale;
     p->run.evaluation_s = steps * positive(s->facts.eval_us_per_step) * 1e-6;
     p->run.seconds = steps * s->step_us * 1e-6 + p->run.evaluation_s;
 }

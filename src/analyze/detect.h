@@ -34,6 +34,7 @@ struct run_facts {
     double pageable_bytes;                  /* copied to a GPU per step, from memory that is not pinned */
     double padding, padding_least;          /* shares of tokens that are of no sample: as it is, and with bucket and group */
     double padding_packed;                  /* the same where samples share rows */
+    double padding_rows;                    /* and with rows of model.seq tokens, one for each sample: as it is measured, unless samples share rows */
     bool packs;                             /* they do */
     int64_t bucket, group;
     const struct remedy *remedies;          /* every one with places becomes a finding, if it wins anything or its rule sees the fault */

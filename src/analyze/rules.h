@@ -18,6 +18,7 @@ struct scene {
     double stalled_us;                      /* dispatch beyond what starting ops can cost: threads without a core */
     double call_us;                         /* dispatch of one op, once */
     double available_bytes;
+    double rows_scale;                      /* tokens of the run's rows over those of the rows that were measured; 1: they are alike */
 };
 
 /* A fault that is there: which time it takes part in, and how much of that a fix removes. A rule fills it; detect turns

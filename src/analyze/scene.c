@@ -26,6 +26,13 @@ static double op_imbalance_us(const struct profile *p)
     return sum;
 }
 
+/* Steps are measured with rows of model.seq tokens; with data.bucket those of a run are shorter, and have less padding. */
+static double rows_scale(const struct run_facts *f)
+{
+    const double run = positive(f->padding), measured = positive(f->padding_rows);
+    return !f->packs && run < measured && measured < 1 ? (1 - measured) / (1 - run) : 1;
+}
+
 void scene_init(struct scene *s, struct profile *p, const struct program *program, const struct run_facts *facts)
 {
     *s = (struct scene){.p = p, .program = program};
@@ -41,6 +48,7 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     if (s->step_us > 0)
         s->step_us += positive(s->data_wait_us - loader_us);
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
+    s->rows_scale = rows_scale(&s->facts);
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)
         calls += scene_runs(s, i);

@@ -87,7 +87,19 @@ static const char *slow_cores(struct profile *p)
                         numbers_name(p->mfu_peak.numbers), 100 * p->pace_share, why, p->mfu_percent / p->pace_share);
 }
 
-static void write_warning(struct scene *s)
+/* A profile is of one program, whose rows have model.seq tokens. */
+static void warn_of_rows(struct scene *s)
+{
+    struct profile *p = s->p;
+    if (s->rows_scale == 1)
+        return;
+    const char *rows = arena_printf(&p->arena, "Every batch was measured at model.seq: the run's batches are shorter, with %.1f %% padding instead of %.1f %%. Seconds of "
+                                    "the whole run are estimated for those, by their tokens; all other times are of what was measured",
+                                    100 * positive(s->facts.padding), 100 * positive(s->facts.padding_rows));
+    p->warning = p->warning ? arena_printf(&p->arena, "%s. %s", p->warning, rows) : rows;
+}
+
+static void warn_of_machine(struct scene *s)
 {
     struct profile *p = s->p;
     if (s->facts.left_out) {
@@ -257,7 +269,8 @@ static void write_first_action(struct scene *s, const struct claim *claims, int 
 
 void words_fill(struct scene *s, const struct claim *claims, int n)
 {
-    write_warning(s);
+    warn_of_machine(s);
+    warn_of_rows(s);
     write_bound(s);
     write_threads(s, claims, n);
     write_largest(s);

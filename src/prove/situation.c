@@ -122,7 +122,7 @@ enum status situation_judge(struct situation *s, const struct situation_options 
         .eval_every_steps = m->evaluation_every, .run_steps = m->total_steps, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
         .clip = c->train.clip, .left_out = !isfinite(m->loss) || !isfinite(m->norm), .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
         .batch = c->train.batch_size, .padding = m->padding.now,
-        .padding_least = m->padding.least, .padding_packed = m->padding.packed, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = m->program->captured, .remedies = remedies, .n_remedies = n};
+        .padding_least = m->padding.least, .padding_packed = m->padding.packed, .padding_rows = m->padding.rows, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = m->program->captured, .remedies = remedies, .n_remedies = n};
     return detect(&s->p, m->program, &facts, err);
 }
 

@@ -28,8 +28,8 @@ json_t *report_run(const struct profile *p)
 {
     if (p->run.steps < 1)
         return json_null();
-    return json_pack("{s:I,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
-                     report_number(p->run.evaluation_s));
+    return json_pack("{s:I,s:o,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
+                     report_number(p->run.evaluation_s), "rows_scale", report_number(p->run.rows_scale));
 }
 
 static bool is_win(const struct profile *p, const struct finding *f) { return f->effort == EFFORT_LOW && f->saves_s > WORTH * p->run.seconds; }
@@ -58,6 +58,8 @@ static void put_length(FILE *to, const struct profile *p)
     fprintf(to, "At this speed %lld steps take %s", (long long)p->run.steps, report_show_seconds(p->run.seconds, a));
     if (p->run.evaluation_s > 0)
         fprintf(to, ", %s of it evaluation", report_show_seconds(p->run.evaluation_s, b));
+    if (p->run.rows_scale > 0 && p->run.rows_scale < 1)
+        fprintf(to, " (%.2f of what was measured, as rows of the run are shorter)", p->run.rows_scale);
 }
 
 void report_markdown_run(FILE *to, const struct profile *p)

@@ -227,7 +227,7 @@ static struct padding padding_of(const struct dataset *d, const struct config *c
     const double rows = dataset_padding(d, size, 0, 1), least = dataset_padding(d, size, bucket, GROUP);
     const double packed = rows > 0 ? 1 - (1 - rows) * (double)size / (double)dataset_rows(d, size) : 0;
     const double now = c->data.pack == PACK_ON ? packed : dataset_padding(d, size, c->data.bucket, c->data.group);
-    return (struct padding){now, least < now ? least : now, packed < now ? packed : now, bucket, GROUP};
+    return (struct padding){.now = now, .least = least < now ? least : now, .packed = packed < now ? packed : now, .rows = rows, .bucket = bucket, .group = GROUP};
 }
 
 /* A profile is of one program: all rows are of model.seq tokens. */

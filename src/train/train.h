@@ -307,6 +307,7 @@ struct padding {
     double now;                         /* as the configuration has it: data.bucket, data.group */
     double least;                       /* with the bucket and group below */
     double packed;                      /* with data.pack: on */
+    double rows;                        /* with rows of model.seq tokens, one for each sample */
     int64_t bucket, group;              /* 0: lengths of samples do not differ */
 };
 

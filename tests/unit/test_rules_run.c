@@ -69,6 +69,35 @@ static void test_padding_waste(void **state)
     profiled_release(&x);
 }
 
+/* Rows of model.seq tokens are measured; those of the run are shorter: 75 tokens of samples in 80 instead of 100. */
+static void test_shorter_rows(void **state)
+{
+    (void)state;
+    struct profiled x = waiting(0);
+    x.facts.padding_rows = 0.25;
+    x.facts.padding = x.facts.padding_least = x.facts.padding_packed = 0.0625;
+    x.facts.run_steps = 1000000;
+    x.facts.eval_us_per_step = 25;
+    x.facts.eval_every_steps = 100;
+    run_detect(&x);
+    assert_text(x.profile.warning, "Every batch was measured at model.seq: the run's batches are shorter, with 6.2 % padding instead of 25.0 %");
+    assert_near(x.profile.run.rows_scale, 0.8, 1e-9, "scale");
+    assert_near(x.profile.run.seconds, 100, 1e-9, "seconds");       /* 125 as measured */
+    assert_near(x.profile.run.evaluation_s, 20, 1e-9, "evaluation");
+    assert_near(find(&x, "eval-share")->saves_s, 100 * (1 - 1 / find(&x, "eval-share")->speedup), 1e-9, "saved");
+    x.profile.delayed_share = 0.25;
+    x.facts.threads = x.facts.usable_cores = 2;
+    run_detect(&x);
+    assert_text(x.profile.warning, "Other work took the cores away");
+    assert_text(x.profile.warning, "Every batch was measured at model.seq");
+    x.profile.delayed_share = 0;
+    x.facts.packs = true;                           /* and so they were measured */
+    run_detect(&x);
+    assert_null(x.profile.warning);
+    assert_near(x.profile.run.seconds, 125, 1e-9, "seconds");
+    profiled_release(&x);
+}
+
 static void test_eval_share(void **state)
 {
     (void)state;
@@ -336,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_stall),
         cmocka_unit_test(test_padding_waste),
+        cmocka_unit_test(test_shorter_rows),
         cmocka_unit_test(test_eval_share),
         cmocka_unit_test(test_small_batch),
         cmocka_unit_test(test_small_batch_needs_memory),
