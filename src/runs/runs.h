@@ -120,7 +120,7 @@ enum status runs_check_sort(const char *by, struct error *err);
 /* Of the runs of one data that have finished, the one whose validation loss, or loss where none has one, is the lowest. */
 struct run_best {
     int best;
-    int runs;                           /* of that data */
+    int runs;                           /* that it is the best of: finished, and with the loss that counts */
     bool by_validation;
 };
 struct run_bests {

@@ -310,6 +310,37 @@ static void test_found_and_sorted(void **state)
     runs_release(&r);
 }
 
+static void check_headline(const char *words)
+{
+    struct runs r;
+    struct run_keys k;
+    struct error err;
+    assert_ok(runs_find(&r, in_root("."), &err), err);
+    for (int i = 0; i < r.n; i++)
+        assert_ok(run_read_curves(&r.run[i], 100, &err), err);
+    run_keys_init(&k, &r);
+    json_t *j = runs_compare_json(&r, &k);
+    assert_has(json_string_value(json_object_get(j, "headline")), words);
+    json_decref(j);
+    run_keys_release(&k);
+    runs_release(&r);
+}
+
+/* Runs that have not finished, and those without the loss that counts, are not what a run is the best of. */
+static void test_best_of_how_many(void **state)
+{
+    (void)state;
+    put_run("a", "", 1);
+    put_run("b", "", 2);
+    check_headline("a ends with the lowest loss of 2 runs: 1.0000");
+    put_run("c", "", 0.5);
+    put_file("c", "run.json", "{\"state\":\"stopped\",\"step\":20,\"steps\":40}");
+    check_headline("a ends with the lowest loss of those that finished, 2 of 3 runs: 1.0000");
+    put_run("d", "", 3);
+    put_file("d", "metrics.jsonl", LOG(20, 3, 1) EVAL(20, 3.5));
+    check_headline("d ends with the lowest validation loss of those that finished with one, 1 of 4 runs: 3.5000");
+}
+
 static void test_hundreds(void **state)
 {
     (void)state;
@@ -353,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_best_of_how_many, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hundreds, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
