@@ -90,6 +90,7 @@ struct run_curves {
     double tokens_each;                 /* per step, as the last log had it; NAN: not known */
     double before_s, part_s;            /* seconds before the last resume, and since */
     double part_begin;                  /* the step of the last resume, as far as logs tell */
+    double part_per_s;                  /* steps per second since then; NAN: not known */
 };
 enum status run_read_curves(struct run *r, int points, struct error *err);      /* no metrics.jsonl is one without lines */
 /* The same line by line, as they come. */

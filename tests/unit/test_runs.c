@@ -208,6 +208,23 @@ static void test_time_of_parts(void **state)
     runs_release(&r);
 }
 
+/* Stopped after step 16, six behind its last log: tokens and seconds have them, and so the speed is that of both parts. */
+static void test_steps_without_a_log(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("u", config);
+    put_file("u", "metrics.jsonl", PART(10, 1, 10) PART(20, 0.4, 10) PART(30, 1.4, 10));
+    assert_ok(run_read_curves(opened(&r, "u"), 100, &err), err);
+    const struct run_curves *c = r.run[0].curves;
+    assert_near(c->seconds, 3, 1e-9, "seconds");
+    assert_near(c->loss.point[1].seconds, 2, 1e-9, "seconds at step 20");
+    assert_near(r.run[0].tokens_per_s, 320, 1e-9, "tokens/s");
+    assert_near(r.run[0].steps_per_s, 10, 1e-9, "steps/s");
+    runs_release(&r);
+}
+
 /* The clock begins anew with a resume; tokens go on. Lines that go back, or are none, are counted and left out. */
 static void test_curves(void **state)
 {
@@ -383,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_lines, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_steps_without_a_log, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_best_of_how_many, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hundreds, make_root, remove_root),
