@@ -83,13 +83,22 @@ static void set_targets(struct profile *p, const struct claim *claims, int n)
                 p->ops[i].target = claims[k].finding.rule;
 }
 
-static void store(struct profile *p, const struct claim *claims, int n)
+/* Of a run with so many steps, more samples in each save nothing. */
+static double saved_s(const struct scene *s, const struct claim *c)
 {
+    if (c->finding.per_sample && !s->facts.by_epochs)
+        return 0;
+    return (double)s->p->run.steps * s->rows_scale * c->base_us * (1 - 1 / c->finding.speedup) * 1e-6;
+}
+
+static void store(const struct scene *s, const struct claim *claims, int n)
+{
+    struct profile *p = s->p;
     p->findings = arena_alloc(&p->arena, (size_t)n * sizeof *p->findings);
     p->n_findings = n;
     for (int i = 0; i < n; i++) {
         p->findings[i] = claims[i].finding;
-        p->findings[i].saves_s = (double)p->run.steps * p->run.rows_scale * claims[i].base_us * (1 - 1 / claims[i].finding.speedup) * 1e-6;
+        p->findings[i].saves_s = saved_s(s, &claims[i]);
     }
 }
 
@@ -115,7 +124,7 @@ enum status detect(struct profile *p, const struct program *program, const struc
     const int n = run_rules(&s, claims);
     claims_rank(claims, n);
     fill_run(p, &s);
-    store(p, claims, n);
+    store(&s, claims, n);
     set_targets(p, claims, n);
     words_fill(&s, claims, n);
     for (int i = 0; i < n; i++)

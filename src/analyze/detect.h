@@ -23,6 +23,7 @@ struct run_facts {
     double eval_us_per_step;                /* evaluation time amortised over the steps between two evaluations */
     int64_t eval_batches, eval_every_steps;
     int64_t run_steps;                      /* of the whole run; 0: not known */
+    bool by_epochs;                         /* they follow from how many samples a step has */
     double data_wait_us;                    /* per step; 0: the profile's gap for the loader is taken */
     int workers;                            /* of the loader */
     double clip;                            /* 0: no clipping */

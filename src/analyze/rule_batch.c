@@ -105,6 +105,7 @@ bool rule_small_batch(struct scene *s, struct claim *c)
     const struct fixed f = sum_fixed(s);
     const double calls_us = s->dispatch_us + s->host_us, fixed = calls_us + f.idle_us + f.weights_us;
     c->broad = true;
+    c->finding.per_sample = true;
     c->involved_us = fixed;
     if (s->step_us <= 0 || s->facts.batch < 1 || fixed < FIXED_SHARE * s->step_us || !doubling_fits(s))
         return false;

@@ -173,7 +173,7 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, "| low | unfused-projections, constant-rebuilt | | small-batch |\n");
     assert_has(md, "| 1. Quick wins | unfused-optimizer, unfused-projections | 1.09× (1.04×–1.14×) |\n");
     assert_has(md, "## Check list\n\n- [ ] no-flash-attention: --set optimize.flash-attention=on gives 1.27× (1.18× to 1.36×)\n");
-    assert_has(md, "- [ ] small-batch: fixed, it gives 1.04× (0.98× to 1.10×)\n");
+    assert_has(md, "- [ ] small-batch: fixed, it gives 1.04× samples/s (0.98× to 1.10×)\n");
     assert_true(strstr(md, "## Findings") < strstr(md, "## Iteration"));
     assert_has(md, "# Profile of tinyllama-small\n");
     assert_has(md, p->headline);

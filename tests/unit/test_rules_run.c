@@ -138,6 +138,13 @@ static void test_small_batch(void **state)
     run_detect(&x);
     const struct finding *f = assert_finding(&x, "small-batch", 0.5, 100 / 95.0, 100 / 75.0, 100 / 75.0);
     assert_text(f->fix, "train.batch_size=2");
+    assert_true(f->per_sample && f->saves_s == 0);
+    x.facts.run_steps = 1000000;                    /* as many steps, each with twice the samples */
+    run_detect(&x);
+    assert_true(find(&x, "small-batch")->saves_s == 0);
+    x.facts.by_epochs = true;                       /* half as many */
+    run_detect(&x);
+    assert_near(find(&x, "small-batch")->saves_s, 25, 1e-9, "saved");
     x.profile.ops[1].memory_bound = false; /* arithmetic grows with the batch: 10 fixed; 40 beyond the roofline */
     run_detect(&x);
     assert_finding(&x, "small-batch", 0.1, 100 / 95.0, 100 / 95.0, 100 / 90.0);
