@@ -33,6 +33,7 @@ struct finding {
     const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what to do to be surer (NULL: nothing) */
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
     bool per_sample;                        /* the gain is of samples per second: steps get longer, and fewer where a run is by epochs */
+    bool with_evaluation;                   /* share and gain are of steps with their evaluation, which is beside the step */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */

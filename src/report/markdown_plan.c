@@ -17,7 +17,7 @@ static void put_row(FILE *to, const struct finding *f)
     number_text n;
     fprintf(to, "| %s | ", severity_name(f->severity));
     report_put_markdown_cut(to, f->rule, NAME_COLUMNS);
-    fprintf(to, " | %s | ", report_show_percent(f->share, n));
+    fprintf(to, " | %s%s | ", report_show_percent(f->share, n), f->with_evaluation ? " of steps with their evaluation" : "");
     put_gain(to, f->speedup, f->speedup_low, f->speedup_high);
     fprintf(to, " | %s | ", effort_name(f->effort));
     report_put_markdown_cut(to, f->where, NAME_COLUMNS);

@@ -68,6 +68,8 @@ const char *report_option(struct arena *a, const struct finding *f)
     return n ? arena_printf(a, "%.*s", (int)n, f->fix) : NULL;
 }
 
+const char *report_share_of(const struct finding *f) { return f->with_evaluation ? "steps with their evaluation" : "the step"; }
+
 static json_t *finding(const struct finding *f)
 {
     struct arena a = {0};
@@ -75,8 +77,8 @@ static json_t *finding(const struct finding *f)
                              "evidence", W(f->evidence), "after", W(f->after), "pass", W(f->pass), "confidence", W(f->confidence), "raise", W(f->raise),
                              "saves_s", f->saves_s > 0 ? N(f->saves_s) : json_null());
     arena_release(&a);
-    return report_merge(json_pack("{s:o,s:s,s:s,s:b,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity", severity_name(f->severity), "effort",
-                                  effort_name(f->effort), "per_sample", f->per_sample, "share", N(f->share), "expected_speedup", N(f->speedup), "expected_speedup_low",
+    return report_merge(json_pack("{s:o,s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity", severity_name(f->severity), "effort",
+                                  effort_name(f->effort), "per_sample", f->per_sample, "with_evaluation", f->with_evaluation, "share", N(f->share), "expected_speedup", N(f->speedup), "expected_speedup_low",
                                   N(f->speedup_low), "expected_speedup_high", N(f->speedup_high)), text);
 }
 

@@ -109,6 +109,7 @@ const char *report_counts(const struct plan *p, char out[COUNTS_MOST]);     /* "
 const char *report_option(struct arena *a, const struct finding *f);        /* "--set train.clip=1.0"; NULL: the fix is no option */
 bool report_in_phase(const struct plan *p, const struct plan_phase *phase, int i);     /* its finding i is there */
 /* The list to check off: a line per finding that is worth it, then the last ones. */
+const char *report_share_of(const struct finding *f);        /* what its share and gain are of: "the step" */
 bool report_is_checked(const struct finding *f);
 const char *report_check(struct arena *a, const struct finding *f);
 const char *const *report_last_checks(const struct plan *p);        /* ends with NULL */

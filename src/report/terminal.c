@@ -164,7 +164,7 @@ static void put_finding(const struct screen *s, const struct finding *f)
     number_text a, b, c, d;
     fprintf(s->to, "  %s%-11s%s", screen_severity_style(s, f->severity), severity_name(f->severity), screen_style(s, OFF));
     screen_put_padded(s, f->rule, SCREEN_NAME + 2);
-    fprintf(s->to, "%s of the step, expected %s (%s to %s), %s effort\n%*s", report_show_percent(f->share, a),
+    fprintf(s->to, "%s of %s, expected %s (%s to %s), %s effort\n%*s", report_show_percent(f->share, a), report_share_of(f),
             report_show_speedup(f->speedup, b), report_show_speedup(f->speedup_low, c),
             report_show_speedup(f->speedup_high, d), effort_name(f->effort), SCREEN_INDENT, "");
     screen_put_wrapped(s, f->fix, SCREEN_INDENT);

@@ -209,6 +209,26 @@ static __attribute__((noinline)) char *terminal(const struct profile *p, bool co
     return text;
 }
 
+/* Evaluation is beside the step, and no part of it. */
+static void shares_say_what_they_are_of(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->findings[0].with_evaluation = true;
+    char *md = written(report_write_markdown, p), *json = written(report_write_json, p), *shown = terminal(p, false);
+    assert_has(md, "| no-flash-attention | 31.0 % of steps with their evaluation | ");
+    assert_has(md, "| unfused-optimizer | 9.0 % | ");
+    assert_has(shown, "31.0 % of steps with their evaluation, expected 1.27×");
+    assert_has(shown, "9.0 % of the step, expected 1.06×");
+    json_t *j = parsed(json);
+    assert_true(json_is_true(at(j, "findings.0.with_evaluation")) && json_is_false(at(j, "findings.1.with_evaluation")));
+    json_decref(j);
+    free(md);
+    free(json);
+    free(shown);
+    sample_free(p);
+}
+
 static void the_terminal_says_which_peak_mfu_is_of(void **state)
 {
     (void)state;
@@ -350,6 +370,7 @@ int main(void)
         cmocka_unit_test(hostile_names_keep_every_json_valid),
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_fits_an_issue_comment),
+        cmocka_unit_test(shares_say_what_they_are_of),
         cmocka_unit_test(quick_wins_in_seconds), cmocka_unit_test(seconds_as_people_say_them), cmocka_unit_test(operations_alone), cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_has_the_peak_of_bf16),
         cmocka_unit_test(the_terminal_is_plain_or_coloured),

@@ -108,6 +108,7 @@ static void test_eval_share(void **state)
     run_detect(&x);
     const double kept = 100 * 0.02 / 0.98;          /* 2 % */
     const struct finding *f = assert_finding(&x, "eval-share", 0.2, 125 / 112.5, 125 / (100 + kept), 1.25);
+    assert_true(f->with_evaluation);
     assert_text(f->fix, "eval.every=1225");         /* 100 * 25 / kept */
     assert_text(f->cause, "7 validation batches every 100 steps cost 20.0 %");
     x.facts.eval_us_per_step = 2;

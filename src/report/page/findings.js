@@ -61,7 +61,7 @@ function finding(to, f, i, most) {
   if (f.after) payAfter(entry("Pays after"), f.after);
   if (f.where) entry("Where").text(f.where);
   if (f.evidence) entry("Evidence").text(f.evidence);
-  entry("Takes part in").text(`${percent(f.share)} of the step; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
+  entry("Takes part in").text(`${percent(f.share)} of ${f.with_evaluation ? "steps with their evaluation" : "the step"}; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
   if (data.run && f.saves_s > 0) entry("Whole run").text(`alone saves ${seconds(f.saves_s)} of ${seconds(data.run.seconds)}`);
   if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `. To be surer: ${f.raise}` : ""));
 }
