@@ -47,6 +47,8 @@ struct plan_phase {                         /* of the roadmap: findings to take 
     const int *findings;                    /* (n) indices */
     int n;
     double speedup, low, high;              /* of this and all earlier phases together */
+    double step_us;                         /* of a profile: what is left of the step then, and of the mean wait for data; 0: not known, as of a trace */
+    bool with_evaluation;                   /* the speed-ups, of all phases alike, are of steps with their evaluation */
 };
 
 /* What `hone explain` and docs/rules.md show; one entry per rule id. */

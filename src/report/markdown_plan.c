@@ -114,7 +114,8 @@ static void put_roadmap(FILE *to, const struct plan *p)
 {
     if (!p->n_phases)
         return;
-    fputs("\n## Roadmap\n\nThe easy ones first; of fixes that win the same time one counts.\n\n| phase | rules | speed-up so far |\n|---|---|---:|\n", to);
+    fprintf(to, "\n## Roadmap\n\nThe easy ones first; of fixes that win the same time one counts.%s\n\n| phase | rules | speed-up so far |\n|---|---|---:|\n",
+            p->phases[0].with_evaluation ? " Speed-ups are of steps with their evaluation." : "");
     for (int i = 0; i < p->n_phases; i++) {
         fprintf(to, "| %d. ", i + 1);
         report_put_markdown_cut(to, p->phases[i].title, CELL_COLUMNS);

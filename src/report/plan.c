@@ -105,8 +105,9 @@ static json_t *phase(const struct plan *p, const struct plan_phase *of)
             rules = report_array(rules, W(p->findings[of->findings[i]].rule));
             indices = report_array(indices, json_integer(of->findings[i]));
         }
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "title", W(of->title), "rules", rules, "findings", indices, "cumulative_speedup", N(of->speedup),
-                     "cumulative_speedup_low", N(of->low), "cumulative_speedup_high", N(of->high));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "title", W(of->title), "rules", rules, "findings", indices, "cumulative_speedup", N(of->speedup),
+                     "cumulative_speedup_low", N(of->low), "cumulative_speedup_high", N(of->high), "step_us", of->step_us > 0 ? N(of->step_us) : json_null(),
+                     "with_evaluation", of->with_evaluation);
 }
 
 static json_t *phases(const struct plan *p)

@@ -245,7 +245,7 @@ static inline void sample_findings(struct profile *p)
     };
     static const int quick[] = {1, 2}, larger[] = {0}, trades[] = {4};
     static const struct plan_phase phases[] = {
-        {"Quick wins", quick, 2, 1.09, 1.04, 1.14}, {"Larger changes", larger, 1, 1.38, 1.22, 1.55}, {"Trades", trades, 1, 1.42, 1.22, 1.6}};
+        {"Quick wins", quick, 2, 1.09, 1.04, 1.14, 46e3, false}, {"Larger changes", larger, 1, 1.38, 1.22, 1.55, 36e3, false}, {"Trades", trades, 1, 1.42, 1.22, 1.6, 35e3, false}};
     p->findings = arena_copy(&p->arena, f, sizeof f);
     p->n_findings = sizeof f / sizeof *f;
     p->phases = arena_copy(&p->arena, phases, sizeof phases);

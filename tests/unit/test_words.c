@@ -327,7 +327,12 @@ static void test_trades_come_last(void **state)
     assert_int_equal(x.profile.n_phases, 2);
     assert_string_equal(last->title, "Trades");
     assert_string_equal(x.profile.findings[last->findings[0]].rule, "eval-share");
-    assert_near(x.profile.phases[0].speedup, 1.25, 1e-9, "masks alone");
+    assert_near(x.profile.phases[0].speedup, 200 / 180.0, 1e-9, "masks alone, of steps with their evaluation");
+    assert_near(last->speedup, 200 / (80 + 100 * 0.02 / 0.98), 1e-9, "both");
+    for (int i = 0; i < 2; i++) {                   /* no phase wins more of the step than masks are */
+        assert_near(x.profile.phases[i].step_us, 80, 1e-9, "the step");
+        assert_true(x.profile.phases[i].with_evaluation);
+    }
     profiled_release(&x);
 }
 

@@ -175,8 +175,8 @@ static inline void traced_findings(struct diagnosis *d)
          "model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)",
          "1 collective per step, 73 % exposed.", false, NULL, NULL, 0.3, "high", NULL, 0, false, false}};
     static const int first[] = {1, 2}, second[] = {0};
-    static const struct plan_phase phases[] = {{"Quick wins", first, 2, 1.08, 1.03, 1.14},
-                                               {"Changes to the model", second, 1, 1.62, 1.34, 1.95}};
+    static const struct plan_phase phases[] = {{"Quick wins", first, 2, 1.08, 1.03, 1.14, 0, false},
+                                               {"Changes to the model", second, 1, 1.62, 1.34, 1.95, 0, false}};
     d->findings = arena_copy(&d->arena, f, sizeof f);
     d->n_findings = sizeof f / sizeof *f;
     d->phases = arena_copy(&d->arena, phases, sizeof phases);
