@@ -91,7 +91,7 @@ static double gain_of(const struct scene *s, const struct sum *sum, double besid
 
 /* ---- phase by phase ---- */
 
-struct total {                              /* up to a phase: never less than up to the one before */
+struct total {                              /* up to a phase, of the best sum; never less than up to the one before */
     struct sum sum;
     double beside_us;                       /* evaluation, of which something can be won */
     double speedup, low, high;
@@ -100,11 +100,12 @@ struct total {                              /* up to a phase: never less than up
 static void add_sum(const struct scene *s, struct total *t, const struct sum *sum)
 {
     const double speedup = gain_of(s, sum, t->beside_us, USUAL);
-    if (!t->sum.taken || speedup > t->speedup)
-        t->sum = *sum;
-    t->speedup = fmax(t->speedup, speedup);
-    t->low = fmax(t->low, gain_of(s, sum, t->beside_us, LOW));
-    t->high = fmax(t->high, gain_of(s, sum, t->beside_us, HIGH));
+    if (t->sum.taken && speedup <= t->speedup)
+        return;
+    t->sum = *sum;
+    t->speedup = speedup;
+    t->low = gain_of(s, sum, t->beside_us, LOW);
+    t->high = gain_of(s, sum, t->beside_us, HIGH);
 }
 
 static int list_phase(const struct scene *s, const struct claim *claims, int n, int phase, int *list)

@@ -249,7 +249,7 @@ static void test_overlapping_gains_are_counted_once(void **state)
     add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too, and 60 at best */
     answer(&x);
     assert_non_null(find(&x, "host-bound"));
-    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70.0 µs, by ");
+    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 1.43×), the step from 100 µs to 70.0 µs, by ");     /* the interval is theirs, too */
     assert_null(strstr(x.profile.realistic_gain, "host-bound"));
     x.profile.gaps[0].us = 20;
     add_gap(&x, "host", 40);                        /* of 60, 30 by host-bound; the two ops have 10 */
