@@ -57,6 +57,8 @@ double report_samples_per_step(const struct profile *p)
     return (double)p->batch * (double)(p->accumulate > 0 ? p->accumulate : 1);
 }
 
+double report_tokens_per_step(const struct profile *p) { return round(p->tokens_per_s * p->step_us / 1e6); }
+
 double report_memory_total(const struct profile_memory_point *m)
 {
     return m->parameters + m->state + m->gradients + m->activations + m->inputs;

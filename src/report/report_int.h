@@ -18,6 +18,7 @@ double report_gb_per_s(double bytes, double us);
 double report_memory_gb_per_s(const struct profile *p); /* of main memory, or of the last level there is */
 double report_taken_bytes(const struct profile *p);
 double report_samples_per_step(const struct profile *p);
+double report_tokens_per_step(const struct profile *p);         /* with padding; of rows that samples share, fewer than samples x seq */
 double report_memory_total(const struct profile_memory_point *m);
 int report_op_runs(const struct profile *p, const struct profile_op *op);       /* per step */
 int *report_ops_by_time(const struct profile *p);       /* (n_ops) indices, largest self time first; free() it */

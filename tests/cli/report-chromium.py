@@ -157,6 +157,7 @@ def check_bf16(b):
     b.open(b.folder + "/bf16/report.html")
     with open(b.folder + "/bf16/report.json") as f:
         data = json.load(f)
+    check("tokens of rows that samples share", b.value("document.querySelectorAll('.tile p')[2].textContent.replace(/\\u00a0/g, ' ')"), "1.02 k per step, 12.5 % padding")
     check("the peak of MFU", b.value("[...document.querySelectorAll('.tile')].map(t => t.textContent)[3]"), lambda t: "bf16 peak 160 GFLOP/s" in t)
     check("both ceilings", b.value("document.querySelectorAll('#roofline .ceiling').length"), len(data["machine"]["peaks"]["levels"]) + 2)
     check("both peaks", b.value("document.querySelector('#machine table').textContent"),

@@ -298,13 +298,15 @@ static inline struct profile *sample_profile(void)
     return p;
 }
 
-/* The sample with products of bf16, of which the machine multiplies twice as many. */
+/* The sample with products of bf16, of which the machine multiplies twice as many, and with rows that samples share. */
 static inline struct profile *bf16_profile(void)
 {
     struct profile *p = sample_profile();
     p->peaks.gflops[NUMBERS_BF16] = 2 * SAMPLE_GFLOPS;
     p->mfu_peak = (struct products_peak){.gflops = 2 * SAMPLE_GFLOPS, .numbers = NUMBERS_BF16};
     p->mfu_percent /= 2;
+    p->tokens_per_s /= 2;                   /* samples share rows */
+    p->padding_share = 0.125;
     return p;
 }
 

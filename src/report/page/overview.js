@@ -12,7 +12,7 @@ function stepTile() {
 function speedTiles() {
   const s = data.step, samples = data.model.batch * Math.max(1, data.model.accumulate);
   tile("Samples per second", count(s.samples_per_s), "", `${count(samples)} per step`).remove();
-  tile("Tokens per second", count(s.tokens_per_s), "", `${count(samples * data.model.seq)} per step`).remove();
+  tile("Tokens per second", count(s.tokens_per_s), "", `${count(s.tokens_per_step)} per step` + (s.padding_share > 0 ? `, ${percent(s.padding_share)} padding` : "")).remove();
 }
 
 function mfuTile() {
