@@ -256,6 +256,17 @@ static void flops_of_a_sample_do_not_depend_on_ranks(void **state)
     sample_free(p);
 }
 
+static void recording_wins_no_time(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->recording_percent = -3;
+    json_t *j = document(report_write_json, p);
+    assert_number(j, "step.recording_overhead_percent", 0);
+    json_decref(j);
+    sample_free(p);
+}
+
 static void flops_profile_has_its_fields(void **state)
 {
     (void)state;
@@ -400,6 +411,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_huge_timeline_loses_its_shortest_events),
         cmocka_unit_test(tokens_are_those_of_the_rows),
         cmocka_unit_test(flops_of_a_sample_do_not_depend_on_ranks),
+        cmocka_unit_test(recording_wins_no_time),
         cmocka_unit_test(flops_profile_has_its_fields),
         cmocka_unit_test(computational_intensity_has_its_fields),
         cmocka_unit_test(roofline_data_has_a_point_per_op),
