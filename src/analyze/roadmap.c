@@ -148,10 +148,9 @@ static const char *gain_words(const struct scene *s, const struct total *t)
         floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
     if (t->speedup < WORTH_DOING)
         return arena_printf(a, "Less than 2 %%: %.2f× by what was found%s", t->speedup, roof);
-    const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
     return arena_printf(a, "%.2f× (%.2f× to %.2f×)%s, the step from %s to %s, by %s%s", t->speedup, t->low, t->high,
-                        t->beside_us > 0 ? " of steps with their evaluation" : "", text_us(a, s->shown_us),
-                        text_us(a, left_us(s, &t->sum, USUAL) * shown), t->sum.names, roof);
+                        t->beside_us > 0 ? " of steps with their evaluation" : "", scene_time(s),
+                        text_us(a, left_us(s, &t->sum, USUAL)), t->sum.names, roof);
 }
 
 void roadmap_fill(struct scene *s, const struct claim *claims, int n)

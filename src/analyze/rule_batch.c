@@ -124,6 +124,6 @@ bool rule_small_batch(struct scene *s, struct claim *c)
                      "fixed per step: %s and host %s, ops without batch %s, weight traffic %s of %s; twice the "
                      "batch halves that per sample",
                      s->p->gpu ? "idleness between kernels" : "dispatch", text_us(a, calls_us), text_us(a, f.idle_us),
-                     text_us(a, f.weights_us), text_us(a, s->shown_us));
+                     text_us(a, f.weights_us), scene_time(s));
     return true;
 }

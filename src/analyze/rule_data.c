@@ -33,12 +33,12 @@ bool rule_data_stall(struct scene *s, struct claim *c)
                                       "bin), which need no tokenizing",
                                       s->facts.threads > 1 ? s->facts.threads - 1 : 1);
     if (s->p->gpu)
-        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s of the host", text_us(a, c->involved_us),
-                                           text_us(a, s->shown_us), s->facts.workers, s->facts.workers == 1 ? "" : "s");
+        c->finding.evidence = arena_printf(a, "waits %s of the %s with %d worker%s of the host", text_us(a, c->involved_us),
+                                           scene_step(s), s->facts.workers, s->facts.workers == 1 ? "" : "s");
     else
-        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s, %d thread%s on %d "
+        c->finding.evidence = arena_printf(a, "waits %s of the %s with %d worker%s, %d thread%s on %d "
                                           "core%s",
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us), s->facts.workers,
+                                       text_us(a, c->involved_us), scene_step(s), s->facts.workers,
                                        s->facts.workers == 1 ? "" : "s", s->facts.threads,
                                        s->facts.threads == 1 ? "" : "s", s->facts.usable_cores,
                                        s->facts.usable_cores == 1 ? "" : "s");
@@ -65,7 +65,7 @@ bool rule_eval_share(struct scene *s, struct claim *c)
                                     100 * eval_us / c->base_us);
     c->finding.fix = arena_printf(
         a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
-    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside %s of training", text_us(a, eval_us),
-                                       text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside the %s", text_us(a, eval_us),
+                                       scene_step(s));
     return true;
 }

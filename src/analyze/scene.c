@@ -6,6 +6,8 @@
 
 static const double CALL_MOST_US = 20;      /* to start an op on all threads; a busy machine makes it look like more */
 
+static const double WAIT_SHOWS = 0.005;     /* of the step: less does not show in its digits */
+
 double positive(double x) { return isfinite(x) && x > 0 ? x : 0; }
 
 /* Gaps are found by a word of their name. */
@@ -81,6 +83,13 @@ int scene_runs(const struct scene *s, int op)
     const bool once = scene_op(s, op)->phase >= PHASE_COMMUNICATE || s->program->micro_batches < 1;
     return once ? 1 : s->program->micro_batches;
 }
+
+static bool waits_show(const struct scene *s) { return s->step_us - s->shown_us > WAIT_SHOWS * s->shown_us; }
+static double named_us(const struct scene *s) { return waits_show(s) ? s->step_us : s->shown_us; }
+
+const char *scene_wait_words(const struct scene *s) { return waits_show(s) ? " with the mean wait for data" : ""; }
+const char *scene_time(const struct scene *s) { return arena_printf(&s->p->arena, "%s%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
+const char *scene_step(const struct scene *s) { return arena_printf(&s->p->arena, "%s step%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
 
 const char *scene_start_word(const struct scene *s) { return s->p->gpu ? "launch" : "dispatch"; }
 

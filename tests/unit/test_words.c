@@ -76,17 +76,23 @@ static void test_bound_by_data(void **state)
     profiled_release(&x);
 }
 
-/* Every sentence names one step time, also where a run waits longer for data than the step in the middle did. */
-static void test_one_step_time(void **state)
+/* Where a run waits longer for data than the step in the middle did, sentences name the time that their shares are of, and say what is in it. */
+static void test_step_with_the_mean_wait(void **state)
 {
     (void)state;
     struct profiled x = mixed(80, 20, 0);
     x.facts.data_wait_us = 100;                     /* of 200 in the mean */
     answer(&x);
-    assert_text(x.profile.headline, "50 % of its 100 µs");
-    assert_text(x.profile.realistic_gain, "the step from 100 µs to ");
+    assert_text(x.profile.headline, "50 % of its 200 µs with the mean wait for data");
+    assert_text(x.profile.largest, "100 µs, 50.0 % of the step with the mean wait for data");
+    assert_text(find(&x, "data-stall")->evidence, "waits 100 µs of the 200 µs step with the mean wait for data");
+    assert_text(find(&x, "constant-rebuilt")->evidence, "take 20.0 µs of the 200 µs step with the mean wait for data");
+    assert_text(x.profile.realistic_gain, "the step from 200 µs with the mean wait for data to 130 µs, by ");    /* without masks and half of the wait */
     for (int i = 0; i < x.profile.n_findings; i++)
-        assert_null(strstr(x.profile.findings[i].evidence, "200 µs step"));
+        assert_null(strstr(x.profile.findings[i].evidence, "100 µs step"));
+    x.facts.data_wait_us = 0.4;                     /* does not show */
+    answer(&x);
+    assert_text(x.profile.headline, "of its 100 µs is in ops");
     profiled_release(&x);
 }
 
@@ -342,7 +348,7 @@ int main(void)
         cmocka_unit_test(test_bound_by_compute_and_memory),
         cmocka_unit_test(test_bound_by_overhead),
         cmocka_unit_test(test_bound_by_data),
-        cmocka_unit_test(test_one_step_time),
+        cmocka_unit_test(test_step_with_the_mean_wait),
         cmocka_unit_test(test_headline_and_advice_agree),
         cmocka_unit_test(test_warning),
         cmocka_unit_test(test_pace),
