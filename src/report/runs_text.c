@@ -92,7 +92,7 @@ void runs_fill(struct runs_row *row, const json_t *runs, const json_t *run)
 {
     const json_t *config = json_object_get(run, "config");
     number_text n;
-    put_cut(row->cell[0], word(run, "name"), 40);
+    put_cut(row->cell[0], word(run, "name"), RUNS_NAME);
     put_cut(row->cell[1], word(run, "state"), 10);
     put_step(row->cell[2], run);
     snprintf(row->cell[3], RUNS_CELL, "%s", !strcmp(word(run, "state"), "nan") ? "nan" : show_loss(num(run, "loss"), n));

@@ -4,7 +4,8 @@
 
 #include "report/fields_int.h"
 
-enum { RUNS_FIXED = 8, RUNS_KEYS = 6, RUNS_COLUMNS = RUNS_FIXED + RUNS_KEYS, RUNS_CELL = 64 };
+enum { RUNS_FIXED = 8, RUNS_KEYS = 6, RUNS_COLUMNS = RUNS_FIXED + RUNS_KEYS, RUNS_NAME = 40 };       /* RUNS_NAME: columns of a run's name */
+enum { RUNS_CELL = 4 * (RUNS_NAME + 1) + 1 };           /* bytes: with an ellipsis, of characters of four bytes */
 
 struct runs_row { char cell[RUNS_COLUMNS][RUNS_CELL]; };
 

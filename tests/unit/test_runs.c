@@ -327,6 +327,16 @@ static void test_found_and_sorted(void **state)
     runs_release(&r);
 }
 
+static __attribute__((noinline)) char *shown(const json_t *runs)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    report_runs_print_terminal(runs, to, false);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
 static void check_headline(const char *words)
 {
     struct runs r;
@@ -358,6 +368,32 @@ static void test_best_of_how_many(void **state)
     check_headline("d ends with the lowest validation loss of those that finished with one, 1 of 4 runs: 3.5000");
 }
 
+/* Characters of two to four bytes: a name is cut between them, and columns stay in line. */
+static void test_names_of_many_bytes(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct run_keys k;
+    struct error err;
+    char name[256] = "", wanted[256] = "";
+    for (int i = 0; i < 45; i++) {
+        strcat(name, i % 2 ? "é" : "𝄞");
+        strcat(wanted, i < 40 ? i % 2 ? "é" : "𝄞" : "");
+    }
+    strcat(wanted, "…  finished  ");
+    put_run(name, "", 1);
+    put_run("short", "", 2);
+    assert_ok(runs_find(&r, in_root("."), &err), err);
+    run_keys_init(&k, &r);
+    json_t *j = runs_json(&r, &k, "many");
+    char *text = shown(j);
+    assert_has(text, wanted);
+    free(text);
+    json_decref(j);
+    run_keys_release(&k);
+    runs_release(&r);
+}
+
 static void test_hundreds(void **state)
 {
     (void)state;
@@ -375,11 +411,7 @@ static void test_hundreds(void **state)
     json_t *j = runs_json(&r, &k, "many");
     assert_int_equal(json_array_size(json_object_get(j, "runs")), 300);
     assert_int_equal(k.n, 2);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    report_runs_print_terminal(j, to, false);
-    fclose(to);
+    char *text = shown(j);
     assert_has(text, "\nbest: 000, loss 1.0000\n");
     free(text);
     json_decref(j);
@@ -403,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_steps_without_a_log, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_best_of_how_many, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_names_of_many_bytes, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hundreds, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
