@@ -144,16 +144,17 @@ static void write_bound(struct scene *s)
     } else if (b.overhead_us == most && p->gpu) {
         p->bound_by = "overhead";
         p->headline = arena_printf(&p->arena, "This step is bound by overhead: of its %s, the GPU is idle between kernels for %.0f %%, host and "
-                                   "upload take %.0f %%, around %d ops", scene_time(s),
-                                   percent(s->dispatch_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us), p->n_ops);
+                                   "upload take %.0f %%, around %d op%s", scene_time(s),
+                                   percent(s->dispatch_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us), p->n_ops,
+                                   p->n_ops == 1 ? "" : "s");
     } else if (b.overhead_us == most) {
         p->bound_by = "overhead";
         p->headline = arena_printf(&p->arena,
                                    "This step is bound by overhead: of its %s, dispatch takes %.0f %%, thread "
-                                   "imbalance %.0f %%, host and upload %.0f %%, around %d ops",
+                                   "imbalance %.0f %%, host and upload %.0f %%, around %d op%s",
                                    scene_time(s), percent(s->dispatch_us + s->stalled_us, s->step_us),
                                    percent(s->imbalance_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us),
-                                   p->n_ops);
+                                   p->n_ops, p->n_ops == 1 ? "" : "s");
     } else if (b.latency_us == most) {
         p->bound_by = "latency";
         p->headline = latency_headline(s, &b);

@@ -55,7 +55,8 @@ static int quick_wins(const struct profile *p, const struct finding ***list)
 static void put_length(FILE *to, const struct profile *p)
 {
     number_text a, b;
-    fprintf(to, "At this speed %lld steps take %s", (long long)p->run.steps, report_show_seconds(p->run.seconds, a));
+    const bool one = p->run.steps == 1;
+    fprintf(to, "At this speed %lld step%s take%s %s", (long long)p->run.steps, one ? "" : "s", one ? "s" : "", report_show_seconds(p->run.seconds, a));
     if (p->run.evaluation_s > 0)
         fprintf(to, ", %s of it evaluation", report_show_seconds(p->run.evaluation_s, b));
     if (p->run.rows_scale > 0 && p->run.rows_scale < 1)

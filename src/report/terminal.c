@@ -57,8 +57,8 @@ static void put_numbers(const struct screen *s, const struct profile *p)
 {
     number_text a, b, c;
     screen_put_label(s, "step");
-    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d steps; ", report_show_us(p->step_us, a),
-            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
+    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d step%s; ", report_show_us(p->step_us, a),
+            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps, p->steps == 1 ? "" : "s");
     report_put_recording(s->to, p);
     fputs(")\n", s->to);
     screen_put_label(s, "speed");
@@ -156,7 +156,7 @@ static void put_kinds(const struct screen *s, const struct profile *p)
         fputc('\n', s->to);
     }
     if (p->n_kinds > TOP_KINDS)
-        fprintf(s->to, "  %sand %d more kinds%s\n", screen_style(s, DIM), p->n_kinds - TOP_KINDS, screen_style(s, OFF));
+        fprintf(s->to, "  %sand %d more kind%s%s\n", screen_style(s, DIM), p->n_kinds - TOP_KINDS, p->n_kinds - TOP_KINDS == 1 ? "" : "s", screen_style(s, OFF));
 }
 
 static void put_finding(const struct screen *s, const struct finding *f)

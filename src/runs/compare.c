@@ -81,7 +81,8 @@ static void headline(const struct runs *r, const struct run_bests *b, char *out,
     if (best >= 0)
         put_of(r, &b->list[0], of, sizeof of);
     if (r->n == 1)
-        n = (size_t)snprintf(out, size, "One run, %s: %s after %lld steps", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step);
+        n = (size_t)snprintf(out, size, "One run, %s: %s after %lld step%s", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step,
+                             r->run[0].step == 1 ? "" : "s");
     else if (best >= 0)
         n = (size_t)snprintf(out, size, "%s ends with the lowest %s %s: %.4f", r->run[best].name, b->list[0].by_validation ? "validation loss" : "loss", of,
                              run_best_loss(r, &b->list[0]));

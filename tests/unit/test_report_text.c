@@ -229,6 +229,24 @@ static void shares_say_what_they_are_of(void **state)
     sample_free(p);
 }
 
+static void one_is_not_many(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->steps = 1;
+    p->run.steps = 1;
+    p->run.seconds = 2;
+    p->n_kinds = 7;
+    char *md = written(report_write_markdown, p), *shown = terminal(p, false);
+    assert_has(md, "; 1 step) |\n");
+    assert_has(md, "At this speed 1 step takes 2.00 s.\n");
+    assert_has(shown, "p10 to p90 of 1 step; ");
+    assert_has(shown, "  and 1 more kind\n");
+    free(md);
+    free(shown);
+    sample_free(p);
+}
+
 static void the_terminal_says_which_peak_mfu_is_of(void **state)
 {
     (void)state;
@@ -371,6 +389,7 @@ int main(void)
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_fits_an_issue_comment),
         cmocka_unit_test(shares_say_what_they_are_of),
+        cmocka_unit_test(one_is_not_many),
         cmocka_unit_test(quick_wins_in_seconds), cmocka_unit_test(seconds_as_people_say_them), cmocka_unit_test(operations_alone), cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_has_the_peak_of_bf16),
         cmocka_unit_test(the_terminal_is_plain_or_coloured),

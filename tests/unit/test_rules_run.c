@@ -111,6 +111,11 @@ static void test_eval_share(void **state)
     assert_true(f->with_evaluation);
     assert_text(f->fix, "eval.every=1225");         /* 100 * 25 / kept */
     assert_text(f->cause, "7 validation batches every 100 steps cost 20.0 %");
+    x.facts.eval_every_steps = x.facts.eval_batches = 1;
+    run_detect(&x);
+    f = find(&x, "eval-share");
+    assert_text(f->where, "evaluation every step");
+    assert_text(f->cause, "1 validation batch every step costs 20.0 %");
     x.facts.eval_us_per_step = 2;
     run_detect(&x);
     assert_null(find(&x, "eval-share"));

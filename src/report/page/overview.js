@@ -1,7 +1,7 @@
 /* The first screen of a profile. The headline is in the page already. */
 function stepTile() {
   const s = data.step, [value, unit] = time(s.median_us).split("\u00a0");
-  const gauge = tile("Step time, median", value, unit, `p10 ${time(s.p10_us)}, p90 ${time(s.p90_us)}, ${s.steps} steps`);
+  const gauge = tile("Step time, median", value, unit, `p10 ${time(s.p10_us)}, p90 ${time(s.p90_us)}, ${many(s.steps, "step")}`);
   const low = Math.min(s.p10_us, s.median_us) * 0.9, high = Math.max(s.p90_us, s.median_us) * 1.1;
   if (!(high > low)) return;
   const at = us => (us - low) / (high - low);
