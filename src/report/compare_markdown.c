@@ -42,7 +42,7 @@ static void put_figures(FILE *to, const json_t *j)
         fprintf(to, " | %s", show_loss(num(run, "best_val_loss"), n));
         fprintf(to, " | %s", report_show_count(num(run, "best_step"), n));
         fprintf(to, " | %s", report_show_count(num(run, "tokens"), n));
-        fprintf(to, " | %s", show_seconds(num(run, "seconds"), n));
+        fprintf(to, " | %s", report_show_seconds(num(run, "seconds"), n));
         fprintf(to, " | %s", report_show_bytes(num(run, "planned_bytes"), n));
         fprintf(to, " | %s |\n", report_show_bytes(num(run, "peak_bytes"), n));
     }

@@ -144,7 +144,7 @@ json_t *report_ranks(const struct profile *p);             /* an empty list */
 
 json_t *report_run(const struct profile *p);               /* null where it is not known */
 void report_markdown_run(FILE *to, const struct profile *p);
-const char *report_show_seconds(double s, number_text out);             /* "12.3 s", "1:05 min", "2:03:04 h" */
+const char *report_show_seconds(double s, number_text out);             /* "12.3 ms", "12.3 s", "10:05 min", "2:03:04 h" */
 void report_markdown_ranks(FILE *to, const struct profile *p);
 
 /* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */

@@ -1,6 +1,7 @@
 /* The whole run in seconds, and what fixes of little effort would save of it: people wait for runs, not for steps. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "report/terminal_int.h"
@@ -13,6 +14,8 @@ const char *report_show_seconds(double s, number_text out)
     const long whole = isfinite(s) ? lround(s) : 0;
     if (!isfinite(s))
         snprintf(out, sizeof(number_text), "–");
+    else if (s < 1)
+        return s == 0 ? strcpy(out, "0 s") : report_show_us(s * 1e6, out);
     else if (s < 99.95)
         snprintf(out, sizeof(number_text), "%.*f s", s < 9.995 ? 2 : 1, s);
     else if (whole < 600)

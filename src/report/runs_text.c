@@ -36,16 +36,6 @@ const char *show_loss(double loss, number_text out)
     return out;
 }
 
-const char *show_seconds(double seconds, number_text out)
-{
-    if (!(seconds >= 120))
-        return report_show_us(seconds * 1e6, out);
-    const bool hours = seconds >= 7200;
-    number_text n;
-    snprintf(out, NUMBER_TEXT, "%.20s %s", report_show_number(seconds / (hours ? 3600 : 60), n), hours ? "h" : "min");
-    return out;
-}
-
 /* In the time of this place. */
 static void put_when(char cell[RUNS_CELL], const char *when)
 {

@@ -19,7 +19,6 @@ void runs_fill(struct runs_row *row, const json_t *runs, const json_t *run);
 void runs_other_keys(const json_t *runs, char *out, size_t size);
 
 const char *show_loss(double loss, number_text out);            /* "0.6123", or a dash */
-const char *show_seconds(double seconds, number_text out);      /* "12.3 s", "2.78 h" */
 /* What there is to say of a run: why it failed, what could not be read; NULL: nothing. */
 const char *runs_note(const json_t *run);
 

@@ -35,6 +35,14 @@ for outside in (r"<script[^>]*\ssrc", r'<link[^>]*href="(?!data:)', r"@import", 
     assert not re.search(outside, page), outside
 PY
 
+# ---- time is written as everywhere else, and has its place in the table
+mkdir hours
+cp lr-0.01/config.yaml lr-0.01/run.json hours
+printf '{"step":20,"loss":1,"steps_per_s":1,"tokens_per_s":32,"seconds":7384}\n' >hours/metrics.jsonl
+ok compare hours lr-0.01 --out long
+grep -qE '^  hours .* 640 +2:03:04 h +[0-9]' out && grep -qE '^ .* best val +tokens +time +planned +peak$' out || fail "no hours: $(cat out)"
+grep -q ' | 2:03:04 h | ' long/report.md || fail "no hours: $(cat long/report.md)"
+
 # ---- one run, and one that was resumed: tokens and time go on
 ok compare lr-0.01 --out one
 grep -q '^One run, lr-0.01: finished after 20 steps$' out || fail "$(cat out)"

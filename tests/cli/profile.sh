@@ -14,7 +14,7 @@ done
 json p/report.json 'j["run"]["steps"] == 20 and abs((j["run"]["seconds"] - j["run"]["evaluation_s"]) / (20 * j["step"]["median_us"] / 1e6) - 1) < 0.5'
 json p/report.json 'all(f["saves_s"] is null if f["per_sample"] else abs((f["saves_s"] or 0) - (1 - 1 / f["expected_speedup"]) * (j["run"]["seconds"] - (0 if f["rule"] == "eval-share" else j["run"]["evaluation_s"])))
     < 1e-6 * j["run"]["seconds"] for f in j["findings"])'
-grep -q '^Whole run$' out && grep -qE '^  At this speed 20 steps take [0-9.]+ s, [0-9.]+ s of it evaluation$' out || fail "not a word on the whole run: $(cat out)"
+grep -q '^Whole run$' out && grep -qE '^  At this speed 20 steps take [0-9.]+ (ms|µs|s), [0-9.]+ (ms|µs|s) of it evaluation$' out || fail "not a word on the whole run: $(cat out)"
 grep -q '^## The whole run$' p/report.md || fail "not a word on the whole run: $(cat p/report.md)"
 grep -q 'bound by' out || fail "no word on what bounds the step: $(cat out)"
 json p/flops_profile.json '(0 < j["efficiency_metrics"]["mfu_percent"] and j["efficiency_metrics"]["device_peak_flops"] > 0 and

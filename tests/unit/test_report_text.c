@@ -138,7 +138,9 @@ static void seconds_as_people_say_them(void **state)
 {
     number_text n;
     (void)state;
-    assert_string_equal(report_show_seconds(0.004, n), "0.00 s");
+    assert_string_equal(report_show_seconds(0.004, n), "4.00 ms");
+    assert_string_equal(report_show_seconds(0, n), "0 s");
+    assert_string_equal(report_show_seconds(0.9996, n), "1.00 s");
     assert_string_equal(report_show_seconds(9.994, n), "9.99 s");
     assert_string_equal(report_show_seconds(9.996, n), "10.0 s");
     assert_string_equal(report_show_seconds(99.96, n), "100 s");
