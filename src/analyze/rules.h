@@ -71,7 +71,7 @@ void claim_op(const struct scene *s, struct claim *c, int op);
 /* "blocks.0.attn.mask", or "blocks.0.attn.mask and 3 more ops". */
 const char *claim_where(const struct scene *s, const struct claim *c);
 
-const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s" */
+const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s": as tables have them */
 const char *text_bytes(struct arena *a, double bytes);      /* "90.0 MB" */
 double positive(double x);                                  /* 0 for NaN, infinite and negative numbers */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyze/rules.h"
+#include "core/show.h"
 
 static const double CALL_MOST_US = 20;      /* to start an op on all threads; a busy machine makes it look like more */
 
@@ -129,18 +130,12 @@ const char *claim_where(const struct scene *s, const struct claim *c)
 
 const char *text_us(struct arena *a, double us)
 {
-    if (us < 1000)
-        return arena_printf(a, us < 10 ? "%.2f µs" : us < 100 ? "%.1f µs" : "%.0f µs", us);
-    if (us < 1e6)
-        return arena_printf(a, us < 1e4 ? "%.2f ms" : us < 1e5 ? "%.1f ms" : "%.0f ms", us / 1e3);
-    return arena_printf(a, "%.2f s", us / 1e6);
+    number_text n;
+    return arena_printf(a, "%s", show_us(us, n));
 }
 
 const char *text_bytes(struct arena *a, double bytes)
 {
-    if (bytes < 1e3)
-        return arena_printf(a, "%.0f bytes", bytes);
-    if (bytes < 1e6)
-        return arena_printf(a, "%.1f kB", bytes / 1e3);
-    return bytes < 1e9 ? arena_printf(a, "%.1f MB", bytes / 1e6) : arena_printf(a, "%.2f GB", bytes / 1e9);
+    number_text n;
+    return arena_printf(a, "%s", show_bytes(bytes, n));
 }

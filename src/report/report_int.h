@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "core/show.h"
 #include "report/report.h"
 
 /* ---- derive.c: numbers that follow from the profile. NAN where there is nothing to divide by. ---- */
@@ -33,9 +34,6 @@ void report_put_memory(FILE *to, const struct profile *p);      /* "7.5 MB plann
 
 /* ---- text.c ---- */
 
-enum { NUMBER_TEXT = 32 };
-typedef char number_text[NUMBER_TEXT];
-
 /* Valid UTF-8 without control characters: what is neither becomes U+FFFD, white space becomes a space. NULL is "".
  * Owned by the caller. */
 char *report_clean(const char *text);
@@ -48,12 +46,12 @@ void report_put_markdown(FILE *to, const char *text);   /* cleaned, as Markdown 
 void report_put_markdown_cut(FILE *to, const char *text, size_t columns);
 size_t report_columns(const char *clean);               /* code points */
 
-/* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. */
+/* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. The first four are those of core/show.h. */
 const char *report_show_us(double us, number_text out);         /* "12.3 ms" */
 const char *report_show_bytes(double bytes, number_text out);   /* "45.1 MB" */
 const char *report_show_count(double n, number_text out);       /* "1.25 M" */
-const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_number(double x, number_text out);      /* "12.3" */
+const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_rank(int rank, number_text out);        /* "3"; below 0: not known */
 const char *report_show_speedup(double x, number_text out);     /* "1.25×" */
 

@@ -102,42 +102,10 @@ size_t report_columns(const char *clean_text)
     return n;
 }
 
-static const char *three_digits(double x, const char *unit, number_text out)
-{
-    const double a = fabs(x);
-    const char *format = a >= 1e6 ? "%.*e%s%s" : a > 0 && a < 0.01 ? "%.*g%s%s" : "%.*f%s%s";
-    const int digits = a < 99.95 && a >= 9.995 ? 1 : a == 0 || (a >= 99.95 && a < 1e6) ? 0 : 2;
-    snprintf(out, NUMBER_TEXT, format, digits, x, *unit ? " " : "", unit);
-    return out;
-}
-
-static const char *with_unit(double x, const char *const *units, number_text out)
-{
-    if (!isfinite(x))
-        return strcpy(out, "–");
-    int i = 0;
-    for (; fabs(x) >= 999.5 && units[i + 1]; i++)
-        x /= 1000;
-    if (i > 0 || x != floor(x))
-        return three_digits(x, units[i], out);
-    snprintf(out, NUMBER_TEXT, "%.0f%s%s", x, *units[i] ? " " : "", units[i]);
-    return out;
-}
-
-const char *report_show_us(double us, number_text out)
-{
-    return with_unit(us, (const char *const[]){"µs", "ms", "s", NULL}, out);
-}
-
-const char *report_show_bytes(double bytes, number_text out)
-{
-    return with_unit(bytes, (const char *const[]){"B", "kB", "MB", "GB", "TB", NULL}, out);
-}
-
-const char *report_show_count(double n, number_text out)
-{
-    return with_unit(n, (const char *const[]){"", "k", "M", "G", "T", "P", NULL}, out);
-}
+const char *report_show_us(double us, number_text out) { return show_us(us, out); }
+const char *report_show_bytes(double bytes, number_text out) { return show_bytes(bytes, out); }
+const char *report_show_count(double n, number_text out) { return show_count(n, out); }
+const char *report_show_number(double x, number_text out) { return show_number(x, out); }
 
 const char *report_show_percent(double part, number_text out)
 {
@@ -145,11 +113,6 @@ const char *report_show_percent(double part, number_text out)
         return strcpy(out, "–");
     snprintf(out, NUMBER_TEXT, fabs(part) < 10 ? "%.1f %%" : "%.3g %%", 100 * part);
     return out;
-}
-
-const char *report_show_number(double x, number_text out)
-{
-    return isfinite(x) ? three_digits(x, "", out) : strcpy(out, "–");
 }
 
 const char *report_show_rank(int rank, number_text out)
