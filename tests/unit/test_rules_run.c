@@ -302,6 +302,7 @@ static void test_memory_limit(void **state)
     x.facts.available_bytes = 100e6;
     x.facts.batch = 9;
     x.profile.peak_bytes = 70e6;
+    x.profile.planned_bytes = 75e6;
     x.profile.rss_peak_bytes = 79e6;
     x.profile.peak_op = 0;
     run_detect(&x);
@@ -311,6 +312,7 @@ static void test_memory_limit(void **state)
     const struct finding *f = assert_finding(&x, "memory-limit", 0, 1, 1, 1);
     assert_string_equal(f->where, "emb");
     assert_text(f->cause, "95 %");
+    assert_text(f->evidence, "75.0 MB planned, values 70.0 MB of it at their peak; 95.0 MB resident, 100 MB available");
     assert_text(f->fix, "train.batch_size=3 --set train.accumulate=3");     /* 9 samples stay 9 */
     x.facts.batch = 1;
     run_detect(&x);
