@@ -46,7 +46,7 @@ void report_put_memory(FILE *to, const struct profile *p)
     if (!p->gpu)
         fprintf(to, "; process %s", report_show_bytes(p->rss_peak_bytes, n));
     if (p->available_bytes > 0)
-        fprintf(to, " of %s", report_show_bytes(p->available_bytes, n));
+        fprintf(to, p->gpu ? "; %s available" : " of %s", report_show_bytes(p->available_bytes, n));
 }
 
 /* What of available_bytes the run took: a GPU's memory is not the process's. */

@@ -231,6 +231,21 @@ static void shares_say_what_they_are_of(void **state)
     sample_free(p);
 }
 
+/* Of a GPU the values' peak is not what is of the memory that was there. */
+static void available_memory_is_told_of_the_right_thing(void **state)
+{
+    (void)state;
+    struct profile *cpu = sample_profile(), *gpu = gpu_profile();
+    char *a = terminal(cpu, false), *b = terminal(gpu, false);
+    assert_has(a, " of it at their peak; process ");
+    assert_has(a, " of 8.00 GB\n");
+    assert_has(b, " of it at their peak; 8.00 GB available\n");
+    free(a);
+    free(b);
+    sample_free(cpu);
+    sample_free(gpu);
+}
+
 static void one_is_not_many(void **state)
 {
     (void)state;
@@ -391,6 +406,7 @@ int main(void)
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_fits_an_issue_comment),
         cmocka_unit_test(shares_say_what_they_are_of),
+        cmocka_unit_test(available_memory_is_told_of_the_right_thing),
         cmocka_unit_test(one_is_not_many),
         cmocka_unit_test(quick_wins_in_seconds), cmocka_unit_test(seconds_as_people_say_them), cmocka_unit_test(operations_alone), cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_has_the_peak_of_bf16),
