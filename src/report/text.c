@@ -51,6 +51,15 @@ void report_put_cut(FILE *to, const char *text, size_t columns)
     free(t);
 }
 
+void report_put_padded(FILE *to, const char *text, size_t columns)
+{
+    char *t = report_clean(text);
+    fputs(t, to);
+    for (size_t n = report_columns(t); n < columns; n++)
+        fputc(' ', to);
+    free(t);
+}
+
 void report_put_text(FILE *to, const char *text) { text_put(to, text); }
 
 void report_put_html(FILE *to, const char *text)
