@@ -44,7 +44,14 @@ void report_put_text(FILE *to, const char *text);       /* cleaned */
 void report_put_html(FILE *to, const char *text);       /* cleaned, as HTML text or attribute */
 void report_put_markdown(FILE *to, const char *text);   /* cleaned, as Markdown that stays text, in tables too */
 void report_put_markdown_cut(FILE *to, const char *text, size_t columns);
-size_t report_columns(const char *clean);               /* code points */
+
+/* ---- columns.c: of cleaned text in a terminal ---- */
+
+size_t report_columns(const char *clean);
+size_t report_next_columns(const char **clean);         /* of the first character, behind which *clean is then */
+const char *report_within(const char *clean, size_t columns);   /* the end of what fits into so many */
+
+/* ---- text.c ---- */
 
 /* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. The first four are those of core/show.h. */
 const char *report_show_us(double us, number_text out);         /* "12.3 ms" */

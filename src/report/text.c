@@ -16,11 +16,9 @@ char *report_utf8(const char *text) { return text_utf8(text); }
 char *report_cut(const char *text, size_t columns)
 {
     char *start = strndup(text ? text : "", 4 * (columns + 1));         /* no character has more than four bytes */
-    char *t = report_clean(start), *c = t;
+    char *t = report_clean(start);
+    const char *c = report_within(t, columns);
     free(start);
-    for (size_t n = 0; *c; c++)
-        if (((unsigned char)*c & 0xC0) != 0x80 && n++ == columns)
-            break;
     if (!*c)
         return t;
     char *cut = xcalloc((size_t)(c - t) + sizeof ELLIPSIS, 1);
@@ -31,11 +29,12 @@ char *report_cut(const char *text, size_t columns)
 
 char *report_cut_middle(const char *text, size_t columns, size_t end)
 {
-    char *t = report_clean(text), *c = t + strlen(t), *out;
+    char *t = report_clean(text), *out;
+    const char *c = t;
     if (report_columns(t) <= columns)
         return t;
-    for (size_t n = 0; n < end; n += ((unsigned char)*c & 0xC0) != 0x80)
-        c--;
+    for (size_t left = report_columns(t); left > end;)
+        left -= report_next_columns(&c);
     char *start = report_cut(t, columns - end - 1);
     out = xcalloc(strlen(start) + strlen(c) + 1, 1);
     stpcpy(stpcpy(out, start), c);
@@ -101,14 +100,6 @@ void report_put_markdown_cut(FILE *to, const char *text, size_t columns)
     char *t = report_cut(text, columns);
     report_put_markdown(to, t);
     free(t);
-}
-
-size_t report_columns(const char *clean_text)
-{
-    size_t n = 0;
-    for (const char *c = clean_text; *c; c++)
-        n += ((unsigned char)*c & 0xC0) != 0x80;
-    return n;
 }
 
 const char *report_show_us(double us, number_text out) { return show_us(us, out); }

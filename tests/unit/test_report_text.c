@@ -1,6 +1,6 @@
 /* The report as text: names stay text in the page, in Markdown and in a terminal; what each form says; profiles with little
  * in them. */
-#include "report/report_int.h"
+#include "report/terminal_int.h"
 #include "report_check.h"
 #include "report_profile.h"
 
@@ -246,6 +246,35 @@ static void available_memory_is_told_of_the_right_thing(void **state)
     sample_free(gpu);
 }
 
+static void check_cut(char *cut, const char *wanted)
+{
+    assert_string_equal(cut, wanted);
+    free(cut);
+}
+
+/* Letters of East Asia have two columns, and one that would stand half outside is left out. */
+static void columns_of_wide_letters(void **state)
+{
+    (void)state;
+    assert_int_equal(report_columns("größe"), 5);
+    assert_int_equal(report_columns("日本 한 🔥"), 4 + 1 + 2 + 1 + 2);
+    check_cut(report_cut("日本語", 6), "日本語");
+    check_cut(report_cut("日本語", 5), "日本…");
+    check_cut(report_cut("日本語", 4), "日本…");
+    check_cut(report_cut_middle("日本語の名前", 9, 4), "日本…名前");
+    check_cut(report_cut_middle("abcdefghij", 7, 3), "abc…hij");
+    char *text = NULL;
+    size_t size = 0;
+    const struct screen s = {open_memstream(&text, &size), false};
+    screen_put_padded(&s, "日本語", 6);
+    screen_put_padded(&s, "日本語", 5);
+    screen_put_padded(&s, "日本語", 4);
+    screen_put_padded(&s, "日本", 5);
+    assert_int_equal(fclose(s.to), 0);
+    assert_string_equal(text, "日本語日本…日… 日本 ");
+    free(text);
+}
+
 static void one_is_not_many(void **state)
 {
     (void)state;
@@ -407,6 +436,7 @@ int main(void)
         cmocka_unit_test(markdown_fits_an_issue_comment),
         cmocka_unit_test(shares_say_what_they_are_of),
         cmocka_unit_test(available_memory_is_told_of_the_right_thing),
+        cmocka_unit_test(columns_of_wide_letters),
         cmocka_unit_test(one_is_not_many),
         cmocka_unit_test(quick_wins_in_seconds), cmocka_unit_test(seconds_as_people_say_them), cmocka_unit_test(operations_alone), cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_has_the_peak_of_bf16),
