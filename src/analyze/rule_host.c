@@ -24,7 +24,7 @@ bool rule_host_sync(struct scene *s, struct claim *c)
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
         a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
-    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s, %s included", c->n_ops, text_us(a, c->involved_us),
+    c->finding.evidence = arena_printf(a, "%d host_read op%s take%s %s of the %s, %s included", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "", text_us(a, c->involved_us),
                                        scene_step(s), scene_start_word(s));
     return true;
 }

@@ -88,7 +88,7 @@ static void test_step_with_the_mean_wait(void **state)
     assert_text(x.profile.headline, "50 % of its 200 µs with the mean wait for data");
     assert_text(x.profile.largest, "100 µs, 50.0 % of the step with the mean wait for data");
     assert_text(find(&x, "data-stall")->evidence, "waits 100 µs of the 200 µs step with the mean wait for data");
-    assert_text(find(&x, "constant-rebuilt")->evidence, "take 20 µs of the 200 µs step with the mean wait for data");
+    assert_text(find(&x, "constant-rebuilt")->evidence, "1 constant (1 distinct) takes 20 µs of the 200 µs step with the mean wait for data");
     assert_text(x.profile.realistic_gain, "the step from 200 µs with the mean wait for data to 130 µs, by ");    /* without masks and half of the wait */
     for (int i = 0; i < x.profile.n_findings; i++)
         assert_null(strstr(x.profile.findings[i].evidence, "100 µs step"));
