@@ -32,6 +32,8 @@ struct finding {
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
     const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what to do to be surer (NULL: nothing) */
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
+    bool per_sample;                        /* the gain is of samples per second: steps get longer, and fewer where a run is by epochs */
+    bool with_evaluation;                   /* share and gain are of steps with their evaluation, which is beside the step */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */
@@ -45,6 +47,8 @@ struct plan_phase {                         /* of the roadmap: findings to take 
     const int *findings;                    /* (n) indices */
     int n;
     double speedup, low, high;              /* of this and all earlier phases together */
+    double step_us;                         /* of a profile: what is left of the step then, and of the mean wait for data; 0: not known, as of a trace */
+    bool with_evaluation;                   /* the speed-ups, of all phases alike, are of steps with their evaluation */
 };
 
 /* What `hone explain` and docs/rules.md show; one entry per rule id. */
@@ -164,6 +168,7 @@ struct profile {
     struct {                                /* the whole run at this speed, without checkpoints */
         int64_t steps;                      /* 0: not known */
         double seconds, evaluation_s;       /* in all, and of it evaluation */
+        double rows_scale;                  /* both are times this: tokens of the run's rows over those of the rows that were measured */
     } run;
 
     /* answers in words */

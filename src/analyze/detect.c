@@ -83,21 +83,32 @@ static void set_targets(struct profile *p, const struct claim *claims, int n)
                 p->ops[i].target = claims[k].finding.rule;
 }
 
-static void store(struct profile *p, const struct claim *claims, int n)
+/* Of a run with so many steps, more samples in each save nothing. */
+static double saved_s(const struct scene *s, const struct claim *c)
 {
+    if (c->finding.per_sample && !s->facts.by_epochs)
+        return 0;
+    return (double)s->p->run.steps * s->rows_scale * c->base_us * (1 - 1 / c->finding.speedup) * 1e-6;
+}
+
+static void store(const struct scene *s, const struct claim *claims, int n)
+{
+    struct profile *p = s->p;
     p->findings = arena_alloc(&p->arena, (size_t)n * sizeof *p->findings);
     p->n_findings = n;
     for (int i = 0; i < n; i++) {
         p->findings[i] = claims[i].finding;
-        p->findings[i].saves_s = (double)p->run.steps * claims[i].base_us * (1 - 1 / claims[i].finding.speedup) * 1e-6;
+        p->findings[i].saves_s = saved_s(s, &claims[i]);
     }
 }
 
-/* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes. */
+/* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes; where rows of the run are
+ * shorter than those that were measured, by as many tokens less. */
 static void fill_run(struct profile *p, const struct scene *s)
 {
-    const double steps = (double)s->facts.run_steps;
+    const double steps = (double)s->facts.run_steps * s->rows_scale;
     p->run.steps = s->facts.run_steps;
+    p->run.rows_scale = s->rows_scale;
     p->run.evaluation_s = steps * positive(s->facts.eval_us_per_step) * 1e-6;
     p->run.seconds = steps * s->step_us * 1e-6 + p->run.evaluation_s;
 }
@@ -113,7 +124,7 @@ enum status detect(struct profile *p, const struct program *program, const struc
     const int n = run_rules(&s, claims);
     claims_rank(claims, n);
     fill_run(p, &s);
-    store(p, claims, n);
+    store(&s, claims, n);
     set_targets(p, claims, n);
     words_fill(&s, claims, n);
     for (int i = 0; i < n; i++)

@@ -23,6 +23,7 @@ struct run_facts {
     double eval_us_per_step;                /* evaluation time amortised over the steps between two evaluations */
     int64_t eval_batches, eval_every_steps;
     int64_t run_steps;                      /* of the whole run; 0: not known */
+    bool by_epochs;                         /* they follow from how many samples a step has */
     double data_wait_us;                    /* per step; 0: the profile's gap for the loader is taken */
     int workers;                            /* of the loader */
     double clip;                            /* 0: no clipping */
@@ -34,6 +35,7 @@ struct run_facts {
     double pageable_bytes;                  /* copied to a GPU per step, from memory that is not pinned */
     double padding, padding_least;          /* shares of tokens that are of no sample: as it is, and with bucket and group */
     double padding_packed;                  /* the same where samples share rows */
+    double padding_rows;                    /* and with rows of model.seq tokens, one for each sample: as it is measured, unless samples share rows */
     bool packs;                             /* they do */
     int64_t bucket, group;
     const struct remedy *remedies;          /* every one with places becomes a finding, if it wins anything or its rule sees the fault */

@@ -42,6 +42,7 @@ void claim_settle(struct claim *c, const char *rule)
     c->won_high_us = between(c->won_high_us, c->won_us, c->involved_us);
     struct finding *f = &c->finding;
     f->rule = rule;
+    f->with_evaluation = c->outside;
     f->share = c->base_us > 0 ? c->involved_us / c->base_us : 0;
     f->speedup = speedup_by(c->base_us, c->won_us);
     f->speedup_low = speedup_by(c->base_us, c->won_low_us);

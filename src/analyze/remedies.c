@@ -33,9 +33,9 @@ static void describe(const struct scene *s, struct claim *c)
     c->finding.cause = rule_text_find(r->rule)->summary;
     const char *memory = r->saved_bytes > 0 ? arena_printf(a, "; it plans %s less memory", text_bytes(a, r->saved_bytes)) : "";
     c->finding.evidence =
-        c->n_ops ? arena_printf(a, "the pass changes %d place%s: %d op%s that take%s %s of the %s step%s", r->places,
+        c->n_ops ? arena_printf(a, "the pass changes %d place%s: %d op%s that take%s %s of the %s%s", r->places,
                                 r->places == 1 ? "" : "s", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "",
-                                text_us(a, c->involved_us), text_us(a, s->shown_us), memory)
+                                text_us(a, c->involved_us), scene_step(s), memory)
                  : arena_printf(a, "the pass changes %d place%s%s", r->places, r->places == 1 ? "" : "s", memory);
 }
 

@@ -20,9 +20,11 @@ static bool is_worth_adding(const struct scene *s, const struct claim *c) { retu
 
 /* ---- findings whose time does not overlap, taken together ---- */
 
+enum { USUAL, LOW, HIGH, ENDS };
+
 struct sum {
-    double base_us, won_us, low_us, high_us;
-    double outside_us;                      /* of won_us, what is not in the step: evaluation */
+    double won_us[ENDS];                    /* of the step */
+    double outside_us[ENDS];                /* of what is beside it: evaluation */
     double floor_us;                        /* roofline of the ops that none of them touches: no fix goes below it */
     int taken;
     const char *names;
@@ -38,11 +40,9 @@ static bool overlaps(const struct claim *c, const bool *claimed, int n_ops)
 
 static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *claimed)
 {
-    sum->base_us += c->outside ? c->involved_us : 0;
-    sum->won_us += c->won_us;
-    sum->outside_us += c->outside ? c->won_us : 0;
-    sum->low_us += c->won_low_us;
-    sum->high_us += c->won_high_us;
+    const double won_us[ENDS] = {c->won_us, c->won_low_us, c->won_high_us};
+    for (int end = 0; end < ENDS; end++)
+        (c->outside ? sum->outside_us : sum->won_us)[end] += won_us[end];
     for (int i = 0; c->ops && i < s->p->n_ops; i++)
         claimed[i] |= c->ops[i];
     sum->names = sum->taken++ ? arena_printf(&s->p->arena, "%s, %s", sum->names, c->finding.rule) : c->finding.rule;
@@ -51,7 +51,7 @@ static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *
 /* Of the phases up to one: best first, leaving out what overlaps with one already taken. */
 static struct sum combine(struct scene *s, const struct claim *claims, int n, int phase, bool with_broad)
 {
-    struct sum sum = {.base_us = s->step_us};
+    struct sum sum = {0};
     bool *claimed = xcalloc((size_t)s->p->n_ops, sizeof *claimed);
     bool broad = false, specific = false;
     for (int i = 0; i < n; i++) {
@@ -70,27 +70,42 @@ static struct sum combine(struct scene *s, const struct claim *claims, int n, in
     return sum;
 }
 
-static double gain_of(const struct sum *sum, double won_us)
+/* What is beside the step, where a finding is about it. All phases are held against steps with that, so that they can be told apart. */
+static double beside_us(const struct scene *s, const struct claim *claims, int n)
 {
-    const double least = fmax(sum->floor_us, sum->base_us / 1000);
-    return sum->base_us > 0 ? fmax(sum->base_us / fmax(sum->base_us - won_us, least), 1) : 1;
+    double us = 0;
+    for (int i = 0; i < n; i++)
+        us += claims[i].outside && is_worth_adding(s, &claims[i]) ? claims[i].involved_us : 0;
+    return us;
+}
+
+static double left_us(const struct scene *s, const struct sum *sum, int end)
+{
+    return fmax(s->step_us - sum->won_us[end], fmax(sum->floor_us, s->step_us / 1000));
+}
+
+static double gain_of(const struct scene *s, const struct sum *sum, double beside_us, int end)
+{
+    return s->step_us > 0 ? fmax((s->step_us + beside_us) / (left_us(s, sum, end) + positive(beside_us - sum->outside_us[end])), 1) : 1;
 }
 
 /* ---- phase by phase ---- */
 
-struct total {                              /* up to a phase: never less than up to the one before */
+struct total {                              /* up to a phase, of the best sum; never less than up to the one before */
     struct sum sum;
+    double beside_us;                       /* evaluation, of which something can be won */
     double speedup, low, high;
 };
 
-static void add_sum(struct total *t, const struct sum *sum)
+static void add_sum(const struct scene *s, struct total *t, const struct sum *sum)
 {
-    const double speedup = gain_of(sum, sum->won_us);
-    if (!t->sum.taken || speedup > t->speedup)
-        t->sum = *sum;
-    t->speedup = fmax(t->speedup, speedup);
-    t->low = fmax(t->low, gain_of(sum, sum->low_us));
-    t->high = fmax(t->high, gain_of(sum, sum->high_us));
+    const double speedup = gain_of(s, sum, t->beside_us, USUAL);
+    if (t->sum.taken && speedup <= t->speedup)
+        return;
+    t->sum = *sum;
+    t->speedup = speedup;
+    t->low = gain_of(s, sum, t->beside_us, LOW);
+    t->high = gain_of(s, sum, t->beside_us, HIGH);
 }
 
 static int list_phase(const struct scene *s, const struct claim *claims, int n, int phase, int *list)
@@ -110,9 +125,9 @@ static void add_phase(struct scene *s, const struct claim *claims, int n, int ph
     if (!listed)
         return;
     const struct sum narrow = combine(s, claims, n, phase, false), wide = combine(s, claims, n, phase, true);
-    add_sum(t, &narrow);
-    add_sum(t, &wide);
-    p->phases[p->n_phases++] = (struct plan_phase){titles[phase], list, listed, t->speedup, t->low, t->high};
+    add_sum(s, t, &narrow);
+    add_sum(s, t, &wide);
+    p->phases[p->n_phases++] = (struct plan_phase){titles[phase], list, listed, t->speedup, t->low, t->high, left_us(s, &t->sum, USUAL), t->beside_us > 0};
 }
 
 /* ---- in words ---- */
@@ -133,16 +148,14 @@ static const char *gain_words(const struct scene *s, const struct total *t)
         floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
     if (t->speedup < WORTH_DOING)
         return arena_printf(a, "Less than 2 %%: %.2f× by what was found%s", t->speedup, roof);
-    const double left_us = fmax(s->step_us - (t->sum.won_us - t->sum.outside_us), fmax(t->sum.floor_us, s->step_us / 1000));
-    const double shown = s->step_us > 0 ? s->shown_us / s->step_us : 1;
     return arena_printf(a, "%.2f× (%.2f× to %.2f×)%s, the step from %s to %s, by %s%s", t->speedup, t->low, t->high,
-                        t->sum.outside_us > 0 ? " of steps with their evaluation" : "", text_us(a, s->shown_us),
-                        text_us(a, left_us * shown), t->sum.names, roof);
+                        t->beside_us > 0 ? " of steps with their evaluation" : "", scene_time(s),
+                        text_us(a, left_us(s, &t->sum, USUAL)), t->sum.names, roof);
 }
 
 void roadmap_fill(struct scene *s, const struct claim *claims, int n)
 {
-    struct total t = {.speedup = 1, .low = 1, .high = 1};
+    struct total t = {.beside_us = beside_us(s, claims, n), .speedup = 1, .low = 1, .high = 1};
     s->p->phases = arena_alloc(&s->p->arena, ROADMAP_PHASES * sizeof *s->p->phases);
     s->p->n_phases = 0;
     for (int phase = 0; phase < ROADMAP_PHASES; phase++)

@@ -107,8 +107,8 @@ static void describe(const struct search *w, struct claim *c)
         arena_printf(a, "--set optimize.flash-attention=on: blocks with a running softmax%s, one number per row kept for backward",
                      w->causal ? ", blocks above the diagonal skipped" : "");
     c->finding.evidence =
-        arena_printf(a, "%d ops take %s of the %s step and move %s of scores; products %s, softmax %s",
-                     c->n_ops, text_us(a, c->involved_us), text_us(a, w->s->shown_us), text_bytes(a, w->score_bytes),
+        arena_printf(a, "%d ops take %s of the %s and move %s of scores; products %s, softmax %s",
+                     c->n_ops, text_us(a, c->involved_us), scene_step(w->s), text_bytes(a, w->score_bytes),
                      text_us(a, w->products_us), text_us(a, w->softmax_us));
 }
 

@@ -105,6 +105,7 @@ bool rule_small_batch(struct scene *s, struct claim *c)
     const struct fixed f = sum_fixed(s);
     const double calls_us = s->dispatch_us + s->host_us, fixed = calls_us + f.idle_us + f.weights_us;
     c->broad = true;
+    c->finding.per_sample = true;
     c->involved_us = fixed;
     if (s->step_us <= 0 || s->facts.batch < 1 || fixed < FIXED_SHARE * s->step_us || !doubling_fits(s))
         return false;
@@ -123,6 +124,6 @@ bool rule_small_batch(struct scene *s, struct claim *c)
                      "fixed per step: %s and host %s, ops without batch %s, weight traffic %s of %s; twice the "
                      "batch halves that per sample",
                      s->p->gpu ? "idleness between kernels" : "dispatch", text_us(a, calls_us), text_us(a, f.idle_us),
-                     text_us(a, f.weights_us), text_us(a, s->shown_us));
+                     text_us(a, f.weights_us), scene_time(s));
     return true;
 }

@@ -33,12 +33,12 @@ bool rule_data_stall(struct scene *s, struct claim *c)
                                       "bin), which need no tokenizing",
                                       s->facts.threads > 1 ? s->facts.threads - 1 : 1);
     if (s->p->gpu)
-        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s of the host", text_us(a, c->involved_us),
-                                           text_us(a, s->shown_us), s->facts.workers, s->facts.workers == 1 ? "" : "s");
+        c->finding.evidence = arena_printf(a, "waits %s of the %s with %d worker%s of the host", text_us(a, c->involved_us),
+                                           scene_step(s), s->facts.workers, s->facts.workers == 1 ? "" : "s");
     else
-        c->finding.evidence = arena_printf(a, "waits %s of the %s step with %d worker%s, %d thread%s on %d "
+        c->finding.evidence = arena_printf(a, "waits %s of the %s with %d worker%s, %d thread%s on %d "
                                           "core%s",
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us), s->facts.workers,
+                                       text_us(a, c->involved_us), scene_step(s), s->facts.workers,
                                        s->facts.workers == 1 ? "" : "s", s->facts.threads,
                                        s->facts.threads == 1 ? "" : "s", s->facts.usable_cores,
                                        s->facts.usable_cores == 1 ? "" : "s");
@@ -59,13 +59,14 @@ bool rule_eval_share(struct scene *s, struct claim *c)
     c->won_low_us = fmin(eval_us / 2, c->won_us);           /* half as often */
     c->won_high_us = eval_us;
     const double every = ceil((double)s->facts.eval_every_steps * eval_us / kept_us);
-    c->finding.where = arena_printf(a, "evaluation every %lld steps", (long long)s->facts.eval_every_steps);
-    c->finding.cause = arena_printf(a, "%lld validation batches every %lld steps cost %.1f %% of the run",
-                                    (long long)s->facts.eval_batches, (long long)s->facts.eval_every_steps,
-                                    100 * eval_us / c->base_us);
+    const long long steps = s->facts.eval_every_steps, batches = s->facts.eval_batches;
+    const char *often = steps == 1 ? "every step" : arena_printf(a, "every %lld steps", steps);
+    c->finding.where = arena_printf(a, "evaluation %s", often);
+    c->finding.cause = arena_printf(a, "%lld validation batch%s %s cost%s %.1f %% of the run", batches, batches == 1 ? "" : "es", often,
+                                    batches == 1 ? "s" : "", 100 * eval_us / c->base_us);
     c->finding.fix = arena_printf(
         a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
-    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside %s of training", text_us(a, eval_us),
-                                       text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside the %s", text_us(a, eval_us),
+                                       scene_step(s));
     return true;
 }

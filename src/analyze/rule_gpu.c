@@ -33,7 +33,7 @@ bool rule_launch_bound(struct scene *s, struct claim *c)
                          ? arena_printf(a, "Fewer and larger kernels: the passes that fuse ops, and a train.batch_size above %lld",
                                         (long long)s->facts.batch)
                          : arena_printf(a, "--set optimize.capture=on: the step is captured into a graph that one call starts");
-    c->finding.evidence = arena_printf(a, "kernels work for %s of the %s step%s%s", text_us(a, work_us), text_us(a, s->shown_us),
+    c->finding.evidence = arena_printf(a, "kernels work for %s of the %s%s%s", text_us(a, work_us), scene_step(s),
                                        kernels > 0 ? arena_printf(a, ", %s each", text_us(a, work_us / kernels)) : "",
                                        launched_us > 0 ? arena_printf(a, "; one that does nothing costs %s when the host starts it, %s in a graph",
                                                                       text_us(a, launched_us), text_us(a, s->p->peaks.gpu.replayed_us)) : "");
@@ -76,8 +76,8 @@ bool rule_low_occupancy(struct scene *s, struct claim *c)
                                     c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(a, "--set train.batch_size=%lld: more blocks per kernel; or a pass that puts them into an op with more work",
                                   (long long)(2 * (s->facts.batch > 0 ? s->facts.batch : 1)));
-    c->finding.evidence = arena_printf(a, "%s of the %s step at an occupancy of %.0f %%, %s beyond their roofline", text_us(a, self_us),
-                                       text_us(a, s->shown_us), 100 * weighted / self_us, text_us(a, beyond_us));
+    c->finding.evidence = arena_printf(a, "%s of the %s at an occupancy of %.0f %%, %s beyond their roofline", text_us(a, self_us),
+                                       scene_step(s), 100 * weighted / self_us, text_us(a, beyond_us));
     return true;
 }
 
@@ -105,8 +105,8 @@ bool rule_no_mixed_precision(struct scene *s, struct claim *c)
     c->finding.cause = arena_printf(a, "%d product%s of f32 on a GPU whose tensor cores multiply bf16 %.0f times as fast", c->n_ops,
                                     c->n_ops == 1 ? " is" : "s are", bf16 / f32);
     c->finding.fix = arena_printf(a, "--set optimize.precision=bf16; master weights, sums and the optimizer stay f32. tf32 is the smaller step");
-    c->finding.evidence = arena_printf(a, "%s of the %s step; measured peaks: f32 %.0f, tf32 %.0f, bf16 %.0f TFLOP/s",
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us), f32 / 1e3,
+    c->finding.evidence = arena_printf(a, "%s of the %s; measured peaks: f32 %.0f, tf32 %.0f, bf16 %.0f TFLOP/s",
+                                       text_us(a, c->involved_us), scene_step(s), f32 / 1e3,
                                        positive(peaks->gflops[NUMBERS_TF32]) / 1e3, bf16 / 1e3);
     return true;
 }
@@ -160,8 +160,8 @@ bool rule_misaligned_dims(struct scene *s, struct claim *c)
                                     (long long)row);
     c->finding.fix = arena_printf(a, "Dimensions in multiples of %d: %lld instead of %lld (most often model.vocab; the extra logits are never targets)",
                                   GOOD_MULTIPLE, (long long)((row + GOOD_MULTIPLE - 1) / GOOD_MULTIPLE * GOOD_MULTIPLE), (long long)row);
-    c->finding.evidence = arena_printf(a, "%d product%s take%s %s of the %s step at %.0f %% of the roofline; the others run at %.0f %%", c->n_ops,
-                                       c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "", text_us(a, odd_us), text_us(a, s->shown_us),
+    c->finding.evidence = arena_printf(a, "%d product%s take%s %s of the %s at %.0f %% of the roofline; the others run at %.0f %%", c->n_ops,
+                                       c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "", text_us(a, odd_us), scene_step(s),
                                        odd_us > 0 ? 100 * floor_us / odd_us : 0, 100 * rate);
     return true;
 }
@@ -182,8 +182,8 @@ bool rule_pageable_copies(struct scene *s, struct claim *c)
     c->finding.cause = arena_printf(a, "%s per step come from memory that is not pinned: the driver copies them twice, and the host waits",
                                     text_bytes(a, bytes));
     c->finding.fix = arena_printf(a, "Copy from pinned memory, in a stream beside the step");
-    c->finding.evidence = arena_printf(a, "upload takes %s of the %s step; measured: %.1f GB/s from pinned memory, %.1f GB/s from other",
-                                       text_us(a, s->upload_us), text_us(a, s->shown_us), fast, slow);
+    c->finding.evidence = arena_printf(a, "upload takes %s of the %s; measured: %.1f GB/s from pinned memory, %.1f GB/s from other",
+                                       text_us(a, s->upload_us), scene_step(s), fast, slow);
     return true;
 }
 
@@ -205,7 +205,7 @@ bool rule_device_to_host_copy(struct scene *s, struct claim *c)
                                     c->n_ops == 1 ? "" : "s");
     c->finding.fix = arena_printf(a, "--set optimize.async-metrics=on: they are kept on the GPU, and copied when they are shown (log.every)");
     c->finding.after = "host-sync";
-    c->finding.evidence = arena_printf(a, "%d op%s take%s %s of the %s step", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "",
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%d op%s take%s %s of the %s", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "",
+                                       text_us(a, c->involved_us), scene_step(s));
     return true;
 }

@@ -24,8 +24,8 @@ bool rule_host_sync(struct scene *s, struct claim *c)
                      c->n_ops, c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(
         a, "--set optimize.async-metrics=on: loss, norm and learning rate are read when they are shown");
-    c->finding.evidence = arena_printf(a, "%d host_read ops take %s of the %s step, %s included", c->n_ops, text_us(a, c->involved_us),
-                                       text_us(a, s->shown_us), scene_start_word(s));
+    c->finding.evidence = arena_printf(a, "%d host_read op%s take%s %s of the %s, %s included", c->n_ops, c->n_ops == 1 ? "" : "s", c->n_ops == 1 ? "s" : "", text_us(a, c->involved_us),
+                                       scene_step(s), scene_start_word(s));
     return true;
 }
 
@@ -42,8 +42,8 @@ static bool gpu_waits_for_host(struct scene *s, struct claim *c)
                                     100 * c->involved_us / s->step_us);
     c->finding.fix = arena_printf(a, "A train.batch_size above %lld gives each step more work; without a read in every step "
                                   "(optimize.async-metrics) the host runs ahead", (long long)s->facts.batch);
-    c->finding.evidence = arena_printf(a, "upload %s, host %s of the %s step, as far as the device waits for them",
-                                       text_us(a, s->upload_us), text_us(a, s->host_us), text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "upload %s, host %s of the %s, as far as the device waits for them",
+                                       text_us(a, s->upload_us), text_us(a, s->host_us), scene_step(s));
     return true;
 }
 
@@ -70,7 +70,7 @@ bool rule_host_bound(struct scene *s, struct claim *c)
                                       ? "" : "--set optimize.fewer-meetings=on: threads meet only where they must. ",
                                   (long long)s->facts.batch);
     c->finding.evidence = arena_printf(
-        a, "dispatch %s (%s per op), host %s of the %s step; expected: half of it goes",
-        text_us(a, s->dispatch_us), text_us(a, s->call_us), text_us(a, s->host_us), text_us(a, s->shown_us));
+        a, "dispatch %s (%s per op), host %s of the %s; expected: half of it goes",
+        text_us(a, s->dispatch_us), text_us(a, s->call_us), text_us(a, s->host_us), scene_step(s));
     return true;
 }

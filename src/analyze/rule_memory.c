@@ -40,7 +40,7 @@ bool rule_memory_limit(struct scene *s, struct claim *c)
         c->finding.evidence = arena_printf(a, "%s planned, %s available on the GPU", text_bytes(a, used), text_bytes(a, s->available_bytes));
     else
         c->finding.evidence =
-        arena_printf(a, "peak %s planned, %s resident, %s available", text_bytes(a, positive(p->peak_bytes)),
-                     text_bytes(a, positive(p->rss_peak_bytes)), text_bytes(a, s->available_bytes));
+            arena_printf(a, "%s planned, values %s of it at their peak; %s resident, %s available", text_bytes(a, positive(p->planned_bytes)),
+                         text_bytes(a, positive(p->peak_bytes)), text_bytes(a, resident), text_bytes(a, s->available_bytes));
     return true;
 }

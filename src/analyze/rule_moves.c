@@ -47,8 +47,8 @@ bool rule_layout_copies(struct scene *s, struct claim *c)
                                     c->n_ops == 1 ? " moves" : "s move");
     c->finding.fix =
         arena_printf(a, "Let the op that follows read the source in its own layout, or the one before write it so");
-    c->finding.evidence = arena_printf(a, "%s moved in %s of the %s step", text_bytes(a, bytes),
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%s moved in %s of the %s", text_bytes(a, bytes),
+                                       text_us(a, c->involved_us), scene_step(s));
     return true;
 }
 
@@ -62,7 +62,7 @@ bool rule_zero_grad_fills(struct scene *s, struct claim *c)
     c->finding.cause = arena_printf(a, "%d buffer%s filled in every step, and then added to", c->n_ops,
                                     c->n_ops == 1 ? " is" : "s are");
     c->finding.fix = arena_printf(a, "--set optimize.no-zero-fill=on: the first op that adds to a buffer writes it instead");
-    c->finding.evidence = arena_printf(a, "%s filled in %s of the %s step", text_bytes(a, bytes),
-                                       text_us(a, c->involved_us), text_us(a, s->shown_us));
+    c->finding.evidence = arena_printf(a, "%s filled in %s of the %s", text_bytes(a, bytes),
+                                       text_us(a, c->involved_us), scene_step(s));
     return true;
 }

@@ -139,10 +139,10 @@ static void describe(struct search *w, struct claim *c)
                                      "input in one op");
     c->finding.evidence =
         arena_printf(a,
-                     "%d products take %s and %d sums of input gradients %s of the %s step; one product at "
+                     "%d products take %s and %d sums of input gradients %s of the %s; one product at "
                      "the rate of the widest of each group, without the sums, saves %s",
                      products, text_us(a, c->involved_us - w->adds_us), w->adds, text_us(a, w->adds_us),
-                     text_us(a, s->shown_us), text_us(a, c->won_us));
+                     scene_step(s), text_us(a, c->won_us));
 }
 
 bool rule_unfused_projections(struct scene *s, struct claim *c)

@@ -43,8 +43,8 @@ bool rule_exposed_comm(struct scene *s, struct claim *c)
     c->finding.cause = arena_printf(a, "Gradients are still on their way when backward has ended, and nothing runs meanwhile");
     c->finding.fix = arena_printf(a, "A smaller dist.bucket_mb lets sums start earlier, a larger one makes fewer of them; a larger train.accumulate or "
                                   "train.batch_size has fewer sums per sample; `hone simulate` predicts what a faster link would win");
-    c->finding.evidence = arena_printf(a, "every rank waits %s of the %s step for %d bucket%s of %s in all, whose sums take %s",
-                                       text_us(a, exposed_us), text_us(a, s->shown_us), buckets, buckets == 1 ? "" : "s", text_bytes(a, bytes),
+    c->finding.evidence = arena_printf(a, "every rank waits %s of the %s for %d bucket%s of %s in all, whose sums take %s",
+                                       text_us(a, exposed_us), scene_step(s), buckets, buckets == 1 ? "" : "s", text_bytes(a, bytes),
                                        text_us(a, positive(s->p->ranks[0].sums_us)));
     return true;
 }

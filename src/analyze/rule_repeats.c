@@ -46,8 +46,8 @@ bool rule_constant_rebuilt(struct scene *s, struct claim *c)
                      distinct == 1 ? " would do" : "s would do");
     c->finding.fix = arena_printf(a, "--set optimize.hoist-constants=on: each mask and table is built once and kept");
     c->finding.evidence =
-        arena_printf(a, "%d constants (%d distinct) take %s of the %s step, %s included", c->n_ops,
-                     distinct, text_us(a, c->involved_us), text_us(a, s->shown_us), scene_start_word(s));
+        arena_printf(a, "%d constant%s (%d distinct) take%s %s of the %s, %s included", c->n_ops, c->n_ops == 1 ? "" : "s",
+                     distinct, c->n_ops == 1 ? "s" : "", text_us(a, c->involved_us), scene_step(s), scene_start_word(s));
     return true;
 }
 
@@ -132,8 +132,8 @@ bool rule_recompute(struct scene *s, struct claim *c)
                                     scene_op_name(s, c->first_op), scene_op_name(s, original));
     c->finding.fix = arena_printf(
         a, "Compute the value once and use it in both places, unless it was dropped on purpose to save memory");
-    c->finding.evidence = arena_printf(a, "%d repeated op%s %s of the %s step", c->n_ops,
+    c->finding.evidence = arena_printf(a, "%d repeated op%s %s of the %s", c->n_ops,
                                        c->n_ops == 1 ? " takes" : "s take", text_us(a, c->involved_us),
-                                       text_us(a, s->shown_us));
+                                       scene_step(s));
     return true;
 }

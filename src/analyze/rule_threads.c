@@ -36,11 +36,11 @@ bool rule_cpu_oversubscribed(struct scene *s, struct claim *c)
     }
     c->finding.evidence = arena_printf(
         a,
-        "threads wait %s for each other behind ops%s%s%s; %.1f %% of the %s step",
+        "threads wait %s for each other behind ops%s%s%s; %.1f %% of the %s",
         text_us(a, s->imbalance_us),
         s->p->waits_behind ? ", the longest behind " : "", s->p->waits_behind ? s->p->waits_behind : "",
         s->stalled_us > 0 ? arena_printf(a, ", and ops start %s later than they could", text_us(a, s->stalled_us)) : "",
         s->step_us > 0 ? 100 * waits_us / s->step_us : 0,
-        text_us(a, s->shown_us));
+        scene_step(s));
     return true;
 }

@@ -12,12 +12,13 @@ struct scene {
     const struct program *program;
     struct run_facts facts;
     double step_us;                         /* the step, and waiting for data that its median did not see; shares are of it */
-    double shown_us;                        /* the step as the profile has it: the only step time that sentences name */
+    double shown_us;                        /* the step as the profile has it; see scene_time */
     double data_wait_us, upload_us, imbalance_us, dispatch_us, host_us;     /* the gaps of the step */
     /* dispatch_us of a GPU: it was idle between kernels */
     double stalled_us;                      /* dispatch beyond what starting ops can cost: threads without a core */
     double call_us;                         /* dispatch of one op, once */
     double available_bytes;
+    double rows_scale;                      /* tokens of the run's rows over those of the rows that were measured; 1: they are alike */
 };
 
 /* A fault that is there: which time it takes part in, and how much of that a fix removes. A rule fills it; detect turns
@@ -55,6 +56,11 @@ double scene_self_us(const struct scene *s, int op);
 double scene_op_us(const struct scene *s, int op);          /* self time and imbalance */
 double scene_floor_us(const struct scene *s, int op);
 int scene_runs(const struct scene *s, int op); /* per step: micro-batches run all but optimize several times */
+/* What shares are of, in words: "12.6 ms", "12.6 ms step". Where more waiting is in it than in the step as the profile has it, that is said behind it:
+ * " with the mean wait for data", else "". */
+const char *scene_time(const struct scene *s);
+const char *scene_step(const struct scene *s);
+const char *scene_wait_words(const struct scene *s);
 const char *scene_start_word(const struct scene *s);        /* what starting an op is called there: "dispatch"; on a GPU "launch" */
 double scene_calls_us(const struct scene *s, int op);       /* dispatch of the op per step */
 double scene_compute_us(const struct scene *s, double flops);       /* of f32, as all of attention is; 0 without peaks */
@@ -65,7 +71,7 @@ void claim_op(const struct scene *s, struct claim *c, int op);
 /* "blocks.0.attn.mask", or "blocks.0.attn.mask and 3 more ops". */
 const char *claim_where(const struct scene *s, const struct claim *c);
 
-const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s" */
+const char *text_us(struct arena *a, double us);            /* "812 µs", "12.3 ms", "1.20 s": as tables have them */
 const char *text_bytes(struct arena *a, double bytes);      /* "90.0 MB" */
 double positive(double x);                                  /* 0 for NaN, infinite and negative numbers */
 

@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "analyze/rules.h"
+#include "core/show.h"
 
 static const double CALL_MOST_US = 20;      /* to start an op on all threads; a busy machine makes it look like more */
+
+static const double WAIT_SHOWS = 0.005;     /* of the step: less does not show in its digits */
 
 double positive(double x) { return isfinite(x) && x > 0 ? x : 0; }
 
@@ -26,6 +29,13 @@ static double op_imbalance_us(const struct profile *p)
     return sum;
 }
 
+/* Steps are measured with rows of model.seq tokens; with data.bucket those of a run are shorter, and have less padding. */
+static double rows_scale(const struct run_facts *f)
+{
+    const double run = positive(f->padding), measured = positive(f->padding_rows);
+    return !f->packs && run < measured && measured < 1 ? (1 - measured) / (1 - run) : 1;
+}
+
 void scene_init(struct scene *s, struct profile *p, const struct program *program, const struct run_facts *facts)
 {
     *s = (struct scene){.p = p, .program = program};
@@ -41,6 +51,7 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     if (s->step_us > 0)
         s->step_us += positive(s->data_wait_us - loader_us);
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
+    s->rows_scale = rows_scale(&s->facts);
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)
         calls += scene_runs(s, i);
@@ -73,6 +84,13 @@ int scene_runs(const struct scene *s, int op)
     const bool once = scene_op(s, op)->phase >= PHASE_COMMUNICATE || s->program->micro_batches < 1;
     return once ? 1 : s->program->micro_batches;
 }
+
+static bool waits_show(const struct scene *s) { return s->step_us - s->shown_us > WAIT_SHOWS * s->shown_us; }
+static double named_us(const struct scene *s) { return waits_show(s) ? s->step_us : s->shown_us; }
+
+const char *scene_wait_words(const struct scene *s) { return waits_show(s) ? " with the mean wait for data" : ""; }
+const char *scene_time(const struct scene *s) { return arena_printf(&s->p->arena, "%s%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
+const char *scene_step(const struct scene *s) { return arena_printf(&s->p->arena, "%s step%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
 
 const char *scene_start_word(const struct scene *s) { return s->p->gpu ? "launch" : "dispatch"; }
 
@@ -112,18 +130,12 @@ const char *claim_where(const struct scene *s, const struct claim *c)
 
 const char *text_us(struct arena *a, double us)
 {
-    if (us < 1000)
-        return arena_printf(a, us < 10 ? "%.2f µs" : us < 100 ? "%.1f µs" : "%.0f µs", us);
-    if (us < 1e6)
-        return arena_printf(a, us < 1e4 ? "%.2f ms" : us < 1e5 ? "%.1f ms" : "%.0f ms", us / 1e3);
-    return arena_printf(a, "%.2f s", us / 1e6);
+    number_text n;
+    return arena_printf(a, "%s", show_us(us, n));
 }
 
 const char *text_bytes(struct arena *a, double bytes)
 {
-    if (bytes < 1e3)
-        return arena_printf(a, "%.0f bytes", bytes);
-    if (bytes < 1e6)
-        return arena_printf(a, "%.1f kB", bytes / 1e3);
-    return bytes < 1e9 ? arena_printf(a, "%.1f MB", bytes / 1e6) : arena_printf(a, "%.2f GB", bytes / 1e9);
+    number_text n;
+    return arena_printf(a, "%s", show_bytes(bytes, n));
 }

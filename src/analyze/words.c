@@ -56,7 +56,7 @@ static const char *op_headline(const struct scene *s, const char *bound, double 
     const char *roof =
         floor_us > 0 ? arena_printf(a, ", which run at %.0f %% of their roofline", percent(floor_us, us)) : "";
     return arena_printf(a, "This step is bound by %s: %.0f %% of its %s is in ops that %s limits%s", bound,
-                        percent(us, s->step_us), text_us(a, s->shown_us),
+                        percent(us, s->step_us), scene_time(s),
                         strcmp(bound, "compute") ? "memory traffic" : "arithmetic", roof);
 }
 
@@ -64,7 +64,7 @@ static const char *latency_headline(const struct scene *s, const struct bounds *
 {
     struct arena *a = &s->p->arena;
     return arena_printf(a, "This step is bound by latency: %.0f %% of its %s is in %.0f short ops that take %s each, whatever they do; their arithmetic "
-                        "and traffic alone would take %.0f %% of that", percent(b->latency_us, s->step_us), text_us(a, s->shown_us), b->latency_runs,
+                        "and traffic alone would take %.0f %% of that", percent(b->latency_us, s->step_us), scene_time(s), b->latency_runs,
                         text_us(a, b->latency_us / b->latency_runs), percent(b->latency_floor_us, b->latency_us));
 }
 
@@ -87,7 +87,19 @@ static const char *slow_cores(struct profile *p)
                         numbers_name(p->mfu_peak.numbers), 100 * p->pace_share, why, p->mfu_percent / p->pace_share);
 }
 
-static void write_warning(struct scene *s)
+/* A profile is of one program, whose rows have model.seq tokens. */
+static void warn_of_rows(struct scene *s)
+{
+    struct profile *p = s->p;
+    if (s->rows_scale == 1)
+        return;
+    const char *rows = arena_printf(&p->arena, "Every batch was measured at model.seq: the run's batches are shorter, with %.1f %% padding instead of %.1f %%. Seconds of "
+                                    "the whole run are estimated for those, by their tokens; all other times are of what was measured",
+                                    100 * positive(s->facts.padding), 100 * positive(s->facts.padding_rows));
+    p->warning = p->warning ? arena_printf(&p->arena, "%s. %s", p->warning, rows) : rows;
+}
+
+static void warn_of_machine(struct scene *s)
 {
     struct profile *p = s->p;
     if (s->facts.left_out) {
@@ -122,26 +134,27 @@ static void write_bound(struct scene *s)
     } else if (b.comm_us == most) {
         p->bound_by = "communication";
         p->headline = arena_printf(&p->arena, "This step is bound by communication: for %.0f %% of its %s rank 0 waits for the other%s",
-                                   percent(b.comm_us, s->step_us), text_us(&p->arena, s->shown_us),
+                                   percent(b.comm_us, s->step_us), scene_time(s),
                                    p->n_ranks == 2 ? " rank" : arena_printf(&p->arena, " %d ranks", p->n_ranks - 1));
     } else if (b.data_us == most) {
         p->bound_by = "data";
         p->headline =
             arena_printf(&p->arena, "This step is bound by data: %.0f %% of its %s is spent waiting for batches",
-                         percent(b.data_us, s->step_us), text_us(&p->arena, s->shown_us));
+                         percent(b.data_us, s->step_us), scene_time(s));
     } else if (b.overhead_us == most && p->gpu) {
         p->bound_by = "overhead";
         p->headline = arena_printf(&p->arena, "This step is bound by overhead: of its %s, the GPU is idle between kernels for %.0f %%, host and "
-                                   "upload take %.0f %%, around %d ops", text_us(&p->arena, s->shown_us),
-                                   percent(s->dispatch_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us), p->n_ops);
+                                   "upload take %.0f %%, around %d op%s", scene_time(s),
+                                   percent(s->dispatch_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us), p->n_ops,
+                                   p->n_ops == 1 ? "" : "s");
     } else if (b.overhead_us == most) {
         p->bound_by = "overhead";
         p->headline = arena_printf(&p->arena,
                                    "This step is bound by overhead: of its %s, dispatch takes %.0f %%, thread "
-                                   "imbalance %.0f %%, host and upload %.0f %%, around %d ops",
-                                   text_us(&p->arena, s->shown_us), percent(s->dispatch_us + s->stalled_us, s->step_us),
+                                   "imbalance %.0f %%, host and upload %.0f %%, around %d op%s",
+                                   scene_time(s), percent(s->dispatch_us + s->stalled_us, s->step_us),
                                    percent(s->imbalance_us, s->step_us), percent(s->host_us + s->upload_us, s->step_us),
-                                   p->n_ops);
+                                   p->n_ops, p->n_ops == 1 ? "" : "s");
     } else if (b.latency_us == most) {
         p->bound_by = "latency";
         p->headline = latency_headline(s, &b);
@@ -162,7 +175,7 @@ static void write_threads(struct scene *s, const struct claim *claims, int n)
     if (!f || strcmp(f->rule, "cpu-oversubscribed") || f->speedup < WORTH_DOING)
         return;
     p->headline = arena_printf(&p->arena, "This step is held back by threads that wait for each other: they lose %.0f %% of its %s; what "
-                               "is left is bound by %s", 100 * f->share, text_us(&p->arena, s->shown_us), p->bound_by);
+                               "is left is bound by %s", 100 * f->share, scene_time(s), p->bound_by);
     p->bound_by = "threads";
 }
 
@@ -226,14 +239,14 @@ static void write_largest(struct scene *s)
     if (s->step_us <= 0 || (t->self_us <= 0 && gap <= 0)) {
         s->p->largest = "Nothing takes time";
     } else if (gap > t->self_us) {
-        s->p->largest = arena_printf(a, "%s: %s, %.1f %% of the step; the largest kind of op, %s, takes %.1f %%",
-                                     gap_name, text_us(a, gap), percent(gap, s->step_us),
+        s->p->largest = arena_printf(a, "%s: %s, %.1f %% of the step%s; the largest kind of op, %s, takes %.1f %%",
+                                     gap_name, text_us(a, gap), percent(gap, s->step_us), scene_wait_words(s),
                                      op_info((enum op_kind)top)->name, percent(t->self_us, s->step_us));
     } else {
         const char *beyond = text_us(a, lost_us(&kinds[lossy]));
-        s->p->largest = arena_printf(a, "%s: %s in %d op%s, %.1f %% of the step, at %.0f %% of its roofline; %s", op_info((enum op_kind)top)->name,
+        s->p->largest = arena_printf(a, "%s: %s in %d op%s, %.1f %% of the step%s, at %.0f %% of its roofline; %s", op_info((enum op_kind)top)->name,
                                      text_us(a, t->self_us), t->count, t->count == 1 ? "" : "s", percent(t->self_us, s->step_us),
-                                     percent(t->floor_us, t->self_us),
+                                     scene_wait_words(s), percent(t->floor_us, t->self_us),
                                      lossy == top ? arena_printf(a, "%s of it is beyond the roofline, more than of any other kind", beyond)
                                                   : arena_printf(a, "most time beyond the roofline is in %s: %s", op_info((enum op_kind)lossy)->name, beyond));
     }
@@ -257,7 +270,8 @@ static void write_first_action(struct scene *s, const struct claim *claims, int 
 
 void words_fill(struct scene *s, const struct claim *claims, int n)
 {
-    write_warning(s);
+    warn_of_machine(s);
+    warn_of_rows(s);
     write_bound(s);
     write_threads(s, claims, n);
     write_largest(s);

@@ -6,7 +6,10 @@
 #include "cli/bench.h"
 #include "core/delay.h"
 #include "lib/peaks.h"
+#include "report/report.h"
 #include "train/train.h"
+
+enum { CASE_COLUMNS = 20 };
 
 /* Null where the peak of the device is not known. */
 static json_t *known(double x, const struct bench_result *r) { return r->mfu_peak.gflops > 0 ? json_real(x) : json_null(); }
@@ -35,9 +38,10 @@ static void print_result(const char *name, const struct bench_result *r, bool fi
 {
     char passes[PASSES_TEXT_MAX], warning[WATCH_WORDS];
     if (first)
-        printf("%-20s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", "case", "threads", "ms/step", "spread", "samples/s",
+        printf("%-*s %7s %12s %9s %11s %11s %9s %9s %8s %7s %-4s %6s  %s\n", CASE_COLUMNS, "case", "threads", "ms/step", "spread", "samples/s",
                "tokens/s", "peak MB", "plan MB", "TFLOP/s", "MFU %", "of", "ops", "passes");
-    printf("%-20s %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", shown(name), r->threads, r->ms_per_step, r->ms_spread,
+    report_put_padded(stdout, name, CASE_COLUMNS);
+    printf(" %7d %12.3f %9.3f %11.1f %11.0f %9.1f %9.1f %8.4f %7.1f %-4s %6d  %s\n", r->threads, r->ms_per_step, r->ms_spread,
            r->samples_per_s, r->tokens_per_s, r->peak_mb, r->planned_mb, r->tflops, r->mfu_percent, numbers_name(r->mfu_peak.numbers),
            r->ops, train_passes_text(r->places, passes));
     fflush(stdout);

@@ -128,8 +128,8 @@ static void check_time(struct check *k, const struct config *c, const struct pro
     const struct products_peak peak = program_peak(p, &peaks);
     const double ms = flops / peak.gflops / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
-    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld steps take at least %s",
-        flops / 1e9, ms, numbers_name(peak.numbers), (long long)c->train.steps, floor);
+    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld step%s at least %s",
+        flops / 1e9, ms, numbers_name(peak.numbers), (long long)c->train.steps, c->train.steps == 1 ? " takes" : "s take", floor);
     if (k->data.known) {
         const bool slow = doctor_data_words(&k->data, doctor_data_need(&k->data, c, ms, m->free_memory_bytes), words);
         add(k, slow, "%s", words);
@@ -146,8 +146,8 @@ static void check_settings(struct check *k, const struct config *c, const struct
     if (c->threads == 0 && c->data.workers >= m->cpu.usable && m->cpu.usable > 2)
         add(k, true, "data.workers is %lld, as many as cores; they compete with the step; try 2", (long long)c->data.workers);
     if (c->eval.every.n && !c->eval.every.epochs && c->eval.batches > c->eval.every.n / 2)
-        add(k, true, "evaluation runs %lld batches every %lld steps: a large share of the time (eval-share)",
-            (long long)c->eval.batches, (long long)c->eval.every.n);
+        add(k, true, "evaluation runs %lld batch%s every %lld step%s: a large share of the time (eval-share)", (long long)c->eval.batches,
+            c->eval.batches == 1 ? "" : "es", (long long)c->eval.every.n, c->eval.every.n == 1 ? "" : "s");
     if (c->optimize.precision == PRECISION_BF16 && c->device != DEVICE_CUDA && !cpu_has_bf16())
         add(k, true, "optimize.precision is bf16, and this CPU has no bf16 products: operands are rounded and nothing is gained; "
                      "try f32");
@@ -173,7 +173,7 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         return err->status;
     }
     const int64_t steps = c->train.steps = counts.total * config_stages(c);
-    add(k, false, "data: %lld training samples; %lld steps see each %.2f times", (long long)samples, (long long)steps,
+    add(k, false, "data: %lld training sample%s; %lld step%s each %.2f times", (long long)samples, samples == 1 ? "" : "s", (long long)steps, steps == 1 ? " sees" : "s see",
         (double)steps * (double)per_step / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))
         add(k, true, "data: no validation samples; try a larger data.val_fraction or data.val_path");

@@ -36,7 +36,8 @@ static void on_end(void *context, int run, const struct error *failed)
     if (failed)
         fprintf(v->to, "%sfailed:%s %s", style(v->to, "red"), style(v->to, "off"), shown(failed->text));
     else if (made && run_read(made, &ignored) == OK)
-        fprintf(v->to, "%s%s, %lld steps, loss %.4f", r->kept ? "kept, " : "", run_state_name(made->state), (long long)made->step, made->loss);
+        fprintf(v->to, "%s%s, %lld step%s, loss %.4f", r->kept ? "kept, " : "", run_state_name(made->state), (long long)made->step, made->step == 1 ? "" : "s",
+                made->loss);
     if (!failed && made && isfinite(made->val_loss))
         fprintf(v->to, ", validation loss %.4f", made->val_loss);
     fputc('\n', v->to);

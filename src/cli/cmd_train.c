@@ -261,7 +261,7 @@ static void print_end(const struct view *v, const struct train_result *r, const 
         return;
     }
     plot_curve(v->to, v->x, v->y, v->n, v->entropy, "best possible");
-    fprintf(v->to, "%s %lld steps", r->interrupted ? "stopped after" : "done:", (long long)r->steps);
+    fprintf(v->to, "%s %lld step%s", r->interrupted ? "stopped after" : "done:", (long long)r->steps, r->steps == 1 ? "" : "s");
     if (isfinite(r->loss))
         fprintf(v->to, ", loss %.4f", r->loss);
     if (isfinite(r->val_loss))

@@ -170,7 +170,7 @@ static void print_run(const json_t *document)
     if (!isfinite(before))
         return;
     print_change("whole run", before, member(run, "after_s"), "s");
-    printf("  %-16s of %.0f steps, %.3g s of it evaluation", "", member(run, "steps"), evaluation);
+    printf("  %-16s of %.0f step%s, %.3g s of it evaluation", "", member(run, "steps"), member(run, "steps") == 1 ? "" : "s", evaluation);
     if (member(run, "evaluation_after_s") != evaluation)
         printf(" before and %.3g s after", member(run, "evaluation_after_s"));
     putchar('\n');

@@ -71,10 +71,11 @@ static void loss_curve(const struct evidence *e, struct gate *g)
     SHOW(b_text, "loss %.5g", g->b);
     SHOW(value_text, "difference %.2g", g->value);
     SHOW(limit_text, "at most %.2g", g->limit);
+    const char *many = e->steps == 1 ? "" : "s";
     if (g->value == 0)
-        SHOW(words, "the losses of %lld steps are equal", (long long)e->steps);
+        SHOW(words, "the losses of %lld step%s are equal", (long long)e->steps, many);
     else
-        SHOW(words, "over %lld steps the losses differ most at step %lld: %.7g in a and %.7g in b", (long long)e->steps,
+        SHOW(words, "over %lld step%s the losses differ most at step %lld: %.7g in a and %.7g in b", (long long)e->steps, many,
              (long long)worst + 1, g->a, g->b);
 }
 
@@ -94,7 +95,7 @@ static void validation(const struct evidence *e, struct gate *g)
     SHOW(a_text, "loss %.5g", g->a);
     SHOW(b_text, "loss %.5g", g->b);
     prove_show_change(g->value, g->value_text);
-    SHOW(words, "after %lld steps the validation loss is %.6g in a and %.6g in b", (long long)e->steps, g->a, g->b);
+    SHOW(words, "after %lld step%s the validation loss is %.6g in a and %.6g in b", (long long)e->steps, e->steps == 1 ? "" : "s", g->a, g->b);
 }
 
 /* a and b are here the last losses of the two runs of b. */
@@ -115,7 +116,8 @@ static void determinism(const struct evidence *e, struct gate *g)
     SHOW(value_text, "%s", g->pass ? "equal" : "different");
     SHOW(limit_text, "equal");
     if (g->pass)
-        SHOW(words, "two runs of b have the same losses and the same weights after %lld steps, bit for bit", (long long)e->steps);
+        SHOW(words, "two runs of b have the same losses and the same weights after %lld step%s, bit for bit", (long long)e->steps,
+             e->steps == 1 ? "" : "s");
     else if (first >= 0)
         SHOW(words, "two runs of b from the same seed part at step %lld: loss %.9g and %.9g", (long long)first + 1,
              e->b.losses[first], e->again[first]);

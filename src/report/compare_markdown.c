@@ -42,7 +42,7 @@ static void put_figures(FILE *to, const json_t *j)
         fprintf(to, " | %s", show_loss(num(run, "best_val_loss"), n));
         fprintf(to, " | %s", report_show_count(num(run, "best_step"), n));
         fprintf(to, " | %s", report_show_count(num(run, "tokens"), n));
-        fprintf(to, " | %s", show_seconds(num(run, "seconds"), n));
+        fprintf(to, " | %s", report_show_seconds(num(run, "seconds"), n));
         fprintf(to, " | %s", report_show_bytes(num(run, "planned_bytes"), n));
         fprintf(to, " | %s |\n", report_show_bytes(num(run, "peak_bytes"), n));
     }
@@ -60,7 +60,8 @@ static void put_bests(FILE *to, const json_t *bests)
             put_words(to, word(b, "data"));
             fputs(": ", to);
             put_words(to, word(b, "run"));
-            fprintf(to, " has the lowest %s, %s\n", strcmp(word(b, "by"), "loss") ? "validation loss" : "loss", show_loss(num(b, "loss"), n));
+            fprintf(to, " has the lowest %s, %s", strcmp(word(b, "by"), "loss") ? "validation loss" : "loss", show_loss(num(b, "loss"), n));
+            fprintf(to, num(b, "runs") == 1 ? ", as its only run that finished\n" : ", of %.0f runs that finished\n", num(b, "runs"));
         }
 }
 

@@ -29,7 +29,7 @@ static void put_run(const struct screen *s, const json_t *run)
     put_spark(s, json_object_get(json_object_get(run, "curve"), "points"));
     screen_put_right(s, show_loss(num(run, "best_val_loss"), n), 10);
     screen_put_right(s, report_show_count(num(run, "tokens"), n), 9);
-    screen_put_right(s, show_seconds(num(run, "seconds"), n), 9);
+    screen_put_right(s, report_show_seconds(num(run, "seconds"), n), 12);
     screen_put_right(s, report_show_bytes(num(run, "planned_bytes"), n), 9);
     screen_put_right(s, report_show_bytes(num(run, "peak_bytes"), n), 9);
     fputc('\n', s->to);
@@ -44,7 +44,7 @@ void report_compare_print_terminal(const json_t *compared, FILE *to, bool color)
     screen_put_wrapped(&s, word(compared, "headline"), 0);
     fprintf(to, "%s\n", screen_style(&s, OFF));
     report_runs_print_terminal(compared, to, color);
-    fprintf(to, "\n%s  %-*s %-*s  best val   tokens     time  planned     peak%s\n", screen_style(&s, DIM), NAME, "", SPARK, "loss over steps", screen_style(&s, OFF));
+    fprintf(to, "\n%s  %-*s %-*s  best val   tokens        time  planned     peak%s\n", screen_style(&s, DIM), NAME, "", SPARK, "loss over steps", screen_style(&s, OFF));
     json_array_foreach(json_object_get(compared, "runs"), i, run)
         put_run(&s, run);
 }

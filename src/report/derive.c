@@ -46,7 +46,7 @@ void report_put_memory(FILE *to, const struct profile *p)
     if (!p->gpu)
         fprintf(to, "; process %s", report_show_bytes(p->rss_peak_bytes, n));
     if (p->available_bytes > 0)
-        fprintf(to, " of %s", report_show_bytes(p->available_bytes, n));
+        fprintf(to, p->gpu ? "; %s available" : " of %s", report_show_bytes(p->available_bytes, n));
 }
 
 /* What of available_bytes the run took: a GPU's memory is not the process's. */
@@ -56,6 +56,8 @@ double report_samples_per_step(const struct profile *p)
 {
     return (double)p->batch * (double)(p->accumulate > 0 ? p->accumulate : 1);
 }
+
+double report_tokens_per_step(const struct profile *p) { return round(p->tokens_per_s * p->step_us / 1e6); }
 
 double report_memory_total(const struct profile_memory_point *m)
 {

@@ -20,8 +20,8 @@ static void put_numbers(FILE *to, const struct profile *p)
 {
     number_text a, b, c;
     fputs("\n| | |\n|---|---|\n", to);
-    fprintf(to, "| step time | %s (p10 %s, p90 %s; %d steps) |\n", report_show_us(p->step_us, a),
-            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
+    fprintf(to, "| step time | %s (p10 %s, p90 %s; %d step%s) |\n", report_show_us(p->step_us, a),
+            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps, p->steps == 1 ? "" : "s");
     fprintf(to, "| speed | %s samples/s, %s tokens/s", report_show_count(p->samples_per_s, a), report_show_count(p->tokens_per_s, b));
     report_put_padding(to, p);
     fputs(" |\n", to);
@@ -97,7 +97,7 @@ static void put_kinds(FILE *to, const struct profile *p)
         put_target(to, report_kind_target(p, k->kind));
     }
     if (p->n_kinds > TOP_KINDS)
-        fprintf(to, "\n%d more kinds are in report.json.\n", p->n_kinds - TOP_KINDS);
+        fprintf(to, "\n%d more kind%s in report.json.\n", p->n_kinds - TOP_KINDS, p->n_kinds - TOP_KINDS == 1 ? " is" : "s are");
     fputs("\nRoofline: the least time the machine's measured peaks allow, over the time taken. Target: the finding about it.\n", to);
 }
 
@@ -120,7 +120,7 @@ static void put_ops(FILE *to, const struct profile *p, int most)
     }
     free(order);
     if (p->n_ops > most)
-        fprintf(to, "\n%d more ops are in report.json.\n", p->n_ops - most);
+        fprintf(to, "\n%d more op%s in report.json.\n", p->n_ops - most, p->n_ops - most == 1 ? " is" : "s are");
 }
 
 static void put_memory_curve(FILE *to, const struct profile *p)

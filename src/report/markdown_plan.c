@@ -17,7 +17,7 @@ static void put_row(FILE *to, const struct finding *f)
     number_text n;
     fprintf(to, "| %s | ", severity_name(f->severity));
     report_put_markdown_cut(to, f->rule, NAME_COLUMNS);
-    fprintf(to, " | %s | ", report_show_percent(f->share, n));
+    fprintf(to, " | %s%s | ", report_show_percent(f->share, n), f->with_evaluation ? " of steps with their evaluation" : "");
     put_gain(to, f->speedup, f->speedup_low, f->speedup_high);
     fprintf(to, " | %s | ", effort_name(f->effort));
     report_put_markdown_cut(to, f->where, NAME_COLUMNS);
@@ -114,7 +114,8 @@ static void put_roadmap(FILE *to, const struct plan *p)
 {
     if (!p->n_phases)
         return;
-    fputs("\n## Roadmap\n\nThe easy ones first; of fixes that win the same time one counts.\n\n| phase | rules | speed-up so far |\n|---|---|---:|\n", to);
+    fprintf(to, "\n## Roadmap\n\nThe easy ones first; of fixes that win the same time one counts.%s\n\n| phase | rules | speed-up so far |\n|---|---|---:|\n",
+            p->phases[0].with_evaluation ? " Speed-ups are of steps with their evaluation." : "");
     for (int i = 0; i < p->n_phases; i++) {
         fprintf(to, "| %d. ", i + 1);
         report_put_markdown_cut(to, p->phases[i].title, CELL_COLUMNS);

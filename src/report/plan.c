@@ -68,6 +68,8 @@ const char *report_option(struct arena *a, const struct finding *f)
     return n ? arena_printf(a, "%.*s", (int)n, f->fix) : NULL;
 }
 
+const char *report_share_of(const struct finding *f) { return f->with_evaluation ? "steps with their evaluation" : "the step"; }
+
 static json_t *finding(const struct finding *f)
 {
     struct arena a = {0};
@@ -75,8 +77,8 @@ static json_t *finding(const struct finding *f)
                              "evidence", W(f->evidence), "after", W(f->after), "pass", W(f->pass), "confidence", W(f->confidence), "raise", W(f->raise),
                              "saves_s", f->saves_s > 0 ? N(f->saves_s) : json_null());
     arena_release(&a);
-    return report_merge(json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity", severity_name(f->severity), "effort",
-                                  effort_name(f->effort), "share", N(f->share), "expected_speedup", N(f->speedup), "expected_speedup_low",
+    return report_merge(json_pack("{s:o,s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity", severity_name(f->severity), "effort",
+                                  effort_name(f->effort), "per_sample", f->per_sample, "with_evaluation", f->with_evaluation, "share", N(f->share), "expected_speedup", N(f->speedup), "expected_speedup_low",
                                   N(f->speedup_low), "expected_speedup_high", N(f->speedup_high)), text);
 }
 
@@ -103,8 +105,9 @@ static json_t *phase(const struct plan *p, const struct plan_phase *of)
             rules = report_array(rules, W(p->findings[of->findings[i]].rule));
             indices = report_array(indices, json_integer(of->findings[i]));
         }
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "title", W(of->title), "rules", rules, "findings", indices, "cumulative_speedup", N(of->speedup),
-                     "cumulative_speedup_low", N(of->low), "cumulative_speedup_high", N(of->high));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "title", W(of->title), "rules", rules, "findings", indices, "cumulative_speedup", N(of->speedup),
+                     "cumulative_speedup_low", N(of->low), "cumulative_speedup_high", N(of->high), "step_us", of->step_us > 0 ? N(of->step_us) : json_null(),
+                     "with_evaluation", of->with_evaluation);
 }
 
 static json_t *phases(const struct plan *p)
@@ -131,8 +134,8 @@ const char *report_check(struct arena *a, const struct finding *f)
 {
     const char *option = report_option(a, f);
     number_text n, low, high;
-    return arena_printf(a, "%s: %s%s%s (%s to %s)", f->rule ? f->rule : "", option ? option : "", option ? " gives " : "fixed, it gives ",
-                        report_show_speedup(f->speedup, n), report_show_speedup(f->speedup_low, low), report_show_speedup(f->speedup_high, high));
+    return arena_printf(a, "%s: %s%s%s%s (%s to %s)", f->rule ? f->rule : "", option ? option : "", option ? " gives " : "fixed, it gives ",
+                        report_show_speedup(f->speedup, n), f->per_sample ? " samples/s" : "", report_show_speedup(f->speedup_low, low), report_show_speedup(f->speedup_high, high));
 }
 
 static json_t *checks(const struct plan *p)

@@ -75,6 +75,7 @@ enum status report_compare_write_markdown(const json_t *compared, FILE *to, stru
 /* The page of a run that goes on, which asks the place that it came from for data; `run` has its name and a headline. */
 enum status report_live_write_html(const json_t *run, FILE *to, struct error *err);
 void report_put_cut(FILE *to, const char *text, size_t columns);         /* safe to show, with an ellipsis for what is beyond */
+void report_put_padded(FILE *to, const char *text, size_t columns);      /* safe to show, with spaces up to so many columns; whole where it has more */
 /* Numbers as a line of so many blocks, the lowest of them at the bottom; what is not finite is a space. */
 void report_put_blocks(FILE *to, const double *numbers, int n, int columns);
 

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "core/show.h"
 #include "report/report.h"
 
 /* ---- derive.c: numbers that follow from the profile. NAN where there is nothing to divide by. ---- */
@@ -18,6 +19,7 @@ double report_gb_per_s(double bytes, double us);
 double report_memory_gb_per_s(const struct profile *p); /* of main memory, or of the last level there is */
 double report_taken_bytes(const struct profile *p);
 double report_samples_per_step(const struct profile *p);
+double report_tokens_per_step(const struct profile *p);         /* with padding; of rows that samples share, fewer than samples x seq */
 double report_memory_total(const struct profile_memory_point *m);
 int report_op_runs(const struct profile *p, const struct profile_op *op);       /* per step */
 int *report_ops_by_time(const struct profile *p);       /* (n_ops) indices, largest self time first; free() it */
@@ -32,9 +34,6 @@ void report_put_memory(FILE *to, const struct profile *p);      /* "7.5 MB plann
 
 /* ---- text.c ---- */
 
-enum { NUMBER_TEXT = 32 };
-typedef char number_text[NUMBER_TEXT];
-
 /* Valid UTF-8 without control characters: what is neither becomes U+FFFD, white space becomes a space. NULL is "".
  * Owned by the caller. */
 char *report_clean(const char *text);
@@ -45,14 +44,21 @@ void report_put_text(FILE *to, const char *text);       /* cleaned */
 void report_put_html(FILE *to, const char *text);       /* cleaned, as HTML text or attribute */
 void report_put_markdown(FILE *to, const char *text);   /* cleaned, as Markdown that stays text, in tables too */
 void report_put_markdown_cut(FILE *to, const char *text, size_t columns);
-size_t report_columns(const char *clean);               /* code points */
 
-/* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. */
+/* ---- columns.c: of cleaned text in a terminal ---- */
+
+size_t report_columns(const char *clean);
+size_t report_next_columns(const char **clean);         /* of the first character, behind which *clean is then */
+const char *report_within(const char *clean, size_t columns);   /* the end of what fits into so many */
+
+/* ---- text.c ---- */
+
+/* Numbers for people, in three digits or so; a dash for what is not finite. They return `out`. The first four are those of core/show.h. */
 const char *report_show_us(double us, number_text out);         /* "12.3 ms" */
 const char *report_show_bytes(double bytes, number_text out);   /* "45.1 MB" */
 const char *report_show_count(double n, number_text out);       /* "1.25 M" */
-const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_number(double x, number_text out);      /* "12.3" */
+const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_rank(int rank, number_text out);        /* "3"; below 0: not known */
 const char *report_show_speedup(double x, number_text out);     /* "1.25×" */
 
@@ -109,6 +115,7 @@ const char *report_counts(const struct plan *p, char out[COUNTS_MOST]);     /* "
 const char *report_option(struct arena *a, const struct finding *f);        /* "--set train.clip=1.0"; NULL: the fix is no option */
 bool report_in_phase(const struct plan *p, const struct plan_phase *phase, int i);     /* its finding i is there */
 /* The list to check off: a line per finding that is worth it, then the last ones. */
+const char *report_share_of(const struct finding *f);        /* what its share and gain are of: "the step" */
 bool report_is_checked(const struct finding *f);
 const char *report_check(struct arena *a, const struct finding *f);
 const char *const *report_last_checks(const struct plan *p);        /* ends with NULL */
@@ -142,7 +149,7 @@ json_t *report_ranks(const struct profile *p);             /* an empty list */
 
 json_t *report_run(const struct profile *p);               /* null where it is not known */
 void report_markdown_run(FILE *to, const struct profile *p);
-const char *report_show_seconds(double s, number_text out);             /* "12.3 s", "1:05 min", "2:03:04 h" */
+const char *report_show_seconds(double s, number_text out);             /* "12.3 ms", "12.3 s", "10:05 min", "2:03:04 h" */
 void report_markdown_ranks(FILE *to, const struct profile *p);
 
 /* ---- trace_document.c, trace_timeline.c: the same of an imported trace ---- */

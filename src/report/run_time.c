@@ -1,6 +1,7 @@
 /* The whole run in seconds, and what fixes of little effort would save of it: people wait for runs, not for steps. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "report/terminal_int.h"
@@ -13,6 +14,8 @@ const char *report_show_seconds(double s, number_text out)
     const long whole = isfinite(s) ? lround(s) : 0;
     if (!isfinite(s))
         snprintf(out, sizeof(number_text), "–");
+    else if (s < 1)
+        return s == 0 ? strcpy(out, "0 s") : report_show_us(s * 1e6, out);
     else if (s < 99.95)
         snprintf(out, sizeof(number_text), "%.*f s", s < 9.995 ? 2 : 1, s);
     else if (whole < 600)
@@ -28,8 +31,8 @@ json_t *report_run(const struct profile *p)
 {
     if (p->run.steps < 1)
         return json_null();
-    return json_pack("{s:I,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
-                     report_number(p->run.evaluation_s));
+    return json_pack("{s:I,s:o,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
+                     report_number(p->run.evaluation_s), "rows_scale", report_number(p->run.rows_scale));
 }
 
 static bool is_win(const struct profile *p, const struct finding *f) { return f->effort == EFFORT_LOW && f->saves_s > WORTH * p->run.seconds; }
@@ -55,9 +58,12 @@ static int quick_wins(const struct profile *p, const struct finding ***list)
 static void put_length(FILE *to, const struct profile *p)
 {
     number_text a, b;
-    fprintf(to, "At this speed %lld steps take %s", (long long)p->run.steps, report_show_seconds(p->run.seconds, a));
+    const bool one = p->run.steps == 1;
+    fprintf(to, "At this speed %lld step%s take%s %s", (long long)p->run.steps, one ? "" : "s", one ? "s" : "", report_show_seconds(p->run.seconds, a));
     if (p->run.evaluation_s > 0)
         fprintf(to, ", %s of it evaluation", report_show_seconds(p->run.evaluation_s, b));
+    if (p->run.rows_scale > 0 && p->run.rows_scale < 1)
+        fprintf(to, " (%.2f of what was measured, as rows of the run are shorter)", p->run.rows_scale);
 }
 
 void report_markdown_run(FILE *to, const struct profile *p)

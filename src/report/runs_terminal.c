@@ -85,12 +85,16 @@ static void put_bests(const struct screen *s, const json_t *runs)
     if (length(runs, "runs") < 2 || !json_array_size(bests) || (json_array_size(bests) == 1 && *word(runs, "headline")))
         return;                         /* one is no choice, and a headline names the best */
     if (json_array_size(bests) == 1) {
-        fputs("best: ", s->to);
+        const double of = num(json_array_get(bests, 0), "runs");
+        if (of < (double)length(runs, "runs"))
+            fprintf(s->to, of == 1 ? "the only one that finished: " : "best of the %.0f that finished: ", of);
+        else
+            fputs("best: ", s->to);
         put_best(s, json_array_get(bests, 0));
         fputc('\n', s->to);
         return;
     }
-    fputs("best, for each data (losses of different data or tokens cannot be compared):\n", s->to);
+    fputs("best of those that finished, for each data (losses of different data or tokens cannot be compared):\n", s->to);
     json_array_foreach(bests, i, best) {
         fputs("  ", s->to);
         report_put_text(s->to, word(best, "data"));

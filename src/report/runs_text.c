@@ -36,16 +36,6 @@ const char *show_loss(double loss, number_text out)
     return out;
 }
 
-const char *show_seconds(double seconds, number_text out)
-{
-    if (!(seconds >= 120))
-        return report_show_us(seconds * 1e6, out);
-    const bool hours = seconds >= 7200;
-    number_text n;
-    snprintf(out, NUMBER_TEXT, "%.20s %s", report_show_number(seconds / (hours ? 3600 : 60), n), hours ? "h" : "min");
-    return out;
-}
-
 /* In the time of this place. */
 static void put_when(char cell[RUNS_CELL], const char *when)
 {
@@ -92,7 +82,7 @@ void runs_fill(struct runs_row *row, const json_t *runs, const json_t *run)
 {
     const json_t *config = json_object_get(run, "config");
     number_text n;
-    put_cut(row->cell[0], word(run, "name"), 40);
+    put_cut(row->cell[0], word(run, "name"), RUNS_NAME);
     put_cut(row->cell[1], word(run, "state"), 10);
     put_step(row->cell[2], run);
     snprintf(row->cell[3], RUNS_CELL, "%s", !strcmp(word(run, "state"), "nan") ? "nan" : show_loss(num(run, "loss"), n));

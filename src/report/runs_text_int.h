@@ -4,7 +4,8 @@
 
 #include "report/fields_int.h"
 
-enum { RUNS_FIXED = 8, RUNS_KEYS = 6, RUNS_COLUMNS = RUNS_FIXED + RUNS_KEYS, RUNS_CELL = 64 };
+enum { RUNS_FIXED = 8, RUNS_KEYS = 6, RUNS_COLUMNS = RUNS_FIXED + RUNS_KEYS, RUNS_NAME = 40 };       /* RUNS_NAME: columns of a run's name */
+enum { RUNS_CELL = 4 * (RUNS_NAME + 1) + 1 };           /* bytes: with an ellipsis, of characters of four bytes */
 
 struct runs_row { char cell[RUNS_COLUMNS][RUNS_CELL]; };
 
@@ -18,7 +19,6 @@ void runs_fill(struct runs_row *row, const json_t *runs, const json_t *run);
 void runs_other_keys(const json_t *runs, char *out, size_t size);
 
 const char *show_loss(double loss, number_text out);            /* "0.6123", or a dash */
-const char *show_seconds(double seconds, number_text out);      /* "12.3 s", "2.78 h" */
 /* What there is to say of a run: why it failed, what could not be read; NULL: nothing. */
 const char *runs_note(const json_t *run);
 

@@ -25,18 +25,15 @@ const char *screen_kernel_name(const char *name)
 static size_t put_cut(FILE *to, const char *text, size_t columns)
 {
     char *t = report_clean(text);
-    const size_t n = report_columns(t);
-    size_t shown = 0;
-    for (const char *c = t; *c; c++) {
-        shown += ((unsigned char)*c & 0xC0) != 0x80;
-        if (n > columns && shown == columns)
-            break;
-        fputc(*c, to);
-    }
-    if (n > columns)
-        fputs("…", to);
+    size_t n = report_columns(t);
+    if (n > columns) {
+        t[report_within(t, columns - 1) - t] = '\0';
+        n = report_columns(t) + 1;
+        fprintf(to, "%s…", t);
+    } else
+        fputs(t, to);
     free(t);
-    return n > columns ? columns : n;
+    return n;
 }
 
 void screen_put_cut(const struct screen *s, const char *text, size_t columns) { put_cut(s->to, text, columns); }
@@ -57,14 +54,14 @@ void screen_put_right(const struct screen *s, const char *text, size_t columns)
 /* A word at column `used`, broken wherever a line is full. Returns the column after it. */
 static size_t put_word(FILE *to, const char *word, size_t used, size_t indent)
 {
-    for (const char *c = word; *c; c++) {
-        const bool starts = ((unsigned char)*c & 0xC0) != 0x80;
-        if (starts && used == SCREEN_COLUMNS) {
+    for (const char *c = word, *next = word; *c; c = next) {
+        const size_t n = report_next_columns(&next);
+        if (used + n > SCREEN_COLUMNS) {
             fprintf(to, "\n%*s", (int)indent, "");
             used = indent;
         }
-        fputc(*c, to);
-        used += starts;
+        fwrite(c, 1, (size_t)(next - c), to);
+        used += n;
     }
     return used;
 }

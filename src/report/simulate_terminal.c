@@ -16,8 +16,8 @@ static void put_facts(const struct screen *s, const json_t *j)
     const json_t *links = json_object_get(j, "links");
     number_text a, b, c;
     screen_put_label(s, "measured");
-    fprintf(s->to, "%s per step of %.0f samples on one rank, the median of %.0f steps (%s to %s, p10 to p90); ", report_show_us(num(j, "step_us"), a),
-            num(j, "samples_per_rank"), num(j, "steps"), report_show_us(num(j, "p10_us"), b), report_show_us(num(j, "p90_us"), c));
+    fprintf(s->to, "%s per step of %.0f sample%s on one rank, the median of %.0f step%s (%s to %s, p10 to p90); ", report_show_us(num(j, "step_us"), a),
+            num(j, "samples_per_rank"), num(j, "samples_per_rank") == 1 ? "" : "s", num(j, "steps"), num(j, "steps") == 1 ? "" : "s", report_show_us(num(j, "p10_us"), b), report_show_us(num(j, "p90_us"), c));
     report_put_text(s->to, word(j, "device"));
     if (!yes(j, "gpu"))
         fprintf(s->to, ", %.0f thread%s", num(j, "threads"), num(j, "threads") == 1 ? "" : "s");

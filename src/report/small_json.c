@@ -58,9 +58,11 @@ static json_t *flops_by_kind(const struct profile *p)
     return list;
 }
 
+/* FLOPs are those of one rank; so are its samples and tokens. */
 static json_t *flops_analysis(const struct profile *p)
 {
-    const double samples = report_samples_per_step(p), tokens = samples * (double)p->seq;
+    const double ranks = p->n_ranks > 1 ? p->n_ranks : 1;
+    const double samples = report_samples_per_step(p) / ranks, tokens = report_tokens_per_step(p) / ranks;
     return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "model_flops_per_step", N(p->model_flops),
                      "hardware_flops_per_step", N(p->hardware_flops), "total_parameters", (json_int_t)p->parameters,
                      "flops_per_parameter", N(report_ratio(p->model_flops, (double)p->parameters)), "flops_per_sample",

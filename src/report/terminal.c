@@ -57,8 +57,8 @@ static void put_numbers(const struct screen *s, const struct profile *p)
 {
     number_text a, b, c;
     screen_put_label(s, "step");
-    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d steps; ", report_show_us(p->step_us, a),
-            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps);
+    fprintf(s->to, "%s (%s to %s, p10 to p90 of %d step%s; ", report_show_us(p->step_us, a),
+            report_show_us(p->step_p10_us, b), report_show_us(p->step_p90_us, c), p->steps, p->steps == 1 ? "" : "s");
     report_put_recording(s->to, p);
     fputs(")\n", s->to);
     screen_put_label(s, "speed");
@@ -156,7 +156,7 @@ static void put_kinds(const struct screen *s, const struct profile *p)
         fputc('\n', s->to);
     }
     if (p->n_kinds > TOP_KINDS)
-        fprintf(s->to, "  %sand %d more kinds%s\n", screen_style(s, DIM), p->n_kinds - TOP_KINDS, screen_style(s, OFF));
+        fprintf(s->to, "  %sand %d more kind%s%s\n", screen_style(s, DIM), p->n_kinds - TOP_KINDS, p->n_kinds - TOP_KINDS == 1 ? "" : "s", screen_style(s, OFF));
 }
 
 static void put_finding(const struct screen *s, const struct finding *f)
@@ -164,7 +164,7 @@ static void put_finding(const struct screen *s, const struct finding *f)
     number_text a, b, c, d;
     fprintf(s->to, "  %s%-11s%s", screen_severity_style(s, f->severity), severity_name(f->severity), screen_style(s, OFF));
     screen_put_padded(s, f->rule, SCREEN_NAME + 2);
-    fprintf(s->to, "%s of the step, expected %s (%s to %s), %s effort\n%*s", report_show_percent(f->share, a),
+    fprintf(s->to, "%s of %s, expected %s (%s to %s), %s effort\n%*s", report_show_percent(f->share, a), report_share_of(f),
             report_show_speedup(f->speedup, b), report_show_speedup(f->speedup_low, c),
             report_show_speedup(f->speedup_high, d), effort_name(f->effort), SCREEN_INDENT, "");
     screen_put_wrapped(s, f->fix, SCREEN_INDENT);

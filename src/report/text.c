@@ -16,11 +16,9 @@ char *report_utf8(const char *text) { return text_utf8(text); }
 char *report_cut(const char *text, size_t columns)
 {
     char *start = strndup(text ? text : "", 4 * (columns + 1));         /* no character has more than four bytes */
-    char *t = report_clean(start), *c = t;
+    char *t = report_clean(start);
+    const char *c = report_within(t, columns);
     free(start);
-    for (size_t n = 0; *c; c++)
-        if (((unsigned char)*c & 0xC0) != 0x80 && n++ == columns)
-            break;
     if (!*c)
         return t;
     char *cut = xcalloc((size_t)(c - t) + sizeof ELLIPSIS, 1);
@@ -31,11 +29,12 @@ char *report_cut(const char *text, size_t columns)
 
 char *report_cut_middle(const char *text, size_t columns, size_t end)
 {
-    char *t = report_clean(text), *c = t + strlen(t), *out;
+    char *t = report_clean(text), *out;
+    const char *c = t;
     if (report_columns(t) <= columns)
         return t;
-    for (size_t n = 0; n < end; n += ((unsigned char)*c & 0xC0) != 0x80)
-        c--;
+    for (size_t left = report_columns(t); left > end;)
+        left -= report_next_columns(&c);
     char *start = report_cut(t, columns - end - 1);
     out = xcalloc(strlen(start) + strlen(c) + 1, 1);
     stpcpy(stpcpy(out, start), c);
@@ -48,6 +47,15 @@ void report_put_cut(FILE *to, const char *text, size_t columns)
 {
     char *t = report_cut(text, columns);
     fputs(t, to);
+    free(t);
+}
+
+void report_put_padded(FILE *to, const char *text, size_t columns)
+{
+    char *t = report_clean(text);
+    fputs(t, to);
+    for (size_t n = report_columns(t); n < columns; n++)
+        fputc(' ', to);
     free(t);
 }
 
@@ -94,50 +102,10 @@ void report_put_markdown_cut(FILE *to, const char *text, size_t columns)
     free(t);
 }
 
-size_t report_columns(const char *clean_text)
-{
-    size_t n = 0;
-    for (const char *c = clean_text; *c; c++)
-        n += ((unsigned char)*c & 0xC0) != 0x80;
-    return n;
-}
-
-static const char *three_digits(double x, const char *unit, number_text out)
-{
-    const double a = fabs(x);
-    const char *format = a >= 1e6 ? "%.*e%s%s" : a > 0 && a < 0.01 ? "%.*g%s%s" : "%.*f%s%s";
-    const int digits = a < 99.95 && a >= 9.995 ? 1 : a == 0 || (a >= 99.95 && a < 1e6) ? 0 : 2;
-    snprintf(out, NUMBER_TEXT, format, digits, x, *unit ? " " : "", unit);
-    return out;
-}
-
-static const char *with_unit(double x, const char *const *units, number_text out)
-{
-    if (!isfinite(x))
-        return strcpy(out, "–");
-    int i = 0;
-    for (; fabs(x) >= 999.5 && units[i + 1]; i++)
-        x /= 1000;
-    if (i > 0 || x != floor(x))
-        return three_digits(x, units[i], out);
-    snprintf(out, NUMBER_TEXT, "%.0f%s%s", x, *units[i] ? " " : "", units[i]);
-    return out;
-}
-
-const char *report_show_us(double us, number_text out)
-{
-    return with_unit(us, (const char *const[]){"µs", "ms", "s", NULL}, out);
-}
-
-const char *report_show_bytes(double bytes, number_text out)
-{
-    return with_unit(bytes, (const char *const[]){"B", "kB", "MB", "GB", "TB", NULL}, out);
-}
-
-const char *report_show_count(double n, number_text out)
-{
-    return with_unit(n, (const char *const[]){"", "k", "M", "G", "T", "P", NULL}, out);
-}
+const char *report_show_us(double us, number_text out) { return show_us(us, out); }
+const char *report_show_bytes(double bytes, number_text out) { return show_bytes(bytes, out); }
+const char *report_show_count(double n, number_text out) { return show_count(n, out); }
+const char *report_show_number(double x, number_text out) { return show_number(x, out); }
 
 const char *report_show_percent(double part, number_text out)
 {
@@ -145,11 +113,6 @@ const char *report_show_percent(double part, number_text out)
         return strcpy(out, "–");
     snprintf(out, NUMBER_TEXT, fabs(part) < 10 ? "%.1f %%" : "%.3g %%", 100 * part);
     return out;
-}
-
-const char *report_show_number(double x, number_text out)
-{
-    return isfinite(x) ? three_digits(x, "", out) : strcpy(out, "–");
 }
 
 const char *report_show_rank(int rank, number_text out)

@@ -121,7 +121,8 @@ void screen_put_roadmap(const struct screen *s, const struct plan *p)
 {
     if (!p->n_phases)
         return;
-    screen_put_heading(s, "Roadmap", ", speed-up of a phase with all before it");
+    screen_put_heading(s, "Roadmap", p->phases[0].with_evaluation ? ", speed-up of a phase with all before it, of steps with their evaluation"
+                                                                  : ", speed-up of a phase with all before it");
     for (int i = 0; i < p->n_phases; i++)
         put_phase(s, p, &p->phases[i], i + 1);
 }

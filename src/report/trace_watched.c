@@ -61,7 +61,7 @@ static const char *say_steps(const struct watched_rank *r, char out[WORDS])
         snprintf(more, sizeof more, "; %lld backward passes in each", (long long)r->backwards);
     if (r->calls > 1)
         snprintf(more + strlen(more), sizeof more - strlen(more), "; %lld optimizer calls", (long long)r->calls);
-    snprintf(out, WORDS, "%lld steps seen, told by %.60s%s", (long long)r->steps, r->steps_by, more);
+    snprintf(out, WORDS, "%lld step%s seen, told by %.60s%s", (long long)r->steps, r->steps == 1 ? "" : "s", r->steps_by, more);
     return out;
 }
 

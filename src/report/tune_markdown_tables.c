@@ -53,7 +53,7 @@ static void put_run(FILE *to, const json_t *j)
     size_t i;
     if (!isfinite(num(run, "before_s")))
         return;
-    fprintf(to, "\nThe whole run of %.0f steps with its evaluations: %s before, %s after.\n", num(run, "steps"), report_show_seconds(num(run, "before_s"), a),
+    fprintf(to, "\nThe whole run of %.0f step%s with its evaluations: %s before, %s after.\n", num(run, "steps"), num(run, "steps") == 1 ? "" : "s", report_show_seconds(num(run, "before_s"), a),
             report_show_seconds(num(run, "after_s"), b));
     json_array_foreach(json_object_get(j, "stages"), i, s) {
         if (!yes(s, "kept") || !(num(s, "saved_s") > 0))

@@ -45,7 +45,9 @@ static void take(struct run_best *b, const struct runs *r, int i)
 {
     const struct run *x = &r->run[i];
     const bool validated = isfinite(x->val_loss);
-    b->runs++;
+    if (validated > b->by_validation)
+        b->runs = 0;
+    b->runs += validated >= b->by_validation;
     if (validated > b->by_validation || (validated == b->by_validation && (validated ? x->val_loss : x->loss) < run_best_loss(r, b)))
         b->best = i;
     b->by_validation |= validated;

@@ -61,14 +61,30 @@ static int fastest(const struct runs *r)
     return best;
 }
 
+/* "of 3 runs", or of how many of them, where not all have finished with such a loss. */
+static void put_of(const struct runs *r, const struct run_best *b, char *out, size_t size)
+{
+    int finished = 0;
+    for (int i = 0; i < r->n; i++)
+        finished += r->run[i].state == RUN_FINISHED;
+    if (b->runs == r->n)
+        snprintf(out, size, "of %d runs", r->n);
+    else
+        snprintf(out, size, "of those that finished%s, %d of %d runs", b->runs < finished ? " with one" : "", b->runs, r->n);
+}
+
 static void headline(const struct runs *r, const struct run_bests *b, char *out, size_t size)
 {
     const int best = b->n == 1 ? b->list[0].best : -1, fast = fastest(r);
+    char of[64];
     size_t n = 0;
+    if (best >= 0)
+        put_of(r, &b->list[0], of, sizeof of);
     if (r->n == 1)
-        n = (size_t)snprintf(out, size, "One run, %s: %s after %lld steps", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step);
+        n = (size_t)snprintf(out, size, "One run, %s: %s after %lld step%s", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step,
+                             r->run[0].step == 1 ? "" : "s");
     else if (best >= 0)
-        n = (size_t)snprintf(out, size, "%s ends with the lowest %s of %d runs: %.4f", r->run[best].name, b->list[0].by_validation ? "validation loss" : "loss", r->n,
+        n = (size_t)snprintf(out, size, "%s ends with the lowest %s %s: %.4f", r->run[best].name, b->list[0].by_validation ? "validation loss" : "loss", of,
                              run_best_loss(r, &b->list[0]));
     else if (b->n)
         n = (size_t)snprintf(out, size, "%d runs on %d kinds of data or tokens, whose losses cannot be compared with each other", r->n, b->n);

@@ -14,6 +14,13 @@ static double tokens_at(const struct run_curves *c, int64_t step)
     return step > c->step && isfinite(c->tokens_each) ? c->tokens + round((double)(step - c->step) * c->tokens_each) : c->tokens;
 }
 
+/* A run that was stopped behind its last log has made steps whose time no log has: they took what those before them did. */
+static double unlogged_s(const struct run_curves *c, double begin)
+{
+    const double steps = round(begin) - (double)c->step;
+    return c->part_per_s > 0 && steps > 0 ? steps / c->part_per_s : 0;
+}
+
 /* The clock of a run begins anew with every resume: it goes back, or, where the first log behind the resume was late, its steps per second say that it
  * began at a later step. */
 static void count_time(struct run_curves *c, const struct metrics_line *l)
@@ -22,10 +29,11 @@ static void count_time(struct run_curves *c, const struct metrics_line *l)
         return;
     const double begin = l->overall_per_s >= 0 ? (double)l->step - l->overall_per_s * l->seconds : NAN;
     if (l->seconds < c->part_s || begin > c->part_begin + 0.5)
-        c->before_s += c->part_s;
+        c->before_s += c->part_s + unlogged_s(c, begin);
     if (begin > c->part_begin)
         c->part_begin = begin;
     c->part_s = l->seconds;
+    c->part_per_s = l->overall_per_s >= 0 ? l->overall_per_s : l->steps_per_s;
     c->seconds = c->before_s + c->part_s;
 }
 
@@ -54,7 +62,7 @@ static void take_eval(struct run_curves *c, const struct metrics_line *l)
 
 void run_curves_init(struct run_curves *c, int points)
 {
-    *c = (struct run_curves){.evaluated = -1, .tokens_each = NAN, .best_val_loss = NAN};
+    *c = (struct run_curves){.evaluated = -1, .tokens_each = NAN, .best_val_loss = NAN, .part_per_s = NAN};
     curve_init(&c->loss, points);
     curve_init(&c->validation, points < VALIDATION_POINTS ? points : VALIDATION_POINTS);
 }

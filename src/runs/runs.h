@@ -90,6 +90,7 @@ struct run_curves {
     double tokens_each;                 /* per step, as the last log had it; NAN: not known */
     double before_s, part_s;            /* seconds before the last resume, and since */
     double part_begin;                  /* the step of the last resume, as far as logs tell */
+    double part_per_s;                  /* steps per second since then; NAN: not known */
 };
 enum status run_read_curves(struct run *r, int points, struct error *err);      /* no metrics.jsonl is one without lines */
 /* The same line by line, as they come. */
@@ -120,7 +121,7 @@ enum status runs_check_sort(const char *by, struct error *err);
 /* Of the runs of one data that have finished, the one whose validation loss, or loss where none has one, is the lowest. */
 struct run_best {
     int best;
-    int runs;                           /* of that data */
+    int runs;                           /* that it is the best of: finished, and with the loss that counts */
     bool by_validation;
 };
 struct run_bests {

@@ -11,7 +11,7 @@
 #include "train/follow_int.h"
 #include "train/train_int.h"
 
-enum { WARM_UP = 3, LOOK_EVERY = 4 };     /* steps; between two that are measured */
+enum { WARM_UP = 3, LOOK_EVERY = 4, CYCLE_MOST = 64 };       /* steps; between two that are measured; steps */
 static const double SETTLES_S = 0.3, AHEAD = 1.5;       /* s; steps: the device is what is waited for */
 
 static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int64_t steps)
@@ -102,15 +102,22 @@ static enum status warm_up(const struct session *s, struct error *err)
     return st;
 }
 
+/* Steps that choose nodes of K-1 take longer than those that keep the choice: a turn is of all of them. Where a choice is kept for very long it hardly counts. */
+static int64_t cycle_steps(const struct config *c)
+{
+    return c->model.arch == ARCH_K1 && c->k1.every <= CYCLE_MOST ? c->k1.every : 1;
+}
+
 /* Of several ranks every step is told by itself. */
 static enum status choose_turn(struct session *s, struct error *err)
 {
     struct turn_time t = {0};
-    s->turn = 1;
+    const int64_t cycle = cycle_steps(&s->m->run->config);
+    s->turn = has_ranks(s) ? 1 : cycle;
     if (!s->m->run->backend->finish || has_ranks(s) || stopped(s))
         return OK;
     const enum status st = model_run_turn(s->m->run, s->loader, 1, NULL, &t, err);
-    s->turn = model_run_turn_steps(s->m->run, t.step_s);
+    s->turn = (model_run_turn_steps(s->m->run, t.step_s) + cycle - 1) / cycle * cycle;
     return st;
 }
 
@@ -227,7 +234,7 @@ static struct padding padding_of(const struct dataset *d, const struct config *c
     const double rows = dataset_padding(d, size, 0, 1), least = dataset_padding(d, size, bucket, GROUP);
     const double packed = rows > 0 ? 1 - (1 - rows) * (double)size / (double)dataset_rows(d, size) : 0;
     const double now = c->data.pack == PACK_ON ? packed : dataset_padding(d, size, c->data.bucket, c->data.group);
-    return (struct padding){now, least < now ? least : now, packed < now ? packed : now, bucket, GROUP};
+    return (struct padding){.now = now, .least = least < now ? least : now, .packed = packed < now ? packed : now, .rows = rows, .bucket = bucket, .group = GROUP};
 }
 
 /* A profile is of one program: all rows are of model.seq tokens. */

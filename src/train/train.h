@@ -307,6 +307,7 @@ struct padding {
     double now;                         /* as the configuration has it: data.bucket, data.group */
     double least;                       /* with the bucket and group below */
     double packed;                      /* with data.pack: on */
+    double rows;                        /* with rows of model.seq tokens, one for each sample */
     int64_t bucket, group;              /* 0: lengths of samples do not differ */
 };
 
@@ -326,7 +327,7 @@ struct measured_rank {
 
 /* Steps of a configuration, measured without and with events in turns. Where the config has ranks all of them do it together. */
 struct measured {
-    double *step_us;                    /* (n): whole steps without events; on a GPU the mean of some in a row */
+    double *step_us;                    /* (n): whole steps without events; on a GPU, and with k1.every, the mean of some in a row */
     double *wait_us, *upload_us;        /* (n): what each of them waited for its batch, and took to upload it, unless a device was busy meanwhile */
     double *comm_us;                    /* (n): what each of them waited for sums with other ranks */
     struct pace *pace;                  /* (n): what the cores had right behind each; 0: not known */

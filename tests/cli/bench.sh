@@ -33,6 +33,15 @@ ok bench tiny.yaml --set model.layers=2 --set train.accumulate=2 --seconds 0.2
 [ "$(wc -l <out)" = 2 ] && grep -q '^case  *threads  *ms/step' out && grep -q '^tiny ' out || fail "$(cat out)"
 grep -q '^random tokens, 256 different ones: model.vocab is left to the data' err || fail "not a word on the vocabulary: $(cat err)"
 
+# columns stay in line behind letters of several bytes
+cp tiny.yaml größe-μ.yaml
+ok bench tiny.yaml größe-μ.yaml --threads 1 --seconds 0.1
+python3 - <<'PY' || fail "the columns are not in line: $(cat out)"
+head, *rows = open("out", encoding="utf-8").read().splitlines()
+at = head.index("threads") + len("threads")
+assert [r.split()[0] for r in rows] == ["tiny", "größe-μ"] and all(r[at - 1] == "1" and r[at] == " " for r in rows), rows
+PY
+
 # ---- --batches: throughput and memory against the batch size, with a word for each
 ok bench tiny.yaml --threads 1 --seconds 0.1 --batches 1,2,3,1048576 --set model.dim=64 --set model.seq=128 --json
 json out 'list(j) == ["sweeps"] and j["sweeps"][0]["case"] == "tiny" and j["sweeps"][0]["given"] == 2 and j["sweeps"][0]["threads"] == 1'

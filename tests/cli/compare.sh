@@ -7,7 +7,7 @@ ok compare lr-0.001/ lr-0.01 nan --out made
 [ ! -s err ] || fail "something was written to stderr: $(cat err)"
 [ "$(head -n 1 out)" = "report: made/report.html   (also report.md, report.json)" ] || fail "$(cat out)"
 loss=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' lr-0.01/metrics.jsonl | tail -1)
-grep -q "^lr-0.01 ends with the lowest validation loss of 3 runs: $(printf %.4f "$loss"); " out || fail "no headline: $(cat out)"
+grep -q "^lr-0.01 ends with the lowest validation loss of those that finished, 2 of 3 runs: $(printf %.4f "$loss"); " out || fail "no headline: $(cat out)"
 grep -q '^nan  *nan  *10/20  *nan  *– ' out || fail "no row of the run that failed: $(cat out)"
 planned=$(sed -n 's/.*"planned_bytes": *\([0-9]*\).*/\1/p' lr-0.01/run.json)
 grep -qE "^  lr-0.01 +█+[^ ]+ +[0-9.]+ +640 +[0-9.]+ [mµ]?s +$(((planned + 500) / 1000)) kB" out || fail "no curve, or not with $planned bytes: $(cat out)"
@@ -34,6 +34,14 @@ assert page.rstrip().endswith("</html>") and "{{" not in page and '"kind":"compa
 for outside in (r"<script[^>]*\ssrc", r'<link[^>]*href="(?!data:)', r"@import", r"url\(", r"<img", r"<iframe"):
     assert not re.search(outside, page), outside
 PY
+
+# ---- time is written as everywhere else, and has its place in the table
+mkdir hours
+cp lr-0.01/config.yaml lr-0.01/run.json hours
+printf '{"step":20,"loss":1,"steps_per_s":1,"tokens_per_s":32,"seconds":7384}\n' >hours/metrics.jsonl
+ok compare hours lr-0.01 --out long
+grep -qE '^  hours .* 640 +2:03:04 h +[0-9]' out && grep -qE '^ .* best val +tokens +time +planned +peak$' out || fail "no hours: $(cat out)"
+grep -q ' | 2:03:04 h | ' long/report.md || fail "no hours: $(cat long/report.md)"
 
 # ---- one run, and one that was resumed: tokens and time go on
 ok compare lr-0.01 --out one

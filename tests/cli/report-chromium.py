@@ -123,6 +123,8 @@ def check_plan(b, data):
     check("counts", b.value("document.querySelector('#findings .note').textContent"), lambda t: t.startswith("5 findings: 1 high, 1 medium, 3 low."))
     check("matrix", b.value("document.querySelectorAll('.matrix a').length"), 5)
     check("phases", b.value("[...document.querySelectorAll('.phases .gain b')].map(g => g.textContent)"), ["1.09×", "1.38×", "1.42×"])
+    check("the step after each", b.value("[...document.querySelectorAll('.phases .gain .muted')].map(g => g.textContent.replace(/\\u00a0/g, ' ').split('· ')[1])"),
+          ["step 46.0 ms", "step 36.0 ms", "step 35.0 ms"])
     check("check list", b.value("[...document.querySelectorAll('.checks li')].map(l => l.textContent)"), [c["text"] for c in data["checks"]])
     b.value("location.hash = '#finding-3'")
     b.settle()
@@ -155,6 +157,7 @@ def check_bf16(b):
     b.open(b.folder + "/bf16/report.html")
     with open(b.folder + "/bf16/report.json") as f:
         data = json.load(f)
+    check("tokens of rows that samples share", b.value("document.querySelectorAll('.tile p')[2].textContent.replace(/\\u00a0/g, ' ')"), "1.02 k per step, 12.5 % padding")
     check("the peak of MFU", b.value("[...document.querySelectorAll('.tile')].map(t => t.textContent)[3]"), lambda t: "bf16 peak 160 GFLOP/s" in t)
     check("both ceilings", b.value("document.querySelectorAll('#roofline .ceiling').length"), len(data["machine"]["peaks"]["levels"]) + 2)
     check("both peaks", b.value("document.querySelector('#machine table').textContent"),

@@ -72,12 +72,16 @@ for op in j["ops"]:
     if op["self_us"] and op["memory_bound"]:
         near("a floor of traffic", op["floor_us"], op["bytes"] / peaks[op["level"]] / 1e3)
 
-# the words name that step and no other
+# the words name that step, or say that the mean wait for data is in it
 texts = [t for t in j["answers"].values() if t] + [f[k] for f in j["findings"] for k in ("cause", "evidence", "fix") if f[k]]
 for text in texts:
-    for shown in re.findall(r"of its ([\d.]+ (?:µs|ms|s))\b", text) + re.findall(r"the ([\d.]+ (?:µs|ms|s)) step", text) + \
-            re.findall(r"the step from ([\d.]+ (?:µs|ms|s))\b", text):
-        near("a step in words: " + text, us_of(shown), step, 0.006)
+    for shown, wait in re.findall(r"of its ([\d.]+ (?:µs|ms|s))\b( with the mean wait for data)?", text) + \
+            re.findall(r"the ([\d.]+ (?:µs|ms|s)) step( with the mean wait for data)?", text) + \
+            re.findall(r"the step from ([\d.]+ (?:µs|ms|s))\b( with the mean wait for data)?", text):
+        if wait:
+            check("a step with its wait: " + text, us_of(shown) > step, us_of(shown), step)
+        else:
+            near("a step in words: " + text, us_of(shown), step, 0.006)
     check("no recorded step in words", "recorded" not in text, text)
 for name, text, pattern in (("terminal", terminal, r"\n  step +([\d.]+ (?:µs|ms|s)) \("), ("report.md", markdown, r"\| step time \| ([\d.]+ (?:µs|ms|s)) \("),
                             ("report.md, parts", markdown, r"Of the step \(([\d.]+ (?:µs|ms|s))\)")):

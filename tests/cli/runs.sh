@@ -50,7 +50,7 @@ TABLE
 head -n 6 said >table
 same "the table" table wanted
 grep -qE '^bad/nan: step [0-9]+: loss is -?nan and the gradient norm -?nan' out || fail "no reason: $(cat out)"
-grep -qE '^best: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
+grep -qE '^best of the 2 that finished: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
 
 # ---- losses of other data, and of other tokens of the same, are other numbers
 for tokens in char byte; do ok train tiny.yaml --out kinds/$tokens --set data.tokens=$tokens; done
@@ -58,7 +58,7 @@ ok train tiny.yaml --out kinds/slow --set data.tokens=byte --set train.lr=1e-5 -
 ok runs kinds
 masked | tail -n 3 >said
 cat >wanted <<'TEXT'
-best, for each data (losses of different data or tokens cannot be compared):
+best of those that finished, for each data (losses of different data or tokens cannot be compared):
  data.tokens byte: byte, validation loss LOSS (of 2)
  data.tokens char: char, validation loss LOSS (the only one)
 TEXT

@@ -60,7 +60,7 @@ def check_tables(b, data):
     check("the median error", b.value("document.querySelector('#predictions .note').textContent"), lambda t: "4.5\u00a0%" in t)
     check("before and after", b.value("document.querySelectorAll('#points .track i').length"), 14)
     check("the whole run", b.value("document.querySelector('#points .words').textContent"),
-          "The whole run is 3000 steps, and 0.60\u00a0s of evaluation. Of its 121\u00a0s, flash-attention saves 23.8\u00a0s, batch-size saves 8.64\u00a0s.")
+          "The whole run is 3000 steps, and 600\u00a0ms of evaluation. Of its 121\u00a0s, flash-attention saves 23.8\u00a0s, batch-size saves 8.64\u00a0s.")
     check("larger batches", b.value(texts("#batches .words")), lambda t: t[0] == "Larger batch: no: a larger one wins less than 5 %; 16 fits, 32 does not" and t[1].startswith("sweet spot: 8"))
     check("their table", b.value(texts("#batches tbody tr:first-child td")), ["8", "40.0\u00a0ms", "200", "51.2\u00a0k", "262\u00a0MB", "sweet spot"])
     check("what does not fit", b.value(texts("#batches tbody tr:last-child td")), lambda t: t[0] == "32" and t[-1] == "does not fit")

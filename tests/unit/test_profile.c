@@ -9,7 +9,7 @@
 
 #include "analyze/profile.h"
 #include "support/check.h"
-#include "train/train.h"
+#include "train/train_int.h"
 
 static const struct peaks PEAKS = {.threads = 2, .gflops[NUMBERS_F32] = 10, .copy_gb_per_s = {100, 50, 20, 10},
                                    .cache_bytes = {32e3, 1e6, 8e6, 1e9}, .machine = "a test"};
@@ -401,6 +401,23 @@ static const char CONFIG[] =
     "model: {arch: llama, dim: 32, layers: 2, heads: 4, kv_heads: 2, ffn: 48, seq: 16}\n"
     "data: {chars: 20000, workers: 1}\ntrain: {batch_size: 2, accumulate: 2}\neval: {every: 10, batches: 2}\nthreads: 2\n";
 
+/* Steps that choose nodes and steps that keep the choice are timed together: a turn is of three of them. */
+static void test_steps_of_a_cycle(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: k1, dim: 32, heads: 2, seq: 16, tree: [3, 2]}\nk1: {k: 5, every: 3}\n"
+                               "data: {chars: 20000, workers: 0}\ntrain: {batch_size: 2}\neval: {every: 0}\nthreads: 1\n";
+    enum { WARM_UP = 3, TURNS = 4, TOKENS = 2 * 16 };
+    struct config c;
+    struct measured m;
+    struct error err;
+    assert_ok(config_parse(&c, "test", text, sizeof text - 1, NULL, 0, &err), err);
+    assert_ok(measure_steps(&m, &c, TURNS, NULL, NULL, NULL, &err), err);
+    assert_int_equal(m.n, TURNS);
+    assert_near(m.run->fill.positions, TOKENS * (WARM_UP + TURNS * (3 + 1)), 0, "tokens of all steps");     /* a turn, and a step with events */
+    measured_release(&m);
+}
+
 /* A real run: work of the ops and the named gaps are the recorded step, and the split is the step and its evaluation. */
 static void test_sums_of_a_run(void **state)
 {
@@ -462,6 +479,6 @@ int main(void)
                                        cmocka_unit_test(test_nothing_is_above_its_roofline), cmocka_unit_test(test_what_has_not_done_its_work_proves_nothing),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),
-                                       cmocka_unit_test(test_sums_of_a_run)};
+                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

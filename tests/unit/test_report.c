@@ -225,6 +225,48 @@ static void a_huge_timeline_loses_its_shortest_events(void **state)
 
 /* ---- the small files ---- */
 
+/* Samples that share rows: a step has fewer tokens than samples of model.seq would. */
+static void tokens_are_those_of_the_rows(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->tokens_per_s /= 2;
+    json_t *j = document(report_write_json, p), *flops = document(report_write_flops, p);
+    assert_number(j, "step.tokens_per_step", 4 * 256);
+    assert_number(flops, "flops_analysis.flops_per_token", p->model_flops / (4 * 256));
+    assert_number(flops, "flops_analysis.flops_per_sample", p->model_flops / 8);
+    json_decref(j);
+    json_decref(flops);
+    sample_free(p);
+}
+
+/* FLOPs of a profile are one rank's; samples and tokens per second are of all. */
+static void flops_of_a_sample_do_not_depend_on_ranks(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    struct profile_rank ranks[4] = {{.host = "a"}, {.host = "b"}, {.host = "c"}, {.host = "d"}};
+    p->model_flops /= 4;
+    p->ranks = ranks;
+    p->n_ranks = 4;
+    json_t *j = document(report_write_flops, p);
+    assert_number(j, "flops_analysis.flops_per_sample", p->model_flops / 2);
+    assert_number(j, "flops_analysis.flops_per_token", p->model_flops / (2 * 256));
+    json_decref(j);
+    sample_free(p);
+}
+
+static void recording_wins_no_time(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->recording_percent = -3;
+    json_t *j = document(report_write_json, p);
+    assert_number(j, "step.recording_overhead_percent", 0);
+    json_decref(j);
+    sample_free(p);
+}
+
 static void flops_profile_has_its_fields(void **state)
 {
     (void)state;
@@ -367,6 +409,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_is_there_with_its_peak_in_words),
         cmocka_unit_test(the_timeline_is_the_median_step),
         cmocka_unit_test(a_huge_timeline_loses_its_shortest_events),
+        cmocka_unit_test(tokens_are_those_of_the_rows),
+        cmocka_unit_test(flops_of_a_sample_do_not_depend_on_ranks),
+        cmocka_unit_test(recording_wins_no_time),
         cmocka_unit_test(flops_profile_has_its_fields),
         cmocka_unit_test(computational_intensity_has_its_fields),
         cmocka_unit_test(roofline_data_has_a_point_per_op),

@@ -1,6 +1,6 @@
 /* The report as text: names stay text in the page, in Markdown and in a terminal; what each form says; profiles with little
  * in them. */
-#include "report/report_int.h"
+#include "report/terminal_int.h"
 #include "report_check.h"
 #include "report_profile.h"
 
@@ -138,7 +138,9 @@ static void seconds_as_people_say_them(void **state)
 {
     number_text n;
     (void)state;
-    assert_string_equal(report_show_seconds(0.004, n), "0.00 s");
+    assert_string_equal(report_show_seconds(0.004, n), "4.00 ms");
+    assert_string_equal(report_show_seconds(0, n), "0 s");
+    assert_string_equal(report_show_seconds(0.9996, n), "1.00 s");
     assert_string_equal(report_show_seconds(9.994, n), "9.99 s");
     assert_string_equal(report_show_seconds(9.996, n), "10.0 s");
     assert_string_equal(report_show_seconds(99.96, n), "100 s");
@@ -173,7 +175,7 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, "| low | unfused-projections, constant-rebuilt | | small-batch |\n");
     assert_has(md, "| 1. Quick wins | unfused-optimizer, unfused-projections | 1.09× (1.04×–1.14×) |\n");
     assert_has(md, "## Check list\n\n- [ ] no-flash-attention: --set optimize.flash-attention=on gives 1.27× (1.18× to 1.36×)\n");
-    assert_has(md, "- [ ] small-batch: fixed, it gives 1.04× (0.98× to 1.10×)\n");
+    assert_has(md, "- [ ] small-batch: fixed, it gives 1.04× samples/s (0.98× to 1.10×)\n");
     assert_true(strstr(md, "## Findings") < strstr(md, "## Iteration"));
     assert_has(md, "# Profile of tinyllama-small\n");
     assert_has(md, p->headline);
@@ -207,6 +209,88 @@ static __attribute__((noinline)) char *terminal(const struct profile *p, bool co
     report_print_terminal(p, to, color);
     assert_int_equal(fclose(to), 0);
     return text;
+}
+
+/* Evaluation is beside the step, and no part of it. */
+static void shares_say_what_they_are_of(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->findings[0].with_evaluation = true;
+    char *md = written(report_write_markdown, p), *json = written(report_write_json, p), *shown = terminal(p, false);
+    assert_has(md, "| no-flash-attention | 31.0 % of steps with their evaluation | ");
+    assert_has(md, "| unfused-optimizer | 9.0 % | ");
+    assert_has(shown, "31.0 % of steps with their evaluation, expected 1.27×");
+    assert_has(shown, "9.0 % of the step, expected 1.06×");
+    json_t *j = parsed(json);
+    assert_true(json_is_true(at(j, "findings.0.with_evaluation")) && json_is_false(at(j, "findings.1.with_evaluation")));
+    json_decref(j);
+    free(md);
+    free(json);
+    free(shown);
+    sample_free(p);
+}
+
+/* Of a GPU the values' peak is not what is of the memory that was there. */
+static void available_memory_is_told_of_the_right_thing(void **state)
+{
+    (void)state;
+    struct profile *cpu = sample_profile(), *gpu = gpu_profile();
+    char *a = terminal(cpu, false), *b = terminal(gpu, false);
+    assert_has(a, " of it at their peak; process ");
+    assert_has(a, " of 8.00 GB\n");
+    assert_has(b, " of it at their peak; 8.00 GB available\n");
+    free(a);
+    free(b);
+    sample_free(cpu);
+    sample_free(gpu);
+}
+
+static void check_cut(char *cut, const char *wanted)
+{
+    assert_string_equal(cut, wanted);
+    free(cut);
+}
+
+/* Letters of East Asia have two columns, and one that would stand half outside is left out. */
+static void columns_of_wide_letters(void **state)
+{
+    (void)state;
+    assert_int_equal(report_columns("größe"), 5);
+    assert_int_equal(report_columns("日本 한 🔥"), 4 + 1 + 2 + 1 + 2);
+    check_cut(report_cut("日本語", 6), "日本語");
+    check_cut(report_cut("日本語", 5), "日本…");
+    check_cut(report_cut("日本語", 4), "日本…");
+    check_cut(report_cut_middle("日本語の名前", 9, 4), "日本…名前");
+    check_cut(report_cut_middle("abcdefghij", 7, 3), "abc…hij");
+    char *text = NULL;
+    size_t size = 0;
+    const struct screen s = {open_memstream(&text, &size), false};
+    screen_put_padded(&s, "日本語", 6);
+    screen_put_padded(&s, "日本語", 5);
+    screen_put_padded(&s, "日本語", 4);
+    screen_put_padded(&s, "日本", 5);
+    assert_int_equal(fclose(s.to), 0);
+    assert_string_equal(text, "日本語日本…日… 日本 ");
+    free(text);
+}
+
+static void one_is_not_many(void **state)
+{
+    (void)state;
+    struct profile *p = sample_profile();
+    p->steps = 1;
+    p->run.steps = 1;
+    p->run.seconds = 2;
+    p->n_kinds = 7;
+    char *md = written(report_write_markdown, p), *shown = terminal(p, false);
+    assert_has(md, "; 1 step) |\n");
+    assert_has(md, "At this speed 1 step takes 2.00 s.\n");
+    assert_has(shown, "p10 to p90 of 1 step; ");
+    assert_has(shown, "  and 1 more kind\n");
+    free(md);
+    free(shown);
+    sample_free(p);
 }
 
 static void the_terminal_says_which_peak_mfu_is_of(void **state)
@@ -350,6 +434,10 @@ int main(void)
         cmocka_unit_test(hostile_names_keep_every_json_valid),
         cmocka_unit_test(the_page_is_complete_and_closed),
         cmocka_unit_test(markdown_fits_an_issue_comment),
+        cmocka_unit_test(shares_say_what_they_are_of),
+        cmocka_unit_test(available_memory_is_told_of_the_right_thing),
+        cmocka_unit_test(columns_of_wide_letters),
+        cmocka_unit_test(one_is_not_many),
         cmocka_unit_test(quick_wins_in_seconds), cmocka_unit_test(seconds_as_people_say_them), cmocka_unit_test(operations_alone), cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_has_the_peak_of_bf16),
         cmocka_unit_test(the_terminal_is_plain_or_coloured),

@@ -37,7 +37,7 @@ static void test_launch_bound(void **state)
     const struct finding *f = assert_finding(&x, "launch-bound", 1 / 3.0, 300 / 260.0, 300 / 220.0, 1.5);
     assert_text(f->where, "between the 40 kernels of the step");
     assert_text(f->fix, "optimize.capture=on");
-    assert_text(f->evidence, "kernels work for 200 µs of the 300 µs step, 5.00 µs each; one that does nothing costs 3.00 µs");
+    assert_text(f->evidence, "kernels work for 200 µs of the 300 µs step, 5 µs each; one that does nothing costs 3 µs");
     assert_null(find(&x, "host-bound"));
     x.facts.replayed = true;                        /* it is one already */
     run_detect(&x);
@@ -66,7 +66,7 @@ static void test_latency(void **state)
     add_up(&x);
     run_detect(&x);
     assert_string_equal(x.profile.bound_by, "latency");
-    assert_text(x.profile.headline, "100 % of its 8.00 µs is in 2 short ops that take 4.00 µs each, whatever they do; their arithmetic and traffic "
+    assert_text(x.profile.headline, "100 % of its 8 µs is in 2 short ops that take 4 µs each, whatever they do; their arithmetic and traffic "
                                     "alone would take 0 % of that");
     set_us(&x, OP_MATMUL, 40);                      /* long enough for what they do to count */
     add_up(&x);
@@ -191,7 +191,7 @@ static void test_copies(void **state)
     run_detect(&x);
     const struct finding *f = assert_finding(&x, "device-to-host-copy", 0.2, 1, 1.25, 1.25);
     assert_string_equal(f->after, "host-sync");
-    assert_text(f->cause, "4 bytes are copied from the GPU to the host in every step");
+    assert_text(f->cause, "4 B are copied from the GPU to the host in every step");
     assert_non_null(find(&x, "host-sync"));
     x.profile.gpu = false;
     run_detect(&x);

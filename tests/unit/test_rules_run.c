@@ -69,6 +69,35 @@ static void test_padding_waste(void **state)
     profiled_release(&x);
 }
 
+/* Rows of model.seq tokens are measured; those of the run are shorter: 75 tokens of samples in 80 instead of 100. */
+static void test_shorter_rows(void **state)
+{
+    (void)state;
+    struct profiled x = waiting(0);
+    x.facts.padding_rows = 0.25;
+    x.facts.padding = x.facts.padding_least = x.facts.padding_packed = 0.0625;
+    x.facts.run_steps = 1000000;
+    x.facts.eval_us_per_step = 25;
+    x.facts.eval_every_steps = 100;
+    run_detect(&x);
+    assert_text(x.profile.warning, "Every batch was measured at model.seq: the run's batches are shorter, with 6.2 % padding instead of 25.0 %");
+    assert_near(x.profile.run.rows_scale, 0.8, 1e-9, "scale");
+    assert_near(x.profile.run.seconds, 100, 1e-9, "seconds");       /* 125 as measured */
+    assert_near(x.profile.run.evaluation_s, 20, 1e-9, "evaluation");
+    assert_near(find(&x, "eval-share")->saves_s, 100 * (1 - 1 / find(&x, "eval-share")->speedup), 1e-9, "saved");
+    x.profile.delayed_share = 0.25;
+    x.facts.threads = x.facts.usable_cores = 2;
+    run_detect(&x);
+    assert_text(x.profile.warning, "Other work took the cores away");
+    assert_text(x.profile.warning, "Every batch was measured at model.seq");
+    x.profile.delayed_share = 0;
+    x.facts.packs = true;                           /* and so they were measured */
+    run_detect(&x);
+    assert_null(x.profile.warning);
+    assert_near(x.profile.run.seconds, 125, 1e-9, "seconds");
+    profiled_release(&x);
+}
+
 static void test_eval_share(void **state)
 {
     (void)state;
@@ -79,8 +108,14 @@ static void test_eval_share(void **state)
     run_detect(&x);
     const double kept = 100 * 0.02 / 0.98;          /* 2 % */
     const struct finding *f = assert_finding(&x, "eval-share", 0.2, 125 / 112.5, 125 / (100 + kept), 1.25);
+    assert_true(f->with_evaluation);
     assert_text(f->fix, "eval.every=1225");         /* 100 * 25 / kept */
     assert_text(f->cause, "7 validation batches every 100 steps cost 20.0 %");
+    x.facts.eval_every_steps = x.facts.eval_batches = 1;
+    run_detect(&x);
+    f = find(&x, "eval-share");
+    assert_text(f->where, "evaluation every step");
+    assert_text(f->cause, "1 validation batch every step costs 20.0 %");
     x.facts.eval_us_per_step = 2;
     run_detect(&x);
     assert_null(find(&x, "eval-share"));
@@ -109,6 +144,13 @@ static void test_small_batch(void **state)
     run_detect(&x);
     const struct finding *f = assert_finding(&x, "small-batch", 0.5, 100 / 95.0, 100 / 75.0, 100 / 75.0);
     assert_text(f->fix, "train.batch_size=2");
+    assert_true(f->per_sample && f->saves_s == 0);
+    x.facts.run_steps = 1000000;                    /* as many steps, each with twice the samples */
+    run_detect(&x);
+    assert_true(find(&x, "small-batch")->saves_s == 0);
+    x.facts.by_epochs = true;                       /* half as many */
+    run_detect(&x);
+    assert_near(find(&x, "small-batch")->saves_s, 25, 1e-9, "saved");
     x.profile.ops[1].memory_bound = false; /* arithmetic grows with the batch: 10 fixed; 40 beyond the roofline */
     run_detect(&x);
     assert_finding(&x, "small-batch", 0.1, 100 / 95.0, 100 / 95.0, 100 / 90.0);
@@ -260,6 +302,7 @@ static void test_memory_limit(void **state)
     x.facts.available_bytes = 100e6;
     x.facts.batch = 9;
     x.profile.peak_bytes = 70e6;
+    x.profile.planned_bytes = 75e6;
     x.profile.rss_peak_bytes = 79e6;
     x.profile.peak_op = 0;
     run_detect(&x);
@@ -269,6 +312,7 @@ static void test_memory_limit(void **state)
     const struct finding *f = assert_finding(&x, "memory-limit", 0, 1, 1, 1);
     assert_string_equal(f->where, "emb");
     assert_text(f->cause, "95 %");
+    assert_text(f->evidence, "75.0 MB planned, values 70.0 MB of it at their peak; 95.0 MB resident, 100 MB available");
     assert_text(f->fix, "train.batch_size=3 --set train.accumulate=3");     /* 9 samples stay 9 */
     x.facts.batch = 1;
     run_detect(&x);
@@ -336,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_stall),
         cmocka_unit_test(test_padding_waste),
+        cmocka_unit_test(test_shorter_rows),
         cmocka_unit_test(test_eval_share),
         cmocka_unit_test(test_small_batch),
         cmocka_unit_test(test_small_batch_needs_memory),

@@ -208,6 +208,23 @@ static void test_time_of_parts(void **state)
     runs_release(&r);
 }
 
+/* Stopped after step 16, six behind its last log: tokens and seconds have them, and so the speed is that of both parts. */
+static void test_steps_without_a_log(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("u", config);
+    put_file("u", "metrics.jsonl", PART(10, 1, 10) PART(20, 0.4, 10) PART(30, 1.4, 10));
+    assert_ok(run_read_curves(opened(&r, "u"), 100, &err), err);
+    const struct run_curves *c = r.run[0].curves;
+    assert_near(c->seconds, 3, 1e-9, "seconds");
+    assert_near(c->loss.point[1].seconds, 2, 1e-9, "seconds at step 20");
+    assert_near(r.run[0].tokens_per_s, 320, 1e-9, "tokens/s");
+    assert_near(r.run[0].steps_per_s, 10, 1e-9, "steps/s");
+    runs_release(&r);
+}
+
 /* The clock begins anew with a resume; tokens go on. Lines that go back, or are none, are counted and left out. */
 static void test_curves(void **state)
 {
@@ -310,6 +327,79 @@ static void test_found_and_sorted(void **state)
     runs_release(&r);
 }
 
+static __attribute__((noinline)) char *shown(const json_t *runs)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    report_runs_print_terminal(runs, to, false);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+/* It begins with these words; of one run there are no others. */
+static void check_headline(const char *words)
+{
+    struct runs r;
+    struct run_keys k;
+    struct error err;
+    assert_ok(runs_find(&r, in_root("."), &err), err);
+    for (int i = 0; i < r.n; i++)
+        assert_ok(run_read_curves(&r.run[i], 100, &err), err);
+    run_keys_init(&k, &r);
+    json_t *j = runs_compare_json(&r, &k);
+    const char *headline = json_string_value(json_object_get(j, "headline"));
+    assert_memory_equal(headline, words, strlen(words) + (r.n == 1));
+    json_decref(j);
+    run_keys_release(&k);
+    runs_release(&r);
+}
+
+/* Runs that have not finished, and those without the loss that counts, are not what a run is the best of. */
+static void test_best_of_how_many(void **state)
+{
+    (void)state;
+    put_run("a", "", 1);
+    put_file("a", "run.json", "{\"state\":\"stopped\",\"step\":1,\"steps\":20}");
+    put_file("a", "metrics.jsonl", LOG(1, 1, 1));
+    check_headline("One run, a: stopped after 1 step");
+    put_run("a", "", 1);
+    put_run("b", "", 2);
+    check_headline("a ends with the lowest loss of 2 runs: 1.0000");
+    put_run("c", "", 0.5);
+    put_file("c", "run.json", "{\"state\":\"stopped\",\"step\":20,\"steps\":40}");
+    check_headline("a ends with the lowest loss of those that finished, 2 of 3 runs: 1.0000");
+    put_run("d", "", 3);
+    put_file("d", "metrics.jsonl", LOG(20, 3, 1) EVAL(20, 3.5));
+    check_headline("d ends with the lowest validation loss of those that finished with one, 1 of 4 runs: 3.5000");
+}
+
+/* Characters of two to four bytes: a name is cut between them, and columns stay in line. */
+static void test_names_of_many_bytes(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct run_keys k;
+    struct error err;
+    char name[256] = "", wanted[256] = "";
+    for (int i = 0; i < 45; i++) {
+        strcat(name, i % 2 ? "é" : "𝄞");
+        strcat(wanted, i < 40 ? i % 2 ? "é" : "𝄞" : "");
+    }
+    strcat(wanted, "…  finished  ");
+    put_run(name, "", 1);
+    put_run("short", "", 2);
+    assert_ok(runs_find(&r, in_root("."), &err), err);
+    run_keys_init(&k, &r);
+    json_t *j = runs_json(&r, &k, "many");
+    char *text = shown(j);
+    assert_has(text, wanted);
+    free(text);
+    json_decref(j);
+    run_keys_release(&k);
+    runs_release(&r);
+}
+
 static void test_hundreds(void **state)
 {
     (void)state;
@@ -327,11 +417,7 @@ static void test_hundreds(void **state)
     json_t *j = runs_json(&r, &k, "many");
     assert_int_equal(json_array_size(json_object_get(j, "runs")), 300);
     assert_int_equal(k.n, 2);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    report_runs_print_terminal(j, to, false);
-    fclose(to);
+    char *text = shown(j);
     assert_has(text, "\nbest: 000, loss 1.0000\n");
     free(text);
     json_decref(j);
@@ -352,7 +438,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_lines, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_steps_without_a_log, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_best_of_how_many, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_names_of_many_bytes, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hundreds, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,7 +147,7 @@ static void a_large_copy_to_the_host_costs_its_wait(void **state)
     m.after_forward = copy_activation;
     struct judged j = model_judge(&m, model_step_us(&m));
     const struct finding *f = assert_gain(&j, "device-to-host-copy", model_gain(&m), 0.1);
-    assert_non_null(strstr(f->evidence, "8.4 MB"));
+    assert_non_null(strstr(f->evidence, "8.39 MB"));
     assert_not_found(&j, "host-sync");
     judged_release(&j);
 }

@@ -1,4 +1,6 @@
 /* The answers in words: what bounds the step, the largest bottleneck, what to do first, what gain is realistic. */
+#include "analyze/rules.h"
+#include "core/show.h"
 #include "unit/profiled.h"
 
 /* An embedding, a mask and two host reads, with gaps: enough to be bound by anything. */
@@ -72,22 +74,45 @@ static void test_bound_by_data(void **state)
     assert_string_equal(x.profile.headline,
                         "This step is bound by data: 60 % of its 100 µs is spent waiting for batches");
     assert_text(x.profile.largest,
-                "waiting for data: 60.0 µs, 60.0 % of the step; the largest kind of op, embed, takes 40.0 %");
+                "waiting for data: 60 µs, 60.0 % of the step; the largest kind of op, embed, takes 40.0 %");
     profiled_release(&x);
 }
 
-/* Every sentence names one step time, also where a run waits longer for data than the step in the middle did. */
-static void test_one_step_time(void **state)
+/* Where a run waits longer for data than the step in the middle did, sentences name the time that their shares are of, and say what is in it. */
+static void test_step_with_the_mean_wait(void **state)
 {
     (void)state;
     struct profiled x = mixed(80, 20, 0);
     x.facts.data_wait_us = 100;                     /* of 200 in the mean */
     answer(&x);
-    assert_text(x.profile.headline, "50 % of its 100 µs");
-    assert_text(x.profile.realistic_gain, "the step from 100 µs to ");
+    assert_text(x.profile.headline, "50 % of its 200 µs with the mean wait for data");
+    assert_text(x.profile.largest, "100 µs, 50.0 % of the step with the mean wait for data");
+    assert_text(find(&x, "data-stall")->evidence, "waits 100 µs of the 200 µs step with the mean wait for data");
+    assert_text(find(&x, "constant-rebuilt")->evidence, "1 constant (1 distinct) takes 20 µs of the 200 µs step with the mean wait for data");
+    assert_text(x.profile.realistic_gain, "the step from 200 µs with the mean wait for data to 130 µs, by ");    /* without masks and half of the wait */
     for (int i = 0; i < x.profile.n_findings; i++)
-        assert_null(strstr(x.profile.findings[i].evidence, "200 µs step"));
+        assert_null(strstr(x.profile.findings[i].evidence, "100 µs step"));
+    x.facts.data_wait_us = 0.4;                     /* does not show */
+    answer(&x);
+    assert_text(x.profile.headline, "of its 100 µs is in ops");
     profiled_release(&x);
+}
+
+/* Sentences and tables have the same digits of a number. */
+static void test_digits_of_sentences(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0, 0.004, 4, 12.34, 999.4, 999.6, 99960, 1.2345e6, 12.345e6, 123.45e6, 1.2345e10};
+    struct arena a = {0};
+    number_text n;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        assert_string_equal(text_us(&a, numbers[i]), show_us(numbers[i], n));
+        assert_string_equal(text_bytes(&a, numbers[i]), show_bytes(numbers[i], n));
+    }
+    assert_string_equal(text_us(&a, 999.6), "1.00 ms");
+    assert_string_equal(text_us(&a, 12.345e6), "12.3 s");
+    assert_string_equal(text_bytes(&a, 123.45e6), "123 MB");
+    arena_release(&a);
 }
 
 /* ---- a machine that is not ours alone ---- */
@@ -200,8 +225,8 @@ static void test_largest_and_most_lost(void **state)
     struct profiled x = mixed(70, 30, 0);
     x.profile.ops[EMBED].floor_us = 63;             /* 7 beyond its roofline; the mask is 30 beyond */
     answer(&x);
-    assert_string_equal(x.profile.largest, "embed: 70.0 µs in 1 op, 70.0 % of the step, at 90 % of its roofline; most "
-                                           "time beyond the roofline is in causal_mask: 30.0 µs");
+    assert_string_equal(x.profile.largest, "embed: 70 µs in 1 op, 70.0 % of the step, at 90 % of its roofline; most "
+                                           "time beyond the roofline is in causal_mask: 30 µs");
     profiled_release(&x);
 }
 
@@ -237,7 +262,7 @@ static void test_gains_that_do_not_overlap_add_up(void **state)
     add_gap(&x, "loader wait", 20);
     answer(&x);
     assert_string_equal(x.profile.realistic_gain,
-                        "1.67× (1.43× to 2.00×), the step from 100 µs to 60.0 µs, by constant-rebuilt, data-stall, host-sync");
+                        "1.67× (1.43× to 2.00×), the step from 100 µs to 60 µs, by constant-rebuilt, data-stall, host-sync");
     profiled_release(&x);
 }
 
@@ -249,12 +274,12 @@ static void test_overlapping_gains_are_counted_once(void **state)
     add_gap(&x, "dispatch", 60);                    /* 15 per op: mask and read 30; host-bound 30 too, and 60 at best */
     answer(&x);
     assert_non_null(find(&x, "host-bound"));
-    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70.0 µs, by ");
+    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 1.43×), the step from 100 µs to 70 µs, by ");     /* the interval is theirs, too */
     assert_null(strstr(x.profile.realistic_gain, "host-bound"));
     x.profile.gaps[0].us = 20;
     add_gap(&x, "host", 40);                        /* of 60, 30 by host-bound; the two ops have 10 */
     answer(&x);
-    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70.0 µs, by host-bound");
+    assert_text(x.profile.realistic_gain, "1.43× (1.00× to 2.50×), the step from 100 µs to 70 µs, by host-bound");
     assert_null(strstr(x.profile.realistic_gain, "constant-rebuilt"));
     profiled_release(&x);
 }
@@ -273,7 +298,7 @@ static void test_gain_is_capped_by_the_roofline(void **state)
     run_detect(&x);
     assert_near(find(&x, "data-stall")->speedup, 2, 1e-9, "speedup of the finding alone");
     assert_text(x.profile.realistic_gain, "1.11× (1.11× to 1.11×)");
-    assert_text(x.profile.realistic_gain, "roofline of the program as it stands is 90.0 µs");
+    assert_text(x.profile.realistic_gain, "roofline of the program as it stands is 90 µs");
     profiled_release(&x);
 }
 
@@ -285,7 +310,7 @@ static void test_gain_with_evaluation(void **state)
     x.facts.eval_us_per_step = 100;
     x.facts.eval_every_steps = 10;
     answer(&x);                                     /* 200 without 20 of masks and all evaluation but 2.04 */
-    assert_text(x.profile.realistic_gain, "2.44× (1.54× to 2.50×) of steps with their evaluation, the step from 100 µs to 80.0 µs, by "
+    assert_text(x.profile.realistic_gain, "2.44× (1.54× to 2.50×) of steps with their evaluation, the step from 100 µs to 80 µs, by "
                 "eval-share, constant-rebuilt");
     profiled_release(&x);
 }
@@ -327,7 +352,12 @@ static void test_trades_come_last(void **state)
     assert_int_equal(x.profile.n_phases, 2);
     assert_string_equal(last->title, "Trades");
     assert_string_equal(x.profile.findings[last->findings[0]].rule, "eval-share");
-    assert_near(x.profile.phases[0].speedup, 1.25, 1e-9, "masks alone");
+    assert_near(x.profile.phases[0].speedup, 200 / 180.0, 1e-9, "masks alone, of steps with their evaluation");
+    assert_near(last->speedup, 200 / (80 + 100 * 0.02 / 0.98), 1e-9, "both");
+    for (int i = 0; i < 2; i++) {                   /* no phase wins more of the step than masks are */
+        assert_near(x.profile.phases[i].step_us, 80, 1e-9, "the step");
+        assert_true(x.profile.phases[i].with_evaluation);
+    }
     profiled_release(&x);
 }
 
@@ -337,7 +367,8 @@ int main(void)
         cmocka_unit_test(test_bound_by_compute_and_memory),
         cmocka_unit_test(test_bound_by_overhead),
         cmocka_unit_test(test_bound_by_data),
-        cmocka_unit_test(test_one_step_time),
+        cmocka_unit_test(test_step_with_the_mean_wait),
+        cmocka_unit_test(test_digits_of_sentences),
         cmocka_unit_test(test_headline_and_advice_agree),
         cmocka_unit_test(test_warning),
         cmocka_unit_test(test_pace),

@@ -75,7 +75,7 @@ static void plan(struct diagnosis *d, together *give, void *context)
             total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
         }
         total = at_least(total, give(context, d, p, list, n));
-        d->phases[d->n_phases++] = (struct plan_phase){titles[p], list, n, total.usual, total.low, total.high};
+        d->phases[d->n_phases++] = (struct plan_phase){.title = titles[p], .findings = list, .n = n, .speedup = total.usual, .low = total.low, .high = total.high};
     }
 }
 

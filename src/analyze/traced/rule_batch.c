@@ -65,6 +65,7 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
     c->finding.where = "the whole step";
+    c->finding.per_sample = true;
     c->finding.cause = "kernels are so short that the device waits for launches: a larger batch would take hardly longer";
     c->finding.evidence = study_text(s, "%.0f %% of the kernels of products, attention and norms take less than %.0f µs, and one "
                                      "fills %.0f %% of the device's %d multiprocessors; the gain is per sample, at %.0f times the batch",

@@ -65,6 +65,7 @@ bool cpu_small_batch(struct study *s, struct charge *c)
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
     c->finding.where = "the whole step";
+    c->finding.per_sample = true;
     c->finding.cause = "most of the step does not grow with the batch: ops too small for all threads, their dispatch, the optimizer";
     c->finding.evidence = study_text(s, "batch of %lld; ops that grow with it take %.0f %% of the step; the gain is per sample, at %.0f times the batch",
                                      (long long)batch, 100 * growing / all, FACTOR);

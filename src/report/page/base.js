@@ -25,10 +25,11 @@ function plainNumber(x) {
 
 const time = us => withUnit(us, ["µs", "ms", "s"]);
 const two = n => String(n).padStart(2, "0");
-/* "12.3 s", "10:05 min", "2:03:04 h": how long something takes that people wait for. */
+/* "12.3 ms", "12.3 s", "10:05 min", "2:03:04 h": how long something takes that people wait for. */
 function seconds(s) {
   const whole = Math.round(s), minute = Math.floor(whole / 60);
   if (!known(s)) return "–";
+  if (s !== 0 && s < 1) return time(s * 1e6);
   if (whole < 600) return plainNumber(s) + "\u00a0s";
   return whole < 3600 ? `${minute}:${two(whole % 60)}\u00a0min` : `${Math.floor(minute / 60)}:${two(minute % 60)}:${two(whole % 60)}\u00a0h`;
 }

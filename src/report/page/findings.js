@@ -61,7 +61,7 @@ function finding(to, f, i, most) {
   if (f.after) payAfter(entry("Pays after"), f.after);
   if (f.where) entry("Where").text(f.where);
   if (f.evidence) entry("Evidence").text(f.evidence);
-  entry("Takes part in").text(`${percent(f.share)} of the step; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
+  entry("Takes part in").text(`${percent(f.share)} of ${f.with_evaluation ? "steps with their evaluation" : "the step"}; ${f.effort} effort` + (f.pass ? `; pass ${f.pass}` : ""));
   if (data.run && f.saves_s > 0) entry("Whole run").text(`alone saves ${seconds(f.saves_s)} of ${seconds(data.run.seconds)}`);
   if (f.confidence) entry("Confidence").text(f.confidence + (f.raise ? `. To be surer: ${f.raise}` : ""));
 }
@@ -90,7 +90,8 @@ const countWords = () => severities.filter(s => data.counts[s]).map(s => `${data
 function answers(to) {
   const a = data.answers, r = data.run;
   facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]
-    .concat(r ? [["Whole run", `at this speed ${many(r.steps, "step")} take ${seconds(r.seconds)}` + (r.evaluation_s > 0 ? `, ${seconds(r.evaluation_s)} of it evaluation` : "")]] : []));
+    .concat(r ? [["Whole run", `at this speed ${many(r.steps, "step")} ${r.steps === 1 ? "takes" : "take"} ${seconds(r.seconds)}` + (r.evaluation_s > 0 ? `, ${seconds(r.evaluation_s)} of it evaluation` : "") +
+      (r.rows_scale < 1 ? ` (${r.rows_scale.toFixed(2)} of what was measured, as rows of the run are shorter)` : "")]] : []));
 }
 
 function findings() {

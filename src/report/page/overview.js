@@ -1,7 +1,7 @@
 /* The first screen of a profile. The headline is in the page already. */
 function stepTile() {
   const s = data.step, [value, unit] = time(s.median_us).split("\u00a0");
-  const gauge = tile("Step time, median", value, unit, `p10 ${time(s.p10_us)}, p90 ${time(s.p90_us)}, ${s.steps} steps`);
+  const gauge = tile("Step time, median", value, unit, `p10 ${time(s.p10_us)}, p90 ${time(s.p90_us)}, ${many(s.steps, "step")}`);
   const low = Math.min(s.p10_us, s.median_us) * 0.9, high = Math.max(s.p90_us, s.median_us) * 1.1;
   if (!(high > low)) return;
   const at = us => (us - low) / (high - low);
@@ -12,7 +12,7 @@ function stepTile() {
 function speedTiles() {
   const s = data.step, samples = data.model.batch * Math.max(1, data.model.accumulate);
   tile("Samples per second", count(s.samples_per_s), "", `${count(samples)} per step`).remove();
-  tile("Tokens per second", count(s.tokens_per_s), "", `${count(samples * data.model.seq)} per step`).remove();
+  tile("Tokens per second", count(s.tokens_per_s), "", `${count(s.tokens_per_step)} per step` + (s.padding_share > 0 ? `, ${percent(s.padding_share)} padding` : "")).remove();
 }
 
 function mfuTile() {

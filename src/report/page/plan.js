@@ -1,13 +1,13 @@
 /* The roadmap in phases, and the list to check off. */
 
-/* The step that is left after a phase; of a profile, and of a trace without its profiler. */
-const stepNow = () => data.kind === "trace" ? data.corrected.step_us : data.step.median_us;
+/* The step that is left after a phase; of a trace without its profiler. */
+const stepLeft = p => data.kind === "trace" ? data.corrected.step_us / p.cumulative_speedup : p.step_us;
 
 function phaseGain(row, most) {
   const gain = row.append("span").attr("class", "gain");
   gain.append("b").text(p => times(p.cumulative_speedup));
   gain.append("span").attr("class", "muted").text(p => ` (${times(p.cumulative_speedup_low)} to ${times(p.cumulative_speedup_high)})` +
-    (stepNow() > 0 && p.cumulative_speedup > 0 ? ` · step ${time(stepNow() / p.cumulative_speedup)}` : ""));
+    (stepLeft(p) > 0 ? ` · step ${time(stepLeft(p))}` : ""));
   row.each(function (p) { speedupRange(d3.select(this), p.cumulative_speedup_low, p.cumulative_speedup, p.cumulative_speedup_high, most); });
 }
 
@@ -26,6 +26,7 @@ function roadmap() {
     return;
   }
   note(to, "The easy ones first. The speed-up is that of a phase with all before it" + (data.kind === "trace" ? ", replayed together" : "") +
+    (data.phases.some(p => p.with_evaluation) ? ", of steps with their evaluation" : "") +
     ", with its interval; of fixes that win the same time one counts.");
   const most = Math.max(1.1, d3.max(data.phases, p => p.cumulative_speedup_high) || 0);
   const row = to.append("ol").attr("class", "phases").selectAll("li").data(data.phases).enter().append("li");
