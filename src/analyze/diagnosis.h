@@ -62,7 +62,8 @@ struct trace_roof {                         /* an op on tensors of equal shapes 
 };
 
 struct trace_peaks {
-    double tflops, gbps;                    /* 0: unknown. Of the numbers that most of the step's products take */
+    double tflops, gbps;                    /* of a device, 0: unknown. Of the numbers that most of the step's products take */
+    int devices;                            /* that the step has work on */
     const char *numbers;                    /* "bf16"; NULL: unknown */
     bool given;                             /* --peak-tflops or --peak-gbps */
 };

@@ -55,7 +55,7 @@ static json_t *frames(const struct diagnosis *d)
 json_t *report_trace_views(const struct diagnosis *d)
 {
     const struct trace_peaks *p = &d->peaks;
-    json_t *peaks = json_pack("{s:o,s:o,s:o,s:b}", "tflops", if_positive(p->tflops), "gbps", if_positive(p->gbps), "numbers", W(p->numbers), "given",
+    json_t *peaks = json_pack("{s:o,s:o,s:i,s:o,s:b}", "tflops", if_positive(p->tflops), "gbps", if_positive(p->gbps), "devices", p->devices, "numbers", W(p->numbers), "given",
                               p->given);
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o}", "baseline", report_baseline_json(d->baseline), "watched", report_watched(d), "roofline", roofs(d), "peaks", peaks, "mfu_percent", if_known(d->n_roofs ? d->mfu_percent : -1),
                      "products_flops", if_positive(d->products_flops), "modules", modules(d), "modules_are",
@@ -72,8 +72,11 @@ char *report_mfu_words(const struct diagnosis *d)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
+    char each[32] = "";
+    if (d->peaks.devices > 1)
+        snprintf(each, sizeof each, "%d devices with ", d->peaks.devices);
     if (d->n_roofs && d->mfu_percent > 0)
-        fprintf(to, "%.1f %% of %.4g TFLOP/s (%s%s), by %s TFLOP of products whose shapes are known", d->mfu_percent, d->peaks.tflops,
+        fprintf(to, "%.1f %% of %s%.4g TFLOP/s (%s%s), by %s TFLOP of products whose shapes are known", d->mfu_percent, each, d->peaks.tflops,
                 d->peaks.numbers ? d->peaks.numbers : "products", d->peaks.given ? ", given" : "", report_show_number(d->products_flops / 1e12, a));
     if (fclose(to) == 0 && size)
         return text;

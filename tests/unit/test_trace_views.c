@@ -56,6 +56,29 @@ static void ops_are_held_against_the_peaks_of_the_device(void **state)
     judged_release(&j);
 }
 
+/* Products of two devices are held against the peaks of both; an op against that of the one it ran on. */
+static void a_step_of_two_devices_has_two_peaks(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    const int own = m.stream;
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        for (int device = 0; device < 2; device++) {
+            m.stream = device ? traced_track(&m, TRACK_DEVICE_STREAM, 1, 7) : own;
+            traced_inputs(&m, traced_run(&m, "aten::mm", 40, "nvjet_gemm", 10), "[[1024, 1024], [1024, 1024]]", "[\"c10::BFloat16\", \"c10::BFloat16\"]");
+        }
+        traced_step_end(&m);
+    }
+    name_device(m.trace, "NVIDIA H200");
+    struct judged j = trace_judge(m.trace, 100);
+    const double flops = 2.0 * 1024 * 1024 * 1024;
+    assert_near(roof(&j.d, "aten::mm")->percent, 100 * flops / 10e-6 / 989e12, 1e-6, "of one device's peak");
+    assert_near(j.d.mfu_percent, 100 * 2 * flops / 100e-6 / (2 * 989e12), 1e-6, "MFU of two devices");
+    assert_int_equal(j.d.peaks.devices, 2);
+    judged_release(&j);
+}
+
 /* A product in parts is two kernels, of which the short one says nothing of the numbers that were multiplied; and nothing is above a peak. */
 static void a_product_in_parts_has_the_peak_of_its_product(void **state)
 {
@@ -311,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_are_held_against_the_peaks_of_the_device),
+        cmocka_unit_test(a_step_of_two_devices_has_two_peaks),
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),

@@ -108,7 +108,7 @@ static inline void traced_tables(struct diagnosis *d)
     d->n_modules = sizeof modules / sizeof *modules;
     d->frames = arena_copy(&d->arena, frames, sizeof frames);
     d->n_frames = sizeof frames / sizeof *frames;
-    d->peaks = (struct trace_peaks){989, 4800, "16 bits", false};
+    d->peaks = (struct trace_peaks){989, 4800, 1, "16 bits", false};
     static struct baseline_row longer[] = {{"op on the host", "aten::addmm", 100, 400}};
     static struct baseline baseline = {.path = "main/report.json", .before_us = 20000, .after_us = 21500, .change = 0.075, .host_factor = 1, .limit = 0.05,
                                        .slower = true, .rows = longer, .n_rows = 1, .new_rules = "host-sync"};

@@ -256,6 +256,14 @@ static struct trace_roof roof_of(const struct study *s, const struct row *r, con
     return f;
 }
 
+static int devices_with_work(const struct study *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->v->trace->n_tracks; i++)
+        n += s->replay->work_ns[i] > 0;
+    return n > 1 ? n : 1;
+}
+
 void study_roofline(struct study *s, const struct diagnose_options *o)
 {
     static const char *const numbers[] = {"f32", "TF32", "16 bits"};
@@ -276,8 +284,8 @@ void study_roofline(struct study *s, const struct diagnose_options *o)
                      : flops[PEAK_TF32] >= flops[PEAK_F32]                                   ? PEAK_TF32
                                                                                              : PEAK_F32;
     d->products_flops = per_step(s, flops[0] + flops[1] + flops[2]);
-    d->peaks = (struct trace_peaks){o && o->peak_tflops > 0 ? o->peak_tflops : d->products_flops > 0 ? peak.tflops[most] : 0, peak.gbps,
+    d->peaks = (struct trace_peaks){o && o->peak_tflops > 0 ? o->peak_tflops : d->products_flops > 0 ? peak.tflops[most] : 0, peak.gbps, devices_with_work(s),
                                     d->products_flops > 0 ? numbers[most] : NULL, o && (o->peak_tflops > 0 || o->peak_gbps > 0)};
     if (d->products_flops > 0 && d->peaks.tflops > 0 && d->corrected.step_us > 0)
-        d->mfu_percent = 100 * d->products_flops / (d->corrected.step_us * 1e-6) / (d->peaks.tflops * 1e12);
+        d->mfu_percent = 100 * d->products_flops / (d->corrected.step_us * 1e-6) / (d->peaks.tflops * d->peaks.devices * 1e12);
 }
