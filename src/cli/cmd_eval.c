@@ -199,16 +199,6 @@ static int eval(const char *checkpoint, const struct eval_options *o, enum part 
 }
 
 /* What --set says of eval.batches, the last one, or 0; a value that is none is refused where sets are read. The run's own config does not count: it is for the looks on the way. */
-static int64_t set_batches(const struct text_list *sets)
-{
-    static const char key[] = "eval.batches=";
-    int64_t n = 0;
-    for (int i = 0; i < sets->n; i++)
-        if (!strncmp(sets->item[i], key, sizeof key - 1))
-            n = strtoll(sets->item[i] + sizeof key - 1, NULL, 10);
-    return n > 0 ? n : 0;
-}
-
 int cmd_eval(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};
@@ -251,7 +241,7 @@ int cmd_eval(int argc, char **argv)
     o.n_sets = given ? data.n : sets.n;
     o.train = given || (split.text && split.at == SPLIT_OF_TRAINING);       /* all of DATA is in that part */
     o.device = device.text;
-    o.batches = batches == INT64_MIN ? set_batches(&sets) : batches;
+    o.batches = batches == INT64_MIN ? 0 : batches;
     install_stop_handler();
     return eval(positional.item[0], &o, given ? PART_ALL : o.train ? PART_TRAIN : PART_VALIDATION, json);
 }

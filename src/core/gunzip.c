@@ -7,7 +7,8 @@
 
 struct gunzip {
     struct inflate_state state;
-    bool between, ended;                /* between members; padding or damage was met */
+    struct isal_gzip_header head;       /* of a member: it may come in parts, between which isal_inflate would forget it */
+    bool in_head, between, ended;       /* in such a head; between members; padding or damage was met */
     const char *damage;
 };
 
@@ -17,9 +18,8 @@ struct gunzip *gunzip_new(void)
     if (!g)
         return NULL;
     isal_inflate_init(&g->state);
-    g->state.crc_flag = ISAL_GZIP;
     g->between = true;
-    g->ended = false;
+    g->in_head = g->ended = false;
     g->damage = NULL;
     return g;
 }
@@ -31,8 +31,10 @@ const char *gunzip_damage(const struct gunzip *g) { return g->damage; }
 static void start_member(struct gunzip *g)
 {
     isal_inflate_reset(&g->state);
-    g->state.crc_flag = ISAL_GZIP;
+    isal_gzip_header_init(&g->head);
+    g->state.crc_flag = ISAL_GZIP_NO_HDR_VER;
     g->between = false;
+    g->in_head = true;
 }
 
 /* Returns false when what comes is no member. */
@@ -47,6 +49,15 @@ static bool next_member(struct gunzip *g)
     return true;
 }
 
+static int go_on(struct gunzip *g)
+{
+    if (!g->in_head)
+        return isal_inflate(&g->state);
+    const int r = isal_read_gzip_header(&g->state, &g->head);
+    g->in_head = r == ISAL_END_INPUT;
+    return r;
+}
+
 size_t gunzip_write(struct gunzip *g, const void *in, size_t size, size_t *taken, void *out, size_t room)
 {
     struct inflate_state *z = &g->state;
@@ -58,12 +69,12 @@ size_t gunzip_write(struct gunzip *g, const void *in, size_t size, size_t *taken
         if (g->between && (z->avail_in == 0 || !next_member(g)))
             break;
         const uint32_t had_in = z->avail_in, had_out = z->avail_out;
-        const int r = isal_inflate(z);
+        const int r = go_on(g);
         if (r != ISAL_DECOMP_OK && r != ISAL_END_INPUT) {
             g->ended = true;
             g->damage = r == ISAL_INCORRECT_CHECKSUM ? "its checksum is wrong" : "it is damaged";
         }
-        g->between = z->block_state == ISAL_BLOCK_FINISH;
+        g->between = !g->in_head && z->block_state == ISAL_BLOCK_FINISH;
         if (!g->between && had_in == z->avail_in && had_out == z->avail_out)
             break;                      /* all taken */
     }

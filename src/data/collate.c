@@ -55,25 +55,27 @@ static void sort_by_length(const struct dataset *d, int64_t first, int64_t n, in
         order[counts[dataset_length(d, first + i)]++] = first + i;
 }
 
-void collate_choose(const struct dataset *d, int64_t index, int64_t size, int64_t group, struct collate_order *o)
+void collate_choose(const struct dataset *d, int64_t index, int64_t size, const struct batch_division *v, struct collate_order *o)
 {
-    if (group <= 1) {
+    if (v->group <= 1) {
         for (int64_t i = 0; i < size; i++)
             o->samples[i] = index * size + i;
         return;
     }
-    const int64_t window = index / group, first = window * group * size;
-    const int64_t part = (int64_t)permute_index(d->phase_key, (uint64_t)window, (uint64_t)group, (uint64_t)(index % group));
-    sort_by_length(d, first, group * size, o->sorted, o->counts);
-    memcpy(o->samples, o->sorted + part * size, (size_t)size * sizeof *o->samples);
+    const int64_t batch = index / v->shards, whole = size * v->shards, window = batch / v->group;
+    const int64_t place = (int64_t)permute_index(d->phase_key, (uint64_t)window, (uint64_t)v->group, (uint64_t)(batch % v->group));
+    const int64_t *sorted = o->sorted + place * whole + index % v->shards;
+    sort_by_length(d, window * v->group * whole, v->group * whole, o->sorted, o->counts);
+    for (int64_t i = 0; i < size; i++)
+        o->samples[i] = sorted[i * v->shards];
 }
 
-void collate_order_init(struct collate_order *o, const struct dataset *d, int64_t size, int64_t group)
+void collate_order_init(struct collate_order *o, const struct dataset *d, int64_t size, const struct batch_division *v)
 {
     o->samples = xcalloc((size_t)size, sizeof *o->samples);
-    if (group <= 1)
+    if (v->group <= 1)
         return;
-    o->sorted = xcalloc((size_t)(size * group), sizeof *o->sorted);
+    o->sorted = xcalloc((size_t)(size * v->shards * v->group), sizeof *o->sorted);
     o->counts = xcalloc((size_t)d->seq + 2, sizeof *o->counts);
 }
 

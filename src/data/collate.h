@@ -11,12 +11,13 @@ void collate_bind(const struct dataset *d, struct batch *b, int64_t size, bool p
 /* Which samples are in a batch, and what is needed to find out. */
 struct collate_order {
     int64_t *samples;           /* (size) */
-    int64_t *sorted, *counts;   /* (group * size), (seq + 2); NULL without groups */
+    int64_t *sorted, *counts;   /* (group * size * shards), (seq + 2); NULL without groups */
 };
-void collate_order_init(struct collate_order *o, const struct dataset *d, int64_t size, int64_t group);
+void collate_order_init(struct collate_order *o, const struct dataset *d, int64_t size, const struct batch_division *v);
 void collate_order_release(struct collate_order *o);
-/* Batch `index` of `size`. Those of a window of `group` batches have its samples sorted by length, and come in an order of their own. */
-void collate_choose(const struct dataset *d, int64_t index, int64_t size, int64_t group, struct collate_order *o);
+/* Part `index` of `size`: a batch is division->shards of them. Those of a window of `group` batches have its samples sorted by length, and come in an order of
+ * their own; samples of a batch go round its parts, so that these are of like length and a batch is the same in any number of parts. */
+void collate_choose(const struct dataset *d, int64_t index, int64_t size, const struct batch_division *v, struct collate_order *o);
 
 /* Fills the batch, but for what the loader knows of it. */
 enum status collate(const struct dataset *d, enum split split, const int64_t *samples, struct batch *b, struct error *err);

@@ -63,7 +63,7 @@ static void slot_fill(const struct loader *l, struct slot *s, int64_t number, in
     b->worker = worker;
     b->prepare_start_ns = clock_ns();
     s->error.status = OK;
-    collate_choose(l->data, index, b->size, l->division.group, &s->order);
+    collate_choose(l->data, index, b->size, &l->division, &s->order);
     if (l->division.pack)
         pack_collate(l->data, l->split, s->order.samples, b, &s->pack, &s->error);
     else
@@ -110,7 +110,7 @@ static enum status slots_init(struct loader *l, int64_t size, struct error *err)
     }
     for (int64_t i = 0; i < l->n_slots; i++) {
         collate_bind(l->data, &l->slots[i].batch, size, l->division.pack, l->memory + i * each);
-        collate_order_init(&l->slots[i].order, l->data, size, l->division.group);
+        collate_order_init(&l->slots[i].order, l->data, size, &l->division);
         if (!l->division.pack)
             continue;
         pack_init(&l->slots[i].pack, l->data, size);

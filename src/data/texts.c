@@ -68,6 +68,16 @@ static double size_of(const char *path)
     return stat(path, &s) == 0 ? (double)s.st_size : 0;
 }
 
+/* Lines of one file and of the next are two, also where the first has no end. */
+static void end_line(struct text *t, const struct config_data *c)
+{
+    char *bytes = t->size && c->samples == SAMPLES_LINES && t->bytes[t->size - 1] != '\n' ? realloc(t->bytes, t->size + 1) : NULL;
+    if (!bytes)
+        return;
+    t->bytes = bytes;
+    t->bytes[t->size++] = '\n';
+}
+
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err)
 {
     const uint64_t limit = (uint64_t)(c->max_chars > 0 ? c->max_chars : 0);
@@ -78,8 +88,11 @@ enum status text_read(struct text *t, const char *path, const struct config_data
     if (st != OK)
         return st;
     int i = 0;
-    for (; i < files.n && st == OK && (!most || t->size < most); i++)
-        st = append_file(t, files.paths[i], most, err);
+    for (; i < files.n && st == OK && (!most || t->size < most); i++) {
+        end_line(t, c);
+        if (!most || t->size < most)
+            st = append_file(t, files.paths[i], most, err);
+    }
     for (; i < files.n && st == OK; i++) {
         t->cut = true;
         t->file_bytes += size_of(files.paths[i]);

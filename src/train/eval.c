@@ -18,6 +18,17 @@ static enum status check_sets(const struct eval_options *o, struct error *err)
     return OK;
 }
 
+/* A run looks at some batches on its way, and its own eval.batches does not count here: only one that is given. */
+static int64_t given_batches(const struct eval_options *o)
+{
+    static const char key[] = "eval.batches=";
+    int64_t n = 0;
+    for (int i = 0; i < o->n_sets && !o->batches; i++)
+        if (!strncmp(o->sets[i], key, sizeof key - 1))
+            n = strtoll(o->sets[i] + sizeof key - 1, NULL, 10);
+    return o->batches ? o->batches : n > 0 ? n : INT64_MAX;
+}
+
 /* Of several domains: batches before the one that is under way. */
 struct counting {
     const struct eval_options *options;
@@ -33,7 +44,7 @@ static void on_batch(void *context, int64_t batches)
 
 static int64_t batches_of(const struct dataset *d, const struct evaluation *how, const struct eval_options *o)
 {
-    return evaluation_batches(d, how->split, how->batch_size, o->batches ? o->batches : INT64_MAX);
+    return evaluation_batches(d, how->split, how->batch_size, given_batches(o));
 }
 
 static bool stopped(const struct eval_options *o) { return o->stop && *o->stop; }

@@ -238,7 +238,7 @@ struct eval_options {
     int n_sets;
     const char *device;                 /* "cpu" or "cuda"; NULL: as it was trained */
     bool train;                         /* the training part of the data, not the validation part */
-    int64_t batches;                    /* at most so many of each domain; 0: all */
+    int64_t batches;                    /* at most so many of each domain; 0: as many as eval.batches among `sets` says, or all */
     const volatile sig_atomic_t *stop;
     void (*progress)(void *context, int64_t done, int64_t total);       /* in batches; may be NULL */
     void *context;

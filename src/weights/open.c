@@ -49,15 +49,17 @@ static enum status refuse_pickle(const char *path, struct error *err)
                      "save_file({k: v.clone().contiguous() for k, v in c.items()}, '%.150s.safetensors')\"", path, name, name);
 }
 
-/* A zip, as torch.save writes it since 1.6, or a bare pickle of protocol 2 to 5. Opening a pipe must not wait. */
+/* A zip, as torch.save writes it since 1.6, or a bare pickle of protocol 2 to 5. Safetensors begin with the length of their head, in eight bytes that may
+ * look like that, and a brace. Opening a pipe must not wait. */
 static bool is_pickle(const char *path)
 {
-    unsigned char head[4] = {0};
+    unsigned char head[9] = {0};
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : 0;
     if (fd >= 0)
         close(fd);
-    return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || (head[0] == 0x80 && head[1] >= 2 && head[1] <= 5));
+    const bool safe = n == sizeof head && !memcmp(head + 4, "\0\0\0\0{", 5);
+    return n >= 4 && !safe && (!memcmp(head, "PK\3\4", 4) || (head[0] == 0x80 && head[1] >= 2 && head[1] <= 5));
 }
 
 /* ---- files ---- */

@@ -71,6 +71,14 @@ refused 2 "hone: 'nano.safetensors' does not say how many heads attention has, a
     import nano.safetensors --out x
 refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000/weights.safetensors' has hone's own names, which do not say what model it is; train it with a config that does: --set train.init=runs/gpt2/checkpoints/step-00000000/weights.safetensors" \
     import runs/gpt2/checkpoints/step-00000000/weights.safetensors --out x
+# safetensors whose first bytes, the length of their head, look like a pickle
+python3 - looks.safetensors <<'PY'
+import struct, sys
+head = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(0x0480)
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + struct.pack("<f", 1))
+PY
+run import looks.safetensors --out x
+grep -q pickle err && fail "safetensors are called a pickle: $(cat err)"
 mkdir pickled
 printf 'PK\003\004and so on' >pickled/pytorch_model.bin
 echo '{"model_type": "gpt2"}' >pickled/config.json

@@ -91,6 +91,12 @@ cp -r hf odd && sed -i 's/"normalizer": null/"normalizer": {"type": "NFC"}/' odd
 ok import odd --out imported-odd
 grep -qx "tokens      ids: 'odd/tokenizer.json': the normalizer is of type 'NFC'; hone reads tokenizers that change no character" out || fail "hone import: $(cat out)"
 
+# ---- lines of one file do not go on in the next
+mkdir unended
+for i in $(seq 10 40); do printf 'line %d of some words' "$i" >unended/$i.txt; done
+ok train tiny.yaml --set data.source=text --set data.path=unended --set data.samples=lines --set data.val_fraction=0 --set eval.every=0 --set train.batch_size=1 --set train.epochs=1 --out lines
+grep -q '^done: 31 steps' out || fail "31 files with a line each: $(cat out)"
+
 # ---- the same from text, tokenized when the run starts; characters of folders and gzip, too
 ok train tiny.yaml --set data.source=text --set data.path=many --set data.tokenizer=own.json --out text
 grep -q "vocabulary of 400 byte pairs$" out || fail "hone train: $(cat out)"

@@ -105,6 +105,34 @@ static void test_windows_keep_their_samples(void **state)
     dataset_free(d);
 }
 
+/* A batch has the same samples in any number of parts. */
+static void test_parts_of_a_batch(void **state)
+{
+    (void)state;
+    const struct config c = lines_config(NULL, 0);
+    enum { BATCH = 12, GROUP = 4, BATCHES = 10 };
+    static const int64_t parts[] = {1, 2, 3, 12};
+    uint64_t first[BATCHES][BATCH], is[BATCHES][BATCH];
+    struct dataset *d = open_data(&c);
+    struct error err;
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        const int64_t n = parts[p], size = BATCH / n;
+        for (int64_t rank = 0; rank < n; rank++) {
+            struct loader *l;
+            assert_ok(loader_new_divided(&l, d, SPLIT_TRAIN, size, (struct batch_division){.shards = n, .first = rank, .here = 1, .accumulate = 1, .group = GROUP}, 0, 0, 2, &err), err);
+            for (int k = 0; k < BATCHES; k++)
+                check_batch(next(l), 40, 8, is[k] + rank * size);
+            loader_free(l);
+        }
+        for (int k = 0; k < BATCHES; k++)
+            qsort(is[k], BATCH, sizeof **is, compare_hashes);
+        if (p == 0)
+            memcpy(first, is, sizeof is);
+        assert_memory_equal(is, first, sizeof is);
+    }
+    dataset_free(d);
+}
+
 /* Losses of some steps, and of an evaluation behind them. */
 static void run(const struct config *c, double *losses, int steps, double *padding)
 {
@@ -310,7 +338,7 @@ static void test_packed_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_keep_their_samples), cmocka_unit_test(test_same_run), cmocka_unit_test(test_same_run_without_passes),
+        cmocka_unit_test(test_windows_keep_their_samples), cmocka_unit_test(test_parts_of_a_batch), cmocka_unit_test(test_same_run), cmocka_unit_test(test_same_run_without_passes),
         cmocka_unit_test(test_same_run_accumulated),       cmocka_unit_test(test_same_run_rotary),
         cmocka_unit_test(test_all_lengths_write_the_same_copies),
         cmocka_unit_test(test_packed_rows),                cmocka_unit_test(test_packed_run),

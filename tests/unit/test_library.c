@@ -141,6 +141,9 @@ static void test_train_stop_resume_evaluate(void **state)
     assert_int_equal(access(r.checkpoint, F_OK), 0);
     need(hone_evaluate(&l, run, NULL, 0));
     assert_true(l.loss > l.entropy && l.tokens > 0 && l.bytes > 0);
+    hone_loss one;
+    need(hone_evaluate(&one, run, (const char *const[]){"eval.batches=1", "eval.batch_size=1"}, 2));
+    assert_true(one.tokens > 0 && one.tokens < l.tokens / 2);
     hone_config_free(c);
 }
 
