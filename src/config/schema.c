@@ -88,7 +88,7 @@ static const struct config_key rows[] = {
 
     INT(train.batch_size,        "8",        1, 1 << 20,   "samples of one forward and backward pass"),
     INT(train.steps,             "2000",     1, INT32_MAX, "optimizer steps; not used when epochs is given"),
-    INT(train.epochs,            "0",        0, 1e9,       "passes over the data; 0: train for steps"),
+    INT(train.epochs,            "0",        0, 1e9,       "passes over the data, each rounded up to whole steps; 0: train for steps"),
     REAL(train.lr,               "3.0e-4",   0, 10,        "highest learning rate"),
     REAL(train.min_lr,           "0",        0, 10,        "learning rate at the end of the schedule"),
     WORD(train.schedule,         "cosine",   schedules,    "how the learning rate falls after the warm-up"),

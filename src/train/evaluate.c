@@ -8,8 +8,11 @@
 static void leave_out_repeats(const struct batch *b, int64_t samples)
 {
     for (int64_t i = 0; i < b->size; i++)
-        for (int64_t k = 0; b->index * b->size + i >= samples && k < b->seq; k++)
+        for (int64_t k = 0; b->index * b->size + i >= samples && k < b->seq; k++) {
             b->targets[i * b->seq + k] = -1;
+            if (b->types)
+                b->types[i * b->seq + k] = -1;
+        }
 }
 
 static double bytes_of(const struct batch *b, const struct tokenizer *t)
