@@ -161,6 +161,7 @@ static void check_settings(struct check *k, const struct config *c, const struct
 static enum status check_data(struct check *k, struct config *c, struct error *err)
 {
     struct dataset *d;
+    const char *warning;
     k->data_is_asked = true;
     const enum status st = dataset_open(&d, c, err);
     if (st != OK)
@@ -168,6 +169,8 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
     const int64_t samples = dataset_samples(d, SPLIT_TRAIN), per_step = c->train.batch_size * c->train.accumulate;
     struct step_counts counts;
     add(k, false, "data: %s", dataset_describe(d));
+    for (int i = 0; (warning = dataset_warning(d, i)); i++)
+        add(k, true, "data: %s", warning);
     if (train_count_steps(&counts, &c->train, samples, err) != OK) {
         dataset_free(d);
         return err->status;

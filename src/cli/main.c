@@ -95,7 +95,7 @@ static void hold_standard_streams(void)
 static void show_notice(void *context, const char *text)
 {
     (void)context;
-    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
+    fprintf(stderr, "%s%swarning:%s %s\n", stream_is_terminal(stderr) ? "\r\033[K" : "", style(stderr, "yellow"), style(stderr, "off"), shown(text));        /* a bar may stand there */
 }
 
 static int help_for(const char *name)

@@ -1,6 +1,7 @@
 /* Datasets: opening, asking, and samples by global index; see data.h. */
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,30 @@ static void describe(struct dataset *d, const struct config *c)
     describe_cut(d, c->data.max_chars);
 }
 
+void dataset_warn(struct dataset *d, const char *format, ...)
+{
+    va_list args;
+    if (d->n_warnings == DATA_WARNINGS)
+        return;
+    va_start(args, format);
+    vsnprintf(d->warning[d->n_warnings++], DATA_WARNING, format, args);
+    va_end(args);
+}
+
+/* Lines that do not fit are cut, and what is cut off is trained on in no epoch. */
+static void warn_of_cut_lines(struct dataset *d)
+{
+    const struct part *p = &d->parts[SPLIT_TRAIN];
+    const struct line_counts *n = &p->counts;
+    const double percent = p->tokens ? 100 * (double)n->cut_tokens / (double)p->tokens : 0;
+    char share[16];
+    if (n->cut == 0)
+        return;
+    snprintf(share, sizeof share, percent < 1 ? "less than 1" : "%.0f", percent);
+    dataset_warn(d, "%lld of %lld lines %s longer than model.seq %lld and %s cut: %s %% of the tokens are never seen; raise model.seq, or set data.samples: windows",
+                 (long long)n->cut, (long long)n->lines, n->cut == 1 ? "is" : "are", (long long)d->seq, n->cut == 1 ? "is" : "are", share);
+}
+
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
 {
     return dataset_open_for(out, c, NULL, err);
@@ -197,6 +222,7 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
         return st;
     }
     describe(d, c);
+    warn_of_cut_lines(d);
     *out = d;
     return OK;
 }
@@ -227,6 +253,7 @@ int64_t dataset_samples(const struct dataset *d, enum split split) { return d->p
 double dataset_entropy(const struct dataset *d) { return d->entropy; }
 const struct tokenizer *dataset_tokenizer(const struct dataset *d) { return &d->tokenizer; }
 const char *dataset_describe(const struct dataset *d) { return d->description; }
+const char *dataset_warning(const struct dataset *d, int i) { return i < d->n_warnings ? d->warning[i] : NULL; }
 
 /* Token k of random sample i is a number of its own, and target k is token k + 1. */
 static void random_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets)

@@ -298,6 +298,8 @@ enum status measure_steps_traced(struct measured *out, const struct config *c, i
                                             .traced = c->device == DEVICE_CUDA}, err);
 }
 
+const char *measured_data_warning(const struct measured *m, int i) { return dataset_warning(m->run->dataset, i); }
+
 void measured_release(struct measured *m)
 {
     model_run_close(m->run);

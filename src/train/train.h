@@ -371,6 +371,7 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
  * without events, and the evaluation, come before those with. */
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
+const char *measured_data_warning(const struct measured *m, int i);         /* as dataset_warning */
 void measured_release(struct measured *m);
 
 /* Are there more threads than cores? Then in words; else NULL. */
