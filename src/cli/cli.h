@@ -124,6 +124,7 @@ const char *shown(const char *text);
 /* ---- terminal ---- */
 
 bool stream_is_terminal(FILE *f);
+int terminal_columns(void);                             /* of the one behind stderr; 0: it does not say */
 const char *style(FILE *f, const char *name);           /* "bold", "dim", "green", "yellow", "red", "off"; "" off a terminal */
 void human_bytes(double bytes, char out[32]);           /* "12.3 MB" */
 void human_count(double n, char out[32]);               /* "124 M" */
