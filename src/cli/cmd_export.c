@@ -11,8 +11,11 @@ static const char *const forms[] = {[EXPORT_HF] = "hf", [EXPORT_TORCH] = "torch"
 static json_t *files_json(const struct export_result *r)
 {
     json_t *list = json_array();
-    for (int i = 0; i < r->n_files; i++)
-        json_array_append_new(list, json_string(r->files[i]));
+    for (int i = 0; list && i < r->n_files; i++)
+        if (json_array_append_new(list, json_string(r->files[i]))) {
+            json_decref(list);
+            return NULL;
+        }
     return list;
 }
 

@@ -114,8 +114,9 @@ static json_t *manifest_of(const struct import *im, const struct import_result *
     char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
     json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config, "tokenizer",
                           tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
-    json_t *ends = text_ends_of(weights_said(im->weights), r->config.model.vocab);
-    if (j && ends && json_object_set(j, "text_ends", ends)) {
+    json_t *ends;
+    const enum status st = text_ends_of(&ends, weights_said(im->weights), r->config.model.vocab, NULL);
+    if (j && (st != OK || (ends && json_object_set(j, "text_ends", ends)))) {
         json_decref(j);
         j = NULL;
     }
@@ -195,14 +196,14 @@ static enum status open_init(struct weights **out, struct model_run *r, struct e
     struct checkpoint ck;
     if (!checkpoint_is_folder(path) || weights_is_folder(path)) {
         const enum status st = weights_open(out, path, err);
-        r->text_ends = st == OK ? text_ends_of(weights_said(*out), vocab) : NULL;
-        return st;
+        return st == OK ? text_ends_of(&r->text_ends, weights_said(*out), vocab, err) : st;
     }
     enum status st = checkpoint_load(&ck, path, err);
     if (st != OK)
         return st;
-    st = weights_take(out, &ck.weights, ck.path, err);
-    r->text_ends = text_ends_of(json_object_get(ck.manifest, "text_ends"), vocab);
+    st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), vocab, err);
+    if (st == OK)
+        st = weights_take(out, &ck.weights, ck.path, err);
     checkpoint_release(&ck);
     return st;
 }

@@ -84,12 +84,14 @@ static enum status export_weights(struct export *x, enum export_form form, struc
 static enum status export_files(struct export *x, enum export_form form, struct error *err)
 {
     struct trained *t = x->from;
-    json_t *known = text_ends_of(json_object_get(t->checkpoint.manifest, "text_ends"), t->config.model.vocab);
-    json_t *all = text_ends_with(known, &t->tokenizer);
-    x->ends = text_ends_of(all, t->config.model.vocab);         /* a tokenizer may have more ids than the model */
+    const int64_t vocab = t->config.model.vocab;
+    json_t *known;
+    enum status st = text_ends_of(&known, json_object_get(t->checkpoint.manifest, "text_ends"), vocab, err);
+    if (st == OK)
+        st = text_ends_with(&x->ends, known, &t->tokenizer, vocab, err);
     json_decref(known);
-    json_decref(all);
-    enum status st = export_weights(x, form, err);
+    if (st == OK)
+        st = export_weights(x, form, err);
     if (st == OK)
         st = export_tokenizer(x, err);
     json_decref(x->ends);

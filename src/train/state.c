@@ -340,7 +340,7 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
     if (st == OK) {
         *step = ck.step;
         json_decref(r->text_ends);
-        r->text_ends = text_ends_of(json_object_get(ck.manifest, "text_ends"), r->config.model.vocab);
+        st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), r->config.model.vocab, err);
     }
     if (st == OK)
         st = carried_of(carried, r, &ck, err);

@@ -19,26 +19,41 @@ static bool are_ids(const json_t *v, int64_t vocab)
     return json_array_size(v) > 0;
 }
 
-json_t *text_ends_of(const json_t *from, int64_t vocab)
+static enum status no_memory(json_t *made, struct error *err)
 {
-    json_t *out = json_object();
-    for (int i = 0; i < 2; i++)
-        if (are_ids(json_object_get(from, keys[i]), vocab))
-            json_object_set_new(out, keys[i], json_deep_copy(json_object_get(from, keys[i])));
-    if (json_object_size(out))
-        return out;
-    json_decref(out);
-    return NULL;
+    json_decref(made);
+    return error_set(err, CANNOT, "out of memory for the ids that texts end with");
 }
 
-json_t *text_ends_with(const json_t *known, const struct tokenizer *t)
+enum status text_ends_of(json_t **out, const json_t *from, int64_t vocab, struct error *err)
+{
+    json_t *made = NULL;
+    *out = NULL;
+    for (int i = 0; i < 2; i++) {
+        const json_t *v = json_object_get(from, keys[i]);
+        if (!are_ids(v, vocab))
+            continue;
+        if (!made && !(made = json_object()))
+            return no_memory(NULL, err);
+        if (json_object_set(made, keys[i], (json_t *)v))
+            return no_memory(made, err);
+    }
+    *out = made;
+    return OK;
+}
+
+enum status text_ends_with(json_t **out, const json_t *known, const struct tokenizer *t, int64_t vocab, struct error *err)
 {
     const int32_t ids[] = {tokenizer_begin(t), tokenizer_end(t)};
-    json_t *out = known ? json_deep_copy(known) : json_object();
-    for (int i = 0; i < 2; i++)
-        if (ids[i] >= 0 && !json_object_get(out, keys[i]))
-            json_object_set_new(out, keys[i], json_integer(ids[i]));
-    return out;
+    json_t *made = json_object();
+    for (int i = 0; i < 2; i++) {
+        json_t *v = json_object_get(known, keys[i]);
+        const bool named = !v && ids[i] >= 0 && ids[i] < vocab;         /* a tokenizer may have more ids than the model */
+        if (!made || (v && json_object_set(made, keys[i], v)) || (named && json_object_set_new(made, keys[i], json_integer(ids[i]))))
+            return no_memory(made, err);
+    }
+    *out = made;
+    return OK;
 }
 
 const char *text_ends_token(const json_t *ends, const char *key, const struct tokenizer *t, char out[TOKEN_TEXT_MAX])

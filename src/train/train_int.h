@@ -217,8 +217,9 @@ enum status tokenizer_of_json(struct tokenizer *out, const json_t *j, const char
 /* The ids that a model's texts begin and end with, as the config.json that it came with has them: bos_token_id and eos_token_id. They go
  * from checkpoint to checkpoint with the model, which cannot tell them otherwise (text_ends.c). What is made is the caller's, and
  * NULL where nothing is known. */
-json_t *text_ends_of(const json_t *from, int64_t vocab);                             /* those of the two keys that are ids below vocab */
-json_t *text_ends_with(const json_t *known, const struct tokenizer *t);             /* and, for what is not known, what the tokenizer's names say */
+enum status text_ends_of(json_t **out, const json_t *from, int64_t vocab, struct error *err);        /* those of the two keys that are ids below vocab */
+/* And, for what is not known, what the tokenizer's names say; never NULL. */
+enum status text_ends_with(json_t **out, const json_t *known, const struct tokenizer *t, int64_t vocab, struct error *err);
 /* The special token that the first id of a key is; returns out, or NULL: none. */
 const char *text_ends_token(const json_t *ends, const char *key, const struct tokenizer *t, char out[TOKEN_TEXT_MAX]);
 json_t *domain_samples_json(const struct dataset *d);       /* training samples of each domain; NULL: no memory */
