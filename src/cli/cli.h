@@ -98,14 +98,18 @@ const struct command *command_find(const char *name);   /* NULL: there is none *
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
-/* Prints "hone: text" to stderr and returns the error's status as exit code. */
+/* Prints "hone: text" to stderr and returns its exit code: the error's status, or that of what was stopped. */
 int report_error(const struct error *err);
+int exit_code(const struct error *err);
 
 /* Set by Ctrl-C, SIGTERM and a terminal that goes away (SIGHUP), once installed. A second Ctrl-C or SIGTERM ends the process
  * at once; SIGHUP comes more than once where a terminal closes, and does not. From then on a reader that leaves (`| head`)
  * ends the output and not the work. */
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
+/* Before that: Ctrl-C ends the process with a line that says so. */
+void install_early_stop_handler(void);
+void stop_at_once(bool on);             /* the same again, while there is nothing to save and nobody asks whether to go on */
 void handle_aborts(void);               /* aborts.c: of libraries without memory */
 
 /* ---- output ---- */

@@ -161,7 +161,7 @@ enum status config_blame_path(const struct config *c, const char *key, const cha
     char where[CONFIG_WHERE_MAX], folder[PATH_MAX];
     const struct error why = *err;
     const bool in_file = *config_where(c, key, where) == '\'';           /* --set shows the key itself */
-    if (why.status != BAD_INPUT)
+    if (why.status != BAD_INPUT || why.stopped)
         return why.status;
     error_set(err, why.status, "%.300s: %s%s%.600s", where, in_file ? key : "", in_file ? ": " : "", why.text);
     err->code = why.code;

@@ -95,7 +95,7 @@ static enum status export_files(struct export *x, enum export_form form, struct 
     if (st == OK)
         st = export_tokenizer(x, err);
     json_decref(x->ends);
-    return st != OK || setup_goes_on("files") ? st : error_set(err, BAD_INPUT, "stopped; nothing was written");
+    return st != OK || setup_goes_on("files") ? st : error_stopped(err, "stopped; nothing was written");
 }
 
 enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)

@@ -86,7 +86,7 @@ static enum status write_tensors(const char *path, const struct family *f, const
     for (const struct name_row *r = f->rows; r->theirs && st == OK; r++)
         for (int64_t layer = 0; layer < (is_per_layer(r) ? m->layers : 1) && st == OK; layer++)
             if (strcmp(r->ours[0], "head.weight") || !config_head_is_tied(m)) {
-                st = setup_goes_on("weights") ? make(&list[n], &a, r, layer, m, from, err) : error_set(err, BAD_INPUT, "stopped; nothing was written");
+                st = setup_goes_on("weights") ? make(&list[n], &a, r, layer, m, from, err) : error_stopped(err, "stopped; nothing was written");
                 n += st == OK;
             }
     if (st == OK)

@@ -161,3 +161,14 @@ run tokenize latin.txt --tokenizer torn.json --out x
 [ "$code" = 2 ] && grep -q "^hone: 'torn.json' is not JSON at line .*: unable to decode byte 0xff" err || fail "a tokenizer that is no UTF-8: $code $(cat err)"
 ok tokenize latin.txt --tokenizer own.json --out latin              # bytes that are no UTF-8 are tokens like any others
 [ ! -e x ] && [ ! -e x.json ] || fail "what was refused left something"
+
+# ---- who is stopped keeps the text so far, in whole shards, and does not end as one that is done
+yes "the river and the sea" | head -c 40000000 >long.txt
+"$HONE" tokenize $(for i in $(seq 60); do echo long.txt; done) --tokenizer own.json --out stopped >out 2>err &
+pid=$!
+until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2 )) != 0 ]; do sleep 0.02; done
+sleep 0.3
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ "$code" = 130 ] && grep -q '^stopped   before the end of the text' out || fail "a tokenize that was stopped: exit code $code: $(cat out err)"
