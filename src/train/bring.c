@@ -164,7 +164,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 {
     struct import im = {.folder = {.lock = -1}};
     *r = (struct import_result){.title = NULL};
-    enum status st = folder_check(&(struct train_options){.out = o->out}, err);
+    enum status st = folder_check(&(struct train_options){.out = o->out, .import = true}, err);
     if (st == OK)
         st = fresh_begin(&im.folder, o->out, err);      /* before what may take minutes */
     if (st == OK)

@@ -101,6 +101,7 @@ struct train_observer {
 struct train_options {
     const char *out;                    /* folder of the run */
     bool resume;
+    bool import;                        /* the folder is for weights that are brought: nothing there is continued */
     bool anew;                          /* what a run of this config left in the folder that has saved nothing is taken away first */
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */

@@ -109,7 +109,7 @@ refused 2 "hone: --out is missing: the folder to write, such as --out mine-hf" e
 
 # ---- what is wrong
 refused 2 "hone: --out is missing: the folder for the checkpoint, such as --out runs/mine" import gpt2
-refused 2 "hone: 'runs/gpt2' already holds a run; continue it with --resume, or give another --out" import gpt2 --out runs/gpt2
+refused 2 "hone: 'runs/gpt2' already holds a run; give an --out that is empty or not there yet" import gpt2 --out runs/gpt2
 refused 2 "hone: cannot open 'nosuch': No such file or directory" import nosuch --out x
 refused 2 "hone: 'nano.safetensors' does not say how many heads attention has, and no config.json lies beside it; give --set model.heads=N, where N divides 16" \
     import nano.safetensors --out x
@@ -146,7 +146,9 @@ refused 2 "hone: 'gpt2': tensor 'wte.weight' is (40, 16), and this model needs (
 config gpt2 n_head '"two"'
 refused 2 "hone: 'gpt2/config.json': n_head is 'two'; expected a whole number from 1 up" import gpt2 --out x
 config gpt2 n_head 3
-refused 2 "hone: 'gpt2' line 1: model.heads is 3, and 3 does not divide model.dim 16; try 2 or 4" import gpt2 --out x
+refused 2 "hone: 'gpt2/config.json': n_head is 3, and 3 does not divide n_embd 16" import gpt2 --out x
+config gpt2 vocab_size 1000000000000000
+refused 2 "hone: 'gpt2/config.json': vocab_size is 1e+15; expected at most 2147483647" import gpt2 --out x
 config gpt2 n_layer 3
 run import gpt2 --out x
 [ "$code" = 2 ] && grep -qx "hone: 'gpt2' does not fit this model: it lacks 'h.2.ln_1.weight', 'h.2.ln_1.bias', 'h.2.attn.c_attn.weight', 'h.2.attn.c_attn.bias' and 8 more" err \
@@ -162,7 +164,7 @@ refused 2 "hone: 'llama/config.json': factor is missing" import llama --out x
 config llama rope_type '"linear", "factor": 0'
 refused 2 "hone: 'llama/config.json': factor is 0; expected a number above 0" import llama --out x
 config llama rope_type '"llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 8192'
-refused 2 "hone: 'llama' line 1: model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
+refused 2 "hone: 'llama/config.json': model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
 config llama mlp_bias 'false, "rope_scaling": 8'
 refused 2 "hone: 'llama/config.json': rope_scaling is not an object" import llama --out x
 config llama rope_type '"yarn"'
