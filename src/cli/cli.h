@@ -124,6 +124,8 @@ enum status print_document(json_t *document, int digits, struct error *err);
 /* A name, path or value that was given, read or made by others, safe to print: every such text passes here or through an
  * error. The result is good for the next fifteen calls. */
 const char *shown(const char *text);
+/* The same of a path in a command that is proposed: quoted where a shell would not take it as one word. Good for the next call. */
+const char *shown_argument(const char *text);
 
 /* ---- terminal ---- */
 

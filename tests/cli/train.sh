@@ -106,3 +106,10 @@ ok profile tiny.yaml $long --steps 1 --out cut-profile
 grep -qE "^warning: [0-9]+ of [0-9]+ $cut" err || fail "lines are cut without a word: $(cat err)"
 run doctor tiny.yaml $long
 [ "$code" = 1 ] && grep -qE "^  !! data: [0-9]+ of [0-9]+ $cut" out || fail "lines are cut without a word: $(cat out err)"
+
+# ---- what is proposed is a command, whatever the folder is called; no run is called like a folder that is there
+ok train tiny.yaml --steps 1 --out "a b's"
+grep -qxF "try: hone generate 'a b'\\''s'" out || fail "a path with a space: $(tail -1 out)"
+cp tiny.yaml ..yaml
+refused 2 "hone: './..yaml': the name '.' is of dots alone, and would be that of a folder; give the file another one" train ./..yaml
+[ ! -e runs/config.yaml ] || fail "a run lies in runs/."
