@@ -4,6 +4,7 @@
 #include "core/choices.h"
 #include "core/clock.h"
 #include "core/setup.h"
+#include "dist/dist.h"
 #include "lib/peaks.h"
 
 static const double SHOWN_AFTER_S = 1;
@@ -49,9 +50,14 @@ static bool on_setup(void *context, const char *what)
     return !stop_requested;
 }
 
+/* There is nothing to save before the first step, and who measures does not ask; behind the steps there is. Where others wait for this rank it
+ * has to tell them. */
 static void on_peaks(const struct backend *b, bool again)
 {
     const char *when = again ? " again, behind the steps" : ", once";
+    stop_at_once(b && !again && dist_start_read().ranks <= 1);
+    if (!b)
+        return;
     if (stream_is_terminal(stderr) && b->device)
         fprintf(stderr, "measuring the peaks of %s%s\n", b->device, when);
     else if (stream_is_terminal(stderr))

@@ -98,14 +98,18 @@ const struct command *command_find(const char *name);   /* NULL: there is none *
  * be right. */
 enum parsed parse_options(const struct usage *usage, int argc, char **argv, struct text_list *positional);
 
-/* Prints "hone: text" to stderr and returns the error's status as exit code. */
+/* Prints "hone: text" to stderr and returns its exit code: the error's status, or that of what was stopped. */
 int report_error(const struct error *err);
+int exit_code(const struct error *err);
 
 /* Set by Ctrl-C, SIGTERM and a terminal that goes away (SIGHUP), once installed. A second Ctrl-C or SIGTERM ends the process
  * at once; SIGHUP comes more than once where a terminal closes, and does not. From then on a reader that leaves (`| head`)
  * ends the output and not the work. */
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
+/* Before that: Ctrl-C ends the process with a line that says so. */
+void install_early_stop_handler(void);
+void stop_at_once(bool on);             /* the same again, while there is nothing to save and nobody asks whether to go on */
 void handle_aborts(void);               /* aborts.c: of libraries without memory */
 
 /* ---- output ---- */
@@ -120,10 +124,13 @@ enum status print_document(json_t *document, int digits, struct error *err);
 /* A name, path or value that was given, read or made by others, safe to print: every such text passes here or through an
  * error. The result is good for the next fifteen calls. */
 const char *shown(const char *text);
+/* The same of a path in a command that is proposed: quoted where a shell would not take it as one word. Good for the next call. */
+const char *shown_argument(const char *text);
 
 /* ---- terminal ---- */
 
 bool stream_is_terminal(FILE *f);
+int terminal_columns(void);                             /* of the one behind stderr; 0: it does not say */
 const char *style(FILE *f, const char *name);           /* "bold", "dim", "green", "yellow", "red", "off"; "" off a terminal */
 void human_bytes(double bytes, char out[32]);           /* "12.3 MB" */
 void human_count(double n, char out[32]);               /* "124 M" */

@@ -167,8 +167,12 @@ int cmd_bench(int argc, char **argv)
     struct batch_list sizes = {0};
     if (isnan(seconds))
         seconds = batches.text ? 2 : 6;
-    if (sets.n + 2 > MAX_LIST || !(seconds > 0)) {
-        error_set(&err, BAD_INPUT, "--seconds must be above 0 and --set given at most %d times", MAX_LIST - 2);
+    if (!(seconds > 0)) {
+        error_set(&err, BAD_INPUT, "--seconds is %g; it must be above 0", seconds);
+        return report_error(&err);
+    }
+    if (sets.n + 2 > MAX_LIST) {
+        error_set(&err, BAD_INPUT, "--set is given %d times; at most %d are taken", sets.n, MAX_LIST - 2);
         return report_error(&err);
     }
     if (batches.text && by_component) {

@@ -1,13 +1,36 @@
 /* hone config: the keys that a config may have, and a config with all of them. */
+#include <unistd.h>
+
 #include "cli/cli.h"
+
+/* What is no config may be a key or a section that was misspelt. */
+static int refuse(const char *name, struct error *err)
+{
+    const char *near = access(name, F_OK) ? config_nearest(name) : NULL;
+    if (near)
+        error_add(err, "; or did you mean `hone config %s`?", near);
+    return report_error(err);
+}
 
 static int print_config(const char *name, const struct text_list *sets)
 {
     struct config c;
     struct error err;
     if (config_load(&c, name, sets->item, sets->n, &err) != OK)
-        return report_error(&err);
+        return refuse(name, &err);
     config_print(&c, stdout);
+    return OK;
+}
+
+/* --set is for a config that is named; an example and a list of keys have what is always so. */
+static enum status check(const char *name, const struct text_list *sets, bool example, struct error *err)
+{
+    if (example && name)
+        return error_set(err, BAD_INPUT, "--example shows every key at its default, and not '%.200s'; leave one of them out", name);
+    if (example && sets->n)
+        return error_set(err, BAD_INPUT, "--example shows every key at its default; leave --set %.200s out, or name a config: hone config CONFIG --set %.200s", sets->item[0], sets->item[0]);
+    if (sets->n && (!name || config_is_key(name)))
+        return error_set(err, BAD_INPUT, "--set %.200s changes a config, and this lists keys; name a config: hone config CONFIG --set %.200s", sets->item[0], sets->item[0]);
     return OK;
 }
 
@@ -27,9 +50,13 @@ int cmd_config(int argc, char **argv)
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
+    struct error err;
+    const char *name = positional.n ? positional.item[0] : NULL;
+    if (check(name, &sets, example, &err) != OK)
+        return report_error(&err);
     if (example)
         config_print_example(stdout);
-    else if (!config_print_keys(positional.n ? positional.item[0] : NULL, stdout))
-        return print_config(positional.item[0], &sets);
+    else if (!config_print_keys(name, stdout) && name)
+        return print_config(name, &sets);
     return OK;
 }

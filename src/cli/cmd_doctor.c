@@ -161,6 +161,7 @@ static void check_settings(struct check *k, const struct config *c, const struct
 static enum status check_data(struct check *k, struct config *c, struct error *err)
 {
     struct dataset *d;
+    const char *warning;
     k->data_is_asked = true;
     const enum status st = dataset_open(&d, c, err);
     if (st != OK)
@@ -168,6 +169,8 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
     const int64_t samples = dataset_samples(d, SPLIT_TRAIN), per_step = c->train.batch_size * c->train.accumulate;
     struct step_counts counts;
     add(k, false, "data: %s", dataset_describe(d));
+    for (int i = 0; (warning = dataset_warning(d, i)); i++)
+        add(k, true, "data: %s", warning);
     if (train_count_steps(&counts, &c->train, samples, err) != OK) {
         dataset_free(d);
         return err->status;
@@ -296,8 +299,8 @@ int cmd_doctor(int argc, char **argv)
     };
     const struct usage usage = {
         "doctor", "[CONFIG]", "Shows the machine, the libraries, the measured peaks (the best that were ever seen) and what the cores have of\n"
-        "them just now; with a config, what it needs and what is wrong with it (exit code 1 where something is); on\n"
-        "several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
+        "them just now; with a config, what it needs and what is wrong with it (exit code 1 where something is,\n"
+        "2 where the config cannot be read); on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;

@@ -190,6 +190,8 @@ static int eval(const char *checkpoint, const struct eval_options *o, enum part 
     struct error err;
     enum status st = r ? eval_run(checkpoint, o, r, &err) : error_no_memory(&err, "the result", sizeof *r);
     progress_clear(o->context);
+    if (st == OK && r->interrupted && !(r->all.tokens > 0))
+        st = error_stopped(&err, "stopped before the first batch");
     if (st == OK && json)
         st = print_json(r, part, &err);
     else if (st == OK)

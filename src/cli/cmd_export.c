@@ -8,16 +8,36 @@
 
 static const char *const forms[] = {[EXPORT_HF] = "hf", [EXPORT_TORCH] = "torch", NULL};
 
+static json_t *files_json(const struct export_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < r->n_files; i++)
+        if (json_array_append_new(list, json_string(r->files[i]))) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static void print_text(const struct export_result *r, const char *out)
+{
+    printf("checkpoint  %s\nwritten     %s: ", shown(r->checkpoint), shown(out));
+    for (int i = 0; i < r->n_files; i++)
+        printf("%s%s", i ? ", " : "", r->files[i]);
+    putchar('\n');
+    if (r->tokens == TOKENIZER_CHAR || r->tokens == TOKENIZER_BYTE)
+        printf("tokens      %d %s, which tokenizers of others have no form for; " TOKENS_FILE " has them by id, and hone import reads it\n", r->n_tokens, tokenizer_unit(r->tokens));
+}
+
 static int export(const char *checkpoint, enum export_form form, const char *out, bool json)
 {
     struct export_result r;
     struct error err;
     enum status st = export_run(checkpoint, form, out, &r, &err);
     if (st == OK && json)
-        st = print_document(json_pack("{s:o, s:s, s:o}", "checkpoint", json_text(r.checkpoint), "to", forms[form], "out", json_text(out)), 9, &err);
+        st = print_document(json_pack("{s:o, s:s, s:o, s:o}", "checkpoint", json_text(r.checkpoint), "to", forms[form], "out", json_text(out), "files", files_json(&r)), 9, &err);
     else if (st == OK)
-        printf("checkpoint  %s\nwritten     %s: config.json, model.safetensors%s%s\n", shown(r.checkpoint), shown(out), form == EXPORT_TORCH ? ", model.py" : "",
-               r.has_tokenizer ? ", tokenizer.json" : "");
+        print_text(&r, out);
     return st == OK ? OK : report_error(&err);
 }
 

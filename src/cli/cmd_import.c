@@ -46,7 +46,7 @@ int cmd_import(int argc, char **argv)
     };
     const struct usage usage = {
         "import", "MODEL", "Makes a checkpoint of weights that others wrote. MODEL is a folder with config.json and model.safetensors (or shards\n"
-        "and their index), or a safetensors file: GPT-2 and LLaMA of Hugging Face, nanoGPT, LLaMA of Meta; F32, F16 or BF16.", options,
+        "and their index), or a safetensors file: GPT-2 and LLaMA of Hugging Face, nanoGPT, LLaMA of Meta; F32, F16, BF16 or F64.", options,
         "  hone import gpt2 --out runs/gpt2\n  hone generate runs/gpt2 --prompt \"The \"\n  hone import nano.safetensors --set model.heads=6 --out runs/nano\n"
         "  hone train mine.yaml --set train.init=runs/gpt2\n", 1, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);

@@ -48,7 +48,7 @@ static void put_options(const struct option_def *options)
 
 static void put_exit_codes(void)
 {
-    puts(".SH EXIT STATUS\n0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot");
+    puts(".SH EXIT STATUS\n0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot, 130 stopped before there was a result");
 }
 
 static void put_command(const struct usage *u, void *context)

@@ -50,6 +50,8 @@ int cmd_runs(int argc, char **argv)
     enum status st = runs_check_sort(sort.text, &err);
     if (st == OK)
         st = runs_find(&r, folder, &err);
+    for (int i = 0; i < r.n; i++)
+        run_check_lines(&r.run[i]);
     if (st == OK)
         st = runs_sort(&r, sort.text, &err);
     if (st == OK)

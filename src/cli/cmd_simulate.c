@@ -260,7 +260,7 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
     if (st == OK) {
         st = simulate(&s->s, &s->source, &net, ranks, n, err);
         if (st == BAD_INPUT && stop_requested)
-            return error_set(err, st, "stopped before all ranks were simulated");
+            return error_stopped(err, "stopped before all ranks were simulated");
     }
     if (st == OK && !(s->document = simulation_json(&s->s)))
         st = error_no_memory(err, "the report", 1 << 16);

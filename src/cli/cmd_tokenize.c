@@ -40,7 +40,7 @@ static int tokenize(const struct tokenize_options *o, bool json)
         st = print_json(&r, o->out, &err);
     else if (st == OK)
         print_text(&r, o->out);
-    return st == OK ? OK : report_error(&err);
+    return st != OK ? report_error(&err) : r.interrupted ? STOPPED_CODE : OK;
 }
 
 int cmd_tokenize(int argc, char **argv)

@@ -278,7 +278,7 @@ static void print_end(const struct view *v, const struct train_result *r, const 
     print_forgetting(v->to, &r->forgetting, &v->config->data.domains);
     fprintf(v->to, "checkpoint: %s\n", shown(r->checkpoint));
     if (!r->interrupted && v->config->model.arch != ARCH_REGIONS)
-        fprintf(v->to, "try: hone generate %s\n", shown(out));
+        fprintf(v->to, "try: hone generate %s\n", shown_argument(out));
 }
 
 /* Where the run can be followed. False: it cannot, and why was told. */

@@ -116,13 +116,6 @@ static enum status verify_two_reports(struct verdict *v, const char *a, const ch
     return st == OK ? verify_reports(v, a, b, limits.verify.regression, err) : st;
 }
 
-/* Nothing was wrong with what was given: it was stopped. */
-static enum status no_verdict(struct error *err)
-{
-    err->status = ANSWER_NO;
-    return error_add(err, "; there is no verdict");
-}
-
 static enum status verify_two_configs(struct verdict *v, const char *a, const char *b, const struct text_list *sets,
                                       int64_t steps, double seconds, struct error *err)
 {
@@ -141,7 +134,7 @@ static enum status verify_two_configs(struct verdict *v, const char *a, const ch
                                                  .progress = on_progress, .context = &bar}, err);
     show_choosing(NULL);
     progress_clear(&bar);
-    return st == BAD_INPUT && stop_requested ? no_verdict(err) : st;
+    return st != OK && err->stopped ? error_add(err, "; there is no verdict") : st;
 }
 
 static enum status judge(struct verdict *v, const struct text_list *given, const struct text_list *sets, int64_t steps,
@@ -186,7 +179,7 @@ int cmd_verify(int argc, char **argv)
         "`hone profile`: is the second slower or larger than the first by more than verify.regression?\n"
         "Speed is measured in turns, both opened anew 4 to 8 times, as where they lie in memory and on which cores they run\n"
         "decides, too; its interval holds that. Where other work takes the cores for most turns, or turns fall into two groups,\n"
-        "nobody knows what B wins, and there is no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, or if it is stopped.", options,
+        "nobody knows what B wins, and there is no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
         "  hone verify base.yaml tuned.yaml\n  hone verify base.yaml tuned.yaml --set verify.min_gain=0 --json\n"
         "  hone verify profiles/before/report.json profiles/after/report.json --set verify.regression=0.1\n", 2, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &given);

@@ -15,17 +15,16 @@ static const double EVERY_S = 1;
 
 void panel_start(struct panel *p) { *p = (struct panel){.on = stream_is_terminal(stderr)}; }
 
-/* Zeros: not told. */
-static struct winsize screen_size(void)
-{
-    struct winsize size = {0};
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) ? (struct winsize){0} : size;
-}
-
 static bool is_large(void)
 {
-    const struct winsize size = screen_size();
-    return size.ws_row >= PLOT_ROWS && size.ws_col >= PLOT_COLUMNS;
+    struct winsize size = {0};
+    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_row >= PLOT_ROWS && size.ws_col >= PLOT_COLUMNS;
+}
+
+static int columns_of(void)
+{
+    const int columns = terminal_columns();
+    return columns ? columns : PLOT_COLUMNS;
 }
 
 /* What is not finite is left out of the plot. */
@@ -49,21 +48,26 @@ static void put_speed(FILE *to, const struct curve *c, const struct live_numbers
         speed[i] = c->point[i].tokens_per_s;
     if (isfinite(n->tokens_per_s))
         human_count(n->tokens_per_s, tokens);
+    const int room = columns_of() - 1 - (int)strlen("speed    tokens/s") - (int)strlen(tokens);
     fputs("speed   ", to);
-    report_put_blocks(to, speed, c->n, BLOCKS);
+    if (room > 0)
+        report_put_blocks(to, speed, c->n, room - 1 < BLOCKS ? room - 1 : BLOCKS);
     fprintf(to, " %s tokens/s\n", tokens);
 }
 
+/* The address stays whole: where the line has no room for it, it gets one of its own. */
 static void put_numbers(FILE *to, const struct live_numbers *n, int port)
 {
-    char memory[32] = "-";
+    char memory[32] = "-", loss[32] = "-", validation[48] = "", page[64], line[160];
     if (isfinite(n->memory_bytes))
         human_bytes(n->memory_bytes, memory);
-    fputs("loss    ", to);
-    fprintf(to, isfinite(n->loss) ? "%.4f" : "-", n->loss);
+    if (isfinite(n->loss))
+        snprintf(loss, sizeof loss, "%.4f", n->loss);
     if (isfinite(n->val_loss))
-        fprintf(to, ", validation %.4f", n->val_loss);
-    fprintf(to, " | memory %s | http://127.0.0.1:%d/\n", memory, port);
+        snprintf(validation, sizeof validation, ", validation %.4f", n->val_loss);
+    snprintf(page, sizeof page, "http://127.0.0.1:%d/", port);
+    const int used = snprintf(line, sizeof line, "loss    %s%s | memory %s", loss, validation, memory);
+    fprintf(to, "%s%s%s\n", line, used + 3 + (int)strlen(page) < columns_of() ? " | " : "\npage    ", page);
 }
 
 static void put_panel(FILE *to, const struct live_run *l)
@@ -79,7 +83,7 @@ static void put_panel(FILE *to, const struct live_run *l)
 /* What is wider than the screen is cut: lines that wrap are more lines than are taken away again. */
 static void put_cut(const char *text, FILE *to)
 {
-    const int columns = screen_size().ws_col ? screen_size().ws_col : PLOT_COLUMNS;
+    const int columns = columns_of();
     for (int at = 0; *text; text++) {
         at = *text == '\n' ? 0 : at + ((*text & 0xC0) != 0x80);          /* bytes of UTF-8 behind the first take no room */
         if (at < columns || columns >= PLOT_COLUMNS)

@@ -66,7 +66,8 @@ static void print_help(FILE *to)
           "  hone bench lecture-gpt-b4 --threads 2      time a step\n"
           "  hone doctor quickstart                     is this machine and this config all right?\n"
           "  hone config --example >my.yaml             a config to begin with\n\n"
-          "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot\n", to);
+          "exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 the machine cannot,\n"
+          "130 stopped before there was a result\n", to);
 }
 
 static int unknown_command(const char *name)
@@ -95,7 +96,7 @@ static void hold_standard_streams(void)
 static void show_notice(void *context, const char *text)
 {
     (void)context;
-    fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(text));
+    fprintf(stderr, "%s%swarning:%s %s\n", stream_is_terminal(stderr) ? "\r\033[K" : "", style(stderr, "yellow"), style(stderr, "off"), shown(text));        /* a bar may stand there */
 }
 
 static int help_for(const char *name)
@@ -128,6 +129,7 @@ static int run(int argc, char **argv)
         return unknown_command(name);
     show_choosing(NULL);
     notice_listen(show_notice, NULL);
+    install_early_stop_handler();
     return c->run(argc - 1, argv + 1);
 }
 

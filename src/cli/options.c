@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "core/suggest.h"
@@ -12,8 +13,29 @@
 
 volatile sig_atomic_t stop_requested;
 
+static volatile sig_atomic_t leaves_at_once;
+static bool on_terminal;
+
+/* Signal handlers may not use stdio. */
+static void leave(void)
+{
+    static const char said[] = "\nhone: stopped before there was a result\n";
+    const size_t skipped = on_terminal ? 0 : 1;         /* the line that a bar, or ^C, stands on */
+    if (write(STDERR_FILENO, said + skipped, sizeof said - 1 - skipped) < 0)
+        _exit(STOPPED_CODE);                            /* nobody to tell */
+    _exit(STOPPED_CODE);
+}
+
+static void on_early_stop(int number)
+{
+    (void)number;
+    leave();
+}
+
 static void on_stop(int number)
 {
+    if (leaves_at_once && number != SIGHUP)
+        leave();
     stop_requested = 1;
     if (number != SIGHUP)
         signal(number, SIG_DFL);
@@ -24,6 +46,16 @@ static bool is_ignored(int number)
 {
     struct sigaction now;
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void stop_at_once(bool on) { leaves_at_once = on; }
+
+void install_early_stop_handler(void)
+{
+    const struct sigaction act = {.sa_handler = on_early_stop};
+    on_terminal = isatty(STDERR_FILENO);
+    if (!is_ignored(SIGINT))
+        sigaction(SIGINT, &act, NULL);
 }
 
 void install_stop_handler(void)
@@ -39,8 +71,10 @@ void install_stop_handler(void)
 int report_error(const struct error *err)
 {
     fprintf(stderr, "%shone:%s %s\n", style(stderr, "red"), style(stderr, "off"), shown(err->text));
-    return err->status;
+    return exit_code(err);
 }
+
+int exit_code(const struct error *err) { return err->stopped ? STOPPED_CODE : (int)err->status; }
 
 /* ---- what an option is ---- */
 

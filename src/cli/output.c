@@ -1,5 +1,6 @@
 /* What goes out: JSON documents, and text from elsewhere made safe for a terminal (core/clean.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "core/clean.h"
@@ -12,6 +13,24 @@ const char *shown(const char *text)
     char **slot = &kept[next++ % AT_ONCE];
     free(*slot);
     return *slot = text_clean(text);
+}
+
+const char *shown_argument(const char *text)
+{
+    static char quoted[4 * 1024 + 8];
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+=,:@%/";
+    size_t n = 0;
+    const char *safe = shown(text);
+    if (*safe && !safe[strspn(safe, plain)])
+        return safe;
+    quoted[n++] = '\'';
+    for (; *safe && n + 8 < sizeof quoted; safe++)
+        if (*safe == '\'')
+            n += (size_t)sprintf(quoted + n, "'\\''");
+        else
+            quoted[n++] = *safe;
+    strcpy(quoted + n, "'");
+    return quoted;
 }
 
 static char *document_text(json_t *document, size_t digits)

@@ -29,11 +29,12 @@ void ranks_ended(int code) { leave(dist_start_read().rank, "", code); }
 int ranks_report(struct dist *d, const struct error *err)
 {
     if (!dist_tells(d))
-        return err->status;
+        return exit_code(err);
     if (dist_rank(d) == 0 || !dist_gave_up(d))
         return report_error(err);
     struct error named;
     error_set(&named, err->status, "%s: %.900s", dist_name(d, dist_rank(d)), err->text);
+    named.stopped = err->stopped;
     return report_error(&named);
 }
 
@@ -47,8 +48,8 @@ void ranks_close(struct dist *d, int code)
 int ranks_refuse(const struct error *err)
 {
     const int rank = dist_start_read().rank;
-    leave(rank, "", err->status);
-    return rank == 0 ? report_error(err) : (int)err->status;
+    leave(rank, "", exit_code(err));
+    return rank == 0 ? report_error(err) : exit_code(err);
 }
 
 /* A rank that is killed while it starts would leave the others waiting. */

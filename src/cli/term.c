@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -72,6 +73,47 @@ void progress_start(struct progress *p, int64_t first, int64_t total)
     *p = (struct progress){.on = stream_is_terminal(stderr), .start = clock_s(), .first = first, .total = total};
 }
 
+int terminal_columns(void)
+{
+    struct winsize size = {0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
+/* Bytes of UTF-8 behind the first of a character take no room. */
+static int width_of(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += (*text & 0xC0) != 0x80;
+    return n;
+}
+
+/* In place of the line that is there. What is wider than the screen is cut: of a line that wraps only the last row would be taken away again. */
+static void put_line(const char *text)
+{
+    const int columns = terminal_columns();
+    fputs("\r\033[K", stderr);
+    for (int at = 0; *text; text++) {
+        at += (*text & 0xC0) != 0x80;
+        if (!columns || at < columns)
+            fputc(*text, stderr);
+    }
+    fflush(stderr);
+}
+
+enum { BAR_MOST = 28, BAR_LEAST = 6 };          /* columns of a bar; one with less says nothing */
+
+/* A bar as wide as the text beside it leaves room for, with a space behind it; nothing where that is too little. */
+static void fill_bar(char out[BAR_MOST * 3 + 2], double share, int beside)
+{
+    const int columns = terminal_columns(), room = columns ? columns - 2 - beside : BAR_MOST;
+    const int width = room < BAR_LEAST ? 0 : room < BAR_MOST ? room : BAR_MOST;
+    *out = '\0';
+    for (int i = 0; i < width; i++)
+        strcat(out, i < (int)(width * share) ? "\u2588" : "\u2591");
+    strcat(out, width ? " " : "");
+}
+
 static void draw(struct progress *p, const char *text, bool at_once)
 {
     const double now = clock_s();
@@ -80,17 +122,14 @@ static void draw(struct progress *p, const char *text, bool at_once)
         return;
     p->last_drawn = now;
     p->drawn = true;
-    enum { WIDTH = 28 };
-    const int full = p->total > 0 ? (int)(WIDTH * at / p->total) : 0;
-    const double done = (double)(at - p->first);
-    char eta[32] = "", bar[WIDTH * 3 + 1] = "";
+    const double done = (double)(at - p->first), share = p->total > 0 ? (double)at / (double)p->total : 0;
+    char eta[32] = "", beside[256], bar[BAR_MOST * 3 + 2], line[sizeof beside + sizeof bar];
     if (done > 0)
         human_time((now - p->start) / done * (double)(p->total - at), eta);
-    for (int i = 0; i < WIDTH; i++)
-        strcat(bar, i < full ? "\u2588" : "\u2591");
-    fprintf(stderr, "\r\033[K%s %3d%% %s%s%s", bar, (int)(p->total > 0 ? 100 * at / p->total : 0), text,
-            *eta ? " ETA " : "", eta);
-    fflush(stderr);
+    snprintf(beside, sizeof beside, "%3d%% %s%s%s", (int)(p->total > 0 ? 100 * at / p->total : 0), text, *eta ? " ETA " : "", eta);
+    fill_bar(bar, share, width_of(beside));
+    snprintf(line, sizeof line, "%s%s", bar, beside);
+    put_line(line);
 }
 
 void progress_show(struct progress *p, int64_t at, const char *text)
@@ -126,8 +165,7 @@ void progress_line(struct progress *p, const char *text)
         return;
     p->last_drawn = now;
     p->drawn = true;
-    fprintf(stderr, "\r\033[K%s", text);
-    fflush(stderr);
+    put_line(text);
 }
 
 void progress_clear(struct progress *p)

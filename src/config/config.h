@@ -180,6 +180,8 @@ void config_print_reference(FILE *to);
 /* For a terminal: the keys of a section, or one key, with default, what is allowed and what it is; of all sections where `of` is NULL. False: there is no
  * section and no key of that name. */
 bool config_print_keys(const char *of, FILE *to);
+bool config_is_key(const char *name);                   /* a key or a section */
+const char *config_nearest(const char *asked);          /* the key or section that may have been meant; NULL: none is near */
 /* A whole file with every key at its default and a comment to each, which config_load reads. */
 void config_print_example(FILE *to);
 

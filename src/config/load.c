@@ -86,6 +86,14 @@ static enum status check_file(const char *path, struct error *err)
     return OK;
 }
 
+/* Folders of runs and reports are called so. */
+static enum status check_name(const struct config *c, struct error *err)
+{
+    if (c->name[strspn(c->name, ".")])
+        return OK;
+    return error_set(err, BAD_INPUT, "'%.400s': the name '%s' is of dots alone, and would be that of a folder; give the file another one", c->file, c->name);
+}
+
 enum status config_load(struct config *out, const char *path, const char *const *sets, int n_sets, struct error *err)
 {
     char file[CONFIG_PATH_MAX], *text = NULL;
@@ -98,7 +106,7 @@ enum status config_load(struct config *out, const char *path, const char *const 
     if (st == OK)
         st = config_parse(out, file, text, length, sets, n_sets, err);
     free(text);
-    return st;
+    return st == OK ? check_name(out, err) : st;
 }
 
 static void value_text(const struct config *c, int key, char out[CONFIG_SHOWN_MAX])
@@ -161,7 +169,7 @@ enum status config_blame_path(const struct config *c, const char *key, const cha
     char where[CONFIG_WHERE_MAX], folder[PATH_MAX];
     const struct error why = *err;
     const bool in_file = *config_where(c, key, where) == '\'';           /* --set shows the key itself */
-    if (why.status != BAD_INPUT)
+    if (why.status != BAD_INPUT || why.stopped)
         return why.status;
     error_set(err, why.status, "%.300s: %s%s%.600s", where, in_file ? key : "", in_file ? ": " : "", why.text);
     err->code = why.code;

@@ -81,6 +81,8 @@ static void print_section_keys(int section, FILE *to)
             print_key(i, to);
 }
 
+bool config_is_key(const char *name) { return config_key_find(name) >= 0 || config_section_find(name, strlen(name)) >= 0; }
+
 bool config_print_keys(const char *of, FILE *to)
 {
     const int key = of ? config_key_find(of) : -1, section = of ? config_section_find(of, strlen(of)) : -1;

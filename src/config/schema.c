@@ -75,7 +75,7 @@ static const struct config_key rows[] = {
     NAMES(data.domains,                      domains,      "instead of domain: several, learned one after the other for train.steps each"),
     WORD(data.tokens,            "char",     tokens,       "one token per character or per byte"),
     PATH(data.tokenizer,                                   "instead of tokens: a tokenizer.json of BPE, or its folder; of shards, the one that wrote them"),
-    WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or padded lines of text"),
+    WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or lines of text, padded to seq tokens and cut behind as many"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
     INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),
     REAL(data.val_fraction,      "0.1",      0, 0.9,       "share of the data kept for validation"),

@@ -38,7 +38,7 @@ static const char *misspelt_part(const char *asked)
     return dot && config_section_find(asked, (size_t)(dot - asked)) >= 0 ? dot + 1 : asked;
 }
 
-static const char *nearest(const char *asked)
+const char *config_nearest(const char *asked)
 {
     const char *best = NULL, *misspelt = misspelt_part(asked);
     int least = INT_MAX;
@@ -77,7 +77,7 @@ static void list_around(const char *asked, char *out, size_t size)
 enum status config_refuse_unknown(struct config_reader *r, struct config_place at, const char *name)
 {
     char shown[CONFIG_SHOWN_MAX], others[512];
-    const char *meant = nearest(name);
+    const char *meant = config_nearest(name);
     if (meant)
         return config_refuse(r, at, "there is no key '%s'; did you mean '%s'?", config_shown(shown, name), meant);
     list_around(name, others, sizeof others);

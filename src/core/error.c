@@ -11,6 +11,7 @@
 #undef error_set            /* error.h: what the static analyzer is told about them */
 #undef error_errno
 #undef error_no_memory
+#undef error_stopped
 
 /* Messages quote names, keys and values of anyone's making, and end on a terminal. */
 static void clean(struct error *err)
@@ -29,10 +30,23 @@ enum status error_set(struct error *err, enum status status, const char *format,
         va_end(args);
         clean(err);
         err->status = status;
-        err->no_memory = false;
+        err->no_memory = err->stopped = false;
         err->code = 0;
     }
     return status;
+}
+
+enum status error_stopped(struct error *err, const char *format, ...)
+{
+    char text[sizeof err->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(err, BAD_INPUT, "%s", text);
+    if (err)
+        err->stopped = true;
+    return BAD_INPUT;
 }
 
 /* What the user can mend in the command line is BAD_INPUT; what the machine lacks is CANNOT. */
@@ -58,7 +72,7 @@ enum status error_errno(struct error *err, const char *format, ...)
             snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(code));
         clean(err);
         err->status = status_of_errno(code);
-        err->no_memory = false;
+        err->no_memory = err->stopped = false;
         err->code = code;
     }
     return status_of_errno(code);

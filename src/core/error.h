@@ -1,5 +1,6 @@
 /* Status and errors. A function that can fail returns a status and fills an error that says what failed, where, and
- * what would be right. Only src/cli prints them. The values of the enum are the exit codes of the program. */
+ * what would be right. Only src/cli prints them. The values of the enum are the exit codes of the program, and
+ * STOPPED_CODE that of what was stopped. */
 #ifndef HONE_CORE_ERROR_H
 #define HONE_CORE_ERROR_H
 
@@ -12,8 +13,11 @@ enum status {
     CANNOT = 3,     /* the machine cannot: no device, no memory, disk full */
 };
 
+enum { STOPPED_CODE = 130 };        /* Ctrl-C before there was a result: as shells have it */
+
 struct error {
     enum status status;
+    bool stopped;               /* nothing was wrong: somebody stopped it. The status is BAD_INPUT */
     bool no_memory;             /* it was memory that lacked: a caller that knows settings which would fit adds them */
     int code;                   /* errno where a call to the system failed; 0: it is about what was read or given */
     char text[1024];
@@ -30,12 +34,16 @@ enum status error_errno(struct error *err, const char *format, ...) __attribute_
 /* "out of memory: WHAT needs 12.3 MB", without advice: what would fit is known to the caller that chose the sizes, if to anyone. */
 enum status error_no_memory(struct error *err, const char *what, unsigned long long bytes);
 
+/* Somebody stopped it before there was a result. */
+enum status error_stopped(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Puts more text behind what the error says, and returns its status: "; try fewer threads". */
 enum status error_add(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __clang_analyzer__       /* it looks at one file at a time, and would think that these may return OK */
 #define error_set(err, status, ...)         ((error_set)(err, status, __VA_ARGS__), (status))
 #define error_errno(err, ...)               ((error_errno)(err, __VA_ARGS__), CANNOT)
+#define error_stopped(err, ...)             ((error_stopped)(err, __VA_ARGS__), BAD_INPUT)
 #define error_no_memory(err, what, bytes)   ((error_no_memory)(err, what, bytes), CANNOT)
 #endif
 

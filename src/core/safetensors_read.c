@@ -60,7 +60,7 @@ static enum status entry_type(const struct safetensors_reader *r, struct safeten
             return OK;
         }
     return error_set(r->err, BAD_INPUT,
-                     "'%s': tensor '%s' has dtype %.16s; supported are F32, F16 and BF16: convert it before saving",
+                     "'%s': tensor '%s' has dtype %.16s; supported are F32, F16, BF16 and F64: convert it before saving",
                      r->file, e->t.name, word);
 }
 

@@ -23,7 +23,7 @@ bool setup_goes_on(const char *what)
 
 enum status setup_check(const char *what, struct error *err)
 {
-    return setup_goes_on(what) ? OK : error_set(err, BAD_INPUT, "stopped before the first step, while it was set up: %s", what);
+    return setup_goes_on(what) ? OK : error_stopped(err, "stopped before the first step, while it was set up: %s", what);
 }
 
 void setup_done(void)

@@ -24,6 +24,15 @@ bool bpe_is_there(const char *folder)
     return holds(path, folder, "tokenizer.json") || (holds(path, folder, "vocab.json") && holds(path, folder, "merges.txt"));
 }
 
+#define MAKE_JSON "; transformers makes a tokenizer.json of tokenizer.model: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+
+/* SentencePiece's own, which is no JSON. */
+static bool is_sentencepiece(const char *path)
+{
+    const size_t n = strlen(path), m = strlen(".model");
+    return n > m && !strcmp(path + n - m, ".model");
+}
+
 static enum status read_whole(struct bpe **out, const char *path, struct error *err)
 {
     char *text;
@@ -33,6 +42,8 @@ static enum status read_whole(struct bpe **out, const char *path, struct error *
         return st;
     st = bpe_parse(out, path, text, size, err);
     free(text);
+    if (st == BAD_INPUT && is_sentencepiece(path))
+        return error_set(err, BAD_INPUT, "'%s' is no tokenizer.json" MAKE_JSON, path);
     return st;
 }
 
@@ -101,5 +112,5 @@ enum status bpe_open(struct bpe **out, const char *path, struct error *err)
     if (holds(first, path, "vocab.json") && holds(second, path, "merges.txt"))
         return read_pair(out, first, second, err);
     return error_set(err, BAD_INPUT, "'%s' holds neither tokenizer.json nor vocab.json and merges.txt%s", path,
-                     holds(first, path, "tokenizer.model") ? "; transformers makes a tokenizer.json of tokenizer.model: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)" : "");
+                     holds(first, path, "tokenizer.model") ? MAKE_JSON : "");
 }

@@ -295,10 +295,7 @@ static enum status take_model(struct reader *r, const json_t *model, const json_
 {
     static const char *const lacks[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "unk_token"};
     const size_t n_lacks = sizeof lacks / sizeof *lacks - r->b->by_characters;          /* with all bytes, nothing is unknown */
-    const char *type = json_string_value(json_object_get(model, "type"));
     const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
-    if (type && strcmp(type, "BPE"))
-        return REFUSE(r, "'%s': the model is of type '%.40s'; hone reads BPE", r->name, type);
     if (!json_is_object(vocab) || !json_object_size(vocab) || !json_is_array(merges))
         return REFUSE(r, "'%s' has no model with a vocab and merges, as BPE has", r->name);
     for (size_t i = 0; i < n_lacks; i++)
@@ -416,6 +413,9 @@ static enum status take_all(struct reader *r, const json_t *j)
     const json_t *added = json_object_get(j, "added_tokens"), *model = json_object_get(j, "model");
     if (!json_is_object(j))
         return REFUSE(r, "'%s' is not a JSON object", r->name);
+    const char *type = json_string_value(json_object_get(model, "type"));
+    if (type && strcmp(type, "BPE"))                    /* before what else such a model has, which nobody need mend */
+        return REFUSE(r, "'%s': the model is of type '%.40s'; hone reads BPE", r->name, type);
     r->b->by_characters = json_is_true(json_object_get(model, "byte_fallback"));
     const enum status st = r->b->by_characters ? take_spaces(r, j) : take_byte_cuts(r, j);
     return st == OK ? take_model(r, model, json_is_array(added) ? added : NULL) : st;

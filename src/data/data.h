@@ -35,6 +35,8 @@ int64_t dataset_samples(const struct dataset *d, enum split split);     /* sampl
 double dataset_entropy(const struct dataset *d);                        /* nats per token, the best possible loss; NAN if unknown */
 const struct tokenizer *dataset_tokenizer(const struct dataset *d);
 const char *dataset_describe(const struct dataset *d);                  /* one line for people; owned by d */
+/* What the user should know of data that can be used all the same, i = 0, 1, ...; NULL: no more. Owned by d. */
+const char *dataset_warning(const struct dataset *d, int i);
 
 /* Data of several domains (data.domains) is a dataset of datasets, with one vocabulary. Its training samples are train.steps steps of
  * the first, then so many of the next; the last goes on. Other datasets have one domain: themselves. */

@@ -28,6 +28,8 @@ void store_set(struct store *s, int64_t at, int32_t id);
 /* Opens a shard of tokens: nanoGPT's raw uint16, or llm.c's with a header. See shard.c for the formats. */
 enum status shard_open(struct store *out, const char *path, struct error *err);
 
+enum { DATA_WARNINGS = 2, DATA_WARNING = CONFIG_PATH_MAX + 512 };
+
 /* A stretch of a store that belongs to one split; windows do not leave it. */
 struct range {
     const struct store *store;
@@ -45,11 +47,15 @@ struct sample {
     int64_t length;         /* out: tokens that are no padding, at least one */
 };
 
+/* Lines of a part, those longer than seq, and their tokens that are neither input nor target. */
+struct line_counts { int64_t lines, cut, cut_tokens; };
+
 struct part {
     struct range *ranges;
     int n_ranges;
     int64_t tokens, samples;
     int64_t *lines;         /* SAMPLES_LINES: (samples), where each line starts in ranges[0].store */
+    struct line_counts counts;          /* SAMPLES_LINES */
 };
 
 struct dataset {
@@ -75,9 +81,12 @@ struct dataset {
     double text_bytes;                  /* whose files, with those of the others, have so many */
     int64_t stage_samples;              /* that each of them is trained on, one after the other */
     char description[CONFIG_PATH_MAX + 256];
+    char warning[DATA_WARNINGS][DATA_WARNING];
+    int n_warnings;
 };
 
 struct dataset *dataset_new(const struct config *c);
+void dataset_warn(struct dataset *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sources: each fills stores, tokenizer, vocab and entropy. `given` (NULL: none): the vocabulary to take. */
 typedef enum status source_fn(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err);
@@ -127,7 +136,7 @@ enum status windows_sample(const struct dataset *d, enum split split, int64_t ep
 enum status lines_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets,
                          struct error *err);
 int64_t lines_length(const struct dataset *d, int64_t i);      /* of the training part, up to the next one */
-enum status lines_index(struct part *part, int32_t newline, struct error *err);
+enum status lines_index(struct part *part, int32_t newline, int64_t seq, struct error *err);
 /* Where the line that holds token `at` of an in-memory store starts. */
 int64_t lines_start(const struct store *s, int64_t at, int32_t newline);
 

@@ -1,6 +1,7 @@
 /* Datasets: opening, asking, and samples by global index; see data.h. */
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,13 +159,52 @@ static void describe(struct dataset *d, const struct config *c)
     describe_cut(d, c->data.max_chars);
 }
 
+void dataset_warn(struct dataset *d, const char *format, ...)
+{
+    va_list args;
+    if (d->n_warnings == DATA_WARNINGS)
+        return;
+    va_start(args, format);
+    vsnprintf(d->warning[d->n_warnings++], DATA_WARNING, format, args);
+    va_end(args);
+}
+
+/* Lines that do not fit are cut, and what is cut off is trained on in no epoch. */
+static void warn_of_cut_lines(struct dataset *d)
+{
+    const struct part *p = &d->parts[SPLIT_TRAIN];
+    const struct line_counts *n = &p->counts;
+    const double percent = p->tokens ? 100 * (double)n->cut_tokens / (double)p->tokens : 0;
+    char share[16];
+    if (n->cut == 0)
+        return;
+    snprintf(share, sizeof share, percent < 1 ? "less than 1" : "%.0f", percent);
+    dataset_warn(d, "%lld of %lld lines %s longer than model.seq %lld and %s cut: %s %% of the tokens are never seen; raise model.seq, or set data.samples: windows",
+                 (long long)n->cut, (long long)n->lines, n->cut == 1 ? "is" : "are", (long long)d->seq, n->cut == 1 ? "is" : "are", share);
+}
+
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)
 {
     return dataset_open_for(out, c, NULL, err);
 }
 
+/* Shards that were written with one tokenizer and are read with another are other words. */
+static void warn_of_other_tokenizer(struct dataset *d, const struct config *c, const struct bpe *named, const char *folder)
+{
+    struct bpe *beside = NULL;
+    struct error ignored;
+    size_t a, b;
+    if (c->data.source != SOURCE_BIN || !bpe_is_there(folder) || bpe_open(&beside, folder, &ignored) != OK)
+        return;
+    const char *one = bpe_json(named, &a), *other = bpe_json(beside, &b);
+    if (a != b || memcmp(one, other, a))
+        dataset_warn(d, "data.tokenizer '%s' is another one than the tokenizer beside the shards, '%s': if they were written with that, their ids mean other text; leave data.tokenizer out",
+                     c->data.tokenizer, folder);
+    bpe_free(beside);
+}
+
 /* The one that data.tokenizer names; shards may have theirs beside them. */
-static enum status open_tokenizer(struct tokenizer *t, const struct config *c, struct error *err)
+static enum status open_tokenizer(struct dataset *d, struct tokenizer *t, const struct config *c, struct error *err)
 {
     char folder[CONFIG_PATH_MAX];
     struct bpe *b = NULL;
@@ -175,6 +215,8 @@ static enum status open_tokenizer(struct tokenizer *t, const struct config *c, s
     enum status st = *path ? bpe_open(&b, path, err) : OK;
     if (st != OK && path == c->data.tokenizer)
         st = config_blame_path(c, "data.tokenizer", path, err);
+    if (b && path == c->data.tokenizer)
+        warn_of_other_tokenizer(d, c, b, folder);
     if (b)
         tokenizer_init_bpe(t, b);
     return st;
@@ -184,7 +226,7 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
 {
     struct dataset *d = dataset_new(c);
     struct tokenizer named = {.kind = TOKENIZER_NONE};
-    enum status st = given ? OK : open_tokenizer(&named, c, err);
+    enum status st = given ? OK : open_tokenizer(d, &named, c, err);
     d->trained = given != NULL;
     if (st == OK)
         st = source_open(d, c, given ? given : named.kind == TOKENIZER_BPE ? &named : NULL, err);
@@ -197,6 +239,7 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
         return st;
     }
     describe(d, c);
+    warn_of_cut_lines(d);
     *out = d;
     return OK;
 }
@@ -227,6 +270,7 @@ int64_t dataset_samples(const struct dataset *d, enum split split) { return d->p
 double dataset_entropy(const struct dataset *d) { return d->entropy; }
 const struct tokenizer *dataset_tokenizer(const struct dataset *d) { return &d->tokenizer; }
 const char *dataset_describe(const struct dataset *d) { return d->description; }
+const char *dataset_warning(const struct dataset *d, int i) { return i < d->n_warnings ? d->warning[i] : NULL; }
 
 /* Token k of random sample i is a number of its own, and target k is token k + 1. */
 static void random_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets)

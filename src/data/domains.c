@@ -61,6 +61,13 @@ static int64_t samples_of(const struct config_train *t)
     return samples;
 }
 
+static void add_counts(struct line_counts *to, const struct line_counts *more)
+{
+    to->lines += more->lines;
+    to->cut += more->cut;
+    to->cut_tokens += more->cut_tokens;
+}
+
 enum status domains_split(struct dataset *d, const struct config *c, struct error *err)
 {
     enum status st = OK;
@@ -72,6 +79,7 @@ enum status domains_split(struct dataset *d, const struct config *c, struct erro
         for (int split = 0; split < 2; split++) {
             d->parts[split].tokens += one->parts[split].tokens;
             d->parts[split].samples += one->parts[split].samples;
+            add_counts(&d->parts[split].counts, &one->parts[split].counts);
         }
     }
     return st;

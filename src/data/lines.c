@@ -15,13 +15,22 @@ int64_t lines_start(const struct store *s, int64_t at, int32_t newline)
     return at;
 }
 
+/* Of a line with so many tokens, its newline among them, seq are inputs and the one behind is a target; the rest is lost. */
+static void count_line(struct line_counts *n, int64_t tokens, int64_t seq)
+{
+    const int64_t lost = tokens > seq + 1 ? tokens - (seq + 1) : 0;
+    n->lines++;
+    n->cut += lost > 0;
+    n->cut_tokens += lost;
+}
+
 /* Walks over the lines of a range: counts them and, if starts is not NULL, writes where each begins. */
-static enum status walk(const struct range *r, int32_t newline, int64_t *starts, int64_t *n, struct error *err)
+static enum status walk(const struct range *r, int32_t newline, int64_t seq, int64_t *starts, struct line_counts *n, struct error *err)
 {
     int32_t ids[CHUNK_TOKENS];
     const int64_t end = r->first + r->count;
     int64_t start = r->first;
-    *n = 0;
+    *n = (struct line_counts){0};
     for (int64_t at = r->first; at < end; at += CHUNK_TOKENS) {
         const int64_t take = end - at < CHUNK_TOKENS ? end - at : CHUNK_TOKENS;
         const enum status st = store_read(r->store, at, take, ids, err);
@@ -35,24 +44,25 @@ static enum status walk(const struct range *r, int32_t newline, int64_t *starts,
                 continue;
             }
             if (starts)
-                starts[*n] = start;
-            ++*n;
+                starts[n->lines] = start;
+            count_line(n, length + 1, seq);
             start = at + i + 1;
         }
     }
     return OK;
 }
 
-enum status lines_index(struct part *p, int32_t newline, struct error *err)
+enum status lines_index(struct part *p, int32_t newline, int64_t seq, struct error *err)
 {
     if (p->n_ranges == 0)
         return OK;
-    const enum status st = walk(&p->ranges[0], newline, NULL, &p->samples, err);
+    const enum status st = walk(&p->ranges[0], newline, seq, NULL, &p->counts, err);
+    p->samples = p->counts.lines;
     const size_t bytes = sizeof *p->lines * (size_t)p->samples;
     p->lines = malloc(bytes ? bytes : 1);
     if (!p->lines)
         return error_no_memory(err, "the index of lines", bytes);
-    return st == OK ? walk(&p->ranges[0], newline, p->lines, &p->samples, err) : st;
+    return st == OK ? walk(&p->ranges[0], newline, seq, p->lines, &p->counts, err) : st;
 }
 
 enum status lines_sample(const struct dataset *d, enum split split, int64_t i, int32_t *tokens, int32_t *targets,

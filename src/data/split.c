@@ -83,7 +83,7 @@ enum status split_init(struct dataset *d, const struct config *c, struct error *
     for (int split = 0; split < 2 && st == OK; split++) {
         struct part *p = &d->parts[split];
         if (d->samples == SAMPLES_LINES)
-            st = lines_index(p, d->newline, err);
+            st = lines_index(p, d->newline, d->seq, err);
         else
             count_windows(p, d->seq, split == SPLIT_TRAIN && !d->trained);          /* who is only tried sees all of it, whatever it was trained with */
         const bool wanted = split == SPLIT_TRAIN || c->data.val_path[0] || c->data.val_fraction > 0;

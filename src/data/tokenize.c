@@ -248,7 +248,7 @@ enum status tokenizer_train_run(const struct tokenizer_train_options *o, struct 
     if (st == OK)
         st = consume(&c, o->texts, o->n_texts, err);
     if (st == OK && c.stopped)
-        st = error_set(err, BAD_INPUT, "stopped before the text was read; nothing was written");
+        st = error_stopped(err, "stopped before the text was read; nothing was written");
     if (st == OK)
         st = bpe_trainer_finish(t, &b, err);
     if (st == OK) {

@@ -179,6 +179,26 @@ int32_t tokenizer_newline(const struct tokenizer *t)
     return t->kind == TOKENIZER_BYTE ? '\n' : t->kind == TOKENIZER_CHAR ? find(t, '\n') : -1;
 }
 
+static int32_t first_special(const struct tokenizer *t, const char *const *names, int n)
+{
+    int32_t id = -1;
+    for (int i = 0; t->kind == TOKENIZER_BPE && id < 0 && i < n; i++)
+        id = bpe_special(t->bpe, names[i]);
+    return id;
+}
+
+int32_t tokenizer_begin(const struct tokenizer *t)
+{
+    static const char *const names[] = {"<|endoftext|>", "<|begin_of_text|>", "<s>"};
+    return first_special(t, names, 3);
+}
+
+int32_t tokenizer_end(const struct tokenizer *t)
+{
+    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>"};
+    return first_special(t, names, 3);
+}
+
 const char *tokenizer_unit(enum tokenizer_kind kind)
 {
     static const char *const units[] = {

@@ -33,6 +33,9 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
 size_t tokenizer_decode(const struct tokenizer *t, int32_t id, char out[static TOKEN_TEXT_MAX]);
 
 int32_t tokenizer_newline(const struct tokenizer *t);       /* its id; -1: there is none, or lines are no tokens of their own */
+/* The special token that texts begin behind, and the one that ends them, by the names that they usually have; -1: there is none. */
+int32_t tokenizer_begin(const struct tokenizer *t);
+int32_t tokenizer_end(const struct tokenizer *t);
 const char *tokenizer_unit(enum tokenizer_kind kind);       /* "characters" */
 
 #endif

@@ -453,9 +453,10 @@ enum status dist_agree(struct dist *d, enum status st, struct error *err)
         r++;
     if (agreed != OK)
         *err = why;
-    else if ((agreed = all[r].status) != OK && r > 0)
+    else if ((agreed = all[r].status) != OK && r > 0) {
         error_set(err, agreed, "%s: %.900s", dist_name(d, r), all[r].text);
-    else if (agreed != OK)
+        err->stopped = all[r].stopped;
+    } else if (agreed != OK)
         *err = all[r];
     free(all);
     return agreed;

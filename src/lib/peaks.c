@@ -64,6 +64,7 @@ enum status known_peaks(const struct config *c, struct peaks *out, bool *measure
     if (st == OK && !known) {
         tell(b, false);
         st = measure_on(b, c, &m, machine, out, err);
+        tell(NULL, false);
     }
     if (measured)
         *measured = !known;
@@ -83,6 +84,7 @@ void measure_peaks_again(void *config, struct peaks *best)
         tell(b, true);
         if (measure_on(b, config, &m, machine, &again, NULL) == OK)
             peaks_keep_best(best, &again);
+        tell(NULL, true);
     }
     b->free(b);
 }

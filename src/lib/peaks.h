@@ -13,7 +13,7 @@ enum status known_peaks(const struct config *c, struct peaks *out, bool *measure
 /* Measures them once more on the threads of a config (struct config *), remembers them, and raises *best to them. */
 void measure_peaks_again(void *config, struct peaks *best);
 
-/* Measuring takes seconds: `watch` is told before it. One for the process, set while nothing is measured; NULL: nobody. */
+/* Measuring takes seconds, and asks nobody whether to go on: `watch` is told before it, and when it is done (b is NULL). One for the process, set while nothing is measured; NULL: nobody. */
 typedef void peaks_watch_fn(const struct backend *b, bool again);
 void known_peaks_watch(peaks_watch_fn *watch);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/fs.h"
+#include "core/notice.h"
 #include "dist/dist.h"
 #include "lib/peaks.h"
 #include "ops/cpu/cpu.h"
@@ -27,6 +28,13 @@ static enum status peaks_of_ranks(const struct config *c, struct dist *d, struct
     return st == OK ? dist_broadcast(d, peaks, sizeof *peaks, err) : st;
 }
 
+static void tell_of_data(const struct measured *m)
+{
+    const char *words;
+    for (int i = 0; (words = measured_data_warning(m, i)); i++)
+        notice_tell("%s", words);
+}
+
 enum status profile_measure(struct situation *out, const struct config *c, const struct profile_options *o, struct error *err)
 {
     const bool leads = dist_rank(o->ranks) == 0, cuda = c->device == DEVICE_CUDA;
@@ -45,8 +53,10 @@ enum status profile_measure(struct situation *out, const struct config *c, const
         .device = cuda ? "cuda" : "cpu", .isa = cuda ? peaks.machine : cpu_isa_name(), .blas = cuda ? "cublas" : cpu_blas_name(),
         .usable_cores = cpu_usable_cores(), .available_bytes = available_bytes(c)};
     st = situation_measure(out, &settled, &options, err);
-    if (st == OK && leads)
+    if (st == OK && leads) {
+        tell_of_data(&out->m);
         peaks_remember(&out->peaks, NULL);          /* what steps proved; no harm if it cannot be written */
+    }
     return st;
 }
 

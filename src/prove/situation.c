@@ -66,7 +66,8 @@ static enum status judge_by_peaks(struct situation *s, const struct situation_op
         return st;
     struct peaks reached = s->peaks;
     const bool beaten = profile_raise_peaks(&s->p, s->m.program, &reached);
-    if ((!beaten && !o->peaks_are_new) || !o->measure_peaks)
+    const bool stopped = o->stop && *o->stop;           /* then only what would be wrong without is measured */
+    if ((!beaten && (!o->peaks_are_new || stopped)) || !o->measure_peaks)
         return OK;
     o->measure_peaks(o->peaks_context, &s->peaks);
     profile_release(&s->p);

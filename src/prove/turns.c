@@ -107,7 +107,7 @@ enum status turns_take(struct evidence *e, struct trial *const open[2], double u
     double looked = -INFINITY;
     for (int n = 0; st == OK && e->turns < TURNS_MOST && (n < TURNS_FEWEST || clock_s() < until_s); n++) {
         if (stop && *stop)
-            return error_set(err, BAD_INPUT, "stopped before the speed was measured");
+            return error_stopped(err, "stopped before the speed was measured");
         tell(context);
         if (clock_s() - looked > LOOK_SECONDS) {
             gpu_watch_look(&e->gpu, NULL);

@@ -32,7 +32,7 @@ static enum status train(struct trial *t, double *losses, int64_t steps, const s
     for (int64_t i = 0; i < steps && st == OK; i++) {
         struct trial_step s;
         if (part->options->stop && *part->options->stop)
-            return error_set(err, BAD_INPUT, "stopped before the loss curves were compared");
+            return error_stopped(err, "stopped before the loss curves were compared");
         tell(part, what, (double)i / (double)steps);
         st = trial_step(t, &s, err);
         losses[i] = s.loss;

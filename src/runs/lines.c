@@ -185,3 +185,31 @@ enum status metrics_last(const char *path, struct metrics_line *log, struct metr
     free(block);
     return st;
 }
+
+/* ---- the end ---- */
+
+static int64_t count_bad(const char *line, const char *stop)
+{
+    int64_t bad = 0;
+    for (const char *end; (end = memchr(line, '\n', (size_t)(stop - line))); line = end + 1)
+        bad += metrics_line_parse(line, (size_t)(end - line)).kind == METRICS_BAD;
+    return bad;
+}
+
+int64_t metrics_bad_at_end(const char *path)
+{
+    char *block = malloc(METRICS_END);
+    off_t size = 0;
+    int fd = -1;
+    if (!block || open_lines(&fd, path, &size, NULL) != OK) {
+        free(block);
+        return 0;
+    }
+    const off_t start = size > METRICS_END ? size - METRICS_END : 0;
+    const ssize_t n = read_some(fd, block, (size_t)(size - start), start);
+    const char *stop = block + (n > 0 ? n : 0), *first = start && n > 0 ? memchr(block, '\n', (size_t)n) : block;     /* behind a line whose beginning is not seen */
+    const int64_t bad = first ? count_bad(first + (start > 0), stop) : 0;
+    close(fd);
+    free(block);
+    return bad;
+}

@@ -231,3 +231,12 @@ enum status run_read(struct run *r, struct error *err)
         r->steps = steps_of(r->config);
     return OK;
 }
+
+void run_check_lines(struct run *r)
+{
+    char path[CONFIG_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->folder);
+    const int64_t bad = *r->warning ? 0 : metrics_bad_at_end(path);
+    if (bad)
+        warn(r, "%lld line%s at the end of metrics.jsonl could not be read, and %s left out", (long long)bad, bad == 1 ? "" : "s", bad == 1 ? "is" : "are");
+}

@@ -57,6 +57,8 @@ void runs_release(struct runs *r);
 
 /* Reads what the folder r->folder tells. */
 enum status run_read(struct run *r, struct error *err);
+/* Has its warning tell of lines of metrics.jsonl that are garbage, if it tells of nothing else; of its end, so that it takes no time. */
+void run_check_lines(struct run *r);
 bool run_is_folder(const char *folder);                 /* of a run, or of one that has just begun */
 
 /* ---- metrics.jsonl ---- */
@@ -77,6 +79,10 @@ enum status metrics_each(const char *path, metrics_line_fn *tell, void *context,
 /* The last log and the last evaluation; kind METRICS_OTHER: there is none in the last METRICS_BACK bytes. */
 enum { METRICS_BACK = 1 << 26 };
 enum status metrics_last(const char *path, struct metrics_line *log, struct metrics_line *eval, struct error *err);
+
+/* How many of the whole lines in the last METRICS_END bytes are none of metrics. */
+enum { METRICS_END = 1 << 16 };
+int64_t metrics_bad_at_end(const char *path);
 
 /* All of it, in a bounded number of points. */
 struct run_curves {

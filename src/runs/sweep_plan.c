@@ -160,6 +160,17 @@ static enum status load(struct sweep *s, int run, const char *config, const char
     return st == OK ? OK : tell_vary(s, err);
 }
 
+/* "1e-3" and "0.001" are one run. */
+static enum status refuse_same(const struct sweep *s, int run, struct error *err)
+{
+    struct config_difference *d = xcalloc(1, sizeof *d);
+    int i = 0;
+    for (int at = 0; i < run && config_differ(d, s->run[i].config, s->run[run].config, &at); at = 0)
+        i++;
+    free(d);
+    return i == run ? OK : error_set(err, BAD_INPUT, "--vary: '%.100s' and '%.100s' are the same run: their values are equal; leave one out", s->run[i].name, s->run[run].name);
+}
+
 enum status sweep_look(struct sweep_run *r, struct error *err)
 {
     struct run *there = xcalloc(1, sizeof *there);
@@ -181,6 +192,8 @@ static enum status make_run(struct sweep *s, int i, const char *config, const ch
         st = error_set(err, BAD_INPUT, "the path '%.200s…' is too long", r->folder);
     if (st == OK)
         st = load(s, i, config, sets, n_sets, err);
+    if (st == OK)
+        st = refuse_same(s, i, err);
     return st == OK ? sweep_look(r, err) : st;
 }
 

@@ -1,11 +1,12 @@
-/* hone import, hone export and train.init: weights that others wrote become parameters of a program of ours, and ours theirs. */
+/* hone import and train.init: weights that others wrote become parameters of a program of ours. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/fresh.h"
-#include "core/fs.h"
+#include "core/json_memory.h"
 #include "core/notice.h"
 #include "core/setup.h"
 #include "train/bring.h"
@@ -48,25 +49,62 @@ static enum status copy_parameters(struct import *im, const struct config_model 
     return st;
 }
 
+/* The characters or bytes of a model of ours that was exported (export.c). */
+static enum status read_tokens(struct import *im, const char *path, int64_t vocab, struct error *err)
+{
+    json_t *j = NULL;
+    struct tokenizer t = {.kind = TOKENIZER_NONE};
+    enum status st = json_memory_read_object(&j, path, TOKENS_MOST, "", err);
+    if (st == OK)
+        st = tokenizer_of_json(&t, j, path, err);
+    if (st == OK && t.n > vocab)
+        st = error_set(err, BAD_INPUT, "'%s' has %d %s, and the model a vocabulary of %lld", path, t.n, tokenizer_unit(t.kind), (long long)vocab);
+    if (st == OK)
+        im->tokenizer = t;
+    else
+        tokenizer_release(&t);
+    json_decref(j);
+    return st;
+}
+
+static bool tokens_are_there(const char *folder, char path[CONFIG_PATH_MAX + 16])
+{
+    snprintf(path, CONFIG_PATH_MAX + 16, "%s/%s", folder, TOKENS_FILE);
+    return access(path, F_OK) == 0;
+}
+
+static enum status open_tokenizer(struct import *im, const char *folder, struct import_result *r, struct error *err)
+{
+    char path[CONFIG_PATH_MAX + 16];
+    struct bpe *b = NULL;
+    enum status st = OK;
+    if (!bpe_is_there(folder) && tokens_are_there(folder, path))
+        st = read_tokens(im, path, r->config.model.vocab, err);
+    else
+        st = bpe_open(&b, folder, err);
+    if (b)
+        tokenizer_init_bpe(&im->tokenizer, b);
+    return st;
+}
+
 /* The one beside the weights; where that is of a kind that is not known here, tokens are ids. Where the machine could not read it, it may be one that is known. */
 static enum status find_tokenizer(struct import *im, struct import_result *r, struct error *err)
 {
     const char *folder = weights_folder(im->weights);
-    struct bpe *b = NULL;
+    char path[CONFIG_PATH_MAX + 16];
     struct error why;
     im->tokenizer = (struct tokenizer){.kind = TOKENIZER_NONE, .n = (int32_t)r->config.model.vocab};
-    if (!folder || !bpe_is_there(folder)) {
+    if (!folder || (!bpe_is_there(folder) && !tokens_are_there(folder, path))) {
         snprintf(r->tokens, sizeof r->tokens, "ids: no tokenizer lies beside the weights");
-    } else if (bpe_open(&b, folder, &why) != OK) {
+    } else if (open_tokenizer(im, folder, r, &why) != OK) {
         if (why.status == CANNOT) {
             *err = why;
             return CANNOT;
         }
         snprintf(r->tokens, sizeof r->tokens, "ids: %.400s", why.text);
     } else {
-        tokenizer_init_bpe(&im->tokenizer, b);
-        r->has_tokenizer = true;
-        snprintf(r->tokens, sizeof r->tokens, "byte pairs, %d of them", bpe_size(b));
+        r->has_tokenizer = im->tokenizer.kind != TOKENIZER_NONE;
+        snprintf(r->tokens, sizeof r->tokens, "%s, %d of them", tokenizer_unit(im->tokenizer.kind), im->tokenizer.n);
     }
     return OK;
 }
@@ -76,6 +114,13 @@ static json_t *manifest_of(const struct import *im, const struct import_result *
     char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
     json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config, "tokenizer",
                           tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
+    json_t *ends;
+    const enum status st = text_ends_of(&ends, weights_said(im->weights), r->config.model.vocab, NULL);
+    if (j && (st != OK || (ends && json_object_set(j, "text_ends", ends)))) {
+        json_decref(j);
+        j = NULL;
+    }
+    json_decref(ends);
     free(config);
     return j;
 }
@@ -119,7 +164,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 {
     struct import im = {.folder = {.lock = -1}};
     *r = (struct import_result){.title = NULL};
-    enum status st = folder_check(&(struct train_options){.out = o->out}, err);
+    enum status st = folder_check(&(struct train_options){.out = o->out, .import = true}, err);
     if (st == OK)
         st = fresh_begin(&im.folder, o->out, err);      /* before what may take minutes */
     if (st == OK)
@@ -141,66 +186,24 @@ enum status import_run(const char *path, const struct import_options *o, struct 
     return st;
 }
 
-/* ---- export ---- */
-
-/* As transformers look for it. */
-static enum status export_tokenizer(const struct tokenizer *t, const char *out, struct error *err)
-{
-    static const char how[] = "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
-    char path[CONFIG_PATH_MAX + 64];
-    size_t size;
-    if (t->kind != TOKENIZER_BPE)
-        return OK;
-    const char *text = bpe_json(t->bpe, &size);
-    snprintf(path, sizeof path, "%s/tokenizer.json", out);
-    const enum status st = fs_write_synced(path, text, size, err);
-    snprintf(path, sizeof path, "%s/tokenizer_config.json", out);
-    return st == OK ? fs_write_synced(path, how, sizeof how - 1, err) : st;
-}
-
-/* Into the part of a folder that is not seen before all of it is there. */
-static enum status export_files(const struct trained *t, enum export_form form, const char *part, struct error *err)
-{
-    enum status st = (form == EXPORT_HF ? weights_export : weights_export_torch)(part, &t->config.model, &t->checkpoint.weights, err);
-    if (st == OK)
-        st = export_tokenizer(&t->tokenizer, part, err);
-    return st != OK || setup_goes_on("files") ? st : error_set(err, BAD_INPUT, "stopped; nothing was written");
-}
-
-enum status export_run(const char *checkpoint, enum export_form form, const char *out, struct export_result *r, struct error *err)
-{
-    struct trained t = {.exec = NULL};
-    struct fresh folder = {.lock = -1};
-    enum status st = fresh_begin(&folder, out, err);
-    if (st == OK)
-        st = trained_load(&t, checkpoint, NULL, 0, NULL, err);
-    if (st == OK)
-        st = export_files(&t, form, folder.part, err);
-    if (st == OK)
-        st = fresh_publish(&folder, err);
-    if (st == OK) {
-        r->config = t.config;
-        r->has_tokenizer = t.tokenizer.kind == TOKENIZER_BPE;
-        snprintf(r->checkpoint, sizeof r->checkpoint, "%s", t.checkpoint.path);
-    }
-    setup_done();
-    fresh_end(&folder);
-    trained_release(&t);
-    return st;
-}
-
 /* ---- train.init ---- */
 
 /* A file or folder of others, or the newest checkpoint of a run. */
-static enum status open_init(struct weights **out, const char *path, struct error *err)
+static enum status open_init(struct weights **out, struct model_run *r, struct error *err)
 {
+    const char *path = r->config.train.init;
+    const int64_t vocab = r->config.model.vocab;
     struct checkpoint ck;
-    if (!checkpoint_is_folder(path) || weights_is_folder(path))
-        return weights_open(out, path, err);
+    if (!checkpoint_is_folder(path) || weights_is_folder(path)) {
+        const enum status st = weights_open(out, path, err);
+        return st == OK ? text_ends_of(&r->text_ends, weights_said(*out), vocab, err) : st;
+    }
     enum status st = checkpoint_load(&ck, path, err);
     if (st != OK)
         return st;
-    st = weights_take(out, &ck.weights, ck.path, err);
+    st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), vocab, err);
+    if (st == OK)
+        st = weights_take(out, &ck.weights, ck.path, err);
     checkpoint_release(&ck);
     return st;
 }
@@ -246,7 +249,9 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
     if (!*r->config.train.init)
         return OK;
     r->init_tensors = 0;
-    enum status st = open_init(&w, r->config.train.init, err);
+    json_decref(r->text_ends);
+    r->text_ends = NULL;
+    enum status st = open_init(&w, r, err);
     if (st == OK)
         st = write_parameters(r, w, err);
     if (st == OK) {

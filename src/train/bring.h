@@ -4,6 +4,11 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "data/tokenizer.h"
+
+/* Characters or bytes of a model, which no file of others has a place for, as its manifest has them. */
+#define TOKENS_FILE "tokens.json"
+enum { TOKENS_MOST = 64 << 20 };        /* bytes of one */
 
 struct import_options {
     const char *out;                    /* folder of the run whose first checkpoint it becomes */
@@ -27,8 +32,12 @@ struct import_result {
 enum status import_run(const char *path, const struct import_options *o, struct import_result *r, struct error *err);
 
 enum export_form { EXPORT_HF, EXPORT_TORCH };
+enum { EXPORT_FILES_MAX = 8 };
 struct export_result {
-    bool has_tokenizer;                 /* tokenizer.json was written, too */
+    const char *files[EXPORT_FILES_MAX];    /* that were written, by their names in the folder */
+    int n_files;
+    enum tokenizer_kind tokens;
+    int32_t n_tokens;
     char checkpoint[CONFIG_PATH_MAX];
     struct config config;
 };

@@ -31,12 +31,15 @@ static enum status look(const char *out, struct used *u, struct error *err)
     return st == OK ? holds(out, "config.yaml", &u->config, err) : st;
 }
 
-static enum status refuse_used(const char *out, struct error *err)
+static enum status refuse_used(const struct train_options *o, struct error *err)
 {
+    const char *out = o->out;
     struct used u;
     const enum status st = look(out, &u, err);
     if (st != OK)
         return st;
+    if (o->import && (u.checkpoint || u.metrics))
+        return error_set(err, BAD_INPUT, "'%s' already holds a run; give an --out that is empty or not there yet", out);
     if (u.checkpoint)
         return error_set(err, BAD_INPUT, "'%s' already holds a run; continue it with --resume, or give another --out", out);
     if (u.metrics)
@@ -74,7 +77,7 @@ enum status folder_check(const struct train_options *o, struct error *err)
     if (refuse_alive(o, err) != OK)
         return err->status;
     if (!o->resume)
-        return o->anew ? OK : refuse_used(out, err);
+        return o->anew ? OK : refuse_used(o, err);
     enum status st = fs_there(out, &there, err);
     if (st == OK && !there)
         return error_set(err, BAD_INPUT, "'%s' does not exist, so there is nothing to resume; start without --resume", out);
@@ -108,7 +111,7 @@ enum status folder_lock(int *lock, const struct train_options *o, const struct c
         st = fs_lock(lock, o->out, err);
     if (st != OK || o->resume)
         return st;
-    return o->anew ? left_clear(o->out, c, err) : refuse_used(o->out, err);
+    return o->anew ? left_clear(o->out, c, err) : refuse_used(o, err);
 }
 
 enum status folder_write_config(const char *out, const struct config *c, struct error *err)

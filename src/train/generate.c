@@ -79,16 +79,6 @@ static enum status open_model(struct generator *g, const char *checkpoint, struc
 
 /* ---- the prompt ---- */
 
-/* What texts begin behind. */
-static int32_t first_token(const struct tokenizer *t)
-{
-    static const char *const names[] = {"<|endoftext|>", "<|begin_of_text|>", "<s>"};
-    int32_t id = -1;
-    for (size_t i = 0; t->kind == TOKENIZER_BPE && id < 0 && i < sizeof names / sizeof *names; i++)
-        id = bpe_special(t->bpe, names[i]);
-    return id < 0 ? 0 : id;
-}
-
 static enum status encode_prompt(struct generator *g, struct error *err)
 {
     struct generate_result *r = g->result;
@@ -125,7 +115,7 @@ static void decode_prompt(struct generator *g)
 /* All samples that are made together see the prompt. */
 static enum status begin(struct generator *g, struct error *err)
 {
-    const int32_t empty = first_token(&g->model.tokenizer);
+    const int32_t begin_id = tokenizer_begin(&g->model.tokenizer), empty = begin_id < 0 ? 0 : begin_id;
     const int64_t n = g->result->n_prompt;
     const double start = clock_s();
     const enum status st = decoder_begin(&g->decoder, n ? g->result->prompt_tokens : &empty, n ? n : 1, err);

@@ -272,6 +272,13 @@ static void warn_of_memory(struct loop *l)
         loop_warn(l, words);
 }
 
+static void warn_of_data(struct loop *l)
+{
+    const char *words;
+    for (int i = 0; (words = dataset_warning(l->run.dataset, i)); i++)
+        loop_warn(l, words);
+}
+
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
@@ -290,6 +297,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         l.compared_s = clock_s();
         tell_start(&l);
         warn_of_memory(&l);
+        warn_of_data(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);
     } else if (setup_was_stopped()) {               /* nothing was computed, and nothing is written yet */

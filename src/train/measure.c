@@ -169,7 +169,7 @@ static enum status run_all(struct session *s, struct error *err)
     m->preemptions_per_s = (process_preemptions() - switches) / (clock_s() - start);
     m->delayed_share = delay_share(&delay, exec_lanes(m->run->train));
     if (st == OK && m->n == 0)
-        st = error_set(err, BAD_INPUT, "stopped before the first step was measured");
+        st = error_stopped(err, "stopped before the first step was measured");
     else if (st == OK)
         st = measure_ranks(m, (double)(dist_sum_ns(d) - sums) / 1e3 / (2.0 * m->n), err);     /* with events and without */
     return st;
@@ -304,6 +304,8 @@ enum status measure_steps_traced(struct measured *out, const struct config *c, i
     return measure(out, c, (struct session){.steps = steps, .stop = stop, .progress = progress, .context = context,
                                             .traced = c->device == DEVICE_CUDA}, err);
 }
+
+const char *measured_data_warning(const struct measured *m, int i) { return dataset_warning(m->run->dataset, i); }
 
 void measured_release(struct measured *m)
 {

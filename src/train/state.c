@@ -181,6 +181,10 @@ static json_t *extra_json(const struct model_run *r, const struct carried *carri
         json_decref(j);
         j = NULL;
     }
+    if (j && r->text_ends && json_object_set(j, "text_ends", r->text_ends)) {
+        json_decref(j);
+        j = NULL;
+    }
     return j;
 }
 
@@ -344,8 +348,11 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
         r->dealt = ck.state;                    /* until every rank has its slices */
         ck.state = (struct safetensors){0};
     }
-    if (st == OK)
+    if (st == OK) {
         *step = ck.step;
+        json_decref(r->text_ends);
+        st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), r->config.model.vocab, err);
+    }
     if (st == OK)
         st = carried_of(carried, r, &ck, err);
     checkpoint_release(&ck);

@@ -101,6 +101,7 @@ struct train_observer {
 struct train_options {
     const char *out;                    /* folder of the run */
     bool resume;
+    bool import;                        /* the folder is for weights that are brought: nothing there is continued */
     bool anew;                          /* what a run of this config left in the folder that has saved nothing is taken away first */
     bool tensorboard;                   /* write the metrics to OUT/tensorboard too */
     int64_t record_first, record_last;  /* record these steps (counted from 1) into OUT/trace.json; 0: none */
@@ -372,6 +373,7 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
  * without events, and the evaluation, come before those with. */
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
+const char *measured_data_warning(const struct measured *m, int i);         /* as dataset_warning */
 void measured_release(struct measured *m);
 
 /* Are there more threads than cores? Then in words; else NULL. */

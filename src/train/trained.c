@@ -6,34 +6,41 @@
 #include "core/arena.h"
 #include "train/train_int.h"
 
-static enum status read_pairs(struct trained *t, const json_t *text, struct error *err)
+static enum status read_pairs(struct tokenizer *out, const json_t *text, const char *where, struct error *err)
 {
     struct bpe *b;
     char name[CONFIG_PATH_MAX + 64];
-    snprintf(name, sizeof name, "%s/manifest.json: the tokenizer", t->checkpoint.path);
+    snprintf(name, sizeof name, "%s: the tokenizer", where);
     const enum status st = bpe_parse(&b, name, json_string_value(text), json_string_length(text), err);
     if (st == OK)
-        tokenizer_init_bpe(&t->tokenizer, b);
+        tokenizer_init_bpe(out, b);
+    return st;
+}
+
+enum status tokenizer_of_json(struct tokenizer *out, const json_t *j, const char *where, struct error *err)
+{
+    const json_t *points = json_object_get(j, "code_points");
+    const char *kind = json_string_value(json_object_get(j, "kind"));
+    if (kind && !strcmp(kind, "bpe") && json_is_string(json_object_get(j, "tokenizer.json")))
+        return read_pairs(out, json_object_get(j, "tokenizer.json"), where, err);
+    const json_int_t n = json_integer_value(json_object_get(j, "vocab"));
+    const enum tokenizer_kind k = !kind ? TOKENIZER_NONE : !strcmp(kind, "char") ? TOKENIZER_CHAR
+                                : !strcmp(kind, "byte") ? TOKENIZER_BYTE : TOKENIZER_NONE;
+    if (!kind || n < 1 || n > INT32_MAX || (k == TOKENIZER_CHAR && json_array_size(points) != (size_t)n))
+        return error_set(err, BAD_INPUT, "'%s': the tokenizer is missing or damaged", where);
+    uint32_t *list = k == TOKENIZER_CHAR ? xcalloc((size_t)n, sizeof *list) : NULL;
+    for (size_t i = 0; list && i < (size_t)n; i++)
+        list[i] = (uint32_t)json_integer_value(json_array_get(points, i));
+    const enum status st = tokenizer_init(out, k, list, (int32_t)n, err);
+    free(list);
     return st;
 }
 
 static enum status read_tokenizer(struct trained *t, struct error *err)
 {
-    json_t *j = json_object_get(t->checkpoint.manifest, "tokenizer"), *points = json_object_get(j, "code_points");
-    const char *kind = json_string_value(json_object_get(j, "kind"));
-    if (kind && !strcmp(kind, "bpe") && json_is_string(json_object_get(j, "tokenizer.json")))
-        return read_pairs(t, json_object_get(j, "tokenizer.json"), err);
-    const json_int_t n = json_integer_value(json_object_get(j, "vocab"));
-    const enum tokenizer_kind k = !kind ? TOKENIZER_NONE : !strcmp(kind, "char") ? TOKENIZER_CHAR
-                                : !strcmp(kind, "byte") ? TOKENIZER_BYTE : TOKENIZER_NONE;
-    if (!kind || n < 1 || n > INT32_MAX || (k == TOKENIZER_CHAR && json_array_size(points) != (size_t)n))
-        return error_set(err, BAD_INPUT, "'%s/manifest.json': the tokenizer is missing or damaged", t->checkpoint.path);
-    uint32_t *list = k == TOKENIZER_CHAR ? xcalloc((size_t)n, sizeof *list) : NULL;
-    for (size_t i = 0; list && i < (size_t)n; i++)
-        list[i] = (uint32_t)json_integer_value(json_array_get(points, i));
-    const enum status st = tokenizer_init(&t->tokenizer, k, list, (int32_t)n, err);
-    free(list);
-    return st;
+    char where[CONFIG_PATH_MAX + 32];
+    snprintf(where, sizeof where, "%s/manifest.json", t->checkpoint.path);
+    return tokenizer_of_json(&t->tokenizer, json_object_get(t->checkpoint.manifest, "tokenizer"), where, err);
 }
 
 static enum status read_config(struct trained *t, const char *const *sets, int n_sets, const char *device, struct error *err)

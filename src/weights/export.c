@@ -86,7 +86,7 @@ static enum status write_tensors(const char *path, const struct family *f, const
     for (const struct name_row *r = f->rows; r->theirs && st == OK; r++)
         for (int64_t layer = 0; layer < (is_per_layer(r) ? m->layers : 1) && st == OK; layer++)
             if (strcmp(r->ours[0], "head.weight") || !config_head_is_tied(m)) {
-                st = setup_goes_on("weights") ? make(&list[n], &a, r, layer, m, from, err) : error_set(err, BAD_INPUT, "stopped; nothing was written");
+                st = setup_goes_on("weights") ? make(&list[n], &a, r, layer, m, from, err) : error_stopped(err, "stopped; nothing was written");
                 n += st == OK;
             }
     if (st == OK)
@@ -98,7 +98,17 @@ static enum status write_tensors(const char *path, const struct family *f, const
     return st;
 }
 
-enum status weights_export(const char *folder, const struct config_model *m, const struct safetensors *from, struct error *err)
+/* NULL: no memory. */
+static json_t *with_ends(json_t *config, const json_t *ends)
+{
+    if (config && ends && json_object_update_existing(config, (json_t *)ends)) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}
+
+enum status weights_export(const char *folder, const struct config_model *m, const json_t *ends, const struct safetensors *from, struct error *err)
 {
     const struct family *f = family_for(m->arch);
     char path[CONFIG_PATH_MAX + 32];
@@ -108,7 +118,7 @@ enum status weights_export(const char *folder, const struct config_model *m, con
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     enum status st = write_tensors(path, f, m, from, err);
     snprintf(path, sizeof path, "%s/config.json", folder);
-    return st == OK ? write_json(path, f->write_config(m), err) : st;
+    return st == OK ? write_json(path, with_ends(f->write_config(m), ends), err) : st;
 }
 
 /* ---- plain PyTorch ---- */

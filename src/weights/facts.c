@@ -38,8 +38,10 @@ enum status facts_int(int64_t *out, const json_t *j, const char *key, const char
     const json_t *v = json_object_get(j, key);
     if (!is_there(j, key))
         return OK;
-    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > INT32_MAX)
+    if (!json_is_integer(v) || json_integer_value(v) < 1)
         return refuse_value(j, key, "a whole number from 1 up", where, err);
+    if (json_integer_value(v) > INT32_MAX)
+        return refuse_value(j, key, "at most 2147483647", where, err);
     *out = json_integer_value(v);
     return OK;
 }
@@ -212,13 +214,47 @@ static void print_model(FILE *to, const struct weights *w, const struct model_fa
     fputs("}\n", to);
 }
 
+enum { WHERE_MAX = CONFIG_PATH_MAX + 16 };
+
+/* The file that says what the model is, or the weights themselves. */
+static const char *where_of(const struct weights *w, char out[WHERE_MAX])
+{
+    if (w->config)
+        snprintf(out, WHERE_MAX, "%s/%s", w->folder, w->family->model_type ? "config.json" : "params.json");
+    else
+        snprintf(out, WHERE_MAX, "%s", w->where);
+    return out;
+}
+
+/* In the words of their file, not of ours that is made of it. */
+static enum status check_heads(const struct weights *w, const struct model_facts *f, struct error *err)
+{
+    char where[WHERE_MAX];
+    const char *heads = w->family->heads_key, *dim = w->family->dim_key;
+    if (!w->config || !heads || !f->heads || f->dim % f->heads == 0)
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s': %s is %lld, and %lld does not divide %s %lld", where_of(w, where), heads, (long long)f->heads, (long long)f->heads, dim,
+                     (long long)f->dim);
+}
+
+/* No file of theirs has the line of ours that is wrong. */
+static enum status blame_theirs(const struct weights *w, struct error *err)
+{
+    char ours[WHERE_MAX + 16], text[sizeof err->text], where[WHERE_MAX];
+    const int n = snprintf(ours, sizeof ours, "'%s' line 1: ", w->where);
+    if (strncmp(err->text, ours, (size_t)n))
+        return err->status;
+    snprintf(text, sizeof text, "%s", err->text + n);
+    return error_set(err, err->status, "'%.400s': %.600s", where_of(w, where), text);
+}
+
 static enum status read_facts(const struct weights *w, struct model_facts *f, struct error *err)
 {
-    char where[CONFIG_PATH_MAX + 16];
+    char where[WHERE_MAX];
     enum status st = OK;
-    snprintf(where, sizeof where, "%s/%s", w->folder, w->family->model_type ? "config.json" : "params.json");
+    where_of(w, where);
     if (is_there(w->config, "quantization_config"))
-        return error_set(err, BAD_INPUT, "'%s' has a quantization_config; hone reads weights of F32, F16 and BF16", where);
+        return error_set(err, BAD_INPUT, "'%s' has a quantization_config; hone reads weights of F32, F16, BF16 and F64", where);
     if (w->config && w->family->read_config)
         st = w->family->read_config(f, w->config, where, err);
     if (st == OK)
@@ -236,6 +272,8 @@ enum status weights_config(const struct weights *w, struct config *out, const ch
     enum status st = read_facts(w, &f, err);
     if (st == OK)
         st = check_known(w, &f, is_set(sets, n_sets, "model.heads"), err);
+    if (st == OK && !is_set(sets, n_sets, "model.heads") && !is_set(sets, n_sets, "model.dim"))
+        st = check_heads(w, &f, err);
     if (st != OK)
         return st;
     FILE *to = fmemopen(text, sizeof text, "w");
@@ -243,5 +281,6 @@ enum status weights_config(const struct weights *w, struct config *out, const ch
         return error_set(err, CANNOT, "out of memory for a configuration");
     print_model(to, w, &f, is_set(sets, n_sets, "model.seq"));
     fclose(to);
-    return config_parse(out, w->where, text, strlen(text), sets, n_sets, err);
+    st = config_parse(out, w->where, text, strlen(text), sets, n_sets, err);
+    return st == OK ? OK : blame_theirs(w, err);
 }

@@ -48,7 +48,7 @@ static enum status check_tensor(const struct weights *w, const struct tensor *t,
     struct shape has = {.rank = t->rank > MAX_RANK ? MAX_RANK : t->rank};
     memcpy(has.dim, t->dim, sizeof has.dim);
     if (!is_number_type(t->type))
-        return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s; expected f32, f16 or bf16", w->where, name, tensor_type_name(t->type));
+        return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s; expected f32, f16, bf16 or f64", w->where, name, tensor_type_name(t->type));
     if (t->rank <= MAX_RANK && shape_equal(has, want))
         return OK;
     return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s, and this model needs %s", w->where, name, shape_text(has, a), shape_text(want, b));

@@ -71,4 +71,4 @@ static json_t *write_config(const struct config_model *m)
 }
 
 const struct family family_gpt2 = {.title = "GPT-2 of Hugging Face", .model_type = "gpt2", .sign = "h.0.attn.c_attn.weight", .arch = ARCH_GPT, .rows = rows,
-                                   .passed_over = passed_over, .read_config = read_config, .write_config = write_config};
+                                   .passed_over = passed_over, .read_config = read_config, .heads_key = "n_head", .dim_key = "n_embd", .write_config = write_config};

@@ -145,4 +145,4 @@ static json_t *write_config(const struct config_model *m)
 }
 
 const struct family family_llama = {.title = "LLaMA of Hugging Face", .model_type = "llama", .sign = "layers.0.self_attn.q_proj.weight", .arch = ARCH_LLAMA,
-                                    .rows = rows, .passed_over = passed_over, .read_config = read_config, .write_config = write_config};
+                                    .rows = rows, .passed_over = passed_over, .read_config = read_config, .heads_key = "num_attention_heads", .dim_key = "hidden_size", .write_config = write_config};

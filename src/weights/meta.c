@@ -37,4 +37,4 @@ static enum status read_config(struct model_facts *f, const json_t *j, const cha
 }
 
 const struct family family_meta = {.title = "LLaMA of Meta", .sign = "layers.0.attention.wq.weight", .arch = ARCH_LLAMA, .rows = rows,
-                                   .passed_over = passed_over, .read_config = read_config};
+                                   .passed_over = passed_over, .read_config = read_config, .heads_key = "n_heads", .dim_key = "dim"};

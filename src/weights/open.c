@@ -259,3 +259,4 @@ const char *weights_folder(const struct weights *w) { return w->folder[0] ? w->f
 const char *weights_note(const struct weights *w) { return w->family->note; }
 int weights_files(const struct weights *w) { return w->n_files; }
 bool weights_has_config(const struct weights *w) { return w->config != NULL; }
+const json_t *weights_said(const struct weights *w) { return w->config; }

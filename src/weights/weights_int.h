@@ -42,6 +42,7 @@ struct family {
     const struct name_row *rows;        /* ends with NULL */
     const char *const *passed_over;     /* ends with NULL: masks and tables, that are no weights */
     const char *note;
+    const char *heads_key, *dim_key;    /* of config.json, for messages; NULL: there is none */
     enum status (*read_config)(struct model_facts *f, const json_t *j, const char *where, struct error *err);     /* NULL: there is none */
     json_t *(*write_config)(const struct config_model *m);      /* NULL: not for export */
 };

@@ -86,4 +86,5 @@ refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $place
 refused 2 "hone: there is no config 'lecture': looked for 'lecture.yaml' in $places; did you mean 'lecture-gpt-b4'?" bench lecture
 refused 2 "hone bench: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
 refused 2 "hone: --set threads=-1: threads is -1; it must be from 0 to 4096" bench tiny.yaml --threads -1
-refused 2 "hone: --seconds must be above 0 and --set given at most 62 times" bench tiny.yaml --seconds 0
+refused 2 "hone: --seconds is 0; it must be above 0" bench tiny.yaml --seconds 0
+refused 2 "hone: --set is given 63 times; at most 62 are taken" bench tiny.yaml $(for i in $(seq 63); do echo "--set train.lr=1e-3"; done)

@@ -29,3 +29,13 @@ ok config tiny.yaml --set train.lr=0.5
 grep -qx '  lr: 0.5' out && grep -qx '  weight_decay: .*' out || fail "not the whole config: $(cat out)"
 run config trian
 [ "$code" = 2 ] && grep -q "^hone: there is no config 'trian': looked for 'trian.yaml' in " err || fail "exit code $code: $(cat err)"
+grep -q '; or did you mean `hone config train`?$' err || fail "no word about the section: $(cat err)"
+run config train.lrr
+[ "$code" = 2 ] && grep -q '; or did you mean `hone config train.lr`?$' err || fail "no word about the key: $(cat err)"
+
+# What would be left out is refused.
+refused 2 "hone: --example shows every key at its default, and not 'quickstart'; leave one of them out" config quickstart --example
+refused 2 "hone: --example shows every key at its default; leave --set model.dim=128 out, or name a config: hone config CONFIG --set model.dim=128" config --example --set model.dim=128
+for of in train train.lr ''; do
+    refused 2 "hone: --set model.dim=128 changes a config, and this lists keys; name a config: hone config CONFIG --set model.dim=128" config $of --set model.dim=128
+done

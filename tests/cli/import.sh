@@ -50,6 +50,50 @@ for model in gpt2 shards; do
     ok import back-$model --out again-$model
     cmp runs/$model/checkpoints/step-00000000/weights.safetensors again-$model/checkpoints/step-00000000/weights.safetensors || fail "$model changed on the way"
 done
+json back-gpt2/config.json 'j["bos_token_id"] == 0 and j["eos_token_id"] == 0'
+ok export runs/gpt2 --to hf --out files --json
+json out 'j["files"] == ["config.json", "model.safetensors"]'
+
+# ---- what texts begin and end with: as config.json said, through training and resuming; else by the tokenizer's names
+cp -r gpt2 ends
+sed -i -e 's/"bos_token_id": 0/"bos_token_id": 7/' -e 's/"eos_token_id": 0/"eos_token_id": [9, 11]/' ends/config.json
+ok import ends --out runs/ends
+ok train runs/ends/config.yaml $data --set train.init=runs/ends --set train.batch_size=2 --steps 1 --out runs/further
+ok train runs/ends/config.yaml $data --set train.init=runs/ends --set train.batch_size=2 --steps 2 --out runs/further --resume
+for run in ends further; do
+    ok export runs/$run --to hf --out hf-$run
+    json hf-$run/config.json 'j["bos_token_id"] == 7 and j["eos_token_id"] == [9, 11]'
+done
+sed -i -e 's/"bos_token_id": 7/"bos_token_id": 40/' -e 's/"eos_token_id": \[9, 11\]/"eos_token_id": "x"/' ends/config.json
+ok import ends --out runs/wrong
+ok export runs/wrong --to hf --out hf-wrong
+json hf-wrong/config.json 'j["bos_token_id"] is null and j["eos_token_id"] is null'
+for i in $(seq 200); do echo "some words and some other words $i"; done >words.txt
+tiny
+ok tokenizer train words.txt --vocab 280 --out own.json
+ok train tiny.yaml --set data.source=text --set data.path=words.txt --set data.tokenizer=own.json --out runs/own
+ok export runs/own --to hf --out hf-own
+printf 'checkpoint  runs/own/checkpoints/step-00000020\nwritten     hf-own: config.json, model.safetensors, tokenizer.json, tokenizer_config.json\n' >wanted
+same "hone export" out wanted
+json hf-own/tokenizer_config.json 'j == {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}'
+json hf-own/config.json 'j["bos_token_id"] == j["eos_token_id"] and type(j["eos_token_id"]) is int'
+
+# ---- characters and bytes come along, and come back
+ok train tiny.yaml --out runs/chars
+ok export runs/chars --to hf --out hf-chars
+grep -qE '^written     hf-chars: config.json, model.safetensors, tokens.json$' out && grep -qE '^tokens      [0-9]+ characters, which tokenizers of others have no form for; tokens.json has them by id, and hone import reads it$' out ||
+    fail "what became of the characters: $(cat out)"
+ok import hf-chars --out runs/back
+grep -qE '^tokens      characters, [0-9]+ of them$' out || fail "characters are lost: $(cat out)"
+ok generate runs/chars --prompt "the " --temperature 0 --tokens 20 && cp out wanted
+ok generate runs/back --prompt "the " --temperature 0 --tokens 20
+same "what a model writes that was exported and imported" out wanted
+ok train tiny.yaml --set data.tokens=byte --out runs/bytes
+ok export runs/bytes --to torch --out torch-bytes
+grep -q '^tokens      256 bytes, ' out || fail "what became of the bytes: $(cat out)"
+sed -i 's/"vocab": *[0-9]*/"vocab": 2/' hf-chars/tokens.json
+ok import hf-chars --out runs/damaged
+grep -qx "tokens      ids: 'hf-chars/tokens.json': the tokenizer is missing or damaged" out || fail "a damaged tokens.json: $(cat out)"
 ok export runs/gpt2 --to torch --out torch
 printf 'checkpoint  runs/gpt2/checkpoints/step-00000000\nwritten     torch: config.json, model.safetensors, model.py\n' >wanted
 same "hone export" out wanted
@@ -65,7 +109,7 @@ refused 2 "hone: --out is missing: the folder to write, such as --out mine-hf" e
 
 # ---- what is wrong
 refused 2 "hone: --out is missing: the folder for the checkpoint, such as --out runs/mine" import gpt2
-refused 2 "hone: 'runs/gpt2' already holds a run; continue it with --resume, or give another --out" import gpt2 --out runs/gpt2
+refused 2 "hone: 'runs/gpt2' already holds a run; give an --out that is empty or not there yet" import gpt2 --out runs/gpt2
 refused 2 "hone: cannot open 'nosuch': No such file or directory" import nosuch --out x
 refused 2 "hone: 'nano.safetensors' does not say how many heads attention has, and no config.json lies beside it; give --set model.heads=N, where N divides 16" \
     import nano.safetensors --out x
@@ -110,7 +154,9 @@ refused 2 "hone: 'gpt2': tensor 'wte.weight' is (40, 16), and this model needs (
 config gpt2 n_head '"two"'
 refused 2 "hone: 'gpt2/config.json': n_head is 'two'; expected a whole number from 1 up" import gpt2 --out x
 config gpt2 n_head 3
-refused 2 "hone: 'gpt2' line 1: model.heads is 3, and 3 does not divide model.dim 16; try 2 or 4" import gpt2 --out x
+refused 2 "hone: 'gpt2/config.json': n_head is 3, and 3 does not divide n_embd 16" import gpt2 --out x
+config gpt2 vocab_size 1000000000000000
+refused 2 "hone: 'gpt2/config.json': vocab_size is 1e+15; expected at most 2147483647" import gpt2 --out x
 config gpt2 n_layer 3
 run import gpt2 --out x
 [ "$code" = 2 ] && grep -qx "hone: 'gpt2' does not fit this model: it lacks 'h.2.ln_1.weight', 'h.2.ln_1.bias', 'h.2.attn.c_attn.weight', 'h.2.attn.c_attn.bias' and 8 more" err \
@@ -126,7 +172,7 @@ refused 2 "hone: 'llama/config.json': factor is missing" import llama --out x
 config llama rope_type '"linear", "factor": 0'
 refused 2 "hone: 'llama/config.json': factor is 0; expected a number above 0" import llama --out x
 config llama rope_type '"llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 8192'
-refused 2 "hone: 'llama' line 1: model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
+refused 2 "hone: 'llama/config.json': model.rope_low is 4, and model.rope_high is 1; it must be less than that" import llama --out x
 config llama mlp_bias 'false, "rope_scaling": 8'
 refused 2 "hone: 'llama/config.json': rope_scaling is not an object" import llama --out x
 config llama rope_type '"yarn"'

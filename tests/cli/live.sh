@@ -90,6 +90,9 @@ lines = re.findall(r"(speed   [^\r\n]*|loss    [^\r\n]*)\r?\n", open("screen.raw
 assert lines and all(len(l) < 60 for l in lines), lines
 PY
 
+SHELL=$(command -v bash) script -qec "stty rows 10 cols 40; $(printf '%q ' "$HONE" train tiny.yaml --steps 400 --live --out narrow)" /dev/null >screen.raw </dev/null || fail "$(cat screen.raw)"
+grep -qE "^(page    |.* [|] )http://127\.0\.0\.1:[0-9]+/.?$" screen.raw && grep -qE '^.*speed   .* tokens/s.?$' screen.raw || fail "at 40 columns: $(cat -v screen.raw)"
+
 # A name that is not UTF-8 is shown as far as it is.
 cp tiny.yaml "$(printf 'caf\351.yaml')"
 ok train "$(printf 'caf\351.yaml')" --steps 2 --live --out odd

@@ -70,6 +70,15 @@ json kinds/byte/run.json 'type(j["planned_bytes"]) == int and type(j["peak_bytes
 ok compare kinds/char kinds/byte --out kinds/compare
 grep -q '^2 runs on 2 kinds of data or tokens, whose losses cannot be compared with each other; the' out || fail "$(cat out)"
 
+# ---- lines that are garbage are told of
+mkdir garbage
+cp -r runs/lr-0.01 garbage/lines
+sed -i -e '2s/.*/garbage/' -e '3s/.*/{"step": /' garbage/lines/metrics.jsonl
+ok runs garbage
+grep -qx "lines: 2 lines at the end of metrics.jsonl could not be read, and are left out" out || fail "garbage in metrics.jsonl: $(cat out)"
+ok runs garbage --json
+grep -q '2 lines at the end of metrics.jsonl could not be read' out || fail "garbage in metrics.jsonl: $(cat out)"
+
 # ---- folders that are damaged, half written, of a version without run.json, or no runs
 mkdir -p odd/empty odd/half odd/cut
 cp -r runs/lr-0.01 odd/old

@@ -34,15 +34,34 @@ json out 'j["interrupted"] is True and j["steps"] == 0 and j["checkpoint"] == ""
 ok bench tiny.yaml --seconds 0.1                        # the peaks are known then
 begin profile tiny.yaml --out report
 stop INT
-[ "$code" = 2 ] || fail "profile: exit code $code: $(cat err)"
+[ "$code" = 130 ] || fail "profile: exit code $code: $(cat err)"
 grep -q '^hone: stopped before the first step, while it was set up: the corpus$' err || fail "profile: $(cat err)"
 [ ! -e report ] || fail "profile: left a folder"
 
 # Nothing is wrong with what verify was given: it has no verdict.
 begin verify tiny.yaml tiny.yaml
 stop INT
-[ "$code" = 1 ] || fail "verify: exit code $code: $(cat err)"
+[ "$code" = 130 ] || fail "verify: exit code $code: $(cat err)"
 grep -q '^hone: stopped before the first step, while it was set up: the corpus; there is no verdict$' err || fail "verify: $(cat err)"
+
+ok train tiny.yaml --out whole
+begin eval whole --set data.val_fraction=0.5
+stop INT
+[ "$code" = 130 ] && grep -q '^hone: stopped before the first step, while it was set up: the corpus$' err || fail "eval: exit code $code: $(cat err)"
+
+# Who does not ask whether to go on ends at once, and says so; measuring peaks takes seconds.
+for command in "bench tiny.yaml --seconds 60" "doctor tiny.yaml --remeasure" "tune tiny.yaml --out none" "profile tiny.yaml --out none" "simulate tiny.yaml --net 30,10 --out none"; do
+    rm -rf cache/hone/peaks.json
+    python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$HONE" $command >out 2>err &     # a shell lets those behind & ignore it
+    pid=$!
+    until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2 )) != 0 ]; do sleep 0.02; done
+    sleep 1
+    before=$(date +%s)
+    stop INT
+    [ "$code" = 130 ] && [ "$(cat err)" = "hone: stopped before there was a result" ] || fail "$command: exit code $code: $(cat err)"
+    [ $(($(date +%s) - before)) -le 2 ] || fail "$command: it took $(($(date +%s) - before)) s to stop"
+    [ ! -e none ] || fail "$command: left a folder"
+done
 
 # Steps that were measured before the stop are simulated,. How long the first of them takes to come is the machine's.
 for seconds in 1 5 25; do

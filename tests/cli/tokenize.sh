@@ -167,3 +167,26 @@ run tokenize latin.txt --tokenizer torn.json --out x
 [ "$code" = 2 ] && grep -q "^hone: 'torn.json' is not JSON at line .*: unable to decode byte 0xff" err || fail "a tokenizer that is no UTF-8: $code $(cat err)"
 ok tokenize latin.txt --tokenizer own.json --out latin              # bytes that are no UTF-8 are tokens like any others
 [ ! -e x ] && [ ! -e x.json ] || fail "what was refused left something"
+
+
+# ---- another tokenizer than the one beside the shards is used, and told of
+ok tokenizer train text.txt --vocab 410 --cut llama3 --out other.json
+ok train tiny.yaml --set data.source=bin --set data.path='moved/*.bin' --set data.tokenizer=other.json --steps 1 --out other
+grep -qx "warning: data.tokenizer 'other.json' is another one than the tokenizer beside the shards, 'moved': if they were written with that, their ids mean other text; leave data.tokenizer out" err ||
+    fail "another tokenizer: $(cat err)"
+ok train tiny.yaml --set data.source=bin --set data.path='moved/*.bin' --set data.tokenizer=own.json --steps 1 --out alike
+! grep -q "another one than" err || fail "the same tokenizer: $(cat err)"
+printf '\n\011\n\005<unk>\025' >tokenizer.model
+refused 2 "hone: 'tokenizer.model' is no tokenizer.json; transformers makes a tokenizer.json of tokenizer.model: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)" \
+    tokenize text.txt --tokenizer tokenizer.model --out x
+
+# ---- who is stopped keeps the text so far, in whole shards, and does not end as one that is done
+yes "the river and the sea" | head -c 40000000 >long.txt
+"$HONE" tokenize $(for i in $(seq 60); do echo long.txt; done) --tokenizer own.json --out stopped >out 2>err &
+pid=$!
+until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2 )) != 0 ]; do sleep 0.02; done
+sleep 0.3
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ "$code" = 130 ] && grep -q '^stopped   before the end of the text' out || fail "a tokenize that was stopped: exit code $code: $(cat out err)"

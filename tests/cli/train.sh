@@ -96,3 +96,20 @@ kill -TERM $pid
 finish
 [ "$code" = 0 ] || fail "the first of two runs ended with $code"
 lines busy/metrics.jsonl 'sorted(set(l["step"] for l in j)) == [l["step"] for l in j]'
+
+# ---- lines that are cut are told of
+long='--set data.samples=lines --set model.seq=8'
+cut="lines are longer than model.seq 8 and are cut: [0-9]+ % of the tokens are never seen; raise model.seq, or set data.samples: windows$"
+ok train tiny.yaml $long --out cut --steps 1
+grep -qE "^warning: [0-9]+ of [0-9]+ $cut" err || fail "lines are cut without a word: $(cat err)"
+ok profile tiny.yaml $long --steps 1 --out cut-profile
+grep -qE "^warning: [0-9]+ of [0-9]+ $cut" err || fail "lines are cut without a word: $(cat err)"
+run doctor tiny.yaml $long
+[ "$code" = 1 ] && grep -qE "^  !! data: [0-9]+ of [0-9]+ $cut" out || fail "lines are cut without a word: $(cat out err)"
+
+# ---- what is proposed is a command, whatever the folder is called; no run is called like a folder that is there
+ok train tiny.yaml --steps 1 --out "a b's"
+grep -qxF "try: hone generate 'a b'\\''s'" out || fail "a path with a space: $(tail -1 out)"
+cp tiny.yaml ..yaml
+refused 2 "hone: './..yaml': the name '.' is of dots alone, and would be that of a folder; give the file another one" train ./..yaml
+[ ! -e runs/config.yaml ] || fail "a run lies in runs/."

@@ -187,6 +187,7 @@ static void test_refusals(void **state)
         {",\"ab\":-1", "[]", LEVEL, "[]", "", "'t': the id of token 'ab' is not a whole number from 0 to 16777215"},
         {",\"ab\":99999999999", "[]", LEVEL, "[]", "", "'t': the id of token 'ab' is not a whole number from 0 to 16777215"},
         {"", "[]", LEVEL, "[]", "\"type\":\"Unigram\",", "'t': the model is of type 'Unigram'; hone reads BPE"},
+        {"", "[]", "{\"type\":\"BertPreTokenizer\"}", "[]", "\"type\":\"WordPiece\",", "'t': the model is of type 'WordPiece'; hone reads BPE"},
         {"", "[]", LEVEL, "[]", "\"unk_token\":\"<unk>\",", "'t': the model has unk_token, which cannot be read so far"},
         {"", "{}", LEVEL, "[]", "", "'t' has no model with a vocab and merges, as BPE has"},
         {"", "[]", "{\"type\":\"Metaspace\"}", "[]", "", "'t': the pre-tokenizer is of type 'Metaspace'; hone reads ByteLevel, and Split or Digits before it"},

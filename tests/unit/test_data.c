@@ -172,6 +172,26 @@ static void test_lines(void **state)
     dataset_free(d);
 }
 
+/* Lines are counted that are longer than a sample, and what of them is in no sample; those that just fit are not. */
+static void test_cut_lines(void **state)
+{
+    (void)state;
+    struct config c = config_of(SOURCE_TEXT, file_write("long.txt", "abcdef\nabcdefg\n\nabcdefghij", 26), 6);
+    c.data.samples = SAMPLES_LINES;
+    struct dataset *d = open_good(&c);
+    assert_string_equal(dataset_warning(d, 0), "2 of 3 lines are longer than model.seq 6 and are cut: 15 % of the tokens are never seen; raise model.seq, or set data.samples: windows");
+    assert_null(dataset_warning(d, 1));
+    dataset_free(d);
+    c.model.seq = 9;
+    d = open_good(&c);
+    assert_null(dataset_warning(d, 0));
+    dataset_free(d);
+    c.model.seq = 8;
+    d = open_good(&c);
+    assert_non_null(strstr(dataset_warning(d, 0), "1 of 3 lines is longer than model.seq 8 and is cut: 4 % of"));
+    dataset_free(d);
+}
+
 /* The cut between training and validation does not go through a line. */
 static void test_lines_split(void **state)
 {
@@ -301,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_text_val_file),
         cmocka_unit_test(test_bad_text),
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_cut_lines),
         cmocka_unit_test(test_lines_split),
         cmocka_unit_test(test_segments),
         cmocka_unit_test(test_corpus_dataset),

@@ -214,7 +214,7 @@ static const struct {
     {"{\"a\":1}", 0, "'a' is not an object"},
     {"{\"a\":{}}", 0, "'a' has no dtype"},
     {"{\"a\":{\"dtype\":7}}", 0, "'a' has no dtype"},
-    {"{" ENTRY("w", "F8_E4M3", "[4]", "0", "4") "}", 4, "tensor 'w' has dtype F8_E4M3; supported are F32, F16 and BF16"},
+    {"{" ENTRY("w", "F8_E4M3", "[4]", "0", "4") "}", 4, "tensor 'w' has dtype F8_E4M3; supported are F32, F16, BF16 and F64: convert it before saving"},
     {"{" ENTRY("w", "F64", "[2]", "0", "8") "}", 8, "'w' has 8 bytes of data, and its shape needs 16"},
     {"{" ENTRY("w", "f32", "[1]", "0", "4") "}", 4, "dtype f32"},
     {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "'a' needs a shape"},

@@ -152,7 +152,7 @@ static void check_round_trip(const char *path)
     struct weights *w = open_weights(path);
     const struct config c = config_of(w, NULL);
     struct safetensors ours = ours_of(w, &c.model, file);
-    assert_ok(weights_export(folder, &c.model, &ours, &err), err);
+    assert_ok(weights_export(folder, &c.model, NULL, &ours, &err), err);
     struct weights *again = open_weights(folder);
     assert_int_equal(again->n, w->n);
     for (int i = 0; i < w->n; i++) {
