@@ -176,6 +176,10 @@ said "is not watched"
 watch --stop -- python3 "$PROGRAMS/ways.py" thread
 ended_with 0
 json ways/report.json 'j["watched"]["ranks"][0]["stopped"]'
+watch -- python3 "$PROGRAMS/ways.py" asks
+ended_with 0
+first "torch is there: True"
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
 watch -- python3 "$PROGRAMS/ways.py" silent
 ended_with 0
 [ "$(head -c 5 out)" = "$(printf '\377\376\nst')" ] || fail "bytes of the program's output changed"
