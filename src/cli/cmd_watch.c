@@ -1,5 +1,4 @@
 /* hone watch: starts a PyTorch program as it is, with a hook in it that measures some steps and records some, and says what bounds them. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +7,7 @@
 #include "cli/watch_child.h"
 #include "cli/watch_folder.h"
 #include "cli/watch_job.h"
+#include "cli/watch_stop.h"
 #include "cli/watch_switches.h"
 #include "core/json_memory.h"
 #include "report/report.h"
@@ -141,8 +141,6 @@ static enum status settings_make(struct settings *s, const struct request *r, co
 
 /* ---- while it runs ---- */
 
-enum { PATIENCE = 100 };        /* tenths of a second, with a program that was to end */
-
 /* The report is made as soon as all ranks have measured: a training may run for days. */
 static bool try_early(struct watch_job *j, const struct request *r, const char *recording)
 {
@@ -164,43 +162,25 @@ static bool try_early(struct watch_job *j, const struct request *r, const char *
     return ready;
 }
 
-/* With --stop: all ranks have written their last word. */
-static bool has_stopped(const char *recording)
+/* With --stop it ends at once, most of the time: the report is made then, with its last word. */
+static bool is_time(const struct request *r, const struct watch_stop *stop)
 {
-    struct arena a = {0};
-    struct watched w;
-    struct error err;
-    bool all = watched_read(&w, &a, recording, &err) == OK && watched_all_finished(&w);
-    for (int i = 0; all && i < w.n; i++)
-        all = w.ranks[i].stopped && w.ranks[i].ended;
-    watched_release(&w);
-    arena_release(&a);
-    return all;
-}
-
-/* A program that was to end and does not, as a thread or a library of its own waits for something, is ended. tenths: of a second since then. */
-static void end_what_lingers(const struct child *c, int tenths)
-{
-    if (tenths == PATIENCE) {
-        fprintf(stderr, "hone: the program has not ended %d s after it was to, and is ended\n", PATIENCE / 10);
-        kill(c->pid, SIGTERM);
-    }
-    if (tenths == 2 * PATIENCE)
-        kill(c->pid, SIGKILL);
+    enum { SOON = 10 };
+    return !r->stop || stop->told > SOON;
 }
 
 static void stay_beside(struct child *c, struct watch_job *j, const struct request *r, const char *recording)
 {
-    bool tried = r->stop;                       /* then it ends at once */
-    int lingers = 0;
+    struct watch_stop stop = {0};
+    bool tried = false;
     while (child_runs(c)) {
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-        tried = tried || try_early(j, r, recording);
-        lingers += r->stop && (lingers || has_stopped(recording));
-        end_what_lingers(c, lingers);
+        tried = tried || (is_time(r, &stop) && try_early(j, r, recording));
+        if (r->stop)
+            watch_stop_look(&stop, recording, c->pid);
     }
-    if (lingers >= PATIENCE)
-        c->code = c->signal = 0;                /* by us, as was asked */
+    if (stop.by_us)
+        c->code = c->signal = 0;                /* as was asked */
 }
 
 /* ---- when it has ended ---- */

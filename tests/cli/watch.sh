@@ -88,10 +88,6 @@ watch --stop -- python3 "$PROGRAMS/loop.py" 100000
 ended_with 0
 ! grep -q '^steps ' out || fail "it was not stopped"
 json stop/report.json 'j["watched"]["ranks"][0]["stopped"]'
-watch --stop -- python3 "$PROGRAMS/loop.py" 100000 linger
-ended_with 0
-said "hone: the program has not ended 10 s after it was to, and is ended"
-json stop/report.json 'j["watched"]["ranks"][0]["stopped"]'
 "$HONE" watch --out stop --json -- python3 "$PROGRAMS/loop.py" 60 input >out 2>err <<<"a line"
 said "steps 60 input a line"
 json out 'j["kind"] == "trace" and j["watched"]["ranks"][0]["steps"] == 39'

@@ -2,10 +2,14 @@
 import atexit
 import os
 import sys
+import threading
 import time
 
 if "linger" in sys.argv:
     atexit.register(time.sleep, 1000)           # before torch is here, so it is the last to run
+
+if "thread" in sys.argv:
+    threading.Thread(target=time.sleep, args=(1000,)).start()           # Python waits for it before anything else
 
 import torch  # noqa: E402
 

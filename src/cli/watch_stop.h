@@ -1,0 +1,16 @@
+/* hone watch --stop: a program that was told to end, and may not. */
+#ifndef HONE_CLI_WATCH_STOP_H
+#define HONE_CLI_WATCH_STOP_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct watch_stop {
+    int told, ended;            /* tenths of a second since all ranks were told to end, and since they came to their last word; 0: not yet */
+    int by_us;                  /* the same since the program was ended by a signal */
+};
+
+/* Every tenth of a second while the program runs. A thread of its own may wait for something, or it may take the stop for an error of one batch: its patience over, it is ended. */
+void watch_stop_look(struct watch_stop *s, const char *recording, pid_t pid);
+
+#endif
