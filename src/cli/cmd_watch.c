@@ -169,6 +169,15 @@ static bool is_time(const struct request *r, const struct watch_stop *stop)
     return !r->stop || stop->told > SOON;
 }
 
+/* With --stop how it ended is its answer to that: it may have caught the exception that ended it. What a signal ended was not ended by us. */
+static void take_answer(struct child *c, const struct watch_stop *stop)
+{
+    if (!stop->by_us && stop->told && c->code && !c->signal)
+        fprintf(stderr, "hone: the program was told to end, and did so with exit code %d\n", c->code);
+    if (stop->by_us || (stop->told && !c->signal))
+        c->code = c->signal = 0;
+}
+
 static void stay_beside(struct child *c, struct watch_job *j, const struct request *r, const char *recording)
 {
     struct watch_stop stop = {0};
@@ -179,8 +188,10 @@ static void stay_beside(struct child *c, struct watch_job *j, const struct reque
         if (r->stop)
             watch_stop_look(&stop, recording, c->pid);
     }
-    if (stop.by_us)
-        c->code = c->signal = 0;                /* as was asked */
+    if (r->stop) {
+        watch_stop_read(&stop, recording);      /* it may have been told since */
+        take_answer(c, &stop);
+    }
 }
 
 /* ---- when it has ended ---- */

@@ -8,7 +8,7 @@
 /* Tenths of a second, with a program that has run to its end, and with one that still waits for its threads, or trains on. */
 enum { PATIENCE = 100, LONG_PATIENCE = 300 };
 
-static void count(struct watch_stop *s, const char *recording)
+void watch_stop_read(struct watch_stop *s, const char *recording)
 {
     struct arena a = {0};
     struct watched w;
@@ -34,7 +34,7 @@ static void end(struct watch_stop *s, pid_t pid)
 
 void watch_stop_look(struct watch_stop *s, const char *recording, pid_t pid)
 {
-    count(s, recording);
+    watch_stop_read(s, recording);
     if (s->by_us)
         s->by_us++;
     else if (s->ended >= PATIENCE || s->told >= LONG_PATIENCE)

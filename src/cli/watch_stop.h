@@ -12,5 +12,7 @@ struct watch_stop {
 
 /* Every tenth of a second while the program runs. A thread of its own may wait for something, or it may take the stop for an error of one batch: its patience over, it is ended. */
 void watch_stop_look(struct watch_stop *s, const char *recording, pid_t pid);
+/* What the ranks have said, and nothing is done about it: the program has ended. */
+void watch_stop_read(struct watch_stop *s, const char *recording);
 
 #endif

@@ -19,6 +19,8 @@ ended() {
 
 stop linger python3 "$PROGRAMS/loop.py" 100000 linger
 stop thread python3 "$PROGRAMS/loop.py" 100000 thread
+stop swallow python3 "$PROGRAMS/loop.py" 100000 swallow
+stop catch python3 "$PROGRAMS/loop.py" 100000 catch
 wait
 
 ended linger
@@ -26,3 +28,9 @@ said linger "hone: the program has not ended 10 s after it was to, and is ended"
 ended thread
 said thread "hone: report: thread/report.html"          # it is there before that
 said thread "hone: the program has not ended 30 s after it was to, and is ended"
+ended swallow
+said swallow "hone: the program has not ended 30 s after it was to, and is ended"
+[ "$(grep -c skipped swallow.out)" = 1 ] || fail "it was told more than once: $(cat swallow.out)"
+ended catch
+said catch "hone: the program was told to end, and did so with exit code 3"
+grep -q '^crashed: SystemExit' catch.out || fail "it caught nothing: $(head -3 catch.out)"
