@@ -182,7 +182,7 @@ static void stay_beside(struct child *c, struct watch_job *j, const struct reque
 {
     struct watch_stop stop = {0};
     bool tried = false;
-    while (child_runs(c)) {
+    while (child_runs(c) || watch_stop_waits(&stop)) {
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
         tried = tried || (is_time(r, &stop) && try_early(j, r, recording));
         if (r->stop)
@@ -192,6 +192,7 @@ static void stay_beside(struct child *c, struct watch_job *j, const struct reque
         watch_stop_read(&stop, recording);      /* it may have been told since */
         take_answer(c, &stop);
     }
+    watch_stop_release(&stop);
 }
 
 /* ---- when it has ended ---- */

@@ -28,7 +28,8 @@ void watch_stop_read(struct watch_stop *s, const char *recording)
 static void end(struct watch_stop *s, pid_t pid)
 {
     fprintf(stderr, "hone: the program has not ended %d s after it was to, and is ended\n", (s->ended >= PATIENCE ? PATIENCE : LONG_PATIENCE) / 10);
-    kill(pid, SIGTERM);
+    family_find(&s->family, pid);
+    family_signal(&s->family, SIGTERM);
     s->by_us = 1;
 }
 
@@ -39,6 +40,12 @@ void watch_stop_look(struct watch_stop *s, const char *recording, pid_t pid)
         s->by_us++;
     else if (s->ended >= PATIENCE || s->told >= LONG_PATIENCE)
         end(s, pid);
-    if (s->by_us == PATIENCE)
-        kill(pid, SIGKILL);
+    if (s->by_us == PATIENCE) {
+        family_find(&s->family, pid);           /* and what it started since */
+        family_signal(&s->family, SIGKILL);
+    }
 }
+
+bool watch_stop_waits(const struct watch_stop *s) { return s->by_us && s->by_us < 2 * PATIENCE && family_lives(&s->family); }
+
+void watch_stop_release(struct watch_stop *s) { family_release(&s->family); }

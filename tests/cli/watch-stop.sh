@@ -21,6 +21,7 @@ stop linger python3 "$PROGRAMS/loop.py" 100000 linger
 stop thread python3 "$PROGRAMS/loop.py" 100000 thread
 stop swallow python3 "$PROGRAMS/loop.py" 100000 swallow
 stop catch python3 "$PROGRAMS/loop.py" 100000 catch
+stop shell sh -c "python3 '$PROGRAMS/loop.py' 100000 slow deaf swallow; exit 0"
 wait
 
 ended linger
@@ -34,3 +35,6 @@ said swallow "hone: the program has not ended 30 s after it was to, and is ended
 ended catch
 said catch "hone: the program was told to end, and did so with exit code 3"
 grep -q '^crashed: SystemExit' catch.out || fail "it caught nothing: $(head -3 catch.out)"
+ended shell
+program=$(sed -n 's/^pid //p' shell.out)
+case $(sed 's/.*) //' "/proc/$program/stat" 2>/dev/null) in '' | Z*) ;; *) fail "the shell was ended, and its program trains on: $(cat "/proc/$program/stat")" ;; esac

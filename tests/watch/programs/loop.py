@@ -1,6 +1,7 @@
 """A training loop that does as its arguments say: STEPS [WORD...]. It needs no torch but what `import torch` finds."""
 import atexit
 import os
+import signal
 import sys
 import threading
 import time
@@ -8,6 +9,8 @@ import time
 if "linger" in sys.argv:
     atexit.register(time.sleep, 1000)           # before torch is here, so it is the last to run
 
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "thread" in sys.argv:
     threading.Thread(target=time.sleep, args=(1000,)).start()           # Python waits for it before anything else
 
