@@ -7,6 +7,9 @@ import contextlib
 import os
 import sys
 
+HOOK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = {"PYTHONDONTWRITEBYTECODE": "1", "KINETO_LOG_LEVEL": "99"}       # what hone sets; src/cli/cmd_watch.c
+
 
 def restore_bytecode(options):
     """PYTHONDONTWRITEBYTECODE is for the hook's own files, which stay as they are; the program's are its own matter."""
@@ -17,13 +20,28 @@ def restore_bytecode(options):
 def restore(options, late=False):
     """For what the program starts from now on. The profiler reads its own settings when it is first used: late is behind that."""
     for name, before in (options.get("environment") or {}).items():
-        if (name == "KINETO_LOG_LEVEL") != late:
-            continue
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+        if (name == "KINETO_LOG_LEVEL") == late:
+            _put_back(name, before)
     os.environ.pop("HONE_WATCH", None)
+
+
+def _put_back(name, before):
+    """What the program has set itself since then stays."""
+    now = os.environ.get(name)
+    if now is None:
+        return
+    if name == "PYTHONPATH":
+        rest = os.pathsep.join(folder for folder in now.split(os.pathsep) if folder != HOOK)
+        _set(name, rest or before)
+    elif now == OURS.get(name):
+        _set(name, before)
+
+
+def _set(name, value):
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 @contextlib.contextmanager
