@@ -124,7 +124,7 @@ static char *hook_options(const struct request *r, const char *recording)
 static enum status settings_make(struct settings *s, const struct request *r, const char *recording, struct error *err)
 {
     char hook[PATH_MAX];
-    const char *path = getenv("PYTHONPATH"), *log = getenv("KINETO_LOG_LEVEL");
+    const char *path = getenv("PYTHONPATH"), *log = getenv("KINETO_LOG_LEVEL"), *bytecode = getenv("PYTHONDONTWRITEBYTECODE");
     const enum status st = watch_find_hook(hook, err);
     if (st != OK)
         return st;
@@ -134,7 +134,8 @@ static enum status settings_make(struct settings *s, const struct request *r, co
     if (!s->options)
         return error_set(err, BAD_INPUT, "--out, --step-call and PYTHONPATH must be UTF-8");
     const struct child_setting list[SETTINGS] = {
-        {"PYTHONPATH", s->path}, {"PYTHONDONTWRITEBYTECODE", "1"}, {"HONE_WATCH", s->options}, {"KINETO_LOG_LEVEL", log ? log : "99"}};
+        {"PYTHONPATH", s->path}, {"PYTHONDONTWRITEBYTECODE", bytecode && *bytecode ? bytecode : "hone"}, {"HONE_WATCH", s->options},
+        {"KINETO_LOG_LEVEL", log ? log : "99"}};        /* the hook knows our values: hone_hook/environment.py */
     memcpy(s->list, list, sizeof list);
     return OK;
 }

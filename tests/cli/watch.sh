@@ -101,6 +101,21 @@ PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60
 ended_with 0
 first custom
 
+# ---- bytecode of the program's modules is written where it would be without hone
+mkdir code && echo 'one = 1' >code/beside.py
+writes() {
+    local wanted=$1
+    shift
+    rm -rf code/__pycache__
+    (unset PYTHONDONTWRITEBYTECODE; "$HONE" watch --out code/report -- "$@" >out 2>err) || true
+    [ -e code/__pycache__ ] && found=written || found=none
+    [ $found = "$wanted" ] || fail "bytecode is $found of: $*: $(cat err)"
+}
+writes written python3 -c 'import sys; sys.path.insert(0, "code"); import beside'
+writes none python3 -B -c 'import sys; sys.path.insert(0, "code"); import beside'
+writes none env PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; sys.path.insert(0, "code"); import beside'
+rm -r code
+
 # ---- it ends badly by itself
 OUT=ends
 watch -- python3 "$PROGRAMS/loop.py" 40 die

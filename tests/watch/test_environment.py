@@ -38,5 +38,13 @@ class Restored(unittest.TestCase):
         self.assertEqual(restored({"KINETO_LOG_LEVEL": "5"}, KINETO_LOG_LEVEL="5"), {"KINETO_LOG_LEVEL": "5"})
 
 
+class Bytecode(unittest.TestCase):
+    def test_the_option(self):
+        for line, given in (("python3 x.py", False), ("python3 -B x.py", True), ("python3 -uB x.py", True), ("python3 -u x.py -B", False), ("python3 -m B", False),
+                            ("python3 -mB", False), ("python3 -W B -B x.py", True), ("python3 -W B x.py", False), ("python3 -WB x.py", False),
+                            ("python3 -X dev -c B", False), ("python3 --check-hash-based-pycs never -B x.py", True), ("python3 - -B", False), ("python3", False)):
+            self.assertEqual(environment.has_option_b(line.split()), given, line)
+
+
 if __name__ == "__main__":
     unittest.main()

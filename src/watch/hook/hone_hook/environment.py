@@ -5,15 +5,45 @@ takes its first step: a launcher (torchrun, accelerate) hands them to the ranks,
 """
 import contextlib
 import os
+import re
 import sys
 
 HOOK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OURS = {"PYTHONDONTWRITEBYTECODE": "1", "KINETO_LOG_LEVEL": "99"}       # what hone sets; src/cli/cmd_watch.c
+OURS = {"PYTHONDONTWRITEBYTECODE": "hone", "KINETO_LOG_LEVEL": "99"}    # what hone sets, and nobody else; src/cli/cmd_watch.c
 
 
-def restore_bytecode(options):
+def _command_line():
+    """With the interpreter's own options, which sys.argv has not. Python 3.9 does not know it."""
+    if hasattr(sys, "orig_argv"):
+        return sys.orig_argv
+    with open("/proc/self/cmdline", "rb") as f:
+        return [os.fsdecode(word) for word in f.read().split(b"\0")[:-1]]
+
+
+def has_option_b(words):
+    """Whether -B is among the options of a Python that was started so."""
+    words = iter(words[1:])
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, None)
+        if not word.startswith("-") or word in ("-", "--"):
+            return False                # here the program begins
+        if word.startswith("--"):
+            continue
+        letters = re.match("[^cmWX]*", word[1:]).group()
+        if "B" in letters:
+            return True
+        behind = word[1 + len(letters):]
+        if behind[:1] in ("c", "m"):
+            return False
+        if len(behind) == 1:            # -W and -X have an argument, here or in the next word
+            next(words, None)
+    return False
+
+
+def restore_bytecode():
     """PYTHONDONTWRITEBYTECODE is for the hook's own files, which stay as they are; the program's are its own matter."""
-    if not (options.get("environment") or {}).get("PYTHONDONTWRITEBYTECODE"):
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") == OURS["PYTHONDONTWRITEBYTECODE"] and not has_option_b(_command_line()):
         sys.dont_write_bytecode = False
 
 
