@@ -101,6 +101,13 @@ PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60
 ended_with 0
 first custom
 
+# ---- a profile function of the program's own: it stays, and no stacks are recorded
+watch -- python3 "$PROGRAMS/loop.py" 60 profiled
+ended_with 0
+said "its profile function is there: True"
+json stop/report.json 'j["watched"]["ranks"][0]["finished"] and j["watched"]["ranks"][0]["recorded_stacks"] is None'
+json stop/report.json 'any("profile function of its own" in n for n in j["watched"]["ranks"][0]["notes"])'
+
 # ---- bytecode of the program's modules is written where it would be without hone
 mkdir code && echo 'one = 1' >code/beside.py
 writes() {

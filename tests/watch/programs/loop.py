@@ -22,6 +22,8 @@ def main():
     optimizer = torch.optim.SGD()
     if "slow" in words:
         print("pid", os.getpid(), flush=True)
+    own = (lambda *event: None) if "profiled" in words else None
+    sys.setprofile(own)
     for i in range(steps):
         time.sleep(0.05 if "slow" in words else 0.002)
         if "swallow" in words:
@@ -41,6 +43,7 @@ def main():
         if "fork" in words and i == 5:
             fork(optimizer)
     print("steps", optimizer.taken, "input", sys.stdin.read().strip() if "input" in words else "-")
+    print("its profile function is there:", sys.getprofile() is own, file=sys.stderr)
     print("pythonpath", os.environ.get("PYTHONPATH", "-"), "watch", os.environ.get("HONE_WATCH", "-"), file=sys.stderr)
 
 

@@ -1,6 +1,7 @@
 """Some steps under torch.profiler, and the file of them. One step before them wakes the profiler up and is not recorded."""
 import inspect
 import os
+import sys
 import threading
 from time import perf_counter_ns
 
@@ -9,6 +10,7 @@ from .guard import guarded
 from .others import OWN, Others, check_alone
 
 PATIENCE_S = 2                          # with a thread that takes steps
+CUT_OFF = "the program has a profile function of its own (sys.setprofile; cProfile), which a recording with stacks would cut off: no lines of Python were recorded"
 
 
 def _activities(torch):
@@ -39,13 +41,22 @@ class Record:
         self.kind, self.n, self.stacks, self.last = kind, steps, stacks, last
         self.profiler, self.others = None, None
         self.is_asked, self.let_go = False, threading.Event()           # by another thread
+        self.at_once = False                                            # it is left out
 
     def begin(self, session):
+        own = sys.getprofile() is not None
+        self.at_once = self.stacks and own
+        if self.at_once:
+            session.note(CUT_OFF)
+        else:
+            self._begin(session, self.last or own)
+
+    def _begin(self, session, last):
         profiler = session.torch.profiler
         check_alone(session.torch)
         self.left = self.n + 1
         self.first = session.steps + 1
-        self.goes = self.last and may_go(session)
+        self.goes = last and may_go(session)
         self.profiler = profiler.profile(activities=_activities(session.torch), record_shapes=True, with_stack=self.stacks,
                                          schedule=profiler.schedule(wait=0, warmup=1, active=self.n, repeat=1), **_quiet(profiler.profile))
         self.thread, self.end_of_thread = threading.current_thread(), threading.local()
@@ -72,6 +83,8 @@ class Record:
         return self.left == 0
 
     def end(self, session):
+        if self.at_once:
+            return
         name = self.kind + ".json"
         profiler = self._let_go()
         profiler.export_chrome_trace(os.path.join(session.out, name))
