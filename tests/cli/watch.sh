@@ -78,6 +78,16 @@ for call in function=__main__:train_step method=__main__:Trainer.step module=nam
     first done
     json named/report.json "j['watched']['ranks'][0]['steps_by'] == '${call#*=}' and j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
 done
+for call in train_step Trainer.step; do
+    PYTHONPATH=$FAKE:$PROGRAMS watch --step-call "__main__:$call" -- python3 -c "import sys; exec(compile(open(sys.argv[2]).read(), sys.argv[2], 'exec'), {'__name__': '__main__'})" \
+        "$([ $call = train_step ] && echo function || echo method)" "$PROGRAMS/named.py"
+    ended_with 0
+    json named/report.json "j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
+done
+PYTHONPATH=$FAKE:$PROGRAMS watch --step-call __main__:train_step -- python3 -c "import sys; sys.setprofile(lambda *event: None); exec(open(sys.argv[2]).read(), {'__name__': '__main__'})" function "$PROGRAMS/named.py"
+ended_with 2
+first done
+said "hone: watch: --step-call: the program has a profile function of its own, so that no function of __main__ can be found; name one of a module"
 watch --step-call __main__:nothing -- python3 "$PROGRAMS/named.py" function
 ended_with 2
 said "hone: torch was imported, but '__main__:nothing' was never called"
