@@ -255,7 +255,7 @@ static int watch(struct request *r)
     struct watch_folder folder = {.lock = -1};
     struct watch_job job = {0};
     struct settings settings = {0};
-    struct child child;
+    struct child child = {0};
     struct error err;
     enum status st = check_request(r, &err);
     if (st == OK)
@@ -270,6 +270,7 @@ static int watch(struct request *r)
     watch_job_release(&job);
     watch_folder_close(&folder);
     free(settings.options);
+    child_die_alike(&child);
     return code;
 }
 

@@ -127,3 +127,12 @@ bool child_runs(struct child *c)
     }
     return false;
 }
+
+void child_die_alike(const struct child *c)
+{
+    if (c->signal != SIGINT)
+        return;
+    fflush(NULL);
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+}

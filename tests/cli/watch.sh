@@ -158,6 +158,20 @@ code=0; wait $hone || code=$?
 ended_with 143
 ! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
 
+# ---- a program that Ctrl-C ended: hone is ended by it, too, or the loop of a shell script would go on
+cat >interrupted.py <<'PY'
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)        # which a shell's background ignores
+hone = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+hone.stdout.readline()
+hone.send_signal(signal.SIGINT)
+hone.stdout.read()
+print("by", -hone.wait())
+PY
+python3 interrupted.py "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err
+first "by 2"
+said "hone: the program was ended by signal 2 (Interrupt)"
+
 # ---- stopped and continued; the program is with it, also where nobody stops (a group that no shell looks after)
 "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
 hone=$!
