@@ -107,6 +107,7 @@ int report_error(const struct error *err);
 extern volatile sig_atomic_t stop_requested;
 void install_stop_handler(void);
 void handle_aborts(void);               /* aborts.c: of libraries without memory */
+extern bool stream_was_closed[3];       /* main.c: 0 to 2, when hone was started; something that cannot be used stands there since */
 
 /* ---- output ---- */
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/watch_child.h"
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGTSTP};
@@ -50,13 +51,24 @@ static void listen(pid_t pid)
         sigaction(passed_on[i], &action, NULL);
 }
 
+/* As they were for hone: a stream that is closed is the program's to find so. */
+static bool give_streams(bool quiet_stdout)
+{
+    if (quiet_stdout && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return false;
+    for (int fd = 0; fd <= 2; fd++)
+        if (stream_was_closed[quiet_stdout && fd == STDOUT_FILENO ? STDERR_FILENO : fd])
+            close(fd);
+    return true;
+}
+
 /* Does not return. What goes wrong is told through the pipe, which a program that starts closes. */
 static void become(char *const *command, const struct child_setting *settings, int n, bool quiet_stdout, int tell)
 {
     for (int i = 0; i < n; i++)
         setenv(settings[i].name, settings[i].value, 1);
     signal(SIGXFSZ, SIG_DFL);                   /* which hone ignores */
-    if (!quiet_stdout || dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+    if (give_streams(quiet_stdout))
         execvp(command[0], command);
     const int why = errno;
     if (write(tell, &why, sizeof why) < 0)

@@ -231,6 +231,10 @@ alone=0; PYTHONPATH=$FAKE sh -c "exec 2>&-; exec python3 '$PROGRAMS/loop.py' 60"
 FAKE_TORCH_PROFILER=broken watch -- sh -c "exec 2>&-; exec python3 '$PROGRAMS/loop.py' 60"
 ended_with $((alone ? alone : 2))               # its last line is for stderr, which some versions of Python forgive
 first "steps 60 input -"
+"$HONE" watch --out ways -- python3 -c 'import sys; sys.stderr.write("%s %s\n" % (sys.stdin, sys.stdout))' 2>err <&- >&- || true
+said "None None"                 # as Python finds them where they are closed
+"$HONE" watch --out ways --json -- python3 -c 'import sys; sys.stderr.write("%s\n" % sys.stdout.name)' 2>err >&- || true
+said "<stdout>"                  # which is stderr then
 printf '#!/bin/sh\nexec python3 "$@"\n' >wrapper && chmod +x wrapper
 watch -- ./wrapper "$PROGRAMS/loop.py" 60
 ended_with 0
