@@ -12,8 +12,9 @@
 #include "cli/watch_child.h"
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGTSTP};
-enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
+enum { PASSED_ON = sizeof passed_on / sizeof *passed_on, ENDING = 4 };          /* the first are those that people end hone with */
 static volatile sig_atomic_t running;           /* the process that signals are for; 0: it has ended */
+static struct sigaction before_it[ENDING];      /* what they did before we listened */
 
 /* As we would without a handler: in a group that no shell looks after nobody stops, as nobody could let it go on. */
 static void stop_here(void)
@@ -30,12 +31,50 @@ static void stop_here(void)
     sigaction(SIGTSTP, &ours, NULL);
 }
 
+/* What is to end the program ends hone from now on; the others are for nobody. */
+static void stop_listening(void)
+{
+    running = 0;
+    for (int i = 0; i < ENDING; i++)
+        sigaction(passed_on[i], &before_it[i], NULL);
+}
+
+/* Nobody has asked yet how, as hone is at work on the report. */
+static bool has_ended(void)
+{
+    siginfo_t how = {0};
+    return waitid(P_PID, (id_t)running, &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid;
+}
+
+/* The program is gone, so this one is for hone; but for the terminal's first, which may be what ended it. */
+static void take(int signal, bool of_terminal)
+{
+    static volatile sig_atomic_t first_came;
+    if (of_terminal && !first_came) {
+        first_came = 1;
+        return;
+    }
+    stop_listening();
+    raise(signal);                              /* comes when the handler returns */
+}
+
+static bool is_ending(int signal)
+{
+    for (int i = 0; i < ENDING; i++)
+        if (signal == passed_on[i])
+            return true;
+    return false;
+}
+
 /* What the terminal sends goes to the whole group: the program has it already. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
     const int before = errno;
+    const bool of_terminal = info->si_code > 0;
     (void)context;
-    if (running && info->si_code <= 0)
+    if (running && is_ending(signal) && has_ended())
+        take(signal, of_terminal);
+    else if (running && !of_terminal)
         kill((pid_t)running, signal);
     if (signal == SIGTSTP)
         stop_here();
@@ -48,7 +87,7 @@ static void listen(pid_t pid)
     running = pid;
     sigfillset(&action.sa_mask);
     for (int i = 0; i < PASSED_ON; i++)
-        sigaction(passed_on[i], &action, NULL);
+        sigaction(passed_on[i], &action, i < ENDING ? &before_it[i] : NULL);
 }
 
 /* As they were for hone: a stream that is closed is the program's to find so. */
@@ -96,7 +135,7 @@ static enum status wait_for_start(struct child *c, const char *name, int from, s
         return OK;
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    running = 0;
+    stop_listening();
     return cannot_start(name, why, err);
 }
 
@@ -132,7 +171,7 @@ bool child_runs(struct child *c)
     const pid_t ended = waitpid(c->pid, &status, WNOHANG);
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return true;
-    running = 0;
+    stop_listening();
     if (ended > 0) {
         c->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         c->code = c->signal ? 128 + c->signal : WEXITSTATUS(status);

@@ -172,6 +172,17 @@ python3 interrupted.py "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py"
 first "by 2"
 said "hone: the program was ended by signal 2 (Interrupt)"
 
+# ---- the program has ended, and hone reads what it recorded, here for ever: then a signal is for hone
+"$HONE" watch --out long -- sh -c "python3 '$PROGRAMS/loop.py' 37; cd long/recording/rank0; rm shapes.json; mkfifo shapes.json; touch fifo" >out 2>err &
+hone=$!
+for _ in $(seq 200); do [ -e long/recording/rank0/fifo ] && break; sleep 0.1; done
+sleep 0.5
+kill -TERM $hone
+for _ in $(seq 50); do kill -0 $hone 2>/dev/null || break; sleep 0.1; done
+kill -KILL $hone 2>/dev/null || true
+code=0; wait $hone || code=$?
+ended_with 143
+
 # ---- stopped and continued; the program is with it, also where nobody stops (a group that no shell looks after)
 "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
 hone=$!
