@@ -142,6 +142,19 @@ static enum status settings_make(struct settings *s, const struct request *r, co
 
 /* ---- while it runs ---- */
 
+/* A disk that was full may have room when the program has ended: then it is published once more. */
+static void report_early(struct watch_job *j, const struct request *r, const char *recording)
+{
+    struct error err;
+    enum status st = j->failed = watch_job_make(j, recording, r->name, &err);
+    if (st == OK)
+        st = watch_job_publish(j, r->folder, &err);
+    if (st == OK)
+        fprintf(stderr, "hone: report: %s/report.html\n", shown(r->folder));
+    else
+        report_error(&err);
+}
+
 /* The report is made as soon as all ranks have measured: a training may run for days. */
 static bool try_early(struct watch_job *j, const struct request *r, const char *recording)
 {
@@ -149,17 +162,10 @@ static bool try_early(struct watch_job *j, const struct request *r, const char *
     struct watched w;
     struct error err;
     const bool ready = watched_read(&w, &a, recording, &err) == OK && watched_all_finished(&w);
-    if (ready) {
-        enum status st = watch_job_make(j, recording, r->name, &err);
-        if (st == OK)
-            st = watch_job_publish(j, r->folder, &err);
-        if (st == OK)
-            fprintf(stderr, "hone: report: %s/report.html\n", shown(r->folder));
-        else
-            report_error(&err);
-    }
     watched_release(&w);
     arena_release(&a);
+    if (ready)
+        report_early(j, r, recording);
     return ready;
 }
 
@@ -218,10 +224,16 @@ static enum status make_late(struct watch_job *j, const struct request *r, const
     arena_release(&a);
     if (st == OK && !recorded)
         return watch_job_nothing(recording, r->name, steps_needed(r), r->step_call, err);
-    if (st == OK)
-        st = watch_job_make(j, recording, r->name, err);
+    return st == OK ? watch_job_make(j, recording, r->name, err) : st;
+}
+
+static enum status finish(struct watch_job *j, const struct request *r, const char *recording, struct error *err)
+{
+    const enum status st = j->made ? OK : make_late(j, r, recording, err);
+    if (st != OK || j->published)
+        return st;
     install_stop_handler();                     /* no half-written folder is left behind */
-    return st == OK ? watch_job_publish(j, r->folder, err) : st;
+    return watch_job_publish(j, r->folder, err);
 }
 
 static enum status print(const struct watch_job *j, const struct request *r, struct error *err)
@@ -236,15 +248,22 @@ static enum status print(const struct watch_job *j, const struct request *r, str
     return OK;
 }
 
+static int judge(struct watch_job *j, const struct request *r, const char *recording)
+{
+    struct error err;
+    if (j->failed != OK)
+        return j->failed;
+    enum status st = finish(j, r, recording, &err);
+    if (st == OK)
+        st = print(j, r, &err);
+    return st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, &r->fail_on) ? ANSWER_NO : OK;
+}
+
 /* A program that failed by itself says with its own code that it did. */
 static int conclude(const struct child *c, struct watch_job *j, const struct request *r, const char *recording)
 {
-    struct error err;
     say_how_it_ended(c);
-    enum status st = j->made ? OK : make_late(j, r, recording, &err);
-    if (st == OK)
-        st = print(j, r, &err);
-    const int code = st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, &r->fail_on) ? ANSWER_NO : OK;
+    const int code = judge(j, r, recording);
     return c->code ? c->code : code;
 }
 

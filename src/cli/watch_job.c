@@ -87,9 +87,11 @@ static enum status write_files(const void *what, const char *folder, struct erro
     return report_trace_write(what, folder, err);
 }
 
-enum status watch_job_publish(const struct watch_job *j, const char *folder, struct error *err)
+enum status watch_job_publish(struct watch_job *j, const char *folder, struct error *err)
 {
-    return report_folder_publish(folder, REPORT_WATCH, write_files, &j->shapes.diagnosis, err);
+    const enum status st = report_folder_publish(folder, REPORT_WATCH, write_files, &j->shapes.diagnosis, err);
+    j->published = st == OK;
+    return st;
 }
 
 /* ---- nothing to diagnose ---- */

@@ -213,6 +213,20 @@ first "steps 60 input -"
 said "hone: watch: RuntimeError: the profiler is broken; the program goes on"
 said "hone: watching ended after 30 steps, before anything was recorded: RuntimeError: the profiler is broken"
 
+# ---- the report cannot be written while the program runs: once more at its end; what cannot be read is said once
+OUT=early
+for sleeps in "sleep 2" "sleep 2; rm early/report.html"; do
+    watch -- sh -c "echo mine >early/report.html; python3 '$PROGRAMS/loop.py' 60; $sleeps"
+    said "hone: 'early/report.html' is there, and no report that is known here wrote it; move it away, or give another --out"
+    [ "$sleeps" != "sleep 2" ] || { ended_with 2; ! grep -q 'report: early' out || fail "a report is named that is not there: $(cat out)"; rm early/report.html; }
+done
+ended_with 0
+grep -q 'report: early/report.html' out || fail "no report is named: $(cat out)"
+json early/report.json 'j["watched"]["ranks"][0]["finished"]'
+FAKE_TORCH_PROFILER=empty watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 2"
+ended_with 2
+[ "$(grep -c 'shapes.json' err)" = 1 ] || fail "not said once: $(cat err)"
+
 # ---- started again by itself, in processes of its own, in a thread; standard error is closed; a folder that cannot be
 OUT=ways
 watch -- python3 -c "import os, sys; os.environ.get('AGAIN') or os.execve(sys.executable, [sys.executable, '$PROGRAMS/loop.py', '60'], dict(os.environ, AGAIN='1'))"

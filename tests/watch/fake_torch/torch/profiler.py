@@ -45,6 +45,8 @@ class profile:
         for n, (start, end) in enumerate(zip(self.times, self.times[1:])):
             events += self._step(n + 1, start, end - start)
         with open(path, "w") as f:
+            if os.environ.get("FAKE_TORCH_PROFILER") == "empty":
+                return
             json.dump({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}, f)
 
     def _step(self, number, start, length):
