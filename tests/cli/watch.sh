@@ -69,6 +69,14 @@ json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 4'
 watch -- python3 "$PROGRAMS/loop.py" 60 accumulate
 ended_with 0
 json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3 and j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 1'
+for warmup in 1 2 3 4 5; do               # few steps are seen whole, or none
+    watch --steps 3 --warmup $warmup -- python3 "$PROGRAMS/loop.py" 60 accumulate
+    ended_with 0
+    json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3'
+    watch --steps 3 --warmup $warmup -- python3 "$PROGRAMS/gan.py"
+    ended_with 0
+    json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 2'
+done
 
 # ---- steps by name
 OUT=named

@@ -64,7 +64,7 @@ class Record:
         self.profiler.__enter__()
         self.others = Others(session.torch, self.profiler, lambda: self.drop(session))
 
-    def boundary(self, session):
+    def boundary(self, session, steps=1):
         """The device is not waited for: that would be a call in the recorded step. The profiler does when it stops."""
         if self.profiler is None:               # dropped
             raise RuntimeError(OWN if self.thread.is_alive() else "the thread that took the steps has ended while they were recorded")

@@ -1,6 +1,7 @@
 """A session: the phases that a watched program goes through, one boundary per training step.
 
-A phase has begin(session), boundary(session), which says whether it is done, and end(session). All three run between two steps of the program.
+A phase has begin(session), boundary(session, steps), which says whether it is done, and end(session). All three run between two steps of the program. A boundary is behind
+one step, or behind several where it was just learned what a step is.
 What a phase may use: torch, options, device, optimizers, out, result, note().
 """
 import os
@@ -49,6 +50,7 @@ class Session:
         self.device = Device(torch, optimizer)
         self.result = new_result(torch, self.rank, self.world_size, self.device)
         self.steps = 0                  # so far
+        self.calls = 1                  # of optimizers, or of the function that is named, in a step
         self.compiled = set()           # ids of optimizers whose steps are compiled
         self.several_threads = False    # take steps
         self._optimizers = []
@@ -95,14 +97,15 @@ class Session:
         self.several_threads = True
         self.note("several threads take steps; those of the first that took one are timed and recorded")
 
-    def boundary(self, optimizer):
-        """Between two steps of the program. What a phase does itself (steps of a trial) is none of the program's."""
+    def boundary(self, steps, calls):
+        """Between two steps of the program: so many have ended, of so many calls each. What a phase does itself (steps of a trial) is none of the program's."""
         if self._inside or self.closed:
             return
         self._inside = True
         try:
-            self.steps += 1
-            if self.phase.boundary(self):
+            self.steps += steps
+            self.calls = calls
+            if self.phase.boundary(self, steps):
                 self._advance()
         finally:
             self._inside = False

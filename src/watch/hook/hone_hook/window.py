@@ -17,8 +17,8 @@ class WarmUp:
     def begin(self, session):
         self.backwards = Backwards(session.torch)
 
-    def boundary(self, session):
-        self.backwards.step()
+    def boundary(self, session, steps=1):
+        self.backwards.step(steps, session.calls)
         if session.steps == self.steps - 1:
             session.save()
         return session.steps >= self.steps
@@ -64,7 +64,7 @@ class Undisturbed:
         self.first = session.steps
         self.times = [perf_counter_ns()]
 
-    def boundary(self, session):
+    def boundary(self, session, steps=1):
         self.times.append(perf_counter_ns())
         return len(self.times) > self.n
 
