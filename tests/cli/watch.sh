@@ -78,6 +78,24 @@ for warmup in 1 2 3 4 5; do               # few steps are seen whole, or none
     json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 2'
 done
 
+# ---- an optimizer that comes in the middle of a window: it begins anew
+OUT=anew
+for at in 15:undisturbed:18 31:recorded_shapes:35 37:recorded_stacks:41; do     # it is known again at the third step
+    watch -- python3 "$PROGRAMS/anew.py" once ${at%%:*}
+    ended_with 0
+    window=${at#*:}
+    json anew/report.json "j['watched']['ranks'][0]['${window%:*}']['first'] == ${at##*:} and len(j['steps']) == 4"
+    json anew/report.json 'any("which began anew" in n for n in j["watched"]["ranks"][0]["notes"]) and j["watched"]["ranks"][0]["backwards_per_step"] == 1'
+done
+watch --steps 3 --warmup 3 -- python3 "$PROGRAMS/gan.py" three          # the second comes behind three steps of the first
+ended_with 0
+json anew/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 4'
+for way in folds inner; do
+    watch -- python3 "$PROGRAMS/anew.py" $way
+    ended_with 0
+    json anew/report.json 'any("not to be trusted: name its function with --step-call" in n for n in j["watched"]["ranks"][0]["notes"])'
+done
+
 # ---- steps by name
 OUT=named
 for call in function=__main__:train_step method=__main__:Trainer.step module=named_module:train_step; do

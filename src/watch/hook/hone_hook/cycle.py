@@ -27,7 +27,7 @@ class Cycle:
     def steps_ended(self, who, inside=lambda: 0):
         """How many steps end with this call of the optimizer with id who: 0 or 1, and more when it is first known what a step is.
         inside() says how many steps it is inside of; a call is asked for it as long as that may matter."""
-        if who not in self.known:
+        if who not in self.known:       # ids of those that are gone are taken out, as they come again
             self.known.add(who)
             if self.period or self.last is not None:
                 self.calls, self.period, self.last = [], 0, None    # one more optimizer: what was a cycle is none

@@ -1,7 +1,7 @@
 """A session: the phases that a watched program goes through, one boundary per training step.
 
 A phase has begin(session), boundary(session, steps), which says whether it is done, and end(session). All three run between two steps of the program. A boundary is behind
-one step, or behind several where it was just learned what a step is.
+one step, or behind several where it was just learned what a step is. A phase that measures has anew(session): an optimizer was met in it, and it begins at the next boundary.
 What a phase may use: torch, options, device, optimizers, out, result, note().
 """
 import os
@@ -17,6 +17,7 @@ from .result import new_result, write_result
 from .window import Undisturbed, WarmUp
 
 SHAPES_STEPS, STACKS_STEPS = 4, 3
+ANEW_MOST = 2
 
 
 def _rank(torch):
@@ -54,6 +55,7 @@ class Session:
         self.compiled = set()           # ids of optimizers whose steps are compiled
         self.several_threads = False    # take steps
         self._optimizers = []
+        self.anew = 0                   # windows that began anew
         self._inside = False
         self.closed = False
         self.phases = _phases(options)
@@ -86,11 +88,22 @@ class Session:
 
     # ---- what steps.py calls
 
-    def meet(self, optimizer):
-        """An optimizer that was not seen before."""
-        if self._at > 0:
-            self.note("an optimizer took its first step in the middle of a window (step %d)" % self.steps)
-        self._optimizers.append(weakref.ref(optimizer))
+    def meet(self, optimizer, gone=None):
+        """An optimizer that was not seen before. gone(...) is called when it is."""
+        self._optimizers.append(weakref.ref(optimizer, gone))
+        if self._at > 0 and not self.closed:
+            self._met_in_window()
+
+    def _met_in_window(self):
+        """What was a step is none any more, so the window begins anew; but not for ever."""
+        anew = getattr(self.phase, "anew", None)
+        if anew is not None and self.anew == ANEW_MOST:
+            self.note("optimizers are made anew again and again, so what a step is and how long it takes is not to be trusted: name its function with --step-call MODULE:FUNCTION")
+            return
+        self.note("an optimizer took its first step in the middle of a window (step %d)%s" % (self.steps, ", which began anew" if anew else ""))
+        if anew is not None:
+            self.anew += 1
+            anew(self)
 
     def share_steps(self):
         """Another thread took one."""

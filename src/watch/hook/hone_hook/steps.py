@@ -22,6 +22,11 @@ def _of_one_thread(heard):
     return call
 
 
+def _forget(known, who, _):
+    """An optimizer is gone, and the next one may have its id."""
+    known.discard(who)
+
+
 class Watcher:
     """All that a process knows before, while and after it has a session."""
 
@@ -74,7 +79,7 @@ class Watcher:
             if self.session is None:
                 self._begin(optimizer)
             if not known and not self.off:
-                self.session.meet(optimizer)
+                self.session.meet(optimizer, functools.partial(_forget, self.cycle.known, id(optimizer)))
             if steps and not self.off:
                 self._boundary(steps)
         except Exception as error:
