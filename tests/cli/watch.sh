@@ -131,6 +131,13 @@ watch --fail-on low -- python3 "$PROGRAMS/loop.py" 60
 ended_with 1
 said "at or above low:"
 
+# ---- words of a launcher that are no numbers
+for rank in "" abc -1; do
+    RANK=$rank WORLD_SIZE=$rank watch -- python3 "$PROGRAMS/loop.py" 60
+    ended_with 0
+    json stop/report.json 'j["watched"]["ranks"][0]["rank"] == 0 and j["watched"]["ranks"][0]["world_size"] == 1'
+done
+
 # ---- the program's own sitecustomize, and one that is broken
 mkdir custom && echo 'print("custom")' >custom/sitecustomize.py
 PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60

@@ -20,12 +20,18 @@ SHAPES_STEPS, STACKS_STEPS = 4, 3
 ANEW_MOST = 2
 
 
+def _number(name, otherwise):
+    """A number that a launcher left in the environment; what is none there is nobody's rank."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else otherwise
+
+
 def _rank(torch):
     """Who this process is among the ranks of a job: what torch.distributed says, else the launcher."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    return _number("RANK", 0), _number("WORLD_SIZE", 1)
 
 
 def _phases(options):
