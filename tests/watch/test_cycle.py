@@ -50,6 +50,15 @@ class Periods(unittest.TestCase):
         steps, cycle = ends("aaaaa" + "bbbbb")
         self.assertEqual(steps[5:], [0, 0, 3, 1, 1])
 
+    def test_optimizers_that_come_and_go(self):
+        """A new one for every task, beside one that stays: there is no cycle, and every call counts, also those before that was known."""
+        cycle, ended = Cycle(), 0
+        for task in range(40):
+            for who in (task, "outer"):
+                ended += cycle.steps_ended(who)
+            cycle.forget(task)
+        self.assertEqual((ended, cycle.period), (80, 1))
+
     def test_no_cycle(self):
         """Where there is none, the optimizer that is called the least ends a step."""
         calls, draw = [], random.Random(1)

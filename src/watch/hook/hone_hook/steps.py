@@ -22,11 +22,6 @@ def _of_one_thread(heard):
     return call
 
 
-def _forget(known, who, _):
-    """An optimizer is gone, and the next one may have its id."""
-    known.discard(who)
-
-
 class Watcher:
     """All that a process knows before, while and after it has a session."""
 
@@ -79,7 +74,7 @@ class Watcher:
             if self.session is None:
                 self._begin(optimizer)
             if not known and not self.off:
-                self.session.meet(optimizer, functools.partial(_forget, self.cycle.known, id(optimizer)))
+                self.session.meet(optimizer, self._forgetting(id(optimizer)))
             if steps and not self.off:
                 self._boundary(steps)
         except Exception as error:
@@ -95,6 +90,10 @@ class Watcher:
                 self._boundary(1)
         except Exception as error:
             self._fail(error)
+
+    def _forgetting(self, who):
+        cycle = self.cycle
+        return lambda _: cycle.forget(who)
 
     # ---- the session
 
