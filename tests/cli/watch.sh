@@ -138,6 +138,14 @@ for rank in "" abc -1; do
     json stop/report.json 'j["watched"]["ranks"][0]["rank"] == 0 and j["watched"]["ranks"][0]["world_size"] == 1'
 done
 
+RANK=0 WORLD_SIZE=8 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 2"
+ended_with 0
+said "hone: report: stop/report.html"              # while it runs: nobody else is waited for
+RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 1"
+ended_with 0
+! grep -qF "hone: report: " err || fail "its other rank was not waited for"
+json stop/report.json 'j["watched"]["ranks"][0]["world_size"] == 2'
+
 # ---- the program's own sitecustomize, and one that is broken
 mkdir custom && echo 'print("custom")' >custom/sitecustomize.py
 PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60

@@ -27,11 +27,12 @@ def _number(name, otherwise):
 
 
 def _rank(torch):
-    """Who this process is among the ranks of a job: what torch.distributed says, else the launcher."""
+    """Who this process is among the ranks of a job: what torch.distributed says, else the launcher, which says how many are on this machine as well. A WORLD_SIZE alone may be
+    of anything: hone would wait for ranks that never come."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    return _number("RANK", 0), _number("WORLD_SIZE", 1)
+    return _number("RANK", 0), _number("WORLD_SIZE", 1) if _number("LOCAL_WORLD_SIZE", 0) else 1
 
 
 def _phases(options):
