@@ -281,6 +281,17 @@ json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
 watch -- python3 "$PROGRAMS/ways.py" twice
 ended_with 0
 said "is not watched"
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 2; python3 '$PROGRAMS/loop.py' 60; python3 '$PROGRAMS/loop.py' 70"
+ended_with 0                                    # the first ended with nothing recorded; what the second recorded stays
+json ways/report.json 'j["watched"]["ranks"][0]["finished"] and j["watched"]["ranks"][0]["steps"] == 39'
+[ "$(grep -c 'is not watched' err)" = 1 ] || fail "not the third one alone: $(cat err)"
+[ "$(ls ways/recording | tr '\n' ' ')" = "processes rank0 " ] || fail "left behind: $(ls ways/recording)"
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 40 kill; python3 '$PROGRAMS/loop.py' 60"
+ended_with 0
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
+watch -- python3 "$PROGRAMS/loop.py" 2
+ended_with 2
+said "hone: the program ended after 2 steps, before anything was recorded: 39 are needed"
 watch --stop -- python3 "$PROGRAMS/ways.py" thread
 ended_with 0
 json ways/report.json 'j["watched"]["ranks"][0]["stopped"]'

@@ -50,6 +50,10 @@ class Periods(unittest.TestCase):
         steps, cycle = ends("aaaaa" + "bbbbb")
         self.assertEqual(steps[5:], [0, 0, 3, 1, 1])
 
+    def test_steps_before_it_is_known(self):
+        for calls, steps in (("", 0), ("a", 1), ("aa", 2), ("aaa", 0), ("dgd", 1), ("dgdg", 2), ("aaaa" + "b", 1)):
+            self.assertEqual(ends(calls)[1].steps_unknown(), steps, calls)
+
     def test_optimizers_that_come_and_go(self):
         """A new one for every task, beside one that stays: there is no cycle, and every call counts, also those before that was known."""
         cycle, ended = Cycle(), 0

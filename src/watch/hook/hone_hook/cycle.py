@@ -44,6 +44,13 @@ class Cycle:
         self.at = 0
         return 1
 
+    def steps_unknown(self):
+        """Steps that were taken and not told, as it was not known yet what one is: as many as the optimizer has taken that was called the least."""
+        if self.period or self.last is not None:
+            return 0
+        outer = [who for who, inside in self.calls if inside == 0]
+        return min((outer.count(who) for who in outer), default=0)
+
     def forget(self, who):
         """It is gone, and the next one may have its id."""
         self.known.discard(who)

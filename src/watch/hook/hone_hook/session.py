@@ -14,6 +14,7 @@ from .finish import Finish
 from .guard import say
 from .record import Record
 from .result import new_result, write_result
+from .seat import take
 from .window import Undisturbed, WarmUp
 
 SHAPES_STEPS, STACKS_STEPS = 4, 3
@@ -71,9 +72,7 @@ class Session:
         self.phase.begin(self)
 
     def _take(self):
-        try:
-            os.makedirs(self.out)
-        except FileExistsError:
+        if not take(self.out):
             raise Taken(self.rank)
         presence.tell(self.options["out"], presence.STEP)
 

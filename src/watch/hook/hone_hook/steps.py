@@ -154,6 +154,7 @@ class Watcher:
         try:
             if self.session is not None:
                 self._catch_up()
+                self.session.steps += self.cycle.steps_unknown()
                 self._explain_compiled()
                 self.session.leave()
         except Exception as error:
