@@ -283,8 +283,11 @@ static int watch(struct request *r)
         st = settings_make(&settings, r, folder.recording, &err);
     if (st == OK)
         st = child_start(&child, r->command, settings.list, SETTINGS, r->json, &err);
-    if (st == OK)
+    if (st == OK) {
         stay_beside(&child, &job, r, folder.recording);
+        if (watch_folder_own(&folder, &err) != OK)
+            report_error(&err);                 /* the next watch will ask whose they are */
+    }
     const int code = st == OK ? conclude(&child, &job, r, folder.recording) : report_error(&err);
     watch_job_release(&job);
     watch_folder_close(&folder);
