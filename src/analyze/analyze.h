@@ -32,6 +32,7 @@ struct finding {
     double doubt;                           /* of a trace: how much of what is won is not sure, relative */
     const char *confidence, *raise;         /* of a trace: "high", "medium" or "low", and what to do to be surer (NULL: nothing) */
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
+    double predicted;                       /* what was expected before it was tried in the program: speedup is measured then; 0: it was not */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */

@@ -66,6 +66,7 @@ enum status watch_job_make(struct watch_job *j, const char *recording, const cha
     j->shapes.diagnosis.name = command;
     j->shapes.diagnosis.watched = &j->watched;
     add_lines(j, recording);
+    watched_take_measured(&j->shapes.diagnosis, &j->watched);
     trace_job_print_warnings(&j->shapes);
     j->made = true;
     return OK;
