@@ -1,17 +1,7 @@
 # hone watch: a program is started as it is, and is the same with it as without; what is said when there is nothing to say. Here torch is
 # not torch (tests/watch/fake_torch), so that this is tested everywhere; tests/watch/test_programs.py has the real one.
 . "$(dirname "$0")/lib"
-
-PROGRAMS=$(realpath "$HONE_SOURCE")/tests/watch/programs
-FAKE=$(realpath "$HONE_SOURCE")/tests/watch/fake_torch
-HOOK=$(realpath "$HONE_SOURCE")/src/watch/hook
-export PYTHONPATH=$FAKE PYTHONDONTWRITEBYTECODE=1
-
-watch() { run watch --out "$OUT" "$@"; }
-# first WANTED: what the program printed stands first on the standard output
-first() { [ "$(head -1 out)" = "$1" ] || fail "the program's output: $(head -3 out)"; }
-said() { grep -qF -- "$1" err || fail "not said: $1 in: $(cat err)"; }
-ended_with() { [ "$code" = "$1" ] || { cat out err >&2; fail "exit code $code, expected $1"; }; }
+. "$HONE_SOURCE/tests/cli/lib-watch"
 
 # ---- a program that goes well
 OUT=well
@@ -45,36 +35,6 @@ mkdir page && echo mine >page/report.html
 refused 2 "hone: 'page/report.html' is there, and no report that is known here wrote it; move it away, or give another --out" \
     watch --out page -- python3 "$PROGRAMS/loop.py" 60
 
-# ---- a command that was mistyped leaves the recording before as it was, and so does a killed hone
-OUT=kept
-watch -- python3 "$PROGRAMS/loop.py" 60
-ended_with 0
-sums kept | grep -v lock >before
-for command in "pyhton loop.py" "python3 trian.py"; do
-    watch -- $command
-    ended_with 2
-    sums kept | grep -v lock >after
-    same "the folder after '$command'" after before
-done
-watch -- sh -c 'kill -KILL $PPID'
-ended_with 137
-watch -- python3 trian.py
-sums kept | grep -v lock >after
-same "the folder after a killed hone" after before
-
-# ---- settings of a trial before go with it; those that somebody changed are theirs
-SETTINGS=kept/recording/hone_settings.py
-watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"            # as a trial does
-ended_with 0
-watch -- python3 "$PROGRAMS/loop.py" 60
-ended_with 0
-[ ! -e $SETTINGS ] || fail "settings of another watch: $(cat $SETTINGS)"
-watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"
-echo mine >$SETTINGS
-refused 2 "hone: 'kept/recording/hone_settings.py' is not as hone watch wrote it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
-[ "$(cat $SETTINGS)" = mine ] || fail "it was changed"
-rm -r kept before after wanted said
-
 # ---- a switch that is not there: nothing is started, and no folder made
 refused 2 "hone: there is no switch 'fused'; there are loader-workers, pinned-memory, tf32, autocast-bf16, autocast-f16, fused-optimizer, foreach-optimizer, \
 set-to-none, cudnn-benchmark, channels-last, threads-cores, threads-half, affinity, expandable-segments, ddp-large-buckets, ddp-small-buckets, compile" \
@@ -87,66 +47,6 @@ TRIAL=$HOOK/hone_hook/trial
 grep -v '^#' "$TRIAL/switches.txt" | while read -r name class; do
     grep -q "^class $class(" "$TRIAL"/*.py || fail "the switch $name has no class $class"
 done
-
-# ---- several optimizers, gradients that are accumulated
-OUT=gan
-watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py"
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 2 and j["watched"]["ranks"][0]["backwards_per_step"] == 2'
-watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py" three
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 4'
-watch -- python3 "$PROGRAMS/loop.py" 60 accumulate
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3 and j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 1'
-for warmup in 1 2 3 4 5; do               # few steps are seen whole, or none
-    watch --steps 3 --warmup $warmup -- python3 "$PROGRAMS/loop.py" 60 accumulate
-    ended_with 0
-    json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3'
-    watch --steps 3 --warmup $warmup -- python3 "$PROGRAMS/gan.py"
-    ended_with 0
-    json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 2'
-done
-
-# ---- an optimizer that comes in the middle of a window: it begins anew
-OUT=anew
-for at in 15:undisturbed:18 31:recorded_shapes:35 37:recorded_stacks:41; do     # it is known again at the third step
-    watch -- python3 "$PROGRAMS/anew.py" once ${at%%:*}
-    ended_with 0
-    window=${at#*:}
-    json anew/report.json "j['watched']['ranks'][0]['${window%:*}']['first'] == ${at##*:} and len(j['steps']) == 4"
-    json anew/report.json 'any("which began anew" in n for n in j["watched"]["ranks"][0]["notes"]) and j["watched"]["ranks"][0]["backwards_per_step"] == 1'
-done
-watch --steps 3 --warmup 3 -- python3 "$PROGRAMS/gan.py" three          # the second comes behind three steps of the first
-ended_with 0
-json anew/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 4'
-for way in folds inner; do
-    watch -- python3 "$PROGRAMS/anew.py" $way
-    ended_with 0
-    json anew/report.json 'any("not to be trusted: name its function with --step-call" in n for n in j["watched"]["ranks"][0]["notes"])'
-done
-
-# ---- steps by name
-OUT=named
-for call in function=__main__:train_step method=__main__:Trainer.step module=named_module:train_step; do
-    watch --step-call "${call#*=}" -- python3 "$PROGRAMS/named.py" "${call%%=*}"
-    ended_with 0
-    first done
-    json named/report.json "j['watched']['ranks'][0]['steps_by'] == '${call#*=}' and j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
-done
-for call in train_step Trainer.step; do
-    PYTHONPATH=$FAKE:$PROGRAMS watch --step-call "__main__:$call" -- python3 -c "import sys; exec(compile(open(sys.argv[2]).read(), sys.argv[2], 'exec'), {'__name__': '__main__'})" \
-        "$([ $call = train_step ] && echo function || echo method)" "$PROGRAMS/named.py"
-    ended_with 0
-    json named/report.json "j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
-done
-PYTHONPATH=$FAKE:$PROGRAMS watch --step-call __main__:train_step -- python3 -c "import sys; sys.setprofile(lambda *event: None); exec(open(sys.argv[2]).read(), {'__name__': '__main__'})" function "$PROGRAMS/named.py"
-ended_with 2
-first done
-said "hone: watch: --step-call: the program has a profile function of its own, so that no function of __main__ can be found; name one of a module"
-watch --step-call __main__:nothing -- python3 "$PROGRAMS/named.py" function
-ended_with 2
-said "hone: torch was imported, but '__main__:nothing' was never called"
 
 # ---- --stop, --json, standard input, --fail-on
 OUT=stop
@@ -219,59 +119,6 @@ watch -- python3 "$PROGRAMS/loop.py" 40 kill
 ended_with 137
 said "hone: the program was ended by signal 9 (Killed)"
 said "hone: the program ended after at least "
-
-# ---- a signal for hone is one for the program
-"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
-hone=$!
-for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
-kill -TERM $hone
-code=0; wait $hone || code=$?
-ended_with 143
-! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
-
-# ---- a program that Ctrl-C ended: hone is ended by it, too, or the loop of a shell script would go on
-cat >interrupted.py <<'PY'
-import signal, subprocess, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)        # which a shell's background ignores
-hone = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
-hone.stdout.readline()
-hone.send_signal(signal.SIGINT)
-hone.stdout.read()
-print("by", -hone.wait())
-PY
-python3 interrupted.py "$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err
-first "by 2"
-said "hone: the program was ended by signal 2 (Interrupt)"
-
-# ---- the program has ended, and hone reads what it recorded, here for ever: then a signal is for hone
-"$HONE" watch --out long -- sh -c "python3 '$PROGRAMS/loop.py' 37; cd long/recording/rank0; rm shapes.json; mkfifo shapes.json; touch fifo" >out 2>err &
-hone=$!
-for _ in $(seq 200); do [ -e long/recording/rank0/fifo ] && break; sleep 0.1; done
-sleep 0.5
-kill -TERM $hone
-for _ in $(seq 50); do kill -0 $hone 2>/dev/null || break; sleep 0.1; done
-kill -KILL $hone 2>/dev/null || true
-code=0; wait $hone || code=$?
-ended_with 143
-
-# ---- stopped and continued; the program is with it, also where nobody stops (a group that no shell looks after)
-"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
-hone=$!
-for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
-program=$(sed -n 's/^pid //p' out)
-state() { sed 's/.*) //' "/proc/$1/stat" | cut -c1; }
-is_state() { for _ in $(seq 100); do [ "$(state "$1")" = T ] && r=T || r=runs; [ $r = "$2" ] && return; sleep 0.1; done; fail "process $1 is not $2"; }
-sleep 60 & plain=$!
-kill -TSTP $hone $plain
-sleep 0.3
-[ "$(state $plain)" = T ] && stops=T || stops=runs
-is_state $hone $stops; is_state "$program" $stops
-{ kill -KILL $plain; wait $plain; } 2>/dev/null || true
-kill -CONT $hone
-is_state $hone runs; is_state "$program" runs
-kill -TERM $hone
-code=0; wait $hone || code=$?
-ended_with 143
 
 # ---- a fork is not the program; what breaks in the hook is a line
 OUT=fork
