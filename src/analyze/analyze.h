@@ -34,6 +34,7 @@ struct finding {
     double saves_s;                         /* seconds of the whole run that this alone would win; 0: not known, as of a trace */
     bool per_sample;                        /* the gain is of samples per second: steps get longer, and fewer where a run is by epochs */
     bool with_evaluation;                   /* share and gain are of steps with their evaluation, which is beside the step */
+    double predicted;                       /* what was expected before it was tried in the program: speedup is measured then; 0: it was not */
 };
 
 /* Won share of the step: critical from 50 %, high from 20 %, medium from 5 %, low below. */

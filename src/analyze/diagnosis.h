@@ -271,6 +271,15 @@ void diagnosis_release(struct diagnosis *d);
  * Nothing of it is kept. */
 void diagnosis_take_places(struct diagnosis *d, const struct diagnosis *stacks);
 
+/* What the fix of a finding won when it was tried in the program. */
+struct measured_fix {
+    const char *rule, *name;                /* of the finding; of what was tried */
+    double speedup, low, high;
+    bool won;                               /* false: nothing that can be told from chance */
+};
+/* Measurements take the place of predictions, in the findings and their order, the roadmap and the answers; one for a rule. Last. */
+void diagnosis_take_measured(struct diagnosis *d, const struct measured_fix *fixes, int n);
+
 /* ---- two traces side by side ---- */
 
 struct diff_row {                           /* per step */

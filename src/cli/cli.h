@@ -111,6 +111,7 @@ void install_stop_handler(void);
 void install_early_stop_handler(void);
 void stop_at_once(bool on);             /* the same again, while there is nothing to save and nobody asks whether to go on */
 void handle_aborts(void);               /* aborts.c: of libraries without memory */
+extern bool stream_was_closed[3];       /* main.c: 0 to 2, when hone was started; something that cannot be used stands there since */
 
 /* ---- output ---- */
 

@@ -1,5 +1,4 @@
 /* hone watch: starts a PyTorch program as it is, with a hook in it that measures some steps and records some, and says what bounds them. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +7,7 @@
 #include "cli/watch_child.h"
 #include "cli/watch_folder.h"
 #include "cli/watch_job.h"
+#include "cli/watch_stop.h"
 #include "cli/watch_switches.h"
 #include "core/json_memory.h"
 #include "report/report.h"
@@ -124,7 +124,7 @@ static char *hook_options(const struct request *r, const char *recording)
 static enum status settings_make(struct settings *s, const struct request *r, const char *recording, struct error *err)
 {
     char hook[PATH_MAX];
-    const char *path = getenv("PYTHONPATH"), *log = getenv("KINETO_LOG_LEVEL");
+    const char *path = getenv("PYTHONPATH"), *log = getenv("KINETO_LOG_LEVEL"), *bytecode = getenv("PYTHONDONTWRITEBYTECODE");
     const enum status st = watch_find_hook(hook, err);
     if (st != OK)
         return st;
@@ -134,14 +134,26 @@ static enum status settings_make(struct settings *s, const struct request *r, co
     if (!s->options)
         return error_set(err, BAD_INPUT, "--out, --step-call and PYTHONPATH must be UTF-8");
     const struct child_setting list[SETTINGS] = {
-        {"PYTHONPATH", s->path}, {"PYTHONDONTWRITEBYTECODE", "1"}, {"HONE_WATCH", s->options}, {"KINETO_LOG_LEVEL", log ? log : "99"}};
+        {"PYTHONPATH", s->path}, {"PYTHONDONTWRITEBYTECODE", bytecode && *bytecode ? bytecode : "hone"}, {"HONE_WATCH", s->options},
+        {"KINETO_LOG_LEVEL", log ? log : "99"}};        /* the hook knows our values: hone_hook/environment.py */
     memcpy(s->list, list, sizeof list);
     return OK;
 }
 
 /* ---- while it runs ---- */
 
-enum { PATIENCE = 100 };        /* tenths of a second, with a program that was to end */
+/* A disk that was full may have room when the program has ended: then it is published once more. */
+static void report_early(struct watch_job *j, const struct request *r, const char *recording)
+{
+    struct error err;
+    enum status st = j->failed = watch_job_make(j, recording, r->name, &err);
+    if (st == OK)
+        st = watch_job_publish(j, r->folder, &err);
+    if (st == OK)
+        fprintf(stderr, "hone: report: %s/report.html\n", shown(r->folder));
+    else
+        report_error(&err);
+}
 
 /* The report is made as soon as all ranks have measured: a training may run for days. */
 static bool try_early(struct watch_job *j, const struct request *r, const char *recording)
@@ -150,57 +162,44 @@ static bool try_early(struct watch_job *j, const struct request *r, const char *
     struct watched w;
     struct error err;
     const bool ready = watched_read(&w, &a, recording, &err) == OK && watched_all_finished(&w);
-    if (ready) {
-        enum status st = watch_job_make(j, recording, r->name, &err);
-        if (st == OK)
-            st = watch_job_publish(j, r->folder, &err);
-        if (st == OK)
-            fprintf(stderr, "hone: report: %s/report.html\n", shown(r->folder));
-        else
-            report_error(&err);
-    }
     watched_release(&w);
     arena_release(&a);
+    if (ready)
+        report_early(j, r, recording);
     return ready;
 }
 
-/* With --stop: all ranks have written their last word. */
-static bool has_stopped(const char *recording)
+/* With --stop it ends at once, most of the time: the report is made then, with its last word. */
+static bool is_time(const struct request *r, const struct watch_stop *stop)
 {
-    struct arena a = {0};
-    struct watched w;
-    struct error err;
-    bool all = watched_read(&w, &a, recording, &err) == OK && watched_all_finished(&w);
-    for (int i = 0; all && i < w.n; i++)
-        all = w.ranks[i].stopped && w.ranks[i].ended;
-    watched_release(&w);
-    arena_release(&a);
-    return all;
+    enum { SOON = 10 };
+    return !r->stop || stop->told > SOON;
 }
 
-/* A program that was to end and does not, as a thread or a library of its own waits for something, is ended. tenths: of a second since then. */
-static void end_what_lingers(const struct child *c, int tenths)
+/* With --stop how it ended is its answer to that: it may have caught the exception that ended it. What a signal ended was not ended by us. */
+static void take_answer(struct child *c, const struct watch_stop *stop)
 {
-    if (tenths == PATIENCE) {
-        fprintf(stderr, "hone: the program has not ended %d s after it was to, and is ended\n", PATIENCE / 10);
-        kill(c->pid, SIGTERM);
-    }
-    if (tenths == 2 * PATIENCE)
-        kill(c->pid, SIGKILL);
+    if (!stop->by_us && stop->told && c->code && !c->signal)
+        fprintf(stderr, "hone: the program was told to end, and did so with exit code %d\n", c->code);
+    if (stop->by_us || (stop->told && !c->signal))
+        c->code = c->signal = 0;
 }
 
 static void stay_beside(struct child *c, struct watch_job *j, const struct request *r, const char *recording)
 {
-    bool tried = r->stop;                       /* then it ends at once */
-    int lingers = 0;
-    while (child_runs(c)) {
+    struct watch_stop stop = {0};
+    bool tried = false;
+    while (child_runs(c) || watch_stop_waits(&stop)) {
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-        tried = tried || try_early(j, r, recording);
-        lingers += r->stop && (lingers || has_stopped(recording));
-        end_what_lingers(c, lingers);
+        tried = tried || (is_time(r, &stop) && try_early(j, r, recording));
+        if (r->stop)
+            watch_stop_look(&stop, recording, c->pid);
     }
-    if (lingers >= PATIENCE)
-        c->code = c->signal = 0;                /* by us, as was asked */
+    if (r->stop) {
+        watch_stop_read(&stop, recording);      /* it may have been told since */
+        take_answer(c, &stop);
+    }
+    watch_stop_release(&stop);
 }
 
 /* ---- when it has ended ---- */
@@ -225,10 +224,16 @@ static enum status make_late(struct watch_job *j, const struct request *r, const
     arena_release(&a);
     if (st == OK && !recorded)
         return watch_job_nothing(recording, r->name, steps_needed(r), r->step_call, err);
-    if (st == OK)
-        st = watch_job_make(j, recording, r->name, err);
+    return st == OK ? watch_job_make(j, recording, r->name, err) : st;
+}
+
+static enum status finish(struct watch_job *j, const struct request *r, const char *recording, struct error *err)
+{
+    const enum status st = j->made ? OK : make_late(j, r, recording, err);
+    if (st != OK || j->published)
+        return st;
     install_stop_handler();                     /* no half-written folder is left behind */
-    return st == OK ? watch_job_publish(j, r->folder, err) : st;
+    return watch_job_publish(j, r->folder, err);
 }
 
 static enum status print(const struct watch_job *j, const struct request *r, struct error *err)
@@ -243,15 +248,22 @@ static enum status print(const struct watch_job *j, const struct request *r, str
     return OK;
 }
 
+static int judge(struct watch_job *j, const struct request *r, const char *recording)
+{
+    struct error err;
+    if (j->failed != OK)
+        return j->failed;
+    enum status st = finish(j, r, recording, &err);
+    if (st == OK)
+        st = print(j, r, &err);
+    return st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, &r->fail_on) ? ANSWER_NO : OK;
+}
+
 /* A program that failed by itself says with its own code that it did. */
 static int conclude(const struct child *c, struct watch_job *j, const struct request *r, const char *recording)
 {
-    struct error err;
     say_how_it_ended(c);
-    enum status st = j->made ? OK : make_late(j, r, recording, &err);
-    if (st == OK)
-        st = print(j, r, &err);
-    const int code = st != OK ? report_error(&err) : findings_fail(&j->shapes.diagnosis, &r->fail_on) ? ANSWER_NO : OK;
+    const int code = judge(j, r, recording);
     return c->code ? c->code : code;
 }
 
@@ -262,7 +274,7 @@ static int watch(struct request *r)
     struct watch_folder folder = {.lock = -1};
     struct watch_job job = {0};
     struct settings settings = {0};
-    struct child child;
+    struct child child = {0};
     struct error err;
     enum status st = check_request(r, &err);
     if (st == OK)
@@ -271,12 +283,16 @@ static int watch(struct request *r)
         st = settings_make(&settings, r, folder.recording, &err);
     if (st == OK)
         st = child_start(&child, r->command, settings.list, SETTINGS, r->json, &err);
-    if (st == OK)
+    if (st == OK) {
         stay_beside(&child, &job, r, folder.recording);
+        if (watch_folder_own(&folder, &err) != OK)
+            report_error(&err);                 /* the next watch will ask whose they are */
+    }
     const int code = st == OK ? conclude(&child, &job, r, folder.recording) : report_error(&err);
     watch_job_release(&job);
     watch_folder_close(&folder);
     free(settings.options);
+    child_die_alike(&child);
     return code;
 }
 

@@ -84,12 +84,14 @@ static int unknown_command(const char *name)
     return BAD_INPUT;
 }
 
+bool stream_was_closed[3];
+
 /* A standard stream that is closed would give its number to the next file that is opened, and messages would go into
  * that file. Opened the wrong way round it stays as unusable as it was. */
 static void hold_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0)
+        if ((stream_was_closed[fd] = fcntl(fd, F_GETFD) < 0))
             open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);      /* takes the lowest free number: fd */
 }
 

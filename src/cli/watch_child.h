@@ -19,5 +19,7 @@ struct child {
  * hone are sent on to it; those of the terminal reach it without us. */
 enum status child_start(struct child *c, char *const *command, const struct child_setting *settings, int n, bool quiet_stdout, struct error *err);
 bool child_runs(struct child *c);
+/* Ends hone as the program was ended, where Ctrl-C did that: a shell's loop goes on behind a command that has merely ended. Else it returns. */
+void child_die_alike(const struct child *c);
 
 #endif

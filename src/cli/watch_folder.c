@@ -10,6 +10,7 @@
 
 #include "cli/watch_folder.h"
 #include "core/fs.h"
+#include "core/owned.h"
 #include "core/process.h"
 
 #ifndef HONE_HOOK_DIR
@@ -17,6 +18,8 @@
 #endif
 
 #define MARK ".hone-watch"      /* in a folder that a watch made */
+#define BEFORE ".before"        /* in it: what the watch before recorded, while this one runs */
+static const char *const settings[] = {"hone_settings.py", "patch.md"};         /* hone_hook/trial/settings.py */
 
 /* ---- the recording ---- */
 
@@ -33,14 +36,18 @@ static enum status check_ours(const char *folder, bool *there, struct error *err
                                                "--out", folder);
 }
 
-/* rankN and processes: what else lies there somebody put there. */
+static bool is_rank(const char *name) { return !strncmp(name, "rank", 4) && name[4] && !name[4 + strspn(name + 4, "0123456789")]; }
+
+/* What else lies there somebody put there. */
 static bool is_ours(const char *name)
 {
-    return !strncmp(name, "rank", 4) ? name[4] && !name[4 + strspn(name + 4, "0123456789")] : !strcmp(name, "processes");
+    const char *left = !strncmp(name, "rank", 4) ? strstr(name, ".left-") : NULL;       /* hone_hook/seat.py was killed */
+    return is_rank(name) || left || !strcmp(name, "processes") || !strcmp(name, settings[0]) || !strcmp(name, settings[1]);
 }
 
-/* Its lock stays, and is held. */
-static enum status empty(const char *folder, struct error *err)
+/* Calls with the path of each that is ours; stops where it fails. */
+static enum status each_of_ours(const char *folder, enum status (*call)(const char *path, const char *name, const char *to, struct error *err), const char *to,
+                                struct error *err)
 {
     char path[PATH_MAX + 300];
     enum status st = OK;
@@ -50,10 +57,81 @@ static enum status empty(const char *folder, struct error *err)
     for (struct dirent *e; st == OK && (e = readdir(dir));) {
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (is_ours(e->d_name))
-            st = fs_remove_tree(path, err);
+            st = call(path, e->d_name, to, err);
     }
     closedir(dir);
     return st;
+}
+
+static enum status remove_one(const char *path, const char *name, const char *to, struct error *err)
+{
+    (void)name, (void)to;
+    return fs_remove_tree(path, err);
+}
+
+static enum status move_one(const char *path, const char *name, const char *to, struct error *err)
+{
+    char there[PATH_MAX + 300];
+    snprintf(there, sizeof there, "%s/%s", to, name);
+    return rename(path, there) == 0 ? OK : error_errno(err, "cannot move '%s' to '%s'", path, there);
+}
+
+static bool has_rank(const char *folder)
+{
+    bool found = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && !found && (e = readdir(dir));)
+        found = is_rank(e->d_name);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* What was there before comes back where no rank took a step, as of a command that was mistyped; else it goes. */
+static enum status settle(const char *recording, struct error *err)
+{
+    char before[PATH_MAX + 16];
+    bool there;
+    enum status st;
+    snprintf(before, sizeof before, "%s/" BEFORE, recording);
+    st = fs_there(before, &there, err);
+    if (st != OK || !there)
+        return st;
+    if (!has_rank(recording)) {
+        st = each_of_ours(recording, remove_one, NULL, err);
+        if (st == OK)
+            st = each_of_ours(before, move_one, recording, err);
+    }
+    return st == OK ? fs_remove_tree(before, err) : st;
+}
+
+/* The settings that won in a trial are for people, who may have changed them. */
+static enum status check_settings(const char *recording, struct error *err)
+{
+    struct owned o;
+    enum owned_state state = OWNED_MISSING;
+    enum status st = owned_read(&o, recording, err);
+    if (st != OK)
+        return st;
+    for (size_t i = 0; st == OK && i < sizeof settings / sizeof *settings; i++) {
+        st = owned_look(&o, recording, "watch", settings[i], &state, err);
+        if (st == OK && state != OWNED_MISSING && state != OWNED_INTACT)
+            st = error_set(err, BAD_INPUT, "'%s/%s' is not as hone watch wrote it; move it away, or give another --out", recording, settings[i]);
+    }
+    owned_release(&o);
+    return st;
+}
+
+static enum status set_aside(const char *recording, struct error *err)
+{
+    char before[PATH_MAX + 16];
+    enum status st = settle(recording, err);    /* of a watch that was killed */
+    snprintf(before, sizeof before, "%s/" BEFORE, recording);
+    if (st == OK)
+        st = check_settings(recording, err);
+    if (st == OK)
+        st = fs_make_dirs(before, err);
+    return st == OK ? each_of_ours(recording, move_one, before, err) : st;
 }
 
 static enum status make(struct watch_folder *f, bool there, struct error *err)
@@ -64,8 +142,32 @@ static enum status make(struct watch_folder *f, bool there, struct error *err)
     if (st == OK)
         st = fs_lock(&f->lock, f->recording, err);
     if (st == OK && there)
-        st = empty(f->recording, err);
+        st = set_aside(f->recording, err);
     return st == OK && !there ? fs_write_synced(mark, "", 0, err) : st;
+}
+
+enum status watch_folder_own(const struct watch_folder *f, struct error *err)
+{
+    char path[PATH_MAX + 32];
+    struct owned o = {0};
+    bool there;
+    enum status st = OK;
+    if (!has_rank(f->recording))
+        return OK;                              /* what was there before stays listed */
+    for (size_t i = 0; st == OK && i < sizeof settings / sizeof *settings; i++) {
+        struct owned_file one = {.report = "watch"};
+        snprintf(path, sizeof path, "%s/%s", f->recording, settings[i]);
+        snprintf(one.name, sizeof one.name, "%s", settings[i]);
+        st = fs_there(path, &there, err);
+        if (st == OK && there)
+            st = fs_hash(path, &one.bytes, &one.xxh3, err);
+        if (st == OK && there)
+            owned_add(&o, &one);
+    }
+    if (st == OK)
+        st = owned_write(&o, f->recording, err);
+    owned_release(&o);
+    return st;
 }
 
 enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err)
@@ -89,8 +191,10 @@ enum status watch_folder_open(struct watch_folder *f, const char *out, struct er
 
 void watch_folder_close(struct watch_folder *f)
 {
-    if (f->lock >= 0)
-        close(f->lock);
+    if (f->lock < 0)
+        return;
+    settle(f->recording, NULL);
+    close(f->lock);
     f->lock = -1;
 }
 

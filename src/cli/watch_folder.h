@@ -11,8 +11,11 @@ struct watch_folder {
     int lock;                   /* of it; -1: none */
 };
 
-/* Makes OUT/recording, empty. What an earlier watch recorded there goes; what is not of a watch is refused. */
+/* Makes OUT/recording, empty. What an earlier watch recorded there is set aside; what is not of a watch, or was changed since, is refused. */
 enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err);
+/* The program has ended: settings that it left are hone's own as they are now. */
+enum status watch_folder_own(const struct watch_folder *f, struct error *err);
+/* What was recorded before goes, or comes back where no rank took a step. */
 void watch_folder_close(struct watch_folder *f);
 
 /* Where sitecustomize.py and hone_hook are. */

@@ -66,6 +66,7 @@ enum status watch_job_make(struct watch_job *j, const char *recording, const cha
     j->shapes.diagnosis.name = command;
     j->shapes.diagnosis.watched = &j->watched;
     add_lines(j, recording);
+    watched_take_measured(&j->shapes.diagnosis, &j->watched);
     trace_job_print_warnings(&j->shapes);
     j->made = true;
     return OK;
@@ -87,9 +88,11 @@ static enum status write_files(const void *what, const char *folder, struct erro
     return report_trace_write(what, folder, err);
 }
 
-enum status watch_job_publish(const struct watch_job *j, const char *folder, struct error *err)
+enum status watch_job_publish(struct watch_job *j, const char *folder, struct error *err)
 {
-    return report_folder_publish(folder, REPORT_WATCH, write_files, &j->shapes.diagnosis, err);
+    const enum status st = report_folder_publish(folder, REPORT_WATCH, write_files, &j->shapes.diagnosis, err);
+    j->published = st == OK;
+    return st;
 }
 
 /* ---- nothing to diagnose ---- */

@@ -14,7 +14,7 @@ static double predicted(const struct diagnosis *d, const json_t *one)
 {
     for (int i = 0; i < d->n_findings; i++)
         if (!strcmp(d->findings[i].rule, word(one, "rule")))
-            return d->findings[i].speedup;
+            return d->findings[i].predicted > 0 ? d->findings[i].predicted : d->findings[i].speedup;
     return NAN;
 }
 

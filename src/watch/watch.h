@@ -21,6 +21,9 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
                           struct error *err);
 void watched_release(struct watched *w);
 
+/* What --try measured takes the place of what was predicted, in the diagnosis of the same program. */
+void watched_take_measured(struct diagnosis *d, const struct watched *w);
+
 /* All ranks of the job on this machine have measured what there is to measure. */
 bool watched_all_finished(const struct watched *w);
 

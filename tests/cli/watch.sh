@@ -1,17 +1,7 @@
 # hone watch: a program is started as it is, and is the same with it as without; what is said when there is nothing to say. Here torch is
 # not torch (tests/watch/fake_torch), so that this is tested everywhere; tests/watch/test_programs.py has the real one.
 . "$(dirname "$0")/lib"
-
-PROGRAMS=$(realpath "$HONE_SOURCE")/tests/watch/programs
-FAKE=$(realpath "$HONE_SOURCE")/tests/watch/fake_torch
-HOOK=$(realpath "$HONE_SOURCE")/src/watch/hook
-export PYTHONPATH=$FAKE PYTHONDONTWRITEBYTECODE=1
-
-watch() { run watch --out "$OUT" "$@"; }
-# first WANTED: what the program printed stands first on the standard output
-first() { [ "$(head -1 out)" = "$1" ] || fail "the program's output: $(head -3 out)"; }
-said() { grep -qF -- "$1" err || fail "not said: $1 in: $(cat err)"; }
-ended_with() { [ "$code" = "$1" ] || { cat out err >&2; fail "exit code $code, expected $1"; }; }
+. "$HONE_SOURCE/tests/cli/lib-watch"
 
 # ---- a program that goes well
 OUT=well
@@ -58,39 +48,11 @@ grep -v '^#' "$TRIAL/switches.txt" | while read -r name class; do
     grep -q "^class $class(" "$TRIAL"/*.py || fail "the switch $name has no class $class"
 done
 
-# ---- several optimizers, gradients that are accumulated
-OUT=gan
-watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py"
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 2 and j["watched"]["ranks"][0]["backwards_per_step"] == 2'
-watch --steps 8 --warmup 5 -- python3 "$PROGRAMS/gan.py" three
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 4'
-watch -- python3 "$PROGRAMS/loop.py" 60 accumulate
-ended_with 0
-json gan/report.json 'j["watched"]["ranks"][0]["backwards_per_step"] == 3 and j["watched"]["ranks"][0]["optimizer_calls_per_step"] == 1'
-
-# ---- steps by name
-OUT=named
-for call in function=__main__:train_step method=__main__:Trainer.step module=named_module:train_step; do
-    watch --step-call "${call#*=}" -- python3 "$PROGRAMS/named.py" "${call%%=*}"
-    ended_with 0
-    first done
-    json named/report.json "j['watched']['ranks'][0]['steps_by'] == '${call#*=}' and j['watched']['ranks'][0]['undisturbed']['steps'] == 20"
-done
-watch --step-call __main__:nothing -- python3 "$PROGRAMS/named.py" function
-ended_with 2
-said "hone: torch was imported, but '__main__:nothing' was never called"
-
 # ---- --stop, --json, standard input, --fail-on
 OUT=stop
 watch --stop -- python3 "$PROGRAMS/loop.py" 100000
 ended_with 0
 ! grep -q '^steps ' out || fail "it was not stopped"
-json stop/report.json 'j["watched"]["ranks"][0]["stopped"]'
-watch --stop -- python3 "$PROGRAMS/loop.py" 100000 linger
-ended_with 0
-said "hone: the program has not ended 10 s after it was to, and is ended"
 json stop/report.json 'j["watched"]["ranks"][0]["stopped"]'
 "$HONE" watch --out stop --json -- python3 "$PROGRAMS/loop.py" 60 input >out 2>err <<<"a line"
 said "steps 60 input a line"
@@ -99,11 +61,48 @@ watch --fail-on low -- python3 "$PROGRAMS/loop.py" 60
 ended_with 1
 said "at or above low:"
 
+# ---- words of a launcher that are no numbers
+for rank in "" abc -1; do
+    RANK=$rank WORLD_SIZE=$rank watch -- python3 "$PROGRAMS/loop.py" 60
+    ended_with 0
+    json stop/report.json 'j["watched"]["ranks"][0]["rank"] == 0 and j["watched"]["ranks"][0]["world_size"] == 1'
+done
+
+RANK=0 WORLD_SIZE=8 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 2"
+ended_with 0
+said "hone: report: stop/report.html"              # while it runs: nobody else is waited for
+RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 1"
+ended_with 0
+! grep -qF "hone: report: " err || fail "its other rank was not waited for"
+json stop/report.json 'j["watched"]["ranks"][0]["world_size"] == 2'
+
 # ---- the program's own sitecustomize, and one that is broken
 mkdir custom && echo 'print("custom")' >custom/sitecustomize.py
 PYTHONPATH=custom:$FAKE watch -- python3 "$PROGRAMS/loop.py" 60
 ended_with 0
 first custom
+
+# ---- a profile function of the program's own: it stays, and no stacks are recorded
+watch -- python3 "$PROGRAMS/loop.py" 60 profiled
+ended_with 0
+said "its profile function is there: True"
+json stop/report.json 'j["watched"]["ranks"][0]["finished"] and j["watched"]["ranks"][0]["recorded_stacks"] is None'
+json stop/report.json 'any("profile function of its own" in n for n in j["watched"]["ranks"][0]["notes"])'
+
+# ---- bytecode of the program's modules is written where it would be without hone
+mkdir code && echo 'one = 1' >code/beside.py
+writes() {
+    local wanted=$1
+    shift
+    rm -rf code/__pycache__
+    (unset PYTHONDONTWRITEBYTECODE; "$HONE" watch --out code/report -- "$@" >out 2>err) || true
+    [ -e code/__pycache__ ] && found=written || found=none
+    [ $found = "$wanted" ] || fail "bytecode is $found of: $*: $(cat err)"
+}
+writes written python3 -c 'import sys; sys.path.insert(0, "code"); import beside'
+writes none python3 -B -c 'import sys; sys.path.insert(0, "code"); import beside'
+writes none env PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; sys.path.insert(0, "code"); import beside'
+rm -r code
 
 # ---- it ends badly by itself
 OUT=ends
@@ -121,34 +120,6 @@ ended_with 137
 said "hone: the program was ended by signal 9 (Killed)"
 said "hone: the program ended after at least "
 
-# ---- a signal for hone is one for the program
-"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
-hone=$!
-for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
-kill -TERM $hone
-code=0; wait $hone || code=$?
-ended_with 143
-! kill -0 "$(sed -n 's/^pid //p' out)" 2>/dev/null || fail "the program runs on"
-
-# ---- stopped and continued; the program is with it, also where nobody stops (a group that no shell looks after)
-"$HONE" watch --out signal -- python3 "$PROGRAMS/loop.py" 100000 slow >out 2>err &
-hone=$!
-for _ in $(seq 100); do grep -q '^pid ' out && break; sleep 0.1; done
-program=$(sed -n 's/^pid //p' out)
-state() { sed 's/.*) //' "/proc/$1/stat" | cut -c1; }
-is_state() { for _ in $(seq 100); do [ "$(state "$1")" = T ] && r=T || r=runs; [ $r = "$2" ] && return; sleep 0.1; done; fail "process $1 is not $2"; }
-sleep 60 & plain=$!
-kill -TSTP $hone $plain
-sleep 0.3
-[ "$(state $plain)" = T ] && stops=T || stops=runs
-is_state $hone $stops; is_state "$program" $stops
-{ kill -KILL $plain; wait $plain; } 2>/dev/null || true
-kill -CONT $hone
-is_state $hone runs; is_state "$program" runs
-kill -TERM $hone
-code=0; wait $hone || code=$?
-ended_with 143
-
 # ---- a fork is not the program; what breaks in the hook is a line
 OUT=fork
 watch -- python3 "$PROGRAMS/loop.py" 60 fork
@@ -159,6 +130,20 @@ ended_with 2
 first "steps 60 input -"
 said "hone: watch: RuntimeError: the profiler is broken; the program goes on"
 said "hone: watching ended after 30 steps, before anything was recorded: RuntimeError: the profiler is broken"
+
+# ---- the report cannot be written while the program runs: once more at its end; what cannot be read is said once
+OUT=early
+for sleeps in "sleep 2" "sleep 2; rm early/report.html"; do
+    watch -- sh -c "echo mine >early/report.html; python3 '$PROGRAMS/loop.py' 60; $sleeps"
+    said "hone: 'early/report.html' is there, and no report that is known here wrote it; move it away, or give another --out"
+    [ "$sleeps" != "sleep 2" ] || { ended_with 2; ! grep -q 'report: early' out || fail "a report is named that is not there: $(cat out)"; rm early/report.html; }
+done
+ended_with 0
+grep -q 'report: early/report.html' out || fail "no report is named: $(cat out)"
+json early/report.json 'j["watched"]["ranks"][0]["finished"]'
+FAKE_TORCH_PROFILER=empty watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; sleep 2"
+ended_with 2
+[ "$(grep -c 'shapes.json' err)" = 1 ] || fail "not said once: $(cat err)"
 
 # ---- started again by itself, in processes of its own, in a thread; standard error is closed; a folder that cannot be
 OUT=ways
@@ -173,9 +158,24 @@ json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
 watch -- python3 "$PROGRAMS/ways.py" twice
 ended_with 0
 said "is not watched"
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 2; python3 '$PROGRAMS/loop.py' 60; python3 '$PROGRAMS/loop.py' 70"
+ended_with 0                                    # the first ended with nothing recorded; what the second recorded stays
+json ways/report.json 'j["watched"]["ranks"][0]["finished"] and j["watched"]["ranks"][0]["steps"] == 39'
+[ "$(grep -c 'is not watched' err)" = 1 ] || fail "not the third one alone: $(cat err)"
+[ "$(ls ways/recording | tr '\n' ' ')" = "processes rank0 " ] || fail "left behind: $(ls ways/recording)"
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 40 kill; python3 '$PROGRAMS/loop.py' 60"
+ended_with 0
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
+watch -- python3 "$PROGRAMS/loop.py" 2
+ended_with 2
+said "hone: the program ended after 2 steps, before anything was recorded: 39 are needed"
 watch --stop -- python3 "$PROGRAMS/ways.py" thread
 ended_with 0
 json ways/report.json 'j["watched"]["ranks"][0]["stopped"]'
+watch -- python3 "$PROGRAMS/ways.py" asks
+ended_with 0
+first "torch is there: True"
+json ways/report.json 'j["watched"]["ranks"][0]["finished"]'
 watch -- python3 "$PROGRAMS/ways.py" silent
 ended_with 0
 [ "$(head -c 5 out)" = "$(printf '\377\376\nst')" ] || fail "bytes of the program's output changed"
@@ -185,6 +185,10 @@ alone=0; PYTHONPATH=$FAKE sh -c "exec 2>&-; exec python3 '$PROGRAMS/loop.py' 60"
 FAKE_TORCH_PROFILER=broken watch -- sh -c "exec 2>&-; exec python3 '$PROGRAMS/loop.py' 60"
 ended_with $((alone ? alone : 2))               # its last line is for stderr, which some versions of Python forgive
 first "steps 60 input -"
+"$HONE" watch --out ways -- python3 -c 'import sys; sys.stderr.write("%s %s\n" % (sys.stdin, sys.stdout))' 2>err <&- >&- || true
+said "None None"                 # as Python finds them where they are closed
+"$HONE" watch --out ways --json -- python3 -c 'import sys; sys.stderr.write("%s\n" % sys.stdout.name)' 2>err >&- || true
+said "<stdout>"                  # which is stderr then
 printf '#!/bin/sh\nexec python3 "$@"\n' >wrapper && chmod +x wrapper
 watch -- ./wrapper "$PROGRAMS/loop.py" 60
 ended_with 0

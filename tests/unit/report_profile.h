@@ -231,17 +231,17 @@ static inline void sample_findings(struct profile *p)
         {"no-flash-attention", SEVERITY_HIGH, EFFORT_MEDIUM, 0.31, 1.27, 1.18, 1.36, "blocks.*.attn",
          "The scores (8, 8, 256, 256) are written to memory and read back three times per layer.",
          "--set optimize.flash-attention=on: the scores then never leave the cache.",
-         "softmax, mask and scores move 590 MB per step and take 31 % of it.", false, NULL, "flash-attention", 0, NULL, NULL, 0, false, false},
+         "softmax, mask and scores move 590 MB per step and take 31 % of it.", false, NULL, "flash-attention", 0, NULL, NULL, 0, false, false, 0},
         {"unfused-optimizer", SEVERITY_MEDIUM, EFFORT_LOW, 0.09, 1.06, 1.03, 1.08, "optimizer",
          "38 AdamW ops run one after the other, each too short for two threads.",
-         "--set optimize.fused-optimizer=on: one op updates every parameter.", "38 ops of 122 µs.", false, NULL, "fused-optimizer", 0, NULL, NULL, 0, false, false},
+         "--set optimize.fused-optimizer=on: one op updates every parameter.", "38 ops of 122 µs.", false, NULL, "fused-optimizer", 0, NULL, NULL, 0, false, false, 0},
         {"unfused-projections", SEVERITY_LOW, EFFORT_LOW, 0.12, 1.03, 1.01, 1.06, "blocks.*.attn.{q,k,v}",
          "Q, K and V read the same input in three matrix products.", "--set optimize.fuse-qkv=on --set optimize.fuse-gate-up=on",
-         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", false, NULL, "fuse-qkv", 0, NULL, NULL, 0, false, false},
+         "Three products of 67 to 134 MFLOP at 71 to 80 % of the peak.", false, NULL, "fuse-qkv", 0, NULL, NULL, 0, false, false, 0},
         {"constant-rebuilt", SEVERITY_LOW, EFFORT_LOW, 0.0001, 1.0, 1.0, 1.001, "mask", "The causal mask is made in every step.",
-         "Build it once.", "mask takes 4 µs.", false, NULL, "hoist-constants", 0, NULL, NULL, 0, false, false},
+         "Build it once.", "mask takes 4 µs.", false, NULL, "hoist-constants", 0, NULL, NULL, 0, false, false, 0},
         {"small-batch", SEVERITY_LOW, EFFORT_HIGH, 0.05, 1.04, 0.98, 1.1, "train.batch_size", "Products of 8 × 256 rows.",
-         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", false, NULL, NULL, 0, NULL, NULL, 0, true, false},
+         "Try train.batch_size=16; the loss curve changes.", "matmul reaches 82 % of the peak.", false, NULL, NULL, 0, NULL, NULL, 0, true, false, 0},
     };
     static const int quick[] = {1, 2}, larger[] = {0}, trades[] = {4};
     static const struct plan_phase phases[] = {

@@ -1,10 +1,13 @@
 /* Fixes as code: for the user's optimizer, device and place, at the factor that is promised; and every one of them is Python. */
 #include "unit/trace_models.h"
 
+#include <jansson.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "analyze/analyze.h"
 #include "analyze/traced/fix.h"
+#include "watch/watch.h"
 
 static const char *text_for(struct arena *a, const char *rule, struct fix_facts f) { return fix_text(a, rule, &f); }
 
@@ -118,6 +121,61 @@ static void the_profilers_own_frames_are_nobodys_place(void **state)
     judged_release(&j);
 }
 
+/* ---- what a trial measured ---- */
+
+/* The trial of a program that tried the fix of a rule twice. */
+static struct json_t *trial_of(const char *rule, const char *state, double speedup)
+{
+    return json_pack("{s:[{s:s,s:s,s:s,s:f,s:f,s:f},{s:s,s:s,s:s}]}", "switches", "name", "fused-optimizer", "rule", rule, "state", state, "speedup", speedup,
+                     "low", speedup - 0.02, "high", speedup + 0.02, "name", "foreach-optimizer", "rule", rule, "state", "not tried");
+}
+
+static bool is_planned(const struct diagnosis *d, const char *rule)
+{
+    for (int p = 0; p < d->n_phases; p++)
+        for (int i = 0; i < d->phases[p].n; i++)
+            if (!strcmp(d->findings[d->phases[p].findings[i]].rule, rule))
+                return true;
+    return false;
+}
+
+static void what_was_measured_takes_the_place_of_the_prediction(void **state)
+{
+    (void)state;
+    static const char rule[] = "unfused-optimizer";
+    for (int won = 0; won < 2; won++) {
+        struct model m = model_new(HOST_BOUND);
+        m.optimizer = loop_in_a_frame;
+        struct judged j = model_judge(&m, 0);
+        struct watched w = {.trial = trial_of(rule, won ? "kept" : "no gain", won ? 1.25 : 0.99)};
+        const double predicted = assert_found(&j, rule)->speedup, all = j.d.phases[j.d.n_phases - 1].speedup;
+        assert_true(predicted > 1.05 && is_planned(&j.d, rule) && !strncmp(j.d.first_action, rule, strlen(rule)));
+        watched_take_measured(&j.d, &w);
+        const struct finding *f = assert_found(&j, rule);
+        assert_near(f->speedup, won ? 1.25 : 1, 1e-9, "as measured");
+        assert_near(f->predicted, predicted, 1e-9, "as predicted");
+        assert_non_null(strstr(f->evidence, won ? "fused-optimizer wins, 1.250×" : "fused-optimizer wins nothing, 0.990×"));
+        assert_int_equal(is_planned(&j.d, rule), won);
+        assert_int_equal(!strncmp(j.d.first_action, rule, strlen(rule)), won);
+        assert_true(!j.d.n_phases || j.d.phases[j.d.n_phases - 1].speedup <= fmax(all, 1.25));
+        watched_release(&w);
+        judged_release(&j);
+    }
+}
+
+static void what_failed_a_gate_measured_nothing(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.optimizer = loop_in_a_frame;
+    struct judged j = model_judge(&m, 0);
+    struct watched w = {.trial = trial_of("unfused-optimizer", "failed", 0.99)};
+    watched_take_measured(&j.d, &w);
+    assert_true(assert_found(&j, "unfused-optimizer")->predicted <= 0 && assert_found(&j, "unfused-optimizer")->speedup > 1.05);
+    watched_release(&w);
+    judged_release(&j);
+}
+
 /* ---- how sure a finding is ---- */
 
 static void a_finding_says_what_would_make_it_surer(void **state)
@@ -211,6 +269,8 @@ int main(void)
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
+        cmocka_unit_test(what_was_measured_takes_the_place_of_the_prediction),
+        cmocka_unit_test(what_failed_a_gate_measured_nothing),
         cmocka_unit_test(a_finding_says_what_would_make_it_surer),
         cmocka_unit_test(a_trace_without_marks_is_sure_of_little),
         cmocka_unit_test(every_fix_compiles_as_python),

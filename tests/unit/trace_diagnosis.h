@@ -165,15 +165,15 @@ static inline void traced_findings(struct diagnosis *d)
         {"host-bound", SEVERITY_HIGH, EFFORT_MEDIUM, 0.41, 1.55, 1.3, 1.8, "the whole step",
          "The GPU waits for the host 41 % of the step: kernels are shorter than the host takes to launch them.",
          "model = torch.compile(model, mode='reduce-overhead')\n\nfor batch in loader:\n    loss = model(batch)",
-         "26 launches per step of 6.5 µs; median kernel 120 µs.", false, NULL, NULL, 0.25, "medium", "step marks (prof.step())", 0, false, false},
+         "26 launches per step of 6.5 µs; median kernel 120 µs.", false, NULL, NULL, 0.25, "medium", "step marks (prof.step())", 0, false, false, 0},
         {"host-sync", SEVERITY_LOW, EFFORT_LOW, 0.06, 1.03, 1.0, 1.08, "train.py(88): log",
          "The host reads the loss in every step.",
          "total += loss.detach()              # stays on the device\nif step % 100 == 0:\n    print(total.item())",
-         "2 synchronizations per step, 1.3 ms.", false, "host-bound", NULL, 0.25, "high", NULL, 0, false, false},
+         "2 synchronizations per step, 1.3 ms.", false, "host-bound", NULL, 0.25, "high", NULL, 0, false, false, 0},
         {"exposed-comm", SEVERITY_MEDIUM, EFFORT_LOW, 0.043, 1.05, 1.02, 1.06, "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
          "900 µs of allreduce per step run while nothing else does.",
          "model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)",
-         "1 collective per step, 73 % exposed.", false, NULL, NULL, 0.3, "high", NULL, 0, false, false}};
+         "1 collective per step, 73 % exposed.", false, NULL, NULL, 0.3, "high", NULL, 0, false, false, 0}};
     static const int first[] = {1, 2}, second[] = {0};
     static const struct plan_phase phases[] = {{"Quick wins", first, 2, 1.08, 1.03, 1.14, 0, false},
                                                {"Changes to the model", second, 1, 1.62, 1.34, 1.95, 0, false}};

@@ -2,10 +2,13 @@
 import os
 import random
 import sys
+import types
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "watch", "hook"))
 from hone_hook.cycle import MOST, Cycle, find_period  # noqa: E402
+from hone_hook.window import Undisturbed  # noqa: E402
 
 
 def ends(calls):
@@ -47,6 +50,19 @@ class Periods(unittest.TestCase):
         steps, cycle = ends("aaaaa" + "bbbbb")
         self.assertEqual(steps[5:], [0, 0, 3, 1, 1])
 
+    def test_steps_before_it_is_known(self):
+        for calls, steps in (("", 0), ("a", 1), ("aa", 2), ("aaa", 0), ("dgd", 1), ("dgdg", 2), ("aaaa" + "b", 1)):
+            self.assertEqual(ends(calls)[1].steps_unknown(), steps, calls)
+
+    def test_optimizers_that_come_and_go(self):
+        """A new one for every task, beside one that stays: there is no cycle, and every call counts, also those before that was known."""
+        cycle, ended = Cycle(), 0
+        for task in range(40):
+            for who in (task, "outer"):
+                ended += cycle.steps_ended(who)
+            cycle.forget(task)
+        self.assertEqual((ended, cycle.period), (80, 1))
+
     def test_no_cycle(self):
         """Where there is none, the optimizer that is called the least ends a step."""
         calls, draw = [], random.Random(1)
@@ -54,6 +70,19 @@ class Periods(unittest.TestCase):
             calls += ["a"] * draw.randint(1, 7) + ["b"]
         steps, cycle = ends(calls)
         self.assertEqual(sum(steps), calls.count("b"))
+
+
+class Windows(unittest.TestCase):
+    def test_several_steps_at_one_boundary(self):
+        """As where it was just learned what a step is: the time is that of a step."""
+        session = types.SimpleNamespace(device=types.SimpleNamespace(kind="cpu", synchronize=lambda: None), steps=10, calls=1, result={}, note=lambda text: None)
+        at = iter(range(0, 10 ** 9, 10 ** 6))
+        with mock.patch("hone_hook.window.perf_counter_ns", lambda: next(at) * 3):
+            timed = Undisturbed(6)
+            timed.begin(session)
+            self.assertEqual([timed.boundary(session, n) for n in (3, 3)], [False, True])
+            timed.end(session)
+        self.assertEqual((session.result["undisturbed"]["steps"], session.result["undisturbed"]["step_us"]), (6, 1500.0))
 
 
 if __name__ == "__main__":

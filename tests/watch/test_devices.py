@@ -102,7 +102,7 @@ def test_the_device_is_called_when_the_profiler_goes(monkeypatch, tmp_path):
     for goes, calls in ((False, 0), (True, cupti.CALLS)):
         one = record.Record("stacks", 1)
         one.profiler = SimpleNamespace(__exit__=lambda *why: None, export_chrome_trace=lambda path: None)
-        one.goes, one.first, one.started, one.ended = goes, 1, 0, 1
+        one.goes, one.first, one.steps, one.started, one.ended = goes, 1, 1, 0, 1
         torch.waited.clear()
         one.end(SimpleNamespace(device=Device(torch, torch.optimizer("cuda")), out=str(tmp_path), result={"recorded": []}))
         assert len(torch.waited) == calls

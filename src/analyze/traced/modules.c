@@ -224,6 +224,16 @@ static void take_out_calls(const struct study *s, struct own *o)
     }
 }
 
+/* What calls it has its time taken out all the same: it is no part of the program. */
+static void leave_out_hones(struct own *o)
+{
+    int n = 0;
+    for (int i = 0; i < o->n; i++)
+        if (!frame_is_hones(o->at[i].name))
+            o->at[n++] = o->at[i];
+    o->n = n;
+}
+
 void study_frames(struct study *s)
 {
     const struct view *v = s->v;
@@ -246,6 +256,7 @@ void study_frames(struct study *s)
     free(open.depth);
     if (o.n) {
         take_out_calls(s, &o);
+        leave_out_hones(&o);
         qsort(o.at, (size_t)o.n, sizeof *o.at, by_self);
     }
     d->n_frames = o.n < MOST_FRAMES ? o.n : MOST_FRAMES;

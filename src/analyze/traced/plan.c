@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/traced/job.h"
+#include "analyze/traced/judge.h"
 #include "analyze/traced/rules.h"
 
 enum { MOST_PHASES = 4 };
@@ -153,4 +154,59 @@ static struct interval job_together(void *context, const struct diagnosis *d, in
 void job_plan(struct job *j, const struct plan_phase *first, int n_first)
 {
     plan(j->ranks[0], job_together, &(struct of_job){j, first, n_first, {1, 1, 1}});
+}
+
+/* ---- of what was tried ---- */
+
+static void take_fix(struct diagnosis *d, struct finding *f, const struct measured_fix *fix)
+{
+    f->predicted = f->speedup;
+    f->speedup = fix->won ? fmax(fix->speedup, 1) : 1;
+    f->speedup_low = fix->won ? fmax(fix->low, 1) : 1;
+    f->speedup_high = fmax(fix->high, f->speedup);
+    f->severity = severity_of(f->speedup);
+    f->confidence = "high";
+    f->raise = NULL;
+    f->evidence = arena_printf(&d->arena, "%s%stried in the running program: %s %s, %.3f× (%.3f× to %.3f×); predicted %.2f×", f->evidence ? f->evidence : "",
+                               f->evidence && *f->evidence ? "; " : "", fix->name, fix->won ? "wins" : "wins nothing", fix->speedup, fix->low, fix->high,
+                               f->predicted);
+}
+
+struct tried {
+    const struct plan_phase *before;        /* (n_before) the roadmap as predicted */
+    int n_before;
+    struct interval most;                   /* one fix after the other, each with all it gives */
+};
+
+static struct interval tried_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
+{
+    struct tried *t = context;
+    for (int i = 0; i < n; i++) {
+        const struct finding *f = &d->findings[list[i]];
+        t->most = (struct interval){t->most.usual * f->speedup, t->most.low * f->speedup_low, t->most.high * f->speedup_high};
+    }
+    const struct interval all = up_to(t->before, t->n_before, phase);
+    return (struct interval){fmin(all.usual, t->most.usual), fmin(all.low, t->most.low), fmin(all.high, t->most.high)};
+}
+
+void diagnosis_take_measured(struct diagnosis *d, const struct measured_fix *fixes, int n)
+{
+    struct tried t = {d->phases, d->n_phases, {1, 1, 1}};
+    const int n_findings = d->n_findings;
+    struct finding *all = d->findings;
+    bool any = false;
+    for (int i = 0; i < n_findings; i++)
+        for (int k = 0; k < n; k++)
+            if (!strcmp(all[i].rule, fixes[k].rule)) {
+                take_fix(d, &all[i], &fixes[k]);
+                any = true;
+            }
+    if (!any)
+        return;
+    d->findings = NULL;
+    d->n_findings = d->n_phases = 0;
+    for (int i = 0; i < n_findings; i++)
+        finding_insert(d, all[i]);
+    plan(d, tried_together, &t);
+    judge_answers(d);
 }

@@ -79,6 +79,7 @@ static inline int64_t event_end(const struct event *e) { return e->start_ns + e-
 /* The innermost Python frame of the user's own code around a moment of a host track, or of any code where `any`; -1: none. */
 int32_t view_python_at(const struct view *v, int track, int64_t at_ns, bool any);
 bool frame_is_users(const char *frame);         /* by its file, not one of a library's */
+bool frame_is_hones(const char *frame);         /* of the hook of `hone watch`, which is in the process only to record it */
 /* The host op around an event (itself if it is one); -1: none. */
 int32_t view_op_around(const struct view *v, int32_t host);
 /* The host op that a device event is for: the one around its launch, or of a graph's replay around its capture; -1: not known. */

@@ -29,10 +29,12 @@ bool frame_is_users(const char *frame)
     return true;
 }
 
+bool frame_is_hones(const char *frame) { return strstr(frame, "hone_hook/") != NULL; }
+
 /* The profiler's own code is nobody's place. */
 static bool is_profilers(const char *frame)
 {
-    return strstr(frame, "torch/profiler/") || strstr(frame, "torch/autograd/profiler") || strstr(frame, "hone_hook/");
+    return strstr(frame, "torch/profiler/") || strstr(frame, "torch/autograd/profiler") || frame_is_hones(frame);
 }
 
 /* The last frame of the track that starts no later; -1: none. */

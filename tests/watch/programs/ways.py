@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from importlib import util
 
 
 def train(steps=60):
@@ -28,6 +29,9 @@ def main(way):
         thread.start()
         thread.join()
         time.sleep(1000)
+    elif way == "asks":
+        print("torch is there:", util.find_spec("torch") is not None)
+        train()
     elif way == "silent":
         os.chdir("/")
         os.write(1, b"\xff\xfe\n")

@@ -13,7 +13,7 @@ from .steps import Watcher, watch_optimizers
 def start():
     """Called by sitecustomize before the program's first line."""
     options = json.loads(os.environ["HONE_WATCH"])
-    environment.restore_bytecode(options)
+    environment.restore_bytecode()
     watcher = Watcher(options)
     presence.tell(options["out"], presence.PYTHON)
     arrive.when_imported("torch", lambda torch: _torch_is_here(torch, watcher))

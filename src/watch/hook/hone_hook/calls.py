@@ -1,7 +1,7 @@
 """--step-call MODULE:FUNCTION: calls back behind every call of a function that the program names as its step.
 
 A function gets other code for as long as it is watched (inplace.py). What is no plain function is replaced where it stands. One of a module that is imported is met right behind the import. One of the script itself (`__main__`) is not there yet when torch is imported: the first
-call of it is caught by a profile function, which is then taken away.
+call of it is caught by a profile function, which is then taken away. It costs every call of a function until then.
 """
 import functools
 import inspect
@@ -77,12 +77,23 @@ def _meet(watcher, module, names):
     return found is not None
 
 
+class _Script:
+    """What runs as __main__. Its names are those of its frames, and not of sys.modules, where a launcher may stand that runs it (cProfile, runpy)."""
+
+    def __init__(self, names):
+        self.__dict__ = names
+
+
 def _catch_in_main(watcher, names):
+    if sys.getprofile() is not None:
+        say("watch: --step-call: the program has a profile function of its own, so that no function of __main__ can be found; name one of a module")
+        return
+
     def profile(frame, event, argument):
         if event != "return" or frame.f_code.co_name != names[-1] or frame.f_globals.get("__name__") != "__main__":
             return
         sys.setprofile(None)
-        if _meet(watcher, sys.modules["__main__"], names):
+        if _meet(watcher, _Script(frame.f_globals), names):
             watcher.function_called()
         else:
             say("watch: --step-call: '%s' is not at the top level of the script; it takes FUNCTION or CLASS.METHOD" % ".".join(names))

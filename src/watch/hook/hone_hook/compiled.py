@@ -143,8 +143,8 @@ class Compiled:
 
     def close(self):
         self.closed = True
-        if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)
+        if self.finder is not None:
+            self.finder.close()
         for kind, plain, ours in self.replaced:
             if kind.__dict__.get("__init__") is ours:
                 kind.__init__ = plain

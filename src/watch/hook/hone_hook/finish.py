@@ -12,7 +12,7 @@ class Finish:
         session.result["stopped"] = self.stop
         session.result["device"] = session.device.describe()
 
-    def boundary(self, session):
+    def boundary(self, session, steps=1):
         return True
 
     def end(self, session):

@@ -1,6 +1,7 @@
 """A session: the phases that a watched program goes through, one boundary per training step.
 
-A phase has begin(session), boundary(session), which says whether it is done, and end(session). All three run between two steps of the program.
+A phase has begin(session), boundary(session, steps), which says whether it is done, and end(session). All three run between two steps of the program. A boundary is behind
+one step, or behind several where it was just learned what a step is. A phase that measures has anew(session): an optimizer was met in it, and it begins at the next boundary.
 What a phase may use: torch, options, device, optimizers, out, result, note().
 """
 import os
@@ -13,17 +14,26 @@ from .finish import Finish
 from .guard import say
 from .record import Record
 from .result import new_result, write_result
+from .seat import take
 from .window import Undisturbed, WarmUp
 
 SHAPES_STEPS, STACKS_STEPS = 4, 3
+ANEW_MOST = 2
+
+
+def _number(name, otherwise):
+    """A number that a launcher left in the environment; what is none there is nobody's rank."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else otherwise
 
 
 def _rank(torch):
-    """Who this process is among the ranks of a job: what torch.distributed says, else the launcher."""
+    """Who this process is among the ranks of a job: what torch.distributed says, else the launcher, which says how many are on this machine as well. A WORLD_SIZE alone may be
+    of anything: hone would wait for ranks that never come."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    return _number("RANK", 0), _number("WORLD_SIZE", 1) if _number("LOCAL_WORLD_SIZE", 0) else 1
 
 
 def _phases(options):
@@ -49,9 +59,11 @@ class Session:
         self.device = Device(torch, optimizer)
         self.result = new_result(torch, self.rank, self.world_size, self.device)
         self.steps = 0                  # so far
+        self.calls = 1                  # of optimizers, or of the function that is named, in a step
         self.compiled = set()           # ids of optimizers whose steps are compiled
         self.several_threads = False    # take steps
         self._optimizers = []
+        self.anew = 0                   # windows that began anew
         self._inside = False
         self.closed = False
         self.phases = _phases(options)
@@ -60,9 +72,7 @@ class Session:
         self.phase.begin(self)
 
     def _take(self):
-        try:
-            os.makedirs(self.out)
-        except FileExistsError:
+        if not take(self.out):
             raise Taken(self.rank)
         presence.tell(self.options["out"], presence.STEP)
 
@@ -84,25 +94,37 @@ class Session:
 
     # ---- what steps.py calls
 
-    def meet(self, optimizer):
-        """An optimizer that was not seen before."""
-        if self._at > 0:
-            self.note("an optimizer took its first step in the middle of a window (step %d)" % self.steps)
-        self._optimizers.append(weakref.ref(optimizer))
+    def meet(self, optimizer, gone=None):
+        """An optimizer that was not seen before. gone(...) is called when it is."""
+        self._optimizers.append(weakref.ref(optimizer, gone))
+        if self._at > 0 and not self.closed:
+            self._met_in_window()
+
+    def _met_in_window(self):
+        """What was a step is none any more, so the window begins anew; but not for ever."""
+        anew = getattr(self.phase, "anew", None)
+        if anew is not None and self.anew == ANEW_MOST:
+            self.note("optimizers are made anew again and again, so what a step is and how long it takes is not to be trusted: name its function with --step-call MODULE:FUNCTION")
+            return
+        self.note("an optimizer took its first step in the middle of a window (step %d)%s" % (self.steps, ", which began anew" if anew else ""))
+        if anew is not None:
+            self.anew += 1
+            anew(self)
 
     def share_steps(self):
         """Another thread took one."""
         self.several_threads = True
         self.note("several threads take steps; those of the first that took one are timed and recorded")
 
-    def boundary(self, optimizer):
-        """Between two steps of the program. What a phase does itself (steps of a trial) is none of the program's."""
+    def boundary(self, steps, calls):
+        """Between two steps of the program: so many have ended, of so many calls each. What a phase does itself (steps of a trial) is none of the program's."""
         if self._inside or self.closed:
             return
         self._inside = True
         try:
-            self.steps += 1
-            if self.phase.boundary(self):
+            self.steps += steps
+            self.calls = calls
+            if self.phase.boundary(self, steps):
                 self._advance()
         finally:
             self._inside = False

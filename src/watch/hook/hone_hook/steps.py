@@ -74,9 +74,9 @@ class Watcher:
             if self.session is None:
                 self._begin(optimizer)
             if not known and not self.off:
-                self.session.meet(optimizer)
+                self.session.meet(optimizer, self._forgetting(id(optimizer)))
             if steps and not self.off:
-                self._boundary(optimizer, steps)
+                self._boundary(steps)
         except Exception as error:
             self._fail(error)
 
@@ -87,9 +87,13 @@ class Watcher:
             if self.session is None:
                 self._begin(None)
             if not self.off:
-                self._boundary(None, 1)
+                self._boundary(1)
         except Exception as error:
             self._fail(error)
+
+    def _forgetting(self, who):
+        cycle = self.cycle
+        return lambda _: cycle.forget(who)
 
     # ---- the session
 
@@ -104,6 +108,7 @@ class Watcher:
             say("watch: another process is rank %s already; process %d is not watched" % (taken, os.getpid()))
 
     def _calls_per_step(self):
+        """0: that is not known, as there is no cycle."""
         return 1 if self.options.get("step_call") else self.cycle.period
 
     def _catch_up(self):
@@ -112,11 +117,10 @@ class Watcher:
         if passed:
             self.session.steps += passed // self._calls_per_step()
 
-    def _boundary(self, optimizer, steps):
+    def _boundary(self, steps):
         session = self.session
-        session.steps += steps - 1      # those that passed before it was known what a step is
         session.result["cycle"] = self.cycle.outer
-        session.boundary(optimizer)
+        session.boundary(steps, max(self._calls_per_step(), 1))
         self.count.let_pass(session.idle() * self._calls_per_step())
         if session.closed:
             self._close()
@@ -150,6 +154,7 @@ class Watcher:
         try:
             if self.session is not None:
                 self._catch_up()
+                self.session.steps += self.cycle.steps_unknown()
                 self._explain_compiled()
                 self.session.leave()
         except Exception as error:

@@ -17,8 +17,8 @@ class WarmUp:
     def begin(self, session):
         self.backwards = Backwards(session.torch)
 
-    def boundary(self, session):
-        self.backwards.step()
+    def boundary(self, session, steps=1):
+        self.backwards.step(steps, session.calls)
         if session.steps == self.steps - 1:
             session.save()
         return session.steps >= self.steps
@@ -58,26 +58,49 @@ class Undisturbed:
 
     def __init__(self, steps):
         self.n = max(steps, 1)
+        self.backwards = None           # while it is learned again what a step is
 
     def begin(self, session):
         session.device.synchronize()
         self.first = session.steps
-        self.times = [perf_counter_ns()]
+        self.times, self.steps, self.seen = [perf_counter_ns()], [], 0          # steps: between two of the times; seen: all of them
 
-    def boundary(self, session):
+    def anew(self, session):
+        self._close_backwards()
+        self.backwards = Backwards(session.torch)
+
+    def _close_backwards(self):
+        backwards, self.backwards = self.backwards, None
+        return backwards.close() if backwards is not None else 0
+
+    def boundary(self, session, steps=1):
+        if self.backwards is not None:
+            self.backwards.step(steps, session.calls)
+            session.result["backwards_per_step"] = self._close_backwards()
+            self.begin(session)
+            return False
         self.times.append(perf_counter_ns())
-        return len(self.times) > self.n
+        self.steps.append(steps)
+        self.seen += steps
+        return self.seen >= self.n
+
+    def drop(self, session):
+        self._close_backwards()
+
+    def forked(self):
+        """In the child of a fork, which is not watched."""
+        self._close_backwards()
 
     def end(self, session):
         session.device.synchronize()
         self.times[-1] = perf_counter_ns()
-        each = [(b - a) / 1e3 for a, b in zip(self.times, self.times[1:])]
-        mean = (self.times[-1] - self.times[0]) / 1e3 / self.n
+        each = [(b - a) / 1e3 / n for a, b, n in zip(self.times, self.times[1:], self.steps)]
+        mean = (self.times[-1] - self.times[0]) / 1e3 / self.seen
         # A host that runs ahead of its device has short steps and, where it waits, one long one: there only all of them together are true.
         usual, odd = _usual(each) if session.device.kind == "cpu" else (mean, 0)
         if odd:
             session.note("%d of %d undisturbed steps took up to %.1f ms, far more than the others; the usual one, %.2f ms, is the one that is judged"
-                         % (odd, self.n, max(each) / 1e3, usual / 1e3))
+                         % (odd, self.seen, max(each) / 1e3, usual / 1e3))
         session.result["undisturbed"] = {
-            "first": self.first, "steps": self.n, "step_us": mean, "usual_us": usual, "median_us": _median(each),
+            "first": self.first, "steps": self.seen, "step_us": mean, "usual_us": usual, "median_us": _median(each),
             "fastest_us": min(each), "slowest_us": max(each), "each_us": [round(t, 1) for t in each]}

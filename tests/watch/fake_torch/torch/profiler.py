@@ -1,5 +1,6 @@
 import json
 import os
+import sys
 import time
 
 
@@ -25,7 +26,10 @@ class profile:
         self.with_stack, self.times = with_stack, []
 
     def __enter__(self):
+        """The real one has a profile function of its own where it records stacks."""
         self.at = 0
+        if self.with_stack:
+            sys.setprofile(lambda *event: None)
 
     def step(self):
         self.at += 1
@@ -33,13 +37,16 @@ class profile:
             self.times.append(time.perf_counter_ns() / 1e3)
 
     def __exit__(self, *why):
-        pass
+        if self.with_stack:
+            sys.setprofile(None)
 
     def export_chrome_trace(self, path):
         events = []
         for n, (start, end) in enumerate(zip(self.times, self.times[1:])):
             events += self._step(n + 1, start, end - start)
         with open(path, "w") as f:
+            if os.environ.get("FAKE_TORCH_PROFILER") == "empty":
+                return
             json.dump({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}, f)
 
     def _step(self, number, start, length):

@@ -51,7 +51,7 @@ class Trial:
         self.script = self._run()
         self._go_on()
 
-    def boundary(self, session):
+    def boundary(self, session, steps=1):
         self.steps += 1
         return self._go_on()
 

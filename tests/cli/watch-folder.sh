@@ -1,0 +1,33 @@
+# hone watch: what becomes of what an earlier watch left in the folder.
+. "$(dirname "$0")/lib"
+. "$HONE_SOURCE/tests/cli/lib-watch"
+
+# ---- a command that was mistyped leaves the recording before as it was, and so does a killed hone
+OUT=kept
+watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 0
+sums kept | grep -v lock >before
+for command in "pyhton loop.py" "python3 trian.py"; do
+    watch -- $command
+    ended_with 2
+    sums kept | grep -v lock >after
+    same "the folder after '$command'" after before
+done
+watch -- sh -c 'kill -KILL $PPID'
+ended_with 137
+watch -- python3 trian.py
+sums kept | grep -v lock >after
+same "the folder after a killed hone" after before
+
+# ---- settings of a trial before go with it; those that somebody changed are theirs
+SETTINGS=kept/recording/hone_settings.py
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"            # as a trial does
+ended_with 0
+watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 0
+[ ! -e $SETTINGS ] || fail "settings of another watch: $(cat $SETTINGS)"
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"
+echo mine >$SETTINGS
+refused 2 "hone: 'kept/recording/hone_settings.py' is not as hone watch wrote it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
+[ "$(cat $SETTINGS)" = mine ] || fail "it was changed"
+rm -r kept before after wanted said
