@@ -2,10 +2,13 @@
 # and chosen at run time; on ARM the baseline (NEON) is the only one.
 file(GLOB TUNED_SOURCES CONFIGURE_DEPENDS src/ops/cpu/tuned/*.c)
 set(TUNED_FLAGS -fopenmp-simd -fno-trapping-math -ffp-contract=fast)
-# Unrolled loops with a check at every access take half a minute per file, and no fuzz target runs them.
+# Unrolled loops with a check at every access take half a minute per file, and no fuzz target runs them. Other tests do: with -O2 the longest of them takes 22 s
+# under ASAN and UBSAN instead of 52, and all kernels together 25 s more to compile.
 if(HONE_FUZZ)
   list(PREPEND TUNED_FLAGS -O0)
-elseif(NOT HONE_SANITIZE)
+elseif(HONE_SANITIZE)
+  list(PREPEND TUNED_FLAGS -O2)
+else()
   list(PREPEND TUNED_FLAGS -O3)
 endif()
 if(CMAKE_C_COMPILER_ID MATCHES Clang)
