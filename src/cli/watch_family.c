@@ -41,6 +41,21 @@ static bool holds(const struct family *f, pid_t pid)
     return false;
 }
 
+static bool lives(const struct relative *r)
+{
+    struct process p;
+    return look(&p, r->pid) && p.started == r->started;
+}
+
+/* A number that somebody else has by now makes no child. */
+static bool is_child(const struct family *f, const struct process *p)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->list[i].pid == p->parent)
+            return lives(&f->list[i]);
+    return false;
+}
+
 static void add(struct family *f, const struct process *p)
 {
     f->list = xrealloc(f->list, (size_t)(f->n + 1) * sizeof *f->list);
@@ -55,7 +70,7 @@ static bool find_more(struct family *f)
     for (struct dirent *e; dir && (e = readdir(dir));) {
         struct process p;
         const long pid = strtol(e->d_name, NULL, 10);
-        if (pid > 0 && pid < INT_MAX && !holds(f, (pid_t)pid) && look(&p, (pid_t)pid) && holds(f, p.parent))
+        if (pid > 0 && pid < INT_MAX && !holds(f, (pid_t)pid) && look(&p, (pid_t)pid) && is_child(f, &p))
             add(f, &p);
     }
     if (dir)
@@ -70,12 +85,6 @@ void family_find(struct family *f, pid_t head)
         add(f, &p);
     while (find_more(f))
         ;
-}
-
-static bool lives(const struct relative *r)
-{
-    struct process p;
-    return look(&p, r->pid) && p.started == r->started;
 }
 
 void family_signal(const struct family *f, int signal)
