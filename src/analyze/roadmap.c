@@ -26,6 +26,7 @@ struct sum {
     double won_us[ENDS];                    /* of the step */
     double outside_us[ENDS];                /* of what is beside it: evaluation */
     double floor_us;                        /* roofline of the ops that none of them touches: no fix goes below it */
+    bool per_sample;                        /* steps get longer: what is left of one is not known */
     int taken;
     const char *names;
 };
@@ -45,6 +46,7 @@ static void take(struct scene *s, struct sum *sum, const struct claim *c, bool *
         (c->outside ? sum->outside_us : sum->won_us)[end] += won_us[end];
     for (int i = 0; c->ops && i < s->p->n_ops; i++)
         claimed[i] |= c->ops[i];
+    sum->per_sample |= c->finding.per_sample;
     sum->names = sum->taken++ ? arena_printf(&s->p->arena, "%s, %s", sum->names, c->finding.rule) : c->finding.rule;
 }
 
@@ -127,7 +129,7 @@ static void add_phase(struct scene *s, const struct claim *claims, int n, int ph
     const struct sum narrow = combine(s, claims, n, phase, false), wide = combine(s, claims, n, phase, true);
     add_sum(s, t, &narrow);
     add_sum(s, t, &wide);
-    p->phases[p->n_phases++] = (struct plan_phase){titles[phase], list, listed, t->speedup, t->low, t->high, left_us(s, &t->sum, USUAL), t->beside_us > 0};
+    p->phases[p->n_phases++] = (struct plan_phase){titles[phase], list, listed, t->speedup, t->low, t->high, t->sum.per_sample ? 0 : left_us(s, &t->sum, USUAL), t->beside_us > 0};
 }
 
 /* ---- in words ---- */
@@ -148,9 +150,9 @@ static const char *gain_words(const struct scene *s, const struct total *t)
         floor_us > 0 ? arena_printf(a, "; the roofline of the program as it stands is %s", text_us(a, floor_us)) : "";
     if (t->speedup < WORTH_DOING)
         return arena_printf(a, "Less than 2 %%: %.2f× by what was found%s", t->speedup, roof);
-    return arena_printf(a, "%.2f× (%.2f× to %.2f×)%s, the step from %s to %s, by %s%s", t->speedup, t->low, t->high,
-                        t->beside_us > 0 ? " of steps with their evaluation" : "", scene_time(s),
-                        text_us(a, left_us(s, &t->sum, USUAL)), t->sum.names, roof);
+    const char *step = t->sum.per_sample ? " in samples per second" : arena_printf(a, ", the step from %s to %s", scene_time(s), text_us(a, left_us(s, &t->sum, USUAL)));
+    return arena_printf(a, "%.2f× (%.2f× to %.2f×)%s%s, by %s%s", t->speedup, t->low, t->high,
+                        t->beside_us > 0 ? " of steps with their evaluation" : "", step, t->sum.names, roof);
 }
 
 void roadmap_fill(struct scene *s, const struct claim *claims, int n)

@@ -33,7 +33,8 @@ static double op_imbalance_us(const struct profile *p)
 static double rows_scale(const struct run_facts *f)
 {
     const double run = positive(f->padding), measured = positive(f->padding_rows);
-    return !f->packs && run < measured && measured < 1 ? (1 - measured) / (1 - run) : 1;
+    const double scale = !f->packs && run < measured && measured < 1 ? (1 - measured) / (1 - run) : 1;
+    return scale < 0.995 ? scale : 1;       /* the two are means over other samples */
 }
 
 void scene_init(struct scene *s, struct profile *p, const struct program *program, const struct run_facts *facts)

@@ -200,7 +200,6 @@ static int eval(const char *checkpoint, const struct eval_options *o, enum part 
     return st == OK ? OK : report_error(&err);
 }
 
-/* What --set says of eval.batches, the last one, or 0; a value that is none is refused where sets are read. The run's own config does not count: it is for the looks on the way. */
 int cmd_eval(int argc, char **argv)
 {
     struct text_list sets = {0}, positional = {0};

@@ -16,26 +16,30 @@ volatile sig_atomic_t stop_requested;
 static volatile sig_atomic_t leaves_at_once;
 static bool on_terminal;
 
-/* Signal handlers may not use stdio. */
-static void leave(void)
+/* Whoever waits for this, a shell in a loop say, ends it only where the process died of the signal. Signal handlers may not use stdio. */
+static void leave(int number)
 {
+    sigset_t one;
     static const char said[] = "\nhone: stopped before there was a result\n";
     const size_t skipped = on_terminal ? 0 : 1;         /* the line that a bar, or ^C, stands on */
     if (write(STDERR_FILENO, said + skipped, sizeof said - 1 - skipped) < 0)
         _exit(STOPPED_CODE);                            /* nobody to tell */
+    if (number == SIGINT) {
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        signal(number, SIG_DFL);
+        raise(number);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+    }
     _exit(STOPPED_CODE);
 }
 
-static void on_early_stop(int number)
-{
-    (void)number;
-    leave();
-}
+static void on_early_stop(int number) { leave(number); }
 
 static void on_stop(int number)
 {
     if (leaves_at_once && number != SIGHUP)
-        leave();
+        leave(number);
     stop_requested = 1;
     if (number != SIGHUP)
         signal(number, SIG_DFL);

@@ -19,6 +19,7 @@
 
 #define MARK ".hone-watch"      /* in a folder that a watch made */
 #define BEFORE ".before"        /* in it: what the watch before recorded, while this one runs */
+#define MOVING ".moving"        /* the same on its way there or back: it belongs in the folder */
 static const char *const settings[] = {"hone_settings.py", "patch.md"};         /* hone_hook/trial/settings.py */
 
 /* ---- the recording ---- */
@@ -87,22 +88,36 @@ static bool has_rank(const char *folder)
     return found;
 }
 
+static enum status bring_back(const char *recording, struct error *err)
+{
+    char moving[PATH_MAX + 16];
+    bool there;
+    snprintf(moving, sizeof moving, "%s/" MOVING, recording);
+    enum status st = fs_there(moving, &there, err);
+    if (st != OK || !there)
+        return st;
+    st = each_of_ours(moving, move_one, recording, err);
+    return st == OK ? fs_remove_tree(moving, err) : st;
+}
+
 /* What was there before comes back where no rank took a step, as of a command that was mistyped; else it goes. */
 static enum status settle(const char *recording, struct error *err)
 {
-    char before[PATH_MAX + 16];
+    char before[PATH_MAX + 16], moving[PATH_MAX + 16];
     bool there;
-    enum status st;
     snprintf(before, sizeof before, "%s/" BEFORE, recording);
-    st = fs_there(before, &there, err);
+    snprintf(moving, sizeof moving, "%s/" MOVING, recording);
+    enum status st = bring_back(recording, err);        /* of a watch that was killed on the way */
+    if (st == OK)
+        st = fs_there(before, &there, err);
     if (st != OK || !there)
         return st;
-    if (!has_rank(recording)) {
-        st = each_of_ours(recording, remove_one, NULL, err);
-        if (st == OK)
-            st = each_of_ours(before, move_one, recording, err);
-    }
-    return st == OK ? fs_remove_tree(before, err) : st;
+    if (has_rank(recording))
+        return fs_remove_tree(before, err);
+    st = each_of_ours(recording, remove_one, NULL, err);
+    if (st == OK && rename(before, moving))
+        st = error_errno(err, "cannot move '%s' to '%s'", before, moving);
+    return st == OK ? bring_back(recording, err) : st;
 }
 
 /* The settings that won in a trial are for people, who may have changed them. */
@@ -124,14 +139,22 @@ static enum status check_settings(const char *recording, struct error *err)
 
 static enum status set_aside(const char *recording, struct error *err)
 {
-    char before[PATH_MAX + 16];
+    char before[PATH_MAX + 16], moving[PATH_MAX + 16];
+    struct error unsaid;
     enum status st = settle(recording, err);    /* of a watch that was killed */
     snprintf(before, sizeof before, "%s/" BEFORE, recording);
+    snprintf(moving, sizeof moving, "%s/" MOVING, recording);
     if (st == OK)
         st = check_settings(recording, err);
     if (st == OK)
-        st = fs_make_dirs(before, err);
-    return st == OK ? each_of_ours(recording, move_one, before, err) : st;
+        st = fs_make_dirs(moving, err);
+    if (st == OK)
+        st = each_of_ours(recording, move_one, moving, err);
+    if (st == OK && rename(moving, before))
+        st = error_errno(err, "cannot move '%s' to '%s'", moving, before);
+    if (st != OK)
+        bring_back(recording, &unsaid);
+    return st;
 }
 
 static enum status make(struct watch_folder *f, bool there, struct error *err)

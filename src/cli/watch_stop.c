@@ -1,6 +1,7 @@
 /* Waits for a program that was told to end; see watch_stop.h. */
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "cli/watch_stop.h"
 #include "watch/watch.h"
@@ -25,11 +26,28 @@ void watch_stop_read(struct watch_stop *s, const char *recording)
     s->ended += s->ended || (told && ended);
 }
 
+/* Also where nobody has asked yet how. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == pid;
+}
+
+/* The program, and what it started as far as that can be seen. */
+static void send(struct watch_stop *s, pid_t pid, int signal)
+{
+    family_find(&s->family, pid);
+    family_signal(&s->family, signal);
+    if (!s->family.n && !has_ended(pid))
+        kill(pid, signal);
+}
+
 static void end(struct watch_stop *s, pid_t pid)
 {
+    if (has_ended(pid))
+        return;
     fprintf(stderr, "hone: the program has not ended %d s after it was to, and is ended\n", (s->ended >= PATIENCE ? PATIENCE : LONG_PATIENCE) / 10);
-    family_find(&s->family, pid);
-    family_signal(&s->family, SIGTERM);
+    send(s, pid, SIGTERM);
     s->by_us = 1;
 }
 
@@ -40,10 +58,8 @@ void watch_stop_look(struct watch_stop *s, const char *recording, pid_t pid)
         s->by_us++;
     else if (s->ended >= PATIENCE || s->told >= LONG_PATIENCE)
         end(s, pid);
-    if (s->by_us == PATIENCE) {
-        family_find(&s->family, pid);           /* and what it started since */
-        family_signal(&s->family, SIGKILL);
-    }
+    if (s->by_us == PATIENCE)
+        send(s, pid, SIGKILL);                  /* and what it started since */
 }
 
 bool watch_stop_waits(const struct watch_stop *s) { return s->by_us && s->by_us < 2 * PATIENCE && family_lives(&s->family); }

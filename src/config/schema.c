@@ -61,7 +61,7 @@ static const struct config_key rows[] = {
     REAL(model.rope_base,        "10000",    1, 1e12,      "base of the rotary angles (llama)"),
     WORD(model.rope_scaling,     "none",     rope_words,   "slower angles, for longer contexts than at first (llama): all of them (linear), or slow ones (llama3)"),
     REAL(model.rope_factor,      "8",        1, 1e6,       "how many times slower, with rope_scaling"),
-    REAL(model.rope_low,         "1",        0, 1e6,       "llama3: what turns less often than this within rope_context is slowed down"),
+    REAL(model.rope_low,         "1",        0, 1e6,       "llama3, above 0: what turns less often than this within rope_context is slowed down"),
     REAL(model.rope_high,        "4",        0, 1e6,       "llama3: what turns more often than this is left as it is; what lies between is slowed in part"),
     INT(model.rope_context,      "8192",     1, 1 << 24,   "llama3: tokens of the context that the model was first trained on"),
     REAL(model.norm_eps,         "0",        0, 1,         "epsilon of norms; 0: 1e-6 for llama, else 1e-5"),

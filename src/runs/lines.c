@@ -208,7 +208,7 @@ int64_t metrics_bad_at_end(const char *path)
     const off_t start = size > METRICS_END ? size - METRICS_END : 0;
     const ssize_t n = read_some(fd, block, (size_t)(size - start), start);
     const char *stop = block + (n > 0 ? n : 0), *first = start && n > 0 ? memchr(block, '\n', (size_t)n) : block;     /* behind a line whose beginning is not seen */
-    const int64_t bad = first ? count_bad(first + (start > 0), stop) : 0;
+    const int64_t bad = n > 0 && first ? count_bad(first + (start > 0), stop) : 0;
     close(fd);
     free(block);
     return bad;

@@ -57,7 +57,7 @@ enum status loop_pass_border(struct loop *l, struct error *err)
 
 static enum status write_checkpoint(struct loop *l, struct error *err)
 {
-    const bool owes = l->run.eval && l->evaluated != l->step && loop_due(l, l->run.config.eval.every);
+    const bool owes = l->step > 0 && l->run.eval && l->evaluated != l->step && loop_due(l, l->run.config.eval.every);
     const struct carried carried = {l->since_log.sum, l->since_epoch.sum, l->skipped, owes, l->forgetting, &l->nodes};
     return loop_leads(l) ? state_save(&l->run, l->options->out, l->step, &carried, l->checkpoint, err) : OK;
 }

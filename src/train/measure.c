@@ -11,7 +11,7 @@
 #include "train/follow_int.h"
 #include "train/train_int.h"
 
-enum { WARM_UP = 3, LOOK_EVERY = 4, CYCLE_MOST = 64 };       /* steps; between two that are measured; steps */
+enum { WARM_UP = 3, LOOK_EVERY = 4, CYCLE_MOST = 8 };       /* steps; between two that are measured; steps */
 static const double SETTLES_S = 0.3, AHEAD = 1.5;       /* s; steps: the device is what is waited for */
 
 static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int64_t steps)

@@ -498,6 +498,8 @@ static const struct op_case op_cases[] = {
     {OP_ROPE_TABLE, {.rows = 70, .cols = 17, .base = 500, .stretch = {.factor = 32, .low = 0.5f, .high = 3, .context = 12}}, {{0}}},
     {OP_LINEAR_LOSS, {.parts = 4}, {X(300, 20), X(283, 20), OF(IDS, 300)}},             /* several blocks of words and rows */
     {OP_LINEAR_LOSS, {.parts = 4}, {X(37, 301), X(531, 301), OF(TARGETS, 37)}},
+    {OP_ADD_RMSNORM, {.eps = 1e-6f}, {X(2, 8200), X(2, 8200), X(8200)}},
+    {OP_ADD_LAYERNORM, {.eps = 1e-5f}, {X(2, 8200), X(2, 8200), X(8200), X(8200)}},
 };
 
 enum { OP_CASES = sizeof op_cases / sizeof *op_cases };

@@ -192,12 +192,14 @@ static const int64_t LEAVES_NS = 10000000000;
 struct nccl_leaving {
     pthread_t thread;
     void *communicator;
+    int device;                     /* a thread begins with the first, and NCCL would open that, too */
     _Atomic bool done;
 };
 
 static void *leaving_main(void *argument)
 {
     struct nccl_leaving *l = argument;
+    cudaSetDevice(l->device);
     nccl.ncclCommAbort(l->communicator);
     atomic_store(&l->done, true);
     return NULL;
@@ -208,7 +210,7 @@ struct nccl_leaving *nccl_leave(void *communicator)
     struct nccl_leaving *l = calloc(1, sizeof *l);
     if (l)
         l->communicator = communicator;
-    if (!l || pthread_create(&l->thread, NULL, leaving_main, l)) {
+    if (!l || cudaGetDevice(&l->device) != cudaSuccess || pthread_create(&l->thread, NULL, leaving_main, l)) {
         free(l);
         nccl_close(communicator, false);
         return NULL;

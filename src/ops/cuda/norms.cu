@@ -77,7 +77,7 @@ static __global__ void norm_kernel(const __grid_constant__ struct norm_calls<T> 
 
 template <typename T> static __device__ inline float term_at(const struct norm_call<T> &a, int64_t i)
 {
-    return to_float(a.x[i]) + (a.more ? to_float(a.more[i]) : 0);
+    return a.more ? to_float(from_float<T>(to_float(a.x[i]) + to_float(a.more[i]))) : to_float(a.x[i]);
 }
 
 template <typename T, bool CENTRED> static __global__ void wide_norm_kernel(const __grid_constant__ struct norm_calls<T> all, const struct rows s)

@@ -24,14 +24,14 @@ def _runs(pid):
 
 
 def _is_left(folder):
-    """Its process has ended, and recorded nothing."""
+    """Its process has ended, and recorded nothing. One that is watched no more may still train, and would write here at its end."""
     try:
         with open(os.path.join(folder, "watch.json")) as f:
             result = json.load(f)
     except (OSError, ValueError):
         result = {}
     pid = _owner(folder)
-    return pid is not None and not result.get("recorded") and (bool(result.get("ended")) or not _runs(pid))
+    return pid is not None and not result.get("recorded") and not _runs(pid)
 
 
 def take(folder):
