@@ -63,7 +63,7 @@ echo half >left/.hone-new/tokens-000000.bin
 ok $(made tokenize left)
 case $(ls -A left) in *.hone-new* | *.lock*) fail "left: $(ls -A left)" ;; esac
 
-# ---- stopped: the text so far, in whole shards, which is said; a tokenizer that is stopped is not written
+# ---- stopped: the text so far, in whole shards, which is said, and who waits for all of it gets to know (exit code 130); a tokenizer that is stopped is not written
 for i in $(seq 60); do cat long.txt; done >longer.txt
 for signal in INT TERM HUP; do
     "$HONE" tokenize longer.txt longer.txt longer.txt longer.txt --tokenizer gpt2.json --threads 1 --out stopped-$signal --json >out 2>err </dev/null &
@@ -72,7 +72,7 @@ for signal in INT TERM HUP; do
     kill -$signal $pid
     code=0
     wait $pid || code=$?
-    [ "$code" = 0 ] || fail "SIG$signal: exit code $code: $(cat err)"
+    [ "$code" = 130 ] || fail "SIG$signal: exit code $code: $(cat err)"
     json out 'j["interrupted"] and j["files"] < 4'
     case $(ls -A stopped-$signal) in *.hone-new* | *.lock*) fail "SIG$signal: $(ls -A stopped-$signal)" ;; esac
     [ -e stopped-$signal/tokenizer.json ] || fail "SIG$signal: no tokenizer: $(ls -A stopped-$signal)"
