@@ -278,17 +278,16 @@ static void assert_equal(int model, int accumulate, pass_set set, double dropout
     assert_same(m, F32, accumulate, set, share, b);
 }
 
-/* Rows of every length that vectors may leave something of. */
+/* Rows of every length that vectors may leave something of. A norm with a mean takes its squares from the stored sum in one way alone. */
 static void test_same_bits_of_every_width(void **state)
 {
     (void)state;
-    for (int model = 0; model < SMALL_MODELS; model++)
-        for (int64_t dim = 32; dim <= 64; dim += 2) {
-            struct small_model m = small_models[model];
-            m.config.dim = dim;
-            m.config.heads = m.config.kv_heads = 1;
-            assert_same(m, F32, 1, one_pass("fuse-residual-norm"), 0, tuned);
-        }
+    for (int64_t dim = 32; dim <= 64; dim += 2) {
+        struct small_model m = small_models[SMALL_LLAMA];
+        m.config.dim = dim;
+        m.config.heads = m.config.kv_heads = 1;
+        assert_same(m, F32, 1, one_pass("fuse-residual-norm"), 0, tuned);
+    }
 }
 
 /* A norm of a sum is of the sum as it is stored, which is what is kept of it. */
