@@ -37,13 +37,32 @@ static enum status check_ours(const char *folder, bool *there, struct error *err
                                                "--out", folder);
 }
 
-static bool is_rank(const char *name) { return !strncmp(name, "rank", 4) && name[4] && !name[4 + strspn(name + 4, "0123456789")]; }
+/* Behind digits, at least one; NULL: there are none. */
+static const char *behind_digits(const char *text)
+{
+    const size_t n = strspn(text, "0123456789");
+    return n ? text + n : NULL;
+}
+
+static const char *behind_rank(const char *name) { return !strncmp(name, "rank", 4) ? behind_digits(name + 4) : NULL; }
+
+static bool is_rank(const char *name)
+{
+    const char *behind = behind_rank(name);
+    return behind && !*behind;
+}
+
+/* One that hone_hook/seat.py was about to remove: rank0.left-4711. */
+static bool is_left(const char *name)
+{
+    const char *behind = behind_rank(name), *end = behind && !strncmp(behind, ".left-", 6) ? behind_digits(behind + 6) : NULL;
+    return end && !*end;
+}
 
 /* What else lies there somebody put there. */
 static bool is_ours(const char *name)
 {
-    const char *left = !strncmp(name, "rank", 4) ? strstr(name, ".left-") : NULL;       /* hone_hook/seat.py was killed */
-    return is_rank(name) || left || !strcmp(name, "processes") || !strcmp(name, settings[0]) || !strcmp(name, settings[1]);
+    return is_rank(name) || is_left(name) || !strcmp(name, "processes") || !strcmp(name, settings[0]) || !strcmp(name, settings[1]);
 }
 
 /* Calls with the path of each that is ours; stops where it fails. */

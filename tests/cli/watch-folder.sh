@@ -19,6 +19,17 @@ watch -- python3 trian.py
 sums kept | grep -v lock >after
 same "the folder after a killed hone" after before
 
+mkdir kept/recording/.moving && mv kept/recording/rank0 kept/recording/.moving       # as one leaves it that was killed while it moved
+watch -- python3 trian.py
+sums kept | grep -v lock >after
+same "the folder after a hone that was killed while it moved" after before
+for name in rank0.left-notes rankings rank1.left- rank.left-7; do echo mine >kept/recording/$name; done
+watch -- python3 "$PROGRAMS/loop.py" 60
+for name in rank0.left-notes rankings rank1.left- rank.left-7; do
+    [ "$(cat kept/recording/$name)" = mine ] || fail "$name is gone"
+    rm kept/recording/$name
+done
+
 # ---- settings of a trial before go with it; those that somebody changed are theirs
 SETTINGS=kept/recording/hone_settings.py
 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"            # as a trial does

@@ -133,22 +133,27 @@ static struct interval of_ranks(const struct job *j, const struct plan_phase *fi
     return i;
 }
 
+/* `all`, but no more than one fix after the other gives, each with all it has: `most`, to which those of a phase are added. */
+static struct interval within(struct interval *most, struct interval all, const struct diagnosis *d, const int *list, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct finding *f = &d->findings[list[i]];
+        *most = (struct interval){most->usual * f->speedup, most->low * f->speedup_low, most->high * f->speedup_high};
+    }
+    return (struct interval){fmin(all.usual, most->usual), fmin(all.low, most->low), fmin(all.high, most->high)};
+}
+
 struct of_job {
     const struct job *job;
     const struct plan_phase *first;         /* (n_first) the roadmap of the first rank alone */
     int n_first;
-    struct interval most;                   /* one fix after the other, each with all it gives */
+    struct interval most;                   /* see within */
 };
 
 static struct interval job_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
 {
     struct of_job *o = context;
-    for (int i = 0; i < n; i++) {
-        const struct finding *f = &d->findings[list[i]];
-        o->most = (struct interval){o->most.usual * f->speedup, o->most.low * f->speedup_low, o->most.high * f->speedup_high};
-    }
-    const struct interval all = of_ranks(o->job, o->first, o->n_first, phase);
-    return (struct interval){fmin(all.usual, o->most.usual), fmin(all.low, o->most.low), fmin(all.high, o->most.high)};
+    return within(&o->most, of_ranks(o->job, o->first, o->n_first, phase), d, list, n);
 }
 
 void job_plan(struct job *j, const struct plan_phase *first, int n_first)
@@ -175,18 +180,13 @@ static void take_fix(struct diagnosis *d, struct finding *f, const struct measur
 struct tried {
     const struct plan_phase *before;        /* (n_before) the roadmap as predicted */
     int n_before;
-    struct interval most;                   /* one fix after the other, each with all it gives */
+    struct interval most;                   /* see within */
 };
 
 static struct interval tried_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
 {
     struct tried *t = context;
-    for (int i = 0; i < n; i++) {
-        const struct finding *f = &d->findings[list[i]];
-        t->most = (struct interval){t->most.usual * f->speedup, t->most.low * f->speedup_low, t->most.high * f->speedup_high};
-    }
-    const struct interval all = up_to(t->before, t->n_before, phase);
-    return (struct interval){fmin(all.usual, t->most.usual), fmin(all.low, t->most.low), fmin(all.high, t->most.high)};
+    return within(&t->most, up_to(t->before, t->n_before, phase), d, list, n);
 }
 
 void diagnosis_take_measured(struct diagnosis *d, const struct measured_fix *fixes, int n)
