@@ -117,6 +117,46 @@ static void test_lanes_change_no_bit(void **state)
     wide->free(wide);
 }
 
+/* All memory that is left, so much that nothing of 4 KiB is; freed by the caller. */
+static int take_all(struct backend *b, void **taken, int most)
+{
+    int n = 0;
+    for (size_t bytes = (size_t)1 << 40; bytes >= 4096; bytes /= 2)
+        while (n < most && (taken[n] = b->alloc(b, bytes)))
+            n++;
+    return n;
+}
+
+/* From the second step on, which is that of graphs, there is no memory. */
+static void test_no_memory_changes_no_bit(void **state)
+{
+    (void)state;
+    NEEDS_GPU;
+    enum { MOST = 4096 };
+    static void *taken[MOST];
+    struct error err;
+    struct backend *other = NULL;
+    const struct small_model *m = &small_models[SMALL_LLAMA];
+    assert_ok(cuda_backend_new(&other, true, &err), err);
+    struct trained a = train(m, gpu, false), b = {.exec = new_exec(optimized(*m), other)};
+    int n = 0;
+    for (int step = 1; step <= BESIDE_STEPS; step++) {
+        const struct small_batch batch = random_batch(m, (uint64_t)step % 5);
+        write_batch(b.exec, &batch);
+        exec_run(b.exec, PHASE_DATA, PHASE_OPTIMIZE);
+        read_metrics(b.exec, step, b.metrics[step - 1]);
+        n = n ? n : take_all(other, taken, MOST);
+    }
+    assert_ok(exec_status(b.exec, &err), err);
+    assert_memory_equal(a.metrics, b.metrics, BESIDE_STEPS * METRICS * sizeof(float));
+    assert_same_weights(a.exec, b.exec, 0, m->name);
+    while (n > 0)
+        other->free_memory(other, taken[--n], 0);
+    exec_free(a.exec);
+    exec_free(b.exec);
+    other->free(other);
+}
+
 /* Large enough for ops to run in pieces: gradients of the ids that are sorted early, squares that are summed as gradients come. */
 static void test_pieces_change_no_bit(void **state)
 {
@@ -353,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_left_out_gradients_change_nothing),
         cmocka_unit_test(test_two_runs_are_equal),
         cmocka_unit_test(test_graphs_change_no_bit),
-        cmocka_unit_test(test_lanes_change_no_bit),
+        cmocka_unit_test(test_lanes_change_no_bit), cmocka_unit_test(test_no_memory_changes_no_bit),
         cmocka_unit_test(test_pieces_change_no_bit),
         cmocka_unit_test(test_batches_ahead_change_no_bit),
         cmocka_unit_test(test_measuring_changes_no_bit),

@@ -106,6 +106,7 @@ cudaError_t cuda_place(const struct landings *l, cudaStream_t stream);
 struct replay {                     /* ops [first, end) */
     int first, end;
     cudaGraphExec_t graph;          /* NULL: were run once */
+    bool none;                      /* there is no memory for one */
     void *scratch[LANES_MOST];      /* of the lanes beside the main one */
     void *own;                      /* of the ops that run in pieces */
     bool named;                     /* CUPTI knows whose its nodes are */

@@ -1,5 +1,5 @@
 /* Runs lists of ops as graphs. The first time every kernel is started by itself, so that all of them are loaded and one that cannot start
- * is named; the second time they are captured into a graph, which is replayed from then on. Where the program lets ops go beside each
+ * is named; the second time they are captured into a graph, which is replayed from then on, unless there is no memory for it. Where the program lets ops go beside each
  * other (fewer_meetings), the graph has a few lanes (lanes.c), in which some ops run piece by piece, each with a stream, scratch and memory for cuBLAS of its own; where one of
  * these cannot be had, it has one. Either way the bits are the same: an op does the same wherever it runs. */
 #include <stdlib.h>
@@ -56,6 +56,7 @@ void cuda_name_nodes(struct cuda_backend *b, struct prepared *p, int first, int 
         cudaGraphExecDestroy(r->graph);
     free_memory_of(b, r);
     r->graph = NULL;
+    r->none = false;
     r->named = true;
 }
 
@@ -69,7 +70,11 @@ bool cuda_captures(const struct cuda_backend *b, const struct prepared *p, int f
     return first < end && cuda_captures_program(b, p->ops[first].program);
 }
 
-bool cuda_has_graph(struct prepared *p, int first, int end) { return find_replay(p, first, end) != NULL; }
+bool cuda_has_graph(struct prepared *p, int first, int end)
+{
+    const struct replay *r = find_replay(p, first, end);
+    return r && !r->none;
+}
 
 /* ---- several lanes ---- */
 
@@ -195,16 +200,18 @@ static enum status start_in_lanes(const struct capture *c, struct error *err)
 
 /* ---- */
 
-static enum status capture(struct cuda_backend *b, struct prepared *p, struct replay *r, struct error *err)
+/* *lanes: whether there may be several; then, whether there are. */
+static enum status capture_with(struct cuda_backend *b, struct prepared *p, struct replay *r, bool *lanes, struct error *err)
 {
     struct capture c = {.b = b, .p = p, .r = r};
     cudaGraph_t graph = NULL;
     struct error unended;
-    const bool lanes = plan_lanes(&c), noting = b->noting;
+    const bool noting = b->noting;
+    *lanes = *lanes && plan_lanes(&c);
     b->noting = false;              /* nothing is started */
     enum status st = cuda_said(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal), err, "the start of a capture");
     if (st == OK) {
-        st = lanes ? start_in_lanes(&c, err) : cuda_start_ops(b, p, r->first, r->end, err);
+        st = *lanes ? start_in_lanes(&c, err) : cuda_start_ops(b, p, r->first, r->end, err);
         const enum status back = cuda_use_blas(b, 0, st == OK ? err : &unended);
         st = st == OK ? back : st;
         const enum status ended = cuda_said(cudaStreamEndCapture(b->stream, &graph), st == OK ? err : &unended, "the capture of a step");
@@ -217,6 +224,27 @@ static enum status capture(struct cuda_backend *b, struct prepared *p, struct re
     capture_release(&c);
     b->noting = noting;
     return st;
+}
+
+/* Lanes are made while there is memory for them: where the graph itself then finds none, it has theirs. Where that is too little, too, there is none. */
+static enum status capture(struct cuda_backend *b, struct prepared *p, struct replay *r, struct error *err)
+{
+    struct error why = {.status = OK};
+    enum status st = CANNOT;
+    for (bool lanes = true, again = true; st != OK && again; lanes = false) {
+        why = (struct error){.status = OK};
+        st = capture_with(b, p, r, &lanes, &why);
+        again = st != OK && lanes && why.no_memory;
+        if (st != OK)
+            free_memory_of(b, r);
+    }
+    if (st == OK)
+        return OK;
+    cudaGetLastError();
+    r->none = why.no_memory;
+    if (err)
+        *err = why;
+    return r->none ? OK : st;
 }
 
 static enum status launch(struct cuda_backend *b, const struct prepared *p, const struct replay *r, struct error *err)
@@ -236,6 +264,8 @@ enum status cuda_replay(struct cuda_backend *b, struct prepared *p, int first, i
         const enum status st = cuda_start_ops(b, p, first, end, err);
         return st == OK ? remember_run(p, first, end, err) : st;
     }
-    const enum status st = r->graph ? OK : capture(b, p, r, err);
-    return st == OK ? launch(b, p, r, err) : st;
+    const enum status st = r->graph || r->none ? OK : capture(b, p, r, err);
+    if (st != OK)
+        return st;
+    return r->none ? cuda_start_ops(b, p, first, end, err) : launch(b, p, r, err);
 }
