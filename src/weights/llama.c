@@ -125,7 +125,8 @@ static json_t *write_rope(const struct config_model *m)
     return rope;
 }
 
-/* The context that the angles are made for, where they are scaled for one. */
+/* The context that the angles are made for, where they are scaled for one; what config.json said of it, where the model came with one, goes
+ * before (export.c). */
 static int64_t positions_of(const struct config_model *m)
 {
     const double made_for = m->rope_scaling == ROPE_LLAMA3 ? m->rope_factor * (double)m->rope_context : 0;

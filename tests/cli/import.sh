@@ -68,6 +68,26 @@ sed -i -e 's/"bos_token_id": 7/"bos_token_id": 40/' -e 's/"eos_token_id": \[9, 1
 ok import ends --out runs/wrong
 ok export runs/wrong --to hf --out hf-wrong
 json hf-wrong/config.json 'j["bos_token_id"] is null and j["eos_token_id"] is null'
+# ---- so does the length that a model was made for, which its samples may not have; where they are longer, theirs counts
+cp -r llama long
+sed -i 's/"max_position_embeddings": 12/"max_position_embeddings": 131072/' long/config.json
+ok import long --set model.seq=8 --out runs/long
+ok train runs/long/config.yaml $data --set train.init=runs/long --set train.batch_size=2 --steps 1 --out runs/longer
+ok train runs/long/config.yaml $data --set train.init=runs/long --set train.batch_size=2 --steps 2 --out runs/longer --resume
+ok train runs/long/config.yaml $data --set train.init=long --set train.batch_size=2 --steps 1 --out runs/at-once
+for run in long longer at-once; do
+    ok export runs/$run --to hf --out hf-$run
+    json hf-$run/config.json 'j["max_position_embeddings"] == 131072'
+done
+ok train runs/llama/config.yaml $data --set train.init=runs/llama --set train.batch_size=2 --set model.seq=20 --steps 1 --out runs/outgrown
+ok export runs/outgrown --to hf --out hf-outgrown
+json hf-outgrown/config.json 'j["max_position_embeddings"] == 20'
+ok import meta --set model.seq=8 --out runs/short-meta
+ok export runs/short-meta --to hf --out hf-short-meta
+json hf-short-meta/config.json 'j["max_position_embeddings"] == 12'
+ok import gpt2 --set model.seq=5 --out runs/short
+ok export runs/short --to hf --out hf-short
+json hf-short/config.json 'j["n_positions"] == 12'
 for i in $(seq 200); do echo "some words and some other words $i"; done >words.txt
 tiny
 ok tokenizer train words.txt --vocab 280 --out own.json
