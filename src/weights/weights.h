@@ -28,7 +28,7 @@ const char *weights_folder(const struct weights *w);    /* where a tokenizer may
 int weights_files(const struct weights *w);
 bool weights_has_config(const struct weights *w);       /* a config.json or params.json lies beside it */
 const json_t *weights_said(const struct weights *w);    /* that file; NULL: there is none */
-/* What ours does otherwise, in words; NULL: nothing. */
+/* What ours does otherwise than theirs, or than config.json says, in words; NULL: nothing. */
 const char *weights_note(const struct weights *w);
 
 /* The configuration of the model that it says it is, with overrides ("model.seq=256"). */

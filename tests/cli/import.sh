@@ -202,8 +202,16 @@ refused 2 "hone: 'llama/config.json': attention_bias is true, and that cannot be
 config llama head_dim 8
 refused 2 "hone: 'llama/config.json': head_dim is 8, and hidden_size 16 has 4 heads; heads whose width is not hidden_size / num_attention_heads cannot be read so far" \
     import llama --out x
+# a head beside embeddings that it is said to be tied to: with other numbers, it is none that may be lost
 config llama tie_word_embeddings true
-ok import llama --out runs/tied             # a head that is given beside tied embeddings counts for nothing
+ok import llama --out runs/tied
+cmp runs/tied/checkpoints/step-00000000/weights.safetensors runs/llama/checkpoints/step-00000000/weights.safetensors || fail "a head is lost"
+grep -q '^sizes .* head own$' out &&
+    grep -qx 'note        config.json ties the head to the embeddings, and the files have a head with other numbers: it is imported as a head of its own' out ||
+    fail "a head beside tied embeddings is not told of: $(cat out)"
+differs="tensor 'lm_head.weight' has other numbers than 'embed_tokens.weight', and this model's head is tied to the embeddings; set model.head to own"
+refused 2 "hone: 'llama': $differs" import llama --set model.head=tied --out x
+refused 2 "hone: --set train.init=\"llama\": 'llama': $differs" train runs/llama/config.yaml $data --set train.init=llama --set model.head=tied --out x
 [ ! -e x ] || fail "a refused import left a folder"
 
 # names that are nobody's, and a model of another size as train.init
