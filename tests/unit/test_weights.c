@@ -108,6 +108,34 @@ static void test_what_it_is(void **state)
     weights_free(w);
 }
 
+/* rope_parameters beside rope_scaling: one of them counts, and all of it. */
+static void test_angles_said_twice(void **state)
+{
+    (void)state;
+#define LLAMA3 "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 64, \"rope_theta\": 700.0}"
+    static const struct { const char *said; enum rope_scaling scaling; double factor, base; } cases[] = {
+        {"{\"rope_parameters\": " LLAMA3 "}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}", ROPE_LINEAR, 2, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}", ROPE_LINEAR, 2, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {\"rope_type\": \"default\"}}", ROPE_PLAIN, 0, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": {\"rope_type\": \"yarn\"}, \"rope_scaling\": " LLAMA3 "}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {}}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": null}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_parameters\": {}, \"rope_scaling\": {}}", ROPE_PLAIN, 0, 10000},
+    };
+#undef LLAMA3
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_facts f = {0};
+        struct error err;
+        json_t *j = json_loads(cases[i].said, 0, NULL);
+        assert_non_null(j);
+        assert_ok(family_llama.read_config(&f, j, "config.json", &err), err);
+        assert_int_equal(f.rope_scaling, cases[i].scaling);
+        assert_true(f.rope_factor == cases[i].factor && f.rope_base == cases[i].base);
+        json_decref(j);
+    }
+}
+
 /* Fewer positions than the table has: all of its rows are kept. */
 static void test_shorter_samples(void **state)
 {
@@ -301,7 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),        cmocka_unit_test(test_what_it_is),  cmocka_unit_test(test_shorter_samples),
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_names),       cmocka_unit_test(test_what_does_not_fit),
-        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_heads),         cmocka_unit_test(test_angles_said_twice),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }
